@@ -1,0 +1,22 @@
+// Small helpers over text that more than one room needs.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loopegg {
+
+std::optional<std::size_t> first_invalid_utf8(std::string_view text);   // offset of the first bad byte
+
+// Shell-style matching over a whole name: '*' any run (dots too), '?' one character, '[ab]' and '[a-z]' one of, '[!a]' none of.
+bool glob_matches(std::string_view pattern, std::string_view name);
+
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// 1234567 -> "1,234,567"
+std::string with_commas(long long value);
+
+}  // namespace loopegg

@@ -1,0 +1,28 @@
+// 'loopegg term': reads terms and prints them back in their one form, to see how loopegg reads a text.
+#include <fmt/format.h>
+
+#include "base/files.hpp"
+#include "base/sexpr.hpp"
+#include "cli/commands.hpp"
+
+namespace loopegg {
+namespace {
+
+Action setup(CLI::App& app) {
+    auto file = std::make_shared<std::string>();
+    app.add_option("FILE", *file, "a file of terms")->required();
+    return [file](Session& session) {
+        nlohmann::json terms = nlohmann::json::array();
+        for (const SExpr& e : read_sexprs(read_source(*file))) terms.push_back(to_string(to_term(e)));
+        if (session.json) session.answer({{"terms", terms}});
+        else
+            for (const auto& t : terms) fmt::print("{}\n", t.get<std::string>());
+        return 0;
+    };
+}
+
+}  // namespace
+
+const Command term_command{"term", "read terms and print them back in their one form", "loopegg term terms.txt", setup};
+
+}  // namespace loopegg

@@ -1,0 +1,12 @@
+#include "cli/commands.hpp"
+
+namespace loopegg {
+
+const std::vector<Command>& commands() {
+    static const std::vector<Command> all{
+        term_command,
+    };
+    return all;
+}
+
+}  // namespace loopegg

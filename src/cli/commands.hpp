@@ -1,0 +1,9 @@
+// The commands, one file each: cmd_NAME.cpp defines NAME_command.
+#pragma once
+#include "cli/command.hpp"
+
+namespace loopegg {
+
+extern const Command term_command;
+
+}  // namespace loopegg

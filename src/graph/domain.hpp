@@ -1,0 +1,59 @@
+// Which instances of an operator's loop nest are run: everything, or the part that neural rules left.
+//
+// An operator's iterators are its axes by name (conv2d: n g co ci oh ow kh kw; linear: n co ci; see axes_of in operators).
+// A digit is one place of an iterator's value written in mixed radix: digit(i) = (i / stride) % radix. Every restriction that
+// the rules can make is a statement about digits: a range of one (bottleneck), the equality of two (group), and a union of such
+// parts (after a cut of the domain). That is compact (depthwise over 512 channels is one equality) and closed under splitting.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace loopegg {
+
+struct Digit {
+    std::string axis;
+    std::int64_t stride = 1, radix = 1;
+    std::int64_t of(std::int64_t value) const { return value / stride % radix; }
+    friend bool operator==(const Digit&, const Digit&) = default;
+    friend auto operator<=>(const Digit&, const Digit&) = default;
+};
+
+// lo <= digit < hi
+struct DigitRange {
+    Digit digit;
+    std::int64_t lo = 0, hi = 0;
+    friend bool operator==(const DigitRange&, const DigitRange&) = default;
+    friend auto operator<=>(const DigitRange&, const DigitRange&) = default;
+};
+
+// Two digits of equal radix that walk together: the diagonal blocks.
+struct DigitPair {
+    Digit first, second;
+    friend bool operator==(const DigitPair&, const DigitPair&) = default;
+    friend auto operator<=>(const DigitPair&, const DigitPair&) = default;
+};
+
+// All ranges and all pairs hold.
+struct DomainPart {
+    std::vector<DigitRange> ranges;
+    std::vector<DigitPair> diagonals;
+    friend bool operator==(const DomainPart&, const DomainPart&) = default;
+    friend auto operator<=>(const DomainPart&, const DomainPart&) = default;
+};
+
+// How values that no instance computes any more come back.
+enum class Restore { none, repeat, zero };   // 'pointwise' and 'propagate' become ordinary nodes and shapes of the graph
+
+// A union of disjoint parts. No part at all means the whole nest; see whole().
+struct Domain {
+    std::vector<DomainPart> parts;
+    Restore restore = Restore::none;
+
+    bool whole() const { return parts.empty(); }
+    bool contains(const std::map<std::string, std::int64_t>& instance) const;
+    friend bool operator==(const Domain&, const Domain&) = default;
+};
+
+}  // namespace loopegg
