@@ -1,0 +1,44 @@
+// The question that extraction asks of a machine: how long does this loop nest take?
+//
+// extract/ never sees a device: it knows this interface alone; backends/ answers it with TVM, tests answer it with arithmetic.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/term.hpp"
+
+namespace loopegg {
+
+// A time with its spread. An estimate says so wherever it is shown.
+struct Latency {
+    double median_ms = 0;
+    double iqr_ms = 0;        // the distance between the quartiles
+    int n = 0;                // how many repeats stand behind the median
+    std::string target;       // a row of the target table ("host", "h200")
+    bool measured = false;    // false: no device here, estimated
+    bool disturbed = false;   // the machine was busy with something else while this was timed
+};
+
+// One thing to time: a whole NEST term (design: (nest STMT SCHED) or (restore HOW NEST)) on a target by name.
+struct Candidate {
+    Term nest;
+    std::string target;
+};
+
+// Either a latency, or why there is none: does not compile, crashed, ran past its limit, wrong output.
+struct Measured {
+    std::optional<Latency> latency;
+    std::string why;          // empty when there is a latency
+};
+
+class Measurer {
+public:
+    virtual ~Measurer() = default;
+
+    // One answer per candidate, in order. A candidate that fails costs itself alone and never throws.
+    virtual std::vector<Measured> measure(std::span<const Candidate> candidates) = 0;
+};
+
+}  // namespace loopegg
