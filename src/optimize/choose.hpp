@@ -1,0 +1,42 @@
+// Picks one option per site: the smallest total latency that a capacity budget and the user's limits allow, exactly (by ILP).
+#pragma once
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace loopegg {
+
+// One way to run one site.
+struct SiteOption {
+    std::size_t variant = 0;         // the caller's index; 0 is the original by convention
+    double latency_ms = 0;
+    double capacity_cost = 0;        // how much of the capacity budget it uses; 0 for the original
+    std::int64_t parameters = 0;
+};
+
+struct Limits {
+    double capacity = std::numeric_limits<double>::infinity();
+    double latency_ms = std::numeric_limits<double>::infinity();
+    std::int64_t parameters = std::numeric_limits<std::int64_t>::max();
+};
+
+struct NetworkChoice {
+    std::vector<std::size_t> picked;   // for each site, an index into its options
+    double latency_ms = 0, capacity_cost = 0;
+    std::int64_t parameters = 0;
+};
+
+// Either a choice or, when the limits exclude each other, a sentence with the nearest limits that can be met.
+struct ChooseResult {
+    std::optional<NetworkChoice> choice;
+    std::string why;
+};
+
+ChooseResult choose(const std::vector<std::vector<SiteOption>>& sites, const Limits& limits);
+
+// The choices that no other beats in both latency and capacity cost, from the original's cost to the fastest; `points` budgets are tried.
+std::vector<NetworkChoice> pareto_front(const std::vector<std::vector<SiteOption>>& sites, const Limits& limits, int points = 12);
+
+}  // namespace loopegg

@@ -1,0 +1,16 @@
+// Names for what a restriction does, whatever steps led to it: the paper's S1 to S3, and the plain operators people know.
+#pragma once
+#include <string>
+
+#include "graph/domain.hpp"
+
+namespace loopegg {
+
+// One word for a report: "dense", "group", "depthwise", "bottleneck", "spatial-bottleneck", "S1", "S2", "S3", "mixed-group",
+// or "unnamed" for what no menu lists. `channels` is the extent of the output-channel axis; it tells depthwise from group.
+std::string effect_name(const Domain& domain, std::int64_t channels);
+
+// The restriction in words: "co and ci in 4 diagonal blocks; oh keeps 1 of every 2".
+std::string effect_words(const Domain& domain);
+
+}  // namespace loopegg

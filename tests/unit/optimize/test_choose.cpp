@@ -1,0 +1,64 @@
+#include <catch2/catch.hpp>
+#include <rapidcheck.h>
+
+#include "optimize/choose.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+// Every combination, the slow and obvious way.
+std::optional<double> best_by_trying(const std::vector<std::vector<SiteOption>>& sites, const Limits& limits) {
+    std::optional<double> best;
+    std::vector<std::size_t> pick(sites.size(), 0);
+    while (true) {
+        double latency = 0, capacity = 0;
+        std::int64_t parameters = 0;
+        for (std::size_t s = 0; s < sites.size(); ++s) {
+            const SiteOption& o = sites[s][pick[s]];
+            latency += o.latency_ms, capacity += o.capacity_cost, parameters += o.parameters;
+        }
+        if (latency <= limits.latency_ms && capacity <= limits.capacity + 1e-9 && parameters <= limits.parameters && (!best || latency < *best)) best = latency;
+        std::size_t s = 0;
+        while (s < sites.size() && ++pick[s] == sites[s].size()) pick[s++] = 0;
+        if (s == sites.size()) return best;
+    }
+}
+
+}  // namespace
+
+TEST_CASE("the choice is the best of all choices", "[unit][optimize][property]") {
+    CHECK(rc::check("against trying them all", [] {
+        std::vector<std::vector<SiteOption>> sites(static_cast<std::size_t>(*rc::gen::inRange(1, 5)));
+        for (auto& options : sites) {
+            options.resize(static_cast<std::size_t>(*rc::gen::inRange(1, 4)));
+            for (SiteOption& o : options)
+                o = {0, *rc::gen::inRange(1, 100) / 8.0, *rc::gen::inRange(0, 100) / 8.0, *rc::gen::inRange(1, 50)};
+        }
+        Limits limits;
+        limits.capacity = *rc::gen::inRange(0, 200) / 8.0;
+        limits.parameters = *rc::gen::inRange(1, 150);
+        auto expected = best_by_trying(sites, limits);
+        auto got = choose(sites, limits);
+        RC_ASSERT(expected.has_value() == got.choice.has_value());
+        if (expected) RC_ASSERT(std::abs(*expected - got.choice->latency_ms) < 1e-6);
+        else RC_ASSERT(!got.why.empty());
+    }));
+}
+
+TEST_CASE("limits that exclude each other are answered with the nearest possible ones", "[unit][optimize]") {
+    std::vector<std::vector<SiteOption>> sites{{{0, 10, 0, 100}, {1, 5, 1, 50}}};
+    Limits limits;
+    limits.parameters = 40;
+    auto r = choose(sites, limits);
+    REQUIRE_FALSE(r.choice);
+    CHECK(r.why == "no choice meets all limits; with the others as given, possible would be --max-params 50");
+}
+
+TEST_CASE("the front goes from the original to the fastest and always gets faster", "[unit][optimize]") {
+    std::vector<std::vector<SiteOption>> sites{{{0, 10, 0, 1}, {1, 5, 1, 1}}, {{0, 8, 0, 1}, {1, 2, 3, 1}}};
+    auto front = pareto_front(sites, {}, 9);
+    REQUIRE(front.size() == 4);
+    CHECK(front.front().latency_ms == Approx(18));
+    CHECK(front.back().latency_ms == Approx(7));
+}
