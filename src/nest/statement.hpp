@@ -1,0 +1,118 @@
+// Statements: what one compute operator does at each point of its domain. Two operators of one shape are one statement, one term.
+//
+//   STMT                                             axes (in order)         what an instance does
+//   (conv2d N G CO CI IH IW KH KW SH SW PH PW DH DW) n g co ci oh ow kh kw   O[n, g*CO+co, oh, ow] += W[g*CO+co, ci, kh, kw] *
+//                                                                            I[n, g*CI+ci, oh*SH+kh*DH-PH, ow*SW+kw*DW-PW]
+//                                                                            CO, CI are per group; OH = (IH+2PH-DH(KH-1)-1)/SH+1
+//   (linear N CO CI)                                 n co ci                 O[n,co] += W[co,ci] * I[n,ci]
+//   (matmul B M N K TB)                              b m x k                 O[b,m,x] += I[b,m,k] * J[b,k,x]; TB=1: J[b,x,k]
+//   (max_pool N C IH IW KH KW SH SW PH PW)           n c oh ow kh kw         O[n,c,oh,ow] max= I[n,c,oh*SH+kh-PH,ow*SW+kw-PW]
+//   (avg_pool N C IH IW KH KW SH SW PH PW)           n c oh ow kh kw         the same with +=, then / (KH*KW)
+//   (row_sum R C), (row_mean R C), (row_max R C)     r k                     O[r] += I[r,k] (then /C), O[r] max= I[r,k]
+//   (row_exp_sum R C)                                r k                     O[r] += exp(I[r,k] - J[r])
+//   (row_softmax R C)                                r x                     O[r,x] = exp(I[r,x] - J[r]) / K[r]
+//   (row_square R C)                                 r k                     O[r] += (I[r,k] - J[r])^2, then / C
+//   (row_norm R C EPS)                               r x                     O[r,x] = (I[r,x]-J[r]) / sqrt(K[r]+EPS) * A[x] + B[x]
+//   (map F SIZE)                                     x                       O[x] = F(I[x]), F ::= relu relu6 silu gelu sigmoid tanh copy
+//   (zip F SIZE)                                     x                       O[x] = F(I[x], J[x]), F ::= + - *
+//   (channel_scale N C S)                            n c x                   O[n,c,x] = I[n,c,x] * A[c] + B[c] (batch-norm at inference)
+//   (recurrence T X)                                 t x                     O[t+1,x] = O[t,x+1] + I[t,x]: it carries a dependence that an
+//                                                                            interchange reverses; it is what the judge tries rules on
+//
+// A read outside its buffer gives `outside` (0 for sums, -inf for max): that is how padding is said.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/term.hpp"
+#include "graph/graph.hpp"
+#include "nest/grammar.hpp"
+#include "nest/index.hpp"
+
+namespace loopegg {
+
+// What the iterations of an axis owe one another: nothing; only the accumulation of a result; an order that must be kept.
+enum class AxisRole { parallel, reduction, sequential };
+
+struct Axis {
+    std::string name;
+    std::int64_t extent = 1;
+    AxisRole role = AxisRole::parallel;
+};
+
+// offset + sum of coefficients * axes; one coefficient per axis of the statement.
+struct Affine {
+    std::vector<std::int64_t> coefficients;
+    std::int64_t offset = 0;
+    Index over(std::span<const Index> iterators) const;
+    std::int64_t at(std::span<const std::int64_t> iterators) const;
+};
+
+enum class BufferKind { input, weight, output };
+
+// d/factor stays in place, d%factor becomes the innermost dimension. Applied in order, each to the dimensions the one before left.
+struct Blocking {
+    int dimension;          // of the logical shape
+    std::int64_t factor;
+};
+
+struct Buffer {
+    std::string name;       // O the output; I J K inputs; W weights; A B per-channel constants; E* operands of epilogues
+    Shape shape;            // logical
+    BufferKind kind = BufferKind::input;
+    std::vector<Blocking> blocking{};
+
+    Shape stored_shape() const;                                            // with the blocking
+    std::vector<Index> stored_index(const std::vector<Index>& logical) const;
+};
+
+struct Access {
+    int buffer = 0;                  // of Statement::buffers
+    std::vector<Affine> index;       // one per logical dimension
+    bool padded = false;             // may leave the buffer; reads `outside` there
+};
+
+enum class Combine { assign, sum, max };
+
+struct Statement {
+    Term term;                       // STMT
+    std::vector<Axis> axes;
+    std::vector<Buffer> buffers;     // buffers[0] is O
+    Access write;
+    std::vector<Access> reads;       // one per buffer that `value` names
+    Combine combine = Combine::assign;
+    Term value;                      // a scalar term over buffer names and numbers: (* W I). Operators: + - * / max exp sqrt and the
+                                     // functions of `map`
+    Term finish;                     // a scalar term over `acc` and the buffers of finish_reads, done once per output element
+    std::vector<Access> finish_reads;
+    double outside = 0;
+
+    int axis(std::string_view name) const;       // -1 if there is none
+    int buffer(std::string_view name) const;     // -1 if there is none
+    bool writes_axis(int axis) const;            // the output's index depends on it
+    std::int64_t instances() const;              // of the whole domain
+    double identity() const { return combine == Combine::max ? -1.0 / 0.0 : 0.0; }
+};
+
+// The statement of a STMT. Throws UserError (unknown operator with a hint, wrong number of shapes, shapes that cannot be).
+Statement statement_of(const Term& stmt);
+
+// The statements of one compute node, in the order they run; none for nodes that only move data (flatten, concat ...).
+// Softmax, layer norm: several. A node's own bias and activation attributes become epilogues.
+std::vector<Statement> statements_of(const Graph& graph, const Node& node);
+
+// The naive nest: one serial loop per axis of extent > 1, in the statement's order; of a restricted node, what its domain leaves.
+Term naive_schedule(const Statement& statement);
+Term nest_of(const Statement& statement);
+Term nest_of(const Graph& graph, const Node& node);   // of the node's first statement (its site)
+
+// An epilogue or a layout put around a statement.
+Term with_epilogue(const Term& stmt, std::string_view epilogue);
+Term with_layout(const Term& stmt, std::string_view buffer, std::string_view axis, std::int64_t factor);
+
+// What a scalar function of `value` and `finish` gives.
+double apply_scalar(std::string_view function, std::span<const double> operands);
+
+}  // namespace loopegg
