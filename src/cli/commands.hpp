@@ -4,6 +4,7 @@
 
 namespace loopegg {
 
+extern const Command targets_command;
 extern const Command term_command;
 
 }  // namespace loopegg

@@ -1,0 +1,135 @@
+/* A team of threads for parallel loops. The caller is member 0; the others spin for a moment after each loop, because the
+   next one usually follows at once, and then sleep. One loop runs at a time: kernels never nest parallel loops. */
+#define _GNU_SOURCE
+#include "loopegg_runtime.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+typedef struct {
+    void* sync;
+    int32_t count;
+} group;
+typedef int (*task)(int index, group* env, void* data);
+
+enum { most_threads = 256, spins = 20000 };
+
+static struct {
+    pthread_mutex_t lock;
+    int wanted, running;      /* threads asked for; helpers started */
+    _Atomic uint32_t round;   /* counts loops; a change wakes the helpers */
+    _Atomic int sleepers, pending, failed;
+    task run;
+    void* data;
+    int count;
+} team = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void pause_briefly(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void* help(void* argument) {
+    const int index = (int)(intptr_t)argument;
+    uint32_t seen = 0;
+    for (;;) {
+        uint32_t round = atomic_load_explicit(&team.round, memory_order_acquire);
+        for (int i = 0; round == seen && i < spins; ++i) {
+            pause_briefly();
+            round = atomic_load_explicit(&team.round, memory_order_acquire);
+        }
+        if (round == seen) {
+            atomic_fetch_add(&team.sleepers, 1);
+            while ((round = atomic_load(&team.round)) == seen) syscall(SYS_futex, &team.round, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+            atomic_fetch_sub(&team.sleepers, 1);
+        }
+        seen = round;
+        if (index < team.count) {
+            group env = {&team, team.count};
+            if (team.run(index, &env, team.data)) atomic_store(&team.failed, 1);
+        }
+        atomic_fetch_sub_explicit(&team.pending, 1, memory_order_release);
+    }
+    return NULL;
+}
+
+static int machine_cores(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+void loopegg_set_threads(int count) {
+    if (count <= 0) {
+        const char* text = getenv("LOOPEGG_THREADS");
+        count = text ? atoi(text) : 0;
+        if (count <= 0) count = machine_cores();
+    }
+    team.wanted = count > most_threads ? most_threads : count;
+}
+int loopegg_threads(void) {
+    if (!team.wanted) loopegg_set_threads(0);
+    return team.wanted;
+}
+
+static int launch(task run, void* data, int count) {
+    (void)count;
+    int threads = loopegg_threads();
+    if (threads == 1) {
+        group env = {&team, 1};
+        return run(0, &env, data);
+    }
+    pthread_mutex_lock(&team.lock);
+    while (team.running < threads - 1) {
+        pthread_t thread;
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+        int failed = pthread_create(&thread, &attributes, help, (void*)(intptr_t)(team.running + 1));
+        pthread_attr_destroy(&attributes);
+        if (failed) break;
+        ++team.running;
+    }
+    if (threads > team.running + 1) threads = team.running + 1;
+    team.run = run;
+    team.data = data;
+    team.count = threads;
+    atomic_store_explicit(&team.failed, 0, memory_order_relaxed);
+    atomic_store_explicit(&team.pending, team.running, memory_order_relaxed);
+    atomic_fetch_add(&team.round, 1);
+    if (atomic_load(&team.sleepers)) syscall(SYS_futex, &team.round, FUTEX_WAKE_PRIVATE, most_threads, NULL, NULL, 0);
+    group env = {&team, threads};
+    int failed = run(0, &env, data);
+    for (int i = 0; atomic_load_explicit(&team.pending, memory_order_acquire) > 0; ++i) {
+        pause_briefly();
+        if (i > spins) sched_yield(), i = 0;
+    }
+    failed |= atomic_load(&team.failed);
+    pthread_mutex_unlock(&team.lock);
+    return failed ? -1 : 0;
+}
+
+static void* allocate(int device, int device_index, uint64_t bytes, int code, int bits) {
+    (void)device, (void)device_index, (void)code, (void)bits;
+    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+static int release(int device, int device_index, void* memory) {
+    (void)device, (void)device_index;
+    free(memory);
+    return 0;
+}
+
+/* Generated code reaches its helpers through these pointers (weak in every kernel object). */
+int (*__TVMBackendParallelLaunch)(task, void*, int) = launch;
+void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int) = allocate;
+int (*__TVMBackendFreeWorkspace)(int, int, void*) = release;
+void* TVMBackendAllocWorkspace(int device, int device_index, uint64_t bytes, int code, int bits) { return allocate(device, device_index, bytes, code, bits); }
+int TVMBackendFreeWorkspace(int device, int device_index, void* memory) { return release(device, device_index, memory); }

@@ -1,0 +1,165 @@
+#include "backends/target.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include <tvm/ffi/reflection/accessor.h>
+
+#include "backends/tvm_adapter.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+#include "tvm_paths.hpp"
+
+namespace loopegg {
+namespace {
+
+namespace fs = std::filesystem;
+
+int available_cores() {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// The CPU's name alone would let LLVM use features that a virtual machine hides: every feature is said, on or off.
+nlohmann::json native_features() {
+    const auto features = tv::call(tv::Fn::host_features).cast<tv::ffi::Map<tv::ffi::String, tv::Any>>();
+    tv::ffi::reflection::FieldGetter value("ir.IntImm", "value");
+    std::vector<std::string> all;
+    for (auto [name, on] : features) {
+        const bool has = value(on.cast<tv::Obj>()).cast<std::int64_t>() != 0;
+        all.push_back((has ? "+" : "-") + std::string(name));
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+bool has_feature(const nlohmann::json& features, const char* name) { return std::find(features.begin(), features.end(), std::string("+") + name) != features.end(); }
+
+void fill_native(Target& t) {
+    t.tvm.erase("native");
+    t.tvm["mtriple"] = std::string(tv::call(tv::Fn::host_triple).cast<tv::ffi::String>());
+    t.tvm["mcpu"] = std::string(tv::call(tv::Fn::host_cpu).cast<tv::ffi::String>());
+    t.tvm["mattr"] = native_features();
+    t.tvm["num-cores"] = available_cores();
+    if (has_feature(t.tvm["mattr"], "avx512f")) t.tvm["vector-width"] = 512;
+}
+
+double megahertz() {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with("cpu MHz"))
+            if (auto colon = line.find(':'); colon != line.npos) return std::atof(line.c_str() + colon + 1);
+    return 2500;
+}
+double cache_kb(int index) {
+    std::ifstream in("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
+    double size = 0;
+    char unit = 'K';
+    if (!(in >> size)) return 0;
+    in >> unit;
+    return unit == 'M' ? size * 1024 : size;
+}
+
+void fill_native(Machine& m, const nlohmann::json& features) {
+    m.cores = available_cores();
+    m.ghz = megahertz() / 1000;
+    m.lanes = has_feature(features, "avx512f") ? 16 : has_feature(features, "avx2") ? 8 : 4;
+    m.fma_per_cycle = 2;
+    if (double kb = cache_kb(0)) m.l1_kb = kb;
+    if (double kb = cache_kb(2)) m.l2_kb = kb;
+    m.l3_kb = cache_kb(3);
+}
+
+Reach reach_of(const std::string& text, const fs::path& file) {
+    for (Reach r : {Reach::here, Reach::rpc, Reach::bundle, Reach::compile})
+        if (to_string(r) == text) return r;
+    throw UserError(file.string() + ": 'reach' is '" + text + "', expected here, rpc, bundle or compile");
+}
+
+std::vector<fs::path> target_files() {
+    std::vector<fs::path> all;
+    for (const fs::path& folder : {fs::path(source_folder) / "backends" / "targets", user_targets_folder()}) {
+        std::vector<fs::path> here;
+        std::error_code none;
+        for (const auto& entry : fs::directory_iterator(folder, none))
+            if (entry.path().extension() == ".json") here.push_back(entry.path());
+        std::sort(here.begin(), here.end());
+        all.insert(all.end(), here.begin(), here.end());
+    }
+    return all;
+}
+
+}  // namespace
+
+std::string to_string(Reach reach) {
+    switch (reach) {
+        case Reach::here: return "here";
+        case Reach::rpc: return "rpc";
+        case Reach::bundle: return "bundle";
+        case Reach::compile: return "compile";
+    }
+    return "";
+}
+
+std::string Target::architecture() const {
+    if (gpu()) return tvm.at("arch");
+    return split(tvm.value("mtriple", "unknown"), '-')[0];
+}
+
+Hash128 Target::fingerprint() const { return Hasher().add(name).add(tvm.dump()).finish(); }
+
+fs::path user_targets_folder() {
+    if (const char* folder = std::getenv("LOOPEGG_TARGETS")) return folder;
+    if (const char* config = std::getenv("XDG_CONFIG_HOME")) return fs::path(config) / "loopegg" / "targets";
+    const char* home = std::getenv("HOME");
+    return fs::path(home ? home : ".") / ".config" / "loopegg" / "targets";
+}
+
+Target read_target(const fs::path& file) {
+    nlohmann::json j;
+    try {
+        j = nlohmann::json::parse(loopegg::read_file(file, 1 << 20));
+        Target t;
+        t.file = file;
+        t.name = j.at("name");
+        t.summary = j.value("summary", "");
+        t.reach = reach_of(j.value("reach", "compile"), file);
+        t.address = j.value("address", "");
+        t.tvm = j.at("tvm");
+        if (const std::string kind = t.tvm.at("kind"); kind != "llvm" && kind != "cuda") throw UserError(file.string() + ": the TVM kind '" + kind + "' is not one that loopegg compiles for (llvm, cuda)");
+        if (t.tvm.value("native", false)) fill_native(t);
+        const nlohmann::json m = j.value("machine", nlohmann::json::object());
+        if (m.value("native", false)) fill_native(t.machine, t.tvm.at("mattr"));
+        auto set = [&m](const char* key, auto& field) { if (m.contains(key)) m.at(key).get_to(field); };
+        set("cores", t.machine.cores), set("lanes", t.machine.lanes), set("fma_per_cycle", t.machine.fma_per_cycle), set("ghz", t.machine.ghz);
+        set("memory_gbs", t.machine.memory_gbs), set("l1_kb", t.machine.l1_kb), set("l2_kb", t.machine.l2_kb), set("l3_kb", t.machine.l3_kb);
+        set("launch_us", t.machine.launch_us), set("threads_per_core", t.machine.threads_per_core);
+        set("registers_per_core", t.machine.registers_per_core), set("shared_kb_per_core", t.machine.shared_kb_per_core);
+        return t;
+    } catch (const nlohmann::json::exception& e) {
+        throw UserError(file.string() + ": not a target: " + e.what());
+    }
+}
+
+std::vector<Target> all_targets() {
+    std::vector<Target> all;
+    for (const fs::path& file : target_files()) all.push_back(read_target(file));
+    return all;
+}
+
+Target find_target(const std::string& name) {
+    std::vector<std::string> names;
+    for (const fs::path& file : target_files()) {
+        if (file.stem() == name) return read_target(file);
+        names.push_back(file.stem().string());
+    }
+    std::string hint = did_you_mean(name, names);
+    throw UserError(Diagnostic{"unknown target '" + name + "'; known are " + join(names, ", "), {}, hint});
+}
+
+}  // namespace loopegg

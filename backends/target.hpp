@@ -1,0 +1,52 @@
+// The machines that nests are compiled for: JSON files in backends/targets/ and in the user's own folder.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/hash.hpp"
+
+namespace loopegg {
+
+// How a time on this target can be had.
+enum class Reach {
+    here,      // on this machine
+    rpc,       // through TVM's RPC, at an address
+    bundle,    // by carrying a bundle to the machine and its times back
+    compile,   // not at all: machine code and estimates only
+};
+std::string to_string(Reach reach);
+
+// Data-sheet numbers, for estimates. A GPU's cores are its multiprocessors, its lanes their fp32 units.
+struct Machine {
+    int cores = 1, lanes = 4, fma_per_cycle = 1;
+    double ghz = 1, memory_gbs = 10, l1_kb = 32, l2_kb = 256, l3_kb = 0, launch_us = 1;
+    int threads_per_core = 0, registers_per_core = 0;
+    double shared_kb_per_core = 0;
+    double peak_gflops() const { return 2.0 * cores * ghz * lanes * fma_per_cycle; }
+};
+
+struct Target {
+    std::string name, summary;
+    Reach reach = Reach::compile;
+    std::string address;          // host:port, when reach is rpc
+    nlohmann::json tvm;           // what TVM is given, features filled in
+    Machine machine;
+    std::filesystem::path file;   // where it was read
+
+    bool gpu() const { return tvm.value("kind", "") == "cuda"; }
+    std::string architecture() const;   // "x86_64", "aarch64", "sm_61"
+    Hash128 fingerprint() const;        // of everything that changes code or speed: part of the latency store's keys
+};
+
+// By name; UserError names the known ones.
+Target find_target(const std::string& name);
+// All, the project's own first and then the user's, each by name.
+std::vector<Target> all_targets();
+
+Target read_target(const std::filesystem::path& file);
+std::filesystem::path user_targets_folder();   // LOOPEGG_TARGETS, or targets/ in the user's configuration folder
+
+}  // namespace loopegg
