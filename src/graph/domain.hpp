@@ -43,8 +43,9 @@ struct DomainPart {
     friend auto operator<=>(const DomainPart&, const DomainPart&) = default;
 };
 
-// How values that no instance computes any more come back.
-enum class Restore { none, repeat, zero };   // 'pointwise' and 'propagate' become ordinary nodes and shapes of the graph
+// How values that no instance computes any more come back (none: there are no such values; see output_sources).
+// 'pointwise' and 'propagate' become ordinary nodes and shapes of the graph.
+enum class Restore { none, repeat, zero };
 
 // A union of disjoint parts. No part at all means the whole nest; see whole().
 struct Domain {
@@ -55,5 +56,20 @@ struct Domain {
     bool contains(const std::map<std::string, std::int64_t>& instance) const;
     friend bool operator==(const Domain&, const Domain&) = default;
 };
+
+struct Axis;   // graph/operators.hpp
+
+// Throws NodeProblem when a domain makes no sense over these axes: unknown names, strides that do not divide, empty or
+// overlapping parts, unequal radices, outputs that nothing computes or restores.
+void check_domain(const Domain& domain, const std::vector<Axis>& axes);
+
+// "co/16%4 == ci/16%4" and "0 <= oh%2 < 1": how a part's conditions are written in model.json and in reports.
+std::string to_string(const DigitRange& range);
+std::string to_string(const DigitPair& pair);
+std::string to_string(const Domain& domain);   // "whole", or parts joined by " or ", and the restore
+std::string to_string(Restore restore);
+
+// Reads one condition into the part; returns what is wrong with it, or "".
+std::string add_condition(DomainPart& part, const std::string& text);
 
 }  // namespace loopegg

@@ -1,0 +1,63 @@
+// Domains as sets: which values each axis takes, how many instances there are, and what they read and write.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/domain.hpp"
+#include "graph/operators.hpp"
+
+namespace loopegg {
+
+// A product of value sets, one an axis (in the order of the axes it was made for), and the part of the domain it came from.
+struct ProductSet {
+    std::vector<std::vector<std::int64_t>> values;
+    std::size_t part = 0;
+};
+
+// Disjoint products whose union is the domain: one a block of every diagonal.
+std::vector<ProductSet> product_sets(const Domain& domain, const std::vector<Axis>& axes);
+
+// lo, lo + stride, ... (count of them)
+struct Run {
+    std::int64_t lo = 0, count = 0, stride = 1;
+    friend bool operator==(const Run&, const Run&) = default;
+};
+
+// A strided box, one run an axis.
+struct Box {
+    std::vector<Run> runs;
+    std::size_t part = 0;
+};
+
+// Disjoint boxes whose union is the domain.
+std::vector<Box> boxes(const Domain& domain, const std::vector<Axis>& axes);
+std::vector<Run> as_runs(const std::vector<std::int64_t>& sorted);   // few runs, by taking the longest from the front
+
+std::int64_t instance_count(const Domain& domain, const std::vector<Axis>& axes);
+
+// For each tuple of values of the axes named (row-major in the order of `onto`): does any instance have it?
+std::vector<char> projection(const Domain& domain, const std::vector<Axis>& axes, const std::vector<std::string>& onto);
+
+// Where each output element (row-major over the output axes) gets its value: its own index when an instance computes it, the index
+// of a computed one under restore repeat, -1 for zero. Repeat maps each restricted digit v to lo + (v - lo) mod (hi - lo), so a kept
+// block of channels is tiled and a kept row is copied; with several parts, the nearest source (then the first part) wins.
+std::vector<std::int64_t> output_sources(const Domain& domain, const std::vector<Axis>& axes);
+
+// The axes that some condition names, in their order.
+std::vector<Axis> axes_named_by(const Domain& domain, const std::vector<Axis>& axes);
+
+// A domain with its conditions looked up: the membership test for a loop that visits every instance.
+class DomainTest {
+public:
+    DomainTest(const Domain& domain, const std::vector<Axis>& axes);
+    bool contains(const std::int64_t* instance) const;   // values in the order of the axes
+
+private:
+    struct Place { std::size_t axis; std::int64_t stride, radix; };
+    struct Range { Place digit; std::int64_t lo, hi; };
+    struct Part { std::vector<Range> ranges; std::vector<std::pair<Place, Place>> diagonals; };
+    std::vector<Part> parts_;
+};
+
+}  // namespace loopegg

@@ -1,0 +1,18 @@
+// model.json: the network as a file that people read and write. Reading what was written gives the same graph, and writing that the same bytes.
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "base/source.hpp"
+#include "graph/graph.hpp"
+
+namespace loopegg {
+
+// A complete graph (see complete). Throws UserError that points into the file.
+Graph read_model(const SourcePtr& source);
+Graph read_model(const std::filesystem::path& path);
+
+// One node a line; attributes that equal their default are left out.
+std::string write_model(const Graph& graph);
+
+}  // namespace loopegg
