@@ -9,6 +9,7 @@ typedef int HighsInt;   /* the wheel is built with 32-bit indices */
 enum { kHighsStatusError = -1, kHighsStatusOk = 0, kHighsStatusWarning = 1 };
 enum { kHighsVarTypeContinuous = 0, kHighsVarTypeInteger = 1 };
 enum { kHighsObjSenseMinimize = 1, kHighsObjSenseMaximize = -1 };
+enum { kHighsSolutionStatusNone = 0, kHighsSolutionStatusInfeasible = 1, kHighsSolutionStatusFeasible = 2 };
 enum { kHighsMatrixFormatColwise = 1, kHighsMatrixFormatRowwise = 2 };
 enum {
     kHighsModelStatusOptimal = 7,
@@ -44,6 +45,7 @@ HighsInt Highs_changeRowBounds(void* highs, HighsInt row, double lower, double u
 
 /* A start for the search; null for what is not known. */
 HighsInt Highs_setSolution(void* highs, const double* col_value, const double* row_value, const double* col_dual, const double* row_dual);
+HighsInt Highs_zeroAllClocks(const void* highs);   /* time_limit counts from here */
 HighsInt Highs_run(void* highs);
 HighsInt Highs_getModelStatus(const void* highs);
 HighsInt Highs_getSolution(const void* highs, double* col_value, double* col_dual, double* row_value, double* row_dual);

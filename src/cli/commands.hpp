@@ -5,6 +5,7 @@
 namespace loopegg {
 
 extern const Command targets_command;
+extern const Command extract_command;
 extern const Command term_command;
 
 }  // namespace loopegg

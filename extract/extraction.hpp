@@ -1,0 +1,37 @@
+// What an extractor answers: one node for every class that the roots need, and how good that choice is known to be.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/term.hpp"
+#include "extract/serialized.hpp"
+
+namespace loopegg {
+
+struct Extraction {
+    std::vector<NodeIndex> choice;   // by class; no_index where the roots do not reach
+    double cost = 0;                 // DAG cost: every chosen node once, however often it is used
+    double bound = 0;                // no choice costs less than this
+    bool optimal = false;            // the bound proves the cost
+    double seconds = 0;
+    std::string method;
+
+    // Fills `cost`, clears choices that the roots do not reach, and throws InternalFault when some class that is reached has no
+    // choice, a choice of another class, or depends on itself. Every extractor ends with this.
+    void check(const SerializedEGraph& egraph);
+};
+
+// The smallest cost that the bound leaves open: equal to `cost` up to rounding means that `cost` is proven.
+bool proves(double bound, double cost);
+
+// The cost of each root's term written out in full (shared parts count every time they are used); may be infinite in double.
+double tree_cost(const SerializedEGraph& egraph, const Extraction& extraction);
+
+// How many operators that term of a class has when written out in full; may be infinite in double.
+double term_size(const SerializedEGraph& egraph, const Extraction& extraction, ClassIndex eclass);
+
+// The chosen term of a class; equal parts are one shared Term. Operators keep their names.
+Term term_of(const SerializedEGraph& egraph, const Extraction& extraction, ClassIndex eclass);
+
+}  // namespace loopegg

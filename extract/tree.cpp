@@ -1,0 +1,14 @@
+// Bottom-up extraction: the term of least tree cost for each class.
+#include "extract/extractors.hpp"
+#include "extract/founded.hpp"
+
+namespace loopegg {
+
+Extraction extract_tree(const SerializedEGraph& egraph, const ExtractOptions&) {
+    Extraction result;
+    result.choice = cheapest_trees(egraph).choice;
+    result.bound = path_bound(egraph);
+    return result;
+}
+
+}  // namespace loopegg
