@@ -3,21 +3,12 @@
 // The rule language knows the oracle by this interface alone; fisher/ answers it on LibTorch, tests answer it with arithmetic.
 #pragma once
 #include <span>
-#include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "base/verdict.hpp"
 #include "graph/graph.hpp"
 
 namespace loopegg {
-
-// What a guard answers. A refusal is a value with its reason, never an exception.
-struct Verdict {
-    bool allowed = false;
-    std::string why;            // one line for a report: "score 0.71 of the original, below 0.85"
-    nlohmann::json evidence{};  // what the answer rests on (oracle, seeds, scores, threshold), kept for the checker to replay
-};
 
 class CapacityOracle {
 public:

@@ -1,0 +1,46 @@
+// Runs the math microbenchmark and prints one JSON object a line: sizes, seconds and memory. bench/math_microbenchmark.py runs a peer beside it.
+#include <sys/resource.h>
+
+#include <cstring>
+#include <iostream>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/math_rules.hpp"
+#include "egraph/runner.hpp"
+
+using namespace loopegg;
+
+int main(int argc, char** argv) {
+    RunOptions options;
+    options.limits.iterations = 11;
+    bool proofs = false;
+    for (int i = 1; i < argc; ++i) {
+        const std::string arg = argv[i];
+        if (arg == "--proofs") proofs = true;
+        else if (arg == "--plain") options.search = SearchMode::plain;
+        else if (arg == "--checked") options.search = SearchMode::checked;
+        else if (arg == "--sorted") options.sorted = true;
+        else if (arg == "--backoff") options.scheduler = Scheduler::backoff;
+        else if (arg == "--iterations" && i + 1 < argc) options.limits.iterations = std::stoul(argv[++i]);
+        else {
+            std::cerr << "use: math_microbenchmark [--proofs] [--plain|--checked] [--sorted] [--backoff] [--iterations N]\n";
+            return 2;
+        }
+    }
+    EGraph graph(EGraph::Options{.proofs = proofs});
+    for (const Term& t : math_terms()) graph.add(t);
+    Runner runner(graph, math_rules());
+    const RunReport report = runner.run(options);
+    nlohmann::json out;
+    for (const IterationReport& it : report.iterations)
+        out["iterations"].push_back({{"nodes", it.nodes}, {"classes", it.classes}, {"seconds", it.seconds}, {"search", it.search_seconds},
+                                     {"apply", it.apply_seconds}, {"rebuild", it.rebuild_seconds}});
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    out["stop"] = name_of(report.stop);
+    out["seconds"] = report.seconds;
+    out["graph_bytes"] = report.peak_bytes;
+    out["peak_mb"] = static_cast<double>(usage.ru_maxrss) / 1024;
+    std::cout << out.dump() << "\n";
+}

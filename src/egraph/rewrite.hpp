@@ -1,0 +1,72 @@
+// A rule as plain data: what to find, what to put beside it, and what must hold. The rule language makes these; tests write them by hand.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/source.hpp"
+#include "base/term.hpp"
+#include "base/verdict.hpp"
+#include "egraph/ids.hpp"
+
+namespace loopegg {
+
+class EGraph;
+
+// A leaf whose name begins with '?' is a variable; everything else is an operator or a constant.
+bool is_variable(Symbol symbol);
+std::vector<Symbol> variables_of(const Term& pattern);   // in order of first appearance, each once
+
+enum class Relation {
+    exact,    // both sides are one class
+    neural,   // the right side is a class of its own, and an edge leads to it
+};
+
+// A condition over the classes that some variables are bound to. Asked during search as soon as they are; one that needs a
+// choice's variable, or ?result (the class of the right side), is asked when the rule is applied. It may look at the facts and at the
+// nodes of the classes it is given; the incremental search asks again when these change, and never for other causes.
+struct Guard {
+    std::string text;              // as written: "(permutable ?a ?b)"
+    std::vector<Symbol> needs;
+    std::function<Verdict(const EGraph&, std::span<const ClassId>)> test;   // the classes in the order of `needs`
+    // Instead of `test`, for guards that are costly to ask: every application of an iteration at once, one verdict each.
+    std::function<std::vector<Verdict>(const EGraph&, std::span<const std::vector<ClassId>>)> batch{};
+    bool facts_only = false;       // looks at facts alone, never at nodes: asked again less often
+};
+
+// A variable that takes each of a list of values in turn (:for), or a part of the right side that is computed (then the list has
+// one value, or none to refuse, and the variable's name is '?' and the expression as written).
+struct Choice {
+    Symbol variable;
+    std::string text;              // as written: "(divisors ?a)"
+    std::vector<Symbol> needs;     // variables of the left side and of earlier choices
+    std::function<std::vector<Term>(const EGraph&, std::span<const ClassId>)> values;
+    bool facts_only = false;       // as for a guard
+};
+
+// A pattern whose root class has a name, for rules of several patterns. With one pattern, root may be empty.
+struct Rooted {
+    Symbol root;
+    Term term;
+};
+
+struct Rewrite {
+    std::string name;
+    std::vector<Rooted> left;      // all must match, sharing variables
+    std::vector<Rooted> right;     // each is made equal to (or a variant of) the class of the same root on the left
+    Relation relation = Relation::exact;
+    std::vector<Guard> guards{};
+    std::vector<Choice> choices{};
+    bool backwards = false;        // the second half of a '<=>': from the right side as written to the left
+    Position where{};
+};
+
+// One pattern each side, no conditions: rewrite("add-commutes", "(+ ?a ?b)", "(+ ?b ?a)").
+Rewrite rewrite(std::string name, std::string_view left, std::string_view right);
+// The same rule from right to left. Every variable of the left side must appear on the right.
+Rewrite backwards(const Rewrite& rule);
+
+inline const Symbol result_variable{"?result"};
+
+}  // namespace loopegg
