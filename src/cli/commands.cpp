@@ -4,6 +4,8 @@ namespace loopegg {
 
 const std::vector<Command>& commands() {
     static const std::vector<Command> all{
+        zoo_command,
+        show_command,
         targets_command,
         extract_command,
         term_command,
