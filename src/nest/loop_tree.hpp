@@ -9,15 +9,16 @@
 // others. Before its body each element is set to the statement's identity, after its body the statement's `finish` is done to it, once.
 // It stands as far in as it can: just outside the first loop (or cat) that some output element needs several iterations of. Statements
 // with combine = assign have none: the Body writes finish(value) itself. In a nest with `restore`, one Complete stands at the root and
-// covers the whole output: identity, body, missing elements brought back (see restored_from), finish.
+// covers the whole output: identity, body, missing elements brought back (output_sources of graph/domain_sets.hpp), finish.
 //
 // Stage on an input or weight: before its body the tile is copied into storage of its own (scope local or shared), elements outside
 // the buffer as Statement::outside; the accesses below read the copy. Stage on the output: the body accumulates into the tile's own
-// storage. If `owns` (a Complete that stood exactly here was absorbed) the storage starts as the identity and finish is done as it is
-// written back; otherwise it is loaded from what was the output around it and written back unfinished.
+// storage. If `owns` (a Complete that would have stood here was absorbed) the storage starts as the identity and finish is done as it
+// is written back; otherwise it is loaded from `source` and written back there unfinished. For an assigning statement `owns` is true:
+// nothing is loaded, and the Body has done the finish.
 //
-// A loop with `partial`: every iteration accumulates into storage of its own over `partial_tile` that starts as the identity; after the
-// loop these are combined into the output around it in the order of the variable. The instances inside see that storage as the output.
+// A loop with `partial` has storage too (a stage id), one tile for every iteration, the loop's variable as its outermost index: it
+// starts as the identity; after the loop its tiles are combined into `source` in the order of the variable.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -57,15 +58,15 @@ struct Tile {
 struct TreeNode;
 using Tree = std::shared_ptr<const TreeNode>;
 
-// Where a Body finds one of its operands: the buffer itself, or the storage of a stage.
+// Where an operand is found: the buffer itself, or the storage of a stage (or partial loop) around.
 struct Place {
-    int stage = -1;                      // id of the innermost Stage of this buffer around the Body; -1: the buffer
+    int stage = -1;                      // -1: the buffer
     std::vector<Index> index;            // logical index into the buffer, or index into the stage's storage
 };
 
 struct TreeNode {
     enum class Kind { loop, cat, stage, complete, body };
-    Kind kind;
+    Kind kind = Kind::body;
 
     // loop
     LoopKind loop = LoopKind::serial;
@@ -74,17 +75,17 @@ struct TreeNode {
     int var = -1;
     Term axis{};                         // what it walks, for names and messages
     bool partial = false;
-    Tile partial_tile{};
 
-    // stage
+    // stage, and a partial loop's storage of the output
     int stage = -1;                      // its id
     int buffer = -1;                     // of Statement::buffers
     std::string scope{};                 // "local" | "shared"
     bool owns = false;
-    Tile tile{};                         // steps' variables are free: index and predicates are over them and the loops outside
+    Tile tile{};
+    Place source{};                      // where the tile's elements come from or go back to, over the tile's steps
 
     // complete
-    std::vector<Tile> tiles{};           // of the output; disjoint
+    std::vector<Tile> tiles{};           // of the output buffer; disjoint
 
     // body
     std::vector<Index> iterators{};      // one per axis of the statement

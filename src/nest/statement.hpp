@@ -5,16 +5,21 @@
 //                                                                            I[n, g*CI+ci, oh*SH+kh*DH-PH, ow*SW+kw*DW-PW]
 //                                                                            CO, CI are per group; OH = (IH+2PH-DH(KH-1)-1)/SH+1
 //   (linear N CO CI)                                 n co ci                 O[n,co] += W[co,ci] * I[n,ci]
-//   (matmul B M N K TB)                              b m x k                 O[b,m,x] += I[b,m,k] * J[b,k,x]; TB=1: J[b,x,k]
+//   (matmul B M N K)                                 b i j k                 O[b,i,j] += I[b,i,k] * J[b,k,j]
 //   (max_pool N C IH IW KH KW SH SW PH PW)           n c oh ow kh kw         O[n,c,oh,ow] max= I[n,c,oh*SH+kh-PH,ow*SW+kw-PW]
 //   (avg_pool N C IH IW KH KW SH SW PH PW)           n c oh ow kh kw         the same with +=, then / (KH*KW)
-//   (row_sum R C), (row_mean R C), (row_max R C)     r k                     O[r] += I[r,k] (then /C), O[r] max= I[r,k]
-//   (row_exp_sum R C)                                r k                     O[r] += exp(I[r,k] - J[r])
-//   (row_softmax R C)                                r x                     O[r,x] = exp(I[r,x] - J[r]) / K[r]
-//   (row_square R C)                                 r k                     O[r] += (I[r,k] - J[r])^2, then / C
+//   (avg_pool_inside ...)                            n c oh ow kh kw         the same, then / C[oh,ow], the count of elements inside the image
+//   (row_sum R C S), (row_mean R C S)                r s k                   O[r,s] += I[r,k,s], and the mean then / C
+//   (row_max R C S)                                  r s k                   O[r,s] max= I[r,k,s]
+//   (row_exp_sum R C S)                              r s k                   O[r,s] += exp(I[r,k,s] - J[r,s])
+//   (row_square R C S)                               r s k                   O[r,s] += (I[r,k,s] - J[r,s])^2, then / C
+//   (row_softmax R C S)                              r x s                   O[r,x,s] = exp(I[r,x,s] - J[r,s]) / K[r,s]
 //   (row_norm R C EPS)                               r x                     O[r,x] = (I[r,x]-J[r]) / sqrt(K[r]+EPS) * A[x] + B[x]
 //   (map F SIZE)                                     x                       O[x] = F(I[x]), F ::= relu relu6 silu gelu sigmoid tanh copy
+//   (scale V SIZE)                                   x                       O[x] = I[x] * V
 //   (zip F SIZE)                                     x                       O[x] = F(I[x], J[x]), F ::= + - *
+//   (stretch F D0 D1 D2 D3 MI MJ)                    x0 x1 x2 x3             the same over four dimensions, where I has dimension d only if
+//                                                                            bit d of MI is set (else 1), J likewise: broadcasting
 //   (channel_scale N C S)                            n c x                   O[n,c,x] = I[n,c,x] * A[c] + B[c] (batch-norm at inference)
 //   (recurrence T X)                                 t x                     O[t+1,x] = O[t,x+1] + I[t,x]: it carries a dependence that an
 //                                                                            interchange reverses; it is what the judge tries rules on
@@ -22,6 +27,7 @@
 // A read outside its buffer gives `outside` (0 for sums, -inf for max): that is how padding is said.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +42,7 @@ namespace loopegg {
 // What the iterations of an axis owe one another: nothing; only the accumulation of a result; an order that must be kept.
 enum class AxisRole { parallel, reduction, sequential };
 
-struct Axis {
+struct Iterator {
     std::string name;
     std::int64_t extent = 1;
     AxisRole role = AxisRole::parallel;
@@ -74,11 +80,17 @@ struct Access {
     bool padded = false;             // may leave the buffer; reads `outside` there
 };
 
+// An operand of `finish`, read at the output element's own logical index, of which it takes some dimensions (bias: the channel).
+struct FinishRead {
+    int buffer = 0;
+    std::vector<int> dimensions;     // of O, one per dimension of the operand
+};
+
 enum class Combine { assign, sum, max };
 
 struct Statement {
     Term term;                       // STMT
-    std::vector<Axis> axes;
+    std::vector<Iterator> axes;
     std::vector<Buffer> buffers;     // buffers[0] is O
     Access write;
     std::vector<Access> reads;       // one per buffer that `value` names
@@ -86,7 +98,7 @@ struct Statement {
     Term value;                      // a scalar term over buffer names and numbers: (* W I). Operators: + - * / max exp sqrt and the
                                      // functions of `map`
     Term finish;                     // a scalar term over `acc` and the buffers of finish_reads, done once per output element
-    std::vector<Access> finish_reads;
+    std::vector<FinishRead> finish_reads;
     double outside = 0;
 
     int axis(std::string_view name) const;       // -1 if there is none
@@ -101,12 +113,12 @@ Statement statement_of(const Term& stmt);
 
 // The statements of one compute node, in the order they run; none for nodes that only move data (flatten, concat ...).
 // Softmax, layer norm: several. A node's own bias and activation attributes become epilogues.
-std::vector<Statement> statements_of(const Graph& graph, const Node& node);
+std::vector<Statement> statements_of(const Node& node);
 
 // The naive nest: one serial loop per axis of extent > 1, in the statement's order; of a restricted node, what its domain leaves.
 Term naive_schedule(const Statement& statement);
 Term nest_of(const Statement& statement);
-Term nest_of(const Graph& graph, const Node& node);   // of the node's first statement (its site)
+Term nest_of(const Node& node);   // of the node's first statement (its site)
 
 // An epilogue or a layout put around a statement.
 Term with_epilogue(const Term& stmt, std::string_view epilogue);
