@@ -78,7 +78,8 @@ double path_bound(const SerializedEGraph& egraph) {
 }
 
 std::vector<NodeIndex> founded_choice(const SerializedEGraph& egraph, const std::vector<NodeIndex>& wanted) {
-    return cheapest_trees(egraph, [&](NodeIndex n) { return wanted[egraph.nodes[n].eclass] == n ? 0.0 : egraph.nodes[n].cost; }).choice;
+    // A wanted node is free and any other costs something, so wherever wanted nodes alone make a term, that term wins.
+    return cheapest_trees(egraph, [&](NodeIndex n) { return wanted[egraph.nodes[n].eclass] == n ? 0.0 : egraph.nodes[n].cost + 1; }).choice;
 }
 
 }  // namespace loopegg

@@ -77,10 +77,15 @@ private:
         return std::move(result_);
     }
 
+    // Where no cycle runs, whole classes make whole nodes (a class takes its cheapest node whose children are there), so only
+    // the classes need to be whole-number variables. The search is several times shorter for it.
     void build() {
         const SerializedEGraph& g = small_.egraph;
         column_of_class_.resize(g.classes.size());
         column_of_node_.resize(g.nodes.size());
+        std::vector<char> cyclic(g.classes.size(), 0);
+        for (const auto& part : parts_)
+            for (ClassIndex c : part) cyclic[c] = 1;
         for (ClassIndex c = 0; c < g.classes.size(); ++c) {
             const bool root = std::find(g.roots.begin(), g.roots.end(), c) != g.roots.end();
             const bool single = g.classes[c].nodes.size() == 1;
@@ -91,7 +96,7 @@ private:
             }
             MipRow one{0, 0, {{column_of_class_[c], -1}}};
             for (NodeIndex n : g.classes[c].nodes) {
-                column_of_node_[n] = mip_.add_column({g.nodes[n].cost, 0, 1, true});
+                column_of_node_[n] = mip_.add_column({g.nodes[n].cost, 0, 1, cyclic[c] != 0});
                 one.terms.emplace_back(column_of_node_[n], 1);
             }
             mip_.add_row(std::move(one));
@@ -218,10 +223,14 @@ private:
         }
     }
 
+    // The node of most weight in each class that is there; equal shares are equally good.
     std::vector<NodeIndex> whole_choice(const std::vector<double>& values) const {
         std::vector<NodeIndex> choice(small_.egraph.classes.size(), no_index);
-        for (NodeIndex n = 0; n < small_.egraph.nodes.size(); ++n)
-            if (values[column_of_node_[n]] > 0.5) choice[small_.egraph.nodes[n].eclass] = n;
+        for (ClassIndex c = 0; c < choice.size(); ++c) {
+            if (values[column_of_class_[c]] < 0.5) continue;
+            const auto& nodes = small_.egraph.classes[c].nodes;
+            choice[c] = *std::max_element(nodes.begin(), nodes.end(), [&](NodeIndex a, NodeIndex b) { return values[column_of_node_[a]] < values[column_of_node_[b]]; });
+        }
         return choice;
     }
 

@@ -21,6 +21,7 @@ class Bits {
 public:
     explicit Bits(std::size_t size = 0, bool value = false) : words_((size + 63) / 64, value ? ~0ull : 0ull) {}
     void set(std::size_t i) { words_[i / 64] |= 1ull << (i % 64); }
+    void reset(std::size_t i) { words_[i / 64] &= ~(1ull << (i % 64)); }
     bool test(std::size_t i) const { return words_[i / 64] >> (i % 64) & 1; }
     void unite(const Bits& o) { for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= o.words_[i]; }
     void intersect(const Bits& o) { for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= o.words_[i]; }
@@ -215,6 +216,25 @@ private:
         return all;
     }
 
+    // For each class of `from`: every class that some term of it may hold.
+    std::vector<Bits> reached_from(const Bits& from) const {
+        std::vector<Bits> result(dense_.size());
+        std::vector<ClassIndex> stack;
+        from.each([&](ClassIndex start) {
+            Bits& reached = result[start] = Bits(dense_.size());
+            reached.set(start);
+            stack.assign(1, start);
+            while (!stack.empty()) {
+                const ClassIndex c = stack.back();
+                stack.pop_back();
+                for (NodeIndex n : members_[dense_[c]])
+                    for (ClassIndex child : nodes_[n].children)
+                        if (const ClassIndex d = index_[child]; !reached.test(d)) reached.set(d), stack.push_back(d);
+            }
+        });
+        return result;
+    }
+
     void drop_by_needs() {
         std::vector<double> least(dense_.size());
         for (std::size_t i = 0; i < dense_.size(); ++i) {
@@ -223,8 +243,11 @@ private:
         }
         Bits always(dense_.size());
         for (ClassIndex root : roots_) always.unite(needs_[index_[root]]);
+        const std::vector<Bits> above = reached_from(always);
         for (ClassIndex c : dense_) {
             const ClassIndex self = index_[c];
+            Bits free = always;   // there in every answer, and not above c: a node may use it at no further cost and with no cycle
+            always.each([&](ClassIndex d) { if (above[d].test(self)) free.reset(d); });
             std::vector<NodeIndex> sorted = members_[c];
             std::sort(sorted.begin(), sorted.end(), [&](NodeIndex a, NodeIndex b) {
                 return std::make_tuple(nodes_[a].cost, nodes_[a].children.size(), a) < std::make_tuple(nodes_[b].cost, nodes_[b].children.size(), b);
@@ -235,7 +258,7 @@ private:
                 bool out = below.test(self);
                 for (std::size_t k = 0; k < kept.size() && !out; ++k) {
                     const auto& other = nodes_[kept[k]].children;
-                    out = std::all_of(other.begin(), other.end(), [&](ClassIndex d) { return below.test(index_[d]); });
+                    out = std::all_of(other.begin(), other.end(), [&](ClassIndex d) { return below.test(index_[d]) || free.test(index_[d]); });
                 }
                 if (!out) {
                     Bits all = below;
