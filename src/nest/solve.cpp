@@ -29,13 +29,13 @@ void Linear::add(const Linear& other, std::int64_t times) {
     }
 }
 
-bool Linear::uses(const Atom& atom) const {
+bool Linear::uses(const IndexAtom& atom) const {
     return std::any_of(parts.begin(), parts.end(), [&](const Part& p) { return p.atom == atom; });
 }
 
 namespace {
 
-Linear of_atom(Atom atom) { return {0, {{1, std::move(atom)}}}; }
+Linear of_atom(IndexAtom atom) { return {0, {{1, std::move(atom)}}}; }
 
 // value / k and value % k, as sums where the parts fall cleanly to one side, as one atom otherwise.
 std::pair<Linear, Linear> divided(const Linear& value, std::int64_t k, std::int64_t quotient_extent) {

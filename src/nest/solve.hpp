@@ -17,18 +17,18 @@ struct SolvedLoop {
 };
 
 // A value 0 .. extent-1 over loop variables: a variable, or a quotient or remainder of such values.
-struct Atom {
+struct IndexAtom {
     Index value;
     std::int64_t extent = 1;
     int first_var = 0, last_var = 0;     // the outermost and innermost loop it depends on
-    friend bool operator==(const Atom& a, const Atom& b) { return a.value == b.value; }
+    friend bool operator==(const IndexAtom& a, const IndexAtom& b) { return a.value == b.value; }
 };
 
 // offset + sum of coefficient * atom
 struct Linear {
     struct Part {
         std::int64_t coefficient;
-        Atom atom;
+        IndexAtom atom;
     };
     std::int64_t offset = 0;
     std::vector<Part> parts;
@@ -36,7 +36,7 @@ struct Linear {
     Index index() const;
     std::int64_t largest() const;        // coefficients are positive
     void add(const Linear& other, std::int64_t times);
-    bool uses(const Atom& atom) const;
+    bool uses(const IndexAtom& atom) const;
 };
 
 struct Condition {
@@ -62,7 +62,7 @@ bool outputs_apart(const Statement& statement, const Solution& a, const Solution
 struct TilePlan {
     struct Step {
         std::int64_t extent = 1;
-        std::optional<Atom> atom;        // none: a box along one dimension
+        std::optional<IndexAtom> atom;        // none: a box along one dimension
         int dimension = -1;              // of a box
         int var = -1;                    // given when the tile is made
     };

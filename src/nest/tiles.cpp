@@ -7,8 +7,8 @@
 namespace loopegg {
 namespace {
 
-bool is_outer(const Atom& atom, int first_inner) { return atom.last_var < first_inner; }
-bool is_inner(const Atom& atom, int first_inner) { return atom.first_var >= first_inner; }
+bool is_outer(const IndexAtom& atom, int first_inner) { return atom.last_var < first_inner; }
+bool is_inner(const IndexAtom& atom, int first_inner) { return atom.first_var >= first_inner; }
 
 Linear substituted(const Affine& affine, const Solution& solution) {
     Linear sum;
@@ -17,14 +17,14 @@ Linear substituted(const Affine& affine, const Solution& solution) {
     return sum;
 }
 
-std::size_t step_of(TilePlan& plan, const Atom& atom) {
+std::size_t step_of(TilePlan& plan, const IndexAtom& atom) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
         if (plan.steps[i].atom && *plan.steps[i].atom == atom) return i;
     plan.steps.push_back({atom.extent, atom, -1, -1});
     return plan.steps.size() - 1;
 }
 
-std::optional<std::size_t> find_step(const TilePlan& plan, const Atom& atom) {
+std::optional<std::size_t> find_step(const TilePlan& plan, const IndexAtom& atom) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
         if (plan.steps[i].atom && *plan.steps[i].atom == atom) return i;
     return {};
