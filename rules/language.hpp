@@ -1,0 +1,112 @@
+// A term language as the rule language sees it: a table of operators, guards, lists and functions, and where their facts come from.
+//
+// Two languages stand in languages(): `free`, in which any operator may be written, and `nest`, whose loop nests are checked
+// operator by operator. A rule file names its language in its first line; without one it is free.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/verdict.hpp"
+#include "egraph/analysis.hpp"
+#include "egraph/egraph.hpp"
+
+namespace loopegg {
+
+struct Rule;
+
+// An operator and the kinds of term that it takes and makes. A kind is a word of the language's own ("axis", "schedule"); a variable that
+// stands where two different kinds are asked for is a mistake. An empty kind asks for nothing. `number` is the kind of whole numbers.
+struct OperatorKind {
+    std::string name;
+    std::string kind;                    // what it makes
+    std::vector<std::string> children;   // what it takes; none: a leaf
+};
+
+// One argument of a guard, list or function, evaluated: a class for a variable, a number, or a plain word.
+struct Argument {
+    ClassId eclass = none;               // when a variable stood there; canonical
+    std::optional<std::int64_t> number;  // of a constant, a computed expression, or a class that holds a number
+    Symbol word{};                       // when a plain word stood there: (reduces ?a max)
+};
+
+// What a guard, list or function is asked with. `facts` is what Language::make_facts made for this e-graph; cast it to your own type.
+struct Question {
+    const EGraph& graph;
+    const Analysis* facts;
+    std::span<const Argument> arguments;
+};
+
+// How many arguments, with a word for each that messages use: {"axis", "axis"}.
+struct Signature {
+    std::vector<std::string> parameters;
+    bool more = false;                   // the last one may be repeated
+};
+
+struct GuardKind {
+    std::string name;
+    Signature signature;
+    std::string summary;                                  // one line for `loopegg rules list`
+    std::function<Verdict(const Question&)> test;         // unused for a capacity guard: Binding::capacity answers
+    bool facts_only = true;                               // looks at facts and arguments alone, never at the nodes of a class
+    bool capacity = false;                                // asks the capacity oracle; every neural rule must have one
+};
+
+struct ListKind {
+    std::string name;
+    Signature signature;
+    std::string summary;
+    std::function<std::vector<Term>(const Question&)> values;
+    bool facts_only = true;
+};
+
+// None when there is no value (a division that leaves a remainder, a number that is not known): the rule then does not apply.
+struct FunctionKind {
+    std::string name;
+    Signature signature;
+    std::string summary;
+    std::function<std::optional<std::int64_t>(const Question&)> value;
+    bool facts_only = true;
+};
+
+// Why a rule is refused: the instance that it breaks, worded for a person.
+struct Refutation {
+    std::string message;                 // "visits 64 instances on the left, 32 on the right"
+    std::string instance;                // "(nest (linear 1 4 4) (at co:4 ...)) with ?k = 2"
+};
+
+struct Language {
+    std::string name;
+    bool open = false;                                    // any operator with any number of children
+    std::vector<OperatorKind> operators{};                // a name may stand here with several arities
+    // The kind of a leaf that is no operator of the table and no number ("co:64" is an axis); none when there is no such leaf.
+    std::function<std::optional<std::string>(std::string_view)> leaf_kind{};
+    std::vector<GuardKind> guards{};                      // beside the arithmetic ones that every language has
+    std::vector<ListKind> lists{};
+    std::vector<FunctionKind> functions{};
+    std::function<std::shared_ptr<Analysis>()> make_facts{};   // attach to the e-graph and give to Binding; may make none
+    // Tries a rule on small instances. Asked for every rule when a file is loaded; bind_rule() makes it ready to run.
+    std::function<std::optional<Refutation>(const Language&, const Rule&)> judge{};
+
+    const GuardKind* find_guard(std::string_view name) const;         // the language's own, then the arithmetic ones
+    const ListKind* find_list(std::string_view name) const;
+    const FunctionKind* find_function(std::string_view name) const;
+    bool has_operator(std::string_view name) const;
+};
+
+// The languages, as one table. Throws nothing: null when there is none of that name.
+std::span<const Language* const> languages();
+const Language* find_language(std::string_view name);
+const Language& free_language();
+
+// What every language has. Functions: + - * / % min max gcd log2 (/ and % only where exact or defined). Guards: = != < <= > >=
+// divides, number. Lists: range, divisors-of, powers.
+std::span<const GuardKind> common_guards();
+std::span<const ListKind> common_lists();
+std::span<const FunctionKind> common_functions();
+
+}  // namespace loopegg

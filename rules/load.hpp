@@ -1,0 +1,33 @@
+// Reads .rules files and checks all that can be checked without running a rule. Every mistake is told, not only the first.
+#pragma once
+#include <filesystem>
+#include <vector>
+
+#include "base/error.hpp"
+#include "rules/rule.hpp"
+
+namespace loopegg {
+
+struct RuleMistake {
+    Diagnostic what;
+    std::string rule;     // the rule it stands in; empty outside of rules
+};
+
+struct LoadOptions {
+    bool judge = true;    // try every rule on small instances (Language::judge)
+};
+
+struct Loaded {
+    RuleBook book;                        // the rules that have no mistake; sound only when `mistakes` is empty
+    std::vector<RuleMistake> mistakes;    // by file, in the order of the text
+};
+
+// Throws only when the file itself cannot be read.
+Loaded check_rules(const std::filesystem::path& file, const LoadOptions& options = {});
+Loaded check_rules(const SourcePtr& source, const LoadOptions& options = {});   // includes are looked for beside source->name
+
+// The same, and any mistake is a UserError with all of them.
+RuleBook load_rules(const std::filesystem::path& file, const LoadOptions& options = {});
+RuleBook load_rules(const SourcePtr& source, const LoadOptions& options = {});
+
+}  // namespace loopegg
