@@ -1,12 +1,11 @@
 #include "optimize/choose.hpp"
 
 #include <algorithm>
-#include <memory>
 
 #include <fmt/format.h>
-#include <highs_c_api.h>
 
 #include "base/error.hpp"
+#include "extract/mip.hpp"
 
 namespace loopegg {
 namespace {
@@ -30,55 +29,35 @@ NetworkChoice add_up(const Sites& sites, std::vector<std::size_t> picked) {
 // One 0/1 column per option, one equality per site, one row per limit.
 class Program {
 public:
-    explicit Program(const Sites& sites) : sites_(sites) {
-        for (const auto& options : sites) count_ += options.size();
-    }
+    explicit Program(const Sites& sites) : sites_(sites) {}
 
-    std::optional<NetworkChoice> minimise(const Objective& weight, const Limits& limits) {
-        std::unique_ptr<void, void (*)(void*)> highs(Highs_create(), Highs_destroy);
-        Highs_setBoolOptionValue(highs.get(), "output_flag", 0);
-        Highs_setIntOptionValue(highs.get(), "threads", 1);   // the same answer on every machine
-        Highs_setDoubleOptionValue(highs.get(), "mip_rel_gap", 1e-9);
-        std::vector<double> cost = column([&](const SiteOption& o) {
-            return weight.latency * o.latency_ms + weight.capacity * o.capacity_cost + weight.parameters * static_cast<double>(o.parameters);
-        });
-        for (double c : cost) {
-            Highs_addCol(highs.get(), c, 0, 1, 0, nullptr, nullptr);
-        }
-        for (std::size_t i = 0; i < count_; ++i) Highs_changeColIntegrality(highs.get(), static_cast<HighsInt>(i), kHighsVarTypeInteger);
-        std::size_t first = 0;
+    std::optional<NetworkChoice> minimise(const Objective& weight, const ChoiceLimits& limits) const {
+        Mip mip;
         for (const auto& options : sites_) {
-            std::vector<HighsInt> index(options.size());
-            for (std::size_t k = 0; k < options.size(); ++k) index[k] = static_cast<HighsInt>(first + k);
-            std::vector<double> ones(options.size(), 1.0);
-            Highs_addRow(highs.get(), 1, 1, static_cast<HighsInt>(index.size()), index.data(), ones.data());
-            first += options.size();
+            MipTerms exactly_one;
+            for (const SiteOption& o : options) {
+                double cost = weight.latency * o.latency_ms + weight.capacity * o.capacity_cost + weight.parameters * static_cast<double>(o.parameters);
+                exactly_one.emplace_back(mip.add_column({cost}), 1.0);
+            }
+            mip.add_row({1, 1, std::move(exactly_one)});
         }
-        double inf = Highs_getInfinity(highs.get());
-        auto limit = [&](double upper, auto value) {
-            if (upper >= 1e18) return;
-            std::vector<double> row = column(value);
-            std::vector<HighsInt> index(count_);
-            for (std::size_t i = 0; i < count_; ++i) index[i] = static_cast<HighsInt>(i);
-            Highs_addRow(highs.get(), -inf, upper, static_cast<HighsInt>(count_), index.data(), row.data());
-        };
-        limit(limits.capacity, [](const SiteOption& o) { return o.capacity_cost; });
-        limit(limits.latency_ms, [](const SiteOption& o) { return o.latency_ms; });
-        limit(static_cast<double>(limits.parameters), [](const SiteOption& o) { return static_cast<double>(o.parameters); });
-        require(Highs_run(highs.get()) != kHighsStatusError, "HiGHS could not run the choice");
-        if (Highs_getModelStatus(highs.get()) != kHighsModelStatusOptimal) return std::nullopt;
-        std::vector<double> x(count_);
-        Highs_getSolution(highs.get(), x.data(), nullptr, nullptr, nullptr);
-        return add_up(sites_, read(x));
+        add_limit(mip, limits.capacity, [](const SiteOption& o) { return o.capacity_cost; });
+        add_limit(mip, limits.latency_ms, [](const SiteOption& o) { return o.latency_ms; });
+        if (limits.parameters != std::numeric_limits<std::int64_t>::max())
+            add_limit(mip, static_cast<double>(limits.parameters), [](const SiteOption& o) { return static_cast<double>(o.parameters); });
+        MipAnswer answer = mip.solve(60);
+        if (answer.values.empty()) return std::nullopt;
+        return add_up(sites_, read(answer.values));
     }
 
 private:
-    template <class Value> std::vector<double> column(Value value) const {
-        std::vector<double> out;
-        out.reserve(count_);
+    template <class Value> void add_limit(Mip& mip, double upper, Value value) const {
+        if (upper == std::numeric_limits<double>::infinity()) return;
+        MipTerms row;
+        int column = 0;
         for (const auto& options : sites_)
-            for (const SiteOption& o : options) out.push_back(value(o));
-        return out;
+            for (const SiteOption& o : options) row.emplace_back(column++, value(o));
+        mip.add_row({-Mip::unbounded(), upper, std::move(row)});
     }
 
     std::vector<std::size_t> read(const std::vector<double>& x) const {
@@ -93,12 +72,11 @@ private:
     }
 
     const Sites& sites_;
-    std::size_t count_ = 0;
 };
 
-std::string nearest(Program& program, const Limits& limits) {
+std::string nearest(const Program& program, const ChoiceLimits& limits) {
     std::vector<std::string> said;
-    Limits free = limits;
+    ChoiceLimits free = limits;
     free.parameters = std::numeric_limits<std::int64_t>::max();
     if (limits.parameters != free.parameters)
         if (auto c = program.minimise({0, 0, 1}, free)) said.push_back(fmt::format("--max-params {}", c->parameters));
@@ -117,7 +95,7 @@ std::string nearest(Program& program, const Limits& limits) {
 
 }  // namespace
 
-ChooseResult choose(const Sites& sites, const Limits& limits) {
+ChooseResult choose(const Sites& sites, const ChoiceLimits& limits) {
     for (const auto& options : sites) require(!options.empty(), "a site without an option");
     if (sites.empty()) return {NetworkChoice{}, ""};
     Program program(sites);
@@ -125,13 +103,13 @@ ChooseResult choose(const Sites& sites, const Limits& limits) {
     return {std::nullopt, nearest(program, limits)};
 }
 
-std::vector<NetworkChoice> pareto_front(const Sites& sites, const Limits& limits, int points) {
+std::vector<NetworkChoice> pareto_front(const Sites& sites, const ChoiceLimits& limits, int points) {
     std::vector<NetworkChoice> front;
     auto fastest = choose(sites, limits);
     if (!fastest.choice) return front;
     double most = fastest.choice->capacity_cost;
     for (int i = 0; i < points; ++i) {
-        Limits l = limits;
+        ChoiceLimits l = limits;
         l.capacity = std::min(limits.capacity, most * i / std::max(1, points - 1));
         auto r = choose(sites, l);
         if (!r.choice) continue;

@@ -16,7 +16,7 @@ struct SiteOption {
     std::int64_t parameters = 0;
 };
 
-struct Limits {
+struct ChoiceLimits {
     double capacity = std::numeric_limits<double>::infinity();
     double latency_ms = std::numeric_limits<double>::infinity();
     std::int64_t parameters = std::numeric_limits<std::int64_t>::max();
@@ -34,9 +34,9 @@ struct ChooseResult {
     std::string why;
 };
 
-ChooseResult choose(const std::vector<std::vector<SiteOption>>& sites, const Limits& limits);
+ChooseResult choose(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits);
 
 // The choices that no other beats in both latency and capacity cost, from the original's cost to the fastest; `points` budgets are tried.
-std::vector<NetworkChoice> pareto_front(const std::vector<std::vector<SiteOption>>& sites, const Limits& limits, int points = 12);
+std::vector<NetworkChoice> pareto_front(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits, int points = 12);
 
 }  // namespace loopegg

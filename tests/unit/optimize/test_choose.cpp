@@ -8,7 +8,7 @@ using namespace loopegg;
 namespace {
 
 // Every combination, the slow and obvious way.
-std::optional<double> best_by_trying(const std::vector<std::vector<SiteOption>>& sites, const Limits& limits) {
+std::optional<double> best_by_trying(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits) {
     std::optional<double> best;
     std::vector<std::size_t> pick(sites.size(), 0);
     while (true) {
@@ -35,7 +35,7 @@ TEST_CASE("the choice is the best of all choices", "[unit][optimize][property]")
             for (SiteOption& o : options)
                 o = {0, *rc::gen::inRange(1, 100) / 8.0, *rc::gen::inRange(0, 100) / 8.0, *rc::gen::inRange(1, 50)};
         }
-        Limits limits;
+        ChoiceLimits limits;
         limits.capacity = *rc::gen::inRange(0, 200) / 8.0;
         limits.parameters = *rc::gen::inRange(1, 150);
         auto expected = best_by_trying(sites, limits);
@@ -48,7 +48,7 @@ TEST_CASE("the choice is the best of all choices", "[unit][optimize][property]")
 
 TEST_CASE("limits that exclude each other are answered with the nearest possible ones", "[unit][optimize]") {
     std::vector<std::vector<SiteOption>> sites{{{0, 10, 0, 100}, {1, 5, 1, 50}}};
-    Limits limits;
+    ChoiceLimits limits;
     limits.parameters = 40;
     auto r = choose(sites, limits);
     REQUIRE_FALSE(r.choice);
