@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+
+#include "base/error.hpp"
 
 namespace loopegg {
 
@@ -13,6 +16,12 @@ ScratchFile::ScratchFile(const std::string& suffix) {
 ScratchFile::~ScratchFile() {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
+}
+
+void write_scratch(const std::filesystem::path& path, const std::string& bytes) {
+    std::ofstream out(path, std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    if (!out.flush()) throw UserError("cannot write " + path.string());
 }
 
 }  // namespace loopegg

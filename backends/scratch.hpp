@@ -18,4 +18,7 @@ private:
     std::filesystem::path path_;
 };
 
+// Plain writing, with none of write_file's care for readers and disks: the file is ours alone.
+void write_scratch(const std::filesystem::path& path, const std::string& bytes);
+
 }  // namespace loopegg

@@ -117,12 +117,39 @@ static int launch(task run, void* data, int count) {
     return failed ? -1 : 0;
 }
 
+/* Scratch memory of kernels. Blocks are kept per thread and given out again: a kernel asks for the same sizes every time. */
+enum { kept_blocks = 8 };
+static _Thread_local struct {
+    void* memory;
+    uint64_t bytes;
+    int used;
+} blocks[kept_blocks];
+
 static void* allocate(int device, int device_index, uint64_t bytes, int code, int bits) {
     (void)device, (void)device_index, (void)code, (void)bits;
-    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+    bytes = (bytes + 63) / 64 * 64;
+    int empty = -1;
+    for (int i = 0; i < kept_blocks; ++i) {
+        if (blocks[i].memory && !blocks[i].used && blocks[i].bytes >= bytes && blocks[i].bytes <= 4 * bytes) {
+            blocks[i].used = 1;
+            return blocks[i].memory;
+        }
+        if (!blocks[i].used) empty = i;
+    }
+    if (empty < 0) return aligned_alloc(64, bytes);
+    free(blocks[empty].memory);
+    blocks[empty].memory = aligned_alloc(64, bytes);
+    blocks[empty].bytes = bytes;
+    blocks[empty].used = blocks[empty].memory != NULL;
+    return blocks[empty].memory;
 }
 static int release(int device, int device_index, void* memory) {
     (void)device, (void)device_index;
+    for (int i = 0; i < kept_blocks; ++i)
+        if (blocks[i].memory == memory && blocks[i].used) {
+            blocks[i].used = 0;
+            return 0;
+        }
     free(memory);
     return 0;
 }

@@ -8,7 +8,6 @@ const std::vector<Command>& commands() {
         show_command,
         targets_command,
         extract_command,
-        report_command,
         term_command,
     };
     return all;

@@ -1,0 +1,78 @@
+#include <catch2/catch.hpp>
+
+#include "backends/kernel.hpp"
+#include "backends/loaded_kernel.hpp"
+#include "backends/reference.hpp"
+#include "base/sexpr.hpp"
+#include "nest/interpreter.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+// Compiles a nest for this machine, runs it, and holds it against the fast reference and the nest interpreter.
+void check(const std::string& text) {
+    CAPTURE(text);
+    const Term nest = complete(parse_term(text));
+    const Statement statement = statement_of(nest_parts(nest).statement);
+    const Kernel kernel = compile_nest(nest, find_target("host"), "k");
+    const auto operands = sample_operands(statement, 7);
+    std::vector<AlignedFloats> buffers;
+    std::vector<float*> addresses;
+    Buffers named;
+    for (std::size_t b = 0; b < statement.buffers.size(); ++b) {
+        if (b == 0) buffers.emplace_back(static_cast<std::size_t>(kernel.parameters[b].elements));
+        else buffers.emplace_back(std::span<const float>(to_storage(kernel.parameters[b], operands[b]))), named[statement.buffers[b].name] = operands[b];
+        addresses.push_back(buffers.back().data());
+    }
+    LoadedKernel loaded(kernel);
+    loaded(addresses);
+    const auto got = from_storage(kernel.parameters[0], buffers[0].span());
+    CHECK(difference(statement, got, reference_output(nest, operands)) == "");
+    CHECK(difference(statement, got, interpret(nest, named)) == "");
+}
+
+const std::string conv = "(conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)";
+std::string over(const std::string& statement, const std::string& schedule) { return "(nest " + statement + " " + schedule + ")"; }
+
+}  // namespace
+
+TEST_CASE("loops in any order give the same convolution", "[unit]") {
+    check(over(conv, "(at co (at ci (at oh (at ow (at kh (at kw done))))))"));
+    check(over(conv, "(at ci (at kh (at co (at oh (at ow (at kw done))))))"));
+    check(over(conv, "(at (pair co kh) (at ci (at oh (at ow (at kw done)))))"));
+    check(over(conv, "(at (quo co 3) (at (rem co 3) (at ci (at oh (at ow (at kh (at kw done)))))))"));
+}
+
+TEST_CASE("parallel, vector and unrolled loops with accumulators and padded tiles of their own", "[unit]") {
+    check(over(conv, "(par (quo co 4) (at oh (stage O (at ci (at kh (at kw (unroll (rem co 4) (vec ow done))))))))"));
+    check(over(conv, "(stage I (par (quo co 4) (at oh (stage O (at ci (unroll kh (unroll kw (unroll (rem co 4) (vec ow done)))))))))"));
+    check(over(conv, "(par oh (stage I (at (quo co 4) (stage O (at ci (unroll kh (unroll kw (unroll ow (vec (rem co 4) done)))))))))"));
+    check(over(conv, "(at co (at oh (at ow (partial vec ci (at kh (at kw done))))))"));
+    check(over(conv, "(stage W (at co (at oh (at ow (at ci (at kh (at kw done)))))))"));
+    check(over(conv, "(at (quo ci 2) (stage O (at co (at (rem ci 2) (at oh (at ow (at kh (at kw done))))))))"));
+}
+
+TEST_CASE("epilogues, layouts and other statements", "[unit]") {
+    check(over("(epilogue relu (epilogue bias " + conv + "))", "(par (quo co 4) (at oh (stage O (at ci (at kh (at kw (unroll (rem co 4) (vec ow done))))))))"));
+    check(over("(epilogue relu (epilogue add " + conv + "))", "(at co (at ci (at oh (at ow (at kh (at kw done))))))"));
+    check(over("(layout O co 4 (layout I ci 2 " + conv + "))", "(at co (at ci (at oh (at ow (at kh (at kw done))))))"));
+    check(over("(conv2d 1 4 2 2 6 6 3 3 2 2 1 1 1 1)", "(at g (at co (at ci (at oh (at ow (at kh (at kw done)))))))"));
+    check("(nest (linear 3 10 7) (at n (at co (at ci done))))");
+    check("(nest (matmul 2 4 5 3) (at b (at i (at j (at k done)))))");
+    check("(nest (max_pool 1 3 6 6 3 3 2 2 1 1) (at c (at oh (at ow (at kh (at kw done))))))");
+    check("(nest (avg_pool 1 3 6 6 2 2 2 2 0 0) (at c (at oh (at ow (at kh (at kw done))))))");
+    check("(nest (map gelu 37) (at x done))");
+    check("(nest (zip + 64) (par (quo x 16) (vec (rem x 16) done)))");
+    check("(nest (row_softmax 3 5 1) (at r (at x done)))");
+}
+
+TEST_CASE("restricted nests read small weights and bring missing outputs back", "[unit]") {
+    const std::string grouped = over(conv, "(at (diag 2 co ci) (at (rem co 4) (at (rem ci 2) (at oh (at ow (at kh (at kw done)))))))");
+    check(grouped);
+    CHECK(compile_nest(parse_term(grouped), find_target("host"), "k").parameters[1].elements == 8 * 2 * 9);
+    check(over(conv, "(cat (at (span co 0 3) (at ci (at oh (at ow (at kh (at kw done)))))) (at (span co 3 8) (at ci (at oh (at ow (at kh (at kw done)))))))"));
+    check("(restore repeat " + over(conv, "(at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done))))))") + ")");
+    check("(restore zero " + over("(epilogue bias " + conv + ")", "(at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done))))))") + ")");
+    check("(restore repeat " + over(conv, "(at co (at ci (at (quo oh 2) (at (span (rem oh 2) 0 1) (at ow (at kh (at kw done)))))))") + ")");
+}
