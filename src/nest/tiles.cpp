@@ -5,6 +5,13 @@
 #include "nest/solve.hpp"
 
 namespace loopegg {
+
+std::int64_t Tile::elements() const {
+    std::int64_t n = 1;
+    for (const Step& s : steps) n *= s.extent;
+    return n;
+}
+
 namespace {
 
 bool is_outer(const IndexAtom& atom, int first_inner) { return atom.last_var < first_inner; }

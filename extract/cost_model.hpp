@@ -1,0 +1,29 @@
+// A cost model that learns from what was measured (gradient-boosted trees, XGBoost) and ranks what was not.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace loopegg {
+
+class CostModel {
+public:
+    CostModel();
+    ~CostModel();
+    CostModel(const CostModel&) = delete;
+    CostModel& operator=(const CostModel&) = delete;
+
+    // `speed` is relative within its nest: the best time over this time, in (0, 1]; 0 for a candidate that failed.
+    void add(std::vector<float> features, double speed);
+    void fit();                                                        // over everything added; cheap (some hundred rows)
+    bool ready() const;
+    std::vector<double> predict(std::span<const std::vector<float>> rows) const;   // larger is faster; all zero before the first fit
+    std::size_t rows() const;
+
+private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace loopegg
