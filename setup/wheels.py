@@ -19,6 +19,7 @@ torch/lib/*_cuda*  torch/lib/libtorch.so  torch/lib/libtorch_python*  torch/lib/
 torch/lib/libcaffe2_nvrtc*  torch/lib/libshm*  torch/bin/*  torch/test/*  torch/*.py  torch/*.pyi  torchgen/*  functorch/*
 nvidia/*/include/*  nvidia/cu13/lib/*.a  nvidia/cu13/lib/libnvperf*  nvidia/cu13/lib/libcheckpoint*  nvidia/cu13/lib/libpcsampling*
 nvidia/cuda_nvrtc/lib/*.alt.*  nvidia/cuda_nvrtc/lib/*.a
+vega/*.py  vega/tests/*  vega/static/*.map  vega/static/lab*  vega/static/vega.js  vega/static/extension*  vega-*.data/*
 """.split()
 NO_NETWORK = re.compile("NewConnectionError|Temporary failure in name resolution|Network is unreachable|ProxyError|timed out|"
                         "ConnectionError|Connection refused|Connection reset|SSLError|No matching distribution")

@@ -36,4 +36,7 @@ private:
 };
 CATCH_REGISTER_LISTENER(Events)
 
+// Laws are tried on the same cases every time; RC_PARAMS of one's own tries others.
+[[maybe_unused]] const int seeded = setenv("RC_PARAMS", "seed=20211", 0);
+
 }  // namespace

@@ -8,6 +8,7 @@ const std::vector<Command>& commands() {
         show_command,
         targets_command,
         extract_command,
+        report_command,
         term_command,
     };
     return all;

@@ -6,6 +6,7 @@ namespace loopegg {
 
 extern const Command targets_command;
 extern const Command extract_command;
+extern const Command report_command;
 extern const Command term_command;
 extern const Command show_command;
 extern const Command zoo_command;

@@ -10,6 +10,7 @@ public:
     Applier(EGraph& graph, const std::shared_ptr<const CompiledRewrite>& rule)
         : graph_(graph), rule_(*rule), number_(graph.register_rule(rule)),
           values_(rule_.build_place(rule_.builds().size())), built_(rule_.builds().size(), none),
+          chosen_(rule_.rule().choices.size(), none),
           direct_(rule_.conclusions().size() == 1 && !graph.has_analyses() && rule_.rule().relation == Relation::exact && rule_.late_guards().empty()) {
         for (const Build& b : rule_.builds()) {
             ops_.push_back(graph.op_id(b.op, static_cast<std::uint32_t>(b.children.size())));
@@ -57,6 +58,7 @@ public:
             if (!allowed[p]) continue;
             values_ = put_off_[p].values;
             built_ = put_off_[p].built;
+            chosen_ = put_off_[p].chosen;
             atoms_ = put_off_[p].atoms;
             late_records_ = std::move(put_off_[p].records);
             for (GuardRecord& r : records[p]) late_records_.push_back(std::move(r));
@@ -75,8 +77,16 @@ private:
         for (Place p : rule_.choice_needs()[i]) args.push_back(graph_.find(values_[p]));
         for (const Term& value : choice.values(graph_, args)) {
             values_[rule_.choice_place(i)] = graph_.add(value);
+            chosen_[i] = node_of(value);
             choose(i + 1);
         }
+    }
+
+    // The node of a value's own operator, which the class may hold among others.
+    NodeId node_of(const Term& value) const {
+        std::vector<ClassId> children;
+        for (const Term& c : value.children()) children.push_back(*graph_.lookup(c));
+        return graph_.table().find(graph_.table().find_op(value.op(), static_cast<std::uint32_t>(value.size())), children);
     }
 
     void build() {
@@ -95,7 +105,7 @@ private:
         }
         for (std::size_t i = 0; i < rule_.late_guards().size(); ++i)
             if (!rule_.rule().guards[rule_.late_guards()[i]].batch && needs_result(i) && !ask(i)) return;
-        if (batched) put_off_.push_back({values_, built_, atoms_, std::move(late_records_)});
+        if (batched) put_off_.push_back({values_, built_, chosen_, atoms_, std::move(late_records_)});
         else conclude();
     }
 
@@ -143,7 +153,7 @@ private:
 
     // The node that stands for a variable in a proof: that of the class id which the match read.
     NodeId right_of(Place p) const {
-        if (p >= rule_.query().slots.size()) return graph_.node_of(values_[p]);
+        if (p >= rule_.query().slots.size()) return chosen_[p - rule_.query().slots.size()];
         const CompiledRewrite::Source s = rule_.sources()[p];
         const NodeId atom = atoms_[s.atom];
         if (s.child == none) return atom;
@@ -157,7 +167,7 @@ private:
         words_.clear();
         words_.push_back(number_);
         words_.insert(words_.end(), atoms_, atoms_ + rule_.query().atoms.size());
-        for (std::size_t i = 0; i < rule_.rule().choices.size(); ++i) words_.push_back(values_[rule_.choice_place(i)]);
+        words_.insert(words_.end(), chosen_.begin(), chosen_.end());
         words_.insert(words_.end(), built_.begin(), built_.end());
         const Reason r = forest->note(words_);
         if (!rule_.rule().guards.empty()) forest->keep_evidence(r, guard_records());
@@ -208,7 +218,7 @@ private:
 
     struct PutOff {
         std::vector<ClassId> values;
-        std::vector<NodeId> built;
+        std::vector<NodeId> built, chosen;
         const NodeId* atoms;
         std::vector<GuardRecord> records;
     };
@@ -217,7 +227,7 @@ private:
     const CompiledRewrite& rule_;
     const std::uint32_t number_;
     std::vector<ClassId> values_;
-    std::vector<NodeId> built_;
+    std::vector<NodeId> built_, chosen_;
     const bool direct_;
     std::vector<OpId> ops_;
     std::vector<ClassId> scratch_;

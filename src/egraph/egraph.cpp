@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "egraph/explain.hpp"
+
 
 namespace loopegg {
 
@@ -301,6 +303,7 @@ void EGraph::refuse(const Analysis& analysis, NodeId left, NodeId right, Reason 
     if (forest_) {
         // The forest may say that they are equal, for that is what the rules say; the classes stay apart.
         forest_->link(left, right, reason);
+        proof = to_string(minimise(explain(*this, ta, tb), *this));
     }
     if (analysis.conflict_is_our_fault())
         throw InternalFault("rule '" + rule + "' would merge " + to_string(ta) + " and " + to_string(tb) + ", but " + why);

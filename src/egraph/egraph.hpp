@@ -87,6 +87,7 @@ public:
     bool merge_nodes(NodeId left, NodeId right, Reason reason);
     // A node that stands for the class id in proofs (any node of it when proofs are off).
     NodeId node_of(ClassId c) const { return forest_ ? forest_->founder(c) : classes_[c].last_node; }
+    bool linked(NodeId x, NodeId y) const { return forest_ && forest_->linked(x, y); }   // a proof that they are equal is known
     ProofForest* forest() { return forest_ ? &*forest_ : nullptr; }
     const ProofForest* forest() const { return forest_ ? &*forest_ : nullptr; }
     std::uint32_t register_rule(std::shared_ptr<const CompiledRewrite> rule);   // its number in proofs

@@ -13,4 +13,10 @@ void ProofForest::link(NodeId x, NodeId y, Reason reason) {
     }
 }
 
+bool ProofForest::linked(NodeId x, NodeId y) const {
+    while (!root(x)) x = links_[x].to;
+    while (!root(y)) y = links_[y].to;
+    return x == y;
+}
+
 }  // namespace loopegg

@@ -62,6 +62,7 @@ public:
     struct Link { NodeId to; Reason reason; bool forward; };
     Link up(NodeId n) const { return {links_[n].to, links_[n].reason & ~backward, !(links_[n].reason & backward)}; }
     bool root(NodeId n) const { return links_[n].to == n; }
+    bool linked(NodeId x, NodeId y) const;
     std::size_t bytes() const { return links_.bytes() + made_with_.bytes() + pool_.bytes() + founders_.bytes() + log_.bytes(); }
 
     static constexpr Reason backward = 0x80000000u;   // on a reason: its left side is the far end of the edge

@@ -132,6 +132,20 @@ void visit_paths(const Term& sched, std::map<std::string, Term> path, std::vecto
     }
 }
 
+// Two diagonals over neighbouring digits of both axes are one over the digits together: a grouping of a grouping.
+bool merge_diagonals(std::vector<DigitPair>& all) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+        for (std::size_t j = 0; j < all.size(); ++j) {
+            DigitPair &high = all[i], &low = all[j];
+            if (i == j || high.first.axis != low.first.axis || high.second.axis != low.second.axis) continue;
+            if (high.first.stride != low.first.stride * low.first.radix || high.second.stride != low.second.stride * low.second.radix) continue;
+            low.first.radix *= high.first.radix, low.second.radix *= high.second.radix;
+            all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+            return true;
+        }
+    return false;
+}
+
 // Several ranges of one digit are one.
 void tidy(DomainPart& part) {
     std::map<Digit, std::pair<std::int64_t, std::int64_t>> ranges;
@@ -141,6 +155,7 @@ void tidy(DomainPart& part) {
     }
     part.ranges.clear();
     for (auto& [digit, range] : ranges) part.ranges.push_back({digit, range.first, range.second});
+    while (merge_diagonals(part.diagonals)) {}
     std::sort(part.diagonals.begin(), part.diagonals.end());
     part.diagonals.erase(std::unique(part.diagonals.begin(), part.diagonals.end()), part.diagonals.end());
 }

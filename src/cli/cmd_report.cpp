@@ -1,0 +1,31 @@
+// 'loopegg report': one HTML page about one run.
+#include <fmt/format.h>
+
+#include "base/files.hpp"
+#include "cli/commands.hpp"
+#include "report/page.hpp"
+
+namespace loopegg {
+namespace {
+
+Action setup(CLI::App& app) {
+    auto folder = std::make_shared<std::string>();
+    auto out = std::make_shared<std::string>();
+    app.add_option("DIR", *folder, "the folder of a run ('loopegg optimize --out DIR')")->required();
+    app.add_option("-o,--out", *out, "where the page goes (default: DIR/report.html)");
+    return [folder, out](Session& session) {
+        Run run = read_run(*folder);
+        std::filesystem::path path = out->empty() ? std::filesystem::path(*folder) / "report.html" : std::filesystem::path(*out);
+        std::string page = report_page(run);
+        write_file(path, page);
+        if (session.json) session.answer({{"page", path.string()}, {"bytes", page.size()}, {"headline", headline(run)}});
+        else fmt::print("{}\n{}\n", headline(run), path.string());
+        return 0;
+    };
+}
+
+}  // namespace
+
+const Command report_command{"report", "write one self-contained HTML page about a run", "loopegg report out/", setup};
+
+}  // namespace loopegg

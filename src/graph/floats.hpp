@@ -1,0 +1,27 @@
+// Narrow and wide floats as they stand in files, little-endian, to float32.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <cstring>
+
+namespace loopegg {
+
+static_assert(std::endian::native == std::endian::little, "files hold little-endian numbers, as both supported machines do");
+
+template <class T> T load(const char* bytes) {
+    T value;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+inline float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+
+inline float from_half(std::uint16_t bits) {
+    std::uint32_t sign = std::uint32_t{bits & 0x8000u} << 16, exponent = bits >> 10 & 0x1F, fraction = bits & 0x3FF;
+    if (exponent == 0x1F) return std::bit_cast<float>(sign | 0x7F800000u | fraction << 13);
+    if (exponent > 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
+    float small = static_cast<float>(fraction) * 0x1p-24f;   // subnormal: exact
+    return sign ? -small : small;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,21 @@
+// A network's weights: drawn from a seed, or read and held against what the graph needs.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "graph/graph.hpp"
+
+namespace loopegg {
+
+// He initialisation: normal with variance 2 / fan-in, where fan-in is what one output value really sums (groups and domains make it
+// smaller); biases 0, batch and layer norm 1/0, statistics 0/1, free parameters 0.02. A value depends on the seed, the tensor's name and its
+// place alone, and is the same bit for bit on every machine.
+Weights initial_weights(const Graph& graph, std::uint64_t seed = 0);
+
+// Throws UserError naming every tensor that is missing or has another shape; `file` is for the words.
+void check_weights(const Graph& graph, const Weights& weights, const std::string& file);
+
+// A tensor of standard normal values, by the same generator; for inputs.
+Tensor normal_tensor(const Shape& shape, std::uint64_t seed, const std::string& name);
+
+}  // namespace loopegg

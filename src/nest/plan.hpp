@@ -1,0 +1,40 @@
+// plan.json: a list of sites and of rule applications to them, by hand or as the record of what was chosen.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/source.hpp"
+#include "base/term.hpp"
+
+namespace loopegg {
+
+struct Application {
+    std::string rule;                      // "group-axes"
+    std::map<std::string, Term> with;      // the substitution: "?a" -> co, "?g" -> 4; axes and numbers may be expressions
+    std::string restore{};                 // repeat | zero | pointwise | propagate, or none
+    std::optional<std::int64_t> part{};    // after cut-domain: the piece that is meant
+    Position where{};
+    friend bool operator==(const Application& a, const Application& b) {
+        return a.rule == b.rule && a.with == b.with && a.restore == b.restore && a.part == b.part;
+    }
+};
+
+struct SiteStep {
+    std::string site;                      // a glob over node names
+    std::vector<Application> apply;
+    Position where{};
+    friend bool operator==(const SiteStep& a, const SiteStep& b) { return a.site == b.site && a.apply == b.apply; }
+};
+
+struct Plan {
+    std::vector<SiteStep> steps;
+    friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+// Throws UserError that points into the file.
+Plan read_plan(const SourcePtr& source);
+std::string write_plan(const Plan& plan);   // reading it gives the same plan
+
+}  // namespace loopegg

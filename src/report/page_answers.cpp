@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "report/page.hpp"
+#include "report/page_parts.hpp"
+#include "report/words.hpp"
+
+namespace loopegg {
+namespace {
+
+std::string times(double ratio) { return fmt::format("{:.2f}×", ratio); }
+
+std::string card(const char* id, const char* question, const std::string& body) {
+    return fmt::format("<article class=\"card\" id=\"{}\"><h2>{}</h2>{}</article>\n", id, question, body);
+}
+
+std::string faster(const Run& run) {
+    std::string figure = run.gained() ? fmt::format("<p class=\"figure\">{} <small>{} to {}{}</small></p>", times(run.speedup), times(run.speedup_low), times(run.speedup_high), run.optimized.latency.measured ? "" : ", estimated")
+                                      : std::string("<p class=\"figure\">No gain <small>the original is returned</small></p>");
+    const Latency& l = run.optimized.latency;
+    std::string how = l.measured ? fmt::format("Medians of {} and {} runs; the dark lines are the middle half of them.", run.original.latency.n, l.n)
+                                 : fmt::format("There is no {} here: both times are <strong>estimated</strong>.", escape_html(run.target));
+    return card("faster", "How much faster?", figure + "<div data-chart=\"latency\"><div class=\"plot\"></div></div><p>" + how + "</p>");
+}
+
+std::string safe(const Run& run) {
+    const GuardResult& g = run.guard;
+    std::string limits = g.threshold.size() == 2 ? fmt::format("; it must stay within {} to {}", g.threshold[0], g.threshold[1]) : "";
+    std::string head, text;
+    if (!run.gained()) {
+        head = "<p class=\"figure\">Yes <small>nothing was changed</small></p>";
+    } else {
+        head = fmt::format("<p class=\"figure\">{} <small>capacity {:.3f} of the original</small></p>", g.allowed ? "Allowed" : "Not allowed", g.ratio);
+        text = fmt::format("<p><strong>{}</strong> scores the whole network {:.3f} to {:.3f}{}{}. A score is not an accuracy: retrain before you ship.</p>", escape_html(g.name), g.low, g.high,
+                           g.seeds ? " over " + plural(g.seeds, "seed") : "", limits);
+    }
+    return card("safe", "Is it safe?", head + "<div data-chart=\"capacity\"><div class=\"plot\"></div></div>" + text);
+}
+
+std::string changed(const Run& run) {
+    std::map<std::string, int> counts;
+    for (const SiteResult& s : run.sites)
+        if (s.changed()) ++counts[s.sequence];
+    std::vector<std::pair<std::string, int>> sorted(counts.begin(), counts.end());
+    std::stable_sort(sorted.begin(), sorted.end(), [](auto& a, auto& b) { return a.second > b.second; });
+    std::string chips;
+    for (std::size_t i = 0; i < sorted.size() && i < 8; ++i) chips += fmt::format("<li class=\"chip\">{} <strong>× {}</strong></li>", escape_html(sorted[i].first), sorted[i].second);
+    if (sorted.size() > 8) chips += fmt::format("<li class=\"chip\">{} more kinds</li>", sorted.size() - 8);
+    std::string body = fmt::format("<p class=\"figure\">{} <small>of {}</small></p>", run.changed_sites(), plural(static_cast<std::int64_t>(run.sites.size()), "site"));
+    auto line = [](const char* what, std::int64_t after, std::int64_t before) {
+        return fmt::format("{} <strong>{}</strong> ({} → {})", what, human_change(static_cast<double>(after), static_cast<double>(before)), human_count(static_cast<double>(before)), human_count(static_cast<double>(after)));
+    };
+    body += "<p>" + line("MACs:", run.optimized.macs, run.original.macs) + "; " + line("parameters:", run.optimized.parameters, run.original.parameters) + ".</p>";
+    if (!chips.empty()) body += "<ul class=\"chips\" aria-label=\"sequences and how often each was chosen\">" + chips + "</ul>";
+    return card("changed", "What changed?", body);
+}
+
+std::string believe(const Run& run) {
+    int estimated = 0, disturbed = 0;
+    for (const SiteResult& s : run.sites) estimated += !s.latency.measured, disturbed += s.latency.disturbed || s.original_latency.disturbed;
+    const auto& machine = run.result.value("machine", nlohmann::json::object());
+    std::string where = machine.value("cpu", "");
+    std::string body = fmt::format("<p class=\"figure\">{} <small>{}</small></p><ul>", run.optimized.latency.measured ? "Measured" : "Estimated",
+                                   run.optimized.latency.measured ? "end to end" + (where.empty() ? "" : " on " + escape_html(where)) : "no such device here");
+    if (!run.why.empty()) body += "<li>" + escape_html(run.why) + ".</li>";
+    body += fmt::format("<li>The guard answered {}; <strong>{}</strong> were rejected{}.</li>", plural(run.configurations, "proposal"), run.rejected,
+                        run.refused ? fmt::format(", and {} refused as not legal before it was asked", run.refused) : "");
+    body += estimated || disturbed ? fmt::format("<li>{} of {} site times are estimated, {} were taken while the machine was busy.</li>", estimated, run.sites.size(), disturbed)
+                                   : std::string("<li>Every site's time is a median on the device itself.</li>");
+    body += fmt::format("<li>Replay every step: <code>loopegg explain {} --check</code></li></ul>", escape_html(run.folder.filename().empty() ? "DIR" : run.folder.filename().string()));
+    return card("believe", "Why believe it?", body);
+}
+
+}  // namespace
+
+std::string headline(const Run& run) {
+    if (!run.gained()) return fmt::format("{} stays as it is on {}: nothing faster was found that may be used", run.model, run.target);
+    const bool measured = run.optimized.latency.measured && run.original.latency.measured;
+    return fmt::format("{} {} {} faster on {}: {} instead of {}", run.model, measured ? "runs" : "is estimated to run", times(run.speedup), run.target, human_ms(run.optimized.latency.median_ms),
+                       human_ms(run.original.latency.median_ms));
+}
+
+std::string answers_part(const Run& run) {
+    std::string title = escape_html(headline(run));
+    for (std::string_view unit : {" ms", " µs", " s"})   // a figure and its unit stay on one line
+        for (std::size_t at = 0; (at = title.find(unit, at)) != std::string::npos; at += unit.size())
+            if (at > 0 && title[at - 1] >= '0' && title[at - 1] <= '9') title.replace(at, 1, "\u00a0");
+    std::string figure = times(run.speedup) + " faster";
+    if (std::size_t at = title.find(figure); at != std::string::npos) title.replace(at, figure.size(), "<span class=\"big\">" + figure + "</span>");
+    std::string out = "<h1>" + title + "</h1>\n";
+    const GuardResult& g = run.guard;
+    out += "<p class=\"lead\">" + (run.gained() ? fmt::format("{} changed, {} MACs; the guard {} says the network {} its capacity.", plural(run.changed_sites(), "site"),
+                                                              human_change(static_cast<double>(run.optimized.macs), static_cast<double>(run.original.macs)), escape_html(g.name), g.allowed ? "keeps" : "does not keep")
+                                                : escape_html(run.why) + ".") + "</p>\n";
+    return out + "<div class=\"answers\">\n" + faster(run) + safe(run) + changed(run) + believe(run) + "</div>\n";
+}
+
+}  // namespace loopegg

@@ -1,0 +1,95 @@
+// The folder of one run as values: what result.json, sequences.json and evidence.jsonl hold (docs/formats.md), read for people.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "extract/measurer.hpp"
+
+namespace loopegg {
+
+Latency latency_from_json(const nlohmann::json& j);
+nlohmann::json to_json(const Latency& latency);
+
+// A guard's answer with its interval; `threshold` may be empty when the guard has none.
+struct GuardResult {
+    std::string name, why;
+    bool allowed = false;
+    double ratio = 1, low = 1, high = 1;
+    std::vector<double> threshold;
+    int seeds = 0;
+};
+
+struct SequenceStep {
+    std::string rule, kind;                     // kind: exact or neural
+    std::map<std::string, std::string> with;    // "?g" -> "4"
+    std::optional<int> part;                    // of a cut domain
+    std::string before, after, evidence;
+
+    // "group-axes ?a=co ?b=ci ?g=4 (part 1)"
+    std::string text() const;
+    // "group co with ci in 4 blocks"; a rule that nobody put into words is told by its parameters.
+    std::string words() const;
+};
+
+struct SiteResult {
+    std::string name, op, statement, variant, sequence, key;
+    std::vector<std::int64_t> shape;
+    std::vector<std::string> steps;
+    std::vector<SequenceStep> proof;            // from sequences.json; empty when the file is absent
+    Latency original_latency, latency;
+    std::int64_t macs = 0, original_macs = 0, parameters = 0;
+    std::string nest_before, nest_after, pseudo_before, pseudo_after;
+    std::optional<GuardResult> guard;
+
+    bool changed() const { return !sequence.empty() && sequence != "dense"; }
+};
+
+struct ParetoPoint {
+    double latency_ms = 0, capacity = 1;
+    std::int64_t parameters = 0, macs = 0;
+    bool chosen = false, measured = false;
+    int sites_changed = 0;
+};
+
+struct Evidence {
+    std::string key, oracle, site, domain, why;
+    bool allowed = false;
+    double ratio = 1, low = 1, high = 1, seconds = 0;
+};
+
+struct Whole {
+    Latency latency;
+    std::int64_t parameters = 0, macs = 0;
+};
+
+struct Run {
+    std::filesystem::path folder;
+    nlohmann::json result;                      // as it was read, for keys that stand beside the known ones
+    std::string model, architecture, target, rules, returned, why, date, version;
+    bool sample = false;                        // numbers made for tests, not measured
+    std::int64_t batch = 1, seed = 0;
+    Whole original, optimized;
+    double speedup = 1, speedup_low = 1, speedup_high = 1;
+    GuardResult guard;
+    std::vector<SiteResult> sites;
+    std::vector<ParetoPoint> pareto;
+    std::vector<Evidence> evidence;
+    std::int64_t configurations = 0, rejected = 0, refused = 0;
+    std::map<std::string, std::int64_t> rules_fired;
+    std::vector<std::pair<std::string, double>> stages;   // in the order of the pipeline, without the total
+    double total_seconds = 0;
+
+    int changed_sites() const;
+    bool gained() const { return returned != "original"; }
+};
+
+// Throws UserError that names the file and what is wrong with it. sequences.json and evidence.jsonl may be absent.
+Run read_run(const std::filesystem::path& folder);
+
+}  // namespace loopegg

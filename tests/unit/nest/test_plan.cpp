@@ -1,0 +1,121 @@
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "graph/flops.hpp"
+#include "graph/operators.hpp"
+#include "graph/zoo/zoo.hpp"
+#include "nest/apply_plan.hpp"
+#include "nest/domain.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+Plan plan(const std::string& site, const std::string& apply) {
+    return read_plan(make_source("plan.json", R"({"steps": [{"site": ")" + site + R"(", "apply": [)" + apply + "]}]}"));
+}
+
+std::string group(const std::string& a, const std::string& b, const std::string& g, const std::string& more = "") {
+    return R"({"rule": "group-axes", "with": {"?a": ")" + a + R"(", "?b": ")" + b + R"(", "?g": ")" + g + "\"}" + more + "}";
+}
+
+std::string bottleneck(const std::string& a, int k, const std::string& restore) {
+    return R"({"rule": "bottleneck-axis", "with": {"?a": ")" + a + R"(", "?k": )" + std::to_string(k) + "}" + (restore.empty() ? "" : R"(, "restore": ")" + restore + "\"") + "}";
+}
+
+const Graph& resnet() {
+    static const Graph graph = zoo_graph("resnet34-cifar10");
+    return graph;
+}
+
+std::string refusal(const Plan& p, const Graph& g = resnet()) {
+    try {
+        apply_plan(g, p);
+        return "accepted";
+    } catch (const UserError& e) {
+        return e.what();
+    }
+}
+
+const std::string site = "layer1.0.conv1";
+std::int64_t macs_of(const Graph& g, const std::string& name = site) { return macs(*g.find(name)); }
+std::int64_t whole() { return macs_of(resnet()); }
+
+}  // namespace
+
+TEST_CASE("grouped channels become the groups of an ordinary convolution", "[unit]") {
+    Graph g = apply_plan(resnet(), plan(site, group("co", "ci", "4")));
+    CHECK(g.find(site)->integer("groups") == 4);
+    CHECK(g.find(site)->domain.whole());
+    CHECK(macs_of(g) == whole() / 4);
+    CHECK(apply_plan(g, plan(site, group("co", "ci", "2"))).find(site)->integer("groups") == 8);
+    CHECK(apply_plan(resnet(), plan(site, group("co", "ci", "4") + "," + group("co", "ci", "2"))).find(site)->integer("groups") == 8);
+    Graph depthwise = apply_plan(resnet(), plan("layer1.*.conv?", group("co", "ci", "(extent co)")));
+    CHECK(depthwise.find("layer1.2.conv2")->integer("groups") == 64);
+    CHECK(depthwise.find("layer2.0.conv1")->integer("groups") == 1);
+}
+
+TEST_CASE("restrictions that no operator says stay as domains", "[unit]") {
+    Graph space = apply_plan(resnet(), plan(site, group("(quo oh (/ (extent oh) 2))", "ci", "2")));
+    CHECK(macs_of(space) == whole() / 2);
+    CHECK_FALSE(space.find(site)->domain.whole());
+    Graph rows = apply_plan(resnet(), plan(site, bottleneck("(rem oh 2)", 2, "repeat") + "," + bottleneck("(rem ow 2)", 2, "repeat")));
+    CHECK(macs_of(rows) == whole() / 4);
+    CHECK(rows.find(site)->domain.restore == Restore::repeat);
+    Graph inputs = apply_plan(resnet(), plan(site, bottleneck("ci", 4, "")));
+    CHECK(macs_of(inputs) == whole() / 4);
+    Graph kernel = apply_plan(resnet(), plan(site, bottleneck("kh", 3, "")));
+    CHECK(macs_of(kernel) == whole() / 3);
+    // S3, and S2 with a cut that falls on no block.
+    std::string cut = R"x({"rule": "cut-domain", "with": {"?a": "co", "?k": "(/ (extent co) 2)"}})x";
+    Graph mixed = apply_plan(resnet(), plan(site, cut + "," + group("co", "ci", "2", R"(, "part": 0)") + "," + group("co", "ci", "4", R"(, "part": 1)")));
+    CHECK(macs_of(mixed) == whole() * 3 / 8);
+    std::string early = R"({"rule": "cut-domain", "with": {"?a": "co", "?k": 16}})";
+    Graph partly = apply_plan(resnet(), plan(site, early + "," + group("co", "ci", "2", R"(, "part": 1)")));
+    CHECK(macs_of(partly) == whole() / 4 + whole() * 3 / 8);
+}
+
+TEST_CASE("fewer channels come back through a convolution, or their readers do without", "[unit]") {
+    Graph pointwise = apply_plan(resnet(), plan(site, bottleneck("co", 4, "pointwise")));
+    CHECK(pointwise.find(site)->shape[1] == 16);
+    REQUIRE(pointwise.find(site + ".restore") != nullptr);
+    CHECK(pointwise.find(site + ".restore")->shape[1] == 64);
+    CHECK(macs_of(pointwise) == whole() / 4);
+    Graph hidden = apply_plan(resnet(), plan(site, bottleneck("co", 2, "propagate")));
+    CHECK(hidden.find(site)->shape[1] == 32);
+    CHECK(macs_of(hidden, "layer1.0.conv2") == whole() / 2);
+    CHECK(hidden.find("layer1.0.conv2")->shape[1] == 64);
+    CHECK_THAT(refusal(plan("layer1.0.conv2", bottleneck("co", 2, "propagate"))), Catch::Contains("residual"));
+    Graph mobile = zoo_graph("mobilenet_v2");
+    for (const Node& node : mobile.nodes) {
+        if (node.op != "conv2d" || node.integer("groups") != 1 || node.name.find("features.2.conv.0") == std::string::npos) continue;
+        Graph narrow = apply_plan(mobile, plan(node.name, bottleneck("co", 2, "propagate")));
+        CHECK(macs(narrow) < macs(mobile));
+    }
+}
+
+TEST_CASE("what a rule refuses is said with the site and the reason", "[unit]") {
+    CHECK_THAT(refusal(plan(site, group("co", "ci", "7"))), Catch::Contains("7 groups do not divide 'co' (64) and 'ci' (64)") && Catch::Contains(site));
+    CHECK_THAT(refusal(plan(site, bottleneck("co", 2, ""))), Catch::Contains("output axis"));
+    CHECK_THAT(refusal(plan(site, group("oh", "ow", "2"))), Catch::Contains("left with no value"));
+    CHECK_THAT(refusal(plan(site, group("co", "co", "2"))), Catch::Contains("both walk"));
+    CHECK_THAT(refusal(plan("layer9.*", group("co", "ci", "2"))), Catch::Contains("layer9"));
+    CHECK_THAT(refusal(plan(site, R"({"rule": "group-axis", "with": {}})")), Catch::Contains("group-axes"));
+    CHECK_THAT(refusal(plan(site, group("cp", "ci", "2"))), Catch::Contains("is no axis"));
+    CHECK_THAT(refusal(plan(site, bottleneck("oh", 2, "propagate"))), Catch::Contains("output channels"));
+    CHECK_THAT(refusal(plan(site, R"({"rule": "cut-domain", "with": {"?a": "co", "?k": 64}})")), Catch::Contains("not inside"));
+}
+
+TEST_CASE("a plan is written as it was read", "[unit]") {
+    Plan p = plan(site, group("(rem oh 2)", "ci", "(extent co)", R"(, "part": 1)") + "," + bottleneck("co", 2, "repeat"));
+    CHECK(read_plan(make_source("again", write_plan(p))) == p);
+}
+
+TEST_CASE("the nests of a whole network are those of its domains", "[unit]") {
+    Graph g = apply_plan(resnet(), plan("layer?.*.conv?", bottleneck("(rem oh 2)", 2, "repeat")));
+    for (const Node& node : g.nodes) {
+        if (!is_site(node)) continue;
+        Term nest = nest_of(node);
+        CHECK(domain_of(nest) == node.domain);
+    }
+}
