@@ -39,7 +39,7 @@ compile() {
     local status=${PIPESTATUS[0]}
     end_progress
     if [ "$status" -ne 0 ]; then
-        { grep -E '(error|ERROR|undefined reference|Killed|No space left)' "$log" || tail -n 10 "$log"; } | head -n 12 | sed 's/^/  /' >&2
+        { grep -E ': (fatal )?error:|ERROR:|^ninja: error|undefined reference|Killed|No space left' "$log" || tail -n 10 "$log"; } | head -n 12 | sed 's/^/  /' >&2
         stop "the build failed (the whole of it is in $log)"
     fi
 }

@@ -10,6 +10,9 @@ const std::vector<Command>& commands() {
         extract_command,
         report_command,
         term_command,
+        help_command,
+        completion_command,
+        manual_command,
     };
     return all;
 }

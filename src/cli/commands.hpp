@@ -10,5 +10,8 @@ extern const Command report_command;
 extern const Command term_command;
 extern const Command show_command;
 extern const Command zoo_command;
+extern const Command help_command;
+extern const Command completion_command;
+extern const Command manual_command;
 
 }  // namespace loopegg

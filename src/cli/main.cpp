@@ -1,14 +1,11 @@
 // The program: finds the command, runs it, and turns every way it can end into an exit code.
+#include <algorithm>
 #include <cstdio>
-#include <iostream>
-#include <memory>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/suggest.hpp"
-#include "cli/command.hpp"
-#include "version.hpp"
+#include "cli/app.hpp"
 
 namespace loopegg {
 namespace {
@@ -32,47 +29,21 @@ int fail(ExitCode c, const std::string& text, bool json, const std::vector<Diagn
     return code(c);
 }
 
-struct Parsed {
-    bool json = false, quiet = false;
-    Action action;
-};
-
-std::unique_ptr<CLI::App> build(Parsed& parsed) {
-    auto app = std::make_unique<CLI::App>("Makes neural networks faster by rewriting them.", "loopegg");
-    app->set_version_flag("--version", std::string(version));
-    app->require_subcommand(1);
-    app->failure_message(CLI::FailureMessage::simple);
-    app->get_formatter()->column_width(26);
-    for (const Command& c : commands()) {
-        CLI::App* sub = app->add_subcommand(c.name, c.summary);
-        sub->add_flag("--json", parsed.json, "answer with one JSON object on standard output");
-        sub->add_flag("-q,--quiet", parsed.quiet, "show no progress");
-        sub->footer(std::string("Example:\n  ") + c.example);
-        Action action = c.setup(*sub);
-        sub->final_callback([&parsed, action] { parsed.action = action; });
-    }
-    return app;
-}
-
-std::string suggestion(int argc, char** argv) {
-    std::vector<std::string> names;
-    for (const Command& c : commands()) names.emplace_back(c.name);
-    for (int i = 1; i < argc; ++i)
-        if (argv[i][0] != '-') return std::find(names.begin(), names.end(), argv[i]) == names.end() ? did_you_mean(argv[i], names) : "";
-    return "";
-}
-
 int run(int argc, char** argv) {
     Parsed parsed;
-    auto app = build(parsed);
+    auto app = make_app(parsed);
     try {
         app->parse(argc, argv);
     } catch (const CLI::ParseError& e) {
         if (e.get_exit_code() == 0) return app->exit(e);   // --help, --version
-        std::string text = std::string("error: ") + e.what();
-        if (std::string hint = suggestion(argc, argv); !hint.empty()) text += "\n  " + hint;
-        text += "\n  see 'loopegg --help' or 'loopegg COMMAND --help'";
-        return fail(ExitCode::usage, text, parsed.json);
+        std::vector<std::string> words(argv + 1, argv + argc);
+        bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+        Diagnostic wrong = misuse(*app, words, e.what());
+        return fail(ExitCode::usage, describe(wrong), json, {wrong});
+    }
+    if (!parsed.action) {
+        fmt::print("{}", app->help());
+        return code(ExitCode::done);
     }
     try {
         Progress progress(Progress::detect(parsed.quiet));

@@ -1,0 +1,104 @@
+#include "cli/app.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/suggest.hpp"
+#include "version.hpp"
+
+namespace loopegg {
+namespace {
+
+// Flags that belong to the command hold for the commands below it too: 'loopegg rules check F --json'.
+void share_flags(CLI::App& app) {
+    for (CLI::App* below : commands_of(app)) {
+        below->fallthrough();
+        share_flags(*below);
+    }
+}
+
+std::string full_name(const CLI::App& app) {
+    std::string name = app.get_name();
+    for (const CLI::App* up = app.get_parent(); up; up = up->get_parent()) name = up->get_name() + " " + name;
+    return name;
+}
+
+std::string hint(const CLI::App& at, const std::string& typed, const std::vector<std::string>& names) {
+    std::string near = did_you_mean(typed, names);
+    return near.empty() ? fmt::format("see '{} --help'", full_name(at)) : near;
+}
+
+}  // namespace
+
+std::unique_ptr<CLI::App> make_app(Parsed& parsed) {
+    auto app = std::make_unique<CLI::App>("Makes neural networks faster by rewriting them.", "loopegg");
+    app->set_version_flag("--version", std::string(version), "print the version and stop");
+    app->set_help_flag("-h,--help", "print this help and stop");
+    app->require_subcommand(0, 1);   // after the first, a word that happens to name a command is an argument
+    app->get_formatter()->column_width(26);
+    app->get_formatter()->label("SUBCOMMAND", "COMMAND");
+    app->footer("'loopegg COMMAND --help' tells more about one command, with an example.");
+    for (const Command& c : commands()) {
+        CLI::App* sub = app->add_subcommand(c.name, c.summary)->group("Commands");
+        sub->add_flag("--json", parsed.json, "answer with one JSON object on standard output");
+        sub->add_flag("-q,--quiet", parsed.quiet, "show no progress");
+        sub->footer(std::string("Example:\n  ") + c.example);
+        Action action = c.setup(*sub);
+        sub->final_callback([&parsed, action] { parsed.action = action; });
+        share_flags(*sub);
+    }
+    return app;
+}
+
+std::vector<CLI::App*> commands_of(const CLI::App& app) {
+    std::vector<CLI::App*> found;
+    for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+        if (!sub->get_name().empty() && !sub->get_group().empty()) found.push_back(const_cast<CLI::App*>(sub));
+    return found;
+}
+
+std::vector<const CLI::Option*> options_of(const CLI::App& app) {
+    return app.get_options([](const CLI::Option* o) { return o->nonpositional() && !o->get_group().empty(); });
+}
+
+std::vector<const CLI::Option*> positionals_of(const CLI::App& app) {
+    return app.get_options([](const CLI::Option* o) { return o->get_positional() && !o->get_group().empty(); });
+}
+
+std::vector<std::string> spellings(const CLI::Option& option) {
+    std::vector<std::string> all;
+    for (const std::string& s : option.get_snames()) all.push_back("-" + s);
+    for (const std::string& l : option.get_lnames()) all.push_back("--" + l);
+    return all;
+}
+
+Diagnostic misuse(const CLI::App& app, const std::vector<std::string>& words, const std::string& reason) {
+    const CLI::App* at = &app;
+    size_t next = 0;
+    // Down to the command that was meant; a word that is none, where only commands can stand, is the mistake.
+    for (; next < words.size() && !words[next].starts_with('-'); ++next) {
+        std::vector<CLI::App*> below = commands_of(*at);
+        auto named = std::find_if(below.begin(), below.end(), [&](const CLI::App* c) { return c->get_name() == words[next]; });
+        if (named != below.end()) {
+            at = *named;
+            continue;
+        }
+        if (below.empty() || !positionals_of(*at).empty()) break;
+        std::vector<std::string> names;
+        for (const CLI::App* c : below) names.push_back(c->get_name());
+        return {fmt::format("'{}' has no command '{}'", full_name(*at), words[next]), {}, hint(*at, words[next], names)};
+    }
+    std::vector<std::string> names;
+    for (const CLI::App* level = at; level; level = level->get_parent())
+        for (const CLI::Option* o : options_of(*level))
+            for (const std::string& s : spellings(*o)) names.push_back(s);
+    for (; next < words.size() && words[next] != "--"; ++next) {
+        std::string word = words[next].substr(0, words[next].find('='));
+        if (word.size() > 2 && word.starts_with("--") && std::find(names.begin(), names.end(), word) == names.end())
+            return {fmt::format("'{}' has no option '{}'", full_name(*at), word), {}, hint(*at, word, names)};
+    }
+    return {fmt::format("{}: {}", full_name(*at), reason), {}, fmt::format("see '{} --help'", full_name(*at))};
+}
+
+}  // namespace loopegg

@@ -1,0 +1,111 @@
+"""The words around the commands: help, mistakes, completion, the manual. Every row runs the program as a person would."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+LOOPEGG = os.environ.get("LOOPEGG") or sys.argv[1]
+
+
+def run(*words):
+    return subprocess.run([LOOPEGG, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+
+
+def commands():
+    listed = run("help").stdout.split("Commands:\n")[1].split("\n\n")[0]
+    return [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "]
+
+
+def alone_it_prints_its_help():
+    r = run()
+    assert r.returncode == 0 and "Commands:" in r.stdout and r.stderr == "", r
+
+
+def help_and_its_option_say_the_same():
+    for c in commands():
+        r, o = run("help", c), run(c, "--help")
+        assert r.returncode == o.returncode == 0 and "Example:\n  " in r.stdout, (c, r)
+        assert r.stdout.split("Usage")[0] == o.stdout.split("Usage")[0], c
+
+
+def a_mistyped_command_is_answered_with_the_one_meant():
+    r = run("tem")
+    assert r.returncode == 2 and r.stdout == "", r
+    assert r.stderr == "error: 'loopegg' has no command 'tem'\n  did you mean 'term'?\n", r.stderr
+
+
+def a_mistyped_option_is_answered_with_the_one_meant():
+    r = run("term", "x", "--jso")
+    assert r.returncode == 2 and r.stderr == "error: 'loopegg term' has no option '--jso'\n  did you mean '--json'?\n", r
+
+
+def a_missing_argument_is_named():
+    r = run("term")
+    assert r.returncode == 2 and "FILE is required" in r.stderr and "see 'loopegg term --help'" in r.stderr, r
+
+
+def mistakes_are_json_when_json_was_asked_for():
+    for words in (["tem", "--json"], ["term", "--json", "--wrong"], ["term", "--json"], ["term", "no-such-file", "--json"]):
+        r = run(*words)
+        answer = json.loads(r.stdout)
+        assert r.returncode in (1, 2) and answer["ok"] is False and answer["errors"][0]["message"], (words, r)
+
+
+def a_command_s_name_may_be_an_argument():
+    r = run("help", "term")
+    assert r.returncode == 0 and "FILE" in r.stdout, r
+
+
+def every_command_answers_a_wrong_option_alike():
+    for c in commands():
+        r = run(c, "--no-such-option")
+        assert r.returncode == 2 and f"'loopegg {c}' has no option '--no-such-option'" in r.stderr and r.stdout == "", (c, r)
+
+
+def completed(*words):
+    """What bash offers for the last word."""
+    quoted = " ".join(f"'{w}'" for w in ("loopegg", *words))
+    script = run("completion", "bash").stdout + f"\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words)}; _loopegg; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    r = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert r.returncode == 0 and r.stderr == "", r
+    return r.stdout.split()
+
+
+def bash_completes_commands_and_options():
+    assert completed("ter") == ["term"]
+    assert completed("term", "--js") == ["--json"]
+    assert set(commands()) == set(completed(""))
+    assert completed("term", "x") == []
+
+
+def scripts_for_other_shells_parse():
+    for shell in ("zsh", "fish"):
+        script = run("completion", shell).stdout
+        assert all(c in script for c in commands()), shell
+        if shutil.which(shell):
+            r = subprocess.run([shell, "-n"], input=script, capture_output=True, text=True)
+            assert r.returncode == 0, r.stderr
+
+
+def the_manual_names_every_command():
+    page = run("manual").stdout
+    assert page.startswith(".TH LOOPEGG 1")
+    for c in commands():
+        assert f".SS {c}\n" in page, c
+
+
+CASES = [alone_it_prints_its_help, help_and_its_option_say_the_same, a_mistyped_command_is_answered_with_the_one_meant,
+         a_mistyped_option_is_answered_with_the_one_meant, a_missing_argument_is_named, mistakes_are_json_when_json_was_asked_for,
+         a_command_s_name_may_be_an_argument, every_command_answers_a_wrong_option_alike, bash_completes_commands_and_options,
+         scripts_for_other_shells_parse, the_manual_names_every_command]
+failed = 0
+for case in CASES:
+    name = case.__name__.replace("_s_", "'s ").replace("_", " ")
+    try:
+        case()
+        print("ok -", name)
+    except Exception as e:
+        failed += 1
+        print(f"  {type(e).__name__}: {e}\nnot ok -", name)
+sys.exit(1 if failed else 0)
