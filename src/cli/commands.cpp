@@ -7,6 +7,7 @@ const std::vector<Command>& commands() {
         zoo_command,
         show_command,
         targets_command,
+        apply_command,
         extract_command,
         report_command,
         term_command,

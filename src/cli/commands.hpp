@@ -4,6 +4,7 @@
 
 namespace loopegg {
 
+extern const Command apply_command;
 extern const Command targets_command;
 extern const Command extract_command;
 extern const Command report_command;

@@ -3,8 +3,10 @@
 #include "base/error.hpp"
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
+#include "graph/weights.hpp"
 #include "graph/zoo/zoo.hpp"
 #include "nest/apply_plan.hpp"
+#include "nest/carry_weights.hpp"
 #include "nest/domain.hpp"
 
 using namespace loopegg;
@@ -104,6 +106,22 @@ TEST_CASE("what a rule refuses is said with the site and the reason", "[unit]") 
     CHECK_THAT(refusal(plan(site, group("cp", "ci", "2"))), Catch::Contains("is no axis"));
     CHECK_THAT(refusal(plan(site, bottleneck("oh", 2, "propagate"))), Catch::Contains("output channels"));
     CHECK_THAT(refusal(plan(site, R"({"rule": "cut-domain", "with": {"?a": "co", "?k": 64}})")), Catch::Contains("not inside"));
+}
+
+TEST_CASE("weights carry over as slices", "[unit]") {
+    Weights before = initial_weights(resnet(), 1);
+    auto at = [](const Tensor& t, std::int64_t o, std::int64_t i) { return t.values[static_cast<std::size_t>((o * t.shape[1] + i) * t.shape[2] * t.shape[3])]; };
+    const Tensor& dense = before.at(site + ".weight");
+    Graph grouped = apply_plan(resnet(), plan(site, group("co", "ci", "4")));
+    const Tensor blocks = carry_weights(resnet(), before, grouped).at(site + ".weight");
+    CHECK(blocks.shape == Shape{64, 16, 3, 3});
+    CHECK(at(blocks, 20, 3) == at(dense, 20, 19));
+    CHECK(at(blocks, 63, 15) == at(dense, 63, 63));
+    Graph hidden = apply_plan(resnet(), plan(site, bottleneck("co", 2, "propagate")));
+    Weights carried = carry_weights(resnet(), before, hidden);
+    CHECK(at(carried.at(site + ".weight"), 31, 63) == at(dense, 31, 63));
+    CHECK(at(carried.at("layer1.0.conv2.weight"), 63, 31) == at(before.at("layer1.0.conv2.weight"), 63, 31));
+    CHECK(carried.at("layer1.0.bn1.weight").shape == Shape{32});
 }
 
 TEST_CASE("a plan is written as it was read", "[unit]") {
