@@ -1,0 +1,32 @@
+#include <catch2/catch.hpp>
+
+#include "base/sexpr.hpp"
+#include "nest/domain.hpp"
+#include "nest/interpreter.hpp"
+#include "nest/sketch.hpp"
+
+using namespace loopegg;
+
+TEST_CASE("every sketch computes what the naive nest computes", "[unit][nest]") {
+    for (const char* text : {
+             "(nest (conv2d 1 1 8 4 6 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
+             "(nest (conv2d 1 2 8 4 8 8 3 3 2 2 1 1 1 1) (at g (at co (at ci (at oh (at ow (at kh (at kw done))))))))",
+             "(nest (conv2d 1 1 8 8 4 4 3 3 1 1 1 1 1 1) (at (diag 8 co ci) (at oh (at ow (at kh (at kw done))))))",
+             "(nest (conv2d 1 1 8 8 4 4 1 1 1 1 0 0 1 1) (cat (at (span co 0 4) (at ci (at oh (at ow done)))) (at (span co 4 8) (at (span ci 0 4) (at oh (at ow done))))))",
+             "(restore repeat (nest (conv2d 1 1 8 4 4 4 3 3 1 1 1 1 1 1) (at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done))))))))",
+             "(nest (linear 2 12 7) (at n (at co (at ci done))))",
+             "(nest (zip + 64) (at x done))",
+             "(nest (epilogue relu (epilogue bias (conv2d 1 1 8 4 4 4 3 3 1 1 1 1 1 1))) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"}) {
+        const Term nest = complete(parse_term(text));
+        const Statement statement = statement_of(nest_parts(nest).statement);
+        const Buffers buffers = whole_number_buffers(statement, 3);
+        const auto expected = interpret(nest, buffers);
+        const auto all = sketches(nest, {2, 4, 16}, 24);
+        CHECK(all.size() >= 1);
+        for (const Term& s : all) {
+            CAPTURE(to_string(bare(s)));
+            CHECK(domain_of(s) == domain_of(nest));
+            CHECK(interpret(s, buffers) == expected);
+        }
+    }
+}
