@@ -10,6 +10,7 @@ const std::vector<Command>& commands() {
         apply_command,
         extract_command,
         report_command,
+        study_command,
         term_command,
         help_command,
         completion_command,

@@ -8,6 +8,7 @@ extern const Command apply_command;
 extern const Command targets_command;
 extern const Command extract_command;
 extern const Command report_command;
+extern const Command study_command;
 extern const Command term_command;
 extern const Command show_command;
 extern const Command zoo_command;
