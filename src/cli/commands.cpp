@@ -8,6 +8,8 @@ const std::vector<Command>& commands() {
         show_command,
         targets_command,
         apply_command,
+        rules_command,
+        saturate_command,
         extract_command,
         report_command,
         study_command,
