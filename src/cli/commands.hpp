@@ -5,12 +5,11 @@
 namespace loopegg {
 
 extern const Command apply_command;
+extern const Command compile_command;
+extern const Command run_command;
 extern const Command targets_command;
 extern const Command extract_command;
-extern const Command rules_command;
-extern const Command saturate_command;
 extern const Command report_command;
-extern const Command study_command;
 extern const Command term_command;
 extern const Command show_command;
 extern const Command zoo_command;

@@ -1,0 +1,174 @@
+#include "backends/network_source.hpp"
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace loopegg {
+namespace {
+
+std::int64_t count(const Shape& shape) {
+    std::int64_t n = 1;
+    for (std::int64_t d : shape) n *= d;
+    return n;
+}
+
+std::string sizes(const std::vector<GraphInput>& all) {
+    std::vector<std::string> r;
+    for (const GraphInput& i : all) r.push_back(std::to_string(count(i.shape)));
+    return join(r, ", ");
+}
+
+constexpr const char* prologue = R"(#include "network.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loopegg_runtime.h"
+
+struct loopegg_network {
+    float *arena, *weights;
+};
+typedef struct {
+    int kernel;        /* -1: a copy */
+    int first, count;  /* operands, or the dimensions of a copy after its two operands */
+} step;
+typedef struct {
+    int constant;
+    long offset;
+} operand;
+typedef struct {
+    long extent, to, from;
+} dimension;
+)";
+
+constexpr const char* epilogue = R"(
+static float* floats(long count) { return aligned_alloc(64, ((size_t)count * sizeof(float) + 127) / 64 * 64); }
+
+loopegg_network* loopegg_open(const char* weights_file) {
+    loopegg_network* n = calloc(1, sizeof *n);
+    FILE* file = fopen(weights_file, "rb");
+    if (n) n->arena = floats(arena_floats), n->weights = floats(weight_floats);
+    int ok = n && n->arena && n->weights && file && fread(n->weights, sizeof(float), weight_floats, file) == (size_t)weight_floats;
+    if (file) fclose(file);
+    if (!ok) return loopegg_close(n), NULL;
+    memset(n->arena, 0, (size_t)arena_floats * sizeof(float));
+    return n;
+}
+
+void loopegg_close(loopegg_network* n) {
+    if (!n) return;
+    free(n->arena);
+    free(n->weights);
+    free(n);
+}
+
+static void copy(float* to, const float* from, const dimension* d, int rank) {
+    if (rank == 1 && d->to == 1 && d->from == 1) {
+        memcpy(to, from, (size_t)d->extent * sizeof(float));
+        return;
+    }
+    for (long i = 0; i < d->extent; ++i) {
+        if (rank == 1) to[i * d->to] = from[i * d->from];
+        else copy(to + i * d->to, from + i * d->from, d + 1, rank - 1);
+    }
+}
+
+static float* at(loopegg_network* n, operand o) { return (o.constant ? n->weights : n->arena) + o.offset; }
+
+int loopegg_run(loopegg_network* n, const float* const* inputs, float* const* outputs) {
+    loopegg_tensor tensors[most_operands];
+    loopegg_argument arguments[most_operands];
+    for (int i = 0; i < input_count; ++i) memcpy(n->arena + input_offsets[i], inputs[i], (size_t)input_sizes[i] * sizeof(float));
+    for (int s = 0; s < step_count; ++s) {
+        const step* now = &steps[s];
+        const operand* o = &operands[now->first];
+        if (now->kernel < 0) {
+            copy(at(n, o[0]), at(n, o[1]), &dimensions[now->count >> 8], now->count & 255);
+            continue;
+        }
+        for (int i = 0; i < now->count; ++i) {
+            tensors[i].data = at(n, o[i]);
+            arguments[i].type = 7;
+            arguments[i].pad = 0;
+            arguments[i].tensor = &tensors[i];
+        }
+        if (kernels[now->kernel](NULL, arguments, now->count, NULL)) return -1;
+    }
+    for (int i = 0; i < output_count; ++i) memcpy(outputs[i], at(n, output_places[i]), (size_t)output_sizes[i] * sizeof(float));
+    return 0;
+}
+
+int loopegg_inputs(void) { return input_count; }
+int loopegg_outputs(void) { return output_count; }
+long loopegg_input_size(int index) { return input_sizes[index]; }
+long loopegg_output_size(int index) { return output_sizes[index]; }
+)";
+
+std::string place(const PlacedOperand& o) { return fmt::format("{{{}, {}}}", o.constant ? 1 : 0, o.offset); }
+
+}  // namespace
+
+std::string network_source(const PlacedNetwork& n) {
+    std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c loopegg_runtime.c *.o -o network.so -lm -lpthread */\n", n.name) + prologue;
+    std::vector<std::string> kernels, operands, dimensions, steps, offsets, places;
+    for (const Kernel& k : n.kernels) {
+        s += fmt::format("extern int {}(void*, const loopegg_argument*, int32_t, void*);\n", k.symbol);
+        kernels.push_back(k.symbol);
+    }
+    std::size_t most = 2;
+    for (const PlacedStep& step : n.steps) {
+        const std::size_t first = operands.size();
+        for (const PlacedOperand& o : step.operands) operands.push_back(place(o));
+        most = std::max(most, step.operands.size());
+        std::size_t length = step.operands.size();
+        if (step.kernel < 0) {
+            length = dimensions.size() << 8 | step.shape.size();
+            for (std::size_t d = 0; d < step.shape.size(); ++d) dimensions.push_back(fmt::format("{{{}, {}, {}}}", step.shape[d], step.to_strides[d], step.from_strides[d]));
+        }
+        steps.push_back(fmt::format("{{{}, {}, {}}} /* {} */", step.kernel, first, length, step.site));
+    }
+    if (dimensions.empty()) dimensions.push_back("{0, 0, 0}");
+    for (std::int64_t o : n.input_offsets) offsets.push_back(std::to_string(o));
+    for (const PlacedOperand& o : n.output_places) places.push_back(place(o));
+    s += fmt::format("\nenum {{ step_count = {}, input_count = {}, output_count = {}, most_operands = {} }};\n", n.steps.size(), n.inputs.size(), n.outputs.size(), most);
+    s += fmt::format("static const long arena_floats = {}, weight_floats = {};\n", n.arena, n.weights.size());
+    s += "static const loopegg_kernel kernels[] = {" + join(kernels, ", ") + "};\n";
+    s += "static const operand operands[] = {\n    " + join(operands, ",\n    ") + "};\n";
+    s += "static const dimension dimensions[] = {" + join(dimensions, ", ") + "};\n";
+    s += "static const step steps[] = {\n    " + join(steps, ",\n    ") + "};\n";
+    s += "static const long input_offsets[] = {" + join(offsets, ", ") + "}, input_sizes[] = {" + sizes(n.inputs) + "}, output_sizes[] = {" + sizes(n.outputs) + "};\n";
+    s += "static const operand output_places[] = {" + join(places, ", ") + "};\n";
+    return s + epilogue;
+}
+
+std::string network_header(const PlacedNetwork& n) {
+    return fmt::format(R"(/* {}: a network compiled by loopegg. Link or dlopen network.so; it needs nothing but libc, libm and pthreads. */
+#pragma once
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+typedef struct loopegg_network loopegg_network;
+
+loopegg_network* loopegg_open(const char* weights_file); /* NULL: no memory, or not these weights */
+void loopegg_close(loopegg_network* network);
+
+/* Arrays of addresses: {} input(s), {} output(s), float32, row-major. 0 when done. One call at a time per process. */
+int loopegg_run(loopegg_network* network, const float* const* inputs, float* const* outputs);
+
+int loopegg_inputs(void);
+int loopegg_outputs(void);
+long loopegg_input_size(int index);  /* floats */
+long loopegg_output_size(int index);
+
+void loopegg_set_threads(int count); /* 0: as many as the machine has cores */
+
+#ifdef __cplusplus
+}}
+#endif
+)", n.name, n.inputs.size(), n.outputs.size());
+}
+
+}  // namespace loopegg

@@ -1,0 +1,36 @@
+// 'loopegg compile': a network as machine code for a target, with good schedules and no search.
+#include <fmt/format.h>
+
+#include "backends/network.hpp"
+#include "cli/commands.hpp"
+#include "graph/load.hpp"
+
+namespace loopegg {
+namespace {
+
+struct Arguments {
+    std::string model, target = "host", out;
+    std::uint64_t seed = 0;
+};
+
+Action setup(CLI::App& app) {
+    auto a = std::make_shared<Arguments>();
+    app.add_option("MODEL", a->model, "model.json, .onnx, or zoo:NAME")->required();
+    app.add_option("--target", a->target, "see 'loopegg targets'");
+    app.add_option("--out", a->out, "the folder to write")->required();
+    app.add_option("--seed", a->seed, "of the weights, when the model brings none");
+    return [a](Session& session) {
+        const Model model = load_model(a->model, a->seed);
+        const CompiledNetwork n = compile_network(model.graph, model.weights, {}, find_target(a->target), a->out, &session.progress);
+        if (session.json)
+            session.answer({{"folder", n.folder.string()}, {"target", n.target}, {"kernels", n.kernels}, {"steps", n.steps}, {"arena_bytes", n.arena_bytes}, {"weight_bytes", n.weight_bytes}});
+        else fmt::print("{}: {} kernels, {} steps, {:.1f} MB of activations, {:.1f} MB of weights\n", n.folder.string(), n.kernels, n.steps, n.arena_bytes / 1e6, n.weight_bytes / 1e6);
+        return 0;
+    };
+}
+
+}  // namespace
+
+const Command compile_command{"compile", "compile a network for a target", "loopegg compile zoo:resnet34-cifar10 --target host --out compiled", setup};
+
+}  // namespace loopegg
