@@ -103,8 +103,8 @@ std::span<const Language* const> languages();
 const Language* find_language(std::string_view name);
 const Language& free_language();
 
-// What every language has. Functions: + - * / % min max gcd log2 (/ and % only where exact or defined). Guards: = != < <= > >=
-// divides, number. Lists: range, divisors-of, powers.
+// What every language has, over whole numbers. Functions: + - * / floor-div % min max gcd. Guards: = != < <= > >= divides number.
+// Lists: range, proper-divisors, powers. `loopegg rules list` prints them with their meaning.
 std::span<const GuardKind> common_guards();
 std::span<const ListKind> common_lists();
 std::span<const FunctionKind> common_functions();

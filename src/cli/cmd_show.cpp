@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "graph/architecture.hpp"
 #include "graph/dot.hpp"
 #include "graph/flops.hpp"
 #include "graph/load.hpp"
@@ -21,7 +22,8 @@ nlohmann::json as_json(const Graph& graph) {
         if (!node.domain.whole()) site["domain"] = to_string(node.domain);
         sites.push_back(std::move(site));
     }
-    return {{"name", graph.name}, {"parameters", parameters(graph)}, {"macs", macs(graph)}, {"nodes", graph.nodes.size()}, {"sites", sites}};
+    const Architecture architecture = classify_architecture(graph);
+    return {{"name", graph.name}, {"class", to_string(architecture.kind)}, {"class_why", architecture.why}, {"parameters", parameters(graph)}, {"macs", macs(graph)}, {"nodes", graph.nodes.size()}, {"sites", sites}};
 }
 
 void print_table(const Graph& graph) {
@@ -41,6 +43,8 @@ void print_table(const Graph& graph) {
     }
     fmt::print("\n{}: {} nodes, {} compute sites, {:.2f} M parameters ({}), {:.2f} G MACs ({})\n", graph.name, graph.nodes.size(), sites,
                static_cast<double>(parameters(graph)) / 1e6, with_commas(parameters(graph)), static_cast<double>(macs(graph)) / 1e9, with_commas(macs(graph)));
+    const Architecture architecture = classify_architecture(graph);
+    fmt::print("class {}: {}\n", to_string(architecture.kind), architecture.why);
 }
 
 Action setup(CLI::App& app) {

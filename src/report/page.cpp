@@ -34,6 +34,26 @@ std::string figure(const std::string& name, const std::string& caption, const st
 
 namespace {
 
+std::string safe_json(const json& j) {
+    std::string text = j.dump(-1, ' ', false, json::error_handler_t::replace), out;
+    for (char c : text) c == '<' ? out += "\\u003c" : out += c;
+    return out;
+}
+
+}  // namespace
+
+std::string whole_page(const std::string& title, const std::string& facts, bool sample, const std::string& body, const json& charts) {
+    std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n";
+    out += fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n", escape_html(title), report_css);
+    out += fmt::format("<header><div class=\"top\"><span class=\"brand\">loopegg</span><span class=\"facts\">{}</span><button id=\"theme\" type=\"button\">Dark</button></div>\n", escape_html(facts));
+    if (sample) out += "<p class=\"notice\">Sample data made for tests: nothing on this page was measured.</p>\n";
+    out += "</header>\n<main id=\"main\">\n" + body + "</main>\n<noscript><p style=\"padding:0 20px\">Charts need JavaScript; every number is in the tables.</p></noscript>\n";
+    out += "<script type=\"application/json\" id=\"charts\">" + safe_json(charts) + "</script>\n<script>" + vega_script() + "</script>\n<script>\n" + inside_script(std::string(report_js)) + "</script>\n</body>\n</html>\n";
+    return out;
+}
+
+namespace {
+
 std::string section(const char* id, const char* title, const std::string& lead, const std::string& body) {
     return fmt::format("<section id=\"{}\"><h2>{}</h2><p>{}</p>\n{}</section>\n", id, title, lead, body);
 }
@@ -120,12 +140,6 @@ std::string estimated_section(const Run& run) {
     return section("estimated", "What was measured and what was estimated", "Every figure of this page that no device gave is marked.", "<div class=\"panel\"><ul style=\"margin:0;padding-left:20px\">" + list + "</ul></div>");
 }
 
-std::string safe_json(const json& j) {
-    std::string text = j.dump(-1, ' ', false, json::error_handler_t::replace), out;
-    for (char c : text) c == '<' ? out += "\\u003c" : out += c;
-    return out;
-}
-
 }  // namespace
 
 std::string report_page(const Run& run) {
@@ -137,23 +151,15 @@ std::string report_page(const Run& run) {
                                    machine.contains("cores") ? fmt::format("{} cores", machine["cores"].dump()) : "", run.date.substr(0, 10)};
     std::erase_if(facts, [](const std::string& f) { return f.empty(); });
 
-    std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                      "<link rel=\"icon\" href=\"data:,\">\n";
-    out += fmt::format("<meta name=\"generator\" content=\"loopegg {}\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n", escape_html(run.version), escape_html(headline(run)), report_css);
-    out += fmt::format("<a class=\"skip\" href=\"#sites\">Skip to the layers</a>\n<header><div class=\"top\"><span class=\"brand\">loopegg</span><span class=\"facts\">{}</span><button id=\"theme\" type=\"button\">Dark</button></div>\n",
-                       escape_html(join(facts, " · ")));
-    if (run.sample) out += "<p class=\"notice\">Sample data made for tests: nothing on this page was measured.</p>\n";
-    out += "</header>\n<main>\n" + answers_part(run);
+    std::string out = answers_part(run);
     out += "<nav class=\"toc\" aria-label=\"On this page\"><a href=\"#bars\">Site by site</a><a href=\"#sites\">Layers</a><a href=\"#pareto\">Other choices</a><a href=\"#guard\">Guard</a><a href=\"#time\">Time</a><a href=\"#estimated\">Measured or estimated</a></nav>\n";
     out += section("bars", "Site by site", "Each site is one operator with a loop nest of its own, in the order of the network.", figure("sites", "Latency before and after", ""));
     out += section("sites", "Layer by layer", "Open a row for its steps and for its loop nest before and after.", sites_part(run));
     if (!run.pareto.empty())
         out += section("pareto", "Other choices", "Every point is a whole network that no other beats in both latency and capacity. The chosen one is the diamond.", figure("pareto", "Latency against capacity", pareto_table(run)));
     out += guard_section(run) + run_section(run) + estimated_section(run);
-    out += fmt::format("</main>\n<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page asks nothing of a network.</p></footer>\n", escape_html(run.version), escape_html(run.folder.filename().string()), run.seed, escape_html(run.rules));
-    out += "<noscript><p style=\"padding:0 20px\">Charts need JavaScript; every number is in the tables.</p></noscript>\n";
-    out += "<script type=\"application/json\" id=\"charts\">" + safe_json(charts) + "</script>\n<script>" + vega_script() + "</script>\n<script>\n" + inside_script(std::string(report_js)) + "</script>\n</body>\n</html>\n";
-    return out;
+    out += fmt::format("<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page asks nothing of a network.</p></footer>\n", escape_html(run.version), escape_html(run.folder.filename().string()), run.seed, escape_html(run.rules));
+    return whole_page(headline(run), join(facts, " · "), run.sample, out, charts);
 }
 
 }  // namespace loopegg

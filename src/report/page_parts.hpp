@@ -12,6 +12,9 @@ std::string sites_part(const Run& run);     // the layer list: sequences as step
 // A figure that report.js fills: the caption, the place of the chart, and its numbers as a table for those who cannot see it.
 std::string figure(const std::string& name, const std::string& caption, const std::string& table);
 
+// A self-contained page: style, script, plotting library and the charts' specifications are inside. `body` stands in <main>.
+std::string whole_page(const std::string& title, const std::string& facts, bool sample, const std::string& body, const nlohmann::json& charts);
+
 // A table from rows of cells; numeric columns are the ones whose head starts with '#'.
 std::string table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows);
 

@@ -6,6 +6,7 @@
 
 #include "base/files.hpp"
 #include "report/page.hpp"
+#include "report/study.hpp"
 #include "shell.hpp"
 
 using namespace loopegg;
@@ -104,4 +105,16 @@ TEST_CASE("the report is used by keyboard: theme and layer rows", "[flow][report
     answer = check(folder / "report.html", "--keys " + tabs + "Enter");
     CHECK(answer["result"]["open"] == 1);
     for (const json& where : answer["result"]["focus"]) CHECK(where.get<std::string>().ends_with(":solid"));
+}
+
+TEST_CASE("the study's page opens in Chromium with its charts drawn", "[flow][report]") {
+    test::TemporaryFolder folder;
+    Study study = study_runs({read_run(test::sample_runs() / "resnet34-host"), read_run(test::sample_runs() / "densenet-host")});
+    write_file(folder / "study.html", study_page(study));
+    json answer = check(folder / "study.html", "--width 390 --height 844");
+    if (skip(answer, "the study's page opens in Chromium with its charts drawn")) return;
+    must_be_sound(answer);
+    int sites = 0;
+    for (const json& bar : answer["result"]["charts"]["frequency"]) sites += bar["sites"].get<int>();
+    CHECK(sites == study.changed);
 }

@@ -1,0 +1,26 @@
+// A copy of a live e-graph as the plain data that extraction works on, with the way back.
+#pragma once
+#include <functional>
+#include <span>
+
+#include "egraph/egraph.hpp"
+#include "extract/serialized.hpp"
+
+namespace loopegg {
+
+struct EGraphCopy {
+    SerializedEGraph egraph;
+    std::vector<ClassId> class_of;       // by class of the copy
+    std::vector<NodeId> node_of;         // by node of the copy
+    std::vector<ClassIndex> index_of;    // by canonical ClassId; no_index where it was not copied
+};
+
+// What one node costs by itself; a negative cost leaves the node out.
+using NodeCost = std::function<double(const NodeView&)>;
+
+// The classes that `roots` reach through nodes that are kept, and `roots` as its roots; without roots all classes, and no root.
+// Classes that lose all their nodes are kept out, and with them the nodes that need them. The e-graph must be rebuilt. Ids are
+// numbers: class "12", its nodes "12.0", "12.1", ...
+EGraphCopy copy_of(const EGraph& graph, std::span<const ClassId> roots = {}, const NodeCost& cost = {});
+
+}  // namespace loopegg

@@ -1,0 +1,42 @@
+// Reads the small expressions of a rule: arguments, guards, lists of choices. Says what is wrong and goes on.
+#pragma once
+#include <optional>
+
+#include "base/sexpr.hpp"
+#include "rules/complaints.hpp"
+#include "rules/rule.hpp"
+
+namespace loopegg {
+
+// How a name that was typed looks: "?a" a variable, "12" a number, anything else a word.
+bool looks_like_variable(const SExpr& e);
+// Complains about "?", "?result", "?root"; true when the name may be used.
+bool check_variable_name(const SExpr& e, Complaints& complaints);
+
+class ExpressionReader {
+public:
+    ExpressionReader(const Language& language, Complaints& complaints) : language_(language), complaints_(complaints) {}
+
+    std::optional<Expression> expression(const SExpr& e, bool words_allowed = false, int depth = 0);
+    std::optional<GuardCall> guard(const SExpr& e);
+    // The list of ':for variable list'.
+    std::optional<ChoiceCall> choice(const SExpr& variable, const SExpr& list);
+    // A computed part of a side; its variable is named by its text.
+    std::optional<ChoiceCall> computed(const SExpr& e);
+
+private:
+    std::optional<ChoiceCall> written_out(ChoiceCall choice, const SExpr& list);
+    std::optional<std::vector<Expression>> arguments(const SExpr& call, const char* what, const Signature& signature, bool words_allowed, int depth = 0);
+
+    const Language& language_;
+    Complaints& complaints_;
+};
+
+// The variables that an expression uses, in order, each once.
+void collect_variables(const Expression& e, std::vector<Symbol>& into);
+std::vector<Symbol> variables_of(const std::vector<Expression>& all);
+
+// "2 arguments (axis, axis)", for messages.
+std::string describe(const Signature& signature);
+
+}  // namespace loopegg

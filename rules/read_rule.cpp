@@ -1,0 +1,273 @@
+#include "rules/read_rule.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/suggest.hpp"
+#include "rules/patterns.hpp"
+
+namespace loopegg {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Arrow>, 3> arrows{{{"=>", Arrow::forward}, {"<=>", Arrow::both}, {"~>", Arrow::neural}}};
+
+std::optional<Arrow> arrow_of(const SExpr& e) {
+    for (const auto& [text, arrow] : arrows)
+        if (e.is_atom(text)) return arrow;
+    return {};
+}
+
+// Arrows of other languages, and slips of the finger.
+std::string meant_arrow(const SExpr& e) {
+    if (e.is_list || e.quoted) return {};
+    for (std::string_view wrong : {"->", "-->", "==>", "=", ":=", "=>>", "=="})
+        if (e.atom == wrong) return "=>";
+    for (std::string_view wrong : {"<->", "<==>", "<-->", "<=", "=<>"})
+        if (e.atom == wrong) return "<=>";
+    for (std::string_view wrong : {"~", "~~>", "~>>", "~=>"})
+        if (e.atom == wrong) return "~>";
+    return {};
+}
+
+bool is_keyword(const SExpr& e) { return !e.is_list && !e.quoted && !e.atom.empty() && e.atom[0] == ':'; }
+
+class RuleReader {
+public:
+    RuleReader(const SExpr& form, const Language& language, Complaints& complaints)
+        : form_(form), language_(language), complaints_(complaints), patterns_(language, complaints), expressions_(language, complaints) {}
+
+    std::optional<Rule> read(const std::string& set) {
+        const std::size_t before = complaints_.count();
+        rule_.name = read_name(form_, "rule", complaints_);
+        rule_.set = set, rule_.where = form_.where, rule_.text = to_string(form_);
+        complaints_.enter_rule(rule_.name);
+        if (find_parts()) {
+            read_sides();
+            read_conditions();
+            if (complaints_.count() == before) check_bindings();
+            if (complaints_.count() == before) check_meaning();
+        }
+        complaints_.leave_rule();
+        if (complaints_.count() != before) return {};
+        return std::move(rule_);
+    }
+
+private:
+    // Where the arrow stands, and where the first keyword after it.
+    bool find_parts() {
+        const auto& items = form_.items;
+        for (std::size_t i = 1; i < items.size(); ++i) {
+            const auto arrow = arrow_of(items[i]);
+            if (!arrow) continue;
+            if (arrow_) {
+                complaints_.say(items[i].where, fmt::format("a rule has one arrow, and this is its second"));
+                return false;
+            }
+            arrow_ = i, rule_.arrow = *arrow;
+        }
+        if (!arrow_) {
+            for (std::size_t i = 2; i < items.size(); ++i)
+                if (std::string meant = meant_arrow(items[i]); !meant.empty()) {
+                    complaints_.say(items[i].where, fmt::format("'{}' is no arrow", items[i].atom), fmt::format("did you mean '{}'?", meant));
+                    return false;
+                }
+            complaints_.say(form_.where, "this rule has no arrow: '=>' (one way), '<=>' (both ways) or '~>' (neural)");
+            return false;
+        }
+        conditions_ = *arrow_ + 1;
+        while (conditions_ < items.size() && !is_keyword(items[conditions_])) ++conditions_;
+        for (std::size_t i = 2; i < *arrow_; ++i)
+            if (is_keyword(items[i])) {
+                complaints_.say(items[i].where, fmt::format("'{}' stands before the arrow", items[i].atom), "conditions come after the right side");
+                return false;
+            }
+        if (*arrow_ <= 2) complaints_.say(items[*arrow_].where, "there is nothing before the arrow to look for");
+        if (conditions_ == *arrow_ + 1) complaints_.say(items[*arrow_].where, "there is nothing after the arrow to put in its place");
+        return *arrow_ > 2 && conditions_ > *arrow_ + 1;
+    }
+
+    // One plain term each side, or several (= ?root term) on the left and one or more on the right.
+    void read_sides() {
+        const std::size_t left = *arrow_ - 2, right = conditions_ - *arrow_ - 1;
+        if (left == 1 && right == 1) {
+            auto l = patterns_.read(form_.items[2], PatternReader::Side::left);
+            auto r = patterns_.read(form_.items[*arrow_ + 1], PatternReader::Side::right, l.kind);
+            rule_.left.push_back({Symbol(), l.term}), rule_.right.push_back({Symbol(), r.term});
+            return;
+        }
+        if (left == 1) {
+            complaints_.say(form_.items[*arrow_ + 2].where, "there is one term before the arrow but several after it", "conditions begin with ':when' or ':for'");
+            return;
+        }
+        std::map<Symbol, std::string> kinds;
+        for (std::size_t i = 2; i < *arrow_; ++i) read_rooted(form_.items[i], PatternReader::Side::left, kinds);
+        for (std::size_t i = *arrow_ + 1; i < conditions_; ++i) read_rooted(form_.items[i], PatternReader::Side::right, kinds);
+    }
+
+    void read_rooted(const SExpr& e, PatternReader::Side side, std::map<Symbol, std::string>& kinds) {
+        const bool left = side == PatternReader::Side::left;
+        if (!e.is_form("=") || e.items.size() != 3 || !looks_like_variable(e.items[1])) {
+            complaints_.say(e.where, "in a rule of several patterns each is written '(= ?name term)', so that the right side can say which it changes");
+            return;
+        }
+        if (!check_variable_name(e.items[1], complaints_)) return;
+        const Symbol root(e.items[1].atom);
+        auto& rooted = left ? rule_.left : rule_.right;
+        if (std::any_of(rooted.begin(), rooted.end(), [&](const Rooted& r) { return r.root == root; })) {
+            complaints_.say(e.items[1].where, fmt::format("'{}' is given twice on this side", root.text()));
+            return;
+        }
+        if (!left && !kinds.contains(root)) {
+            complaints_.say(e.items[1].where, fmt::format("'{}' names no pattern of the left side", root.text()), near(root, names(kinds)));
+            return;
+        }
+        auto read = patterns_.read(e.items[2], side, left ? std::string() : kinds[root]);
+        if (left) kinds[root] = read.kind, roots_.insert(root);
+        rooted.push_back({root, read.term});
+    }
+
+    void read_conditions() {
+        bool when_seen = false;
+        for (std::size_t i = conditions_; i < form_.items.size();) {
+            const SExpr& key = form_.items[i];
+            std::size_t end = i + 1;
+            while (end < form_.items.size() && !is_keyword(form_.items[end])) ++end;
+            if (key.atom == ":for") read_choice(key, i + 1, end);
+            else if (key.atom == ":when") {
+                if (when_seen) complaints_.say(key.where, ":when is given twice", "one :when takes all guards");
+                if (end == i + 1) complaints_.say(key.where, ":when is followed by no guard");
+                when_seen = true;
+                for (std::size_t g = i + 1; g < end; ++g)
+                    if (auto guard = expressions_.guard(form_.items[g])) rule_.guards.push_back(std::move(*guard));
+            } else {
+                static constexpr std::array<std::string_view, 2> known{":for", ":when"};
+                complaints_.say(key.where, fmt::format("a rule knows no '{}'", key.atom), did_you_mean(key.atom, std::span<const std::string_view>(known)));
+            }
+            i = end;
+        }
+    }
+
+    void read_choice(const SExpr& key, std::size_t first, std::size_t end) {
+        const std::size_t given = end - first;
+        if (given == 0) complaints_.say(key.where, ":for takes a variable and a list, as in ':for ?k (2 4 8)'");
+        else if (given == 1) complaints_.say(form_.items[first].where, ":for takes a list after its variable, as in ':for ?k (2 4 8)'");
+        else if (given > 2) complaints_.say(form_.items[first + 2].where, ":for takes one variable and one list; this is more", "another variable needs a ':for' of its own, a guard a ':when'");
+        else if (auto choice = expressions_.choice(form_.items[first], form_.items[first + 1])) {
+            if (!chosen_.insert(choice->variable).second) complaints_.say(choice->where, fmt::format("'{}' is chosen twice", choice->variable.text()));
+            else rule_.choices.push_back(std::move(*choice));
+        }
+    }
+
+    // One direction: what the pattern side binds, then the choices in order, then what the other side and the guards use.
+    void check_direction(const std::map<Symbol, Position>& bound, const std::map<Symbol, Position>& used, bool forward) {
+        std::set<Symbol> known = roots_;
+        for (const auto& [name, where] : bound) known.insert(name);
+        const char* way = forward ? "" : " when the rule is read from right to left";
+        auto check = [&](Symbol name, const Position& where, const std::string& user) {
+            if (known.contains(name)) return;
+            std::vector<std::string> names;
+            for (Symbol s : known) names.push_back(s.text());
+            std::sort(names.begin(), names.end());
+            complaints_.say(where, fmt::format("{} uses '{}', which nothing binds{}", user, name.text(), way), did_you_mean(name.text(), names));
+        };
+        for (const ChoiceCall& c : rule_.choices) {
+            if (bound.contains(c.variable)) continue;
+            for (Symbol s : variables_of(c.arguments)) check(s, c.where, fmt::format("the list of '{}'", c.variable.text()));
+            known.insert(c.variable);
+        }
+        if (forward)
+            for (const ChoiceCall& c : patterns_.computed()) {
+                std::vector<Symbol> needs;
+                collect_variables(*c.computed, needs);
+                for (Symbol s : needs) check(s, c.where, fmt::format("'{}'", c.text));
+            }
+        for (const auto& [name, where] : used) check(name, where, forward ? "the right side" : "the left side");
+        for (const GuardCall& g : rule_.guards)
+            for (Symbol s : variables_of(g.arguments)) check(s, g.where, fmt::format("guard {}", g.text));
+    }
+
+    void check_bindings() {
+        const auto& left = patterns_.left_variables();
+        const auto& right = patterns_.right_variables();
+        if (rule_.arrow == Arrow::both) {
+            if (rule_.left.size() > 1) complaints_.say(form_.items[*arrow_].where, "a rule of several patterns goes one way: '=>'");
+            for (const ChoiceCall& c : patterns_.computed()) complaints_.say(c.where, "a computed part cannot be looked for, so this rule cannot go both ways", "write two rules with '=>'");
+        }
+        for (const ChoiceCall& c : rule_.choices) {
+            if (rule_.arrow != Arrow::both && left.contains(c.variable)) complaints_.say(c.where, fmt::format("'{}' is bound by the left side already, so there is nothing to choose", c.variable.text()));
+            if (!right.contains(c.variable) && !left.contains(c.variable) && !used_elsewhere(c.variable)) complaints_.say(c.where, fmt::format("'{}' is chosen but never used", c.variable.text()));
+        }
+        check_direction(left, right, true);
+        if (rule_.arrow == Arrow::both) check_direction(right, left, false);
+    }
+
+    bool used_elsewhere(Symbol name) {
+        auto uses = [&](const std::vector<Symbol>& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+        for (const GuardCall& g : rule_.guards)
+            if (uses(variables_of(g.arguments))) return true;
+        for (const ChoiceCall& c : rule_.choices)
+            if (uses(variables_of(c.arguments))) return true;
+        std::vector<Symbol> computed;
+        for (const ChoiceCall& c : patterns_.computed()) collect_variables(*c.computed, computed);
+        return uses(computed);
+    }
+
+    void check_meaning() {
+        for (ChoiceCall& c : patterns_.computed()) rule_.choices.push_back(std::move(c));
+        for (const Rooted& r : rule_.right)
+            for (const Rooted& l : rule_.left)
+                if (l.root == r.root && l.term == r.term) complaints_.say(form_.items[*arrow_].where, "both sides are the same, so this rule does nothing");
+        const auto capacity = std::find_if(rule_.guards.begin(), rule_.guards.end(), [](const GuardCall& g) { return g.guard->capacity; });
+        if (rule_.arrow == Arrow::neural) {
+            const bool has = std::any_of(language_.guards.begin(), language_.guards.end(), [](const GuardKind& g) { return g.capacity; });
+            if (!has) complaints_.say(form_.items[*arrow_].where, fmt::format("language {} has no capacity guard, so it has no neural rules", language_.name), "an exact rule is written with '=>'");
+            else if (capacity == rule_.guards.end()) complaints_.say(form_.items[*arrow_].where, "a neural rule changes the network and must ask whether its capacity is kept", "add '(capacity)' after ':when'");
+        } else if (capacity != rule_.guards.end()) {
+            complaints_.say(capacity->where, "an exact rule keeps the meaning, so there is no capacity to ask about", "a neural rule is written with '~>'");
+        }
+        std::set<std::string> seen;
+        for (const GuardCall& g : rule_.guards)
+            if (!seen.insert(g.text).second) complaints_.say(g.where, fmt::format("guard {} is given twice", g.text));
+    }
+
+    static std::vector<std::string> names(const std::map<Symbol, std::string>& kinds) {
+        std::vector<std::string> all;
+        for (const auto& entry : kinds) all.push_back(entry.first.text());
+        return all;
+    }
+    static std::string near(Symbol typed, const std::vector<std::string>& known) { return did_you_mean(typed.text(), known); }
+
+    const SExpr& form_;
+    const Language& language_;
+    Complaints& complaints_;
+    PatternReader patterns_;
+    ExpressionReader expressions_;
+    Rule rule_;
+    std::optional<std::size_t> arrow_;
+    std::size_t conditions_ = 0;
+    std::set<Symbol> roots_, chosen_;
+};
+
+}  // namespace
+
+std::string read_name(const SExpr& form, const char* what, Complaints& complaints) {
+    if (form.items.size() < 2) {
+        complaints.say(form.where, fmt::format("this {} has no name", what));
+        return {};
+    }
+    const SExpr& name = form.items[1];
+    if (name.is_list || name.quoted || arrow_of(name) || is_keyword(name) || looks_like_variable(name) || integer_of(Symbol(name.atom))) {
+        complaints.say(name.where, fmt::format("a {} begins with its name, a word such as 'swap-loops'", what));
+        return {};
+    }
+    return name.atom;
+}
+
+std::optional<Rule> read_rule(const SExpr& form, const Language& language, const std::string& set, Complaints& complaints) {
+    return RuleReader(form, language, complaints).read(set);
+}
+
+}  // namespace loopegg

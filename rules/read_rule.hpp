@@ -1,0 +1,17 @@
+// Reads one (rule NAME LEFT arrow RIGHT :for ... :when ...) and checks it by itself.
+#pragma once
+#include <optional>
+
+#include "base/sexpr.hpp"
+#include "rules/complaints.hpp"
+#include "rules/rule.hpp"
+
+namespace loopegg {
+
+// None when there was a mistake; all of its mistakes are told.
+std::optional<Rule> read_rule(const SExpr& form, const Language& language, const std::string& set, Complaints& complaints);
+
+// The name of a rule, ruleset or phase: an atom that is no number, variable, keyword or arrow. Complains, and gives "" otherwise.
+std::string read_name(const SExpr& form, const char* what, Complaints& complaints);
+
+}  // namespace loopegg

@@ -1,0 +1,140 @@
+// 'loopegg rules check|list': says what is wrong with rule files, and what they and the languages hold.
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "cli/commands.hpp"
+#include "rules/expressions.hpp"
+#include "rules/load.hpp"
+
+namespace loopegg {
+namespace {
+
+struct Arguments {
+    std::vector<std::string> files;
+    std::string listed;
+    bool check = false;
+};
+
+nlohmann::json as_json(const RuleMistake& m) {
+    nlohmann::json e{{"file", nullptr}, {"line", nullptr}, {"column", nullptr}, {"rule", nullptr}, {"message", m.what.message}};
+    if (m.what.where.known()) e["file"] = m.what.where.source->name, e["line"] = m.what.where.line(), e["column"] = m.what.where.column();
+    if (!m.rule.empty()) e["rule"] = m.rule;
+    if (!m.what.hint.empty()) e["hint"] = m.what.hint;
+    return e;
+}
+
+int check(const std::vector<std::string>& files, Session& session) {
+    nlohmann::json errors = nlohmann::json::array();
+    std::size_t rules = 0;
+    for (const std::string& file : files) {
+        session.progress.stage(fmt::format("check {}", file));
+        Loaded loaded;
+        try {
+            loaded = check_rules(std::filesystem::path(file));
+        } catch (const UserError& e) {   // the file itself cannot be read: the others are still checked
+            for (const Diagnostic& d : e.diagnostics()) loaded.mistakes.push_back({d, ""});
+        }
+        session.progress.finish(loaded.mistakes.empty() ? fmt::format("{} rules", loaded.book.rule_count()) : fmt::format("{} mistakes", loaded.mistakes.size()));
+        rules += loaded.book.rule_count();
+        for (const RuleMistake& m : loaded.mistakes) {
+            if (!session.json) fmt::print(stderr, "{}\n", describe(m.what));
+            errors.push_back(as_json(m));
+        }
+        if (loaded.mistakes.empty() && !session.json)
+            fmt::print("{}: {} rules in {} sets, {} phases, language {}: no mistakes\n", file, loaded.book.rule_count(), loaded.book.sets.size(), loaded.book.phases.size(), loaded.book.language->name);
+    }
+    const bool ok = errors.empty();
+    if (session.json) session.answer({{"ok", ok}, {"rules", rules}, {"errors", std::move(errors)}});
+    return static_cast<int>(ok ? ExitCode::done : ExitCode::failed);
+}
+
+const char* text_of(Arrow arrow) { return arrow == Arrow::both ? "<=>" : arrow == Arrow::neural ? "~>" : "=>"; }
+
+int list_file(const std::string& file, Session& session) {
+    const RuleBook book = load_rules(std::filesystem::path(file), {.judge = false});
+    if (session.json) {
+        nlohmann::json sets = nlohmann::json::array(), phases = nlohmann::json::array();
+        for (const RuleSet& set : book.sets) {
+            nlohmann::json rules = nlohmann::json::array();
+            for (const Rule& r : set.rules) rules.push_back({{"name", r.name}, {"arrow", text_of(r.arrow)}, {"file", r.where.source->name}, {"line", r.where.line()}, {"text", r.text}});
+            sets.push_back({{"name", set.name}, {"tags", set.tags}, {"rules", std::move(rules)}});
+        }
+        for (const Phase& p : book.phases) {
+            nlohmann::json phase{{"name", p.name}, {"sets", p.sets}};
+            if (p.iterations) phase["iterations"] = *p.iterations;
+            if (p.nodes) phase["nodes"] = *p.nodes;
+            if (p.seconds) phase["seconds"] = *p.seconds;
+            if (!p.scheduler.empty()) phase["scheduler"] = p.scheduler;
+            phases.push_back(std::move(phase));
+        }
+        session.answer({{"language", book.language->name}, {"sets", std::move(sets)}, {"phases", std::move(phases)}});
+        return 0;
+    }
+    for (const RuleSet& set : book.sets) {
+        fmt::print("{}{}\n", set.name, set.tags.empty() ? "" : " [" + join(set.tags, ", ") + "]");
+        for (const Rule& r : set.rules) fmt::print("  {}\n", r.text);
+    }
+    for (const Phase& p : book.phases) fmt::print("phase {}: {}\n", p.name, join(p.sets, ", "));
+    return 0;
+}
+
+template <class Rows> void print_rows(const char* what, const Rows& rows) {
+    for (const auto& row : rows) {
+        std::string call = "(" + row.name;
+        for (const std::string& p : row.signature.parameters) call += " " + p;
+        call += row.signature.more ? " ...)" : ")";
+        fmt::print("  {:<9} {:<28} {}\n", what, call, row.summary);
+    }
+}
+
+template <class Rows> nlohmann::json rows_json(const Rows& rows) {
+    nlohmann::json all = nlohmann::json::array();
+    for (const auto& row : rows) all.push_back({{"name", row.name}, {"parameters", row.signature.parameters}, {"summary", row.summary}});
+    return all;
+}
+
+int list_languages(Session& session) {
+    if (session.json) {
+        nlohmann::json all = nlohmann::json::array();
+        for (const Language* l : languages()) {
+            nlohmann::json operators = nlohmann::json::array();
+            for (const OperatorKind& op : l->operators) operators.push_back({{"name", op.name}, {"kind", op.kind}, {"children", op.children}});
+            all.push_back({{"name", l->name}, {"operators", std::move(operators)}, {"guards", rows_json(l->guards)}, {"lists", rows_json(l->lists)}, {"functions", rows_json(l->functions)}});
+        }
+        session.answer({{"languages", std::move(all)}, {"common", {{"guards", rows_json(common_guards())}, {"lists", rows_json(common_lists())}, {"functions", rows_json(common_functions())}}}});
+        return 0;
+    }
+    for (const Language* l : languages()) {
+        fmt::print("language {}{}\n", l->name, l->open ? ": any operator" : "");
+        for (const OperatorKind& op : l->operators) fmt::print("  operator  {}\n", op.children.empty() ? op.name : "(" + op.name + " " + join(op.children, " ") + ")");
+        print_rows("guard", l->guards);
+        print_rows("list", l->lists);
+        print_rows("function", l->functions);
+    }
+    fmt::print("every language\n");
+    print_rows("guard", common_guards());
+    print_rows("list", common_lists());
+    print_rows("function", common_functions());
+    return 0;
+}
+
+Action setup(CLI::App& app) {
+    auto args = std::make_shared<Arguments>();
+    app.require_subcommand(1);
+    CLI::App* checking = app.add_subcommand("check", "say everything that is wrong with rule files")->fallthrough();
+    checking->add_option("FILE", args->files, "rule files")->required();
+    checking->callback([args] { args->check = true; });
+    CLI::App* listing = app.add_subcommand("list", "the rules of a file, or what the languages offer")->fallthrough();
+    listing->add_option("FILE", args->listed, "a rule file; without one, the languages are listed");
+    return [args](Session& session) {
+        if (args->check) return check(args->files, session);
+        return args->listed.empty() ? list_languages(session) : list_file(args->listed, session);
+    };
+}
+
+}  // namespace
+
+const Command rules_command{"rules", "check rule files, list rules and what rules can use", "loopegg rules check rules/math.rules", setup};
+
+}  // namespace loopegg

@@ -1,0 +1,27 @@
+// What kind of network a graph is, after Verma (2022): rule sets may be tagged with these classes and chosen by them.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace loopegg {
+
+enum class ArchitectureClass { plain, residual, mobile, dense, detection, transformer };
+
+struct Architecture {
+    ArchitectureClass kind = ArchitectureClass::plain;
+    std::string why;   // what was seen: "16 of 33 convolutions are followed by an addition with an earlier tensor"
+};
+
+const char* to_string(ArchitectureClass kind);
+std::optional<ArchitectureClass> architecture_class(std::string_view name);   // none for a name that is no class
+const std::vector<std::string>& architecture_class_names();                   // for 'did you mean'
+
+// Reads structure alone, never names: attention, several output scales, depthwise convolutions, tensors carried along by
+// concatenation, additions of an earlier tensor; the first of these that shapes the network, otherwise plain.
+Architecture classify_architecture(const Graph& graph);
+
+}  // namespace loopegg

@@ -1,0 +1,40 @@
+// The places of a network that rules may change: its compute nodes, and which of them share one loop nest.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "nest/statement.hpp"
+
+namespace loopegg {
+
+struct Site {
+    std::string name;          // the node's
+    std::string op;
+    Shape shape;               // of its output
+    Term statement;            // STMT: equal for all sites of one shape
+    std::int64_t macs = 0, parameters = 0;
+    std::size_t kind = 0;      // index into Sites::kinds
+    bool kept = false;         // --keep: no neural rule may touch it
+};
+
+// One loop nest that several sites may share.
+struct SiteKind {
+    Term statement;
+    Term nest;                 // the naive one
+    std::vector<std::size_t> sites;
+};
+
+struct Sites {
+    std::vector<Site> all;
+    std::vector<SiteKind> kinds;
+    std::size_t index_of(std::string_view name) const;
+};
+
+// `keep`: globs over names. A glob that matches no site is a UserError that suggests near names.
+Sites sites_of(const Graph& graph, const std::vector<std::string>& keep = {});
+
+// The same network with one site restricted; a domain that an ordinary operator can say becomes that operator.
+Graph with_domain(const Graph& graph, const std::string& site, const Domain& domain);
+
+}  // namespace loopegg

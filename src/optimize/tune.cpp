@@ -1,0 +1,130 @@
+#include "optimize/tune.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "extract/cost_model.hpp"
+#include "extract/features.hpp"
+
+namespace loopegg {
+namespace {
+
+struct Trial {
+    Term nest;
+    std::vector<float> features;
+    double median_ms;                 // negative: failed
+};
+
+// One nest on its way to a schedule.
+struct Search {
+    Term nest;
+    std::vector<Term> waiting;        // not measured yet, most promising first by the sketch's own order
+    std::unordered_set<Term> seen;
+    std::vector<Trial> trials;
+    Measured best;
+    Term best_nest;
+    int failed = 0;
+
+    void offer(std::vector<Term> more) {
+        for (Term& t : more)
+            if (seen.insert(t).second) waiting.push_back(std::move(t));
+    }
+};
+
+class Tuner {
+public:
+    Tuner(Measurer& measurer, const TuneOptions& options, Progress& progress) : measurer_(measurer), options_(options), progress_(progress) {}
+
+    void run(std::vector<Search>& searches) {
+        std::int64_t done = 0;
+        const int rounds = (options_.trials + options_.per_round - 1) / options_.per_round;
+        for (int round = 0; round < rounds; ++round) {
+            // Nests in order, so that a long run has tuned the first ones well when time is up; the model is shared by all.
+            for (Search& s : searches) {
+                if (round > 0 && progress_.elapsed() > options_.seconds) return;
+                if (round > 0) widen(s, round);
+                step(s);
+                progress_.advance(done += options_.per_round, fmt::format("{} nests, round {} of {}", searches.size(), round + 1, rounds));
+            }
+            learn(searches);
+        }
+    }
+
+private:
+    void widen(Search& s, int round) {
+        if (options_.neighbours && s.best.latency) s.offer(options_.neighbours(s.best_nest, options_.seed + static_cast<std::uint64_t>(round)));
+    }
+
+    std::vector<Term> pick(Search& s) const {
+        std::vector<std::size_t> order(s.waiting.size());
+        std::iota(order.begin(), order.end(), 0);
+        if (model_.ready()) {
+            std::vector<std::vector<float>> rows;
+            for (const Term& t : s.waiting) rows.push_back(features_of(t));
+            const std::vector<double> speed = model_.predict(rows);
+            std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return speed[a] > speed[b]; });
+        }
+        order.resize(std::min(order.size(), static_cast<std::size_t>(options_.per_round)));
+        std::vector<Term> picked;
+        for (std::size_t i : order) picked.push_back(s.waiting[i]);
+        std::sort(order.rbegin(), order.rend());
+        for (std::size_t i : order) s.waiting.erase(s.waiting.begin() + static_cast<std::ptrdiff_t>(i));
+        return picked;
+    }
+
+    void step(Search& s) {
+        std::vector<Candidate> candidates;
+        for (Term& t : pick(s)) candidates.push_back({std::move(t), options_.target});
+        if (candidates.empty()) return;
+        const std::vector<Measured> answers = measurer_.measure(candidates);
+        for (std::size_t i = 0; i < answers.size(); ++i) {
+            const bool ok = answers[i].latency.has_value();
+            s.trials.push_back({candidates[i].nest, features_of(candidates[i].nest), ok ? answers[i].latency->median_ms : -1});
+            s.failed += !ok;
+            if (ok && (!s.best.latency || answers[i].latency->median_ms < s.best.latency->median_ms)) s.best = answers[i], s.best_nest = candidates[i].nest;
+            if (!ok && !s.best.latency) s.best.why = answers[i].why;
+        }
+    }
+
+    void learn(const std::vector<Search>& searches) {
+        for (const Search& s : searches)
+            for (std::size_t i = learnt_[&s]; i < s.trials.size(); ++i) {
+                const Trial& t = s.trials[i];
+                model_.add(t.features, t.median_ms < 0 || !s.best.latency ? 0 : s.best.latency->median_ms / t.median_ms);
+            }
+        for (const Search& s : searches) learnt_[&s] = s.trials.size();
+        model_.fit();
+    }
+
+    Measurer& measurer_;
+    const TuneOptions& options_;
+    Progress& progress_;
+    CostModel model_;
+    std::unordered_map<const Search*, std::size_t> learnt_;
+};
+
+}  // namespace
+
+std::vector<TunedNest> tune(std::span<const Term> nests, Measurer& measurer, const TuneOptions& options, Progress& progress) {
+    std::vector<Search> searches;
+    std::unordered_map<Term, std::size_t> index;
+    for (const Term& nest : nests)
+        if (index.emplace(nest, searches.size()).second) {
+            Search s{nest, {}, {}, {}, {}, {}, 0};
+            s.offer(sketches(nest, options.machine));
+            searches.push_back(std::move(s));
+        }
+    Tuner(measurer, options, progress).run(searches);
+    std::vector<TunedNest> out;
+    for (const Term& nest : nests) {
+        const Search& s = searches[index.at(nest)];
+        out.push_back({s.best.latency ? s.best_nest : nest, s.best, static_cast<int>(s.trials.size()), s.failed});
+    }
+    return out;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,36 @@
+// The second stage: finds a fast schedule for each nest by measuring, guided by a model that learns as it goes.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/progress.hpp"
+#include "base/term.hpp"
+#include "extract/measurer.hpp"
+#include "nest/sketch.hpp"
+
+namespace loopegg {
+
+struct TuneOptions {
+    std::string target = "host";
+    VectorMachine machine{};
+    int trials = 24;                  // candidates measured per nest, at most
+    int per_round = 6;
+    double seconds = 1e9;             // for all nests together; every nest gets its first round whatever this says
+    // Exact rewritings near a schedule that turned out well (by the tune rules); may be empty.
+    std::function<std::vector<Term>(const Term& nest, std::uint64_t seed)> neighbours{};
+    std::uint64_t seed = 1;
+};
+
+struct TunedNest {
+    Term nest;               // with the best schedule found; as given when nothing could be measured
+    Measured best;           // why there is no latency, where there is none
+    int tried = 0, failed = 0;
+};
+
+// One answer per nest, in order. Equal nests are tuned once.
+std::vector<TunedNest> tune(std::span<const Term> nests, Measurer& measurer, const TuneOptions& options, Progress& progress);
+
+}  // namespace loopegg

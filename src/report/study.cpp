@@ -1,0 +1,166 @@
+#include "report/study.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "report/words.hpp"
+
+namespace loopegg {
+using nlohmann::json;
+namespace {
+
+std::string parameters_of(const SequenceStep& step) {
+    std::vector<std::string> parts;
+    for (const auto& [name, value] : step.with) parts.push_back(name + "=" + value);
+    return join(parts, " ");
+}
+
+StudySite site_row(const Run& run, std::size_t index) {
+    const SiteResult& s = run.sites[index];
+    StudySite row;
+    row.run = run.folder.filename().empty() ? run.folder.parent_path().filename().string() : run.folder.filename().string();
+    row.model = run.model, row.architecture = run.architecture, row.target = run.target, row.seed = run.seed;
+    row.site = s.name, row.op = s.op, row.shape = human_shape(s.shape), row.label = label_of(s), row.key = s.key, row.fame = s.changed() ? fame_of(s.sequence) : Fame::dense;
+    row.depth = std::min(2, static_cast<int>(index * 3 / std::max<std::size_t>(1, run.sites.size())));
+    row.before_ms = s.original_latency.median_ms, row.after_ms = s.latency.median_ms;
+    row.macs_kept = s.original_macs > 0 ? static_cast<double>(s.macs) / static_cast<double>(s.original_macs) : 1;
+    if (s.guard) row.capacity = s.guard->ratio;
+    row.measured = s.latency.measured && s.original_latency.measured;
+    return row;
+}
+
+std::vector<SequenceCount> count_sequences(const std::vector<StudySite>& sites) {
+    struct Sum { SequenceCount count; double logs = 0, capacity = 0; int judged = 0; };
+    std::map<std::string, Sum> sums;
+    for (const StudySite& s : sites) {
+        Sum& sum = sums[s.label];
+        SequenceCount& c = sum.count;
+        c.label = s.label, c.fame = s.fame, ++c.sites;
+        ++c.by_target[s.target], ++c.by_model[s.model], ++c.by_shape[s.shape], ++c.by_depth[static_cast<std::size_t>(s.depth)];
+        c.saved_ms += s.before_ms - s.after_ms;
+        if (s.before_ms > 0 && s.after_ms > 0) sum.logs += std::log(s.before_ms / s.after_ms);
+        if (s.capacity) sum.capacity += *s.capacity, ++sum.judged;
+        c.estimated += !s.measured;
+    }
+    std::vector<SequenceCount> out;
+    for (auto& [label, sum] : sums) {
+        sum.count.speedup = std::exp(sum.logs / sum.count.sites);
+        if (sum.judged) sum.count.capacity = sum.capacity / sum.judged;
+        out.push_back(std::move(sum.count));
+    }
+    std::stable_sort(out.begin(), out.end(), [](const SequenceCount& a, const SequenceCount& b) {
+        if ((a.fame == Fame::dense) != (b.fame == Fame::dense)) return b.fame == Fame::dense;
+        return a.sites > b.sites;
+    });
+    return out;
+}
+
+std::vector<StepCount> count_steps(const std::vector<Run>& runs) {
+    std::map<std::string, StepCount> counts;
+    for (const Run& run : runs)
+        for (std::size_t i = 0; i < run.sites.size(); ++i)
+            for (const SequenceStep& step : run.sites[i].proof) {
+                StepCount& c = counts[step.rule + " " + parameters_of(step)];
+                c.rule = step.rule, c.kind = step.kind, c.parameters = parameters_of(step), ++c.times;
+                ++c.by_depth[std::min<std::size_t>(2, i * 3 / run.sites.size())];
+                ++c.by_target[run.target], ++c.by_shape[human_shape(run.sites[i].shape)];
+            }
+    std::vector<StepCount> out;
+    for (auto& [key, count] : counts) out.push_back(std::move(count));
+    std::stable_sort(out.begin(), out.end(), [](const StepCount& a, const StepCount& b) { return a.times > b.times; });
+    return out;
+}
+
+std::string csv_line(const std::vector<std::string>& cells) {
+    std::vector<std::string> safe;
+    for (const std::string& c : cells) safe.push_back(escape_csv(c));
+    return join(safe, ",") + "\n";
+}
+
+std::string optional_text(const std::optional<double>& value) { return value ? fmt::format("{:.4f}", *value) : ""; }
+
+json optional_json(const std::optional<double>& value) { return value ? json(*value) : json(nullptr); }
+
+}  // namespace
+
+Fame fame_of(const std::string& sequence) {
+    static const std::set<std::string> known{"group", "depthwise", "bottleneck", "spatial-bottleneck", "mixed-group", "group-axes", "bottleneck-axis"};
+    if (sequence.empty() || sequence == "dense") return Fame::dense;
+    if (sequence == "S1" || sequence == "S2" || sequence == "S3") return Fame::paper;
+    return known.contains(sequence) ? Fame::known : Fame::unnamed;
+}
+
+const char* to_string(Fame fame) {
+    switch (fame) {
+        case Fame::dense: return "dense";
+        case Fame::paper: return "paper";
+        case Fame::known: return "known";
+        case Fame::unnamed: return "unnamed";
+    }
+    return "";
+}
+
+std::string label_of(const SiteResult& site) {
+    if (!site.changed()) return "dense";
+    if (site.sequence != "unnamed") return site.sequence;
+    return site.key.empty() ? "unnamed" : site.key;
+}
+
+Study study_runs(const std::vector<Run>& runs) {
+    Study study;
+    std::set<std::string> targets, models;
+    for (const Run& run : runs) {
+        study.runs.push_back(run.folder.string());
+        targets.insert(run.target), models.insert(run.model);
+        study.sample = study.sample || run.sample;
+        for (std::size_t i = 0; i < run.sites.size(); ++i) study.sites.push_back(site_row(run, i));
+        for (const auto& [rule, times] : run.rules_fired) study.rules_fired[rule] += times;
+    }
+    study.targets.assign(targets.begin(), targets.end()), study.models.assign(models.begin(), models.end());
+    study.sequences = count_sequences(study.sites);
+    study.steps = count_steps(runs);
+    for (const auto& [rule, times] : study.rules_fired)
+        if (times == 0) study.never_fired.push_back(rule);
+    for (const StudySite& s : study.sites) study.changed += s.fame != Fame::dense, study.paper += s.fame == Fame::paper, study.known += s.fame == Fame::known, study.unnamed += s.fame == Fame::unnamed;
+    return study;
+}
+
+json to_json(const Study& study) {
+    json sequences = json::array(), steps = json::array();
+    for (const SequenceCount& c : study.sequences)
+        sequences.push_back({{"sequence", c.label}, {"fame", to_string(c.fame)}, {"sites", c.sites}, {"by_target", c.by_target}, {"by_model", c.by_model}, {"by_shape", c.by_shape}, {"by_depth", c.by_depth},
+                             {"saved_ms", c.saved_ms}, {"speedup", c.speedup}, {"capacity", optional_json(c.capacity)}, {"estimated", c.estimated}});
+    for (const StepCount& c : study.steps)
+        steps.push_back({{"rule", c.rule}, {"kind", c.kind}, {"parameters", c.parameters}, {"times", c.times}, {"by_depth", c.by_depth}, {"by_target", c.by_target}, {"by_shape", c.by_shape}});
+    return {{"runs", study.runs}, {"targets", study.targets}, {"models", study.models}, {"sites", study.sites.size()}, {"changed", study.changed}, {"paper", study.paper}, {"known", study.known}, {"unnamed", study.unnamed},
+            {"sequences", sequences}, {"steps", steps}, {"rules_fired", study.rules_fired}, {"never_fired", study.never_fired}, {"sample", study.sample}};
+}
+
+std::string sites_csv(const Study& study) {
+    std::string out = "run,model,class,target,seed,site,op,shape,depth,sequence,fame,steps,before_ms,after_ms,macs_kept,capacity,measured\n";
+    for (const StudySite& s : study.sites)
+        out += csv_line({s.run, s.model, s.architecture, s.target, std::to_string(s.seed), s.site, s.op, s.shape, std::to_string(s.depth), s.label, to_string(s.fame), s.key, fmt::format("{}", s.before_ms),
+                         fmt::format("{}", s.after_ms), fmt::format("{:.4f}", s.macs_kept), optional_text(s.capacity), s.measured ? "true" : "false"});
+    return out;
+}
+
+std::string sequences_csv(const Study& study) {
+    std::string out = "sequence,fame,sites,early,middle,late,saved_ms,speedup,capacity,estimated\n";
+    for (const SequenceCount& c : study.sequences)
+        out += csv_line({c.label, to_string(c.fame), std::to_string(c.sites), std::to_string(c.by_depth[0]), std::to_string(c.by_depth[1]), std::to_string(c.by_depth[2]), fmt::format("{:.5f}", c.saved_ms),
+                         fmt::format("{:.4f}", c.speedup), optional_text(c.capacity), std::to_string(c.estimated)});
+    return out;
+}
+
+std::string steps_csv(const Study& study) {
+    std::string out = "rule,kind,parameters,times,early,middle,late\n";
+    for (const StepCount& c : study.steps)
+        out += csv_line({c.rule, c.kind, c.parameters, std::to_string(c.times), std::to_string(c.by_depth[0]), std::to_string(c.by_depth[1]), std::to_string(c.by_depth[2])});
+    return out;
+}
+
+}  // namespace loopegg

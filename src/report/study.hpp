@@ -1,0 +1,78 @@
+// What many runs did, counted: which sequences were chosen, where in a network, on what target, what each bought and cost.
+#pragma once
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "report/run.hpp"
+
+namespace loopegg {
+
+// Whether a sequence has a name: the paper's S1 to S3, an operator people know (group, bottleneck), or none.
+enum class Fame { dense, paper, known, unnamed };
+Fame fame_of(const std::string& sequence);
+const char* to_string(Fame fame);
+
+// A sequence as a study counts it: its name, or the steps themselves when nobody has named it.
+std::string label_of(const SiteResult& site);
+
+// One site of one run.
+struct StudySite {
+    std::string run, model, architecture, target, site, op, shape, label, key;
+    std::int64_t seed = 0;
+    int depth = 0;              // 0 early, 1 middle, 2 late third of the network
+    Fame fame = Fame::dense;
+    double before_ms = 0, after_ms = 0, macs_kept = 1;
+    std::optional<double> capacity;
+    bool measured = true;
+};
+
+// Everything that was chosen under one label.
+struct SequenceCount {
+    std::string label;
+    Fame fame = Fame::dense;
+    int sites = 0;
+    std::map<std::string, int> by_target, by_model, by_shape;
+    std::array<int, 3> by_depth{};
+    double saved_ms = 0;            // summed over its sites
+    double speedup = 1;             // geometric mean over its sites
+    std::optional<double> capacity; // mean of the guard's scores relative to the original
+    int estimated = 0;              // sites whose times are estimates
+};
+
+// How often a step was taken with which parameters.
+struct StepCount {
+    std::string rule, kind, parameters;   // "?a=co ?b=ci ?g=4"
+    int times = 0;
+    std::array<int, 3> by_depth{};
+    std::map<std::string, int> by_target, by_shape;
+};
+
+struct Study {
+    std::vector<std::string> runs, targets, models;
+    bool sample = false;
+    std::vector<StudySite> sites;
+    std::vector<SequenceCount> sequences;   // most frequent first, dense last
+    std::vector<StepCount> steps;           // most frequent first
+    std::map<std::string, std::int64_t> rules_fired;
+    std::vector<std::string> never_fired;   // known to some run, fired in none
+    int changed = 0, paper = 0, known = 0, unnamed = 0;   // sites
+};
+
+Study study_runs(const std::vector<Run>& runs);
+
+nlohmann::json to_json(const Study& study);
+std::string sites_csv(const Study& study);
+std::string sequences_csv(const Study& study);
+std::string steps_csv(const Study& study);
+
+// Pictures for a text (SVG), and a page with the same plots to hover over (needs the plotting library).
+std::string frequency_svg(const Study& study);   // after the paper's Figure 5: how often each sequence was chosen, by target
+std::string depth_svg(const Study& study);       // where in the network
+std::string study_page(const Study& study);
+
+}  // namespace loopegg

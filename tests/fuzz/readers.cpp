@@ -1,0 +1,76 @@
+#include "fuzz/readers.hpp"
+
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/sexpr.hpp"
+#include "extract/serialized.hpp"
+#include "graph/model_json.hpp"
+#include "graph/npy.hpp"
+#include "graph/safetensors.hpp"
+#include "nest/grammar.hpp"
+#include "nest/loop_tree.hpp"
+#include "nest/plan.hpp"
+
+namespace loopegg {
+namespace {
+
+SourcePtr text(std::string_view bytes) { return make_source("<fuzz>", std::string(bytes)); }
+
+void sexpr(std::string_view bytes) {
+    for (const SExpr& e : read_sexprs(text(bytes))) {
+        std::string once = to_string(e);
+        require(to_string(read_sexprs(text(once)).at(0)) == once, "an s-expression reads back otherwise");
+        to_term(e);
+    }
+}
+
+void json(std::string_view bytes) { read_json(text(bytes)); }
+
+void model(std::string_view bytes) {
+    std::string once = write_model(read_model(text(bytes)));
+    require(write_model(read_model(text(once))) == once, "a model reads back otherwise");
+}
+
+void safetensors(std::string_view bytes) {
+    std::string once = write_safetensors(parse_safetensors("<fuzz>", bytes));
+    require(write_safetensors(parse_safetensors("<fuzz>", once)) == once, "weights read back otherwise");
+}
+
+void npy(std::string_view bytes) {
+    std::string once = write_npy(parse_npy("<fuzz>", bytes));
+    require(write_npy(parse_npy("<fuzz>", once)) == once, "an array reads back otherwise");
+}
+
+void egraph(std::string_view bytes) {
+    std::string once = to_json(read_serialized(text(bytes)));
+    require(to_json(read_serialized(text(once))) == once, "an e-graph reads back otherwise");
+}
+
+void plan(std::string_view bytes) {
+    Plan once = read_plan(text(bytes));
+    require(read_plan(text(write_plan(once))) == once, "a plan reads back otherwise");
+}
+
+void nest(std::string_view bytes) {
+    Term term = complete(parse_term(bytes, "<fuzz>"));
+    resolve(term);
+}
+
+}  // namespace
+
+std::span<const Reader> readers() {
+    static const Reader all[] = {
+        {"sexpr", sexpr}, {"json", json}, {"model", model}, {"safetensors", safetensors}, {"npy", npy}, {"egraph", egraph}, {"plan", plan}, {"nest", nest},
+    };
+    return all;
+}
+
+void try_reader(const Reader& reader, std::string_view bytes) {
+    try {
+        reader.read(bytes);
+    } catch (const UserError& e) {
+        require(!e.diagnostics().empty() && !e.diagnostics()[0].message.empty(), "a refusal without a reason");
+    }
+}
+
+}  // namespace loopegg

@@ -1,0 +1,18 @@
+// Every reader of files that strangers may have written, as one table: fuzzed for minutes with libFuzzer, for moments in ./test.
+#pragma once
+#include <span>
+#include <string_view>
+
+namespace loopegg {
+
+struct Reader {
+    const char* name;                    // also the folder of its corpus: tests/fuzz/corpus/NAME
+    void (*read)(std::string_view bytes);   // returns, or throws UserError; anything else is a bug
+};
+
+std::span<const Reader> readers();
+
+// Reads the bytes; a refusal is fine if it says why. Aborts (require) when a promise is broken, such as that what was written reads back the same.
+void try_reader(const Reader& reader, std::string_view bytes);
+
+}  // namespace loopegg

@@ -1,0 +1,63 @@
+#include <catch2/catch.hpp>
+
+#include "base/sexpr.hpp"
+#include "nest/domain.hpp"
+#include "nest/loop_tree.hpp"
+#include "optimize/tune.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+// A machine made of arithmetic: likes vectors of eight and hates scalar code; some candidates fail.
+class PaperMachine : public Measurer {
+public:
+    std::vector<Measured> measure(std::span<const Candidate> candidates) override {
+        std::vector<Measured> out;
+        for (const Candidate& c : candidates) {
+            ++asked;
+            const std::string text = to_string(c.nest);
+            if (fail_all) { out.push_back({std::nullopt, "it crashed"}); continue; }
+            double ms = 10;
+            if (text.find("(vec") != std::string::npos) ms = 3;
+            if (text.find(" 8) done)") != std::string::npos) ms = 1;
+            out.push_back({Latency{ms, 0.1, 5, c.target, true, false}, ""});
+        }
+        return out;
+    }
+    int asked = 0;
+    bool fail_all = false;
+};
+
+const Term conv = complete(parse_term("(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"));
+
+TuneOptions small() {
+    TuneOptions o;
+    o.machine = {2, 8, 32}, o.trials = 12, o.per_round = 4;
+    return o;
+}
+
+}  // namespace
+
+TEST_CASE("tuning finds what the machine likes, within its trials", "[unit][optimize]") {
+    PaperMachine machine;
+    Progress quiet(Progress::Mode::quiet);
+    const auto tuned = tune(std::vector{conv, conv}, machine, small(), quiet);
+    REQUIRE(tuned.size() == 2);
+    CHECK(tuned[0].nest == tuned[1].nest);          // equal nests are tuned once
+    CHECK(machine.asked <= 12);
+    CHECK(tuned[0].best.latency->median_ms == 1);
+    CHECK(domain_of(tuned[0].nest) == domain_of(conv));
+    CHECK_NOTHROW(resolve(tuned[0].nest));
+}
+
+TEST_CASE("a nest that nothing can be measured for keeps its schedule and its reason", "[unit][optimize]") {
+    PaperMachine machine;
+    machine.fail_all = true;
+    Progress quiet(Progress::Mode::quiet);
+    const auto tuned = tune(std::vector{conv}, machine, small(), quiet);
+    CHECK(tuned[0].nest == conv);
+    CHECK_FALSE(tuned[0].best.latency);
+    CHECK(tuned[0].best.why == "it crashed");
+    CHECK(tuned[0].failed == tuned[0].tried);
+}
