@@ -6,6 +6,8 @@ const std::vector<Command>& commands() {
     static const std::vector<Command> all{
         zoo_command,
         show_command,
+        import_command,
+        export_command,
         targets_command,
         compile_command,
         run_command,

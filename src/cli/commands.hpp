@@ -15,6 +15,8 @@ extern const Command report_command;
 extern const Command study_command;
 extern const Command term_command;
 extern const Command show_command;
+extern const Command import_command;
+extern const Command export_command;
 extern const Command zoo_command;
 extern const Command help_command;
 extern const Command completion_command;

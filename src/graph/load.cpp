@@ -2,6 +2,7 @@
 
 #include "base/files.hpp"
 #include "graph/model_json.hpp"
+#include "graph/onnx/onnx.hpp"
 #include "graph/safetensors.hpp"
 #include "graph/weights.hpp"
 #include "graph/zoo/zoo.hpp"
@@ -10,10 +11,12 @@ namespace loopegg {
 
 Graph load_graph(const std::string& model) {
     if (model.starts_with("zoo:")) return zoo_graph(model.substr(4));
+    if (model.ends_with(".onnx")) return read_onnx(model).graph;
     return read_model(std::filesystem::path(model));
 }
 
 Model load_model(const std::string& model, std::uint64_t seed) {
+    if (model.ends_with(".onnx")) return read_onnx(model);
     Model loaded{load_graph(model), {}};
     if (loaded.graph.weights_file.empty()) {
         loaded.weights = initial_weights(loaded.graph, seed);

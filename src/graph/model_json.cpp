@@ -85,7 +85,7 @@ private:
 };
 
 // Reads are forgiving about a missing "attrs"; everything else must be there.
-Node read_node(const JsonView& view) {
+Node node_of(const JsonView& view) {
     view.only({"name", "op", "inputs", "attrs", "domain"});
     Node node{view.at("name").text(), view.at("op").text(), view.at("inputs").texts()};
     node.where = view.where();
@@ -117,7 +117,7 @@ bool is_default(const Node& node, const AttrSpec& spec) {
     return spec.like.empty() ? spec.fallback && *spec.fallback == value : node.attrs.at(std::string(spec.like)) == value;
 }
 
-std::string written(const Node& node) {
+std::string node_line(const Node& node) {
     std::string line = fmt::format("{{\"name\": {}, \"op\": {}, \"inputs\": {}", quoted(node.name), quoted(node.op), list(node.inputs, quoted));
     std::string attrs;
     for (const AttrSpec& spec : operator_of(node).attrs)
@@ -153,7 +153,7 @@ Graph read_model(const SourcePtr& source) {
     }
     Places places(root);
     for (const JsonView& node : root.at("nodes").items()) {
-        graph.nodes.push_back(read_node(node));
+        graph.nodes.push_back(node_of(node));
         places.add(node);
     }
     graph.outputs = root.at("outputs").texts();
@@ -169,6 +169,9 @@ Graph read_model(const SourcePtr& source) {
 
 Graph read_model(const std::filesystem::path& path) { return read_model(read_source(path, max_model_bytes)); }
 
+std::string write_node(const Node& node) { return node_line(node); }
+Node read_node(const SourcePtr& source) { return node_of(read_json(source)); }
+
 std::string write_model(const Graph& graph) {
     std::string out = fmt::format("{{\"loopegg\": 1,\n \"name\": {},\n \"inputs\": [", quoted(graph.name));
     auto number = [](std::int64_t i) { return std::to_string(i); };
@@ -177,7 +180,7 @@ std::string write_model(const Graph& graph) {
         out += fmt::format("{}{{\"name\": {}, \"shape\": {}, \"dtype\": {}}}", i ? ", " : "", quoted(input.name), list(input.shape, number), quoted(input.dtype));
     }
     out += "],\n \"nodes\": [";
-    for (std::size_t i = 0; i < graph.nodes.size(); ++i) out += (i ? ",\n  " : "\n  ") + written(graph.nodes[i]);
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) out += (i ? ",\n  " : "\n  ") + node_line(graph.nodes[i]);
     out += fmt::format("],\n \"outputs\": {}", list(graph.outputs, quoted));
     if (!graph.weights_file.empty()) out += fmt::format(",\n \"weights\": {}", quoted(graph.weights_file));
     return out + "}\n";

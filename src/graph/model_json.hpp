@@ -15,4 +15,8 @@ Graph read_model(const std::filesystem::path& path);
 // One node a line; attributes that equal their default are left out.
 std::string write_model(const Graph& graph);
 
+// One node as it stands in a model.json, and back (not yet complete: defaults and shapes come with its graph).
+std::string write_node(const Node& node);
+Node read_node(const SourcePtr& source);
+
 }  // namespace loopegg

@@ -1,0 +1,29 @@
+// 'loopegg import': an ONNX file becomes a model.json with its weights beside it.
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "graph/flops.hpp"
+#include "graph/onnx/onnx.hpp"
+
+namespace loopegg {
+namespace {
+
+Action setup(CLI::App& app) {
+    struct Options { std::string file, out; };
+    auto o = std::make_shared<Options>();
+    app.add_option("FILE", o->file, "an .onnx file")->required();
+    app.add_option("-o,--out", o->out, "the model.json to write; the weights go to a .safetensors file beside it")->required();
+    return [o](Session& session) {
+        Model model = read_onnx(o->file);
+        save_model(model.graph, model.weights, o->out);
+        if (session.json) session.answer({{"name", model.graph.name}, {"file", o->out}, {"nodes", model.graph.nodes.size()}, {"parameters", parameters(model.graph)}, {"macs", macs(model.graph)}});
+        else fmt::print("{}: {} nodes, {:.2f} M parameters, {:.2f} G MACs\n", o->out, model.graph.nodes.size(), static_cast<double>(parameters(model.graph)) / 1e6, static_cast<double>(macs(model.graph)) / 1e9);
+        return 0;
+    };
+}
+
+}  // namespace
+
+const Command import_command{"import", "read an ONNX file and write it as a model.json", "loopegg import resnet18.onnx -o resnet18.json", setup};
+
+}  // namespace loopegg

@@ -1,0 +1,51 @@
+#include <dlfcn.h>
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "graph/onnx/onnx_model.hpp"
+
+namespace loopegg {
+namespace {
+
+// Beside the program, in the library folder of an installation, or where the build left it.
+std::string module_path() {
+    std::error_code error;
+    std::filesystem::path home = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+    if (!error)
+        for (const char* folder : {".", "../" LOOPEGG_LIBDIR "/loopegg"})
+            if (std::filesystem::path path = home / folder / "libloopegg_onnx.so"; std::filesystem::exists(path, error)) return path.string();
+    return LOOPEGG_ONNX_MODULE;
+}
+
+OnnxCodec open_codec() {
+    std::string path = module_path();
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) throw UserError(fmt::format("the ONNX part of loopegg cannot be opened: {}", dlerror()));
+    auto door = reinterpret_cast<OnnxCodec (*)()>(dlsym(library, "loopegg_onnx_codec"));
+    if (!door) throw UserError(fmt::format("{} is not loopegg's ONNX part", path));
+    return door();
+}
+
+const OnnxCodec& codec() {
+    static const OnnxCodec opened = open_codec();
+    return opened;
+}
+
+}  // namespace
+
+OnnxModel parse_onnx(const std::string& file, std::string_view bytes) {
+    OnnxModel model;
+    if (std::string problem = codec().parse(bytes, model); !problem.empty()) throw UserError(fmt::format("cannot read '{}': {}", file, problem));
+    return model;
+}
+
+std::string serialize_onnx(const OnnxModel& model) {
+    std::string bytes;
+    if (std::string problem = codec().serialize(model, bytes); !problem.empty()) throw UserError(fmt::format("cannot write ONNX: {}", problem));
+    return bytes;
+}
+
+}  // namespace loopegg

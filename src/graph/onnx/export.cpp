@@ -1,0 +1,156 @@
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "graph/onnx/export_domain.hpp"
+#include "graph/onnx/onnx.hpp"
+#include "graph/onnx/short_float.hpp"
+#include "graph/operators.hpp"
+#include "graph/weights.hpp"
+
+namespace loopegg {
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+// Writes one node after another. The value of a node has the node's name; helpers are named "NODE/what".
+class Exporter {
+public:
+    Exporter(const Graph& graph, const Weights& weights) : graph_(graph), weights_(weights) {}
+
+    OnnxModel run() {
+        out_.name = graph_.name;
+        out_.producer = "loopegg";
+        for (const GraphInput& input : graph_.inputs) out_.inputs.push_back({input.name, input.shape});
+        for (const std::string& name : graph_.outputs) out_.outputs.push_back({name, graph_.shape_of(name)});
+        for (const Node& node : graph_.nodes) {
+            if (!node.domain.whole()) add_restricted(node);
+            else add(node);
+        }
+        return std::move(out_);
+    }
+
+private:
+    std::string emit(const std::string& op, const std::string& name, std::vector<std::string> inputs, std::map<std::string, OnnxAttr> attrs = {}) {
+        out_.nodes.push_back({op, name, std::move(inputs), {name}, std::move(attrs)});
+        return name;
+    }
+    std::string constant(const std::string& name, OnnxTensor tensor) {
+        out_.initializers.emplace_back(name, std::move(tensor));
+        return name;
+    }
+    std::string scalar(const std::string& name, float value) { return constant(name, {OnnxTensor::Kind::float32, {}, {value}}); }
+    std::string weight(const std::string& name) {
+        const Tensor& t = weights_.at(name);
+        return constant(name, {OnnxTensor::Kind::float32, t.shape, t.values});
+    }
+    static Ints both_ends(const Ints& padding) { return {padding[0], padding[1], padding[0], padding[1]}; }
+
+    void add_restricted(const Node& node) {
+        for (const Parameter& p : parameters_of(node)) weight(p.name);
+        DomainExpansion made = expand_domain(node);
+        for (auto& [name, tensor] : made.constants) constant(name, std::move(tensor));
+        for (OnnxNode& n : made.nodes) out_.nodes.push_back(std::move(n));
+        out_.metadata["loopegg.node." + node.name] = made.description;
+    }
+
+    void add(const Node& node) {
+        const std::string& name = node.name;
+        const std::vector<std::string>& in = node.inputs;
+        if (node.op == "conv2d") return add_conv(node);
+        if (node.op == "linear") return add_linear(node);
+        if (node.op == "batch_norm") {
+            emit("BatchNormalization", name, {in[0], weight(name + ".weight"), weight(name + ".bias"), weight(name + ".running_mean"), weight(name + ".running_var")}, {{"epsilon", static_cast<float>(node.real("eps"))}});
+        } else if (node.op == "layer_norm") {
+            emit("LayerNormalization", name, {in[0], weight(name + ".weight"), weight(name + ".bias")}, {{"axis", std::int64_t{-1}}, {"epsilon", static_cast<float>(node.real("eps"))}});
+        } else if (node.op == "relu6") {
+            emit("Clip", name, {in[0], scalar(name + "/min", 0), scalar(name + "/max", 6)});
+        } else if (node.op == "silu") {
+            emit("Mul", name, {in[0], emit("Sigmoid", name + "/sigmoid", {in[0]})});
+        } else if (node.op == "gelu") {
+            std::string y = emit("Erf", name + "/erf", {emit("Div", name + "/div", {in[0], scalar(name + "/sqrt2", static_cast<float>(std::sqrt(2.0)))})});
+            y = emit("Add", name + "/add", {y, scalar(name + "/one", 1)});
+            emit("Mul", name, {emit("Mul", name + "/mul", {in[0], y}), scalar(name + "/half", 0.5f)});
+        } else if (node.op == "softmax") {
+            emit("Softmax", name, in, {{"axis", node.integer("axis")}});
+        } else if (node.op == "scale") {
+            add_scale(node);
+        } else if (node.op == "concat") {
+            emit("Concat", name, in, {{"axis", node.integer("axis")}});
+        } else if (node.op == "max_pool" || node.op == "avg_pool") {
+            std::map<std::string, OnnxAttr> attrs{{"kernel_shape", node.integers("kernel")}, {"strides", node.integers("stride")}, {"pads", both_ends(node.integers("padding"))}};
+            if (node.op == "avg_pool") attrs["count_include_pad"] = std::int64_t{node.flag("count_padding")};
+            emit(node.op == "max_pool" ? "MaxPool" : "AveragePool", name, in, std::move(attrs));
+        } else if (node.op == "flatten") {
+            add_flatten(node);
+        } else if (node.op == "reshape") {
+            const Ints& shape = node.integers("shape");
+            emit("Reshape", name, {in[0], constant(name + "/shape", {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(shape.size())}, {}, {}, shape})});
+        } else if (node.op == "transpose") {
+            emit("Transpose", name, in, {{"perm", node.integers("order")}});
+        } else if (node.op == "parameter") {
+            // An Identity of its own keeps the node's place among the others.
+            const Tensor& t = weights_.at(name);
+            emit("Identity", name, {constant(name + "/value", {OnnxTensor::Kind::float32, t.shape, t.values})});
+        } else {
+            static const std::map<std::string, std::string> same{{"relu", "Relu"}, {"add", "Add"}, {"mul", "Mul"}, {"matmul", "MatMul"}, {"global_avg_pool", "GlobalAveragePool"}};
+            auto op = same.find(node.op);
+            require(op != same.end(), "the ONNX exporter lacks an operator of the table");
+            emit(op->second, name, in);
+        }
+    }
+
+    void add_conv(const Node& node) {
+        std::vector<std::string> in{node.inputs[0], weight(node.name + ".weight")};
+        if (node.flag("bias")) in.push_back(weight(node.name + ".bias"));
+        emit("Conv", node.name, std::move(in), {{"kernel_shape", node.integers("kernel")}, {"strides", node.integers("stride")}, {"pads", both_ends(node.integers("padding"))},
+                                                {"dilations", node.integers("dilation")}, {"group", node.integer("groups")}});
+    }
+
+    void add_linear(const Node& node) {
+        const std::string& name = node.name;
+        std::string w = weight(name + ".weight"), bias = node.flag("bias") ? weight(name + ".bias") : "";
+        if (node.shape.size() == 2) {   // Gemm is for matrices alone
+            std::vector<std::string> in{node.inputs[0], w};
+            if (!bias.empty()) in.push_back(bias);
+            emit("Gemm", name, std::move(in), {{"transB", std::int64_t{1}}});
+            return;
+        }
+        std::string transposed = emit("Transpose", name + "/weight", {w}, {{"perm", Ints{1, 0}}});
+        if (bias.empty()) emit("MatMul", name, {node.inputs[0], transposed});
+        else emit("Add", name, {emit("MatMul", name + "/matmul", {node.inputs[0], transposed}), bias});
+    }
+
+    void add_scale(const Node& node) {
+        double value = node.real("value");
+        std::string factor = node.name + "/value";
+        if (shortest_double(static_cast<float>(value)) == value) scalar(factor, static_cast<float>(value));
+        else factor = emit("Cast", node.name + "/cast", {constant(factor, {OnnxTensor::Kind::float64, {}, {}, {value}})}, {{"to", std::int64_t{1}}});   // keeps every digit
+        emit("Mul", node.name, {node.inputs[0], factor});
+    }
+
+    void add_flatten(const Node& node) {
+        std::int64_t axis = node.integer("axis");
+        if (axis == 1) {
+            emit("Flatten", node.name, node.inputs, {{"axis", axis}});
+            return;
+        }
+        Ints shape(node.shape.size() - 1, 0);   // ONNX's Flatten always makes a matrix; ours keeps the leading dimensions
+        shape.push_back(-1);
+        emit("Reshape", node.name, {node.inputs[0], constant(node.name + "/shape", {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(shape.size())}, {}, {}, shape})});
+    }
+
+    const Graph& graph_;
+    const Weights& weights_;
+    OnnxModel out_;
+};
+
+}  // namespace
+
+std::string export_onnx(const Graph& graph, const Weights& weights) {
+    check_weights(graph, weights, "the weights to export");
+    return serialize_onnx(Exporter(graph, weights).run());
+}
+
+}  // namespace loopegg
