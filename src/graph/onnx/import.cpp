@@ -346,7 +346,10 @@ private:
 
     void put_reshape(const OnnxNode& node, const std::string& x, Ints shape) {
         // A batch that stands as a number would forbid other batch sizes.
-        if (!ours_ && !shape.empty() && !shapes_.at(x).empty() && shape[0] == shapes_.at(x)[0]) shape[0] = 0;
+        if (!ours_ && !shape.empty() && !shapes_.at(x).empty()) {
+            if (shape[0] == shapes_.at(x)[0]) shape[0] = 0;
+            else if (!graph_.inputs.empty() && !graph_.inputs[0].shape.empty() && shape[0] == graph_.inputs[0].shape[0] && !std::count(shape.begin(), shape.end(), -1)) shape[0] = -1;
+        }
         put(node, "reshape", {x}, {{"shape", std::move(shape)}});
     }
     void reshape(const OnnxNode& node) {

@@ -1,0 +1,137 @@
+"""Writes the small ONNX files of this folder with PyTorch's two exporters, each with an input and PyTorch's own output.
+
+    python make.py            the committed files (torch, onnx and onnxscript installed)
+    python make.py --zoo DIR  torchvision's real networks, too large to keep, for a check by hand
+"""
+import argparse
+import math
+import pathlib
+
+import numpy
+import onnx
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+HERE = pathlib.Path(__file__).parent
+
+
+class BasicBlock(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8)
+        self.conv2, self.bn2 = nn.Conv2d(8, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8)
+        self.downsample = nn.Sequential(nn.Conv2d(3, 8, 1, 2, bias=False), nn.BatchNorm2d(8))
+        self.pool, self.fc = nn.AdaptiveAvgPool2d(1), nn.Linear(8, 5)
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        y = F.relu(y + self.downsample(x))
+        return self.fc(torch.flatten(self.pool(y), 1))
+
+
+class Inverted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Sequential(nn.Conv2d(4, 16, 1), nn.BatchNorm2d(16), nn.ReLU6(), nn.Conv2d(16, 16, 3, 1, 1, groups=16), nn.BatchNorm2d(16),
+                                  nn.ReLU6(), nn.Dropout(0.2), nn.Conv2d(16, 4, 1), nn.BatchNorm2d(4))
+
+    def forward(self, x):
+        return (x + self.conv(x)).mean([2, 3])
+
+
+class Dense(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.conv = nn.BatchNorm2d(6), nn.Conv2d(6, 4, 3, padding=1)
+        self.stem = nn.MaxPool2d(3, 2, 1)
+
+    def forward(self, x):
+        x = self.stem(x)
+        x = torch.cat([x, self.conv(F.silu(self.norm(x)))], 1)
+        x = F.avg_pool2d(x, 3, 1, 1, count_include_pad=False) + F.avg_pool2d(x, 3, 1, 1)
+        return F.adaptive_avg_pool2d(x, 1).view(x.size(0), -1)
+
+
+class Attention(nn.Module):
+    def __init__(self, fused):
+        super().__init__()
+        self.fused = fused
+        self.query, self.key, self.value, self.out = (nn.Linear(16, 16) for _ in range(4))
+        self.ln_1, self.ln_2 = nn.LayerNorm(16, eps=1e-6), nn.LayerNorm(16)
+        self.mlp = nn.Sequential(nn.Linear(16, 32), nn.GELU(), nn.Linear(32, 16))
+        self.position = nn.Parameter(torch.randn(1, 7, 16) * 0.1)
+
+    def heads(self, x):
+        return x.view(x.size(0), x.size(1), 2, 8).transpose(1, 2)
+
+    def forward(self, x):
+        x = x + self.position
+        y = self.ln_1(x)
+        q, k, v = self.heads(self.query(y)), self.heads(self.key(y)), self.heads(self.value(y))
+        if self.fused:
+            y = F.scaled_dot_product_attention(q, k, v)
+        else:
+            y = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(8), -1) @ v
+        x = x + self.out(y.transpose(1, 2).reshape(x.size(0), x.size(1), 16))
+        return x + self.mlp(self.ln_2(x))
+
+
+class Patches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv_proj, self.ln, self.head = nn.Conv2d(3, 12, 4, 4), nn.LayerNorm(12), nn.Linear(12, 3, bias=False)
+
+    def forward(self, x):
+        y = self.conv_proj(x).flatten(2).permute(0, 2, 1)
+        return self.head(self.ln(y))
+
+
+def strip(path):
+    """Takes out what tells of the machine that made the file."""
+    model = onnx.load(path)
+    for thing in [model, model.graph, *model.graph.node, *model.graph.input, *model.graph.output, *model.graph.value_info, *model.graph.initializer]:
+        del thing.metadata_props[:]
+        thing.ClearField("doc_string")
+    onnx.save(model, path)
+
+
+def export(model, shape, path, opset, dynamo):
+    model.eval()
+    with torch.no_grad():
+        for module in model.modules():   # statistics that matter
+            if isinstance(module, nn.BatchNorm2d):
+                module.running_mean.normal_(), module.running_var.uniform_(0.5, 2)
+        x = torch.randn(shape)
+        y = model(x)
+    numpy.save(path.with_suffix(".x.npy"), x.numpy())
+    numpy.save(path.with_suffix(".y.npy"), y.numpy())
+    torch.onnx.export(model, (x,), str(path), opset_version=opset, dynamo=dynamo, **({"external_data": False} if dynamo else {}))
+    strip(path)
+    print(path.name, path.stat().st_size, "bytes")
+
+
+def small():
+    torch.manual_seed(1)
+    cases = {"basic_block": (BasicBlock(), (1, 3, 16, 16)), "inverted": (Inverted(), (1, 4, 6, 6)), "dense": (Dense(), (1, 6, 9, 9)),
+             "attention": (Attention(False), (1, 7, 16)), "sdpa": (Attention(True), (1, 7, 16)), "patches": (Patches(), (1, 3, 16, 16))}
+    for name, (model, shape) in cases.items():
+        export(model, shape, HERE / f"{name}_script_14.onnx", 14, False)
+        export(model, shape, HERE / f"{name}_dynamo_20.onnx", 20, True)
+
+
+def zoo(folder):
+    import torchvision
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ["resnet18", "resnet34", "densenet161", "densenet169", "densenet201", "mobilenet_v2"]:
+        torch.manual_seed(1)
+        model = getattr(torchvision.models, name)()
+        export(model, (1, 3, 64, 64), folder / f"{name}_script.onnx", 17, False)
+        export(model, (1, 3, 64, 64), folder / f"{name}_dynamo.onnx", 18, True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--zoo", type=pathlib.Path)
+    arguments = parser.parse_args()
+    zoo(arguments.zoo) if arguments.zoo else small()
