@@ -17,16 +17,17 @@ typedef struct {
 } group;
 typedef int (*task)(int index, group* env, void* data);
 
-enum { most_threads = 256, spins = 20000 };
+enum { most_threads = 256, spins = 4000, shares = 4 };
 
 static struct {
     pthread_mutex_t lock;
-    int wanted, running;      /* threads asked for; helpers started */
-    _Atomic uint32_t round;   /* counts loops; a change wakes the helpers */
-    _Atomic int sleepers, pending, failed;
+    int wanted, running;       /* threads asked for; helpers started */
+    _Atomic uint32_t round;    /* counts loops; a change wakes the helpers */
+    _Atomic uint64_t next;     /* round << 32 | the first part of the loop that nobody has taken */
+    _Atomic int sleepers, finished, failed;
     task run;
     void* data;
-    int count;
+    int count;                 /* parts of the loop: a few per thread, so that one who is held up holds up little */
 } team = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void pause_briefly(void) {
@@ -37,9 +38,22 @@ static void pause_briefly(void) {
 #endif
 }
 
+/* Takes parts of the given round until none is left. What run, data and count say stays true while a taken part is unfinished. */
+static void work(uint32_t round) {
+    for (;;) {
+        uint64_t next = atomic_load_explicit(&team.next, memory_order_acquire);
+        const int index = (int)(uint32_t)next;
+        if ((uint32_t)(next >> 32) != round || index >= team.count) return;
+        if (!atomic_compare_exchange_weak(&team.next, &next, next + 1)) continue;
+        group env = {&team, team.count};
+        if (team.run(index, &env, team.data)) atomic_store(&team.failed, 1);
+        atomic_fetch_add_explicit(&team.finished, 1, memory_order_release);
+    }
+}
+
 static void* help(void* argument) {
-    const int index = (int)(intptr_t)argument;
-    uint32_t seen = 0;
+    (void)argument;
+    uint32_t seen = atomic_load(&team.round);
     for (;;) {
         uint32_t round = atomic_load_explicit(&team.round, memory_order_acquire);
         for (int i = 0; round == seen && i < spins; ++i) {
@@ -52,11 +66,7 @@ static void* help(void* argument) {
             atomic_fetch_sub(&team.sleepers, 1);
         }
         seen = round;
-        if (index < team.count) {
-            group env = {&team, team.count};
-            if (team.run(index, &env, team.data)) atomic_store(&team.failed, 1);
-        }
-        atomic_fetch_sub_explicit(&team.pending, 1, memory_order_release);
+        work(round);
     }
     return NULL;
 }
@@ -82,7 +92,7 @@ int loopegg_threads(void) {
 
 static int launch(task run, void* data, int count) {
     (void)count;
-    int threads = loopegg_threads();
+    const int threads = loopegg_threads();
     if (threads == 1) {
         group env = {&team, 1};
         return run(0, &env, data);
@@ -93,26 +103,26 @@ static int launch(task run, void* data, int count) {
         pthread_attr_t attributes;
         pthread_attr_init(&attributes);
         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        int failed = pthread_create(&thread, &attributes, help, (void*)(intptr_t)(team.running + 1));
+        const int failed = pthread_create(&thread, &attributes, help, NULL);
         pthread_attr_destroy(&attributes);
         if (failed) break;
         ++team.running;
     }
-    if (threads > team.running + 1) threads = team.running + 1;
+    const uint32_t round = atomic_load(&team.round) + 1;
     team.run = run;
     team.data = data;
-    team.count = threads;
+    team.count = shares * threads;
     atomic_store_explicit(&team.failed, 0, memory_order_relaxed);
-    atomic_store_explicit(&team.pending, team.running, memory_order_relaxed);
-    atomic_fetch_add(&team.round, 1);
+    atomic_store_explicit(&team.finished, 0, memory_order_relaxed);
+    atomic_store(&team.next, (uint64_t)round << 32);
+    atomic_store(&team.round, round);
     if (atomic_load(&team.sleepers)) syscall(SYS_futex, &team.round, FUTEX_WAKE_PRIVATE, most_threads, NULL, NULL, 0);
-    group env = {&team, threads};
-    int failed = run(0, &env, data);
-    for (int i = 0; atomic_load_explicit(&team.pending, memory_order_acquire) > 0; ++i) {
+    work(round);
+    for (int i = 0; atomic_load_explicit(&team.finished, memory_order_acquire) < team.count; ++i) {
         pause_briefly();
         if (i > spins) sched_yield(), i = 0;
     }
-    failed |= atomic_load(&team.failed);
+    const int failed = atomic_load(&team.failed);
     pthread_mutex_unlock(&team.lock);
     return failed ? -1 : 0;
 }

@@ -11,6 +11,8 @@ const std::vector<Command>& commands() {
         targets_command,
         compile_command,
         run_command,
+        measure_command,
+        worker_command,
         apply_command,
         rules_command,
         saturate_command,

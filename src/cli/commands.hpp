@@ -6,7 +6,9 @@ namespace loopegg {
 
 extern const Command apply_command;
 extern const Command compile_command;
+extern const Command measure_command;
 extern const Command run_command;
+extern const Command worker_command;
 extern const Command targets_command;
 extern const Command extract_command;
 extern const Command rules_command;

@@ -1,0 +1,67 @@
+#include "backends/network_measure.hpp"
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "backends/latency_store.hpp"
+#include "backends/network.hpp"
+#include "backends/network_plan.hpp"
+#include "backends/roofline.hpp"
+#include "backends/scratch.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "graph/load.hpp"
+
+namespace loopegg {
+namespace {
+
+Latency timed(const std::filesystem::path& folder, int rounds, Progress& progress) {
+    progress.stage("time", rounds);
+    const std::filesystem::path all[]{folder};
+    const Measured m = measure_networks(all, rounds)[0];
+    progress.finish();
+    if (!m.latency) throw UserError("the network could not be timed: " + m.why);
+    return *m.latency;
+}
+
+}  // namespace
+
+NetworkLatency measure_model(const std::string& model, const std::string& target_name, std::uint64_t seed, int rounds, Progress& progress) {
+    if (std::filesystem::exists(std::filesystem::path(model) / "network.json")) return {timed(model, rounds, progress), 0, rounds * 3};
+    const Target target = find_target(target_name);
+    const Model m = load_model(model, seed);
+    const NetworkPlan plan = plan_network(m.graph, m.weights, {}, target);
+    Term steps("network");
+    {
+        std::vector<Term> nests;
+        for (const NetworkPlan::Step& s : plan.steps)
+            if (s.nest) nests.push_back(s.nest->nest);
+        steps = Term("network", std::move(nests));
+    }
+    if (target.reach != Reach::here) {
+        Latency sum{0, 0, 0, target.name, false, false};
+        for (const Term& nest : steps.children()) sum.median_ms += estimate_latency(nest, target).median_ms;
+        return {sum, 0, 0};
+    }
+    LatencyStore store(default_store_file());
+    const Hash128 key = latency_key(target, steps);
+    if (auto known = store.find(key); known && known->latency) return {*known->latency, 0, 0};
+    const bool ours = store.claim(key, target.name, "network " + m.graph.name);
+    ScratchFile folder(".network");
+    NetworkLatency result;
+    try {
+        result.compiled = compile_network(m.graph, m.weights, {}, target, folder.path(), &progress).kernels;
+        result.latency = timed(folder.path(), rounds, progress);
+        result.timed = result.latency.n;
+    } catch (...) {
+        std::filesystem::remove_all(folder.path());
+        if (ours) store.release(key);
+        throw;
+    }
+    std::filesystem::remove_all(folder.path());
+    store.put(key, target.name, "network " + m.graph.name, {result.latency, ""});
+    return result;
+}
+
+}  // namespace loopegg

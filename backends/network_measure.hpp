@@ -1,0 +1,18 @@
+// The latency of a model on a target, remembered: a second question asks the machine nothing.
+#pragma once
+#include <string>
+
+#include "base/progress.hpp"
+#include "extract/measurer.hpp"
+
+namespace loopegg {
+
+struct NetworkLatency {
+    Latency latency;
+    int compiled = 0, timed = 0;   // what this call had to do
+};
+
+// `model` as load_model takes it, or a folder that compile_network wrote. Throws UserError when it cannot be had.
+NetworkLatency measure_model(const std::string& model, const std::string& target, std::uint64_t seed, int rounds, Progress& progress);
+
+}  // namespace loopegg

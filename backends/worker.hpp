@@ -1,0 +1,16 @@
+// The other side of a measurement: a process of its own that compiles, checks and times what it is told, one JSON line at a time.
+//
+//   {"op":"build","id":1,"nest":"(nest ...)","target":"host"}   -> {"id":1,"ok":true} | {"id":1,"ok":false,"why":"..."}
+//   {"op":"open","id":2,"folder":"..."}                         -> the same, for a compiled network
+//   {"op":"time","id":1,"samples":5}                            -> {"id":1,"ok":true,"ms":[...],"clean":5}
+//   {"op":"drop","id":1}                                        -> {"id":1,"ok":true}
+// "clean" counts the samples that the processor was ours for from beginning to end. With LOOPEGG_FAULTS set, a build may carry
+// "fault": crash, hang, memory, divide, stray, garbage, and the worker does that instead; tests of the parent use it.
+#pragma once
+
+namespace loopegg {
+
+// Serves until the input ends. Replies go to `reply_fd`; standard output is closed to whatever kernels may print.
+int run_worker(int reply_fd, long memory_mb);
+
+}  // namespace loopegg

@@ -1,0 +1,45 @@
+// A worker as its parent sees it: started, asked, killed when it is late, and replaced when it dies.
+#pragma once
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace loopegg {
+
+struct WorkerLimits {
+    double seconds = 60;     // for one request
+    long memory_mb = 8192;   // of address space
+};
+
+class WorkerProcess {
+public:
+    WorkerProcess(std::filesystem::path program, WorkerLimits limits) : program_(std::move(program)), limits_(limits) {}
+    ~WorkerProcess() { stop(); }
+    WorkerProcess(const WorkerProcess&) = delete;
+    WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+    // The worker's answer, or {"ok":false,"why":...,"died":true} when it crashed, hung or answered garbage; it is then gone and
+    // the next request starts another, which knows nothing of earlier builds.
+    nlohmann::json ask(const nlohmann::json& request);
+    bool running() const { return pid_ > 0; }
+    int generation() const { return generation_; }   // grows with every start
+    void stop();
+
+private:
+    void start();
+    nlohmann::json died(const std::string& why);
+
+    std::filesystem::path program_;
+    WorkerLimits limits_;
+    pid_t pid_ = -1;
+    int to_ = -1, from_ = -1, generation_ = 0;
+    std::string pending_;
+};
+
+// The loopegg program: this one, LOOPEGG_PROGRAM, or the one in this build.
+std::filesystem::path loopegg_program();
+
+}  // namespace loopegg

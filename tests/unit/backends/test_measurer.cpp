@@ -1,0 +1,106 @@
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+#include <thread>
+
+#include "backends/scratch.hpp"
+#include "backends/tvm_measurer.hpp"
+#include "base/sexpr.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+struct Store {
+    ScratchFile file{".sqlite"};
+    ~Store() {
+        for (const char* end : {"", "-wal", "-shm"}) std::filesystem::remove(file.path().string() + end);
+    }
+};
+
+MeasurerOptions options(const Store& store) {
+    MeasurerOptions o;
+    o.store = store.file.path();
+    o.rounds = 2, o.samples = 2;
+    return o;
+}
+
+// Different nests: one convolution in many orders.
+std::vector<Candidate> candidates(int count) {
+    std::vector<Candidate> all;
+    for (int i = 0; i < count; ++i)
+        all.push_back({parse_term("(nest (linear 2 " + std::to_string(4 + i) + " 8) (at n (at co (at ci done))))"), "host"});
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("what was measured is not measured again", "[flow]") {
+    Store store;
+    const auto asked = candidates(4);
+    TvmMeasurer first(options(store));
+    for (const Measured& m : first.measure(asked)) CHECK(m.latency.has_value());
+    CHECK(first.counts().compiled == 4);
+    TvmMeasurer second(options(store));
+    for (const Measured& m : second.measure(asked)) CHECK(m.latency->n == 4);
+    CHECK(second.counts().compiled == 0);
+    CHECK(second.counts().timed == 0);
+}
+
+TEST_CASE("two measurers at once share the work", "[flow]") {
+    Store store;
+    const auto asked = candidates(6);
+    TvmMeasurer a(options(store)), b(options(store));
+    std::vector<Measured> from_a, from_b;
+    std::thread other([&] { from_b = b.measure(asked); });
+    from_a = a.measure(asked);
+    other.join();
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+        REQUIRE(from_a[i].latency);
+        REQUIRE(from_b[i].latency);
+        CHECK(from_a[i].latency->median_ms == from_b[i].latency->median_ms);
+    }
+    CHECK(a.counts().timed + b.counts().timed == 6);
+}
+
+TEST_CASE("a nest that cannot be lowered or that a target cannot time costs itself alone", "[flow]") {
+    Store store;
+    TvmMeasurer m(options(store));
+    std::vector<Candidate> asked = candidates(1);
+    asked.push_back({parse_term("(nest (linear 2 4 8) (at n (at co done)))"), "host"});
+    asked.push_back({parse_term("(nest (linear 2 4 8) (at n (at co (at ci done))))"), "a57"});
+    asked.push_back({parse_term("(nest (linear 2 4 8) (at n (at co (at ci done))))"), "no-such-target"});
+    const auto answers = m.measure(asked);
+    CHECK(answers[0].latency);
+    CHECK_FALSE(answers[1].latency);
+    CHECK(answers[1].why != "");
+    REQUIRE(answers[2].latency);
+    CHECK_FALSE(answers[2].latency->measured);
+    CHECK_THAT(answers[3].why, Catch::Contains("unknown target"));
+}
+
+TEST_CASE("a worker that crashes, hangs, eats memory or talks nonsense costs one candidate", "[flow]") {
+    setenv("LOOPEGG_FAULTS", "1", 1);
+    Store store;
+    const bool deep = std::getenv("LOOPEGG_DEEP") != nullptr;
+    const int count = deep ? 2000 : 12;
+    const auto asked = candidates(count);
+    MeasurerOptions o = options(store);
+    o.limits = {deep ? 5.0 : 10.0, 2048};
+    o.fault = [](std::size_t i) -> std::string {
+        static constexpr const char* kinds[]{"crash", "divide", "memory", "stray", "garbage", "hang"};
+        if (i % 2 == 0) return "";
+        const char* kind = kinds[i / 2 % 6];
+        return std::string(kind) == "hang" && i > 20 && i % 100 != 11 ? "crash" : kind;   // a hang costs its whole limit
+    };
+    TvmMeasurer m(o);
+    const auto answers = m.measure(asked);
+    for (int i = 0; i < count; ++i) {
+        const Measured& a = answers[static_cast<std::size_t>(i)];
+        CAPTURE(i, a.why);
+        CHECK(a.latency.has_value() == (i % 2 == 0));
+        CHECK(a.why.empty() == (i % 2 == 0));
+    }
+    CHECK(m.counts().failed == count / 2);
+    unsetenv("LOOPEGG_FAULTS");
+}
