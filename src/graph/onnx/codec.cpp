@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "graph/onnx/onnx_model.hpp"
+#include "codec_places.hpp"
 
 namespace loopegg {
 namespace {
