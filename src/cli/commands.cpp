@@ -17,6 +17,7 @@ const std::vector<Command>& commands() {
         rules_command,
         saturate_command,
         extract_command,
+        batch_command,
         report_command,
         study_command,
         term_command,

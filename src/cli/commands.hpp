@@ -13,6 +13,7 @@ extern const Command targets_command;
 extern const Command extract_command;
 extern const Command rules_command;
 extern const Command saturate_command;
+extern const Command batch_command;
 extern const Command report_command;
 extern const Command study_command;
 extern const Command term_command;

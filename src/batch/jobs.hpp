@@ -1,0 +1,28 @@
+// A batch as a user writes it (JOBS.json), and the jobs it stands for.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/source.hpp"
+
+namespace loopegg {
+
+// One call of 'optimize'. Two jobs with the same arguments are the same job, whichever file they stand in.
+struct Job {
+    std::string id;      // hash of everything below but the name
+    std::string name;    // also its folder: "resnet34-cifar10.host.default.fisher-band.1"
+    std::string model, target, rules, guard;
+    std::int64_t seed = 1;
+    std::vector<std::string> options;   // further arguments: {"--budget", "200"}
+
+    // The arguments of the child, without the program: optimize MODEL --target ... --out folder
+    std::vector<std::string> arguments(const std::filesystem::path& folder) const;
+};
+
+// {"models": [...], "targets": ["host"], "rules": ["default"], "guards": ["fisher-band"], "seeds": [1], "options": {"budget": 200}}:
+// every combination; only "models" must be there. Paths of models and rule files are taken from the file's own folder.
+// Throws UserError with the place of what is wrong.
+std::vector<Job> read_jobs(const SourcePtr& source);
+
+}  // namespace loopegg

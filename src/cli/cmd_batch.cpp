@@ -1,0 +1,182 @@
+// 'loopegg batch': many models, targets, rule files, guards and seeds from one file.
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "batch/batch.hpp"
+#include "cli/commands.hpp"
+#include "report/words.hpp"
+
+namespace loopegg {
+namespace fs = std::filesystem;
+namespace {
+
+std::atomic<bool> interrupted{false};
+
+struct Counts {
+    int waiting = 0, running = 0, done = 0, failed = 0;
+    explicit Counts(const std::vector<JobRecord>& records) {
+        for (const JobRecord& r : records)
+            (r.state == JobState::waiting ? waiting : r.state == JobState::running ? running : r.state == JobState::done ? done : failed)++;
+    }
+    std::string text() const { return fmt::format("{} done, {} failed, {} running, {} waiting", done, failed, running, waiting); }
+};
+
+// Mean time of the jobs that are finished: the only honest guess for those that are not.
+double mean_seconds(const std::vector<JobRecord>& records) {
+    double sum = 0;
+    int n = 0;
+    for (const JobRecord& r : records)
+        if (r.state == JobState::done) sum += r.seconds, ++n;
+    return n ? sum / n : 0;
+}
+
+std::string expected(const std::vector<JobRecord>& records, int at_once) {
+    const double mean = mean_seconds(records);
+    if (mean <= 0) return "not known before the first job is done";
+    double left = 0;
+    for (const JobRecord& r : records)
+        if (r.state == JobState::waiting) left += mean;
+        else if (r.state == JobState::running) left += std::max(0.0, mean - r.running_for);
+    return "about " + human_seconds(left / at_once);
+}
+
+// The table is drawn over itself on a terminal; elsewhere a line per job that changed its state.
+class LiveTable {
+public:
+    LiveTable(Session& session, bool terminal, int at_once) : session_(session), terminal_(terminal), at_once_(at_once) {}
+
+    bool operator()(const std::vector<JobRecord>& records) {
+        if (terminal_) draw(records);
+        else tell(records);
+        return interrupted;
+    }
+
+private:
+    void tell(const std::vector<JobRecord>& records) {
+        for (const JobRecord& r : records) {
+            auto [it, added] = known_.emplace(r.id, JobState::waiting);
+            if (it->second == r.state) continue;
+            it->second = r.state;
+            if (r.state == JobState::failed) session_.progress.note(fmt::format("{}: failed: {}", r.name, r.error));
+            else if (r.state == JobState::done) session_.progress.note(fmt::format("{}: done in {} ({})", r.name, human_seconds(r.seconds), Counts(records).text()));
+            else if (r.state == JobState::running) session_.progress.note(fmt::format("{}: running", r.name));
+        }
+    }
+
+    void draw(const std::vector<JobRecord>& records) {
+        constexpr std::size_t most_lines = 20;
+        std::vector<std::string> lines{fmt::format("{}; time left {}", Counts(records).text(), expected(records, at_once_))};
+        auto add = [&](JobState state, auto&& words) {
+            for (const JobRecord& r : records)
+                if (r.state == state && lines.size() < most_lines) lines.push_back(fmt::format("  {:<8} {:<52.52} {}", to_string(state), r.name, words(r)));
+        };
+        add(JobState::running, [](const JobRecord& r) { return human_seconds(r.running_for) + (r.ours ? "" : ", another process"); });
+        add(JobState::failed, [](const JobRecord& r) { return r.error.substr(0, std::min<std::size_t>(r.error.find('\n'), 50)); });
+        add(JobState::done, [](const JobRecord& r) { return human_seconds(r.seconds); });
+        add(JobState::waiting, [](const JobRecord&) { return std::string(); });
+        std::string text = drawn_ ? fmt::format("\033[{}A", drawn_) : "";
+        for (const std::string& line : lines) text += "\r\033[K" + line + "\n";
+        fmt::print(stderr, "{}\033[J", text);
+        drawn_ = lines.size();
+    }
+
+    Session& session_;
+    bool terminal_;
+    int at_once_;
+    std::size_t drawn_ = 0;
+    std::map<std::string, JobState> known_;
+};
+
+void print_table(const nlohmann::json& result) {
+    std::size_t width = 4;
+    for (const auto& row : result["jobs"]) width = std::max(width, row["name"].get<std::string>().size());
+    fmt::print("{:<{}}  {:<8} {:>9} {:>9} {:>9} {:>9}\n", "job", width, "state", "before", "after", "speed-up", "capacity");
+    for (const auto& row : result["jobs"]) {
+        const std::string name = row["name"], state = row["state"];
+        if (row.contains("speedup"))
+            fmt::print("{:<{}}  {:<8} {:>9} {:>9} {:>8.2f}x {:>9.3f}{}\n", name, width, state, human_ms(row["original_ms"].get<double>()), human_ms(row["optimized_ms"].get<double>()), row["speedup"].get<double>(), row["capacity"].get<double>(),
+                       row["measured"].get<bool>() ? "" : "  (estimated)");
+        else
+            fmt::print("{:<{}}  {:<8} {}\n", name, width, state, row.value("error", std::string()));
+    }
+}
+
+int dry_run(Session& session, const std::vector<Job>& jobs, const fs::path& out, int at_once) {
+    std::vector<JobRecord> records;
+    std::vector<std::string> ids;
+    for (const Job& job : jobs) ids.push_back(job.id), records.push_back({job.id, job.name, JobState::waiting, "", 0, 0, false});
+    if (fs::exists(out / "queue.sqlite")) {
+        std::map<std::string, JobRecord> known;
+        for (JobRecord& r : open_sqlite_queue(out / "queue.sqlite")->list(ids)) known[r.id] = r;
+        for (JobRecord& r : records)
+            if (known.contains(r.id)) r = known[r.id];
+    }
+    if (session.json) {
+        nlohmann::json list = nlohmann::json::array();
+        for (std::size_t i = 0; i < jobs.size(); ++i) list.push_back({{"name", jobs[i].name}, {"state", to_string(records[i].state)}, {"arguments", jobs[i].arguments(out / "runs" / jobs[i].name)}});
+        session.answer({{"dry_run", true}, {"jobs", list}, {"expected", expected(records, at_once)}});
+        return 0;
+    }
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        std::string command = "loopegg";
+        for (const std::string& a : jobs[i].arguments(out / "runs" / jobs[i].name)) command += " " + a;
+        fmt::print("{:<8} {}\n", to_string(records[i].state), command);
+    }
+    fmt::print("{}, {}; expected time: {}\n", plural(static_cast<std::int64_t>(jobs.size()), "job"), Counts(records).text(), expected(records, at_once));
+    return 0;
+}
+
+Action setup(CLI::App& app) {
+    struct Options {
+        std::string file, program;
+        BatchOptions batch;
+        bool dry = false, retry = false;
+    };
+    auto o = std::make_shared<Options>();
+    app.add_option("JOBS", o->file, "a batch file: {\"models\": [...], \"targets\": [...], \"rules\": [...], \"guards\": [...], \"seeds\": [...], \"options\": {...}}")->required();
+    app.add_option("-o,--out", o->batch.out, "the folder of the batch; the same folder continues it")->required();
+    app.add_option("-j,--jobs", o->batch.at_once, "jobs side by side in this process (they disturb each other's times)")->check(CLI::Range(1, 256))->capture_default_str();
+    app.add_option("--job-seconds", o->batch.job_seconds, "stop and fail a job that takes longer (0: no limit)")->check(CLI::NonNegativeNumber);
+    app.add_flag("--retry", o->retry, "run failed jobs again");
+    app.add_flag("--dry-run", o->dry, "show the jobs and the expected time, and run nothing");
+    app.add_option("--program", o->program, "run this instead of loopegg itself")->group("");   // for tests
+    CLI::App* self = &app;
+    return [o, self](Session& session) {
+        const std::vector<Job> jobs = read_jobs(read_source(o->file));
+        if (o->dry) return dry_run(session, jobs, o->batch.out, o->batch.at_once);
+        fs::create_directories(o->batch.out / "runs");
+        auto queue = open_sqlite_queue(o->batch.out / "queue.sqlite");
+        if (o->retry) {
+            std::vector<std::string> ids;
+            for (const Job& job : jobs) ids.push_back(job.id);
+            queue->forget_failures(ids);
+        }
+        auto runner = process_runner(o->program.empty() ? fs::read_symlink("/proc/self/exe") : fs::absolute(o->program));
+        ::signal(SIGINT, [](int) { interrupted = true; });
+        ::signal(SIGTERM, [](int) { interrupted = true; });
+        LiveTable table(session, ::isatty(STDERR_FILENO) && self->count("--quiet") == 0, o->batch.at_once);
+        const bool whole = run_batch(jobs, *queue, *runner, o->batch, std::ref(table));
+        nlohmann::json result = batch_result(jobs, *queue, o->batch.out);
+        write_file(o->batch.out / "result.json", result.dump(1) + "\n");
+        write_file(o->batch.out / "result.csv", batch_csv(result));
+        if (session.json) session.answer(result);
+        else print_table(result);
+        if (!whole) {
+            session.progress.note("stopped; the same command goes on from here");
+            return 1;
+        }
+        return result["failed"].get<int>() == 0 ? 0 : 1;
+    };
+}
+
+}  // namespace
+
+const Command batch_command{"batch", "optimize many networks: models x targets x rule files x guards x seeds", "loopegg batch examples/batch.json --out batch/", setup};
+
+}  // namespace loopegg
