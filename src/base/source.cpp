@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
+
 namespace loopegg {
 namespace {
 
@@ -41,11 +43,13 @@ std::string Position::excerpt() const {
     end = std::min(end, begin + window);
     while (begin > 0 && begin < text.size() && continues_code_point(text[begin])) --begin;
     while (end < text.size() && continues_code_point(text[end])) ++end;
+    // What a terminal cannot show is shown as '?': control characters, and every byte of a line that is not UTF-8.
+    bool readable = !first_invalid_utf8(std::string_view(text).substr(begin, end - begin));
     std::string line, caret;
     for (std::size_t i = begin; i < end; ++i) {
         unsigned char c = static_cast<unsigned char>(text[i]);
-        line += c == '\t' ? ' ' : (c < 0x20 || c == 0x7F) ? '?' : text[i];
-        if (i < place && !continues_code_point(text[i])) caret += ' ';
+        line += c == '\t' ? ' ' : (c < 0x20 || c == 0x7F || (c > 0x7F && !readable)) ? '?' : text[i];
+        if (i < place && !(readable && continues_code_point(text[i]))) caret += ' ';
     }
     return line + "\n" + caret + "^";
 }

@@ -72,7 +72,7 @@ Tensor parse_npy(const std::string& file, std::string_view bytes) {
         for (std::int64_t d : tensor.shape)
             if (__builtin_mul_overflow(count, d, &count)) throw UserError(fmt::format("'{}': the shape in the .npy header is too large", file));
         if (static_cast<std::uint64_t>(count) > data.size() || static_cast<std::size_t>(count) * dtype.bytes != data.size())
-            throw UserError(fmt::format("'{}': {} needs {} values of {} bytes, the file holds {} bytes", file, to_string(tensor.shape), count, dtype.bytes, data.size()));
+            throw UserError(fmt::format("'{}': the shape {} needs {} values of {} bytes, the file holds {} bytes", file, to_string(tensor.shape), count, dtype.bytes, data.size()));
         tensor.values.resize(static_cast<std::size_t>(count));
         const char* from = data.data();
         for (float& value : tensor.values) value = dtype.load(from), from += dtype.bytes;

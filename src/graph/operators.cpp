@@ -13,6 +13,12 @@ using Ints = std::vector<std::int64_t>;
 
 const Shape& input(const Node& node, std::size_t i = 0) { return node.input_shapes[i]; }
 
+std::string listed(const Ints& values) {
+    std::string text;
+    for (std::int64_t v : values) text += (text.empty() ? "[" : ", ") + std::to_string(v);
+    return text.empty() ? "[]" : text + "]";
+}
+
 void expect_rank(const Node& node, std::size_t rank, const char* layout) {
     if (input(node).size() != rank)
         throw NodeProblem{fmt::format("{} needs an input of {} dimensions ({}), '{}' is {}", node.op, rank, layout, node.inputs[0], to_string(input(node))), "inputs.0"};
@@ -186,7 +192,7 @@ Shape infer_reshape(const Node& node) {
     }
     if (open != out.size() && known > 0 && total % known == 0) out[open] = total / known, known = total;
     if (known != total || std::count(out.begin(), out.end(), -1))
-        throw NodeProblem{fmt::format("{} with {} elements cannot take the shape {}", to_string(in), total, to_string(node.integers("shape"))), "attrs.shape"};
+        throw NodeProblem{fmt::format("{} with {} elements cannot take the shape {}", to_string(in), total, listed(node.integers("shape"))), "attrs.shape"};
     return out;
 }
 
@@ -197,7 +203,7 @@ Shape infer_transpose(const Node& node) {
     std::sort(sorted.begin(), sorted.end());
     bool each_once = sorted.size() == in.size();
     for (std::size_t i = 0; each_once && i < sorted.size(); ++i) each_once = sorted[i] == static_cast<std::int64_t>(i);
-    if (!each_once) throw NodeProblem{fmt::format("the order {} does not name each dimension of {} once", to_string(order), to_string(in)), "attrs.order"};
+    if (!each_once) throw NodeProblem{fmt::format("the order {} does not name each dimension of {} once", listed(order), to_string(in)), "attrs.order"};
     Shape out;
     for (std::int64_t d : order) out.push_back(in[static_cast<std::size_t>(d)]);
     return out;

@@ -38,8 +38,8 @@ public:
         for (const OnnxValue& output : onnx_.outputs) graph_.outputs.push_back(value(output.name));
         try {
             complete(graph_);
-            check_weights(graph_, weights_, file_);
         } catch (const UserError& e) { fail(e.diagnostics()[0].message); }
+        check_weights(graph_, weights_, file_);
         return {std::move(graph_), std::move(weights_)};
     }
 
@@ -54,8 +54,8 @@ private:
     void add_inputs() {
         for (const OnnxValue& in : onnx_.inputs) {
             if (constants_.contains(in.name)) continue;   // old files list their weights here too
-            if (!in.is_float) fail(fmt::format("the input '{}' is not float32", in.name));
             if (!in.has_shape) fail(fmt::format("the input '{}' has no shape", in.name));
+            if (!in.is_float) fail(fmt::format("the input '{}' is not float32", in.name));
             Shape shape = in.shape;
             for (std::size_t i = 0; i < shape.size(); ++i) {
                 if (i == 0 && shape[i] <= 0) shape[i] = 1;
