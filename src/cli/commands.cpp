@@ -20,6 +20,7 @@ const std::vector<Command>& commands() {
         batch_command,
         report_command,
         study_command,
+        score_command,
         term_command,
         help_command,
         completion_command,

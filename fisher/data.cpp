@@ -1,0 +1,233 @@
+#include "fisher/data.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/hash.hpp"
+#include "graph/npy.hpp"
+#include "graph/weights.hpp"
+
+namespace loopegg {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t cifar_pixels = 3072, cifar_record = cifar_pixels + 1;
+constexpr float cifar_mean[] = {0.4914f, 0.4822f, 0.4465f}, cifar_deviation[] = {0.2470f, 0.2435f, 0.2616f};
+
+Shape image_shape(const Graph& graph) {
+    if (graph.inputs.size() != 1) throw UserError(fmt::format("'{}' has {} inputs: capacity is scored on networks with one input", graph.name, graph.inputs.size()));
+    Shape shape = graph.inputs[0].shape;
+    if (shape.size() < 2) throw UserError(fmt::format("the input of '{}' is {}: a batch dimension and at least one more are needed", graph.name, to_string(shape)));
+    return {shape.begin() + 1, shape.end()};
+}
+
+std::size_t below(std::uint64_t& state, std::size_t n) {   // splitmix64: the same everywhere, unlike std's distributions
+    state += 0x9e3779b97f4a7c15ull;
+    std::uint64_t z = state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return static_cast<std::size_t>((z ^ (z >> 31)) % n);
+}
+
+// All images that a folder holds, addressed by number.
+class Collection {
+public:
+    virtual ~Collection() = default;
+    virtual std::size_t size() const = 0;
+    virtual std::int64_t label(std::size_t i) const = 0;
+    virtual void image(std::size_t i, float* out) const = 0;
+};
+
+class CifarFiles final : public Collection {
+public:
+    CifarFiles(const std::vector<fs::path>& files, const Graph& graph) {
+        if (Shape shape = image_shape(graph); shape != Shape{3, 32, 32})
+            throw UserError(fmt::format("CIFAR-10's images are 3x32x32, '{}' takes {}", graph.name, to_string(shape)));
+        std::int64_t classes = classes_of(graph);
+        for (const fs::path& path : files) {
+            std::string bytes = read_file(path);
+            if (bytes.empty()) throw UserError(fmt::format("{} is empty", path.string()));
+            if (bytes.size() % cifar_record != 0)
+                throw UserError(fmt::format("{} is torn: {} bytes are no whole number of records of {}", path.string(), bytes.size(), cifar_record));
+            for (std::size_t r = 0; r < bytes.size(); r += cifar_record)
+                if (int label = static_cast<unsigned char>(bytes[r]); label >= classes || label > 9)
+                    throw UserError(fmt::format("{}: record {} has the label {}, '{}' knows 0 to {}", path.string(), r / cifar_record, label, graph.name, std::min<std::int64_t>(classes, 10) - 1));
+            bytes_ += bytes;
+        }
+    }
+    std::size_t size() const override { return bytes_.size() / cifar_record; }
+    std::int64_t label(std::size_t i) const override { return static_cast<unsigned char>(bytes_[i * cifar_record]); }
+    void image(std::size_t i, float* out) const override {
+        const char* pixels = bytes_.data() + i * cifar_record + 1;
+        for (std::size_t p = 0; p < cifar_pixels; ++p)
+            out[p] = (static_cast<float>(static_cast<unsigned char>(pixels[p])) / 255.0f - cifar_mean[p / 1024]) / cifar_deviation[p / 1024];
+    }
+
+private:
+    std::string bytes_;
+};
+
+// images*.npy beside labels*.npy: the names agree once "image(s)" is read as "label(s)", or "x" as "y".
+std::optional<fs::path> labels_beside(const fs::path& images) {
+    std::string name = images.filename().string();
+    auto with = [&](const std::string& from, const std::string& to) -> std::optional<fs::path> {
+        auto at = name.find(from);
+        if (at == std::string::npos) return {};
+        fs::path other = images.parent_path() / (name.substr(0, at) + to + name.substr(at + from.size()));
+        return fs::exists(other) ? std::optional(other) : std::nullopt;
+    };
+    if (auto found = with("image", "label")) return found;
+    if (name.starts_with("x")) return with("x", "y");
+    return {};
+}
+
+class NpyFiles final : public Collection {
+public:
+    NpyFiles(const fs::path& folder, const std::vector<fs::path>& files, const Graph& graph) : shape_(image_shape(graph)) {
+        std::int64_t classes = classes_of(graph);
+        for (const fs::path& path : files) {
+            auto labels_path = labels_beside(path);
+            if (!labels_path) continue;
+            Tensor images = read_npy(path), labels = read_npy(*labels_path);
+            if (images.shape.empty() || Shape(images.shape.begin() + 1, images.shape.end()) != shape_)
+                throw UserError(fmt::format("{} holds {}, '{}' takes batches of {}", path.string(), to_string(images.shape), graph.name, to_string(shape_)));
+            if (labels.shape != Shape{images.shape[0]})
+                throw UserError(fmt::format("{} holds {}, but {} holds {} images", labels_path->string(), to_string(labels.shape), path.string(), images.shape[0]));
+            for (std::size_t i = 0; i < labels.values.size(); ++i) {
+                float v = labels.values[i];
+                if (!(v >= 0 && v < static_cast<float>(classes)) || v != std::floor(v))
+                    throw UserError(fmt::format("{}: label {} is {}, '{}' knows 0 to {}", labels_path->string(), i, v, graph.name, classes - 1));
+                labels_.push_back(static_cast<std::int64_t>(v));
+            }
+            for (float v : images.values)
+                if (!std::isfinite(v)) throw UserError(fmt::format("{} holds a value that is no finite number", path.string()));
+            values_.insert(values_.end(), images.values.begin(), images.values.end());
+        }
+        if (labels_.empty())
+            throw UserError(Diagnostic{fmt::format("{} holds no batch: expected CIFAR-10's data_batch_*.bin, or images*.npy beside labels*.npy", folder.string()), {}, "leave --data out for synthetic images"});
+    }
+    std::size_t size() const override { return labels_.size(); }
+    std::int64_t label(std::size_t i) const override { return labels_[i]; }
+    void image(std::size_t i, float* out) const override {
+        std::size_t each = static_cast<std::size_t>(element_count(shape_));
+        std::copy_n(values_.begin() + static_cast<std::ptrdiff_t>(i * each), each, out);
+    }
+
+private:
+    Shape shape_;
+    std::vector<float> values_;
+    std::vector<std::int64_t> labels_;
+};
+
+std::vector<fs::path> files_like(const fs::path& folder, std::string_view prefix, std::string_view suffix) {
+    std::vector<fs::path> found;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+        std::string name = entry.path().filename().string();
+        if (name.starts_with(prefix) && name.ends_with(suffix)) found.push_back(entry.path());
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+}
+
+Batch take(const Collection& from, const std::vector<std::size_t>& which, const Graph& graph) {
+    Shape shape = image_shape(graph);
+    std::size_t each = static_cast<std::size_t>(element_count(shape));
+    Batch batch;
+    batch.shape = shape;
+    batch.shape.insert(batch.shape.begin(), static_cast<std::int64_t>(which.size()));
+    batch.images.resize(which.size() * each);
+    for (std::size_t i = 0; i < which.size(); ++i) {
+        from.image(which[i], batch.images.data() + i * each);
+        batch.labels.push_back(from.label(which[i]));
+    }
+    return batch;
+}
+
+Batch synthetic_batch(const Graph& graph, std::int64_t n, std::uint64_t seed, std::int64_t k) {
+    Shape shape = image_shape(graph);
+    shape.insert(shape.begin(), n);
+    Batch batch{shape, normal_tensor(shape, seed, fmt::format("synthetic images {}", k)).values, {}};
+    std::uint64_t state = Hasher().add(seed).add(static_cast<std::uint64_t>(k)).add(std::string_view("labels")).finish().low;
+    for (std::int64_t i = 0; i < n; ++i) batch.labels.push_back(static_cast<std::int64_t>(below(state, static_cast<std::size_t>(classes_of(graph)))));
+    return batch;
+}
+
+bool is_synthetic(const std::string& spec) { return spec.empty() || spec == "synthetic"; }
+
+void expect_folder(const std::string& spec) {
+    if (!fs::is_directory(spec)) throw UserError(Diagnostic{fmt::format("the data folder '{}' does not exist", spec), {}, "a folder of CIFAR-10 binary files or .npy batches, or 'synthetic'"});
+}
+
+std::unique_ptr<Collection> open_collection(const std::string& spec, const Graph& graph, bool test, std::string& source) {
+    std::vector<fs::path> cifar = files_like(spec, test ? "test_batch" : "data_batch", ".bin");
+    if (!cifar.empty()) {
+        source = "cifar10 " + spec;
+        return std::make_unique<CifarFiles>(cifar, graph);
+    }
+    source = "npy " + spec;
+    return std::make_unique<NpyFiles>(spec, files_like(spec, "", ".npy"), graph);
+}
+
+}  // namespace
+
+std::int64_t classes_of(const Graph& graph) { return graph.shape_of(graph.outputs.at(0)).back(); }
+
+BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t n, std::int64_t count, std::uint64_t seed) {
+    if (n < 1) throw UserError("an empty batch scores nothing: give at least one image");
+    require(count >= 1, "at least one batch");
+    BatchSet data;
+    if (is_synthetic(spec)) {
+        data.source = "synthetic", data.synthetic = true;
+        for (std::int64_t k = 0; k < count; ++k) data.batches.push_back(synthetic_batch(graph, n, seed, k));
+        return data;
+    }
+    expect_folder(spec);
+    std::unique_ptr<Collection> all = open_collection(spec, graph, false, data.source);
+    if (all->size() < static_cast<std::size_t>(n)) throw UserError(fmt::format("{} holds {} images, a batch needs {}", spec, all->size(), n));
+    for (std::int64_t k = 0; k < count; ++k) {
+        std::uint64_t state = Hasher().add(seed).add(static_cast<std::uint64_t>(k)).add(std::string_view("images")).finish().low;
+        std::vector<std::size_t> which;
+        while (which.size() < static_cast<std::size_t>(n)) {
+            std::size_t i = below(state, all->size());
+            if (std::find(which.begin(), which.end(), i) == which.end()) which.push_back(i);
+        }
+        data.batches.push_back(take(*all, which, graph));
+    }
+    return data;
+}
+
+Splits load_splits(const std::string& spec, const Graph& graph, std::int64_t limit, std::uint64_t seed) {
+    Splits splits;
+    std::int64_t some = limit > 0 ? limit : 512;
+    if (is_synthetic(spec)) return {synthetic_batch(graph, some, seed, 0), synthetic_batch(graph, some, seed, 1), "synthetic"};
+    expect_folder(spec);
+    auto numbers = [&](std::size_t from, std::size_t to) {
+        std::vector<std::size_t> which;
+        for (std::size_t i = from; i < to && (limit <= 0 || which.size() < static_cast<std::size_t>(limit)); ++i) which.push_back(i);
+        return which;
+    };
+    std::unique_ptr<Collection> train = open_collection(spec, graph, false, splits.source);
+    if (splits.source.starts_with("cifar10")) {
+        std::string source;
+        if (files_like(spec, "test_batch", ".bin").empty()) throw UserError(fmt::format("{} has no test_batch.bin to measure accuracy on", spec));
+        std::unique_ptr<Collection> test = open_collection(spec, graph, true, source);
+        splits.train = take(*train, numbers(0, train->size()), graph);
+        splits.test = take(*test, numbers(0, test->size()), graph);
+        return splits;
+    }
+    std::size_t held = std::max<std::size_t>(1, train->size() / 10);
+    if (train->size() < 2) throw UserError(fmt::format("{} holds {} image: training needs at least two", spec, train->size()));
+    splits.train = take(*train, numbers(0, train->size() - held), graph);
+    splits.test = take(*train, numbers(train->size() - held, train->size()), graph);
+    return splits;
+}
+
+}  // namespace loopegg

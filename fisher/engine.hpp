@@ -1,0 +1,102 @@
+// What LibTorch does for the rest of the program, by interface: run a network, score it, train it.
+//
+// The implementation is a module of its own (fisher/libtorch) that is opened on first use, so that commands that score nothing start fast
+// and torch's symbols meet nobody else's. Only plain types cross this border.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace loopegg {
+
+// Images and their labels, as the network is fed them.
+struct Batch {
+    Shape shape;                        // n c h w
+    std::vector<float> images;
+    std::vector<std::int64_t> labels;
+};
+
+enum class NormMode {
+    batch,      // batch_norm by the statistics of this batch: as in training
+    running,    // by the statistics that were stored: as in use
+    none,       // left out, for measures that need a linear network
+};
+
+// Which families of measures are wanted; each costs a pass of its own where noted.
+struct Wanted {
+    bool fisher = true;        // one backward pass to the activations
+    bool codes = true;         // ReLU codes, for naswot: no pass
+    bool weights = false;      // weight gradients, for snip and grad-norm: a dearer backward pass
+    bool synflow = false;      // a forward and backward pass in double precision
+};
+
+// The measures of one network on one seed. Formulas: measures.hpp.
+struct RawScores {
+    std::vector<std::pair<std::string, double>> fisher;   // by layer, in the network's order
+    double loss = 0, naswot = 0, snip = 0, grad_norm = 0, synflow = 0;
+};
+
+struct ScorerOptions {
+    int threads = 0;                    // 0: as many as the machine has
+    bool double_precision = false;
+    bool carry_raw = false;             // a variant's weights are the original's as they are (trained), not rescaled to its fan-in
+};
+
+// Scores one original network and its variants on the same weights and the same batches.
+class Scorer {
+public:
+    virtual ~Scorer() = default;
+
+    // Seed k draws the weights and uses batch k (modulo the number of batches). A variant's weights are the original's where
+    // they overlap. `graph` may be the original itself. Names of layers: the original's compute sites.
+    virtual RawScores score(const Graph& graph, std::uint64_t seed, const Wanted& wanted) = 0;
+};
+
+struct TrainOptions {
+    int epochs = 10, batch = 128, threads = 0;
+    double rate = 0.05, momentum = 0.9, decay = 5e-4, label_smoothing = 0.1;
+    double distill = 0;                 // weight of the teacher's soft labels, 0 to 1
+    double temperature = 4;
+    bool augment = true;                // shifts by up to 4 pixels and mirrors
+    std::uint64_t seed = 0;
+    std::string checkpoint;             // a file that is written after each epoch and continued from; empty: none
+};
+
+struct TrainReport {
+    int epoch = 0;
+    double loss = 0, accuracy = 0, seconds = 0;   // accuracy in percent, on the test batches
+};
+
+class TorchRoom {
+public:
+    virtual ~TorchRoom() = default;
+    virtual std::string describe() const = 0;   // "LibTorch 2.15.0, CPU, 2 threads"
+
+    // The network's outputs. Weights must hold every parameter of every node.
+    virtual std::vector<Tensor> forward(const Graph& graph, const Weights& weights, std::span<const Tensor> inputs, NormMode norm) = 0;
+
+    // Fisher by layer for weights that are given, for tests against other implementations.
+    virtual RawScores score_weights(const Graph& graph, const Weights& weights, const Batch& batch, const Wanted& wanted, bool double_precision) = 0;
+
+    // Without trained weights, each seed draws its own.
+    virtual std::unique_ptr<Scorer> scorer(const Graph& original, const Weights* trained, std::vector<Batch> batches, const ScorerOptions& options) = 0;
+
+    // Percent of right answers.
+    virtual double accuracy(const Graph& graph, const Weights& weights, const Batch& data, int threads) = 0;
+
+    // Trains in place; `told` is called after each epoch and ends the training when it returns false.
+    virtual void train(const Graph& graph, Weights& weights, const Batch& data, const Batch& test, const Graph* teacher, const Weights* teacher_weights,
+                       const TrainOptions& options, const std::function<bool(const TrainReport&)>& told) = 0;
+};
+
+// Opens the module on first use. Throws UserError when it cannot be opened, and says why.
+TorchRoom& torch_room();
+
+}  // namespace loopegg

@@ -1,0 +1,48 @@
+// What guards have answered, kept for good: an append-only SQLite table behind a small cache in memory.
+#pragma once
+#include <filesystem>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/hash.hpp"
+
+namespace loopegg {
+
+class EvidenceStore {
+public:
+    // An empty path keeps everything in memory only.
+    explicit EvidenceStore(const std::filesystem::path& file);
+    ~EvidenceStore();
+    EvidenceStore(const EvidenceStore&) = delete;
+    EvidenceStore& operator=(const EvidenceStore&) = delete;
+
+    // The latest evidence under a key.
+    std::optional<nlohmann::json> find(const Hash128& key);
+    // Several at once, in one transaction.
+    void append(const std::vector<std::pair<Hash128, nlohmann::json>>& rows);
+    void append(const Hash128& key, const nlohmann::json& evidence) { append({{key, evidence}}); }
+
+    std::int64_t count();
+    // Every row in the order it was written: for exports and for asking again.
+    std::vector<nlohmann::json> all();
+
+private:
+    void remember(const Hash128& key, const nlohmann::json& evidence);
+
+    struct Database;
+    std::unique_ptr<Database> database_;
+    std::list<std::pair<std::string, nlohmann::json>> recent_;   // most recent first
+    std::unordered_map<std::string, decltype(recent_)::iterator> place_;
+    std::vector<nlohmann::json> kept_;                           // without a file
+};
+
+// LOOPEGG_EVIDENCE, or loopegg/evidence.sqlite in the user's cache folder.
+std::filesystem::path default_evidence_file();
+
+}  // namespace loopegg

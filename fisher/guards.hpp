@@ -1,0 +1,37 @@
+// Guards: from the measures of a variant beside its original to one number, the share of capacity that is kept.
+//
+// A guard says what it needs to see, computes `kept` for one seed (1: nothing lost, smaller: more lost) and admits a variant whose mean
+// over seeds is at least its capacity threshold. What it computed on the way goes into the evidence.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "fisher/measures.hpp"
+
+namespace loopegg {
+
+// One seed of a comparison: same batch, shared weights.
+struct ScoredPair {
+    Measurement original, variant;
+};
+
+struct Kept {
+    double value = 0;
+    nlohmann::json parts;   // what it was made of, by name
+};
+
+struct CapacityGuard {
+    std::string_view name, summary;
+    Wanted wanted;
+    double capacity;                    // the default threshold
+    Kept (*kept)(const ScoredPair& pair);
+};
+
+const std::vector<CapacityGuard>& guards();
+const CapacityGuard& find_guard(std::string_view name);   // throws UsageError with 'did you mean'
+constexpr std::string_view default_guard = "fisher-band";
+
+}  // namespace loopegg

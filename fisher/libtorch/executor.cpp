@@ -1,0 +1,132 @@
+#include "fisher/libtorch/executor.hpp"
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "graph/operators.hpp"
+
+namespace loopegg {
+namespace {
+
+const at::Tensor& parameter(const TensorMap& all, const std::string& name) {
+    auto found = all.find(name);
+    if (found == all.end()) throw UserError(fmt::format("the weights lack '{}'", name));
+    return found->second;
+}
+
+at::Tensor optional_parameter(const Node& node, const TensorMap& all, const char* suffix) {
+    return node.flag("bias") ? parameter(all, node.name + suffix) : at::Tensor();
+}
+
+std::string restriction_key(const Node& node) {
+    std::string key = node.op + to_string(node.domain) + to_string(node.shape);
+    for (const Shape& s : node.input_shapes) key += "," + to_string(s);
+    for (const auto& [name, value] : node.attrs)
+        if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) key += ";" + name + to_string(*list);
+        else if (const auto* one = std::get_if<std::int64_t>(&value)) key += fmt::format(";{}{}", name, *one);
+    return key;
+}
+
+// Plans are asked for again and again by candidates that share a restriction; there are few distinct ones.
+std::shared_ptr<const RestrictedOperation> cached_plan(const Node& node) {
+    static std::unordered_map<std::string, std::shared_ptr<const RestrictedOperation>> plans;
+    if (plans.size() > 4096) plans.clear();
+    auto& plan = plans[restriction_key(node)];
+    if (!plan) plan = plan_restricted(node);
+    return plan;
+}
+
+}  // namespace
+
+Executor::Executor(const Graph& graph, std::int64_t batch) : graph_(with_batch(graph, batch)) {
+    std::unordered_map<std::string, std::size_t> place;
+    last_use_.assign(graph_.nodes.size(), 0);
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+        const Node& node = graph_.nodes[i];
+        restricted_.push_back(node.domain.whole() ? nullptr : cached_plan(node));
+        place[node.name] = i;
+        for (const std::string& input : node.inputs)
+            if (auto found = place.find(input); found != place.end()) last_use_[found->second] = i;
+    }
+    for (const std::string& output : graph_.outputs)
+        if (auto found = place.find(output); found != place.end()) last_use_[found->second] = graph_.nodes.size();
+}
+
+std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch, Statistics statistics) const {
+    require(inputs.size() == graph_.inputs.size(), "one tensor for each input of the graph");
+    TensorMap values;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i].sizes() != at::IntArrayRef(graph_.inputs[i].shape))
+            throw UserError(fmt::format("the input '{}' is {}, the network expects {}", graph_.inputs[i].name, to_string(inputs[i].sizes().vec()), to_string(graph_.inputs[i].shape)));
+        values[graph_.inputs[i].name] = inputs[i];
+    }
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+        const Node& node = graph_.nodes[i];
+        std::vector<at::Tensor> in;
+        for (const std::string& name : node.inputs) in.push_back(values.at(name));
+        at::Tensor out = apply(i, in, parameters, norm, statistics);
+        if (watch) watch(node, in, out);
+        values[node.name] = std::move(out);
+        for (const std::string& name : node.inputs)
+            if (auto found = std::find_if(graph_.nodes.begin(), graph_.nodes.begin() + static_cast<std::ptrdiff_t>(i), [&](const Node& n) { return n.name == name; });
+                found != graph_.nodes.begin() + static_cast<std::ptrdiff_t>(i) && last_use_[static_cast<std::size_t>(found - graph_.nodes.begin())] == i)
+                values.erase(name);
+    }
+    std::vector<at::Tensor> outputs;
+    for (const std::string& name : graph_.outputs) outputs.push_back(values.at(name));
+    return outputs;
+}
+
+at::Tensor Executor::apply(std::size_t i, const std::vector<at::Tensor>& in, const TensorMap& p, NormMode norm, Statistics statistics) const {
+    const Node& node = graph_.nodes[i];
+    const std::string& op = node.op;
+    if (op == "conv2d" || op == "linear") {
+        at::Tensor bias = optional_parameter(node, p, ".bias");
+        const at::Tensor& weight = parameter(p, node.name + ".weight");
+        if (restricted_[i]) return restricted_[i]->run(in, weight, bias);
+        if (op == "linear") return at::linear(in[0], weight, bias);
+        return at::conv2d(in[0], weight, bias, node.integers("stride"), node.integers("padding"), node.integers("dilation"), node.integer("groups"));
+    }
+    if (op == "matmul") return restricted_[i] ? restricted_[i]->run(in, {}, {}) : at::matmul(in[0], in[1]);
+    if (op == "batch_norm") {
+        if (norm == NormMode::none) return in[0];
+        bool training = norm == NormMode::batch;
+        at::Tensor mean, variance;
+        if (!training) mean = parameter(p, node.name + ".running_mean"), variance = parameter(p, node.name + ".running_var");
+        else if (statistics.running) mean = statistics.running->at(node.name + ".running_mean"), variance = statistics.running->at(node.name + ".running_var");
+        return at::batch_norm(in[0], parameter(p, node.name + ".weight"), parameter(p, node.name + ".bias"), mean, variance, training, statistics.momentum, node.real("eps"), true);
+    }
+    if (op == "layer_norm") return at::layer_norm(in[0], {in[0].size(-1)}, parameter(p, node.name + ".weight"), parameter(p, node.name + ".bias"), node.real("eps"));
+    if (op == "relu") return at::relu(in[0]);
+    if (op == "relu6") return at::clamp(in[0], 0, 6);
+    if (op == "silu") return at::silu(in[0]);
+    if (op == "gelu") return at::gelu(in[0]);
+    if (op == "softmax") return at::softmax(in[0], node.integer("axis"));
+    if (op == "add") return in[0] + in[1];
+    if (op == "mul") return in[0] * in[1];
+    if (op == "scale") return in[0] * node.real("value");
+    if (op == "concat") return at::cat(in, node.integer("axis"));
+    if (op == "max_pool") return at::max_pool2d(in[0], node.integers("kernel"), node.integers("stride"), node.integers("padding"));
+    if (op == "avg_pool") return at::avg_pool2d(in[0], node.integers("kernel"), node.integers("stride"), node.integers("padding"), false, node.flag("count_padding"));
+    if (op == "global_avg_pool") return in[0].mean(at::IntArrayRef{2, 3}, true);
+    if (op == "flatten" || op == "reshape") return in[0].reshape(node.shape);
+    if (op == "transpose") return in[0].permute(node.integers("order"));
+    if (op == "parameter") return parameter(p, node.name);
+    throw InternalFault(fmt::format("no LibTorch operation for '{}'", op));
+}
+
+at::Tensor to_torch(const Tensor& tensor) {
+    at::Tensor out = at::empty(tensor.shape, at::kFloat);
+    std::memcpy(out.data_ptr<float>(), tensor.values.data(), tensor.values.size() * sizeof(float));
+    return out;
+}
+
+Tensor from_torch(const at::Tensor& tensor) {
+    at::Tensor plain = tensor.detach().to(at::kCPU, at::kFloat).contiguous();
+    const float* data = plain.data_ptr<float>();
+    return {plain.sizes().vec(), std::vector<float>(data, data + plain.numel())};
+}
+
+}  // namespace loopegg

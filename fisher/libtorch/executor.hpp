@@ -1,0 +1,50 @@
+// Runs any graph on LibTorch, node by node, with autograd where a gradient is asked for.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "fisher/engine.hpp"
+#include "graph/graph.hpp"
+#include "fisher/libtorch/restricted.hpp"
+
+namespace loopegg {
+
+using TensorMap = std::unordered_map<std::string, at::Tensor>;   // parameters by name
+
+// Running statistics that a training pass moves; the momentum is torch's.
+struct Statistics {
+    TensorMap* running = nullptr;   // null: leave them
+    double momentum = 0.1;
+};
+
+class Executor {
+public:
+    // The graph is copied with its batch replaced, so that shapes written into nodes (reshape) fit the batch.
+    Executor(const Graph& graph, std::int64_t batch);
+
+    // Seen after each node: may replace the node's output (by a leaf that wants a gradient, say).
+    using Watch = std::function<void(const Node& node, const std::vector<at::Tensor>& inputs, at::Tensor& output)>;
+
+    // The values of the graph's outputs.
+    std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch = {}, Statistics statistics = {}) const;
+
+    const Graph& graph() const { return graph_; }
+
+private:
+    at::Tensor apply(std::size_t i, const std::vector<at::Tensor>& in, const TensorMap& parameters, NormMode norm, Statistics statistics) const;
+
+    Graph graph_;
+    std::vector<std::shared_ptr<const RestrictedOperation>> restricted_;   // one a node; null: the ordinary operation
+    std::vector<std::size_t> last_use_;                                    // of each node's output
+};
+
+at::Tensor to_torch(const Tensor& tensor);
+Tensor from_torch(const at::Tensor& tensor);
+
+}  // namespace loopegg

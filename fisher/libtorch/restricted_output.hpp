@@ -1,0 +1,42 @@
+// Puts the results of a restricted operation in their places: pieces side by side, and restored values beside them.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "graph/domain_sets.hpp"
+
+namespace loopegg {
+
+// Which output elements a piece computes: a product of values, one list an output axis.
+using OutputSet = std::vector<std::vector<std::int64_t>>;
+
+class OutputAssembly {
+public:
+    // extents: of the output axes without any leading batch; channels: which of them a bias runs over; sources: as output_sources gives
+    // them for these axes. Places may overlap: what several pieces give for one output is added.
+    OutputAssembly(std::vector<std::int64_t> extents, std::size_t channels, std::vector<OutputSet> places, const std::vector<std::int64_t>& sources);
+
+    // One tensor a place, each [batch, values of the axes...], to [batch, extents...]. A bias (undefined: none) is added to what is
+    // computed, before anything is restored from it.
+    at::Tensor assemble(const std::vector<at::Tensor>& pieces, const at::Tensor& bias) const;
+
+private:
+    bool try_product(const std::vector<std::int64_t>& sources);
+
+    std::vector<std::int64_t> extents_;
+    std::size_t channels_;
+    std::vector<OutputSet> places_;
+    // Where the places tile a product of lists along one axis: join there, then pick along each axis.
+    bool product_ = false;
+    std::int64_t join_axis_ = 0;
+    std::vector<at::Tensor> pick_;      // one an axis; undefined: as it is
+    at::Tensor bias_channels_;          // of the joined tensor; undefined: all
+    // Otherwise: add each piece at its flat places, then gather.
+    std::vector<at::Tensor> flat_;      // one a place
+    at::Tensor computed_;               // 1 where some piece adds, 0 elsewhere
+    at::Tensor gather_, keep_;          // undefined: as it is
+};
+
+}  // namespace loopegg

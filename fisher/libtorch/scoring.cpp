@@ -1,0 +1,134 @@
+#include "fisher/libtorch/scoring.hpp"
+
+#include <cmath>
+#include <unordered_set>
+
+#include <torch/csrc/autograd/autograd.h>
+
+#include "base/error.hpp"
+#include "graph/operators.hpp"
+
+namespace loopegg {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+// K[i,j] counts the rectified units that images i and j have in the same state: with 0/1 codes c, c c' + (1-c)(1-c)'.
+struct CodeKernel {
+    at::Tensor kernel;
+    void add(const at::Tensor& before_relu) {
+        c10::NoGradGuard none;
+        at::Tensor code = (before_relu.detach() > 0).flatten(1).to(at::kFloat);
+        at::Tensor on = code.sum(1, false, at::kDouble), both = at::matmul(code, code.t()).to(at::kDouble);
+        at::Tensor same = 2 * both + static_cast<double>(code.size(1)) - on.unsqueeze(0) - on.unsqueeze(1);
+        kernel = kernel.defined() ? kernel + same : same;
+    }
+    double log_determinant() const {
+        if (!kernel.defined()) return 0.0;
+        return std::get<1>(at::linalg_slogdet(kernel.cpu())).item<double>();
+    }
+};
+
+bool rectifies(const Node& node) { return node.op == "relu" || node.op == "relu6" || node.op == "silu" || node.op == "gelu"; }
+
+// The weights of compute sites, as leaves of their own.
+struct Leaves {
+    TensorMap parameters;
+    Tensors weights;
+    Leaves(const Graph& graph, const TensorMap& from, const std::function<at::Tensor(const at::Tensor&)>& change) : parameters(from) {
+        for (const Node& node : graph.nodes)
+            if (node.op == "conv2d" || node.op == "linear") {
+                at::Tensor& w = parameters.at(node.name + ".weight");
+                w = change(w.detach()).requires_grad_(true);
+                weights.push_back(w);
+            }
+    }
+};
+
+// SynFlow: R = sum of the outputs of the network without norms, with the absolute weights, on an image of ones.
+double synflow(const Graph& graph, const TensorMap& parameters, const at::Tensor& images) {
+    Executor executor(graph, 1);
+    TensorMap absolute;
+    for (const auto& [name, tensor] : parameters) absolute[name] = tensor.detach().to(at::kDouble).abs();
+    Leaves leaves(graph, absolute, [](const at::Tensor& w) { return w; });
+    at::Tensor ones = at::ones_like(images.narrow(0, 0, 1), at::kDouble);
+    at::Tensor total = executor.run({ones}, leaves.parameters, NormMode::none)[0].sum();
+    Tensors grads = torch::autograd::grad({total}, leaves.weights, {}, false, false, true);
+    double score = 0;
+    for (std::size_t i = 0; i < grads.size(); ++i)
+        if (grads[i].defined()) score += (leaves.weights[i] * grads[i]).abs().sum().item<double>();
+    return score > 0 ? std::log(score) : score;
+}
+
+}  // namespace
+
+std::vector<std::string> scored_layers(const Graph& graph) {
+    std::vector<std::string> convolutions, all;
+    for (const Node& node : graph.nodes) {
+        if (!is_site(node)) continue;
+        all.push_back(node.name);
+        if (node.op == "conv2d") convolutions.push_back(node.name);
+    }
+    return convolutions.empty() ? all : convolutions;
+}
+
+RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels, const std::vector<std::string>& layers, const Wanted& wanted) {
+    RawScores scores;
+    if (wanted.synflow) scores.synflow = synflow(executor.graph(), parameters, images);
+    if (!wanted.fisher && !wanted.codes && !wanted.weights) return scores;
+    const Graph& graph = executor.graph();
+    bool backward = wanted.fisher || wanted.weights;
+    std::unordered_set<std::string> scored(layers.begin(), layers.end());
+    c10::AutoGradMode mode(backward);
+    std::optional<Leaves> leaves;
+    if (wanted.weights) leaves.emplace(graph, parameters, [](const at::Tensor& w) { return w.alias(); });
+    Tensors activations;
+    std::vector<std::string> names;
+    CodeKernel codes;
+    at::Tensor input = images;
+    auto layer_of = [&](const Node& node) {
+        std::string_view restored = ".restore";
+        bool brings_back = node.name.ends_with(restored) && !scored.contains(node.name);
+        return brings_back ? node.name.substr(0, node.name.size() - restored.size()) : node.name;
+    };
+    auto watch = [&](const Node& node, const Tensors& in, at::Tensor& out) {
+        if (wanted.codes && rectifies(node)) codes.add(in[0]);
+        if (!wanted.fisher || !scored.contains(layer_of(node))) return;
+        if (!out.requires_grad()) out = out.detach().requires_grad_(true);   // the first layers become the leaves
+        // A layer whose channels come back through a node of their own is scored where its readers see it.
+        if (!names.empty() && names.back() == layer_of(node)) activations.back() = out;
+        else activations.push_back(out), names.push_back(layer_of(node));
+    };
+    at::Tensor logits = executor.run({input}, leaves ? leaves->parameters : parameters, NormMode::batch, watch)[0];
+    if (logits.dim() != 2) logits = logits.flatten(1);
+    at::Tensor loss = at::cross_entropy_loss(logits, labels);
+    scores.loss = loss.item<double>();
+    if (wanted.codes) scores.naswot = codes.log_determinant();
+    if (!backward) return scores;
+
+    Tensors targets = activations;
+    if (leaves) targets.insert(targets.end(), leaves->weights.begin(), leaves->weights.end());
+    Tensors grads = torch::autograd::grad({loss}, targets, {}, false, false, true);
+    c10::NoGradGuard none;
+    double scale = 1.0 / (2.0 * static_cast<double>(images.size(0)));
+    for (std::size_t i = 0; i < activations.size(); ++i) {
+        double score = 0;
+        if (grads[i].defined()) {
+            at::Tensor product = activations[i].detach() * grads[i];
+            if (product.dim() == 4) product = product.sum(at::IntArrayRef{2, 3}, false, at::kDouble);               // [n, c]
+            else if (product.dim() == 3) product = product.sum(at::IntArrayRef{1}, false, at::kDouble);             // tokens stand for places
+            score = product.to(at::kDouble).square().sum().item<double>() * scale;
+        }
+        scores.fisher.emplace_back(names[i], score);
+    }
+    if (leaves)
+        for (std::size_t i = 0; i < leaves->weights.size(); ++i) {
+            const at::Tensor& g = grads[activations.size() + i];
+            if (!g.defined()) continue;
+            scores.snip += (leaves->weights[i].detach() * g).abs().sum(at::kDouble).item<double>();
+            scores.grad_norm += g.to(at::kDouble).norm().item<double>();
+        }
+    return scores;
+}
+
+}  // namespace loopegg

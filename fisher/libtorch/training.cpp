@@ -1,0 +1,156 @@
+#include "fisher/libtorch/training.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/jit/serialization/pickle.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "graph/operators.hpp"
+#include "fisher/libtorch/parameters.hpp"
+
+namespace loopegg {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+constexpr std::int64_t test_batch = 250;
+
+// Shifts each image by up to 4 pixels (zeros come in) and mirrors half of them.
+at::Tensor augmented(const at::Tensor& images, at::Generator& random) {
+    std::int64_t n = images.size(0), h = images.size(2), w = images.size(3);
+    auto options = at::TensorOptions().dtype(at::kLong);
+    at::Tensor top = at::randint(0, 9, {n, 1, 1, 1}, random, options), left = at::randint(0, 9, {n, 1, 1, 1}, random, options);
+    at::Tensor mirror = at::randint(0, 2, {n, 1, 1, 1}, random, options).to(at::kBool);
+    at::Tensor rows = top + at::arange(h, options).view({1, 1, h, 1});
+    at::Tensor across = at::arange(w, options).view({1, 1, 1, w});
+    at::Tensor columns = left + at::where(mirror, w - 1 - across, across);
+    at::Tensor which = at::arange(n, options).view({n, 1, 1, 1}), channel = at::arange(images.size(1), options).view({1, -1, 1, 1});
+    auto to = [&](const at::Tensor& t) { return std::optional<at::Tensor>(t.to(images.device())); };
+    return at::index(at::constant_pad_nd(images, {4, 4, 4, 4}), {to(which), to(channel), to(rows), to(columns)});
+}
+
+// What is trained, and its momentum.
+struct Optimizer {
+    std::vector<std::string> names;
+    Tensors leaves, velocity;
+
+    Optimizer(const Graph& graph, TensorMap& parameters) {
+        for (const Node& node : graph.nodes)
+            for (const Parameter& p : parameters_of(node)) {
+                if (!p.trained) continue;
+                at::Tensor leaf = parameters.at(p.name).detach().clone().requires_grad_(true);
+                parameters[p.name] = leaf;
+                names.push_back(p.name);
+                leaves.push_back(leaf);
+                velocity.push_back(at::zeros_like(leaf));
+            }
+        if (leaves.empty()) throw UserError("the network has nothing to train: no node has parameters");
+    }
+
+    void step(const Tensors& gradients, double rate, const TrainOptions& options) {
+        c10::NoGradGuard none;
+        for (std::size_t i = 0; i < leaves.size(); ++i) {
+            if (!gradients[i].defined()) continue;
+            at::Tensor g = leaves[i].dim() > 1 ? gradients[i] + options.decay * leaves[i] : gradients[i];
+            velocity[i].mul_(options.momentum).add_(g);
+            leaves[i].sub_(rate * (g + options.momentum * velocity[i]));
+        }
+    }
+};
+
+double rate_at(std::int64_t step, std::int64_t total, double peak) {
+    std::int64_t warm = std::max<std::int64_t>(1, total / 20);
+    if (step < warm) return peak * static_cast<double>(step + 1) / static_cast<double>(warm);
+    return 0.5 * peak * (1 + std::cos(M_PI * static_cast<double>(step - warm) / static_cast<double>(std::max<std::int64_t>(1, total - warm))));
+}
+
+void save_checkpoint(const TrainOptions& options, const Optimizer& optimizer, const TensorMap& parameters, int epoch) {
+    c10::Dict<std::string, at::Tensor> all;
+    for (const auto& [name, tensor] : parameters) all.insert("parameter " + name, tensor.detach().cpu());
+    for (std::size_t i = 0; i < optimizer.names.size(); ++i) all.insert("velocity " + optimizer.names[i], optimizer.velocity[i].cpu());
+    all.insert("epoch", at::tensor(static_cast<std::int64_t>(epoch)));
+    all.insert("epochs", at::tensor(static_cast<std::int64_t>(options.epochs)));
+    std::vector<char> bytes = torch::jit::pickle_save(all);
+    write_file(options.checkpoint, {bytes.data(), bytes.size()});
+}
+
+// The epoch to go on with; 0 when there is no checkpoint.
+int load_checkpoint(const TrainOptions& options, Optimizer& optimizer, TensorMap& parameters) {
+    if (options.checkpoint.empty() || !std::filesystem::exists(options.checkpoint)) return 0;
+    std::string text = read_file(options.checkpoint);
+    try {
+        auto all = torch::jit::pickle_load(std::vector<char>(text.begin(), text.end())).toGenericDict();
+        auto at_name = [&](const std::string& name) { return all.at(name).toTensor(); };
+        if (at_name("epochs").item<std::int64_t>() != options.epochs)
+            throw UserError(Diagnostic{fmt::format("the checkpoint {} is of a run of {} epochs, not {}", options.checkpoint, at_name("epochs").item<std::int64_t>(), options.epochs), {}, "remove it to begin anew"});
+        c10::NoGradGuard none;
+        for (auto& [name, tensor] : parameters) tensor.copy_(at_name("parameter " + name));
+        for (std::size_t i = 0; i < optimizer.names.size(); ++i) optimizer.velocity[i].copy_(at_name("velocity " + optimizer.names[i]));
+        return static_cast<int>(at_name("epoch").item<std::int64_t>());
+    } catch (const UserError&) {
+        throw;
+    } catch (const std::exception&) {   // c10::Error among them: an unreadable file, or one of another network
+        throw UserError(Diagnostic{fmt::format("the checkpoint {} does not fit this network or is damaged", options.checkpoint), {}, "remove it to begin anew"});
+    }
+}
+
+}  // namespace
+
+double accuracy_of(const Graph& graph, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels) {
+    c10::NoGradGuard none;
+    std::int64_t right = 0, n = images.size(0);
+    Executor full(graph, std::min(n, test_batch));
+    for (std::int64_t i = 0; i < n; i += test_batch) {
+        std::int64_t count = std::min(test_batch, n - i);
+        at::Tensor x = images.narrow(0, i, count);
+        at::Tensor logits = (count == full.graph().inputs[0].shape[0] ? full : Executor(graph, count)).run({x}, parameters, NormMode::running)[0].flatten(1);
+        right += (logits.argmax(1) == labels.narrow(0, i, count)).sum().item<std::int64_t>();
+    }
+    return 100.0 * static_cast<double>(right) / static_cast<double>(n);
+}
+
+void train_parameters(const Graph& graph, TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels, const at::Tensor& test_images, const at::Tensor& test_labels,
+                      const Graph* teacher, const TensorMap& teacher_parameters, const TrainOptions& options, const std::function<bool(const TrainReport&)>& told) {
+    std::int64_t n = images.size(0), batch = std::min<std::int64_t>(options.batch, n), steps = n / batch, total = steps * options.epochs;
+    Executor executor(graph, batch);
+    std::optional<Executor> knowing;
+    if (teacher) knowing.emplace(*teacher, batch);
+    Optimizer optimizer(graph, parameters);
+    for (int epoch = load_checkpoint(options, optimizer, parameters); epoch < options.epochs; ++epoch) {
+        auto began = std::chrono::steady_clock::now();
+        at::Generator random = at::detail::createCPUGenerator(options.seed * 1000003 + static_cast<std::uint64_t>(epoch));   // a resumed run draws the same
+        at::Tensor order = at::randperm(n, random, at::TensorOptions().dtype(at::kLong)).to(images.device());
+        double sum = 0;
+        for (std::int64_t i = 0; i < steps; ++i) {
+            at::Tensor index = order.narrow(0, i * batch, batch);
+            at::Tensor x = images.index_select(0, index), y = labels.index_select(0, index);
+            if (options.augment) x = augmented(x, random);
+            at::Tensor logits = executor.run({x}, parameters, NormMode::batch, {}, {&parameters, 0.1})[0].flatten(1);
+            at::Tensor loss = at::cross_entropy_loss(logits, y, {}, at::Reduction::Mean, -100, options.label_smoothing);
+            if (knowing && options.distill > 0) {
+                at::Tensor soft;
+                {
+                    c10::NoGradGuard none;
+                    soft = at::softmax(knowing->run({x}, teacher_parameters, NormMode::running)[0].flatten(1) / options.temperature, 1);
+                }
+                at::Tensor apart = -(soft * at::log_softmax(logits / options.temperature, 1)).sum(1).mean() * (options.temperature * options.temperature);
+                loss = (1 - options.distill) * loss + options.distill * apart;
+            }
+            double value = loss.item<double>();
+            if (!std::isfinite(value)) throw UserError(Diagnostic{fmt::format("the loss is no finite number in epoch {}, step {}", epoch + 1, i + 1), {}, "a lower --rate may help"});
+            sum += value;
+            optimizer.step(torch::autograd::grad({loss}, optimizer.leaves, {}, false, false, true), rate_at(epoch * steps + i, total, options.rate), options);
+        }
+        TrainReport report{epoch + 1, sum / static_cast<double>(std::max<std::int64_t>(1, steps)), accuracy_of(graph, parameters, test_images, test_labels), 0};
+        report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+        if (!options.checkpoint.empty()) save_checkpoint(options, optimizer, parameters, epoch + 1);
+        if (!told(report)) break;
+    }
+    for (auto& [name, tensor] : parameters) tensor = tensor.detach();
+}
+
+}  // namespace loopegg

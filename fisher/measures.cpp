@@ -1,0 +1,102 @@
+#include "fisher/measures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/suggest.hpp"
+
+namespace loopegg {
+namespace {
+
+double fisher_by_layer(const Measurement& m) {
+    double sum = 0;
+    for (const auto& [name, score] : m.raw.fisher) sum += std::log(std::max(score, 1e-30));
+    return m.raw.fisher.empty() ? 0 : std::exp(sum / static_cast<double>(m.raw.fisher.size()));
+}
+
+constexpr Wanted nothing{false, false, false, false}, fisher_only{true, false, false, false}, codes_only{false, true, false, false}, weights_only{false, false, true, false},
+    synflow_only{false, false, false, true};
+
+}  // namespace
+
+const std::vector<Measure>& measures() {
+    static const std::vector<Measure> all{
+        {"fisher", "Fisher Potential of the whole network", fisher_only, [](const Measurement& m) { return fisher_total(m.raw); }, false},
+        {"fisher-layer", "geometric mean of the layers' Fisher Potential", fisher_only, fisher_by_layer, false},
+        {"naswot", "how differently ReLUs code the images", codes_only, [](const Measurement& m) { return m.raw.naswot; }, true},
+        {"synflow", "flow through absolute weights, no data", synflow_only, [](const Measurement& m) { return m.raw.synflow; }, true},
+        {"snip", "sensitivity of the loss to each weight", weights_only, [](const Measurement& m) { return m.raw.snip; }, false},
+        {"grad-norm", "norm of the weight gradients", weights_only, [](const Measurement& m) { return m.raw.grad_norm; }, false},
+        {"params", "trained values", nothing, [](const Measurement& m) { return m.params; }, false},
+        {"macs", "multiply-accumulates", nothing, [](const Measurement& m) { return m.macs; }, false},
+    };
+    return all;
+}
+
+const Measure& find_measure(std::string_view name) {
+    std::vector<std::string_view> names;
+    for (const Measure& m : measures()) {
+        if (m.name == name) return m;
+        names.push_back(m.name);
+    }
+    throw UsageError(Diagnostic{fmt::format("there is no measure '{}'", name), {}, did_you_mean(name, names)});
+}
+
+Wanted operator|(const Wanted& a, const Wanted& b) { return {a.fisher || b.fisher, a.codes || b.codes, a.weights || b.weights, a.synflow || b.synflow}; }
+
+double fisher_total(const RawScores& raw) {
+    double sum = 0;
+    for (const auto& [name, score] : raw.fisher) sum += score;
+    return sum;
+}
+
+double ratio_of(const Measure& measure, double original, double variant) { return measure.logarithm ? std::exp(variant - original) : variant / original; }
+
+std::vector<double> ranks(std::span<const double> values) {
+    std::vector<std::size_t> order(values.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    std::vector<double> rank(values.size(), 0.5);
+    if (values.size() < 2) return rank;
+    for (std::size_t i = 0; i < order.size();) {
+        std::size_t j = i;
+        while (j < order.size() && values[order[j]] == values[order[i]]) ++j;
+        for (std::size_t k = i; k < j; ++k) rank[order[k]] = static_cast<double>(i + j - 1) / 2.0 / static_cast<double>(values.size() - 1);
+        i = j;
+    }
+    return rank;
+}
+
+double spearman(std::span<const double> a, std::span<const double> b) {
+    std::vector<double> x = ranks(a), y = ranks(b);
+    double xy = 0, xx = 0, yy = 0;   // ranks have mean 1/2
+    for (std::size_t i = 0; i < x.size(); ++i) xy += (x[i] - 0.5) * (y[i] - 0.5), xx += (x[i] - 0.5) * (x[i] - 0.5), yy += (y[i] - 0.5) * (y[i] - 0.5);
+    return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+}
+
+double area_under_curve(std::span<const double> of_first, std::span<const double> of_second) {
+    if (of_first.empty() || of_second.empty()) return std::numeric_limits<double>::quiet_NaN();
+    double wins = 0;
+    for (double a : of_first)
+        for (double b : of_second) wins += a > b ? 1 : a == b ? 0.5 : 0;
+    return wins / static_cast<double>(of_first.size() * of_second.size());
+}
+
+Interval interval_of(std::span<const double> values) {
+    constexpr double student[] = {0, 6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812};   // two-sided 90%, by degrees of freedom
+    std::size_t n = values.size();
+    require(n > 0, "an interval of no values");
+    double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(n);
+    if (n == 1) return {mean, std::numeric_limits<double>::infinity()};
+    double square = 0;
+    for (double v : values) square += (v - mean) * (v - mean);
+    double t = n - 1 < std::size(student) ? student[n - 1] : 1.645;
+    return {mean, t * std::sqrt(square / static_cast<double>(n - 1) / static_cast<double>(n))};
+}
+
+}  // namespace loopegg

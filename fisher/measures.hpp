@@ -1,0 +1,60 @@
+// The capacity measures, one row each.
+//
+// With activations A and gradients g of the loss at layer l over a minibatch of N, and weights w:
+//   fisher        sum over layers and channels c of 1/(2N) sum_n (sum_ij A[n,c,i,j] g[n,c,i,j])^2        (Turner et al., ASPLOS 2021)
+//   fisher-layer  exp of the mean over layers of log(layer's fisher): no layer outweighs the others
+//   naswot        log |det K|, K[i,j] = number of rectified units in which images i and j agree          (Mellor et al., ICML 2021)
+//   synflow       log sum |w dR/dw|, R = sum of outputs on an image of ones, weights absolute, no norms  (Tanaka et al., NeurIPS 2020)
+//   snip          sum |w dL/dw|                                                                          (Lee et al., ICLR 2019)
+//   grad-norm     sum over layers of |dL/dw|_2                                                           (Abdelfattah et al., ICLR 2021)
+//   params, macs  trained values and multiply-accumulates: the controls
+// and over a set of networks:
+//   rank-sum      the mean of a network's ranks by fisher, naswot, synflow, params and macs, from 0 (last) to 1 (first)
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fisher/engine.hpp"
+
+namespace loopegg {
+
+// What a measure may look at: one network on one seed.
+struct Measurement {
+    RawScores raw;
+    double params = 0, macs = 0;
+};
+
+struct Measure {
+    std::string_view name, summary;
+    Wanted wanted;
+    double (*value)(const Measurement&);
+    bool logarithm;   // the value is a logarithm: a ratio to the original is exp of the difference
+};
+
+const std::vector<Measure>& measures();
+const Measure& find_measure(std::string_view name);   // throws UsageError with 'did you mean'
+
+Wanted operator|(const Wanted& a, const Wanted& b);
+
+double fisher_total(const RawScores& raw);
+
+// ratio of a variant's value to the original's; nan where it makes no sense.
+double ratio_of(const Measure& measure, double original, double variant);
+
+// rank[i] in [0, 1] of each value among all, ties shared.
+std::vector<double> ranks(std::span<const double> values);
+double spearman(std::span<const double> a, std::span<const double> b);
+// The chance that a network of the first kind gets a larger value than one of the second: 0.5 says nothing, 1 tells them apart.
+double area_under_curve(std::span<const double> of_first, std::span<const double> of_second);
+
+// The mean and the half-width of its confidence interval (Student's t, 90%); with one value the half-width is infinite.
+struct Interval {
+    double mean = 0, half = 0;
+    double low() const { return mean - half; }
+    double high() const { return mean + half; }
+};
+Interval interval_of(std::span<const double> values);
+
+}  // namespace loopegg

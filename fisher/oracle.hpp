@@ -1,0 +1,52 @@
+// The capacity oracle: judges variants of a network by a guard, on K seeds, with evidence.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/hash.hpp"
+#include "fisher/data.hpp"
+#include "fisher/guards.hpp"
+#include "rules/capacity.hpp"
+
+namespace loopegg {
+
+struct OracleOptions {
+    std::string guard{default_guard};
+    std::optional<double> capacity{};      // the guard's own threshold unless given
+    std::string data{};                    // as load_batches reads it
+    std::int64_t batch = 16;               // images a seed
+    int seeds = 3;                         // at most: fewer when the interval has decided
+    std::uint64_t seed = 0;                // draws batches and weights
+    int threads = 0;
+    const Weights* trained = nullptr;      // null: each seed draws its own weights
+    std::filesystem::path store{};         // empty: in memory only
+    std::shared_ptr<Scorer> scorer{};      // shared passes: made for the same original, data, seeds and weights; null: one of its own
+    std::function<void(std::int64_t done, std::int64_t all)> progress{};
+};
+
+struct OracleCounts {
+    std::int64_t asked = 0, allowed = 0, from_store = 0, passes = 0;   // passes: networks run, one a seed
+    double seconds = 0;
+};
+
+class Oracle : public CapacityOracle {
+public:
+    virtual OracleCounts counts() const = 0;
+    // Every verdict's evidence, as kept in the store.
+    virtual std::vector<nlohmann::json> evidence() = 0;
+};
+
+// Throws UserError or UsageError for options that make no sense. LibTorch is loaded with the first question.
+std::unique_ptr<Oracle> make_oracle(OracleOptions options);
+
+// Counts changes of what is computed: older evidence is then not found any more.
+constexpr int oracle_version = 1;
+
+// What makes two networks the same to the oracle.
+Hash128 graph_key(const Graph& graph);
+
+}  // namespace loopegg

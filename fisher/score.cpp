@@ -1,0 +1,169 @@
+#include "fisher/score.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "graph/flops.hpp"
+
+namespace loopegg {
+namespace {
+
+class RememberingScorer final : public Scorer {
+public:
+    explicit RememberingScorer(std::shared_ptr<Scorer> inner) : inner_(std::move(inner)) {}
+
+    RawScores score(const Graph& graph, std::uint64_t seed, const Wanted& wanted) override {
+        auto& [have, raw] = known_.try_emplace({graph_key(graph), seed}, Wanted{false, false, false, false}, RawScores{}).first->second;
+        Wanted missing{wanted.fisher && !have.fisher, wanted.codes && !have.codes, wanted.weights && !have.weights, wanted.synflow && !have.synflow};
+        if (!missing.fisher && !missing.codes && !missing.weights && !missing.synflow) return raw;
+        RawScores more = inner_->score(graph, seed, missing);
+        if (missing.fisher) raw.fisher = std::move(more.fisher), raw.loss = more.loss;
+        if (missing.codes) raw.naswot = more.naswot;
+        if (missing.weights) raw.snip = more.snip, raw.grad_norm = more.grad_norm;
+        if (missing.synflow) raw.synflow = more.synflow;
+        have = have | wanted;
+        return raw;
+    }
+
+private:
+    std::shared_ptr<Scorer> inner_;
+    std::map<std::pair<Hash128, std::uint64_t>, std::pair<Wanted, RawScores>> known_ = {};
+};
+
+nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
+
+std::vector<const Measure*> chosen_measures(const ScoreOptions& options) {
+    std::vector<const Measure*> chosen;
+    for (const std::string& name : options.measures.empty() ? std::vector<std::string>{"fisher", "fisher-layer", "naswot", "params", "macs"} : options.measures)
+        if (name == "all")
+            for (const Measure& m : measures()) chosen.push_back(&m);
+        else if (name != "rank-sum") chosen.push_back(&find_measure(name));
+    return chosen;
+}
+
+class Scoring {
+public:
+    Scoring(const Graph& original, const ScoreOptions& options) : original_(original), options_(options), chosen_(chosen_measures(options)) {
+        for (const Measure* m : chosen_) wanted_ = wanted_ | m->wanted;
+        BatchSet data = load_batches(options.oracle.data, original, options.oracle.batch, options.oracle.seeds, options.oracle.seed);
+        source_ = data.source;
+        scorer_ = remembering(torch_room().scorer(original, options.oracle.trained, data.batches, {options.oracle.threads, false, false}));
+        for (int k = 0; k < options.oracle.seeds; ++k) base_.push_back(measure(original, k));
+    }
+
+    // {score, ratio, low, high} of each measure; low and high bound the ratio's mean over seeds.
+    nlohmann::json measures_of(const Graph& graph) {
+        nlohmann::json all = nlohmann::json::object();
+        std::vector<Measurement> own;
+        for (int k = 0; k < options_.oracle.seeds; ++k) own.push_back(measure(graph, k));
+        for (const Measure* m : chosen_) {
+            std::vector<double> values, ratios;
+            for (std::size_t k = 0; k < own.size(); ++k) values.push_back(m->value(own[k])), ratios.push_back(ratio_of(*m, m->value(base_[k]), values.back()));
+            Interval score = interval_of(values), ratio = interval_of(ratios);
+            all[m->name] = {{"score", number(score.mean)}, {"ratio", number(ratio.mean)}, {"low", number(ratio.low())}, {"high", number(ratio.high())}};
+        }
+        return all;
+    }
+
+    // What chance alone does: the original against itself with the weights of another seed on the same terms.
+    nlohmann::json noise() {
+        nlohmann::json all = nlohmann::json::object();
+        for (const Measure* m : chosen_) {
+            std::vector<double> logs;
+            for (std::size_t a = 0; a < base_.size(); ++a)
+                for (std::size_t b = 0; b < base_.size(); ++b)
+                    if (a != b) logs.push_back(std::log(std::max(1e-300, std::abs(ratio_of(*m, m->value(base_[a]), m->value(base_[b]))))));
+            double square = 0, worst = 0;
+            for (double v : logs) square += v * v, worst = std::max(worst, std::abs(v));
+            double spread = logs.empty() ? 0 : std::sqrt(square / static_cast<double>(logs.size()));
+            all[m->name] = {{"spread", number(spread)}, {"low", number(std::exp(-worst))}, {"high", number(std::exp(worst))}, {"pairs", logs.size()}};
+        }
+        return all;
+    }
+
+    const std::shared_ptr<Scorer>& scorer() const { return scorer_; }
+    const std::string& source() const { return source_; }
+
+private:
+    Measurement measure(const Graph& graph, int k) {
+        Measurement m{{}, static_cast<double>(parameters(graph)), static_cast<double>(macs(graph))};
+        if (wanted_.fisher || wanted_.codes || wanted_.weights || wanted_.synflow) m.raw = scorer_->score(graph, options_.oracle.seed + static_cast<std::uint64_t>(k), wanted_);
+        return m;
+    }
+
+    const Graph& original_;
+    const ScoreOptions& options_;
+    std::vector<const Measure*> chosen_;
+    Wanted wanted_{false, false, false, false};
+    std::string source_;
+    std::shared_ptr<Scorer> scorer_;
+    std::vector<Measurement> base_;   // by seed
+};
+
+// The mean rank over all measures that were asked for, among these variants.
+void add_rank_sums(nlohmann::json& variants) {
+    if (variants.size() < 2) return;
+    std::vector<double> sum(variants.size(), 0.0);
+    std::size_t count = 0;
+    for (const auto& [name, ignored] : variants[0]["measures"].items()) {
+        std::vector<double> values;
+        for (const auto& v : variants) values.push_back(v["measures"][name]["score"].is_number() ? v["measures"][name]["score"].get<double>() : -INFINITY);
+        std::vector<double> rank = ranks(values);
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += rank[i];
+        ++count;
+    }
+    for (std::size_t i = 0; i < sum.size(); ++i) variants[i]["measures"]["rank-sum"] = {{"score", sum[i] / static_cast<double>(count)}, {"ratio", nullptr}, {"low", nullptr}, {"high", nullptr}};
+}
+
+}  // namespace
+
+std::shared_ptr<Scorer> remembering(std::shared_ptr<Scorer> scorer) { return std::make_shared<RememberingScorer>(std::move(scorer)); }
+
+nlohmann::json score_variants(const Graph& original, const std::vector<NamedVariant>& variants, const ScoreOptions& options,
+                              const std::function<void(std::int64_t done, std::int64_t all, const std::string& what)>& progress) {
+    auto began = std::chrono::steady_clock::now();
+    std::vector<std::string> guard_names{options.oracle.guard};
+    for (const std::string& name : options.guards)
+        if (std::find(guard_names.begin(), guard_names.end(), name) == guard_names.end()) guard_names.push_back(name);
+    for (const std::string& name : guard_names) find_guard(name);
+    Scoring scoring(original, options);
+    nlohmann::json answer{{"original", {{"name", original.name}, {"parameters", parameters(original)}, {"macs", macs(original)}, {"measures", scoring.measures_of(original)}}},
+                          {"data", scoring.source()}, {"batch", options.oracle.batch}, {"seeds", options.oracle.seeds}, {"engine", torch_room().describe()}};
+    std::vector<std::unique_ptr<Oracle>> oracles, fresh;
+    for (const std::string& name : guard_names) {
+        OracleOptions own = options.oracle;
+        own.scorer = scoring.scorer();
+        if (name != options.oracle.guard) own.guard = name, own.capacity.reset();
+        oracles.push_back(make_oracle(own));
+        if (options.recheck) own.store.clear(), fresh.push_back(make_oracle(own));
+    }
+    nlohmann::json rows = nlohmann::json::array(), differ = nlohmann::json::array();
+    std::int64_t done = 0, all = static_cast<std::int64_t>(variants.size()), agree = 0;
+    for (const NamedVariant& v : variants) {
+        if (progress) progress(done, all, v.plan);
+        nlohmann::json row{{"plan", v.plan}, {"parameters", parameters(v.graph)}, {"macs", macs(v.graph)}, {"measures", scoring.measures_of(v.graph)}, {"guards", nlohmann::json::object()}};
+        for (std::size_t g = 0; g < oracles.size(); ++g) {
+            Verdict verdict = oracles[g]->judge(original, {&v.graph, 1})[0];
+            row["guards"][guard_names[g]] = {{"allowed", verdict.allowed}, {"margin", verdict.evidence.value("margin", nlohmann::json(nullptr))}, {"why", verdict.why}, {"evidence", verdict.evidence}};
+            if (!options.recheck) continue;
+            Verdict again = fresh[g]->judge(original, {&v.graph, 1})[0];
+            bool same = again.allowed == verdict.allowed && std::abs(again.evidence.value("kept", 0.0) - verdict.evidence.value("kept", 0.0)) <= 1e-6 * std::max(1.0, std::abs(verdict.evidence.value("kept", 0.0)));
+            if (same) ++agree;
+            else differ.push_back({{"plan", v.plan}, {"guard", guard_names[g]}, {"kept", verdict.evidence}, {"again", again.evidence}});
+        }
+        rows.push_back(std::move(row));
+        ++done;
+    }
+    add_rank_sums(rows);
+    answer["variants"] = std::move(rows);
+    if (options.noise) answer["noise"] = scoring.noise();
+    if (options.recheck) answer["recheck"] = {{"agree", agree}, {"differ", differ}};
+    answer["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    return answer;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,33 @@
+// Scores a network and its variants by any measures and guards: what 'loopegg score' answers.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "fisher/oracle.hpp"
+
+namespace loopegg {
+
+struct NamedVariant {
+    std::string plan;   // as the user named it
+    Graph graph;
+};
+
+struct ScoreOptions {
+    OracleOptions oracle;                     // data, batch, seeds, store; its guard is always asked
+    std::vector<std::string> measures;        // empty: fisher, naswot, params, macs
+    std::vector<std::string> guards;          // beside the oracle's own
+    bool noise = false;                       // the null test as well
+    bool recheck = false;                     // ask again what the store has, and compare
+};
+
+// The JSON of design section 8: original, variants, seconds; noise and recheck where asked for.
+nlohmann::json score_variants(const Graph& original, const std::vector<NamedVariant>& variants, const ScoreOptions& options,
+                              const std::function<void(std::int64_t done, std::int64_t all, const std::string& what)>& progress);
+
+// A scorer that remembers what it was asked, so that several guards and measures share passes.
+std::shared_ptr<Scorer> remembering(std::shared_ptr<Scorer> scorer);
+
+}  // namespace loopegg

@@ -1,0 +1,102 @@
+// 'loopegg score': capacity measures of a network and its variants, and what the guards say of them.
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "cli/commands.hpp"
+#include "fisher/evidence.hpp"
+#include "fisher/score.hpp"
+#include "graph/load.hpp"
+#include "nest/apply_plan.hpp"
+
+namespace loopegg {
+namespace {
+
+struct Arguments {
+    std::string model, data, store, guard{default_guard};
+    std::vector<std::string> plans, models, measures, guards;
+    double capacity = 0;
+    CLI::Option* capacity_given = nullptr;
+    std::int64_t batch = 16;
+    int seeds = 3, threads = 0;
+    std::uint64_t seed = 0;
+    bool noise = false, recheck = false, no_store = false, trained = false;
+};
+
+void print_row(const std::string& name, const nlohmann::json& row) {
+    std::string line = fmt::format("{:<32} {:>12} {:>15}", name, with_commas(row["parameters"].get<long long>()), with_commas(row["macs"].get<long long>()));
+    for (const auto& [measure, m] : row["measures"].items())
+        if (m["ratio"].is_number() && m["low"].is_number()) line += fmt::format("  {} {:.4g} (x{:.3f}, {:.3f}-{:.3f})", measure, m["score"].get<double>(), m["ratio"].get<double>(), m["low"].get<double>(), m["high"].get<double>());
+        else if (m["score"].is_number()) line += fmt::format("  {} {:.4g}", measure, m["score"].get<double>());
+    fmt::print("{}\n", line);
+    if (row.contains("guards"))
+        for (const auto& [guard, g] : row["guards"].items()) fmt::print("    {} {}: {}\n", guard, g["allowed"].get<bool>() ? "admits" : "refuses", g["why"].get<std::string>());
+}
+
+void print_answer(const nlohmann::json& answer) {
+    fmt::print("{}, {} images a seed, {} seeds, {}\n\n", answer["data"].get<std::string>(), answer["batch"].get<int>(), answer["seeds"].get<int>(), answer["engine"].get<std::string>());
+    fmt::print("{:<32} {:>12} {:>15}  measures (ratio to the original, 90% interval)\n", "network", "parameters", "MACs");
+    print_row(answer["original"]["name"], answer["original"]);
+    for (const auto& v : answer["variants"]) print_row(v["plan"], v);
+    if (answer.contains("noise")) {
+        fmt::print("\nchance alone (the original with redrawn weights):\n");
+        for (const auto& [measure, n] : answer["noise"].items())
+            if (n["spread"].is_number()) fmt::print("  {:<14} ratios of {:.3f} to {:.3f}, spread {:.1f}% over {} pairs\n", measure, n["low"].get<double>(), n["high"].get<double>(), 100 * n["spread"].get<double>(), n["pairs"].get<int>());
+    }
+    if (answer.contains("recheck")) fmt::print("\nasked again: {} verdicts agree, {} differ\n", answer["recheck"]["agree"].get<int>(), answer["recheck"]["differ"].size());
+}
+
+int run(const Arguments& a, Session& session) {
+    Graph original = load_graph(a.model);
+    std::vector<NamedVariant> variants;
+    for (const std::string& plan : a.plans) variants.push_back({plan, apply_plan(original, read_plan(read_source(plan)))});
+    for (const std::string& model : a.models) variants.push_back({model, load_graph(model)});
+    ScoreOptions options;
+    options.oracle.guard = a.guard;
+    if (a.capacity_given->count()) options.oracle.capacity = a.capacity;
+    options.oracle.data = a.data;
+    options.oracle.batch = a.batch, options.oracle.seeds = a.seeds, options.oracle.seed = a.seed, options.oracle.threads = a.threads;
+    if (!a.no_store) options.oracle.store = a.store.empty() ? default_evidence_file() : std::filesystem::path(a.store);
+    options.measures = a.measures, options.guards = a.guards;
+    if (a.guard != default_guard) options.guards.push_back(std::string(default_guard));
+    options.noise = a.noise, options.recheck = a.recheck;
+    if (a.seeds < 2 && a.noise) throw UsageError("--noise needs at least two seeds");
+    std::optional<Model> model;
+    if (!original.weights_file.empty()) {
+        model = load_model(a.model);
+        options.oracle.trained = &model->weights;
+    }
+    session.progress.stage("scoring", static_cast<std::int64_t>(variants.size()));
+    nlohmann::json answer = score_variants(original, variants, options, [&](std::int64_t done, std::int64_t, const std::string& what) { session.progress.advance(done, what); });
+    session.progress.finish();
+    if (session.json) session.answer(answer);
+    else print_answer(answer);
+    return answer.contains("recheck") && !answer["recheck"]["differ"].empty() ? 1 : 0;
+}
+
+Action setup(CLI::App& app) {
+    auto a = std::make_shared<Arguments>();
+    app.add_option("MODEL", a->model, "the network: model.json, .onnx, or zoo:NAME")->required();
+    app.add_option("--plan", a->plans, "a plan.json whose network is scored beside the original (repeatable)");
+    app.add_option("--variant", a->models, "a model whose network is scored beside the original (repeatable)");
+    app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, or all (repeatable)");
+    app.add_option("--guard", a->guards, "a guard to ask beside the default one: fisher-band, fisher-paper (repeatable)");
+    a->capacity_given = app.add_option("--capacity", a->capacity, "the default guard's threshold: the share of capacity to keep");
+    app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, seeded synthetic images");
+    app.add_option("--batch", a->batch, "images a seed")->capture_default_str();
+    app.add_option("--seeds", a->seeds, "draws of weights and images")->capture_default_str()->check(CLI::Range(1, 1000));
+    app.add_option("--seed", a->seed, "the first seed")->capture_default_str();
+    app.add_option("--threads", a->threads, "threads of LibTorch; 0: all cores")->capture_default_str();
+    app.add_option("--store", a->store, "the evidence store (SQLite)");
+    app.add_flag("--no-store", a->no_store, "neither read nor write the evidence store");
+    app.add_flag("--noise", a->noise, "also tell what chance alone does to each measure");
+    app.add_flag("--recheck", a->recheck, "ask again what the store has, and compare");
+    return [a](Session& session) { return run(*a, session); };
+}
+
+}  // namespace
+
+const Command score_command{"score", "capacity measures of a network and its variants, and the guards' verdicts", "loopegg score zoo:resnet34-cifar10 --plan plan.json --data cifar10 --json", setup};
+
+}  // namespace loopegg
