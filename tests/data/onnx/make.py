@@ -1,7 +1,7 @@
 """Writes the small ONNX files of this folder with PyTorch's two exporters, each with an input and PyTorch's own output.
 
     python make.py            the committed files (torch, onnx and onnxscript installed)
-    python make.py --zoo DIR  torchvision's real networks, too large to keep, for a check by hand
+    python make.py --zoo DIR  torchvision's real networks, too large to keep; LOOPEGG_TORCHVISION=DIR then tests them
 """
 import argparse
 import math
@@ -120,10 +120,10 @@ def small():
         export(model, shape, HERE / f"{name}_dynamo_20.onnx", 20, True)
 
 
-def zoo(folder):
+def zoo(folder, names):
     import torchvision
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ["resnet18", "resnet34", "densenet161", "densenet169", "densenet201", "mobilenet_v2"]:
+    for name in names:
         torch.manual_seed(1)
         model = getattr(torchvision.models, name)()
         export(model, (1, 3, 64, 64), folder / f"{name}_script.onnx", 17, False)
@@ -133,5 +133,6 @@ def zoo(folder):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--zoo", type=pathlib.Path)
+    parser.add_argument("names", nargs="*", default=["resnet18", "resnet34", "densenet161", "densenet169", "densenet201", "mobilenet_v2"])
     arguments = parser.parse_args()
-    zoo(arguments.zoo) if arguments.zoo else small()
+    zoo(arguments.zoo, arguments.names) if arguments.zoo else small()

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "graph/builder.hpp"
+#include "graph/flops.hpp"
 #include "graph/interpreter.hpp"
 #include "graph/npy.hpp"
 #include "graph/onnx/onnx.hpp"
@@ -183,6 +184,24 @@ TEST_CASE("ONNX Runtime computes what the interpreter computes", "[flow][graph]"
         Tensor x = normal_tensor(g.inputs[0].shape, 7, "x");
         Tensor ours = interpret(g, w, {{g.inputs[0].name, x}}).at(g.outputs[0]);
         CHECK(difference(runtime_output(folder.path, export_onnx(g, w), x), ours) < 1e-4);
+    }
+}
+
+TEST_CASE("torchvision's networks as PyTorch exports them are the zoo's", "[flow][graph]") {
+    const char* folder = std::getenv("LOOPEGG_TORCHVISION");
+    if (!folder) {
+        std::puts("SKIPPED: torchvision's networks as PyTorch exports them are the zoo's: LOOPEGG_TORCHVISION names no folder (tests/data/onnx/make.py --zoo DIR writes it)");
+        return;
+    }
+    for (const auto& entry : fs::directory_iterator(folder)) {
+        if (entry.path().extension() != ".onnx") continue;
+        std::string stem = entry.path().stem().string();
+        INFO(stem);
+        fs::path x = entry.path(), y = entry.path();
+        Model model = read_onnx(entry.path());
+        CHECK(macs(model.graph) == macs(shrunk(stem.substr(0, stem.rfind('_')))));
+        Tensor given = read_npy(x.replace_extension(".x.npy")), wanted = read_npy(y.replace_extension(".y.npy"));
+        CHECK(difference(interpret(model.graph, model.weights, {{model.graph.inputs[0].name, given}}).at(model.graph.outputs[0]), wanted) < 1e-4);
     }
 }
 
