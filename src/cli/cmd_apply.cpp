@@ -4,11 +4,11 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "graph/carry_weights.hpp"
 #include "graph/flops.hpp"
 #include "graph/load.hpp"
 #include "graph/model_json.hpp"
 #include "nest/apply_plan.hpp"
-#include "nest/carry_weights.hpp"
 
 namespace loopegg {
 namespace {

@@ -12,7 +12,7 @@
 
 namespace loopegg {
 
-struct Operator {
+struct OperatorEntry {
     Symbol symbol;
     std::uint32_t arity;
 };
@@ -29,7 +29,7 @@ public:
 
     OpId op_id(Symbol symbol, std::uint32_t arity);              // makes it when it is new
     OpId find_op(Symbol symbol, std::uint32_t arity) const;      // none when no node has used it
-    const Operator& op(OpId id) const { return operators_[id]; }
+    const OperatorEntry& op(OpId id) const { return operators_[id]; }
     std::size_t op_count() const { return operators_.size(); }
 
     std::size_t size() const { return records_.size(); }         // dead ones too
@@ -73,7 +73,7 @@ private:
     Flat<ClassId> pool_;
     Flat<Slot> slots_;
     std::uint32_t used_ = 0, shift_ = 32;
-    std::vector<Operator> operators_;
+    std::vector<OperatorEntry> operators_;
     std::unordered_map<std::uint64_t, OpId> op_ids_;
 };
 

@@ -7,6 +7,7 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/domain_sets.hpp"
+#include "graph/normalise.hpp"
 #include "graph/operators.hpp"
 #include "nest/domain.hpp"
 #include "nest/site_form.hpp"
@@ -137,7 +138,7 @@ Graph apply_plan(const Graph& original, const Plan& plan) {
                 throw UserError(d);
             }
         }
-    return graph;
+    return normalise(std::move(graph));
 }
 
 Graph apply_nest(const Graph& original, const std::string& site, const Term& nest) {
@@ -146,7 +147,7 @@ Graph apply_nest(const Graph& original, const std::string& site, const Term& nes
     if (node == nullptr) throw UserError("the network has no node '" + site + "'");
     set_domain(*node, domain_of(nest));
     complete(graph);
-    return graph;
+    return normalise(std::move(graph));
 }
 
 void set_domain(Node& node, const Domain& domain) {

@@ -179,25 +179,29 @@ std::vector<Axis> graph_axes(const Statement& statement) {
     return axes;
 }
 
-Domain domain_of(const Statement& statement, const Term& sched) {
-    std::vector<std::map<std::string, Term>> leaves;
-    visit_paths(complete(statement, sched), {}, leaves);
+Domain domain_of_parts(const Statement& statement, const std::vector<std::vector<Term>>& parts) {
     Domain domain;
-    for (const auto& leaf : leaves) {
-        if (leaf.empty() && leaves.size() == 1) return {};
+    if (parts.size() == 1 && parts[0].empty()) return domain;
+    for (const std::vector<Term>& restrictions : parts) {
         DomainPart part;
-        bool digits = true;
-        std::vector<Term> all;
-        for (auto& [text, restriction] : leaf) {
-            digits = digits && add_condition(restriction, part);
-            all.push_back(restriction);
-        }
+        bool digits = std::all_of(restrictions.begin(), restrictions.end(), [&](const Term& r) { return add_condition(r, part); });
         if (digits) domain.parts.push_back(std::move(part));
-        else for (DomainPart& p : Enumeration(statement, all).run()) domain.parts.push_back(std::move(p));
+        else for (DomainPart& p : Enumeration(statement, restrictions).run()) domain.parts.push_back(std::move(p));
     }
     for (DomainPart& part : domain.parts) tidy(part);
     if (instance_count(domain, graph_axes(statement)) == statement.instances()) return {};
     return domain;
+}
+
+Domain domain_of(const Statement& statement, const Term& sched) {
+    std::vector<std::map<std::string, Term>> leaves;
+    visit_paths(complete(statement, sched), {}, leaves);
+    std::vector<std::vector<Term>> parts;
+    for (const auto& leaf : leaves) {
+        parts.emplace_back();
+        for (auto& [text, restriction] : leaf) parts.back().push_back(restriction);
+    }
+    return domain_of_parts(statement, parts);
 }
 
 Domain domain_of(const Term& nest) {

@@ -15,6 +15,9 @@ std::vector<Term> restrictions(const Term& axis);
 Domain domain_of(const Term& nest);
 Domain domain_of(const Statement& statement, const Term& sched);
 
+// The same from the restrictions of each part alone.
+Domain domain_of_parts(const Statement& statement, const std::vector<std::vector<Term>>& parts);
+
 // A naive schedule over exactly these instances: diagonals first, then every digit in the order of the statement's axes.
 Term schedule_of(const Statement& statement, const Domain& domain);
 

@@ -42,6 +42,11 @@ std::vector<Index> Buffer::stored_index(const std::vector<Index>& logical) const
     return stored;
 }
 
+AxisRole role_of(std::string_view name) {
+    if (name == "ci" || name == "kh" || name == "kw" || name == "k") return AxisRole::reduction;
+    return name == "t" || name == "y" ? AxisRole::sequential : AxisRole::parallel;
+}
+
 int Statement::axis(std::string_view name) const {
     for (std::size_t i = 0; i < axes.size(); ++i)
         if (axes[i].name == name) return static_cast<int>(i);

@@ -21,7 +21,7 @@
 //   (stretch F D0 D1 D2 D3 MI MJ)                    x0 x1 x2 x3             the same over four dimensions, where I has dimension d only if
 //                                                                            bit d of MI is set (else 1), J likewise: broadcasting
 //   (channel_scale N C S)                            n c x                   O[n,c,x] = I[n,c,x] * A[c] + B[c] (batch-norm at inference)
-//   (recurrence T X)                                 t x                     O[t+1,x] = O[t,x+1] + I[t,x]: it carries a dependence that an
+//   (recurrence T Y)                                 t y                     O[t+1,y] = O[t,y+1] + I[t,y]: it carries a dependence that an
 //                                                                            interchange reverses; it is what the judge tries rules on
 //
 // A read outside its buffer gives `outside` (0 for sums, -inf for max): that is how padding is said.
@@ -41,6 +41,9 @@ namespace loopegg {
 
 // What the iterations of an axis owe one another: nothing; only the accumulation of a result; an order that must be kept.
 enum class AxisRole { parallel, reduction, sequential };
+
+// The role follows from an iterator's name in every statement: ci kh kw k are reductions, t y are sequential, all others parallel.
+AxisRole role_of(std::string_view iterator);
 
 struct Iterator {
     std::string name;

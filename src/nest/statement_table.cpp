@@ -206,9 +206,9 @@ Statement channel_scale(const Term& t, Numbers v) {
 
 Statement recurrence(const Term& t, Numbers v) {
     Builder b(t);
-    b.axis("t", v[0], AxisRole::sequential), b.axis("x", v[1], AxisRole::sequential);
-    b.write({v[0] + 1, v[1] + 1}, {b.affine({{"t"}}, 1), b.affine({{"x"}})});
-    b.read("I", {v[0], v[1]}, BufferKind::input, {b.affine({{"t"}}), b.affine({{"x"}})});
+    b.axis("t", v[0], AxisRole::sequential), b.axis("y", v[1], AxisRole::sequential);
+    b.write({v[0] + 1, v[1] + 1}, {b.affine({{"t"}}, 1), b.affine({{"y"}})});
+    b.read("I", {v[0], v[1]}, BufferKind::input, {b.affine({{"t"}}), b.affine({{"y"}})});
     Statement s = b.done();
     s.reads.push_back({0, {s.write.index[0], s.write.index[1]}, false});
     s.reads.back().index[0].offset = 0;
@@ -242,7 +242,7 @@ constexpr std::array<Row, 19> table{{
     {"stretch", "function D0 D1 D2 D3 MI? MJ?", stretch},
     {"scale", "value SIZE", scale},
     {"channel_scale", "N C S", channel_scale},
-    {"recurrence", "T X", recurrence},
+    {"recurrence", "T Y", recurrence},
 }};
 
 // The children as numbers (0 for words); complains of the first that cannot be.

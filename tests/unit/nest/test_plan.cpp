@@ -1,12 +1,12 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "graph/carry_weights.hpp"
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
 #include "graph/weights.hpp"
 #include "graph/zoo/zoo.hpp"
 #include "nest/apply_plan.hpp"
-#include "nest/carry_weights.hpp"
 #include "nest/domain.hpp"
 
 using namespace loopegg;
