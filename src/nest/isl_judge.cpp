@@ -4,6 +4,7 @@
 #include <isl/map.h>
 #include <isl/options.h>
 #include <isl/set.h>
+#include <isl/space.h>
 
 #include <algorithm>
 #include <functional>

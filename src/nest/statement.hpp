@@ -114,6 +114,13 @@ struct Statement {
 // The statement of a STMT. Throws UserError (unknown operator with a hint, wrong number of shapes, shapes that cannot be).
 Statement statement_of(const Term& stmt);
 
+// The operators of statements, and for each child whether it is a word (a function's name, a real number) or a whole number.
+struct StatementForm {
+    std::string op;
+    std::vector<bool> words;
+};
+std::vector<StatementForm> statement_forms();
+
 // The statements of one compute node, in the order they run; none for nodes that only move data (flatten, concat ...).
 // Softmax, layer norm: several. A node's own bias and activation attributes become epilogues.
 std::vector<Statement> statements_of(const Node& node);

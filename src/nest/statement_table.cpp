@@ -316,6 +316,15 @@ Statement with_blocking(Statement s, const Term& stmt) {
 
 }  // namespace
 
+std::vector<StatementForm> statement_forms() {
+    std::vector<StatementForm> forms;
+    for (const Row& row : table) {
+        forms.push_back({std::string(row.op), {}});
+        for (const std::string& name : split(row.values, ' ')) forms.back().words.push_back(name[0] >= 'a' && name[0] <= 'z');
+    }
+    return forms;
+}
+
 Statement statement_of(const Term& stmt) {
     const std::string& op = stmt.op().text();
     if (stmt.is("epilogue", 2) || stmt.is("layout", 4)) {

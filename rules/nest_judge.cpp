@@ -1,0 +1,296 @@
+#include "rules/nest_judge.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "base/sexpr.hpp"
+#include "egraph/runner.hpp"
+#include "nest/facts.hpp"
+#include "nest/interpreter.hpp"
+#include "nest/isl_judge.hpp"
+#include "nest/space.hpp"
+#include "rules/nest_language.hpp"
+
+namespace loopegg {
+namespace {
+
+// Small, and awkward: extents with few and with no common divisors, padding, strides, groups; a dependence that interchange reverses; an
+// assignment; a maximum. The larger ones are for rules that ask for size, and are not interpreted.
+constexpr std::array<const char*, 9> statements{
+    "(linear 2 6 4)",       "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",        "(recurrence 4 6)",
+    "(row_softmax 2 6 1)",  "(max_pool 1 4 5 5 2 2 2 2 1 1)",             "(conv2d 1 2 4 4 6 4 1 2 2 1 0 0 1 1)",
+    "(matmul 1 4 6 8)",     "(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)",   "(linear 1 128 96)",
+};
+constexpr double most_interpreted = 20000;
+
+using Random = std::mt19937_64;
+
+template <class T> const T& pick(const std::vector<T>& from, Random& random) { return from[random() % from.size()]; }
+
+// Draws one instance of a rule's left side: a whole nest that contains it.
+class Instance {
+public:
+    Instance(const Term& pattern, const char* statement, Random& random) : random_(random), statement_(statement_of(parse_term(statement))), pattern_(pattern) {
+        for (const Iterator& it : statement_.axes)
+            if (it.extent > 1) add_digits(axis_leaf(it.name, it.extent));
+        std::shuffle(digits_.begin(), digits_.end(), random_);
+        if (digits_.size() > 2 && random_() % 4 == 0) {
+            Term fused("pair", {digits_[0], digits_[1]});
+            digits_.erase(digits_.begin());
+            digits_[0] = fused;
+        }
+        // The recurrence runs in one order only; what is before and what is after must respect it.
+        if (statement_.combine == Combine::assign && statement_.reads.size() > 1) std::stable_sort(digits_.begin(), digits_.end(), [](const Term& a, const Term& b) { return rank(a) < rank(b); });
+    }
+
+    // None when the pattern cannot be drawn over this statement.
+    std::optional<Term> draw() {
+        std::string kind = kind_of(pattern_);
+        bool whole_nest = kind == "nest";
+        count_axis_variables(pattern_, "");
+        if (axis_variables_ > digits_.size()) return {};
+        if (!whole_nest && digits_.size() > axis_variables_) prefix_ = random_() % (digits_.size() - axis_variables_ + 1);
+        next_ = prefix_;
+        Term made = fill(pattern_, kind);
+        if (!made) return {};
+        if (kind == "nest") return made;
+        if (kind == "statement") return Term("nest", {made, naive_schedule(statement_)});
+        Term sched = kind == "axis" ? Term("at", {made, rest()}) : made;
+        if (kind != "axis" && kind != "schedule") return {};
+        for (std::size_t i = prefix_; i-- > 0;) sched = Term("at", {digits_[i], sched});
+        return Term("nest", {statement_.term, sched});
+    }
+
+private:
+    static int rank(const Term& axis) {
+        auto leaves = iterators_of(axis);
+        bool inner = axis.is("rem", 2);
+        return (axis_name(leaves[0])->name == "t" ? 0 : 2) + (inner ? 1 : 0);
+    }
+
+    void add_digits(const Term& leaf) {
+        std::int64_t extent = axis_extent(leaf);
+        std::vector<std::int64_t> factors;
+        for (std::int64_t k = 2; k < extent; ++k)
+            if (extent % k == 0) factors.push_back(k);
+        bool uneven = extent > 3 && random_() % 8 == 0;
+        if (factors.empty() || random_() % 3 != 0) {
+            if (!uneven) return digits_.push_back(leaf);
+            factors = {3};
+        }
+        std::int64_t k = pick(factors, random_);
+        digits_.push_back(Term("quo", {leaf, Term(k)}));
+        digits_.push_back(Term("rem", {leaf, Term(k)}));
+    }
+
+    static std::string kind_of(const Term& pattern) {
+        if (is_variable(pattern.op()) && pattern.size() == 0) return "schedule";
+        for (const OperatorKind& op : nest_language().operators)
+            if (op.name == pattern.op().text() && op.children.size() == pattern.size()) return op.kind;
+        return nest_language().leaf_kind(pattern.op().text()).value_or("");
+    }
+    static std::vector<std::string> child_kinds(const Term& pattern) {
+        for (const OperatorKind& op : nest_language().operators)
+            if (op.name == pattern.op().text() && op.children.size() == pattern.size()) return op.children;
+        return std::vector<std::string>(pattern.size());
+    }
+
+    void count_axis_variables(const Term& pattern, const std::string& kind) {
+        if (pattern.size() == 0) {
+            if (is_variable(pattern.op()) && kind == "axis" && bound_.emplace(pattern.op(), Term()).second) ++axis_variables_;
+            return;
+        }
+        auto kinds = child_kinds(pattern);
+        for (std::size_t i = 0; i < pattern.size(); ++i) count_axis_variables(pattern[i], kinds[i]);
+    }
+
+    Term fill(const Term& pattern, const std::string& kind) {
+        if (pattern.size() > 0) {
+            auto kinds = child_kinds(pattern);
+            std::vector<Term> children(pattern.size());
+            // Axes before numbers, so that factors can be drawn to fit them; lists last, for they take what is left.
+            for (int round = 0; round < 3; ++round)
+                for (std::size_t i = 0; i < pattern.size(); ++i) {
+                    int when = kinds[i] == "number" ? 1 : kinds[i] == "schedule" ? 2 : 0;
+                    if (when != round) continue;
+                    children[i] = fill(pattern[i], kinds[i]);
+                    if (!children[i]) return {};
+                }
+            return Term(pattern.op(), std::move(children));
+        }
+        if (!is_variable(pattern.op())) return pattern;
+        Term& slot = bound_[pattern.op()];
+        if (!slot) slot = draw_variable(kind);
+        return slot;
+    }
+
+    Term draw_variable(const std::string& kind) {
+        if (kind == "axis") {
+            if (next_ >= digits_.size()) return {};
+            last_axis_ = digits_[next_++];
+            return last_axis_;
+        }
+        if (kind == "number") {
+            std::int64_t extent = last_axis_ ? axis_extent(last_axis_) : 4;
+            std::vector<std::int64_t> choices{2, extent};
+            for (std::int64_t k = 2; k < extent; ++k)
+                if (extent % k == 0 || k < 4) choices.push_back(k);
+            return Term(pick(choices, random_));
+        }
+        if (kind == "schedule") return rest();
+        if (kind == "statement") return statement_.term;
+        if (kind == "buffer") return Term(statement_.buffers[random_() % statement_.buffers.size()].name);
+        if (kind == "how") return Term(random_() % 2 ? "repeat" : "zero");
+        if (kind == "place") return Term(random_() % 2 ? "blockIdx.x" : "threadIdx.x");
+        if (kind == "loop-kind") return Term(random_() % 2 ? "serial" : "par");
+        if (kind == "function") return Term("relu");
+        if (kind == "iterator") return Term(pick(statement_.axes, random_).name);
+        return {};
+    }
+
+    // The loops that nobody has taken; those meant to stand before the list are left out.
+    Term rest() {
+        Term sched("done");
+        for (std::size_t i = digits_.size(); i-- > next_;) sched = Term("at", {digits_[i], sched});
+        next_ = digits_.size();
+        return sched;
+    }
+
+    Random& random_;
+    Statement statement_;
+    Term pattern_, last_axis_;
+    std::vector<Term> digits_;
+    std::map<Symbol, Term> bound_;
+    std::size_t axis_variables_ = 0, prefix_ = 0, next_ = 0;
+};
+
+struct Tried {
+    int matched = 0;
+    std::optional<Refutation> refuted;
+};
+
+std::optional<std::string> compare(const Term& before, const Term& after) {
+    NestParts a = nest_parts(before), b = nest_parts(after);
+    Statement statement = statement_of(a.statement);
+    try {
+        resolve(after);
+    } catch (const UserError& e) {
+        return "gives what is no schedule: " + e.diagnostics()[0].message;
+    }
+    if (auto why = isl_judge(statement, b.schedule, {.strict_fp = false, .may_restrict = true})) return "gives a schedule that " + *why;
+    if (!isl_same_domain(statement, a.schedule, b.schedule)) return "visits other instances on the right than on the left";
+    if (static_cast<double>(statement.instances()) <= most_interpreted) {
+        Statement changed = statement_of(b.statement);
+        Buffers buffers = whole_number_buffers(changed, 11);
+        if (changed.combine != Combine::assign || statement.reads.size() > 1) {
+            if (interpret(before, buffers) != interpret(after, buffers)) return "computes something else";
+        }
+    }
+    return {};
+}
+
+std::string shown(const Term& before, const Term& after) { return to_string(before) + " becomes " + to_string(after); }
+
+// Runs the rule once over an e-graph that holds the instance alone, and judges all that came of it.
+Tried try_exact(const std::vector<Rewrite>& rewrites, std::shared_ptr<NestAnalysis> facts, const Term& nest) {
+    EGraph graph;
+    graph.attach(facts);
+    Tried tried;
+    ClassId root = graph.add(nest);
+    try {
+        Runner runner(graph, rewrites);
+        RunOptions once;
+        once.limits.iterations = 1;
+        once.limits.nodes = 4000;
+        RunReport report = runner.run(once);
+        for (const IterationReport& it : report.iterations)
+            for (const RuleReport& r : it.rules) tried.matched += r.applications > 0;
+    } catch (const InvariantBroken& broken) {
+        return {1, Refutation{broken.why, to_string(broken.a) + " becomes " + to_string(broken.b)}};
+    } catch (const InternalFault& fault) {
+        return {1, Refutation{fault.what(), to_string(nest)}};
+    }
+    if (tried.matched == 0) return tried;
+    int judged = 0;
+    for (const Term& after : TermSpace(graph).all(root, 40)) {
+        if (after == nest) continue;
+        if (++judged > 6) break;
+        if (auto why = compare(nest, after)) {
+            tried.refuted = Refutation{*why, shown(nest, after)};
+            break;
+        }
+    }
+    return tried;
+}
+
+Tried try_neural(const std::vector<Rewrite>& rewrites, std::shared_ptr<NestAnalysis> facts, const Term& nest) {
+    EGraph graph;
+    graph.attach(facts);
+    graph.add(nest);
+    Tried tried;
+    Runner runner(graph, rewrites);
+    RunOptions once;
+    once.limits.iterations = 1;
+    runner.run(once);
+    Statement statement = statement_of(nest_parts(nest).statement);
+    int judged = 0;
+    for (const Edge& edge : graph.edges()) {
+        if (++judged > 6) break;
+        ++tried.matched;
+        Term after = graph.smallest_term(graph.find(edge.to));
+        std::optional<std::string> why;
+        try {
+            NestParts parts = nest_parts(after);
+            if (parts.statement != nest_parts(nest).statement) why = "changes the statement";
+            else if (!isl_restricts(statement, nest_parts(nest).schedule, parts.schedule)) why = "does not keep a part of the domain: a neural rule must restrict";
+            else why = isl_judge(statement, parts.schedule, {.strict_fp = false, .may_restrict = true});
+            if (!why) resolve(after);
+        } catch (const UserError& e) {
+            why = "gives what is no nest: " + e.diagnostics()[0].message;
+        }
+        if (why) {
+            tried.refuted = Refutation{*why, shown(nest, after)};
+            break;
+        }
+    }
+    return tried;
+}
+
+std::uint64_t seed_of(const Rule& rule) { return hash_of(rule.text).low; }
+
+}  // namespace
+
+std::optional<Refutation> judge_nest_rule(const Rule& rule, const JudgeEffort& effort) {
+    if (rule.left.size() != 1) return Refutation{"a rule over nests has one pattern a side: what spans two sites is done on the network", rule.text};
+    Random random(seed_of(rule));
+    int tried = 0;
+    bool both = rule.arrow == Arrow::both;
+    for (int attempt = 0; attempt < effort.attempts && tried < effort.instances; ++attempt) {
+        const char* stmt = statements[static_cast<std::size_t>(attempt) % statements.size()];
+        const Term& pattern = both && attempt / static_cast<int>(statements.size()) % 2 ? rule.right[0].term : rule.left[0].term;
+        std::optional<Term> nest;
+        try {
+            nest = Instance(pattern, stmt, random).draw();
+            if (nest && nest_parts(*nest).restore.empty() && isl_judge(*nest, {.strict_fp = false, .may_restrict = true})) nest.reset();
+            if (nest) resolve(*nest);
+        } catch (const UserError&) {
+            continue;   // no nest: axes that do not fit together
+        }
+        if (!nest) continue;
+        auto facts = std::make_shared<NestAnalysis>();
+        std::vector<Rewrite> rewrites = bind_rule(rule, {facts, {}});
+        Tried result = rule.arrow == Arrow::neural ? try_neural(rewrites, facts, *nest) : try_exact(rewrites, facts, *nest);
+        if (result.refuted) return result.refuted;
+        tried += result.matched > 0;
+    }
+    if (tried == 0) return Refutation{"could not be tried: no small nest has an instance of it that its guards allow", rule.text};
+    return {};
+}
+
+}  // namespace loopegg

@@ -1,0 +1,217 @@
+#include "rules/nest_language.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "nest/facts.hpp"
+#include "nest/grammar.hpp"
+#include "rules/nest_judge.hpp"
+
+namespace loopegg {
+namespace {
+
+using Value = std::optional<std::int64_t>;
+
+const NestAnalysis& facts(const Question& q) {
+    const auto* nest = dynamic_cast<const NestAnalysis*>(q.facts);
+    require(nest != nullptr, "rules over nests are bound to nest facts");
+    return *nest;
+}
+
+const AxisFact* axis(const Question& q, std::size_t i) { return q.arguments[i].eclass == none ? nullptr : facts(q).axis(q.arguments[i].eclass); }
+const ScheduleFact* schedule(const Question& q, std::size_t i) { return q.arguments[i].eclass == none ? nullptr : facts(q).schedule(q.arguments[i].eclass); }
+
+std::string name_of(const AxisFact& a) { return to_string(bare(to_term(a.digit))); }
+
+Verdict no(std::string why) { return {false, std::move(why), {}}; }
+Verdict yes(std::string why) { return {true, std::move(why), {}}; }
+
+GuardKind axis_guard(std::string name, std::string summary, bool (*holds)(const AxisFact&), std::string otherwise) {
+    return {std::move(name), {{"axis"}}, std::move(summary), [holds, otherwise](const Question& q) {
+        const AxisFact* a = axis(q, 0);
+        if (a == nullptr) return no("not an axis");
+        return holds(*a) ? yes(name_of(*a)) : no(name_of(*a) + " " + otherwise);
+    }};
+}
+
+bool share_iterators(const AxisFact& a, const AxisFact& b) {
+    return std::any_of(a.iterators.begin(), a.iterators.end(), [&](const Term& x) { return std::find(b.iterators.begin(), b.iterators.end(), x) != b.iterators.end(); });
+}
+
+std::vector<Term> divisors_between(std::int64_t n, std::int64_t low, std::int64_t high) {
+    std::vector<Term> out;
+    for (std::int64_t k = std::max<std::int64_t>(low, 2); k <= high && k < n; ++k)
+        if (n % k == 0) out.emplace_back(k);
+    return out;
+}
+
+std::vector<GuardKind> guards() {
+    std::vector<GuardKind> all{
+        {"permutable", {{"axis", "axis"}}, "two neighbouring loops may change places: no dependence is reversed (no sum reordered, with strict-fp)",
+         [](const Question& q) {
+             const AxisFact *a = axis(q, 0), *b = axis(q, 1);
+             if (a == nullptr || b == nullptr) return no("not axes");
+             if (permutable(*a, *b, facts(q).strict_fp())) return yes(name_of(*a) + " and " + name_of(*b) + " commute");
+             return no(name_of(*a) + " and " + name_of(*b) + " both carry an order that must be kept");
+         }},
+        axis_guard("parallel", "iterations of the loop may run at once: none accumulates into another's result", [](const AxisFact& a) { return !a.ordered; }, "carries a result from one iteration to the next"),
+        axis_guard("reduction", "the loop carries an accumulation, and nothing else", [](const AxisFact& a) { return a.ordered && !a.sequential; }, "is no reduction"),
+        axis_guard("unsplit", "the axis is an iterator as it stands in the statement", [](const AxisFact& a) { return a.depth == 0; }, "is split, fused or restricted already"),
+        axis_guard("digit", "the axis is an iterator or a digit of one: no pair, span or diagonal", [](const AxisFact& a) { return a.digit.base.size() == 0; }, "is no digit of an iterator"),
+        {"shallow", {{"axis", "number"}}, "the axis is made of at most so many splits, pairs, spans and diagonals",
+         [](const Question& q) {
+             const AxisFact* a = axis(q, 0);
+             if (a == nullptr || !q.arguments[1].number) return no("not an axis");
+             return a->depth <= *q.arguments[1].number ? yes(name_of(*a)) : no(name_of(*a) + " is deep enough");
+         }},
+        {"apart", {{"axis", "axis"}}, "the axes have no iterator in common",
+         [](const Question& q) {
+             const AxisFact *a = axis(q, 0), *b = axis(q, 1);
+             if (a == nullptr || b == nullptr) return no("not axes");
+             return share_iterators(*a, *b) ? no("both walk one iterator") : yes(name_of(*a) + ", " + name_of(*b));
+         }},
+        {"channels", {{"axis", "axis"}}, "the first moves the output and the second is summed over, and they have no iterator in common: their diagonal blocks still give every output a value",
+         [](const Question& q) {
+             const AxisFact *a = axis(q, 0), *b = axis(q, 1);
+             if (a == nullptr || b == nullptr) return no("not axes");
+             if (share_iterators(*a, *b)) return no("both walk one iterator");
+             if (a->ordered) return no(name_of(*a) + " does not move the output");
+             if (!b->ordered || b->sequential) return no(name_of(*b) + " is no reduction");
+             return yes(name_of(*a) + " moves the output, " + name_of(*b) + " is summed over");
+         }},
+        {"unpacked", {{"statement", "buffer"}}, "the statement says nothing yet of how the buffer is laid out, and has it",
+         [](const Question& q) {
+             const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+             if (s == nullptr || !s->statement) return no("not a statement");
+             int buffer = s->statement->buffer(q.arguments[1].word.text());
+             if (buffer < 0) return no("it has no buffer " + q.arguments[1].word.text());
+             return s->statement->buffers[static_cast<std::size_t>(buffer)].blocking.empty() ? yes("") : no(q.arguments[1].word.text() + " is laid out already");
+         }},
+        {"blocks", {{"statement", "buffer", "axis-name", "number"}}, "the dimension of the buffer that the iterator walks comes in blocks of so many",
+         [](const Question& q) {
+             const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+             if (s == nullptr || !s->statement || !q.arguments[3].number) return no("not a statement");
+             int at = s->statement->axis(q.arguments[2].word.text());
+             if (at < 0 || s->statement->buffer(q.arguments[1].word.text()) < 0) return no("no such axis or buffer");
+             std::int64_t extent = s->statement->axes[static_cast<std::size_t>(at)].extent, k = *q.arguments[3].number;
+             return extent % k == 0 && extent > k ? yes("") : no(fmt::format("{} does not divide {}", k, extent));
+         }},
+    };
+    GuardKind capacity;
+    capacity.name = "capacity";
+    capacity.summary = "the network keeps its capacity: asked of the oracle, per site";
+    capacity.capacity = true;
+    all.push_back(std::move(capacity));
+    return all;
+}
+
+std::vector<ListKind> lists() {
+    return {
+        {"divisors", {{"axis"}}, "the proper divisors of the extent", [](const Question& q) {
+             const AxisFact* a = axis(q, 0);
+             return a ? divisors_between(a->extent, 2, a->extent - 1) : std::vector<Term>{};
+         }},
+        {"tiles", {{"axis", "number", "number"}}, "the divisors of the extent from the first number to the second", [](const Question& q) {
+             const AxisFact* a = axis(q, 0);
+             return a && q.arguments[1].number && q.arguments[2].number ? divisors_between(a->extent, *q.arguments[1].number, *q.arguments[2].number) : std::vector<Term>{};
+         }},
+        {"coarse", {{"axis"}}, "a few divisors: 2, half and a quarter of the extent", [](const Question& q) {
+             const AxisFact* a = axis(q, 0);
+             std::vector<Term> out;
+             if (a == nullptr) return out;
+             for (std::int64_t k : {std::int64_t{2}, a->extent / 4, a->extent / 2})
+                 if (k > 1 && k < a->extent && a->extent % k == 0 && std::find(out.begin(), out.end(), Term(k)) == out.end()) out.emplace_back(k);
+             return out;
+         }},
+        {"common-divisors", {{"axis", "axis"}}, "the numbers above 1 that divide both extents", [](const Question& q) {
+             const AxisFact *a = axis(q, 0), *b = axis(q, 1);
+             std::vector<Term> out;
+             if (a == nullptr || b == nullptr) return out;
+             for (std::int64_t k = 2; k <= std::min(a->extent, b->extent); ++k)
+                 if (a->extent % k == 0 && b->extent % k == 0) out.emplace_back(k);
+             return out;
+         }},
+    };
+}
+
+std::vector<FunctionKind> functions() {
+    return {
+        {"extent", {{"axis"}}, "how many values the axis has", [](const Question& q) -> Value {
+             const AxisFact* a = axis(q, 0);
+             return a ? Value(a->extent) : Value{};
+         }},
+        {"instances", {{"schedule"}}, "how many instances the list visits", [](const Question& q) -> Value {
+             const ScheduleFact* s = schedule(q, 0);
+             return s ? Value(static_cast<std::int64_t>(std::min(s->instances, 9e18))) : Value{};
+         }},
+        {"output-tile", {{"schedule"}}, "how many output elements the list writes, as far as its own loops go", [](const Question& q) -> Value {
+             const ScheduleFact* s = schedule(q, 0);
+             return s ? Value(s->output_tile) : Value{};
+         }},
+    };
+}
+
+void statement_operators(std::vector<OperatorKind>& all) {
+    for (const StatementForm& form : statement_forms()) {
+        OperatorKind op{form.op, "statement", {}};
+        for (bool word : form.words) op.children.push_back(word ? "" : "number");
+        all.push_back(std::move(op));
+    }
+}
+
+std::vector<OperatorKind> operators() {
+    std::vector<OperatorKind> all{
+        {"nest", "nest", {"statement", "schedule"}},
+        {"restore", "nest", {"how", "nest"}},
+        {"epilogue", "statement", {"function", "statement"}},
+        {"layout", "statement", {"buffer", "iterator", "number", "statement"}},
+        {"at", "schedule", {"axis", "schedule"}},
+        {"par", "schedule", {"axis", "schedule"}},
+        {"vec", "schedule", {"axis", "schedule"}},
+        {"unroll", "schedule", {"axis", "schedule"}},
+        {"bind", "schedule", {"place", "axis", "schedule"}},
+        {"partial", "schedule", {"loop-kind", "axis", "schedule"}},
+        {"stage", "schedule", {"buffer", "schedule"}},
+        {"cat", "schedule", {"schedule", "schedule"}},
+        {"done", "schedule", {}},
+        {"quo", "axis", {"axis", "number"}},
+        {"rem", "axis", {"axis", "number"}},
+        {"pair", "axis", {"axis", "axis"}},
+        {"span", "axis", {"axis", "number", "number"}},
+        {"diag", "axis", {"number", "axis", "axis"}},
+        {"shared", "buffer", {"buffer"}},
+        {"local", "buffer", {"buffer"}},
+    };
+    for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
+    for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"}) all.push_back({word, "place", {}});
+    for (const char* word : {"repeat", "zero"}) all.push_back({word, "how", {}});
+    for (const char* word : {"O", "I", "J", "K", "W", "A", "B"}) all.push_back({word, "buffer", {}});
+    for (const char* word : {"bias", "scale_shift", "relu", "relu6", "silu", "gelu", "sigmoid", "tanh", "add"}) all.push_back({word, "function", {}});
+    for (const char* word : {"n", "g", "co", "ci", "oh", "ow", "kh", "kw", "b", "i", "j", "k", "c", "x", "r", "s"}) all.push_back({word, "iterator", {}});
+    statement_operators(all);
+    return all;
+}
+
+}  // namespace
+
+const Language& nest_language() {
+    static const Language language = [] {
+        Language l;
+        l.name = "nest";
+        l.operators = operators();
+        l.leaf_kind = [](std::string_view word) -> std::optional<std::string> {
+            auto name = axis_name(Term(word));
+            return name && name->extent > 0 ? std::optional<std::string>("axis") : std::nullopt;
+        };
+        l.guards = guards();
+        l.lists = lists();
+        l.functions = functions();
+        l.make_facts = [] { return std::make_shared<NestAnalysis>(); };
+        l.judge = [](const Language&, const Rule& rule) { return judge_nest_rule(rule); };
+        return l;
+    }();
+    return language;
+}
+
+}  // namespace loopegg
