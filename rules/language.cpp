@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "rules/nest_language.hpp"
+
 namespace loopegg {
 namespace {
 
@@ -39,7 +41,7 @@ const Language& free_language() {
 }
 
 std::span<const Language* const> languages() {
-    static const std::array table{&free_language()};
+    static const std::array table{&free_language(), &nest_language()};
     return table;
 }
 
