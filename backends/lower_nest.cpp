@@ -172,7 +172,7 @@ private:
         if (r.empty()) r.push_back(0);
         return r;
     }
-    // A Place's index; that of partial sums begins with the loop's own variable.
+    // An OperandPlace's index; that of partial sums begins with the loop's own variable.
     std::vector<Expr> placed(const Storage& st, const std::vector<Index>& index) const {
         std::vector<Expr> steps = exprs(index);
         if (st.lane_var >= 0) steps.erase(steps.begin());
@@ -240,7 +240,7 @@ private:
     }
     Expr read(const TreeNode& body, std::size_t r) {
         const Access& access = s_.reads[r];
-        const Place& place = body.reads[r];
+        const OperandPlace& place = body.reads[r];
         if (place.stage >= 0) {
             const Storage& st = *storages_[static_cast<std::size_t>(place.stage)];
             return st.buffer.load(physical(st, exprs(place.index)));
@@ -494,7 +494,7 @@ private:
             bool by_thread = local && gpu_;
             std::optional<int> thread_var;
             each_body(n, [&](const TreeNode& b) {
-                const Place* place = n->buffer == 0 ? (b.write.stage == n->stage ? &b.write : nullptr) : nullptr;
+                const OperandPlace* place = n->buffer == 0 ? (b.write.stage == n->stage ? &b.write : nullptr) : nullptr;
                 for (std::size_t r = 0; !place && r < b.reads.size(); ++r)
                     if (b.reads[r].stage == n->stage) place = &b.reads[r];
                 if (!place) {

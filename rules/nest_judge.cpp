@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <mutex>
 #include <random>
 
 #include <fmt/format.h>
@@ -27,6 +28,7 @@ constexpr std::array<const char*, 9> statements{
     "(row_softmax 2 6 1)",  "(max_pool 1 4 5 5 2 2 2 2 1 1)",             "(conv2d 1 2 4 4 6 4 1 2 2 1 0 0 1 1)",
     "(matmul 1 4 6 8)",     "(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)",   "(linear 1 128 96)",
 };
+constexpr std::size_t small_statements = 7;
 constexpr double most_interpreted = 20000;
 
 using Random = std::mt19937_64;
@@ -52,19 +54,18 @@ public:
     // None when the pattern cannot be drawn over this statement.
     std::optional<Term> draw() {
         std::string kind = kind_of(pattern_);
-        bool whole_nest = kind == "nest";
         count_axis_variables(pattern_, "");
         if (axis_variables_ > digits_.size()) return {};
-        if (!whole_nest && digits_.size() > axis_variables_) prefix_ = random_() % (digits_.size() - axis_variables_ + 1);
+        if (kind != "nest" && digits_.size() > axis_variables_) prefix_ = random_() % (digits_.size() - axis_variables_ + 1);
         next_ = prefix_;
         Term made = fill(pattern_, kind);
         if (!made) return {};
         if (kind == "nest") return made;
         if (kind == "statement") return Term("nest", {made, naive_schedule(statement_)});
-        Term sched = kind == "axis" ? Term("at", {made, rest()}) : made;
         if (kind != "axis" && kind != "schedule") return {};
+        Term sched = kind == "axis" ? Term("at", {made, rest()}) : made;
         for (std::size_t i = prefix_; i-- > 0;) sched = Term("at", {digits_[i], sched});
-        return Term("nest", {statement_.term, sched});
+        return Term("nest", {statement_.term, with_missing(sched)});
     }
 
 private:
@@ -110,7 +111,58 @@ private:
         for (std::size_t i = 0; i < pattern.size(); ++i) count_axis_variables(pattern[i], kinds[i]);
     }
 
+    // Two lists that share no variable: the two parts of a domain that was cut.
+    Term fill_cat(const Term& pattern) {
+        std::vector<std::size_t> wide;
+        for (std::size_t i = prefix_; i < digits_.size(); ++i)
+            if (axis_extent(digits_[i]) > 1) wide.push_back(i);
+        if (wide.empty()) return {};
+        std::size_t cut = pick(wide, random_);
+        Term axis = digits_[cut];
+        std::int64_t extent = axis_extent(axis), at = extent % 2 == 0 ? extent / 2 : 1;
+        std::array<Term, 2> parts;
+        for (std::size_t part : {0u, 1u}) {
+            digits_[cut] = part == 0 ? Term("span", {axis, Term(std::int64_t{0}), Term(at)}) : Term("span", {axis, Term(at), Term(extent)});
+            next_ = prefix_;
+            parts[part] = fill(pattern[part], "schedule");
+            if (!parts[part]) return {};
+        }
+        return Term("cat", {parts[0], parts[1]});
+    }
+
+    static bool shares_lists(const Term& cat) {
+        auto first = variables_of(cat[0]), second = variables_of(cat[1]);
+        return std::any_of(first.begin(), first.end(), [&](Symbol v) { return std::find(second.begin(), second.end(), v) != second.end(); });
+    }
+
+    // The digits that no loop of the list walks, walked outside it.
+    Term with_missing(Term sched) const {
+        for (int round = 0; round < 8; ++round) {
+            NestAnalysis facts;
+            const ScheduleFact& fact = facts.schedule_of(sched);
+            std::vector<AxisDigit> gaps;
+            auto gaps_of = [&](const Term& base, std::int64_t extent) {
+                std::int64_t reach = 1;
+                for (const OpenDigits& o : fact.open) {
+                    if (o.base != base) continue;
+                    if (o.stride > reach) gaps.push_back({base, extent, reach, o.stride});
+                    reach = o.limit;
+                }
+                if (reach < extent) gaps.push_back({base, extent, reach, extent});
+            };
+            for (const OpenDigits& o : fact.open)
+                if (o.base.size() > 0) gaps_of(o.base, o.base_extent);
+            if (gaps.empty())
+                for (const Iterator& it : statement_.axes)
+                    if (it.extent > 1) gaps_of(axis_leaf(it.name, it.extent), it.extent);
+            if (gaps.empty()) return sched;
+            for (const AxisDigit& gap : gaps) sched = Term("at", {to_term(gap), sched});
+        }
+        return sched;
+    }
+
     Term fill(const Term& pattern, const std::string& kind) {
+        if (pattern.is("cat", 2) && !shares_lists(pattern)) return fill_cat(pattern);
         if (pattern.size() > 0) {
             auto kinds = child_kinds(pattern);
             std::vector<Term> children(pattern.size());
@@ -220,7 +272,7 @@ Tried try_exact(const std::vector<Rewrite>& rewrites, std::shared_ptr<NestAnalys
     int judged = 0;
     for (const Term& after : TermSpace(graph).all(root, 40)) {
         if (after == nest) continue;
-        if (++judged > 6) break;
+        if (++judged > 3) break;
         if (auto why = compare(nest, after)) {
             tried.refuted = Refutation{*why, shown(nest, after)};
             break;
@@ -264,15 +316,14 @@ Tried try_neural(const std::vector<Rewrite>& rewrites, std::shared_ptr<NestAnaly
 
 std::uint64_t seed_of(const Rule& rule) { return hash_of(rule.text).low; }
 
-}  // namespace
-
-std::optional<Refutation> judge_nest_rule(const Rule& rule, const JudgeEffort& effort) {
-    if (rule.left.size() != 1) return Refutation{"a rule over nests has one pattern a side: what spans two sites is done on the network", rule.text};
+std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& effort) {
     Random random(seed_of(rule));
     int tried = 0;
     bool both = rule.arrow == Arrow::both;
     for (int attempt = 0; attempt < effort.attempts && tried < effort.instances; ++attempt) {
-        const char* stmt = statements[static_cast<std::size_t>(attempt) % statements.size()];
+        // The large ones only where the small ones do not do.
+        std::size_t range = tried < 3 && attempt > effort.attempts / 3 ? statements.size() : small_statements;
+        const char* stmt = statements[static_cast<std::size_t>(attempt) % range];
         const Term& pattern = both && attempt / static_cast<int>(statements.size()) % 2 ? rule.right[0].term : rule.left[0].term;
         std::optional<Term> nest;
         try {
@@ -293,4 +344,21 @@ std::optional<Refutation> judge_nest_rule(const Rule& rule, const JudgeEffort& e
     return {};
 }
 
+}  // namespace
+
+std::optional<Refutation> judge_nest_rule(const Rule& rule, const JudgeEffort& effort) {
+    if (rule.left.size() != 1) return Refutation{"a rule over nests has one pattern a side: what spans two sites is done on the network", rule.text};
+    // The same words get the same answer, so a file that several others include is tried once.
+    static std::mutex mutex;
+    static std::map<std::string, std::optional<Refutation>> known;
+    {
+        std::lock_guard lock(mutex);
+        if (auto it = known.find(rule.text); it != known.end()) return it->second;
+    }
+    std::optional<Refutation> answer = try_instances(rule, effort);
+    std::lock_guard lock(mutex);
+    return known.emplace(rule.text, std::move(answer)).first->second;
+}
+
 }  // namespace loopegg
+

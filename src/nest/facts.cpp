@@ -21,6 +21,8 @@ bool open_less(const OpenDigits& a, const OpenDigits& b) { return a.base == b.ba
 
 // Opens a digit; when that opens all of a base that is made of others, opens these. False: it was open already.
 bool open_digit(std::vector<OpenDigits>& open, const AxisDigit& digit) {
+    // A span of one value still takes the digit that it fixes.
+    if (digit.extent() == 1 && digit.base.is("span", 3) && digit.base_extent == 1) return open_digit(open, normal_axis(digit.base[0]));
     if (digit.extent() == 1) return true;
     OpenDigits joined{digit.base, digit.base_extent, digit.stride, digit.limit};
     for (std::size_t i = 0; i < open.size();) {

@@ -16,7 +16,8 @@
 //                                                   iteration sums into partial results of its own; they are added up, in the
 //                                                   order of the axis, when the loop ends
 //            | (stage BUFFER SCHED)                 the rest works on a local copy of the tile it touches; BUFFER ::= NAME
-//                                                   | (shared NAME), NAME a buffer of the statement
+//                                                   | (shared NAME), NAME ::= O I J K W A B; nothing is copied where the
+//                                                   statement has no such buffer, or reads and writes it
 //            | (cat SCHED SCHED)                    one part of the domain after another
 //            | done                                 the statement itself
 //   AXIS   ::= NAME:EXTENT                          an iterator of the statement, "co:64". Inside a nest a person may write "co"

@@ -130,7 +130,7 @@ private:
     }
 
     // The float that a place means, in a buffer that is written.
-    float& cell(const Place& place) {
+    float& cell(const OperandPlace& place) {
         std::vector<std::int64_t> index = at(place.index);
         if (place.stage < 0) {
             require(inside(s_.buffers[0].shape, index), "a tile leaves its buffer");
@@ -171,13 +171,15 @@ private:
         }
         if (!node.partial) return;
         const Storage& done = stages_[static_cast<std::size_t>(node.stage)];
-        for (std::int64_t v = 0; v < node.extent; ++v)
+        for (std::int64_t v = 0; v < node.extent; ++v) {
+            values_[static_cast<std::size_t>(node.var)] = v;
             each_element(node.tile, [&] {
                 std::vector<std::int64_t> index = step_values(node.tile);
                 index.insert(index.begin(), v);
                 float& target = cell(node.source);
                 target = kernel_.combine(target, done.values[flat(done.shape, index)]);
             });
+        }
     }
 
     Storage& fresh_storage(const TreeNode& node, float fill) {
@@ -235,7 +237,7 @@ private:
             if (p.expression.at(values_) >= p.bound) return;
         std::vector<float> operands;
         for (std::size_t i = 0; i < node.reads.size(); ++i) {
-            const Place& place = node.reads[i];
+            const OperandPlace& place = node.reads[i];
             std::vector<std::int64_t> index = at(place.index);
             if (place.stage < 0) {
                 operands.push_back(kernel_.read(s_.reads[i], index));

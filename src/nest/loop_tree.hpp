@@ -18,7 +18,11 @@
 // nothing is loaded, and the Body has done the finish.
 //
 // A loop with `partial` has storage too (a stage id), one tile for every iteration, the loop's variable as its outermost index: it
-// starts as the identity; after the loop its tiles are combined into `source` in the order of the variable.
+// starts as the identity; after the loop its tiles are combined into `source` in the order of the variable (on which tile and source may
+// depend: a fused loop may walk outputs as well).
+//
+// A stage of a buffer that the statement does not have, or that it both reads and writes, copies nothing: resolve() leaves it out, so that
+// one list of loops serves nests of several statements.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -59,7 +63,7 @@ struct TreeNode;
 using Tree = std::shared_ptr<const TreeNode>;
 
 // Where an operand is found: the buffer itself, or the storage of a stage (or partial loop) around.
-struct Place {
+struct OperandPlace {
     int stage = -1;                      // -1: the buffer
     std::vector<Index> index;            // logical index into the buffer, or index into the stage's storage
 };
@@ -82,7 +86,7 @@ struct TreeNode {
     std::string scope{};                 // "local" | "shared"
     bool owns = false;
     Tile tile{};
-    Place source{};                      // where the tile's elements come from or go back to, over the tile's steps
+    OperandPlace source{};                      // where the tile's elements come from or go back to, over the tile's steps
 
     // complete
     std::vector<Tile> tiles{};           // of the output buffer; disjoint
@@ -90,8 +94,8 @@ struct TreeNode {
     // body
     std::vector<Index> iterators{};      // one per axis of the statement
     std::vector<Predicate> predicates{};
-    Place write{};
-    std::vector<Place> reads{};          // beside Statement::reads
+    OperandPlace write{};
+    std::vector<OperandPlace> reads{};          // beside Statement::reads
 
     std::vector<Tree> children{};        // one; two for cat; none for body
 };

@@ -134,11 +134,11 @@ private:
         const Term& b = sched[0];
         bool shared = b.is("shared", 1), local = b.is("local", 1);
         std::string name = shared || local ? b[0].op().text() : b.op().text();
+        if (name.size() != 1 || std::string_view("OIJKWAB").find(name) == std::string_view::npos) throw UserError("'" + name + "' is no buffer to stage: expected O, I, J, K, W, A or B");
         int buffer = s_.buffer(name);
-        bool read = buffer == 0;
-        for (const Access& a : s_.reads) read = read || a.buffer == buffer;
-        if (buffer < 0 || !read) throw UserError("'" + name + "' is no buffer to stage in " + to_string(s_.term));
-        return {buffer, shared ? "shared" : "local"};
+        auto readers = std::count_if(s_.reads.begin(), s_.reads.end(), [&](const Access& a) { return a.buffer == buffer; });
+        bool idle = buffer < 0 || (buffer == 0 ? readers > 0 : readers == 0);
+        return {idle ? -1 : buffer, shared ? "shared" : "local"};
     }
 
     // Whether output elements must be begun here: some element needs several children or iterations of this node.
@@ -204,9 +204,8 @@ private:
     Tree stage(const Term& sched, Around around, bool open) {
         TreeNode node{.kind = TreeNode::Kind::stage};
         std::tie(node.buffer, node.scope) = stage_buffer(sched);
+        if (node.buffer < 0) return build(sched[1], around, open);
         if (node.buffer == 0) {
-            for (const Access& a : s_.reads)
-                if (a.buffer == 0) throw UserError("O is read as well as written and cannot be staged in " + to_string(s_.term));
             node.owns = open || s_.combine == Combine::assign;
             open = false;
         }
@@ -222,7 +221,7 @@ private:
     }
 
     // The tile's elements as they lie in the nearest storage of the buffer around, or in the buffer.
-    Place source_of(int buffer, const TilePlan& plan, const Tile& tile, const Around& around) const {
+    OperandPlace source_of(int buffer, const TilePlan& plan, const Tile& tile, const Around& around) const {
         for (auto it = around.rbegin(); it != around.rend(); ++it) {
             if (it->buffer != buffer) continue;
             if (auto index = plan_of(buffer, leaves_[leaf_], it->first_inner).local_of_tile(plan, tile)) {
@@ -257,11 +256,11 @@ private:
         auto place = [&](const Access& a) {
             for (auto it = around.rbegin(); it != around.rend(); ++it) {
                 if (it->buffer != a.buffer) continue;
-                Place p{it->stage, plan_of(a.buffer, leaf, it->first_inner).local_of_body(a, leaf.solution)};
+                OperandPlace p{it->stage, plan_of(a.buffer, leaf, it->first_inner).local_of_body(a, leaf.solution)};
                 if (it->lane >= 0) p.index.insert(p.index.begin(), Index::variable(it->lane));
                 return p;
             }
-            Place p;
+            OperandPlace p;
             for (const Affine& d : a.index) p.index.push_back(d.over(node.iterators));
             return p;
         };
@@ -300,7 +299,7 @@ std::string tile_text(const Tile& tile) {
     return text;
 }
 
-std::string place_text(const Place& place, const std::string& buffer) {
+std::string place_text(const OperandPlace& place, const std::string& buffer) {
     std::string text = place.stage < 0 ? buffer : "stage" + std::to_string(place.stage);
     text += "[";
     for (std::size_t i = 0; i < place.index.size(); ++i) text += (i ? ", " : "") + to_string(place.index[i]);
