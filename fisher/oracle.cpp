@@ -121,7 +121,7 @@ private:
             ++counts_.passes;
             Kept value = guard_.kept(pair);
             nlohmann::json parts = value.parts;
-            if (!std::isfinite(value.value)) broken = fmt::format("seed {} gives no finite score", k);
+            if (!std::isfinite(value.value) || !std::isfinite(fisher_total(pair.variant.raw))) broken = fmt::format("seed {} gives no finite score", k);
             else kept.push_back(value.value), parts["kept"] = value.value;
             seeds.push_back(std::move(parts));
             if (decided(kept)) break;

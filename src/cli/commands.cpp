@@ -21,6 +21,7 @@ const std::vector<Command>& commands() {
         report_command,
         study_command,
         score_command,
+        train_command,
         term_command,
         help_command,
         completion_command,

@@ -17,6 +17,7 @@ extern const Command batch_command;
 extern const Command report_command;
 extern const Command study_command;
 extern const Command score_command;
+extern const Command train_command;
 extern const Command term_command;
 extern const Command show_command;
 extern const Command import_command;

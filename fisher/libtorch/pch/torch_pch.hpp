@@ -1,5 +1,4 @@
 // What every file of the LibTorch half includes.
-#pragma once
 #include <map>
 #include <string>
 #include <unordered_map>

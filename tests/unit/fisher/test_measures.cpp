@@ -1,0 +1,129 @@
+// Each measure on a network small enough to be worked out by hand.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+#include "fisher/guards.hpp"
+#include "fisher/measures.hpp"
+#include "graph/builder.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+// logits = w x, no bias.
+Graph one_conv(std::int64_t n, std::int64_t in, std::int64_t out) {
+    GraphBuilder b("one");
+    std::string x = b.input("x", {n, in, 1, 1});
+    return b.finish({b.node("flatten", "flat", {b.conv("c", x, {.out = out, .kernel = 1})})});
+}
+
+struct ByHand {
+    std::vector<std::vector<double>> logits, gradient;   // of the mean cross-entropy, by image and class
+};
+
+ByHand softmax_network(const std::vector<float>& w, const Batch& batch, std::size_t in, std::size_t out) {
+    ByHand h;
+    std::size_t n = batch.labels.size();
+    for (std::size_t i = 0; i < n; ++i) {
+        std::vector<double> logits(out, 0.0);
+        for (std::size_t c = 0; c < out; ++c)
+            for (std::size_t k = 0; k < in; ++k) logits[c] += static_cast<double>(w[c * in + k]) * static_cast<double>(batch.images[i * in + k]);
+        double sum = 0;
+        for (double l : logits) sum += std::exp(l);
+        std::vector<double> g;
+        for (std::size_t c = 0; c < out; ++c) g.push_back((std::exp(logits[c]) / sum - (static_cast<std::int64_t>(c) == batch.labels[i])) / static_cast<double>(n));
+        h.logits.push_back(logits), h.gradient.push_back(g);
+    }
+    return h;
+}
+
+const Batch batch{{3, 2, 1, 1}, {1.0f, -0.5f, 0.25f, 2.0f, -1.0f, 0.75f}, {0, 2, 1}};
+const std::vector<float> w{0.5f, -1.0f, 0.25f, 0.75f, -0.5f, 1.5f};
+
+}  // namespace
+
+TEST_CASE("fisher, snip and grad-norm follow their formulas", "[unit][fisher]") {
+    Graph graph = one_conv(3, 2, 3);
+    RawScores raw = torch_room().score_weights(graph, {{"c.weight", {{3, 2, 1, 1}, w}}}, batch, {true, false, true, false}, true);
+    ByHand h = softmax_network(w, batch, 2, 3);
+    double fisher = 0, snip = 0, square = 0;
+    for (std::size_t i = 0; i < 3; ++i)
+        for (std::size_t c = 0; c < 3; ++c) fisher += std::pow(h.logits[i][c] * h.gradient[i][c], 2) / (2 * 3.0);
+    for (std::size_t c = 0; c < 3; ++c)
+        for (std::size_t k = 0; k < 2; ++k) {
+            double g = 0;
+            for (std::size_t i = 0; i < 3; ++i) g += h.gradient[i][c] * static_cast<double>(batch.images[i * 2 + k]);
+            snip += std::abs(static_cast<double>(w[c * 2 + k]) * g);
+            square += g * g;
+        }
+    REQUIRE(raw.fisher.size() == 1);
+    CHECK(raw.fisher[0].first == "c");
+    CHECK(raw.fisher[0].second == Approx(fisher).epsilon(1e-9));
+    CHECK(raw.snip == Approx(snip).epsilon(1e-9));
+    CHECK(raw.grad_norm == Approx(std::sqrt(square)).epsilon(1e-9));
+}
+
+TEST_CASE("naswot is the log determinant of agreeing codes", "[unit][fisher]") {
+    GraphBuilder b("codes");
+    std::string x = b.input("x", {2, 4});
+    Graph graph = b.finish({b.linear("fc", b.relu("r", x), 2)});
+    Weights weights{{"fc.weight", {{2, 4}, std::vector<float>(8, 0.1f)}}, {"fc.bias", {{2}, {0, 0}}}};
+    // Codes 1010 and 1100 agree in two places of four: K = [[4, 2], [2, 4]].
+    RawScores raw = torch_room().score_weights(graph, weights, {{2, 4}, {1, -1, 1, -1, 1, 1, -1, -1}, {0, 1}}, {false, true, false, false}, false);
+    CHECK(raw.naswot == Approx(std::log(12.0)));
+}
+
+TEST_CASE("synflow of a chain is the logarithm of layers times flow", "[unit][fisher]") {
+    GraphBuilder b("chain");
+    std::string x = b.input("x", {1, 2});
+    std::string hidden = b.node("linear", "a", {x}, {{"out_features", std::int64_t{2}}, {"bias", false}});
+    Graph graph = b.finish({b.node("linear", "b", {hidden}, {{"out_features", std::int64_t{1}}, {"bias", false}})});
+    Weights weights{{"a.weight", {{2, 2}, {1, -2, 3, 4}}}, {"b.weight", {{1, 2}, {-1, 2}}}};
+    // |W| applied to ones: (3, 7), then 3 + 14 = 17; sum |w dR/dw| of each layer is R itself.
+    RawScores raw = torch_room().score_weights(graph, weights, {{1, 2}, {0, 0}, {0}}, {false, false, false, true}, false);
+    CHECK(raw.synflow == Approx(std::log(2 * 17.0)));
+}
+
+TEST_CASE("sizes and ratios", "[unit][fisher]") {
+    Measurement a{{}, 100, 1000}, b{{}, 50, 250};
+    a.raw.fisher = {{"x", 1.0}, {"y", 3.0}}, b.raw.fisher = {{"x", 2.0}, {"y", 1.5}};
+    a.raw.naswot = 10, b.raw.naswot = 9;
+    auto ratio = [&](const char* name) { return ratio_of(find_measure(name), find_measure(name).value(a), find_measure(name).value(b)); };
+    CHECK(ratio("params") == 0.5);
+    CHECK(ratio("macs") == 0.25);
+    CHECK(ratio("fisher") == Approx(3.5 / 4));
+    CHECK(ratio("fisher-layer") == Approx(std::sqrt(2.0 * 0.5)));
+    CHECK(ratio("naswot") == Approx(std::exp(-1.0)));
+    for (const Measure& m : measures()) CHECK(&find_measure(m.name) == &m);
+}
+
+TEST_CASE("ranks, correlation, area and interval", "[unit][fisher]") {
+    CHECK(ranks(std::vector<double>{5, 1, 3}) == std::vector<double>{1, 0, 0.5});
+    CHECK(ranks(std::vector<double>{2, 2, 9}) == std::vector<double>{0.25, 0.25, 1});
+    CHECK(spearman(std::vector<double>{1, 2, 3, 4}, std::vector<double>{10, 20, 30, 45}) == Approx(1));
+    CHECK(spearman(std::vector<double>{1, 2, 3, 4}, std::vector<double>{4, 3, 2, 1}) == Approx(-1));
+    CHECK(spearman(std::vector<double>{1, 2, 3, 4, 5}, std::vector<double>{2, 1, 4, 3, 5}) == Approx(0.8));
+    CHECK(area_under_curve(std::vector<double>{3, 4}, std::vector<double>{1, 2}) == 1);
+    CHECK(area_under_curve(std::vector<double>{1, 4}, std::vector<double>{2, 4}) == Approx(0.375));
+    Interval i = interval_of(std::vector<double>{1, 2, 3});
+    CHECK(i.mean == 2);
+    CHECK(i.half == Approx(2.920 / std::sqrt(3.0)));
+    CHECK(std::isinf(interval_of(std::vector<double>{1}).half));
+}
+
+TEST_CASE("guards on both sides of the original", "[unit][fisher]") {
+    auto pair = [](double first, double second, double macs) {
+        ScoredPair p;
+        p.original = {{}, 1, 1}, p.variant = {{}, 1, macs};
+        p.original.raw.fisher = {{"x", 1.0}, {"y", 1.0}}, p.variant.raw.fisher = {{"x", first}, {"y", second}};
+        return p;
+    };
+    const CapacityGuard &band = find_guard("fisher-band"), &paper = find_guard("fisher-paper");
+    CHECK(band.kept(pair(1, 1, 1)).value == 1);
+    CHECK(band.kept(pair(3, 3, 1)).value == Approx(band.kept(pair(1 / 3.0, 1 / 3.0, 1)).value));   // inflated is as bad as collapsed
+    CHECK(band.kept(pair(1, 1, 0.1)).value < 1);
+    CHECK(band.kept(pair(1.5, 0.5, 1)).value < 1);   // layers do not cancel out
+    CHECK(paper.kept(pair(3, 3, 1)).value == Approx(3));
+    CHECK(paper.kept(pair(0.5, 0.5, 1)).value == Approx(0.5));
+}

@@ -1,0 +1,157 @@
+#include <catch2/catch.hpp>
+
+#include <sqlite3.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/source.hpp"
+#include "fisher/evidence.hpp"
+#include "fisher/oracle.hpp"
+#include "fisher/score.hpp"
+#include "graph/builder.hpp"
+#include "nest/apply_plan.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+Graph small_network() {
+    GraphBuilder b("small");
+    std::string x = b.input("x", {1, 3, 8, 8});
+    for (int i = 0; i < 3; ++i) {
+        std::string name = "conv" + std::to_string(i);
+        x = b.relu("relu" + std::to_string(i), b.norm("bn" + std::to_string(i), b.conv(name, x, {.out = 16, .kernel = 3, .padding = 1})));
+    }
+    x = b.node("flatten", "flat", {b.node("global_avg_pool", "pool", {x})});
+    return b.finish({b.linear("fc", x, 10)});
+}
+
+Graph planned(const Graph& graph, const std::string& site, const std::string& application) {
+    return apply_plan(graph, read_plan(make_source("plan", R"({"steps": [{"site": ")" + site + R"(", "apply": [)" + application + "]}]}")));
+}
+
+std::vector<Graph> variants(const Graph& g) {
+    return {planned(g, "conv[12]", R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 2}})x"),
+            planned(g, "conv1", R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 16}})x"),
+            planned(g, "conv1", R"x({"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 4}, "restore": "pointwise"})x"),
+            planned(g, "conv1", R"x({"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "propagate"})x"),
+            planned(g, "conv2", R"x({"rule": "bottleneck-axis", "with": {"?a": "(rem oh 2)", "?k": 2}, "restore": "repeat"})x"),
+            planned(g, "conv2", R"x({"rule": "group-axes", "with": {"?a": "(quo oh (/ (extent oh) 2))", "?b": "ci", "?g": 2}})x")};
+}
+
+OracleOptions options(int threads = 1) {
+    OracleOptions o;
+    o.batch = 8, o.seeds = 3, o.threads = threads;
+    return o;
+}
+
+std::vector<double> kept(const std::vector<Verdict>& verdicts) {
+    std::vector<double> values;
+    for (const Verdict& v : verdicts) values.push_back(v.evidence.at("kept").get<double>());
+    return values;
+}
+
+struct TemporaryFile {
+    std::filesystem::path path = std::filesystem::temp_directory_path() / ("loopegg-evidence-" + std::to_string(::getpid()) + ".sqlite");
+    TemporaryFile() { remove(); }
+    ~TemporaryFile() { remove(); }
+    void remove() const {
+        for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(path.string() + suffix);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("the original keeps all of its own capacity", "[unit][fisher]") {
+    Graph g = small_network();
+    for (const CapacityGuard& guard : guards()) {
+        OracleOptions o = options();
+        o.guard = guard.name;
+        Verdict v = make_oracle(o)->judge(g, {&g, 1})[0];
+        CHECK(v.allowed);
+        CHECK(v.evidence["kept"].get<double>() == 1.0);
+    }
+}
+
+TEST_CASE("same seed, same bits; threads agree; another seed differs", "[unit][fisher]") {
+    Graph g = small_network();
+    std::vector<Graph> all = variants(g);
+    std::vector<double> first = kept(make_oracle(options())->judge(g, all)), again = kept(make_oracle(options())->judge(g, all)), two = kept(make_oracle(options(2))->judge(g, all));
+    CHECK(first == again);
+    for (std::size_t i = 0; i < first.size(); ++i) CHECK(two[i] == Approx(first[i]).epsilon(1e-5));
+    OracleOptions other = options();
+    other.seed = 100;
+    CHECK(kept(make_oracle(other)->judge(g, all)) != first);
+}
+
+TEST_CASE("evidence says what the verdict rests on", "[unit][fisher]") {
+    Graph g = small_network();
+    std::vector<Graph> all = variants(g);
+    for (const Verdict& v : make_oracle(options())->judge(g, all)) {
+        for (const char* key : {"oracle", "version", "network", "sites", "data", "batch", "seed", "seeds", "capacity", "kept", "margin", "allowed", "why", "seconds", "parameters", "macs"})
+            CHECK(v.evidence.contains(key));
+        CHECK(v.evidence["data"] == "synthetic");
+        CHECK(v.evidence["seeds"].size() >= 1);
+        CHECK(v.evidence["seeds"].size() <= 3);
+        CHECK(v.allowed == (v.evidence["margin"].get<double>() >= 0));
+        CHECK_FALSE(v.evidence["sites"].empty());
+    }
+}
+
+TEST_CASE("the store answers what it has seen, in another process's place too, and only grows", "[unit][fisher]") {
+    TemporaryFile file;
+    Graph g = small_network();
+    std::vector<Graph> all = variants(g);
+    OracleOptions o = options();
+    o.store = file.path;
+    std::vector<double> first, second;
+    {
+        auto oracle = make_oracle(o);
+        first = kept(oracle->judge(g, all));
+        CHECK(oracle->counts().from_store == 0);
+        CHECK(oracle->evidence().size() == all.size());
+    }
+    {
+        auto oracle = make_oracle(o);
+        second = kept(oracle->judge(g, all));
+        CHECK(oracle->counts().from_store == static_cast<std::int64_t>(all.size()));
+        CHECK(oracle->counts().passes == 0);
+    }
+    CHECK(first == second);
+    o.capacity = 0.123;   // another question
+    auto oracle = make_oracle(o);
+    oracle->judge(g, all);
+    CHECK(oracle->counts().from_store == 0);
+
+    sqlite3* db = nullptr;
+    REQUIRE(sqlite3_open(file.path.c_str(), &db) == SQLITE_OK);
+    CHECK(sqlite3_exec(db, "DELETE FROM evidence", nullptr, nullptr, nullptr) != SQLITE_OK);
+    CHECK(sqlite3_exec(db, "UPDATE evidence SET body='{}'", nullptr, nullptr, nullptr) != SQLITE_OK);
+    sqlite3_close(db);
+}
+
+TEST_CASE("scores carry what section 8 of the design names", "[unit][fisher]") {
+    Graph g = small_network();
+    std::vector<NamedVariant> named;
+    for (Graph& v : variants(g)) named.push_back({"plan" + std::to_string(named.size()), std::move(v)});
+    ScoreOptions o;
+    o.oracle = options();
+    o.measures = {"all"}, o.guards = {"fisher-paper"}, o.noise = true, o.recheck = true;
+    nlohmann::json answer = score_variants(g, named, o, {});
+    CHECK(answer["original"]["parameters"].get<std::int64_t>() > 0);
+    REQUIRE(answer["variants"].size() == named.size());
+    for (const auto& v : answer["variants"]) {
+        for (const Measure& m : measures()) {
+            REQUIRE(v["measures"].contains(m.name));
+            for (const char* key : {"score", "ratio", "low", "high"}) CHECK(v["measures"][std::string(m.name)][key].is_number());
+        }
+        CHECK(v["measures"].contains("rank-sum"));
+        for (const char* guard : {"fisher-band", "fisher-paper"})
+            for (const char* key : {"allowed", "margin", "why"}) CHECK(v["guards"][guard].contains(key));
+    }
+    CHECK(answer["noise"]["fisher"]["spread"].get<double>() > 0);
+    CHECK(answer["noise"]["macs"]["spread"].get<double>() == 0);
+    CHECK(answer["recheck"]["differ"].empty());
+    CHECK(answer["seconds"].is_number());
+}
