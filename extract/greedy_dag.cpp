@@ -6,6 +6,7 @@
 
 #include "extract/extractors.hpp"
 #include "extract/founded.hpp"
+#include "extract/reduce.hpp"
 
 namespace loopegg {
 namespace {
@@ -33,7 +34,7 @@ public:
         };
         for (NodeIndex n = 0; n < egraph_.nodes.size(); ++n)
             if (egraph_.nodes[n].children.empty()) push(n);
-        while (!queue.empty()) {
+        while (!queue.empty() && held_ < most_parts) {
             const NodeIndex n = queue.front();
             queue.pop_front();
             queued[n] = 0;
@@ -60,6 +61,8 @@ private:
         for (const auto& part : found.parts) found.total += part.second;
         if (best.choice != no_index && !(found.total < best.total - 1e-12 * std::max(1.0, best.total))) return false;
         found.choice = n;
+        held_ += found.parts.size();
+        held_ -= best.parts.size();
         best = std::move(found);
         return true;
     }
@@ -83,7 +86,10 @@ private:
         into.swap(merged_);
     }
 
+    static constexpr std::size_t most_parts = 20'000'000;   // 320 MB; past it, cheapest trees stand in for what is missing
+
     const SerializedEGraph& egraph_;
+    std::size_t held_ = 0;
     std::vector<CostSet> best_;
     std::vector<std::vector<NodeIndex>> parents_;
     std::vector<std::pair<ClassIndex, double>> merged_;
@@ -93,8 +99,10 @@ private:
 
 Extraction extract_greedy_dag(const SerializedEGraph& egraph, const ExtractOptions&) {
     Extraction result;
+    // Chains of single nodes would make every set long for nothing; the smaller problem has none.
+    const Reduced small = reduce(egraph, std::numeric_limits<double>::infinity());
     // A set may be older than a later change below it, so the choices together are made acyclic.
-    result.choice = founded_choice(egraph, Greedy(egraph).run());
+    result.choice = founded_choice(egraph, small.expand(Greedy(small.egraph).run()));
     result.bound = path_bound(egraph);
     return result;
 }

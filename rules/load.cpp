@@ -27,7 +27,7 @@ public:
     explicit Loader(const LoadOptions& options) : options_(options) {}
 
     Loaded load(const SourcePtr& source) {
-        book_.language = &free_language();
+        book_.language = options_.language ? options_.language : &free_language();
         read_file_of(source, true);
         check_phases();
         if (complaints_.count() == 0 && options_.judge && book_.language->judge) judge();

@@ -6,7 +6,9 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "cli/commands.hpp"
+#include "extract/best_terms.hpp"
 #include "extract/extractors.hpp"
+#include "extract/term_space.hpp"
 
 namespace loopegg {
 namespace {
@@ -14,6 +16,9 @@ namespace {
 struct Arguments {
     std::string file, method = "ilp";
     double seconds = 10;
+    std::size_t best = 0, sample = 0, size = 0;
+    std::uint64_t seed = 0;
+    bool count = false;
 };
 
 nlohmann::json as_json(const SerializedEGraph& egraph, const Extraction& found) {
@@ -23,15 +28,53 @@ nlohmann::json as_json(const SerializedEGraph& egraph, const Extraction& found) 
     return {{"method", found.method}, {"cost", found.cost}, {"bound", found.bound}, {"optimal", found.optimal}, {"seconds", found.seconds}, {"choice", std::move(choice)}};
 }
 
+// Not the one best term but the space of all: how many, the cheapest few, some at random. Of the first root.
+int answer_about_space(const Arguments& args, const SerializedEGraph& egraph, Session& session) {
+    const ClassIndex root = egraph.roots.front();
+    nlohmann::json answer{{"root", egraph.classes[root].id}};
+    if (args.best > 0) {
+        answer["best"] = nlohmann::json::array();
+        for (const RankedTerm& t : best_terms(egraph, root, args.best)) {
+            answer["best"].push_back({{"term", to_string(t.term)}, {"cost", t.cost}});
+            if (!session.json) fmt::print("{}  cost {}\n", to_string(t.term), t.cost);
+        }
+    }
+    if (args.count || args.sample > 0) {
+        SpaceLimits limits;
+        if (args.size > 0) limits.size = args.size;
+        const TermSpace space(egraph, root, limits);
+        answer["count"] = space.infinite() ? "infinite" : space.count().get_str();   // a string: it may have any number of digits
+        if (!session.json) fmt::print("{} terms\n", answer["count"].get<std::string>());
+        if (args.sample > 0) {
+            if (space.infinite()) throw UserError(Diagnostic{"a class that contains itself has infinitely many terms, and none can be drawn uniformly", {}, "bound them with --size"});
+            if (space.count() == 0) throw UserError(fmt::format("no term has at most {} operators", args.size));
+            std::mt19937_64 random(args.seed);
+            answer["sample"] = nlohmann::json::array();
+            for (std::size_t i = 0; i < args.sample; ++i) {
+                answer["sample"].push_back(to_string(space.sample(random)));
+                if (!session.json) fmt::print("{}\n", answer["sample"].back().get<std::string>());
+            }
+        }
+    }
+    if (session.json) session.answer(answer);
+    return 0;
+}
+
 Action setup(CLI::App& app) {
     auto args = std::make_shared<Arguments>();
     app.add_option("FILE", args->file, "an e-graph as egraph-serialize JSON")->required();
     app.add_option("--method", args->method, "tree, greedy-dag or ilp")->capture_default_str();
     app.add_option("--seconds", args->seconds, "the longest that ilp may search")->capture_default_str();
+    app.add_option("--best", args->best, "instead: the K cheapest distinct terms of the first root");
+    app.add_flag("--count", args->count, "instead: how many terms the first root has, exactly");
+    app.add_option("--sample", args->sample, "instead: N terms of the first root, each equally likely");
+    app.add_option("--size", args->size, "count and sample only terms of at most this many operators");
+    app.add_option("--seed", args->seed, "of the sample")->capture_default_str();
     return [args](Session& session) {
         const Extractor& method = find_extractor(args->method);
         if (!(args->seconds > 0) || !std::isfinite(args->seconds)) throw UsageError("--seconds must be a number above 0");
         const SerializedEGraph egraph = read_serialized(read_source(args->file));
+        if (args->best > 0 || args->count || args->sample > 0) return answer_about_space(*args, egraph, session);
         session.progress.stage(fmt::format("extract with {}", method.name));
         const Extraction found = extract(egraph, method.name, {args->seconds});
         session.progress.finish(fmt::format("cost {}{}", found.cost, found.optimal ? ", optimal" : fmt::format(", at least {}", found.bound)));

@@ -1,0 +1,19 @@
+// The k cheapest distinct terms of an e-class, by tree cost (shared parts count every time).
+#pragma once
+#include <vector>
+
+#include "base/term.hpp"
+#include "extract/serialized.hpp"
+
+namespace loopegg {
+
+struct RankedTerm {
+    Term term;
+    double cost;
+};
+
+// Cheapest first, smaller terms first among equals; fewer than k when the class has fewer. Cycles are no trouble: a term that goes
+// around one is larger than what it goes around.
+std::vector<RankedTerm> best_terms(const SerializedEGraph& egraph, ClassIndex root, std::size_t k);
+
+}  // namespace loopegg

@@ -1,0 +1,46 @@
+// All terms of an e-class as one numbered space: how many there are, exactly; the one with a given number; one drawn uniformly.
+//
+// A class that can contain itself has infinitely many terms. Such a space is counted up to a size, or without the terms that go
+// around a cycle the long way.
+#pragma once
+#include <memory>
+#include <optional>
+#include <random>
+
+#include <gmpxx.h>
+
+#include "base/term.hpp"
+#include "extract/serialized.hpp"
+
+namespace loopegg {
+
+struct SpaceLimits {
+    // Only terms of at most this many operators.
+    std::optional<std::size_t> size{};
+    // Only nodes whose children can be written smaller than the node's class can: the direct terms. Always finitely many. Classes on no
+    // cycle keep all their nodes.
+    bool direct = false;
+};
+
+class TermSpace {
+public:
+    // The e-graph must outlive the space. Throws UserError when it is not congruent (one node stands in two classes), because its terms
+    // could not be told apart by their choices.
+    TermSpace(const SerializedEGraph& egraph, ClassIndex root, const SpaceLimits& limits = {});
+    ~TermSpace();
+    TermSpace(TermSpace&&) noexcept;
+
+    bool infinite() const;                  // then nothing below may be asked
+    const mpz_class& count() const;         // of distinct terms; 0 when the limit leaves none
+    Term at(const mpz_class& number) const; // 0 <= number < count(); different numbers give different terms
+    Term sample(std::mt19937_64& random) const;   // each term equally often; there must be one
+
+private:
+    class Counts;
+    std::unique_ptr<const Counts> counts_;
+};
+
+// A whole number below `bound`, each equally often. The same on every machine.
+mpz_class uniform_below(const mpz_class& bound, std::mt19937_64& random);
+
+}  // namespace loopegg

@@ -1,0 +1,131 @@
+#include <catch2/catch.hpp>
+
+#include "base/sexpr.hpp"
+#include "egraph/runner.hpp"
+#include "rules/load.hpp"
+#include "unit/rules/tiles.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+RuleBook book_of(const std::string& text) { return load_rules(make_source("test.rules", text)); }
+
+// Runs every rule of the book over the terms.
+struct Run {
+    EGraph graph;
+    std::shared_ptr<Analysis> facts;
+    RunReport report;
+    Run(const RuleBook& book, const std::vector<std::string>& terms, std::size_t iterations = 4, Binding binding = {}) {
+        facts = binding.facts = book.language->make_facts ? book.language->make_facts() : nullptr;
+        if (facts) graph.attach(facts);
+        for (const std::string& t : terms) graph.add(parse_term(t));
+        graph.rebuild();
+        RunOptions options;
+        options.limits.iterations = iterations;
+        report = Runner(graph, bind_rules(book.rules(), binding)).run(options);
+    }
+    bool has(const std::string& term) const { return graph.lookup(parse_term(term)).has_value(); }
+    bool equal(const std::string& a, const std::string& b) const {
+        const auto x = graph.lookup(parse_term(a)), y = graph.lookup(parse_term(b));
+        return x && y && graph.equal(*x, *y);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("rules, sets, tags and phases are read", "[unit]") {
+    const RuleBook book = book_of(R"(
+        ; a comment
+        (rule alone (f ?a) => (g ?a))
+        (ruleset structure :tags cpu gpu
+          (rule add-commutes (+ ?a ?b) => (+ ?b ?a))
+          (rule neutral      (+ ?a 0) <=> ?a))
+        (phase grow :rules structure main :iterations 6 :nodes 2000 :seconds 1.5 :scheduler backoff))");
+    CHECK(book.language->name == "free");
+    CHECK(book.rule_count() == 3);
+    CHECK(book.find_set("structure")->tags == std::vector<std::string>{"cpu", "gpu"});
+    CHECK(book.find_rule("neutral")->arrow == Arrow::both);
+    const Phase& phase = *book.find_phase("grow");
+    CHECK(phase.iterations == 6);
+    CHECK(phase.nodes == 2000);
+    CHECK(phase.seconds == 1.5);
+    CHECK(phase.scheduler == "backoff");
+    CHECK(book.rules_of(phase).size() == 3);
+    CHECK(book.find_rule("alone")->text == "(rule alone (f ?a) => (g ?a))");
+}
+
+TEST_CASE("a rule of the free language runs, both ways where it says so", "[unit]") {
+    const Run run(book_of("(rule double (+ ?a ?a) <=> (* 2 ?a))"), {"(+ x x)", "(* 2 y)"});
+    CHECK(run.equal("(+ x x)", "(* 2 x)"));
+    CHECK(run.equal("(* 2 y)", "(+ y y)"));
+}
+
+TEST_CASE("choices, guards and computed parts", "[unit]") {
+    const Run run(book_of(R"(
+        (rule split  (loop ?n) => (outer (eval (/ ?n ?k)) ?k) :for ?k (2 3 4) :when (divides ?k ?n) (< ?k ?n))
+        (rule fold   (+ ?a ?b) => (eval (+ ?a ?b)) :when (number ?a) (number ?b))
+        (rule halve  (half ?n) => (eval (/ ?n 2)))
+        (rule pick   (any ?x)  => (one ?w ?x) :for ?w (red green))
+        (rule powers (grow ?n) => (by ?p) :for ?p (powers 2 ?n)))"),
+        {"(loop 12)", "(+ 2 (+ 3 4))", "(half 7)", "(half 8)", "(any z)", "(grow 9)"});
+    CHECK(run.equal("(loop 12)", "(outer 6 2)"));
+    CHECK(run.equal("(loop 12)", "(outer 3 4)"));
+    CHECK(run.equal("(+ 2 (+ 3 4))", "9"));
+    CHECK(run.equal("(half 8)", "4"));
+    CHECK(!run.has("3.5"));
+    CHECK(run.equal("(any z)", "(one red z)"));
+    CHECK(run.equal("(any z)", "(one green z)"));
+    CHECK(run.equal("(grow 9)", "(by 8)"));
+    CHECK(!run.has("(by 16)"));
+}
+
+TEST_CASE("a rule of several patterns joins them on their variables", "[unit]") {
+    const Run run(book_of("(rule fuse (= ?x (produce ?t)) (= ?y (consume ?x)) => (= ?y (fused ?t)))"), {"(consume (produce t))", "(consume u)"});
+    CHECK(run.equal("(consume (produce t))", "(fused t)"));
+    CHECK(!run.has("(fused u)"));
+}
+
+TEST_CASE("a language checks operators, kinds and leaves, and its facts answer its guards", "[unit]") {
+    const Run run(load_rules(make_source("t.rules", R"(
+        (rule split-loop (at ?a ?s) => (at (quo ?a ?k) (at (rem ?a ?k) ?s)) :for ?k (divisors ?a))
+        (rule shrink     (at ?a ?s) ~> (at (span ?a 0 (/ (extent ?a) 2)) ?s) :when (capacity)))"), {.language = &tiles_language()}),
+        {"(at co:8 done)"}, 2);
+    CHECK(run.equal("(at co:8 done)", "(at (quo co:8 2) (at (rem co:8 2) done))"));
+    CHECK(run.has("(at (span co:8 0 4) done)"));
+    CHECK(!run.equal("(at co:8 done)", "(at (span co:8 0 4) done)"));
+    CHECK(run.graph.edges().size() >= 1);
+    CHECK(run.graph.edges()[0].guards.at(0).verdict.why == "no capacity oracle was asked");
+}
+
+TEST_CASE("the capacity guard asks in batches and a refusal leaves no edge", "[unit]") {
+    Binding binding;
+    std::vector<std::size_t> batches;
+    binding.capacity = [&](const EGraph&, std::span<const CapacityProposal> all) {
+        batches.push_back(all.size());
+        std::vector<Verdict> answers;
+        for (std::size_t i = 0; i < all.size(); ++i) answers.push_back({i % 2 == 0, "by turns", {}});
+        return answers;
+    };
+    const Run run(load_rules(make_source("t.rules", "(rule shrink (at ?a ?s) ~> (at (span ?a 0 ?k) ?s) :for ?k (2 4) :when (capacity))"), {.language = &tiles_language()}),
+                  {"(at co:8 done)", "(at ci:8 done)"}, 1, binding);
+    CHECK(batches == std::vector<std::size_t>{4});
+    CHECK(run.graph.edges().size() == 2);
+}
+
+TEST_CASE("rules that make two numbers equal are refused by name", "[errors]") {
+    try {
+        const Run run(book_of("(rule wrong (f ?a) => 2) (rule worse (f ?a) => 3)"), {"(f x)"});
+        FAIL("1 = 2");
+    } catch (const UserError& e) {
+        const std::string text = e.what();
+        CHECK(text.find("worse") != std::string::npos);
+    }
+}
+
+TEST_CASE("the rules of the math microbenchmark are shipped in the language", "[rules]") {
+    const RuleBook book = load_rules(std::filesystem::path(LOOPEGG_SOURCE) / "rules/math.rules");
+    CHECK(book.rule_count() == 24);
+    Run run(book, {"(d x (+ 1 (* 2 x)))", "(i (+ x (cos x)) x)"}, 5);
+    CHECK(run.equal("(i (+ x (cos x)) x)", "(+ (i x x) (sin x))"));
+}
