@@ -1,19 +1,44 @@
+#include <algorithm>
+
 #include "backends/codegen.hpp"
 #include "backends/kernel.hpp"
 #include "backends/lower_nest.hpp"
 #include "base/error.hpp"
 
 namespace loopegg {
+namespace {
+
+// The parameters as the signature of a CUDA kernel lists them: "float* __restrict__ I_ptr, ...".
+std::vector<int> argument_order(const std::string& source, const std::string& symbol, const std::vector<KernelBuffer>& parameters) {
+    const auto open = source.find(symbol + "(");
+    require(open != source.npos, "a CUDA source has its kernel");
+    const std::string signature = source.substr(open, source.find(')', open) - open);
+    std::vector<std::pair<std::size_t, int>> found;
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+        for (const char* end : {"_ptr,", "_ptr"})
+            if (const auto at = signature.find(" " + parameters[i].name + end); at != signature.npos) {
+                found.emplace_back(at, static_cast<int>(i));
+                break;
+            }
+    std::sort(found.begin(), found.end());
+    std::vector<int> order;
+    for (const auto& [at, i] : found) order.push_back(i);
+    return order;
+}
+
+}  // namespace
 
 Kernel compile_nest(const Term& nest, const Target& target, const std::string& name) {
     const LoweredNest lowered = lower_nest(nest, target, name);
-    Kernel kernel{"", lowered.parameters, lowered.launch, ""};
+    Kernel kernel{"", lowered.parameters, {}, lowered.launch, ""};
+    for (std::size_t i = 0; i < lowered.parameters.size(); ++i) kernel.arguments.push_back(static_cast<int>(i));
     try {
         const tv::Obj machine = tv::obj(tv::Fn::target, target.tvm.dump());
         const tv::Obj module = tv::module_of({{name, lowered.function}});
         if (target.gpu()) {
             kernel.symbol = name + "_kernel";
             kernel.code = tv::cuda_source(module, machine, tv::obj(tv::Fn::target, R"({"kind":"llvm"})"));
+            kernel.arguments = argument_order(kernel.code, kernel.symbol, kernel.parameters);
         } else {
             kernel.symbol = "__tvm_ffi_" + name;
             kernel.code = tv::object_code(module, machine);

@@ -63,6 +63,7 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPla
     std::map<std::string, std::int64_t> constant_at;
     auto store = [&](const std::vector<float>& values) {
         const auto at = static_cast<std::int64_t>(n.weights.size());
+        n.constant_ranges.emplace_back(at, static_cast<std::int64_t>(values.size()));
         n.weights.insert(n.weights.end(), values.begin(), values.end());
         n.weights.resize((n.weights.size() + 31) / 16 * 16, 0.0f);
         return at;
@@ -114,10 +115,10 @@ nlohmann::json operands_json(const std::vector<PlacedOperand>& all) {
 }
 
 // All that another program needs to run the network: also what a bundle's runner reads.
-nlohmann::json manifest(const PlacedNetwork& n, const KernelSet& set, const Target& target) {
+nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, const Target& target) {
     nlohmann::json kernels = nlohmann::json::array(), steps = nlohmann::json::array();
     for (std::size_t i = 0; i < n.kernels.size(); ++i)
-        kernels.push_back({{"symbol", n.kernels[i].symbol}, {"nest", to_string(set.nests[i])}, {"grid", n.kernels[i].launch.grid}, {"block", n.kernels[i].launch.block}});
+        kernels.push_back({{"symbol", n.kernels[i].symbol}, {"nest", to_string(nests[i])}, {"grid", n.kernels[i].launch.grid}, {"block", n.kernels[i].launch.block}});
     for (const PlacedStep& s : n.steps)
         steps.push_back({{"site", s.site}, {"kernel", s.kernel}, {"operands", operands_json(s.operands)}, {"shape", s.shape}, {"to_strides", s.to_strides}, {"from_strides", s.from_strides}});
     return {{"loopegg", 1}, {"name", n.name}, {"target", target.name}, {"architecture", target.architecture()}, {"inputs", described(n.inputs)}, {"outputs", described(n.outputs)},
@@ -161,8 +162,7 @@ void write_gpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
 
 }  // namespace
 
-CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target, const fs::path& folder, Progress* progress) {
-    NetworkPlan plan = plan_network(graph, weights, schedules, target);
+PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests) {
     std::vector<std::string> inputs;
     for (const GraphInput& i : graph.inputs) inputs.push_back(i.name);
     place_concats(plan, inputs);
@@ -174,9 +174,20 @@ CompiledNetwork compile_network(const Graph& graph, const Weights& weights, cons
     set.compile(target, progress);
     PlacedNetwork n = place(graph, plan, memory, set);
     for (const std::string& out : graph.outputs) {
+        const bool constant = plan.constants.contains(home(plan, out).first);
         n.outputs.push_back({out, graph.shape_of(out)});
-        n.output_places.push_back({plan.constants.contains(home(plan, out).first), plan.constants.contains(home(plan, out).first) ? 0 : memory.offsets.at(out)});
+        n.output_places.push_back({constant, constant ? 0 : memory.offsets.at(out)});
     }
+    if (progress) progress->finish(fmt::format("{} kernels, {} steps", set.nests.size(), n.steps.size()));
+    nests = set.nests;
+    return n;
+}
+
+namespace {
+
+CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress) {
+    std::vector<Term> nests;
+    const PlacedNetwork n = place_network(graph, std::move(plan), target, progress, nests);
     std::error_code ignored;
     fs::create_directories(folder, ignored);
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {   // kernels of an earlier, larger network
@@ -184,11 +195,18 @@ CompiledNetwork compile_network(const Graph& graph, const Weights& weights, cons
         if (name.starts_with("kernel") || name == "network.so") fs::remove(entry.path(), ignored);
     }
     write_file(folder / "weights.bin", {reinterpret_cast<const char*>(n.weights.data()), n.weights.size() * sizeof(float)});
-    write_file(folder / "network.json", manifest(n, set, target).dump(1) + "\n");
+    write_file(folder / "network.json", manifest(n, nests, target).dump(1) + "\n");
     if (target.gpu()) write_gpu(n, target, folder);
     else write_cpu(n, target, folder);
-    if (progress) progress->finish(fmt::format("{} kernels, {} steps", set.nests.size(), n.steps.size()));
-    return {folder, target.name, static_cast<int>(set.nests.size()), static_cast<int>(n.steps.size()), n.arena * 4, static_cast<std::int64_t>(n.weights.size()) * 4};
+    return {folder, target.name, static_cast<int>(nests.size()), static_cast<int>(n.steps.size()), n.arena * 4, static_cast<std::int64_t>(n.weights.size()) * 4};
+}
+
+}  // namespace
+
+void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress) { written(graph, std::move(plan), target, folder, progress); }
+
+CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target, const fs::path& folder, Progress* progress) {
+    return written(graph, plan_network(graph, weights, schedules, target), target, folder, progress);
 }
 
 std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target) {

@@ -46,6 +46,7 @@ struct Launch {
 struct Kernel {
     std::string symbol;                    // C name of the entry: "__tvm_ffi_NAME" on CPUs, "NAME_kernel" on GPUs
     std::vector<KernelBuffer> parameters;     // one per buffer of the statement, in its order: the output first
+    std::vector<int> arguments;            // the parameters in the order of the entry's own: TVM sorts those of GPU kernels
     Launch launch;                         // of a GPU
     std::string code;                      // an ELF object, or CUDA C
 };

@@ -236,7 +236,7 @@ private:
         if (auto id = input_stages_.find(b); id != input_stages_.end() && !id->second.empty()) return in_storage(*id->second.back(), exprs(logical)).load();
         if (readers_.contains(b)) return buffers_[static_cast<std::size_t>(b)].load({visited(b, logical)});
         const Expr value = buffers_[static_cast<std::size_t>(b)].load(stored(b, logical));
-        return padded ? choose(inside(logical, from.shape), value, tv::float_value(s_.outside)) : value;
+        return padded ? choose(inside(logical, from.shape), value, finite(s_.outside)) : value;
     }
     Expr read(const TreeNode& body, std::size_t r) {
         const Access& access = s_.reads[r];
@@ -267,7 +267,9 @@ private:
     Expr combined(const Expr& a, const Expr& b) const {
         return s_.combine == Combine::max ? tv::binary(tv::Fn::max, a, b) : tv::binary(tv::Fn::add, a, b);
     }
-    Expr identity() const { return tv::float_value(s_.combine == Combine::max ? -3.4028234663852886e38 : 0.0); }
+    // Infinities become the largest float: CUDA C spells infinity only with a header.
+    static Expr finite(double v) { return tv::float_value(std::clamp(v, -3.4028234663852886e38, 3.4028234663852886e38)); }
+    Expr identity() const { return finite(s_.identity()); }
 
     // ---- loops ----
     using Env = std::vector<Expr>;
@@ -294,6 +296,14 @@ private:
         return c;
     }
 
+    // TVM makes vectors of plain statements: storage, threads or vectors inside keep a loop a loop.
+    static bool plain_below(const TreeNode& n) {
+        for (const Tree& c : n.children) {
+            if (c->kind == TreeNode::Kind::stage || (c->kind == TreeNode::Kind::loop && (c->partial || c->loop == LoopKind::vector || c->loop == LoopKind::parallel))) return false;
+            if (!plain_below(*c)) return false;
+        }
+        return true;
+    }
     // One loop around what `inner` makes. The variable is fresh each time, so that a tree may be walked more than once.
     Obj around(const TreeNode& n, const std::function<Obj()>& inner, bool may_vectorize) {
         Expr& slot = env_[static_cast<std::size_t>(n.var)];
@@ -322,7 +332,7 @@ private:
         if (n.loop == LoopKind::parallel && !gpu_ && !in_parallel_) kind = tv::LoopKind::parallel, in_parallel_ = true;
         const bool wants_unroll = n.loop == LoopKind::unroll || (gpu_ && (n.loop == LoopKind::vector || n.loop == LoopKind::bind));
         if (wants_unroll && unrolled_ * n.extent <= most_unrolled) kind = tv::LoopKind::unrolled, unrolled_ *= n.extent;
-        if (n.loop == LoopKind::vector && !gpu_ && may_vectorize && n.extent <= most_lanes) kind = tv::LoopKind::vectorized;
+        if (n.loop == LoopKind::vector && !gpu_ && may_vectorize && n.extent <= most_lanes && plain_below(n)) kind = tv::LoopKind::vectorized;
         const tv::Variable v = tv::variable("v" + std::to_string(n.var));
         slot = v.expr();
         Obj body = inner();

@@ -1,10 +1,12 @@
 // The C source of a compiled network: its steps as tables, a plain entry point, and the header that others include.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "backends/kernel.hpp"
+#include "base/progress.hpp"
 #include "graph/graph.hpp"
 
 namespace loopegg {
@@ -29,7 +31,15 @@ struct PlacedNetwork {
     std::vector<PlacedStep> steps;
     std::int64_t arena = 0;
     std::vector<float> weights;
+    std::vector<std::pair<std::int64_t, std::int64_t>> constant_ranges;   // (start, count) in weights, one per operand
 };
+
+// Compiles the steps of a plan and gives everything its place; `nests` gets the distinct nests beside kernels.
+struct NetworkPlan;
+PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests);
+
+// Writes a planned network as compile_network does.
+void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const std::filesystem::path& folder, Progress* progress);
 
 std::string network_source(const PlacedNetwork& network);
 std::string network_header(const PlacedNetwork& network);

@@ -12,6 +12,7 @@ const std::vector<Command>& commands() {
         compile_command,
         run_command,
         measure_command,
+        bundle_command,
         worker_command,
         apply_command,
         rules_command,

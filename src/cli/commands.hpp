@@ -6,6 +6,7 @@ namespace loopegg {
 
 extern const Command apply_command;
 extern const Command compile_command;
+extern const Command bundle_command;
 extern const Command measure_command;
 extern const Command run_command;
 extern const Command worker_command;

@@ -1,0 +1,244 @@
+// Runs a loopegg bundle: loads cubins with the CUDA driver, checks every output, times what is right. Needs cuda.h and libcuda alone.
+#include <cuda.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Failure {
+    std::string words;
+};
+void must(CUresult r, const char* doing) {
+    if (r == CUDA_SUCCESS) return;
+    const char* name = nullptr;
+    cuGetErrorName(r, &name);
+    throw Failure{std::string(doing) + ": " + (name ? name : "unknown")};
+}
+#define MUST(call) must(call, #call)
+
+std::string file_bytes(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    if (!in) throw Failure{"cannot read " + path};
+    std::stringstream s;
+    s << in.rdbuf();
+    return s.str();
+}
+
+std::vector<float> floats(long count, const std::string& format, double step, const std::string& file) {
+    const std::string bytes = file_bytes(file);
+    std::vector<float> v(static_cast<std::size_t>(count));
+    if (bytes.size() != v.size() * (format == "i8" ? 1 : 4)) throw Failure{file + " has another size"};
+    for (std::size_t i = 0; i < v.size(); ++i) {
+        if (format == "i8") v[i] = static_cast<float>(static_cast<signed char>(bytes[i]) * step);
+        else v[i] = reinterpret_cast<const float*>(bytes.data())[i];
+    }
+    return v;
+}
+
+struct KernelEntry {
+    CUfunction function;
+    unsigned grid[3], block[3];
+};
+struct Step {
+    int kernel = -1;   // -1: a copy
+    std::vector<CUdeviceptr> arguments;
+    long to = 0, from = 0;
+    std::vector<long> dims;
+};
+struct Check {
+    long offset, count;
+    std::vector<float> wanted;
+    double tolerance;
+};
+
+struct Program {
+    std::string key;
+    CUdeviceptr memory = 0;
+    long size = 0;
+    std::map<int, KernelEntry> kernels;
+    std::vector<CUmodule> modules;
+    std::vector<Step> steps;
+    std::vector<Check> checks;
+
+    CUdeviceptr at(long offset) const { return memory + static_cast<CUdeviceptr>(offset) * sizeof(float); }
+    void copy(long to, long from, const long* d, std::size_t rank, CUstream stream) const {
+        if (rank == 1 && d[1] == 1 && d[2] == 1) {
+            MUST(cuMemcpyDtoDAsync(at(to), at(from), static_cast<std::size_t>(d[0]) * sizeof(float), stream));
+            return;
+        }
+        if (rank == 2 && d[4] == 1 && d[5] == 1) {   // rows
+            CUDA_MEMCPY2D c{};
+            c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+            c.srcDevice = at(from), c.dstDevice = at(to);
+            c.srcPitch = static_cast<std::size_t>(d[2]) * sizeof(float), c.dstPitch = static_cast<std::size_t>(d[1]) * sizeof(float);
+            c.WidthInBytes = static_cast<std::size_t>(d[3]) * sizeof(float), c.Height = static_cast<std::size_t>(d[0]);
+            MUST(cuMemcpy2DAsync(&c, stream));
+            return;
+        }
+        if (rank == 1) {   // elements one after another, as rows of one
+            const long as_rows[] = {d[0], d[1], d[2], 1, 1, 1};
+            return copy(to, from, as_rows, 2, stream);
+        }
+        for (long i = 0; i < d[0]; ++i) copy(to + i * d[1], from + i * d[2], d + 3, rank - 1, stream);
+    }
+    void run(CUstream stream) const {
+        for (const Step& s : steps) {
+            if (s.kernel < 0) {
+                copy(s.to, s.from, s.dims.data(), s.dims.size() / 3, stream);
+                continue;
+            }
+            const KernelEntry& k = kernels.at(s.kernel);
+            std::vector<void*> arguments;
+            for (const CUdeviceptr& a : s.arguments) arguments.push_back(const_cast<CUdeviceptr*>(&a));
+            MUST(cuLaunchKernel(k.function, k.grid[0], k.grid[1], k.grid[2], k.block[0], k.block[1], k.block[2], 0, stream, arguments.data(), nullptr));
+        }
+    }
+    void release() {
+        for (CUmodule m : modules) cuModuleUnload(m);
+        if (memory) cuMemFree(memory);
+        *this = Program{};
+    }
+};
+
+std::string verdict(const Program& p) {
+    for (const Check& c : p.checks) {
+        std::vector<float> got(static_cast<std::size_t>(c.count));
+        MUST(cuMemcpyDtoH(got.data(), p.at(c.offset), got.size() * sizeof(float)));
+        double scale = 1;
+        for (float w : c.wanted) scale = std::max(scale, static_cast<double>(std::fabs(w)));
+        for (std::size_t i = 0; i < got.size(); ++i)
+            if (!(std::fabs(static_cast<double>(got[i]) - c.wanted[i]) <= c.tolerance * scale))
+                return "wrong element " + std::to_string(i) + " is " + std::to_string(got[i]) + " and should be " + std::to_string(c.wanted[i]);
+    }
+    return "";
+}
+
+// The whole program as one graph, so that times are the device's and not the launching thread's.
+std::vector<double> times(const Program& p, CUstream stream) {
+    CUgraph graph;
+    CUgraphExec ready;
+    MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    p.run(stream);
+    MUST(cuStreamEndCapture(stream, &graph));
+    MUST(cuGraphInstantiateWithFlags(&ready, graph, 0));
+    CUevent begin, end;
+    MUST(cuEventCreate(&begin, CU_EVENT_DEFAULT));
+    MUST(cuEventCreate(&end, CU_EVENT_DEFAULT));
+    auto batch = [&](int n) {
+        MUST(cuEventRecord(begin, stream));
+        for (int i = 0; i < n; ++i) MUST(cuGraphLaunch(ready, stream));
+        MUST(cuEventRecord(end, stream));
+        MUST(cuEventSynchronize(end));
+        float ms = 0;
+        MUST(cuEventElapsedTime(&ms, begin, end));
+        return static_cast<double>(ms) / n;
+    };
+    batch(3);
+    const int n = std::max(1, std::min(1000, static_cast<int>(2.0 / std::max(1e-4, batch(3)))));
+    std::vector<double> all;
+    for (int i = 0; i < 21; ++i) all.push_back(batch(n));
+    cuEventDestroy(begin), cuEventDestroy(end), cuGraphExecDestroy(ready), cuGraphDestroy(graph);
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 3) return std::fprintf(stderr, "usage: bundle_runner bundle.txt results.txt\n"), 2;
+    try {
+        CUdevice device;
+        CUcontext context;
+        CUstream stream;
+        MUST(cuInit(0));
+        MUST(cuDeviceGet(&device, 0));
+        MUST(cuDevicePrimaryCtxRetain(&context, device));
+        MUST(cuCtxSetCurrent(context));
+        MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        std::ifstream in(argv[1]);
+        std::ofstream out(argv[2]);
+        std::string line, word;
+        std::getline(in, line);
+        if (line.rfind("loopegg-bundle 1 ", 0) != 0) throw Failure{"not a bundle that this runner knows"};
+        Program p;
+        std::string broken;
+        int right = 0, all = 0;
+        while (std::getline(in, line)) {
+            std::istringstream w(line);
+            w >> word;
+            try {
+                if (word == "program") {
+                    p.release();
+                    broken.clear();
+                    w >> p.key;
+                } else if (!broken.empty() && word != "end") {
+                    continue;
+                } else if (word == "memory") {
+                    w >> p.size;
+                    MUST(cuMemAlloc(&p.memory, static_cast<std::size_t>(p.size) * sizeof(float) + 256));
+                    MUST(cuMemsetD8(p.memory, 0, static_cast<std::size_t>(p.size) * sizeof(float)));
+                } else if (word == "kernel") {
+                    int id;
+                    std::string cubin, symbol;
+                    KernelEntry k{};
+                    CUmodule module;
+                    w >> id >> cubin >> symbol >> k.grid[0] >> k.grid[1] >> k.grid[2] >> k.block[0] >> k.block[1] >> k.block[2];
+                    MUST(cuModuleLoadData(&module, file_bytes(cubin).data()));
+                    p.modules.push_back(module);
+                    MUST(cuModuleGetFunction(&k.function, module, symbol.c_str()));
+                    p.kernels[id] = k;
+                } else if (word == "load" || word == "check") {
+                    long offset, count;
+                    std::string format, file;
+                    double step, tolerance;
+                    w >> offset >> count >> format >> step >> file >> tolerance;
+                    std::vector<float> v = floats(count, format, step, file);
+                    if (word == "load") MUST(cuMemcpyHtoD(p.at(offset), v.data(), v.size() * sizeof(float)));
+                    else p.checks.push_back({offset, count, std::move(v), tolerance});
+                } else if (word == "launch") {
+                    Step s;
+                    std::size_t n;
+                    w >> s.kernel >> n;
+                    for (long o; s.arguments.size() < n && w >> o;) s.arguments.push_back(p.at(o));
+                    p.steps.push_back(s);
+                } else if (word == "copy") {
+                    Step s;
+                    std::size_t rank;
+                    w >> s.to >> s.from >> rank;
+                    for (long d; s.dims.size() < 3 * rank && w >> d;) s.dims.push_back(d);
+                    p.steps.push_back(s);
+                } else if (word == "end") {
+                    ++all;
+                    if (broken.empty()) {
+                        p.run(stream);
+                        MUST(cuStreamSynchronize(stream));
+                        broken = verdict(p);
+                    }
+                    if (broken.empty()) {
+                        const std::vector<double> t = times(p, stream);
+                        out << p.key << " ok " << t[10] << " " << t[15] - t[5] << " " << t.size() << "\n";
+                        ++right;
+                    } else {
+                        out << p.key << " failed " << broken << "\n";
+                    }
+                    out.flush();
+                }
+            } catch (const Failure& f) {
+                broken = f.words;
+                if (word == "end") out << p.key << " failed " << broken << "\n";
+            }
+        }
+        std::printf("%d of %d programs right; times are in %s\n", right, all, argv[2]);
+        return right == all ? 0 : 1;
+    } catch (const Failure& f) {
+        return std::fprintf(stderr, "%s\n", f.words.c_str()), 1;
+    }
+}

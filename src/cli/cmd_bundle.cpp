@@ -1,0 +1,73 @@
+// 'loopegg bundle': code, operands and a runner for a machine that has neither TVM nor a network; 'bundle import' takes its times back.
+#include <fmt/format.h>
+
+#include "backends/bundle.hpp"
+#include "backends/latency_store.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/sexpr.hpp"
+#include "cli/commands.hpp"
+#include "graph/load.hpp"
+
+namespace loopegg {
+namespace {
+
+struct Arguments {
+    std::string what, folder, target = "h200", out, nests;
+    std::uint64_t seed = 0;
+};
+
+int import(const Arguments& a, Session& session) {
+    const auto results = import_bundle(a.folder, default_store_file());
+    nlohmann::json all = nlohmann::json::array();
+    int right = 0;
+    for (const BundleResult& r : results) {
+        right += r.right;
+        if (session.json) all.push_back({{"what", r.what}, {"right", r.right}, {"why", r.why}, {"median_ms", r.latency.median_ms}, {"iqr_ms", r.latency.iqr_ms}, {"n", r.latency.n}, {"target", r.latency.target}, {"measured", r.right}});
+        else if (r.right) fmt::print("{:.4f} ms  {:.100}\n", r.latency.median_ms, r.what);
+        else fmt::print("failed:{}  {:.100}\n", r.why, r.what);
+    }
+    if (session.json) session.answer({{"programs", results.size()}, {"right", right}, {"results", all}});
+    else fmt::print("{} of {} programs gave the right output; their times are in the store\n", right, results.size());
+    return right == static_cast<int>(results.size()) ? 0 : 1;
+}
+
+int write(const Arguments& a, Session& session) {
+    if (a.out.empty()) throw UsageError("expected --out DIR");
+    std::vector<Term> nests;
+    if (!a.nests.empty())
+        for (const SExpr& e : read_sexprs(read_source(a.nests))) nests.push_back(to_term(e));
+    std::optional<Model> model;
+    if (!a.what.empty()) model = load_model(a.what, a.seed);
+    if (!model && nests.empty()) throw UsageError("expected a MODEL, or --nests FILE, or both");
+    session.progress.stage("write bundle");
+    const BundleReport r = write_bundle(nests, model ? &model->graph : nullptr, model ? &model->weights : nullptr, {}, find_target(a.target), a.out);
+    session.progress.finish(fmt::format("{} programs", r.programs));
+    for (const std::string& why : r.left_out) session.progress.note("left out: " + why);
+    if (session.json) session.answer({{"programs", r.programs}, {"left_out", r.left_out}, {"folder", a.out}});
+    else fmt::print("{}: {} programs. On the machine: sh run_bundle.sh; bring results.txt back, then: loopegg bundle import {}\n", a.out, r.programs, a.out);
+    return 0;
+}
+
+Action setup(CLI::App& app) {
+    auto a = std::make_shared<Arguments>();
+    app.add_option("MODEL", a->what, "a model whose whole network goes into the bundle; or the word 'import'");
+    app.add_option("DIR", a->folder, "with 'import': the bundle that came back with its results.txt");
+    app.add_option("--nests", a->nests, "a file of NEST terms, each a program of its own");
+    app.add_option("--target", a->target, "a GPU target");
+    app.add_option("--out", a->out, "the folder to write");
+    app.add_option("--seed", a->seed, "of the weights, when the model brings none");
+    return [a](Session& session) {
+        if (a->what == "import") {
+            if (a->folder.empty()) throw UsageError("expected: loopegg bundle import DIR");
+            return import(*a, session);
+        }
+        return write(*a, session);
+    };
+}
+
+}  // namespace
+
+const Command bundle_command{"bundle", "carry code to a machine without TVM, and its times back", "loopegg bundle zoo:resnet34-cifar10 --target h200 --out bundle", setup};
+
+}  // namespace loopegg

@@ -1,0 +1,44 @@
+#include <catch2/catch.hpp>
+
+#include "backends/cuda_emulator.hpp"
+#include "backends/default_schedule.hpp"
+#include "backends/loaded_kernel.hpp"
+#include "backends/reference.hpp"
+#include "base/sexpr.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+void check(const Term& given) {
+    CAPTURE(to_string(bare(given)));
+    const Term nest = complete(given);
+    const Statement s = statement_of(nest_parts(nest).statement);
+    const Kernel kernel = compile_nest(nest, find_target("gtx1080ti"), "k");
+    const auto operands = sample_operands(s, 5);
+    std::vector<AlignedFloats> buffers;
+    std::vector<float*> addresses;
+    for (std::size_t b = 0; b < s.buffers.size(); ++b) {
+        if (b == 0) buffers.emplace_back(static_cast<std::size_t>(kernel.parameters[b].elements));
+        else buffers.emplace_back(std::span<const float>(to_storage(kernel.parameters[b], operands[b])));
+        addresses.push_back(buffers.back().data());
+    }
+    emulate_cuda(kernel, addresses);
+    CHECK(difference(s, from_storage(kernel.parameters[0], buffers[0].span()), reference_output(nest, operands)) == "");
+}
+
+}  // namespace
+
+TEST_CASE("CUDA text computes what its nest says, emulated on the CPU", "[flow]") {
+    const Target gpu = find_target("gtx1080ti");
+    for (const char* statement : {"(epilogue relu (epilogue bias (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1)))", "(conv2d 1 2 8 8 9 9 3 3 2 2 1 1 1 1)", "(conv2d 1 6 1 1 7 7 3 3 1 1 1 1 1 1)",
+                                  "(linear 3 10 7)", "(max_pool 1 3 6 6 3 3 2 2 1 1)", "(zip + 100)"})
+        check(default_nest(statement_of(parse_term(statement)), gpu));
+}
+
+TEST_CASE("threads that are bound inside shared tiles keep their own accumulators", "[flow]") {
+    check(parse_term("(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (bind blockIdx.x (quo co 8) (stage O (at (quo ci 4) (stage (shared I) (stage (shared W) (bind threadIdx.y (quo (rem co 8) 2)"
+                     " (bind threadIdx.x (pair (quo oh 2) ow) (at (rem ci 4) (unroll kh (unroll kw (unroll (rem co 2) (unroll (rem oh 2) done)))))))))))))"));
+    check(parse_term("(nest (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1) (at ci (bind blockIdx.x co (bind threadIdx.x (pair oh ow) (at kh (at kw done))))))"));
+    check(parse_term("(nest (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"));
+}
