@@ -20,11 +20,10 @@ int main(int argc, char** argv) {
         if (arg == "--proofs") proofs = true;
         else if (arg == "--plain") options.search = SearchMode::plain;
         else if (arg == "--checked") options.search = SearchMode::checked;
-        else if (arg == "--sorted") options.sorted = true;
         else if (arg == "--backoff") options.scheduler = Scheduler::backoff;
         else if (arg == "--iterations" && i + 1 < argc) options.limits.iterations = std::stoul(argv[++i]);
         else {
-            std::cerr << "use: math_microbenchmark [--proofs] [--plain|--checked] [--sorted] [--backoff] [--iterations N]\n";
+            std::cerr << "use: math_microbenchmark [--proofs] [--plain|--checked] [--backoff] [--iterations N]\n";
             return 2;
         }
     }

@@ -9,6 +9,8 @@ namespace loopegg {
 CompiledRewrite::CompiledRewrite(Rewrite rule) : rule_(std::move(rule)), name_(rule_.name), query_(make_query(rule_.left)) {
     if (rule_.left.empty() || rule_.right.empty()) throw UserError(Diagnostic{"rule '" + rule_.name + "' lacks a side", rule_.where});
     for (const Atom& a : query_.atoms)
+        if (a.children.size() > 64) throw UserError(Diagnostic{"rule '" + rule_.name + "' has an operator with more than 64 children", rule_.where});
+    for (const Atom& a : query_.atoms)
         if (a.op.empty() && query_.atoms.size() > 1)
             throw UserError(Diagnostic{"rule '" + rule_.name + "' has a bare variable beside other patterns", rule_.where, "give the variable a pattern"});
     sources_.assign(query_.slots.size(), {none, none});

@@ -36,7 +36,7 @@ NodeId EGraph::make_node(OpId op, std::span<const ClassId> children, std::uint32
     const ClassId c = static_cast<ClassId>(union_.size());
     const NodeId n = table_.append(op, children, c, hash);
     new_class(n);
-    enter_node(n, children, c);
+    enter_node(n, op, children);
     next_in_class_[n] = n;
     for (std::uint32_t i = 0; i < analyses_.size(); ++i) {
         analyses_[i]->make(*this, c, node(n));
@@ -47,8 +47,9 @@ NodeId EGraph::make_node(OpId op, std::span<const ClassId> children, std::uint32
 
 NodeId EGraph::make_node_in(OpId op, std::span<const ClassId> children, std::uint32_t hash, ClassId in) {
     const NodeId n = table_.append(op, children, in, hash);
-    enter_node(n, children, in);
+    enter_node(n, op, children);
     Class& c = classes_[in];
+    c.node_ops |= op_bit(op);
     next_in_class_[n] = next_in_class_[c.last_node];
     next_in_class_[c.last_node] = n;
     c.last_node = n;
@@ -60,7 +61,7 @@ NodeId EGraph::make_node_in(OpId op, std::span<const ClassId> children, std::uin
 ClassId EGraph::new_class(NodeId founder) {
     const ClassId c = static_cast<ClassId>(union_.size());
     union_.push_back(c);
-    classes_.push_back({founder, none, none, 1, 0, none});
+    classes_.push_back({founder, none, none, 1, op_bit(table_.record(founder).op), 0, 0, none});
     index_stale_.push_back(c);
     canonical_fresh_ = false;
     ++live_classes_;
@@ -69,7 +70,7 @@ ClassId EGraph::new_class(NodeId founder) {
     return c;
 }
 
-void EGraph::enter_node(NodeId n, std::span<const ClassId> children, ClassId) {
+void EGraph::enter_node(NodeId n, OpId op, std::span<const ClassId> children) {
     ++live_nodes_;
     next_in_class_.push_back(none);
     stamps_.push_back(epoch_);
@@ -77,22 +78,23 @@ void EGraph::enter_node(NodeId n, std::span<const ClassId> children, ClassId) {
     std::uint32_t* slots = parent_next_.extend(2);
     slots[0] = slots[1] = none;
     if (children.size() <= 2) {
-        for (std::uint32_t k = 0; k < children.size(); ++k) link_parent(children[k], 2 * n + k);
+        for (std::uint32_t k = 0; k < children.size(); ++k) link_parent(children[k], 2 * n + k, op);
     } else {
         const std::uint32_t first = table_.record(n).a;
         pool_next_.resize(first + children.size(), none);
         pool_owner_.resize(first + children.size(), n);
-        for (std::uint32_t k = 0; k < children.size(); ++k) link_parent(children[k], (first + k) | pool_slot);
+        for (std::uint32_t k = 0; k < children.size(); ++k) link_parent(children[k], (first + k) | pool_slot, op);
     }
     if (forest_) forest_->add_node(n, children);
 }
 
-void EGraph::link_parent(ClassId c, std::uint32_t slot) {
+void EGraph::link_parent(ClassId c, std::uint32_t slot, OpId op) {
     Class& in = classes_[c];
     if (in.last_parent == none) in.first_parent = slot;
     else if (in.last_parent & pool_slot) pool_next_[in.last_parent & ~pool_slot] = slot;
     else parent_next_[in.last_parent] = slot;
     in.last_parent = slot;
+    in.parent_ops |= op_bit(op);
     ++in.weight;
 }
 
@@ -147,6 +149,8 @@ bool EGraph::unite(ClassId a, ClassId b, NodeId left, NodeId right, Reason reaso
         pending_.push_back(lost);
     }
     k.weight += l.weight;
+    k.node_ops |= l.node_ops;
+    k.parent_ops |= l.parent_ops;
     class_gained(kept);
     for (std::uint32_t i = 0; i < analyses_.size(); ++i) {
         const Analysis::Joined joined = analyses_[i]->join(*this, kept, lost);
@@ -201,12 +205,13 @@ void EGraph::repair(ClassId lost) {
             }
             if (changed) {
                 NodeTable::Record& r = table_.record(n);
+                class_gained(find(r.in));
+                table_.leave();
                 const std::uint32_t hash = NodeTable::hash(r.op, children);
                 const NodeId same = table_.find(r.op, children, hash);
                 if (same != none) {
                     r.op |= NodeTable::dead_bit;
                     --live_nodes_;
-                    class_gained(find(r.in));
                     merge_nodes(n, same, congruence);
                 } else {
                     table_.insert(n, hash);
@@ -277,14 +282,9 @@ std::uint32_t EGraph::next_epoch() {
     return epoch_++;
 }
 
-std::vector<NodeId> EGraph::touched_since(std::uint32_t epoch) const {
-    std::vector<NodeId> out;
-    for (std::uint32_t e = epoch + 1; e <= epoch_; ++e) {
-        const std::size_t end = e < epoch_ ? touched_begin_[e + 1] : touched_.size();
-        for (std::size_t i = touched_begin_[e]; i < end; ++i)
-            if (stamps_[touched_[i]] == e && !table_.dead(touched_[i])) out.push_back(touched_[i]);
-    }
-    return out;
+std::span<const NodeId> EGraph::touched_in(std::uint32_t epoch) const {
+    const std::size_t begin = touched_begin_[epoch], end = epoch < epoch_ ? touched_begin_[epoch + 1] : touched_.size();
+    return touched_.span().subspan(begin, end - begin);
 }
 
 void EGraph::watch_classes(bool nodes_too) {

@@ -52,7 +52,7 @@ public:
     bool clean() const { return pending_.empty() && stale_facts_.empty() && unmodified_.empty(); }   // rebuild() has nothing to do
 
     std::span<const ClassId> classes() const;                 // the canonical ids, ascending
-    std::span<const NodeId> nodes(ClassId c) const;           // the e-nodes of a class, by operator (in order of first use) and age
+    std::span<const NodeId> nodes(ClassId c) const;           // the e-nodes of a class, by operator (in order of first use), then children
     NodeView node(NodeId n) const {
         const NodeTable::Record& r = table_.record(n);
         return {table_.op(r.op & ~NodeTable::dead_bit).symbol, table_.children(r), find(r.in)};
@@ -99,10 +99,15 @@ public:
     std::uint32_t epoch() const { return epoch_; }
     std::uint32_t next_epoch();                                             // begins an epoch; returns the one that ended
     std::uint32_t stamp(NodeId n) const { return stamps_[n]; }
-    std::vector<NodeId> touched_since(std::uint32_t epoch) const;           // live nodes with a later stamp, in order of change
+    std::span<const NodeId> touched_in(std::uint32_t epoch) const;          // the nodes that changed in an epoch; some may be dead
     // Classes are stamped when their facts change, and if wanted when they gain nodes; kept only from here on.
     void watch_classes(bool nodes_too);
     std::uint32_t class_stamp(ClassId c) const { return class_stamps_[c]; }
+    std::size_t weight(ClassId c) const { return classes_[c].weight; }   // its nodes and parents, dead ones too
+    // False: no node of the class (no parent of it) has the operator. True: one may.
+    bool may_hold(ClassId c, std::uint32_t op_bits) const { return (classes_[c].node_ops & op_bits) == op_bits; }
+    bool may_have_parents(ClassId c, std::uint32_t op_bits) const { return (classes_[c].parent_ops & op_bits) == op_bits; }
+    using EGraphData::op_bit;
     // f(node, position) for every parent; dead ones too.
     template <class F> void each_parent(ClassId c, F&& f) const {
         for (std::uint32_t s = classes_[c].first_parent; s != none;) {
@@ -120,8 +125,8 @@ public:
 
 private:
     ClassId new_class(NodeId founder);
-    void enter_node(NodeId n, std::span<const ClassId> children, ClassId in);
-    void link_parent(ClassId c, std::uint32_t slot);
+    void enter_node(NodeId n, OpId op, std::span<const ClassId> children);
+    void link_parent(ClassId c, std::uint32_t slot, OpId op);
     bool unite(ClassId a, ClassId b, NodeId left, NodeId right, Reason reason);
     void repair(ClassId lost);
     void touch(NodeId n) { if (stamps_[n] != epoch_) stamps_[n] = epoch_, touched_.push_back(n); }

@@ -19,10 +19,13 @@ struct EGraphData {
         NodeId last_node;                          // of a ring through next_in_class_
         std::uint32_t first_parent, last_parent;   // slots
         std::uint32_t weight;                      // nodes and parents: what merging it away costs
+        std::uint32_t node_ops, parent_ops;        // a bit (op_bit) for each operator among the nodes and the parents; some may be gone
         mutable std::uint32_t index_first, index_count;   // into index_; index_count == none: out of date
     };
     struct StaleFact { NodeId node; std::uint32_t analysis; };
     struct Unmodified { ClassId in; std::uint32_t analysis; };
+
+    static std::uint32_t op_bit(OpId op) { return 1u << (op % 32); }
 
     // A slot is one child position of one node: 2 * node + position for the children in place, the pool's index otherwise. The
     // parents of a class are a list through the slots that hold it.

@@ -61,8 +61,10 @@ void EGraph::refresh() const {
             if (!table_.dead(n)) index_.push_back(n), ++in.index_count;
         } while (n != in.last_node);
         std::sort(index_.begin() + in.index_first, index_.end(), [&](NodeId x, NodeId y) {
-            const OpId p = table_.record(x).op, q = table_.record(y).op;
-            return p != q ? p < q : x < y;
+            const NodeTable::Record &p = table_.record(x), &q = table_.record(y);
+            if (p.op != q.op) return p.op < q.op;
+            if (table_.arity(p) > 2) return std::ranges::lexicographical_compare(table_.children(p), table_.children(q));
+            return p.a != q.a ? p.a < q.a : p.b < q.b;
         });
     }
     index_stale_.clear();

@@ -1,5 +1,7 @@
 #include "egraph/node_table.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace loopegg {
@@ -47,21 +49,20 @@ void NodeTable::place(Slot slot) {
 void NodeTable::grow() {
     Flat<Slot> old;
     old.swap(slots_);
-    // Entries that still stand for their node; the others only fill the table.
-    auto stands = [&](const Slot& s) {
-        if (s.node == none) return false;
-        const Record& r = records_[s.node];
-        return !(r.op & dead_bit) && hash(r.op, children(r)) == s.hash;
-    };
-    std::size_t live = 0;
-    for (const Slot& s : old) live += stands(s);
-    const std::size_t want = live * 2 >= old.size() ? old.size() * 2 : old.size();
-    const std::size_t size = want < 64 ? 64 : want;
+    const std::size_t live = used_ - stale_;
+    const std::size_t size = std::max<std::size_t>(64, live * 2 >= old.size() ? old.size() * 2 : old.size());
     slots_.resize(size, {0, none});
     shift_ = 32 - static_cast<std::uint32_t>(__builtin_ctzll(size));
     used_ = 0;
-    for (const Slot& s : old)
-        if (stands(s)) place(s), ++used_;
+    for (const Slot& s : old) {
+        if (s.node == none) continue;
+        const Record& r = records_[s.node];
+        // An entry that no longer stands for its node only fills the table.
+        if (stale_ > 0 && ((r.op & dead_bit) || hash(r.op, children(r)) != s.hash)) continue;
+        place(s);
+        ++used_;
+    }
+    stale_ = 0;
 }
 
 }  // namespace loopegg

@@ -57,7 +57,8 @@ public:
     NodeId find(OpId op, std::span<const ClassId> children, std::uint32_t hash) const;   // none when absent
     NodeId find(OpId op, std::span<const ClassId> children) const { return find(op, children, hash(op, children)); }
     NodeId append(OpId op, std::span<const ClassId> children, ClassId in, std::uint32_t hash);   // known to be absent
-    void insert(NodeId n, std::uint32_t hash);   // enters a node whose children have changed; known to be absent
+    void insert(NodeId n, std::uint32_t hash);   // known to be absent
+    void leave() { ++stale_; }                   // a node dies, or is about to be inserted with other children: its entry is stale
 
     std::size_t bytes() const { return records_.bytes() + pool_.bytes() + slots_.bytes(); }
 
@@ -72,7 +73,7 @@ private:
     Flat<Record> records_;
     Flat<ClassId> pool_;
     Flat<Slot> slots_;
-    std::uint32_t used_ = 0, shift_ = 32;
+    std::uint32_t used_ = 0, stale_ = 0, shift_ = 32;
     std::vector<OperatorEntry> operators_;
     std::unordered_map<std::uint64_t, OpId> op_ids_;
 };

@@ -108,7 +108,13 @@ std::vector<PlanStep> make_plan(const Query& q, std::uint32_t first, const std::
         }
         plan.push_back(std::move(step));
     };
-    take({Step::scan, first});
+    // A constant is one look-up whatever else is bound; knowing its class first rejects most candidates of its parents at once.
+    for (std::uint32_t i = 0; i < q.atoms.size(); ++i)
+        if (i != first && !q.atoms[i].op.empty() && q.atoms[i].children.empty()) take({Step::probe, i});
+    PlanStep start{Step::scan, first};
+    for (std::uint32_t k = 0; k < q.atoms[first].children.size(); ++k)
+        if (bound[q.atoms[first].children[k]]) start.via = k, start.kind = Step::start_up;
+    take(start);
     while (plan.size() < q.atoms.size()) {
         // The cheapest kind of step that some atom allows; the earliest atom among equals.
         PlanStep best{Step::scan, none};

@@ -26,22 +26,23 @@ Query make_query(const std::vector<Rooted>& patterns);
 
 // How the next atom's candidates are found once earlier atoms are bound.
 enum class Step : std::uint8_t {
-    scan,    // every node with the operator
-    down,    // the class is known: its nodes
-    up,      // a child is known: the parents of its class
-    probe,   // every child is known: one look-up
+    scan,      // every node with the operator
+    start_up,  // likewise, or the parents of a constant, whichever are fewer
+    down,      // the class is known: its nodes
+    up,        // a child is known: the parents of its class
+    probe,     // every child is known: one look-up
 };
 
 struct PlanStep {
     Step kind;
     std::uint32_t atom;
-    std::uint32_t via = 0;                // for up: the child position whose class is known
+    std::uint32_t via = 0;                // for up and start_up: the child position whose class is known
     bool root_known = false;              // the class is bound before the step, and checked; else bound by it
     std::vector<bool> child_known{};      // likewise for each child
     std::vector<std::uint32_t> guards{};  // whose variables are bound after this step
 };
 
-// An order over the atoms of a query that begins at `first`.
+// An order over the atoms of a query that begins at `first` (after the constants).
 std::vector<PlanStep> make_plan(const Query& query, std::uint32_t first, const std::vector<std::vector<std::uint32_t>>& guard_slots);
 
 }  // namespace loopegg

@@ -23,7 +23,7 @@ std::string_view name_of(StopReason reason) {
     return "";
 }
 
-Runner::Runner(EGraph& graph, std::vector<Rewrite> rules) : graph_(graph), rests_(rules.size()) {
+Runner::Runner(EGraph& graph, std::vector<Rewrite> rules) : graph_(graph), index_(graph), rests_(rules.size()) {
     bool facts = false, nodes = false;
     for (Rewrite& r : rules) {
         for (const Guard& g : r.guards) facts = true, nodes |= !g.facts_only;
@@ -56,7 +56,7 @@ RunReport Runner::run(const RunOptions& options) {
         const std::uint32_t now = graph_.next_epoch();
         const std::size_t nodes_before = graph_.node_bound(), classes_before = graph_.class_count(), edges_before = graph_.edges().size();
         const std::size_t bound_before = graph_.class_bound();
-        SearchIndex index(graph_);
+        index_.update();
         std::vector<Flat<NodeId>> matches(rules_.size());
         std::size_t match_bytes = 0;
         bool resting = false;
@@ -70,7 +70,7 @@ RunReport Runner::run(const RunOptions& options) {
             Budget own = budget;
             if (own.bytes != ~std::size_t{0}) own.bytes -= std::min(own.bytes, match_bytes);
             if (options.scheduler == Scheduler::backoff) own.matches = options.match_limit << rests_[i].times_banned;
-            const SearchEnd end = search(graph_, index, *rules_[i], rests_[i].seen, options.search, own, matches[i]);
+            const SearchEnd end = search(graph_, index_, *rules_[i], rests_[i].seen, options.search, own, matches[i]);
             const std::size_t width = rules_[i]->query().atoms.size();
             rule.matches = matches[i].size() / width;
             if (end == SearchEnd::too_many) {
@@ -82,7 +82,6 @@ RunReport Runner::run(const RunOptions& options) {
             }
             if (end == SearchEnd::out_of_time) stop = StopReason::seconds;
             if (end == SearchEnd::out_of_memory) stop = StopReason::bytes;
-            if (options.sorted) sort_matches(matches[i], width);
             match_bytes += matches[i].bytes();
         }
         it.search_seconds = since(started);

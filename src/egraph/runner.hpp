@@ -31,7 +31,7 @@ std::string_view name_of(StopReason reason);
 
 struct RuleReport {
     std::string rule;
-    std::size_t matches = 0;        // fresh ones
+    std::size_t matches = 0;        // found; with incremental search, the fresh ones
     std::size_t applications = 0;   // those that changed the e-graph
     bool banned = false;            // rested, or was sent to rest, in this iteration
 };
@@ -55,7 +55,6 @@ struct RunOptions {
     std::size_t match_limit = 1000;     // backoff: fresh matches that a rule may have in one iteration
     std::size_t ban_length = 5;         // backoff: iterations of the first rest
     SearchMode search = SearchMode::incremental;
-    bool sorted = false;                // apply matches in an order that does not depend on the search mode
     std::function<bool(const IterationReport&)> after_iteration{};   // false: stop
 };
 
@@ -73,6 +72,7 @@ private:
     };
 
     EGraph& graph_;
+    SearchIndex index_;
     std::vector<std::shared_ptr<const CompiledRewrite>> rules_;
     std::vector<Rest> rests_;
 };

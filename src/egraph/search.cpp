@@ -8,109 +8,178 @@ namespace {
 
 enum class Age : std::uint8_t { any, old, fresh };
 
+// A step of a plan with everything that the inner loop asks for at hand.
+struct Instruction {
+    Step kind;
+    Age age;
+    bool root_known;
+    OpId op;
+    std::uint32_t atom, via, root, arity;
+    const std::uint32_t* child;         // slots
+    std::uint64_t known;                // a bit for each child that is bound before
+    std::span<const std::uint32_t> guards;
+    // Of a slot that this step binds: the operators that later steps will look for among its class's nodes and parents.
+    struct Filter { std::uint32_t slot, nodes, parents; };
+    std::vector<Filter> filters;
+};
+
+constexpr std::size_t widest = 64;   // children of an operator in a pattern
+
 class Machine {
 public:
     Machine(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, const Budget& budget, Flat<NodeId>& out)
         : graph_(graph), table_(graph.table()), index_(index), rule_(rule), since_(since), budget_(budget), out_(out),
-          slots_(rule.query().slots.size()), atoms_(rule.query().atoms.size()), ages_(rule.query().atoms.size(), Age::any) {
+          slots_(rule.query().slots.size()), atoms_(rule.query().atoms.size()) {
         for (const Atom& a : rule.query().atoms) ops_.push_back(table_.find_op(a.op, static_cast<std::uint32_t>(a.children.size())));
         reads_facts_ = !rule.rule().guards.empty() || !rule.rule().choices.empty();
-        if (reads_facts_ && since > 0) marked_ = &index.fresh(since, true).marked;
-        out_before_ = out.size();
+        if (reads_facts_ && since > 0) marked_ = &index.with_facts(since).marked;
     }
 
-    SearchEnd plain() {
-        begin(0, since_ > 0);
-        for (NodeId n : index_.all(ops_[0])) if (!candidate(0, n)) break;
+    SearchEnd plain(bool drop_old = false) {
+        drop_old_ = drop_old && since_ > 0;
+        count_fresh_ = since_ > 0;
+        load(0, std::vector<Age>(ops_.size(), Age::any));
+        descend(0);
         return end_;
     }
 
     SearchEnd incremental() {
         if (since_ == 0) return plain();
-        const SearchIndex::Fresh& fresh = index_.fresh(since_, reads_facts_);
-        for (std::uint32_t i = 0; i < ops_.size(); ++i) {
-            if (fresh.of(ops_[i]).empty()) continue;
-            std::fill(ages_.begin(), ages_.end(), Age::any);
-            std::fill(ages_.begin(), ages_.begin() + i, Age::old);
-            ages_[i] = Age::fresh;
-            begin(i, false);
-            for (NodeId n : fresh.of(ops_[i])) if (!candidate(0, n)) return end_;
+        std::vector<SearchIndex::Touched> lists;
+        for (std::uint32_t i = 0; i < ops_.size() && end_ == SearchEnd::complete; ++i) {
+            lists.clear();
+            if (reads_facts_) lists.push_back({none, index_.with_facts(since_).by_op.of(ops_[i])});
+            else index_.touched(since_, ops_[i], lists);
+            if (lists.empty()) continue;
+            std::vector<Age> ages(ops_.size(), Age::any);
+            std::fill(ages.begin(), ages.begin() + i, Age::old);
+            ages[i] = Age::fresh;
+            load(i, ages);
+            for (const SearchIndex::Touched& list : lists) {
+                start_ = list.nodes;
+                start_epoch_ = list.epoch;
+                if (!descend(0)) break;
+            }
         }
         return end_;
     }
 
 private:
-    void begin(std::uint32_t first, bool drop_old) {
-        plan_ = &rule_.plan(first);
-        drop_old_ = drop_old;
+    void load(std::uint32_t first, const std::vector<Age>& ages) {
+        code_.clear();
+        first_ = first;
+        std::vector<bool> done(ops_.size());
+        for (const PlanStep& s : rule_.plan(first)) {
+            const Atom& a = rule_.query().atoms[s.atom];
+            std::uint64_t known = 0;
+            for (std::size_t k = 0; k < s.child_known.size(); ++k) known |= std::uint64_t{s.child_known[k]} << k;
+            code_.push_back({s.kind, ages[s.atom], s.root_known, ops_[s.atom], s.atom, s.via, a.root, static_cast<std::uint32_t>(a.children.size()),
+                             a.children.data(), known, s.guards, {}});
+            done[s.atom] = true;
+            auto filter = [&](std::uint32_t slot) {
+                Instruction::Filter f{slot, 0, 0};
+                for (std::uint32_t i = 0; i < ops_.size(); ++i) {
+                    if (done[i]) continue;
+                    const Atom& later = rule_.query().atoms[i];
+                    if (later.root == slot) f.nodes |= EGraph::op_bit(ops_[i]);
+                    for (std::uint32_t c : later.children) if (c == slot) f.parents |= EGraph::op_bit(ops_[i]);
+                }
+                if (f.nodes || f.parents) code_.back().filters.push_back(f);
+            };
+            if (!s.root_known) filter(a.root);
+            for (std::size_t k = 0; k < a.children.size(); ++k) if (!s.child_known[k]) filter(a.children[k]);
+            if (s.atom == first && ages[first] != Age::fresh) start_ = index_.all(ops_[first]), start_epoch_ = none;
+        }
     }
 
     bool is_fresh(NodeId n) const { return marked_ ? (*marked_)[n] : graph_.stamp(n) > since_; }
 
-    // Tries a node for the atom of step `depth` and all that follows. False when the search must end.
-    bool candidate(std::size_t depth, NodeId n) {
-        if (++tried_ % 4096 == 0 && !within_budget()) return false;
-        const PlanStep& step = (*plan_)[depth];
-        const Atom& atom = rule_.query().atoms[step.atom];
-        const NodeTable::Record& r = table_.record(n);
-        if (r.op != ops_[step.atom]) return true;
-        if (ages_[step.atom] != Age::any && is_fresh(n) != (ages_[step.atom] == Age::fresh)) return true;
-        if (!step.root_known) slots_[atom.root] = r.in;
-        else if (slots_[atom.root] != r.in) return true;
-        const ClassId* children = atom.children.size() <= 2 ? &r.a : table_.children(r).data();
-        for (std::size_t k = 0; k < atom.children.size(); ++k) {
-            if (!step.child_known[k]) slots_[atom.children[k]] = children[k];
-            else if (slots_[atom.children[k]] != children[k]) return true;
+    // Of a node that changed more than once, only the last list that holds it counts.
+    bool in_start(NodeId n) const { return start_epoch_ == none ? is_fresh(n) : graph_.stamp(n) == start_epoch_; }
+
+    // Tries a node, which has the right operator, for the atom of step `depth`, and all that follows. False when the search must end.
+    [[gnu::always_inline]] bool candidate(const Instruction& in, std::size_t depth, NodeId n, const NodeTable::Record& r) {
+        const ClassId* children = in.arity <= 2 ? &r.a : table_.children(r).data();
+        ClassId* const slots = slots_.data();
+        if (!in.root_known) slots[in.root] = r.in;
+        else if (slots[in.root] != r.in) return true;
+        for (std::uint32_t k = 0; k < in.arity; ++k) {
+            if (!(in.known >> k & 1)) slots[in.child[k]] = children[k];
+            else if (slots[in.child[k]] != children[k]) return true;
         }
-        for (std::uint32_t g : step.guards)
+        if (in.age == Age::old ? is_fresh(n) : in.age == Age::fresh && !in_start(n)) return true;
+        for (const Instruction::Filter& f : in.filters)
+            if (!graph_.may_hold(slots[f.slot], f.nodes) || !graph_.may_have_parents(slots[f.slot], f.parents)) return true;
+        for (std::uint32_t g : in.guards)
             if (!allowed(g)) return true;
-        atoms_[step.atom] = n;
-        return depth + 1 == plan_->size() ? emit() : descend(depth + 1);
+        atoms_[in.atom] = n;
+        return depth + 1 == code_.size() ? emit() : descend(depth + 1);
     }
 
     bool descend(std::size_t depth) {
-        const PlanStep& step = (*plan_)[depth];
-        const Atom& atom = rule_.query().atoms[step.atom];
-        const OpId op = ops_[step.atom];
-        switch (step.kind) {
+        if (++entered_ % 1024 == 0 && !within_budget()) return false;
+        const Instruction& in = code_[depth];
+        switch (in.kind) {
+        case Step::start_up:
+            if (graph_.weight(slots_[in.child[in.via]]) < start_.size()) return go_up(depth);
+            [[fallthrough]];
         case Step::scan:
-            for (NodeId n : index_.all(op)) if (!candidate(depth, n)) return false;
-            return true;
-        case Step::down: {
-            const auto nodes = graph_.nodes(slots_[atom.root]);
-            auto it = nodes.begin();
-            if (nodes.size() > 8) it = std::partition_point(it, nodes.end(), [&](NodeId n) { return table_.record(n).op < op; });
-            for (; it != nodes.end(); ++it) {
-                const OpId own = table_.record(*it).op;
-                if (own > op) break;
-                if (own == op && !candidate(depth, *it)) return false;
+            for (NodeId n : in.atom == first_ ? start_ : index_.all(in.op)) {
+                const NodeTable::Record& r = table_.record(n);
+                if (r.op == in.op && !candidate(in, depth, n, r)) return false;
             }
             return true;
-        }
-        case Step::up: {
-            bool go_on = true;
-            graph_.each_parent(slots_[atom.children[step.via]], [&](NodeId n, std::uint32_t at) {
-                if (go_on && at == step.via && table_.record(n).op == op) go_on = candidate(depth, n);
-            });
-            return go_on;
-        }
+        case Step::down: return go_down(depth);
+        case Step::up: return go_up(depth);
         case Step::probe: {
-            ClassId children[16];
-            std::vector<ClassId> many;
-            ClassId* at = children;
-            if (atom.children.size() > 16) many.resize(atom.children.size()), at = many.data();
-            for (std::size_t k = 0; k < atom.children.size(); ++k) at[k] = slots_[atom.children[k]];
-            const NodeId n = table_.find(op, {at, atom.children.size()});
-            return n == none || candidate(depth, n);
+            ClassId children[widest];
+            for (std::uint32_t k = 0; k < in.arity; ++k) children[k] = slots_[in.child[k]];
+            const NodeId n = table_.find(in.op, {children, in.arity});
+            return n == none || candidate(in, depth, n, table_.record(n));
         }
         }
         return true;
     }
 
+    // The nodes of a class are sorted by operator, then children: those that can fit stand together.
+    bool go_down(std::size_t depth) {
+        const Instruction& in = code_[depth];
+        const auto nodes = graph_.nodes(slots_[in.root]);
+        const bool by_first = in.arity > 0 && in.arity <= 2 && (in.known & 1);
+        const std::uint64_t key = std::uint64_t{in.op} << 32 | (by_first ? slots_[in.child[0]] : 0);
+        auto key_of = [&](NodeId n) {
+            const NodeTable::Record& r = table_.record(n);
+            return std::uint64_t{r.op} << 32 | (by_first ? r.a : 0);
+        };
+        auto it = nodes.begin();
+        if (nodes.size() > 6) it = std::partition_point(it, nodes.end(), [&](NodeId n) { return key_of(n) < key; });
+        for (; it != nodes.end(); ++it) {
+            const std::uint64_t own = key_of(*it);
+            if (own > key) break;
+            if (own == key && !candidate(in, depth, *it, table_.record(*it))) return false;
+        }
+        return true;
+    }
+
+    bool go_up(std::size_t depth) {
+        const Instruction& in = code_[depth];
+        bool go_on = true;
+        graph_.each_parent(slots_[in.child[in.via]], [&](NodeId n, std::uint32_t at) {
+            if (!go_on || at != in.via) return;
+            const NodeTable::Record& r = table_.record(n);
+            if (r.op == in.op) go_on = candidate(in, depth, n, r);
+        });
+        return go_on;
+    }
+
     bool emit() {
-        if (drop_old_ && std::none_of(atoms_.begin(), atoms_.end(), [&](NodeId n) { return is_fresh(n); })) return true;
-        out_.append(atoms_);
-        if ((out_.size() - out_before_) / atoms_.size() > budget_.matches) return end_ = SearchEnd::too_many, false;
+        const bool fresh = !count_fresh_ || std::any_of(atoms_.begin(), atoms_.end(), [&](NodeId n) { return is_fresh(n); });
+        if (drop_old_ && !fresh) return true;
+        NodeId* at = out_.extend(atoms_.size());
+        for (std::size_t i = 0; i < atoms_.size(); ++i) at[i] = atoms_[i];
+        emitted_ += fresh;
+        if (out_.size() % (std::size_t{1} << 16) == 0 && !within_budget()) return false;
+        if (emitted_ > budget_.matches) return end_ = SearchEnd::too_many, false;
         return true;
     }
 
@@ -134,15 +203,15 @@ private:
     const std::uint32_t since_;
     const Budget& budget_;
     Flat<NodeId>& out_;
-    std::size_t out_before_;
     std::vector<OpId> ops_;
     std::vector<ClassId> slots_;
     std::vector<NodeId> atoms_;
-    std::vector<Age> ages_;
-    const std::vector<PlanStep>* plan_ = nullptr;
+    std::vector<Instruction> code_;
+    std::span<const NodeId> start_;   // where the first atom is looked for
+    std::uint32_t first_ = 0, start_epoch_ = none;
     const std::vector<bool>* marked_ = nullptr;
-    bool reads_facts_ = false, drop_old_ = false;
-    std::size_t tried_ = 0;
+    bool reads_facts_ = false, drop_old_ = false, count_fresh_ = false;
+    std::size_t entered_ = 0, emitted_ = 0;
     SearchEnd end_ = SearchEnd::complete;
 };
 
@@ -162,70 +231,7 @@ SearchEnd search_bare(const EGraph& graph, const CompiledRewrite& rule, const Bu
     return SearchEnd::complete;
 }
 
-}  // namespace
-
-std::span<const NodeId> SearchIndex::all(OpId op) {
-    if (!all_known_) {
-        for (NodeId n = 0; n < graph_.node_bound(); ++n)
-            if (!graph_.dead(n)) all_.nodes.push_back(n);
-        group(all_.nodes, all_);
-        all_known_ = true;
-    }
-    return all_.of(op);
-}
-
-const SearchIndex::Fresh& SearchIndex::fresh(std::uint32_t since, bool with_facts) {
-    const auto [it, made] = fresh_.try_emplace({since, with_facts});
-    Fresh& out = it->second;
-    if (!made) return out;
-    if (with_facts) {
-        out.marked.resize(graph_.node_bound());
-        for (NodeId n = 0; n < graph_.node_bound(); ++n) {
-            if (graph_.dead(n)) continue;
-            const NodeTable::Record& r = graph_.table().record(n);
-            bool changed = graph_.stamp(n) > since || graph_.class_stamp(r.in) > since;
-            for (ClassId c : graph_.table().children(r)) changed |= graph_.class_stamp(c) > since;
-            if (changed) out.marked[n] = true, out.nodes.push_back(n);
-        }
-    } else {
-        out.nodes = graph_.touched_since(since);
-    }
-    group(out.nodes, out);
-    return out;
-}
-
-void SearchIndex::group(std::vector<NodeId>& nodes, Fresh& out) const {
-    const std::size_t ops = graph_.table().op_count();
-    out.first.assign(ops + 1, 0);
-    for (NodeId n : nodes) ++out.first[graph_.table().record(n).op + 1];
-    std::partial_sum(out.first.begin(), out.first.end(), out.first.begin());
-    std::vector<std::uint32_t> at(out.first.begin(), out.first.end() - 1);
-    std::vector<NodeId> sorted(nodes.size());
-    for (NodeId n : nodes) sorted[at[graph_.table().record(n).op]++] = n;
-    out.nodes.swap(sorted);
-}
-
-SearchEnd search(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, SearchMode mode,
-                 const Budget& budget, Flat<NodeId>& matches) {
-    if (rule.bare()) return search_bare(graph, rule, budget, matches);
-    for (const Atom& a : rule.query().atoms)   // an operator that no node has: nothing to find
-        if (graph.table().find_op(a.op, static_cast<std::uint32_t>(a.children.size())) == none) return SearchEnd::complete;
-    if (mode == SearchMode::incremental) return Machine(graph, index, rule, since, budget, matches).incremental();
-    if (mode == SearchMode::plain) return Machine(graph, index, rule, since, budget, matches).plain();
-    Flat<NodeId> one, other;
-    const SearchEnd end = Machine(graph, index, rule, since, budget, one).incremental();
-    const SearchEnd plain_end = Machine(graph, index, rule, since, budget, other).plain();
-    require(end == plain_end || (end != SearchEnd::complete && end != SearchEnd::too_many), "incremental and plain search end differently");
-    if (end == SearchEnd::complete) {
-        Flat<NodeId> sorted = one;
-        sort_matches(sorted, rule.query().atoms.size());
-        sort_matches(other, rule.query().atoms.size());
-        require(std::ranges::equal(sorted.span(), other.span()), "incremental and plain search find different matches");
-    }
-    matches.append(one.span());
-    return end;
-}
-
+// Puts matches of `width` words each in order, to compare them.
 void sort_matches(Flat<NodeId>& matches, std::size_t width) {
     const std::size_t count = matches.size() / width;
     std::vector<std::uint32_t> order(count);
@@ -237,6 +243,83 @@ void sort_matches(Flat<NodeId>& matches, std::size_t width) {
     Flat<NodeId> sorted;
     for (std::uint32_t i : order) sorted.append({matches.data() + i * width, width});
     matches.swap(sorted);
+}
+
+}  // namespace
+
+void SearchIndex::update() {
+    all_known_ = false;
+    with_facts_.clear();
+}
+
+std::span<const NodeId> SearchIndex::all(OpId op) {
+    if (!all_known_) {
+        std::vector<NodeId> nodes;
+        nodes.reserve(graph_.node_count());
+        for (NodeId n = 0; n < graph_.node_bound(); ++n)
+            if (!graph_.dead(n)) nodes.push_back(n);
+        all_ = group(nodes);
+        all_known_ = true;
+    }
+    return all_.of(op);
+}
+
+void SearchIndex::touched(std::uint32_t since, OpId op, std::vector<Touched>& out) {
+    for (std::uint32_t e = since + 1; e < graph_.epoch(); ++e) {
+        const auto [it, made] = epochs_.try_emplace(e);
+        if (made) it->second = group(graph_.touched_in(e));
+        const auto nodes = it->second.of(op);
+        if (!nodes.empty()) out.push_back({e, nodes});
+    }
+}
+
+const SearchIndex::WithFacts& SearchIndex::with_facts(std::uint32_t since) {
+    const auto [it, made] = with_facts_.try_emplace(since);
+    WithFacts& out = it->second;
+    if (!made) return out;
+    std::vector<NodeId> nodes;
+    out.marked.resize(graph_.node_bound());
+    for (NodeId n = 0; n < graph_.node_bound(); ++n) {
+        if (graph_.dead(n)) continue;
+        const NodeTable::Record& r = graph_.table().record(n);
+        bool changed = graph_.stamp(n) > since || graph_.class_stamp(r.in) > since;
+        for (ClassId c : graph_.table().children(r)) changed |= graph_.class_stamp(c) > since;
+        if (changed) out.marked[n] = true, nodes.push_back(n);
+    }
+    out.by_op = group(nodes);
+    return out;
+}
+
+NodesByOp SearchIndex::group(std::span<const NodeId> nodes) const {
+    NodesByOp out;
+    out.first.assign(graph_.table().op_count() + 1, 0);
+    for (NodeId n : nodes) ++out.first[(graph_.table().record(n).op & ~NodeTable::dead_bit) + 1];
+    std::partial_sum(out.first.begin(), out.first.end(), out.first.begin());
+    std::vector<std::uint32_t> at(out.first.begin(), out.first.end() - 1);
+    out.nodes.resize(nodes.size());
+    for (NodeId n : nodes) out.nodes[at[graph_.table().record(n).op & ~NodeTable::dead_bit]++] = n;
+    return out;
+}
+
+SearchEnd search(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, SearchMode mode,
+                 const Budget& budget, Flat<NodeId>& matches) {
+    if (rule.bare()) return search_bare(graph, rule, budget, matches);
+    for (const Atom& a : rule.query().atoms)   // an operator that no node has: nothing to find
+        if (graph.table().find_op(a.op, static_cast<std::uint32_t>(a.children.size())) == none) return SearchEnd::complete;
+    if (mode == SearchMode::incremental) return Machine(graph, index, rule, since, budget, matches).incremental();
+    if (mode == SearchMode::plain) return Machine(graph, index, rule, since, budget, matches).plain();
+    Flat<NodeId> one, other;
+    const SearchEnd end = Machine(graph, index, rule, since, budget, one).incremental();
+    const SearchEnd plain_end = Machine(graph, index, rule, since, budget, other).plain(true);
+    require(end == plain_end || (end != SearchEnd::complete && end != SearchEnd::too_many), "incremental and plain search end differently");
+    if (end == SearchEnd::complete) {
+        Flat<NodeId> sorted = one;
+        sort_matches(sorted, rule.query().atoms.size());
+        sort_matches(other, rule.query().atoms.size());
+        require(std::ranges::equal(sorted.span(), other.span()), "incremental and plain search find different matches");
+    }
+    matches.append(one.span());
+    return end;
 }
 
 }  // namespace loopegg

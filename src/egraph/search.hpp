@@ -15,8 +15,8 @@ namespace loopegg {
 
 enum class SearchMode {
     incremental,
-    plain,     // every match is looked for from the roots of the patterns; those that are not fresh are dropped
-    checked,   // both, and a difference is an internal fault
+    plain,     // every match, from the roots of the patterns, each time; only fresh ones count towards a rule's limit
+    checked,   // both: what plain search finds fresh and incremental search does not, or the reverse, is an internal fault
 };
 
 // What must not be exceeded while searching and applying.
@@ -28,35 +28,42 @@ struct Budget {
 
 enum class SearchEnd { complete, too_many, out_of_time, out_of_memory };
 
-// The nodes by operator, of one moment of an e-graph. Good until the e-graph changes.
+// Nodes by operator: one list after another.
+struct NodesByOp {
+    std::vector<std::uint32_t> first;   // by operator, into nodes
+    std::vector<NodeId> nodes;
+    std::span<const NodeId> of(OpId op) const {
+        return op + 1 < first.size() ? std::span(nodes).subspan(first[op], first[op + 1] - first[op]) : std::span<const NodeId>{};
+    }
+};
+
+// What a search looks into, at one moment of an e-graph. Keeps from one moment to the next what changed in each epoch.
 class SearchIndex {
 public:
     explicit SearchIndex(const EGraph& graph) : graph_(graph) {}
-    std::span<const NodeId> all(OpId op);
+    void update();   // the e-graph has changed; call before searching
 
-    struct Fresh {
-        std::vector<std::uint32_t> first;   // by operator, into nodes
-        std::vector<NodeId> nodes;
-        std::vector<bool> marked;           // by node, for rules that read facts; else stamps tell
-        std::span<const NodeId> of(OpId op) const { return op + 1 < first.size() ? std::span(nodes).subspan(first[op], first[op + 1] - first[op]) : std::span<const NodeId>{}; }
-    };
-    // What changed since an epoch; with_facts: also nodes one of whose classes changed its facts.
-    const Fresh& fresh(std::uint32_t since, bool with_facts);
+    std::span<const NodeId> all(OpId op);
+    // The nodes of an operator that changed since an epoch: a list for each later epoch, from which those are to be taken whose
+    // stamp is that epoch and which still have the operator.
+    struct Touched { std::uint32_t epoch; std::span<const NodeId> nodes; };
+    void touched(std::uint32_t since, OpId op, std::vector<Touched>& out);
+    // For rules that read facts: also nodes one of whose classes changed its facts.
+    struct WithFacts { NodesByOp by_op; std::vector<bool> marked; };
+    const WithFacts& with_facts(std::uint32_t since);
 
 private:
-    void group(std::vector<NodeId>& nodes, Fresh& out) const;
+    NodesByOp group(std::span<const NodeId> nodes) const;
 
     const EGraph& graph_;
-    Fresh all_;
+    NodesByOp all_;
     bool all_known_ = false;
-    std::map<std::pair<std::uint32_t, bool>, Fresh> fresh_;
+    std::map<std::uint32_t, NodesByOp> epochs_;
+    std::map<std::uint32_t, WithFacts> with_facts_;
 };
 
-// Appends the fresh matches of a rule to `matches`, query().atoms.size() words each. since = 0 finds everything.
+// Appends the matches of a rule to `matches`, query().atoms.size() words each. since = 0: everything is fresh.
 SearchEnd search(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, SearchMode mode,
                  const Budget& budget, Flat<NodeId>& matches);
-
-// Puts matches of `width` words each in order, so that what is applied does not depend on how it was found.
-void sort_matches(Flat<NodeId>& matches, std::size_t width);
 
 }  // namespace loopegg

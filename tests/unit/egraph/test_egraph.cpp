@@ -226,10 +226,10 @@ TEST_CASE("limits hold inside an iteration, and why a run stopped is data", "[un
         CHECK(g.node_count() > 4900);
     }
     SECTION("bytes") {
-        options.limits.bytes = 3'000'000;
+        options.limits.bytes = 1'000'000;
         const RunReport r = Runner(g, endless).run(options);
         CHECK(r.stop == StopReason::bytes);
-        CHECK(r.peak_bytes < 4'000'000);
+        CHECK(r.peak_bytes < 1'300'000);
     }
     SECTION("seconds") {
         options.limits.seconds = 0.05;

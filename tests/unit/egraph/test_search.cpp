@@ -65,14 +65,13 @@ struct Random {
     }
 };
 
-RunReport run(EGraph& graph, const std::vector<Term>& terms, const std::vector<Rewrite>& rules, SearchMode mode, Scheduler scheduler, bool sorted) {
+RunReport run(EGraph& graph, const std::vector<Term>& terms, const std::vector<Rewrite>& rules, SearchMode mode, Scheduler scheduler) {
     for (const Term& t : terms) graph.add(t);
     RunOptions options;
     options.search = mode;
     options.scheduler = scheduler;
     options.match_limit = 12;
     options.ban_length = 2;
-    options.sorted = sorted;
     options.limits.iterations = 5;
     options.limits.nodes = 3000;
     return Runner(graph, rules).run(options);
@@ -82,7 +81,7 @@ RunReport run(EGraph& graph, const std::vector<Term>& terms, const std::vector<R
 
 TEST_CASE("incremental and plain search give the same classes", "[unit]") {
     const std::size_t cases = deep ? 2500 : 150;
-    std::size_t grew = 0, proofs = 0;
+    std::size_t grew = 0, same = 0, proofs = 0;
     for (std::size_t seed = 0; seed < cases; ++seed) {
         Random random{std::mt19937(static_cast<unsigned>(seed))};
         std::vector<Rewrite> rules;
@@ -91,15 +90,20 @@ TEST_CASE("incremental and plain search give the same classes", "[unit]") {
         if (random.below(2)) rules.push_back(rewrite("f-commutes", "(f ?x ?y)", "(f ?y ?x)"));
         std::vector<Term> terms;
         for (int i = 0; i < 3; ++i) terms.push_back(random.term(4, {}));
-        const Scheduler scheduler = random.below(2) ? Scheduler::backoff : Scheduler::simple;
+        const Scheduler scheduler = random.below(4) == 0 ? Scheduler::backoff : Scheduler::simple;
         INFO("seed " << seed);
         EGraph incremental(EGraph::Options{.proofs = true}), plain, checked;
-        const RunReport one = run(incremental, terms, rules, SearchMode::incremental, scheduler, true);
-        const RunReport two = run(plain, terms, rules, SearchMode::plain, scheduler, true);
-        run(checked, terms, rules, SearchMode::checked, scheduler, false);
-        REQUIRE(one.iterations.size() == two.iterations.size());
-        for (std::size_t i = 0; i < one.iterations.size(); ++i) REQUIRE(one.iterations[i].nodes == two.iterations[i].nodes);
-        REQUIRE(difference(incremental, plain) == "");
+        const RunReport one = run(incremental, terms, rules, SearchMode::incremental, scheduler);
+        const RunReport two = run(plain, terms, rules, SearchMode::plain, scheduler);
+        run(checked, terms, rules, SearchMode::checked, scheduler);
+        REQUIRE(difference(incremental, checked) == "");
+        // With backoff, when a rule rests depends on the order of merges; with a full e-graph, what came first does.
+        if (scheduler == Scheduler::simple) {
+            const std::size_t whole = one.iterations.size() - (one.stop == StopReason::nodes);
+            for (std::size_t i = 0; i < whole; ++i) REQUIRE(one.iterations[i].nodes == two.iterations[i].nodes);
+            if (one.stop != StopReason::nodes) REQUIRE(difference(incremental, plain) == "");
+            same += one.stop != StopReason::nodes;
+        }
         grew += one.iterations.size() > 2;
         // What random rules made equal is proven too, guards and second patterns included.
         const ProofRules judged{.rules = rules};
@@ -116,18 +120,18 @@ TEST_CASE("incremental and plain search give the same classes", "[unit]") {
         }
     }
     CHECK(grew > cases / 2);
+    CHECK(same > cases / 3);
     CHECK(proofs > cases / 2);
 }
 
-TEST_CASE("with backoff, both searches take the same course on the math set", "[unit]") {
+TEST_CASE("with backoff, incremental search finds what plain search finds fresh on the math set", "[unit]") {
     EGraph one, two;
     for (const Term& t : math_terms()) one.add(t), two.add(t);
     RunOptions options;
     options.scheduler = Scheduler::backoff;
-    options.sorted = true;
     options.limits.iterations = deep ? 20 : 14;
     Runner(one, math_rules()).run(options);
-    options.search = SearchMode::plain;
+    options.search = SearchMode::checked;
     Runner(two, math_rules()).run(options);
     CHECK(difference(one, two) == "");
 }
