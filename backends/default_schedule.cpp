@@ -111,12 +111,33 @@ std::string operation(const Statement& s) {
     return t.op().text();
 }
 
+// One output at a time, its window written out: strided depthwise convolutions and pools.
+Term narrow_windows(const Roles& r, const std::vector<Piece>& channels, const Piece& oh, const Piece& ow, const std::vector<Piece>& window, bool padded) {
+    Loops loops;
+    std::vector<Term> parallel;
+    for (const Piece& p : r.outer) parallel.push_back(p.axis);
+    for (const Piece& p : channels)
+        if (p.extent > 1) parallel.push_back(p.axis);
+    if (!parallel.empty()) loops.add("par", fused(parallel));
+    if (padded) loops.stage(Term("I"));
+    for (const Piece* p : {&oh, &ow})
+        if (p->extent > 1) loops.add("at", p->axis);
+    loops.stage(Term("O"));
+    for (const Piece& p : r.summed) loops.add("at", p.axis);
+    for (const Piece& p : window)
+        if (p.extent > 1) loops.add(p.extent <= 3 ? "unroll" : "at", p.axis);
+    return loops.term();
+}
+
 // The register tile of a convolution or product: vectors along one output axis, `rows` of them per step of the reduction.
 Term cpu_convolution(const Statement& s, const Roles& r, const Machine& m) {
     const Piece n = r.get("n"), g = r.get("g"), co = r.get("co"), ci = r.get("ci"), oh = r.get("oh"), ow = r.get("ow"), kh = r.get("kh"), kw = r.get("kw");
     const std::int64_t lanes = m.lanes, budget = lanes == 8 ? 8 : 16;
     const bool padded = std::any_of(s.reads.begin(), s.reads.end(), [](const Access& a) { return a.padded; });
-    const bool along_width = number(s, 9) == 1 && (ow.extent % lanes == 0 || co.extent < lanes / 2);
+    // Strided reads make poor vectors of ours; LLVM makes better ones of a plain loop over columns.
+    const bool strided = number(s, 9) > 1;
+    if (strided && co.extent < 4) return narrow_windows(r, {n, g, co}, oh, ow, {ci, kh, kw}, padded);
+    const bool along_width = !strided && (ow.extent % lanes == 0 || co.extent < lanes / 2);
     std::int64_t width = 1, height = 1, channels = 1, vector = 1;
     if (along_width || co.extent < 4) {
         width = ow.extent % lanes == 0 ? lanes : largest_divisor(ow.extent, 2 * lanes);
@@ -190,6 +211,7 @@ Term cpu_product(const Roles& r, const Machine& m, const std::string& row, const
 Term cpu_pool(const Statement& s, const Roles& r, const Machine& m) {
     const Piece n = r.get("n"), c = r.get("c"), oh = r.get("oh"), ow = r.get("ow"), kh = r.get("kh"), kw = r.get("kw");
     const bool padded = std::any_of(s.reads.begin(), s.reads.end(), [](const Access& a) { return a.padded; });
+    if (number(s, 7) > 1) return narrow_windows(r, {n, c}, oh, ow, {kh, kw}, padded);
     const Cut x = cut(ow, ow.extent % m.lanes == 0 ? m.lanes : largest_divisor(ow.extent, 2 * m.lanes));
     Loops loops;
     std::vector<Term> parallel;

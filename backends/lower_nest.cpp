@@ -501,7 +501,7 @@ private:
         Shape shape;
         for (std::size_t i = 0; i < tile.steps.size(); ++i) {
             int depth = -1;
-            bool by_thread = local && gpu_;
+            bool by_thread = gpu_ && n->buffer == 0;   // copies of inputs are whole for every thread
             std::optional<int> thread_var;
             each_body(n, [&](const TreeNode& b) {
                 const OperandPlace* place = n->buffer == 0 ? (b.write.stage == n->stage ? &b.write : nullptr) : nullptr;
