@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::size_t most_classes_for_needs = 12'000;   // the sets are bit matrices: 12,000 classes are 18 MB
 
+constexpr std::size_t most_steps_for_free = 200'000'000;   // about a second
+
 struct Work {
     std::vector<ClassIndex> children;   // sorted, each once
     double cost;
@@ -243,11 +245,14 @@ private:
         }
         Bits always(dense_.size());
         for (ClassIndex root : roots_) always.unite(needs_[index_[root]]);
-        const std::vector<Bits> above = reached_from(always);
+        std::size_t needed = 0;
+        always.each([&](ClassIndex) { ++needed; });
+        const bool cheap = needed * nodes_.size() <= most_steps_for_free;
+        const std::vector<Bits> above = cheap ? reached_from(always) : std::vector<Bits>{};
         for (ClassIndex c : dense_) {
             const ClassIndex self = index_[c];
-            Bits free = always;   // there in every answer, and not above c: a node may use it at no further cost and with no cycle
-            always.each([&](ClassIndex d) { if (above[d].test(self)) free.reset(d); });
+            Bits free = cheap ? always : Bits(dense_.size());   // there in every answer, and not above c: a node may use it at no further cost and with no cycle
+            free.each([&](ClassIndex d) { if (above[d].test(self)) free.reset(d); });
             std::vector<NodeIndex> sorted = members_[c];
             std::sort(sorted.begin(), sorted.end(), [&](NodeIndex a, NodeIndex b) {
                 return std::make_tuple(nodes_[a].cost, nodes_[a].children.size(), a) < std::make_tuple(nodes_[b].cost, nodes_[b].children.size(), b);

@@ -115,6 +115,7 @@ private:
             return complaints_.say(name.where, fmt::format("the files include each other in a circle: {}{}", way, real.filename().string()));
         }
         if (!read_.insert(real.string()).second) return;   // by two ways, once
+        if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) return complaints_.say(name.where, fmt::format("cannot include '{}': it is no file", name.atom));
         SourcePtr inner;
         try {
             inner = read_source(path, std::uintmax_t{1} << 26);

@@ -82,7 +82,7 @@ nlohmann::json best_terms(const EGraph& graph, const std::vector<ClassId>& input
     return all;
 }
 
-int saturate(const Arguments& a, Session& session) {
+int saturate(const Arguments& a, bool proofs, Session& session) {
     check_usage(a);
     const std::vector<Term> terms = read_terms(a.terms);
     const RuleBook book = load_rules(std::filesystem::path(a.rules));
@@ -90,7 +90,7 @@ int saturate(const Arguments& a, Session& session) {
     std::vector<Term> explained;
     for (const std::string& text : a.explain) explained.push_back(parse_term(text, "<--explain>"));
 
-    EGraph graph({.proofs = a.proofs || !explained.empty()});
+    EGraph graph({.proofs = proofs});
     Binding binding;
     if (book.language->make_facts) binding.facts = book.language->make_facts();
     if (binding.facts) graph.attach(binding.facts);
@@ -126,6 +126,18 @@ int saturate(const Arguments& a, Session& session) {
         if (!proof_text.empty()) fmt::print("\n{}\n", proof_text);
     }
     return 0;
+}
+
+// Rules that contradict each other are told with the proof that led there; when no proofs were kept, the run is made again with them.
+int saturate(const Arguments& a, Session& session) {
+    const bool proofs = a.proofs || !a.explain.empty();
+    try {
+        return saturate(a, proofs, session);
+    } catch (const InvariantBroken&) {
+        if (proofs) throw;
+        session.progress.note("the rules contradict each other; running again to show how");
+        return saturate(a, true, session);
+    }
 }
 
 Action setup(CLI::App& app) {

@@ -10,6 +10,7 @@
 #include "nest/grammar.hpp"
 #include "nest/loop_tree.hpp"
 #include "nest/plan.hpp"
+#include "rules/load.hpp"
 
 namespace loopegg {
 namespace {
@@ -56,11 +57,17 @@ void nest(std::string_view bytes) {
     resolve(term);
 }
 
+// Checked all the way but for the judge, and made ready to run.
+void rule_file(std::string_view bytes) {
+    const RuleBook book = load_rules(text(bytes), {.judge = false});
+    bind_rules(book.rules(), {});
+}
+
 }  // namespace
 
 std::span<const Reader> readers() {
     static const Reader all[] = {
-        {"sexpr", sexpr}, {"json", json}, {"model", model}, {"safetensors", safetensors}, {"npy", npy}, {"egraph", egraph}, {"plan", plan}, {"nest", nest},
+        {"sexpr", sexpr}, {"json", json}, {"model", model}, {"safetensors", safetensors}, {"npy", npy}, {"egraph", egraph}, {"plan", plan}, {"nest", nest}, {"rules", rule_file},
     };
     return all;
 }
