@@ -75,7 +75,14 @@ using List = ffi::Array<Any>;
     X(skip_assert, "tirx.transform.SkipAssert")                      \
     X(build_llvm, "target.build.llvm")                               \
     X(build_cuda, "target.build.cuda")                               \
-    X(to_json, "ffi.ToJSONGraphString")
+    X(to_json, "ffi.ToJSONGraphString")                              \
+    X(rpc_connect, "rpc.Connect")                                    \
+    X(rpc_load, "rpc.LoadRemoteModule")                              \
+    X(rpc_index, "rpc.SessTableIndex")                               \
+    X(tensor_alloc, "runtime.TVMTensorAllocWithScope")               \
+    X(tensor_from_bytes, "runtime.TVMTensorCopyFromBytes")           \
+    X(tensor_to_bytes, "runtime.TVMTensorCopyToBytes")               \
+    X(time_evaluator, "runtime.RPCTimeEvaluator")
 
 enum class Fn {
 #define X(id, name) id,

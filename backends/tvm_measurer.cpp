@@ -11,6 +11,7 @@
 
 #include "backends/network.hpp"
 #include "backends/roofline.hpp"
+#include "backends/rpc.hpp"
 #include "base/error.hpp"
 #include "nest/grammar.hpp"
 
@@ -144,6 +145,11 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
             const Hash128 key = latency_key(t->second, nest);
             if (auto known = store_.find(key)) {
                 answers[i] = *known, ++done, ++counts_.from_store;
+                continue;
+            }
+            if (t->second.reach == Reach::rpc) {
+                answers[i] = measure_over_rpc(nest, t->second, options_.rounds * options_.samples), ++done, ++counts_.compiled, ++counts_.timed;
+                store_.put(key, candidates[i].target, to_string(nest), answers[i]);
                 continue;
             }
             if (t->second.reach != Reach::here) {
