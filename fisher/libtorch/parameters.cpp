@@ -29,8 +29,8 @@ at::Tensor draw(const Node& node, const Parameter& p, std::uint64_t seed) {
 struct Block { std::int64_t from_out, to_out, outs, from_in, to_in, ins; };
 
 // Entries of a convolution's weight that two nodes share, in a tensor of the variant's shape; `fresh` is asked for only when some
-// entry has no source. Channels are compared by their place in the whole, so there is one block a pair of groups that meet.
-template <class Fresh> at::Tensor carry_conv(const Node& from, const at::Tensor& w, const Node& to, const Shape& shape, Fresh fresh) {
+// entry has no source. What is copied is scaled. Channels are compared by their place in the whole, so there is one block a pair of groups that meet.
+template <class Fresh> at::Tensor carry_conv(const Node& from, const at::Tensor& w, double scale, const Node& to, const Shape& shape, Fresh fresh) {
     std::int64_t g0 = from.integer("groups"), g1 = to.integer("groups");
     std::int64_t first[2], step[2];   // kernel place k of the variant is place first + k * step of the original
     for (std::size_t d = 0; d < 2; ++d) {
@@ -62,7 +62,9 @@ template <class Fresh> at::Tensor carry_conv(const Node& from, const at::Tensor&
     for (const Block& b : blocks) {
         at::Tensor source = w.narrow(0, b.from_out, b.outs).narrow(1, b.from_in, b.ins);
         for (std::int64_t d = 0; d < 2; ++d) source = source.slice(d + 2, first[d], first[d] + (shape[static_cast<std::size_t>(d) + 2] - 1) * step[d] + 1, step[d]);
-        made.narrow(0, b.to_out, b.outs).narrow(1, b.to_in, b.ins).copy_(source);
+        at::Tensor target = made.narrow(0, b.to_out, b.outs).narrow(1, b.to_in, b.ins);
+        target.copy_(source);
+        if (scale != 1.0) target.mul_(scale);
     }
     return made;
 }
@@ -126,10 +128,11 @@ TensorMap carry_parameters(const Graph& original, const TensorMap& from, const G
             }
             bool weight = p.name.ends_with(".weight") && (node.op == "conv2d" || node.op == "linear");
             double scale = weight && rescale ? std::sqrt(fan_in(*old) / fan_in(node)) : 1.0;
-            at::Tensor w = scale == 1.0 ? source->second : source->second * scale;
+            const at::Tensor& w = source->second;
             bool same = w.sizes() == at::IntArrayRef(p.shape) && (node.op != "conv2d" || !weight || old->attrs == node.attrs);
             auto fresh = [&] { return draw(node, p, seed).to(w.options()); };
-            all[p.name] = same ? w : weight && node.op == "conv2d" ? carry_conv(*old, w, node, p.shape, fresh) : carry_leading(w, p.shape, fresh);
+            auto scaled = [&] { return scale == 1.0 ? w : w * scale; };
+            all[p.name] = same ? scaled() : weight && node.op == "conv2d" ? carry_conv(*old, w, scale, node, p.shape, fresh) : carry_leading(scaled(), p.shape, fresh);
         }
     }
     return all;

@@ -8,10 +8,10 @@
 #include "base/files.hpp"
 #include "base/source.hpp"
 #include "fisher/engine.hpp"
+#include "graph/carry_weights.hpp"
 #include "graph/operators.hpp"
 #include "graph/zoo/zoo.hpp"
 #include "nest/apply_plan.hpp"
-#include "nest/carry_weights.hpp"
 
 using namespace loopegg;
 
