@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "graph/graph.hpp"
 #include "graph/operators.hpp"
 
@@ -71,6 +73,7 @@ private:
                 throw UserError(Diagnostic{fmt::format("input '{}': {}", input.name, message), locate_input(input), std::move(hint)});
             };
             if (input.name.empty()) fail_input("its name is empty");
+            if (first_invalid_utf8(input.name)) fail_input("its name is not valid UTF-8");
             if (input.dtype != "float32") fail_input(fmt::format("dtype '{}' is not supported, only 'float32' is", input.dtype));
             if (std::string problem = shape_problem(input.shape); !problem.empty()) fail_input(problem);
             if (!known_.emplace(input.name, input.shape).second) fail_input("the name is used twice");
@@ -82,6 +85,7 @@ private:
         for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
             const Node& node = graph_.nodes[i];
             if (node.name.empty()) fail(node, "a node needs a name", "name");
+            if (first_invalid_utf8(node.name)) fail(node, "the name is not valid UTF-8", "name");
             if (known_.contains(node.name)) fail(node, fmt::format("the name '{}' is an input's name as well", node.name), "name");
             if (!place_.emplace(node.name, i).second) fail(node, fmt::format("the name '{}' is used twice", node.name), "name");
         }
@@ -133,6 +137,7 @@ private:
             if (i < spec.low || i > max_whole) fail(node, fmt::format("'{}' must be from {} to 2^31, found {}", name, spec.low, i), about);
         };
         if (auto* one = std::get_if<std::int64_t>(&value)) in_range(*one);
+        if (auto* real = std::get_if<double>(&value); real && !std::isfinite(*real)) fail(node, fmt::format("'{}' must be a finite number", name), about);
         if (auto* many = std::get_if<std::vector<std::int64_t>>(&value)) {
             if (spec.length && many->size() != static_cast<std::size_t>(spec.length))
                 fail(node, fmt::format("'{}' needs {} numbers, found {}", name, spec.length, many->size()), about);

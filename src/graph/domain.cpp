@@ -71,7 +71,7 @@ void check_size(const Domain& domain, const std::vector<Axis>& named) {
         if (axis.extent > (1 << 20)) throw NodeProblem{fmt::format("a domain over an axis of extent {}: at most 2^20 is possible", axis.extent), "domain"};
         if (!axis.reduction) outputs *= static_cast<double>(axis.extent);
     }
-    if (outputs > 1e9) throw NodeProblem{"a domain over more than 10^9 outputs", "domain"};
+    if (outputs > 0x1p28) throw NodeProblem{"a domain over more than 2^28 outputs", "domain"};
     for (const DomainPart& part : domain.parts) {
         double blocks = 1;
         for (const DigitPair& p : part.diagonals) blocks *= static_cast<double>(p.first.radix);

@@ -128,7 +128,10 @@ private:
         return *t;
     }
     bool has(const OnnxNode& node, std::size_t i) const { return i < node.inputs.size() && !node.inputs[i].empty(); }
-    void set_weight(const std::string& name, const OnnxTensor& tensor, Shape shape) { weights_[name] = {std::move(shape), floats_of(tensor)}; }
+    void set_weight(const std::string& name, const OnnxTensor& tensor, Shape shape) {
+        if (tensor.kind == OnnxTensor::Kind::other) fail(fmt::format("the tensor '{}' does not hold numbers", name));
+        weights_[name] = {std::move(shape), floats_of(tensor)};
+    }
     void set_weight(const std::string& name, const OnnxTensor& tensor) { set_weight(name, tensor, tensor.dims); }
 
     // Adds a node, with its shape, and answers its name.
@@ -234,7 +237,7 @@ private:
     }
     void linear(const OnnxNode& node) { put_linear(node, needed(node, 1, "weight"), false, &needed(node, 2, "bias")); }
     void matmul(const OnnxNode& node) {
-        if (const OnnxTensor* w = constant(node, 1); w && w->dims.size() == 2) put_linear(node, *w, false, nullptr);
+        if (const OnnxTensor* w = constant(node, 1); w && w->dims.size() == 2) put_linear(node, needed(node, 1, "weight"), false, nullptr);
         else put(node, "matmul", {value(input(node, 0)), value(input(node, 1))});
     }
 
@@ -340,8 +343,9 @@ private:
         std::string x = value(input(node, 0));
         std::int64_t axis = attr_int(node, "axis", 1), rank = static_cast<std::int64_t>(shapes_.at(x).size());
         if (axis < 0) axis += rank;
-        if (axis == 1) put(node, "flatten", {x});
-        else put(node, "reshape", {x}, {{"shape", axis == 0 ? Ints{1, -1} : Ints{element_count({shapes_.at(x).begin(), shapes_.at(x).begin() + std::clamp<std::int64_t>(axis, 0, rank)}), -1}}});
+        if (axis < 0 || axis > rank) fail(node, "its axis is out of range");
+        if (axis == 1 && rank > 1) put(node, "flatten", {x});
+        else put(node, "reshape", {x}, {{"shape", axis == 0 ? Ints{1, -1} : Ints{element_count({shapes_.at(x).begin(), shapes_.at(x).begin() + axis}), -1}}});
     }
 
     void put_reshape(const OnnxNode& node, const std::string& x, Ints shape) {
@@ -357,7 +361,7 @@ private:
         auto shape = integers_of(needed(node, 1, "shape"));
         if (!shape) fail(node, "its shape must be whole numbers");
         if (attr_int(node, "allowzero", 0) != 0 && std::count(shape->begin(), shape->end(), 0)) fail(node, "an empty tensor is not supported");
-        if (!ours_ && *shape == Ints{shapes_.at(x)[0], -1}) put(node, "flatten", {x});
+        if (!ours_ && shapes_.at(x).size() > 1 && *shape == Ints{shapes_.at(x)[0], -1}) put(node, "flatten", {x});
         else put_reshape(node, x, *shape);
     }
     void squeeze(const OnnxNode& node) {
@@ -404,6 +408,7 @@ private:
             if (found == constants_.end()) fail(node, fmt::format("its tensor '{}' is missing", p.name));
             set_weight(p.name, found->second);
         }
+        if (element_count(done.shape) > (1 << 26)) fail(node, "its output is too large to be checked");
         if (expand_domain(done).nodes != groups_.at(node.name)) fail(fmt::format("the nodes that stand for '{}' are not what its description says", node.name));
         result(node, done.name);
     }
