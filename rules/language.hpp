@@ -89,8 +89,10 @@ struct Language {
     std::vector<ListKind> lists{};
     std::vector<FunctionKind> functions{};
     std::function<std::shared_ptr<Analysis>()> make_facts{};   // attach to the e-graph and give to Binding; may make none
-    // Tries a rule on small instances. Asked for every rule when a file is loaded; bind_rule() makes it ready to run.
-    std::function<std::optional<Refutation>(const Language&, const Rule&)> judge{};
+    // A term as a person may write it, made whole ("co" becomes "co:64"). Throws UserError.
+    std::function<Term(const Term&)> prepare{};
+    // Tries a rule on small instances, on many more when `deep`. Asked for every rule when a file is loaded; bind_rule() makes it ready to run.
+    std::function<std::optional<Refutation>(const Language&, const Rule&, bool deep)> judge{};
 
     const GuardKind* find_guard(std::string_view name) const;         // the language's own, then the arithmetic ones
     const ListKind* find_list(std::string_view name) const;

@@ -212,7 +212,7 @@ private:
 
     void judge() {
         for (const Rule* rule : book_.rules()) {
-            const auto refutation = book_.language->judge(*book_.language, *rule);
+            const auto refutation = book_.language->judge(*book_.language, *rule, options_.deep);
             if (!refutation) continue;
             complaints_.enter_rule(rule->name);
             complaints_.say(rule->where, fmt::format("rule '{}' is unsound: {}", rule->name, refutation->message), refutation->instance.empty() ? "" : fmt::format("it breaks {}", refutation->instance));

@@ -15,6 +15,7 @@ struct RuleMistake {
 
 struct LoadOptions {
     bool judge = true;    // try every rule on small instances (Language::judge)
+    bool deep = false;    // on many more of them
     const Language* language = nullptr;   // of a file that names none; the free one when null
 };
 

@@ -24,7 +24,7 @@ namespace {
 // Small, and awkward: extents with few and with no common divisors, padding, strides, groups; a dependence that interchange reverses; an
 // assignment; a maximum. The larger ones are for rules that ask for size, and are not interpreted.
 constexpr std::array<const char*, 9> statements{
-    "(linear 2 6 4)",       "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",        "(recurrence 4 6)",
+    "(linear 2 6 4)",       "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",        "(recurrence 8 6)",
     "(row_softmax 2 6 1)",  "(max_pool 1 4 5 5 2 2 2 2 1 1)",             "(conv2d 1 2 4 4 6 4 1 2 2 1 0 0 1 1)",
     "(matmul 1 4 6 8)",     "(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)",   "(linear 1 128 96)",
 };
@@ -264,9 +264,7 @@ Tried try_exact(const std::vector<Rewrite>& rewrites, std::shared_ptr<NestAnalys
         for (const IterationReport& it : report.iterations)
             for (const RuleReport& r : it.rules) tried.matched += r.applications > 0;
     } catch (const InvariantBroken& broken) {
-        return {1, Refutation{broken.why, to_string(broken.a) + " becomes " + to_string(broken.b)}};
-    } catch (const InternalFault& fault) {
-        return {1, Refutation{fault.what(), to_string(nest)}};
+        return {1, Refutation{"makes " + to_string(broken.a) + " equal to " + to_string(broken.b) + ", but " + broken.why, to_string(nest)}};
     }
     if (tried.matched == 0) return tried;
     int judged = 0;
@@ -334,7 +332,7 @@ std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& eff
             continue;   // no nest: axes that do not fit together
         }
         if (!nest) continue;
-        auto facts = std::make_shared<NestAnalysis>();
+        auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = false});
         std::vector<Rewrite> rewrites = bind_rule(rule, {facts, {}});
         Tried result = rule.arrow == Arrow::neural ? try_neural(rewrites, facts, *nest) : try_exact(rewrites, facts, *nest);
         if (result.refuted) return result.refuted;
@@ -350,14 +348,15 @@ std::optional<Refutation> judge_nest_rule(const Rule& rule, const JudgeEffort& e
     if (rule.left.size() != 1) return Refutation{"a rule over nests has one pattern a side: what spans two sites is done on the network", rule.text};
     // The same words get the same answer, so a file that several others include is tried once.
     static std::mutex mutex;
-    static std::map<std::string, std::optional<Refutation>> known;
+    static std::map<std::pair<std::string, int>, std::optional<Refutation>> known;
+    std::pair<std::string, int> key{rule.text, effort.instances};
     {
         std::lock_guard lock(mutex);
-        if (auto it = known.find(rule.text); it != known.end()) return it->second;
+        if (auto it = known.find(key); it != known.end()) return it->second;
     }
     std::optional<Refutation> answer = try_instances(rule, effort);
     std::lock_guard lock(mutex);
-    return known.emplace(rule.text, std::move(answer)).first->second;
+    return known.emplace(std::move(key), std::move(answer)).first->second;
 }
 
 }  // namespace loopegg

@@ -57,6 +57,12 @@ std::vector<GuardKind> guards() {
          }},
         axis_guard("parallel", "iterations of the loop may run at once: none accumulates into another's result", [](const AxisFact& a) { return !a.ordered; }, "carries a result from one iteration to the next"),
         axis_guard("reduction", "the loop carries an accumulation, and nothing else", [](const AxisFact& a) { return a.ordered && !a.sequential; }, "is no reduction"),
+        {"reassociable", {{"axis"}}, "the loop carries a sum, which may be taken in parts: not with strict-fp",
+         [](const Question& q) {
+             const AxisFact* a = axis(q, 0);
+             if (a == nullptr || !a->ordered || a->sequential) return no("no reduction");
+             return facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(name_of(*a));
+         }},
         axis_guard("unsplit", "the axis is an iterator as it stands in the statement", [](const AxisFact& a) { return a.depth == 0; }, "is split, fused or restricted already"),
         axis_guard("digit", "the axis is an iterator or a digit of one: no pair, span or diagonal", [](const AxisFact& a) { return a.digit.base.size() == 0; }, "is no digit of an iterator"),
         {"shallow", {{"axis", "number"}}, "the axis is made of at most so many splits, pairs, spans and diagonals",
@@ -208,7 +214,8 @@ const Language& nest_language() {
         l.lists = lists();
         l.functions = functions();
         l.make_facts = [] { return std::make_shared<NestAnalysis>(); };
-        l.judge = [](const Language&, const Rule& rule) { return judge_nest_rule(rule); };
+        l.prepare = [](const Term& term) { return term.is("nest", 2) || term.is("restore", 2) ? complete(term) : term; };
+        l.judge = [](const Language&, const Rule& rule, bool deep) { return judge_nest_rule(rule, deep ? JudgeEffort{200, 6000} : JudgeEffort{}); };
         return l;
     }();
     return language;

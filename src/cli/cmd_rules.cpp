@@ -13,7 +13,7 @@ namespace {
 struct Arguments {
     std::vector<std::string> files;
     std::string listed;
-    bool check = false;
+    bool check = false, deep = false;
 };
 
 nlohmann::json as_json(const RuleMistake& m) {
@@ -24,14 +24,14 @@ nlohmann::json as_json(const RuleMistake& m) {
     return e;
 }
 
-int check(const std::vector<std::string>& files, Session& session) {
+int check(const std::vector<std::string>& files, bool deep, Session& session) {
     nlohmann::json errors = nlohmann::json::array();
     std::size_t rules = 0;
     for (const std::string& file : files) {
         session.progress.stage(fmt::format("check {}", file));
         Loaded loaded;
         try {
-            loaded = check_rules(std::filesystem::path(file));
+            loaded = check_rules(std::filesystem::path(file), {.judge = true, .deep = deep});
         } catch (const UserError& e) {   // the file itself cannot be read: the others are still checked
             for (const Diagnostic& d : e.diagnostics()) loaded.mistakes.push_back({d, ""});
         }
@@ -52,7 +52,7 @@ int check(const std::vector<std::string>& files, Session& session) {
 const char* text_of(Arrow arrow) { return arrow == Arrow::both ? "<=>" : arrow == Arrow::neural ? "~>" : "=>"; }
 
 int list_file(const std::string& file, Session& session) {
-    const RuleBook book = load_rules(std::filesystem::path(file), {.judge = false});
+    const RuleBook book = load_rules(std::filesystem::path(file), {.judge = false, .deep = false});
     if (session.json) {
         nlohmann::json sets = nlohmann::json::array(), phases = nlohmann::json::array();
         for (const RuleSet& set : book.sets) {
@@ -124,11 +124,12 @@ Action setup(CLI::App& app) {
     app.require_subcommand(1);
     CLI::App* checking = app.add_subcommand("check", "say everything that is wrong with rule files")->fallthrough();
     checking->add_option("FILE", args->files, "rule files")->required();
+    checking->add_flag("--deep", args->deep, "try each rule on many more instances");
     checking->callback([args] { args->check = true; });
     CLI::App* listing = app.add_subcommand("list", "the rules of a file, or what the languages offer")->fallthrough();
     listing->add_option("FILE", args->listed, "a rule file; without one, the languages are listed");
     return [args](Session& session) {
-        if (args->check) return check(args->files, session);
+        if (args->check) return check(args->files, args->deep, session);
         return args->listed.empty() ? list_languages(session) : list_file(args->listed, session);
     };
 }

@@ -95,8 +95,9 @@ int saturate(const Arguments& a, bool proofs, Session& session) {
     if (book.language->make_facts) binding.facts = book.language->make_facts();
     if (binding.facts) graph.attach(binding.facts);
     std::vector<ClassId> inputs;
-    for (const Term& t : terms) inputs.push_back(graph.add(t));
-    for (const Term& t : explained) graph.add(t);
+    auto whole = [&](const Term& t) { return book.language->prepare ? book.language->prepare(t) : t; };
+    for (const Term& t : terms) inputs.push_back(graph.add(whole(t)));
+    for (Term& t : explained) graph.add(t = whole(t));
     graph.rebuild();
 
     RunOptions options = run_options(a, phase);

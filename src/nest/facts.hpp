@@ -62,6 +62,7 @@ class NestAnalysis final : public LatticeAnalysis<NestFact> {
 public:
     struct Options {
         bool strict_fp = false;                   // sums keep the order of the naive nest
+        bool proven = true;                       // the rules were tried when they were loaded: a conflict is our fault
     };
     NestAnalysis() : NestAnalysis(Options{}) {}
     explicit NestAnalysis(Options options);
@@ -71,7 +72,7 @@ public:
     NestFact fact_of(const EGraph& graph, const NodeView& node) const override;
     bool join_facts(NestFact& into, const NestFact& other) const override;
     std::optional<std::string> conflict_of(const NestFact& a, const NestFact& b) const override;
-    bool conflict_is_our_fault() const override { return true; }
+    bool conflict_is_our_fault() const override { return options_.proven; }
 
     // The fact of a class, or null when it is of another kind. Classes must be canonical.
     const AxisFact* axis(ClassId c) const;

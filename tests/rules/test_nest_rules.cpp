@@ -1,6 +1,9 @@
 // The shipped rules over nests: read, checked and tried.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <set>
+
 #include "nest/facts.hpp"
 #include "nest/space.hpp"
 #include "base/sexpr.hpp"
@@ -52,7 +55,7 @@ TEST_CASE("the shipped rules over nests are sound", "[rules]") {
 }
 
 TEST_CASE("six loops in every order are 2^6 classes and 720 lists", "[rules]") {
-    RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "structure.rules", {.judge = false});
+    RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "structure.rules", {.judge = false, .deep = false});
     Term nest = nest_of(statement_of(parse_term("(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)")));
     auto g = grow(book, {"swap-loops"}, nest, {});
     CHECK(g->report.stop == StopReason::saturated);
@@ -63,7 +66,7 @@ TEST_CASE("six loops in every order are 2^6 classes and 720 lists", "[rules]") {
 }
 
 TEST_CASE("the tune set of the host holds a billion schedules of a convolution in little room", "[rules]") {
-    RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "tune-cpu.rules", {.judge = false});
+    RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "tune-cpu.rules", {.judge = false, .deep = false});
     const Phase* phase = book.find_phase("tune");
     REQUIRE(phase != nullptr);
     std::vector<std::string> names;
@@ -75,8 +78,36 @@ TEST_CASE("the tune set of the host holds a billion schedules of a convolution i
     auto g = grow(book, names, nest, options);
     double count = TermSpace(g->graph).count(g->root);
     std::printf("tune: %zu nodes, %zu classes, %.3g schedules, %.2f s, %.0f MB\n", g->graph.node_count(), g->graph.class_count(), count, g->report.seconds, static_cast<double>(g->report.peak_bytes) / 1e6);
-    for (const IterationReport& it : g->report.iterations) std::printf("  %zu nodes %zu classes %.2f s (search %.2f apply %.2f rebuild %.2f)\n", it.nodes, it.classes, it.seconds, it.search_seconds, it.apply_seconds, it.rebuild_seconds);
     CHECK(count >= 1e9);
     CHECK(g->graph.node_count() < 300000);
     CHECK(g->report.peak_bytes < 500'000'000);
+}
+
+TEST_CASE("discover finds the effects of the paper's sequences, which no rule names", "[rules]") {
+    RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "discover.rules", {.judge = false, .deep = false});
+    const Phase* phase = book.find_phase("discover");
+    REQUIRE(phase != nullptr);
+    std::vector<std::string> names;
+    for (const Rule* r : book.rules_of(*phase)) names.push_back(r->name);
+    RunOptions options;
+    options.limits.iterations = static_cast<std::size_t>(*phase->iterations);
+    options.limits.nodes = static_cast<std::size_t>(*phase->nodes);
+    Term nest = nest_of(statement_of(parse_term("(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)")));
+    auto g = grow(book, names, nest, options);
+    std::set<std::string> domains;
+    for (const Edge& e : g->graph.edges())
+        if (auto domain = g->facts->domain(g->graph.find(e.to))) domains.insert(to_string(*domain));
+    std::printf("discover: %zu nodes, %zu edges, %zu distinct domains, %.2f s\n", g->graph.node_count(), g->graph.edges().size(), domains.size(), g->report.seconds);
+    auto found = [&](const std::string& words) {
+        return std::any_of(domains.begin(), domains.end(), [&](const std::string& d) { return d.find(words) != std::string::npos; });
+    };
+    auto found_parts = [&](const std::string& first, const std::string& second) {
+        return std::any_of(domains.begin(), domains.end(), [&](const std::string& d) { return d.find(first) != std::string::npos && d.find(second) != std::string::npos; });
+    };
+    CHECK(found("ci/32%2 == oh/16%2"));                                        // S1: groups over halves of the image
+    CHECK(found_parts("ci/32%2 == co/16%2", "ci/16%4 == co/8%4"));             // S3: 2 groups in one half, 4 in the other
+    CHECK(found("ci%64 == co%64"));                                                  // depthwise
+    CHECK(std::any_of(domains.begin(), domains.end(), [](const std::string& d) {   // S2: a part dense, the rest grouped
+        return d.find(" or ") != std::string::npos && d.find("ci") != std::string::npos && d.find("0 <= co%64 < 16") != std::string::npos;
+    }));
 }
