@@ -16,10 +16,10 @@
 #include "backends/scratch.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/places.hpp"
 #include "base/sexpr.hpp"
 #include "graph/weights.hpp"
 #include "nest/grammar.hpp"
-#include "tvm_paths.hpp"
 
 namespace loopegg {
 namespace {
@@ -67,7 +67,7 @@ public:
     void finish() {
         write_file(folder_ / "bundle.txt", text_);
         write_file(folder_ / "index.json", nlohmann::json{{"target", target_.name}, {"programs", index_}}.dump(1) + "\n");
-        const fs::path runtime = fs::path(source_folder) / "backends" / "runtime";
+        const fs::path runtime = shipped("backends/runtime");
         for (const char* file : {"bundle_runner.cpp", "run_bundle.sh"}) write_file(folder_ / file, read_file(runtime / file));
         fs::permissions(folder_ / "run_bundle.sh", fs::perms::owner_exec, fs::perm_options::add);
     }

@@ -12,8 +12,8 @@
 #include "backends/process.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/places.hpp"
 #include "graph/operators.hpp"
-#include "tvm_paths.hpp"
 
 namespace loopegg {
 namespace {
@@ -127,7 +127,7 @@ nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, 
 }
 
 void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& folder) {
-    const fs::path runtime = fs::path(source_folder) / "backends" / "runtime";
+    const fs::path runtime = shipped("backends/runtime");
     write_file(folder / "network.c", network_source(n));
     write_file(folder / "network.h", network_header(n));
     for (const char* file : {"loopegg_runtime.c", "loopegg_runtime.h"}) write_file(folder / file, read_file(runtime / file));

@@ -11,9 +11,9 @@
 #include "backends/tvm_adapter.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/places.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
-#include "tvm_paths.hpp"
 
 namespace loopegg {
 namespace {
@@ -83,7 +83,7 @@ Reach reach_of(const std::string& text, const fs::path& file) {
 
 std::vector<fs::path> target_files() {
     std::vector<fs::path> all;
-    for (const fs::path& folder : {fs::path(source_folder) / "backends" / "targets", user_targets_folder()}) {
+    for (const fs::path& folder : {shipped("backends/targets"), user_targets_folder()}) {
         std::vector<fs::path> here;
         std::error_code none;
         for (const auto& entry : fs::directory_iterator(folder, none))

@@ -1,22 +1,19 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/places.hpp"
 #include "fisher/engine.hpp"
 
 namespace loopegg {
 namespace {
 
-// LOOPEGG_FISHER, else beside the program, else where the build left it.
 std::string module_path() {
     if (const char* path = std::getenv("LOOPEGG_FISHER")) return path;
-    std::error_code error;
-    std::filesystem::path beside = std::filesystem::read_symlink("/proc/self/exe", error).parent_path() / "libloopegg_fisher.so";
-    return !error && std::filesystem::exists(beside) ? beside.string() : LOOPEGG_FISHER_MODULE;
+    return module_library("libloopegg_fisher.so", LOOPEGG_FISHER_MODULE).string();
 }
 
 TorchRoom* open_room() {

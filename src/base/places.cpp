@@ -15,4 +15,12 @@ fs::path shipped(std::string_view relative) {
     return fs::path(source_root) / relative;
 }
 
+fs::path module_library(std::string_view file, const fs::path& built) {
+    std::error_code none;
+    const fs::path here = fs::read_symlink("/proc/self/exe", none).parent_path();
+    for (const fs::path& path : {here / file, here.parent_path() / library_folder / "loopegg" / file})
+        if (fs::exists(path, none)) return path;
+    return built;
+}
+
 }  // namespace loopegg

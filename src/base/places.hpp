@@ -1,4 +1,4 @@
-// Where the files that come with the program lie: rule files, targets, examples.
+// Where the files that come with the program lie: rule files, targets, examples, and parts that are opened at need.
 #pragma once
 #include <filesystem>
 #include <string_view>
@@ -8,5 +8,9 @@ namespace loopegg {
 // The path of a shipped file or folder ("rules/default.rules"): below LOOPEGG_HOME if that is set, else in the installation that the
 // program was started from, else in the source tree that it was built from.
 std::filesystem::path shipped(std::string_view relative);
+
+// A part of the program that is opened at need ("libloopegg_onnx.so"): beside the program, in its installation's library folder, else
+// where the build left it.
+std::filesystem::path module_library(std::string_view file, const std::filesystem::path& built);
 
 }  // namespace loopegg

@@ -6,6 +6,7 @@
 #include "extract/serialized.hpp"
 #include "graph/model_json.hpp"
 #include "graph/npy.hpp"
+#include "graph/onnx/onnx.hpp"
 #include "graph/safetensors.hpp"
 #include "nest/grammar.hpp"
 #include "nest/loop_tree.hpp"
@@ -63,11 +64,23 @@ void rule_file(std::string_view bytes) {
     bind_rules(book.rules(), {});
 }
 
+// What is imported is exported only while it is small: hostile sizes are the importer's to refuse, not the exporter's to write.
+void onnx(std::string_view bytes) {
+    Model model = import_onnx("<fuzz>", bytes);
+    std::size_t elements = 0;
+    for (const auto& [name, tensor] : model.weights) elements += tensor.values.size();
+    if (elements > 100000) return;
+    std::string once = export_onnx(model.graph, model.weights);
+    Model back = import_onnx("<fuzz>", once);
+    require(export_onnx(back.graph, back.weights) == once, "an ONNX file reads back otherwise");
+}
+
 }  // namespace
 
 std::span<const Reader> readers() {
     static const Reader all[] = {
         {"sexpr", sexpr}, {"json", json}, {"model", model}, {"safetensors", safetensors}, {"npy", npy}, {"egraph", egraph}, {"plan", plan}, {"nest", nest}, {"rules", rule_file},
+        {"onnx", onnx},
     };
     return all;
 }

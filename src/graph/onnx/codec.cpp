@@ -1,28 +1,17 @@
 #include <dlfcn.h>
 
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/places.hpp"
 #include "graph/onnx/onnx_model.hpp"
 #include "codec_places.hpp"
 
 namespace loopegg {
 namespace {
 
-// Beside the program, in the library folder of an installation, or where the build left it.
-std::string module_path() {
-    std::error_code error;
-    std::filesystem::path home = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-    if (!error)
-        for (const char* folder : {".", "../" LOOPEGG_LIBDIR "/loopegg"})
-            if (std::filesystem::path path = home / folder / "libloopegg_onnx.so"; std::filesystem::exists(path, error)) return path.string();
-    return LOOPEGG_ONNX_MODULE;
-}
-
 OnnxCodec open_codec() {
-    std::string path = module_path();
+    std::string path = module_library("libloopegg_onnx.so", LOOPEGG_ONNX_MODULE).string();
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw UserError(fmt::format("the ONNX part of loopegg cannot be opened: {}", dlerror()));
     auto door = reinterpret_cast<OnnxCodec (*)()>(dlsym(library, "loopegg_onnx_codec"));
