@@ -4,6 +4,8 @@ namespace loopegg {
 
 const std::vector<Command>& commands() {
     static const std::vector<Command> all{
+        optimize_command,
+        explain_command,
         zoo_command,
         show_command,
         import_command,

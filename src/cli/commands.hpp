@@ -28,4 +28,7 @@ extern const Command help_command;
 extern const Command completion_command;
 extern const Command manual_command;
 
+extern const Command optimize_command;
+extern const Command explain_command;
+
 }  // namespace loopegg

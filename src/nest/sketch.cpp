@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/error.hpp"
 #include "nest/axis.hpp"
 #include "nest/domain.hpp"
 #include "nest/loop_tree.hpp"
@@ -232,6 +233,16 @@ std::vector<Term> schedules(const Statement& statement, const Term& sched, const
     return out;
 }
 
+// Tiles are cut by extents alone; where a restriction cuts across a digit the cut can miss part of it, and resolve() says so.
+bool is_schedule(const Term& nest) {
+    try {
+        resolve(nest);
+        return true;
+    } catch (const UserError&) {
+        return false;
+    }
+}
+
 }  // namespace
 
 std::vector<Term> sketches(const Term& nest, const VectorMachine& machine, std::size_t limit) {
@@ -240,11 +251,14 @@ std::vector<Term> sketches(const Term& nest, const VectorMachine& machine, std::
     const Term naive = schedule_of(statement, domain_of(nest));
     std::vector<Term> all = schedules(statement, naive, machine, limit);
     if (std::find(all.begin(), all.end(), naive) == all.end()) all.push_back(naive);
-    for (Term& s : all) {
-        s = Term("nest", {parts.statement, s});
-        if (!parts.restore.empty()) s = Term("restore", {Term(parts.restore), s});
+    std::vector<Term> out;
+    for (const Term& s : all) {
+        Term whole("nest", {parts.statement, s});
+        if (!parts.restore.empty()) whole = Term("restore", {Term(parts.restore), whole});
+        if (is_schedule(whole)) out.push_back(std::move(whole));
     }
-    return all;
+    if (out.empty()) out.push_back(nest);
+    return out;
 }
 
 }  // namespace loopegg

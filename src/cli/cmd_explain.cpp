@@ -1,0 +1,86 @@
+// 'loopegg explain': how each site of a run came to be what it is, step by step; --check replays the proofs.
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/json.hpp"
+#include "base/sexpr.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+#include "cli/commands.hpp"
+#include "nest/grammar.hpp"
+#include "optimize/optimize.hpp"
+#include "optimize/replay.hpp"
+#include "rules/load.hpp"
+
+namespace loopegg {
+namespace {
+
+using nlohmann::json;
+
+json read(const std::filesystem::path& file) {
+    try {
+        return json::parse(read_file(file));
+    } catch (const json::exception& e) {
+        throw UserError(fmt::format("cannot read '{}': {}", file.string(), e.what()));
+    }
+}
+
+std::string short_nest(const std::string& nest) { return to_string(bare(parse_term(nest))); }
+
+void print_site(const json& site) {
+    fmt::print("{}: {}\n", site["name"].get<std::string>(), site["sequence"].get<std::string>());
+    if (site["steps"].empty()) {
+        fmt::print("    as it was\n");
+        return;
+    }
+    fmt::print("    {:<28} {}\n", "", short_nest(site["original"]));
+    for (const auto& step : site["steps"]) {
+        std::string with;
+        for (const auto& [name, value] : step["with"].items())
+            if (value.get<std::string>().size() <= 24) with += fmt::format(" {}={}", name, value.get<std::string>());
+        fmt::print("  {} {:<28} {}\n", step["kind"] == "neural" ? "~>" : "= ", step["rule"].get<std::string>() + with, short_nest(step["after"]));
+    }
+}
+
+Action setup(CLI::App& app) {
+    struct Options { std::string dir, site = "*"; bool check = false; };
+    auto o = std::make_shared<Options>();
+    app.add_option("DIR", o->dir, "the folder that 'loopegg optimize' wrote")->required();
+    app.add_option("--site", o->site, "only sites that match this glob")->capture_default_str();
+    app.add_flag("--check", o->check, "replay every proof against the rule file");
+    return [o](Session& session) {
+        const json result = read(std::filesystem::path(o->dir) / "result.json");
+        json picked = json::array();
+        std::vector<std::string> names;
+        const json sequences = read(std::filesystem::path(o->dir) / "sequences.json");
+        for (const auto& site : sequences.at("sites")) {
+            names.push_back(site.at("name"));
+            if (glob_matches(o->site, names.back())) picked.push_back(site);
+        }
+        if (picked.empty()) throw UserError(Diagnostic{"no site matches '" + o->site + "'", {}, did_you_mean(o->site, names)});
+        std::vector<SiteCheck> checks;
+        if (o->check) checks = replay(picked, load_rules(rules_file(result.at("rules"))));
+        std::size_t bad = 0, steps = 0;
+        for (const SiteCheck& c : checks) bad += !c.valid, steps += c.steps;
+        if (session.json) {
+            for (std::size_t i = 0; i < checks.size(); ++i)
+                picked[i]["check"] = {{"valid", checks[i].valid}, {"why", checks[i].why}, {"steps", checks[i].steps}};
+            session.answer({{"ok", bad == 0}, {"sites", picked}});
+        } else {
+            for (const auto& site : picked) print_site(site);
+            for (const SiteCheck& c : checks)
+                if (!c.valid) fmt::print("{}: NOT VALID: {}\n", c.site, c.why);
+            if (o->check) fmt::print("{} of {} sites check, {} steps replayed\n", checks.size() - bad, checks.size(), steps);
+        }
+        return bad == 0 ? 0 : 1;
+    };
+}
+
+}  // namespace
+
+const Command explain_command{"explain", "show how each site came to be what it is, and check it", "loopegg explain out --site 'layer3.*' --check", setup};
+
+}  // namespace loopegg

@@ -1,0 +1,63 @@
+// 'loopegg optimize': the whole pipeline.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "cli/commands.hpp"
+#include "optimize/optimize.hpp"
+
+namespace loopegg {
+namespace {
+
+void print(const nlohmann::json& r, const std::string& out) {
+    auto latency = [](const nlohmann::json& l) {
+        if (!l["median_ms"].is_number()) return std::string("not measured");
+        return fmt::format("{:.3f} ms (iqr {:.3f}, n {}{})", l["median_ms"].get<double>(), l["iqr_ms"].get<double>(), l["n"].get<int>(),
+                           l["disturbed"].get<bool>() ? ", on a busy machine" : "");
+    };
+    fmt::print("{}\n\n", r["why"].get<std::string>());
+    fmt::print("  {:<10} {:<40} {:>14} {:>16}\n", "", "latency", "parameters", "MACs");
+    for (const char* which : {"original", "optimized"})
+        fmt::print("  {:<10} {:<40} {:>14} {:>16}\n", which, latency(r[which]), with_commas(r[which]["parameters"]), with_commas(r[which]["macs"]));
+    std::map<std::string, int> sequences;
+    for (const auto& s : r["sites"]) ++sequences[s["sequence"].get<std::string>()];
+    fmt::print("\n  sequences: ");
+    const char* comma = "";
+    for (const auto& [name, count] : sequences) fmt::print("{}{} x{}", comma, name, count), comma = ", ";
+    fmt::print("\n  everything is in {}/\n", out);
+}
+
+Action setup(CLI::App& app) {
+    auto r = std::make_shared<OptimizeRequest>();
+    auto model = std::make_shared<std::string>(), out = std::make_shared<std::string>("out");
+    auto capacity = std::make_shared<double>(-1.0);
+    app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
+    app.add_option("--rules", r->rules, "a rule file, or a name of rules/: discover, exact")->capture_default_str();
+    app.add_option("--target", r->target, "a target (see 'loopegg targets')")->capture_default_str();
+    app.add_option("--guard", r->guard, "the capacity guard")->capture_default_str();
+    app.add_option("--capacity", *capacity, "the guard's threshold: how much capacity must be kept")->check(CLI::Range(0.0, 10.0));
+    app.add_option("--data", r->data, "images for the guard: a CIFAR-10 folder or one of .npy batches; none: seeded synthetic ones");
+    app.add_option("--budget", r->budget, "configurations that the guard may be asked about")->capture_default_str()->check(CLI::Range(1, 10'000'000));
+    app.add_option("--batch", r->batch, "batch size")->capture_default_str()->check(CLI::Range(1, 65536));
+    app.add_option("--seed", r->seed, "draws data, weights and candidates")->capture_default_str();
+    app.add_option("--trials", r->trials, "schedules measured per nest")->capture_default_str()->check(CLI::Range(1, 100'000));
+    app.add_option("--tune-seconds", r->tune_seconds, "stop tuning after this long")->capture_default_str();
+    app.add_option("--out", *out, "the folder to write")->capture_default_str();
+    app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
+    app.add_option("--channels-multiple-of", r->channels_multiple, "blocks of channels must be multiples of this")->check(CLI::Range(1, 4096));
+    app.add_option("--max-latency", r->max_latency_ms, "milliseconds that the sites may take together")->check(CLI::PositiveNumber);
+    app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
+    return [=](Session& session) {
+        r->model = *model, r->out = *out;
+        if (*capacity >= 0) r->capacity = *capacity;
+        nlohmann::json result = optimize(*r, session.progress);
+        if (session.json) session.answer(result);
+        else print(result, *out);
+        return 0;
+    };
+}
+
+}  // namespace
+
+const Command optimize_command{"optimize", "make a network faster: the whole pipeline", "loopegg optimize examples/resnet34-cifar10.json --out out", setup};
+
+}  // namespace loopegg

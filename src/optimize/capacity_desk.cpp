@@ -1,0 +1,159 @@
+#include "optimize/capacity_desk.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "graph/domain_sets.hpp"
+#include "graph/flops.hpp"
+#include "nest/domain.hpp"
+#include "optimize/named_sequences.hpp"
+
+namespace loopegg {
+namespace {
+
+std::string digit_text(const Digit& d) { return fmt::format("{}/{}%{}", d.axis, d.stride, d.radix); }
+
+std::int64_t extent_of(const std::vector<Axis>& axes, std::string_view name) {
+    for (const Axis& a : axes)
+        if (a.name == name) return a.extent;
+    return 1;
+}
+
+}  // namespace
+
+std::string domain_text(const Domain& domain) {
+    std::string text = domain.restore == Restore::repeat ? "repeat " : domain.restore == Restore::zero ? "zero " : "";
+    for (const DomainPart& p : domain.parts) {
+        text += "[";
+        for (const DigitRange& r : p.ranges) text += fmt::format(" {}={}..{}", digit_text(r.digit), r.lo, r.hi);
+        for (const DigitPair& d : p.diagonals) text += fmt::format(" {}={}", digit_text(d.first), digit_text(d.second));
+        text += " ]";
+    }
+    return text.empty() ? "whole" : text;
+}
+
+const CapacityDesk::Reading& CapacityDesk::reading(const EGraph& graph, ClassId c) {
+    Term nest = graph.smallest_term(c);
+    auto [it, fresh] = readings_.try_emplace(nest);
+    if (fresh) {
+        const Term statement = nest_parts(nest).statement;
+        Reading& r = it->second;
+        r.nest = nest, r.domain = domain_of(nest), r.kind = 0;
+        while (r.kind < sites_.kinds.size() && sites_.kinds[r.kind].statement != statement) ++r.kind;
+        r.macs = instance_count(r.domain, graph_axes(statement_of(statement)));
+    }
+    return it->second;
+}
+
+CapacityDesk::Case CapacityDesk::read(const EGraph& graph, const CapacityProposal& proposal) {
+    const Reading& to = reading(graph, proposal.to);
+    Case c{to.kind, to.domain, to.nest, to.macs, reading(graph, proposal.from).macs, ""};
+    c.refusal = c.kind == sites_.kinds.size() ? "no site of the network has this nest" : legality(c);
+    return c;
+}
+
+// What can be said without asking the oracle.
+std::string CapacityDesk::legality(const Case& c) const {
+    if (c.macs >= c.from_macs) return "it would not save a multiplication";
+    try {   // the graph knows what a domain may be: every output computed or restored, parts apart
+        with_domain(original_, sites_.all[sites_.kinds[c.kind].sites.front()].name, c.domain);
+    } catch (const UserError& e) {
+        return e.diagnostics().front().message;
+    }
+    if (options_.channels_multiple > 1) {
+        std::vector<Axis> axes = graph_axes(statement_of(sites_.kinds[c.kind].statement));
+        for (const DomainPart& p : c.domain.parts)
+            for (const DigitPair& d : p.diagonals)
+                for (const Digit& digit : {d.first, d.second})
+                    if ((digit.axis == "co" || digit.axis == "ci") && digit.stride % options_.channels_multiple != 0)
+                        return fmt::format("blocks of {} channels are no multiple of {}", extent_of(axes, digit.axis) / digit.radix, options_.channels_multiple);
+    }
+    return "";
+}
+
+// One case of every kind of site and effect in turn, so that a small budget still sees something of everything.
+std::vector<CapacityDesk::Case*> CapacityDesk::in_turn(const std::vector<Case*>& cases) const {
+    std::map<std::pair<std::string, std::size_t>, std::vector<Case*>> piles;
+    for (Case* c : cases)
+        piles[{effect_name(c->domain, extent_of(graph_axes(statement_of(sites_.kinds[c->kind].statement)), "co")), c->kind}].push_back(c);
+    std::vector<Case*> order;
+    for (std::size_t i = 0; order.size() < cases.size(); ++i)
+        for (auto& [key, pile] : piles)
+            if (i < pile.size()) order.push_back(pile[i]);
+    return order;
+}
+
+void CapacityDesk::judge(const std::vector<Case*>& cases) {
+    const std::int64_t left = options_.budget - configurations_;
+    const std::int64_t allowance = std::max<std::int64_t>(left / options_.round_share, std::min<std::int64_t>(left, 16));
+    struct Asked { Case* c; std::size_t site; };
+    std::vector<Asked> asked;
+    for (Case* c : in_turn(cases)) {
+        const std::size_t before = asked.size();
+        for (std::size_t site : sites_.kinds[c->kind].sites)
+            if (!sites_.all[site].kept && static_cast<std::int64_t>(asked.size()) < allowance) asked.push_back({c, site});
+        if (asked.size() == before) c->refusal = "the budget of configurations is used up, or every site of this shape is kept";
+    }
+    std::vector<Verdict> verdicts;
+    constexpr std::size_t batch = 32;   // small enough that progress moves and memory stays flat
+    for (std::size_t i = 0; i < asked.size(); i += batch) {
+        std::vector<Graph> graphs;
+        for (std::size_t k = i; k < std::min(i + batch, asked.size()); ++k)
+            graphs.push_back(with_domain(original_, sites_.all[asked[k].site].name, asked[k].c->domain));
+        for (Verdict& v : oracle_.judge(original_, graphs)) verdicts.push_back(std::move(v));
+        configurations_ += static_cast<std::int64_t>(graphs.size());
+        if (options_.told) options_.told(configurations_, options_.budget);
+    }
+    require(verdicts.size() == asked.size(), "the oracle answered another number of questions");
+    std::map<Case*, std::size_t> variant_of;
+    std::map<Case*, Verdict> whole;
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+        auto [c, site] = asked[i];
+        auto [it, fresh] = variant_of.emplace(c, variants_.size());
+        if (fresh) {
+            Graph changed = with_domain(original_, sites_.all[site].name, c->domain);
+            const Node& node = *changed.find(sites_.all[site].name);
+            const auto axes = graph_axes(statement_of(sites_.kinds[c->kind].statement));
+            variants_.push_back({c->kind, c->domain, c->nest, macs(node), parameters(node), {}, {}, effect_name(c->domain, extent_of(axes, "co"))});
+        }
+        rejected_ += !verdicts[i].allowed;
+        Verdict& w = whole[c];
+        w.allowed |= verdicts[i].allowed;
+        w.evidence[verdicts[i].allowed ? "admitted" : "rejected"].push_back(sites_.all[site].name);
+        judged_.push_back({site, it->second, std::move(verdicts[i])});
+    }
+    for (auto& [c, w] : whole) {
+        w.why = w.allowed ? fmt::format("{} of {} sites admit it", w.evidence["admitted"].size(), sites_.kinds[c->kind].sites.size())
+                          : "no site admits it";
+        answers_[{c->kind, domain_text(c->domain)}] = w;
+    }
+}
+
+std::vector<Verdict> CapacityDesk::answer(const EGraph& graph, std::span<const CapacityProposal> proposals) {
+    const std::string not_read = exhausted() ? "the budget of configurations is used up" : "more variants were proposed than one iteration may look at";
+    std::vector<Verdict> out(proposals.size(), Verdict{false, not_read, {}});
+    const std::size_t looks = exhausted() ? 0 : std::min(options_.most_read, proposals.size());
+    std::vector<std::size_t> looked;
+    for (std::size_t i = 0; i < looks; ++i) looked.push_back(i * proposals.size() / looks);
+    std::vector<Case> cases;
+    cases.reserve(looked.size());
+    for (std::size_t i : looked) cases.push_back(read(graph, proposals[i]));
+    std::map<Key, Case*> fresh;
+    for (Case& c : cases)
+        if (c.refusal.empty() && !answers_.count({c.kind, domain_text(c.domain)})) fresh.emplace(Key{c.kind, domain_text(c.domain)}, &c);
+    std::vector<Case*> to_judge;
+    for (auto& [key, c] : fresh) to_judge.push_back(c);
+    if (!to_judge.empty()) judge(to_judge);
+    for (std::size_t i = 0; i < looked.size(); ++i) {
+        const Case& c = cases[i];
+        auto it = c.refusal.empty() ? answers_.find({c.kind, domain_text(c.domain)}) : answers_.end();
+        if (it != answers_.end()) out[looked[i]] = it->second;
+        else out[looked[i]].why = c.refusal.empty() ? "the budget of configurations is used up" : c.refusal;
+    }
+    for (const Verdict& v : out) refused_ += !v.allowed && v.evidence.is_null();
+    return out;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,76 @@
+// Where the rules' proposals meet the capacity oracle: in batches, each site by itself, nothing asked twice, and never past the budget.
+#pragma once
+#include <functional>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "optimize/sites.hpp"
+#include "optimize/variant.hpp"
+#include "rules/capacity.hpp"
+#include "rules/rule.hpp"
+
+namespace loopegg {
+
+struct DeskOptions {
+    std::int64_t budget = 1000;          // configurations (a site and a domain) that the oracle may be asked about
+    std::int64_t round_share = 2;        // one iteration may use at most 1/round_share of what is left
+    std::size_t most_read = 240;         // distinct variants that one iteration may look at, taken evenly from all that are proposed
+    int channels_multiple = 1;           // --channels-multiple-of: group sizes and kept widths must be multiples
+    std::function<void(std::int64_t judged, std::int64_t budget)> told{};
+};
+
+class CapacityDesk {
+public:
+    CapacityDesk(const Graph& original, const Sites& sites, CapacityOracle& oracle, DeskOptions options)
+        : original_(original), sites_(sites), oracle_(oracle), options_(std::move(options)) {}
+
+    // For Binding::capacity: one verdict per proposal. A proposal is allowed where some site may use it; the evidence names the sites.
+    std::vector<Verdict> answer(const EGraph& graph, std::span<const CapacityProposal> proposals);
+
+    bool exhausted() const { return configurations_ >= options_.budget; }
+    const std::vector<Admission>& judged() const { return judged_; }        // variant: index into variants()
+    const std::vector<Variant>& variants() const { return variants_; }      // no steps yet: see derive.hpp
+    std::int64_t configurations() const { return configurations_; }
+    std::int64_t rejected() const { return rejected_; }
+    std::int64_t refused() const { return refused_; }                       // without asking: no fewer MACs, not legal, past the budget
+
+private:
+    struct Case {                       // one distinct (kind, domain) of a batch
+        std::size_t kind;
+        Domain domain;
+        Term nest;
+        std::int64_t macs, from_macs;
+        std::string refusal;            // empty: to be judged
+    };
+    using Key = std::pair<std::size_t, std::string>;
+
+    struct Reading {                    // what a nest class is, worked out once
+        std::size_t kind;
+        Domain domain;
+        Term nest;
+        std::int64_t macs;
+    };
+    const Reading& reading(const EGraph& graph, ClassId nest);
+    Case read(const EGraph& graph, const CapacityProposal& proposal);
+    std::string legality(const Case& c) const;
+    std::vector<Case*> in_turn(const std::vector<Case*>& cases) const;
+    void judge(const std::vector<Case*>& cases);
+
+    const Graph& original_;
+    const Sites& sites_;
+    CapacityOracle& oracle_;
+    DeskOptions options_;
+    std::map<Key, Verdict> answers_;
+    std::unordered_map<Term, Reading> readings_;
+    std::vector<Admission> judged_;
+    std::vector<Variant> variants_;
+    std::int64_t configurations_ = 0, rejected_ = 0, refused_ = 0;
+};
+
+// A domain as one line that is equal for equal domains.
+std::string domain_text(const Domain& domain);
+
+}  // namespace loopegg

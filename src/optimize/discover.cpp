@@ -1,0 +1,82 @@
+#include "optimize/discover.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "egraph/runner.hpp"
+#include "optimize/derive.hpp"
+
+namespace loopegg {
+namespace {
+
+RunOptions limits_of(const Phase& phase) {
+    RunOptions run;
+    if (phase.iterations) run.limits.iterations = static_cast<std::size_t>(*phase.iterations);
+    if (phase.nodes) run.limits.nodes = static_cast<std::size_t>(*phase.nodes);
+    if (phase.seconds) run.limits.seconds = *phase.seconds;
+    if (phase.scheduler == "backoff") run.scheduler = Scheduler::backoff;
+    return run;
+}
+
+std::vector<Variant> originals(const Sites& sites) {
+    std::vector<Variant> out;
+    for (std::size_t k = 0; k < sites.kinds.size(); ++k) {
+        const Site& first = sites.all[sites.kinds[k].sites[0]];
+        out.push_back({k, {}, sites.kinds[k].nest, first.macs, first.parameters, {}, {}, "dense"});
+    }
+    return out;
+}
+
+}  // namespace
+
+Discovery originals_only(const Sites& sites) {
+    Discovery found;
+    found.variants = originals(sites);
+    found.stop = "no discover phase";
+    return found;
+}
+
+Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle,
+                   const DeskOptions& options, Progress& progress) {
+    DeskOptions with_progress = options;
+    with_progress.told = [&](std::int64_t judged, std::int64_t budget) { progress.advance(judged, fmt::format("of {} configurations judged", budget)); };
+    CapacityDesk desk(graph, sites, oracle, with_progress);
+
+    EGraph egraph(EGraph::Options{.proofs = true});
+    Binding binding;
+    binding.facts = book.language->make_facts ? book.language->make_facts() : nullptr;
+    if (binding.facts) egraph.attach(binding.facts);
+    binding.capacity = [&](const EGraph& g, std::span<const CapacityProposal> proposals) { return desk.answer(g, proposals); };
+    std::vector<Term> roots;
+    for (const SiteKind& k : sites.kinds) {
+        roots.push_back(k.nest);
+        egraph.add(k.nest);
+    }
+    egraph.rebuild();
+
+    std::vector<const Rule*> rules = book.rules_of(phase);
+    std::vector<Rewrite> rewrites = bind_rules(rules, binding);
+    Runner runner(egraph, rewrites);
+    RunOptions run = limits_of(phase);
+    run.after_iteration = [&](const IterationReport&) { return !desk.exhausted(); };   // nothing more could be admitted
+    RunReport report = runner.run(run);
+
+    Discovery found;
+    found.variants = originals(sites);
+    const std::size_t first = found.variants.size();
+    for (const Variant& v : desk.variants()) found.variants.push_back(v);
+    derive_steps(egraph, rewrites, roots, std::span(found.variants).subspan(first));
+    for (Admission a : desk.judged()) {
+        a.variant += first;
+        found.admissions.push_back(std::move(a));
+    }
+    for (const Rule* r : rules) found.rules_fired[r->name] = 0;
+    for (const IterationReport& it : report.iterations)
+        for (const RuleReport& r : it.rules) found.rules_fired[r.rule] += r.applications;
+    found.configurations = desk.configurations(), found.rejected = desk.rejected(), found.refused = desk.refused();
+    found.stop = name_of(report.stop), found.nodes = egraph.node_count(), found.classes = egraph.class_count();
+    return found;
+}
+
+}  // namespace loopegg

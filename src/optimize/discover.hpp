@@ -1,0 +1,30 @@
+// The first stage: grows the e-graph of all nests of a network with exact and neural rules, and asks the guard about every proposal.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/progress.hpp"
+#include "optimize/capacity_desk.hpp"
+#include "optimize/sites.hpp"
+#include "optimize/variant.hpp"
+
+namespace loopegg {
+
+struct Discovery {
+    std::vector<Variant> variants;        // the first Sites::kinds.size() are the originals
+    std::vector<Admission> admissions;    // every verdict on a (site, variant), allowed or not
+    std::int64_t configurations = 0, rejected = 0, refused = 0;
+    std::map<std::string, std::size_t> rules_fired;   // every rule of the phase, also those that never did
+    std::string stop;                     // why it ended
+    std::size_t nodes = 0, classes = 0;
+};
+
+// What a rule file without a discover phase finds: every nest as it is.
+Discovery originals_only(const Sites& sites);
+
+// Uses the rules and limits of `phase`. Throws what the oracle throws.
+Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle,
+                   const DeskOptions& options, Progress& progress);
+
+}  // namespace loopegg

@@ -1,0 +1,108 @@
+#include "optimize/optimize.hpp"
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "backends/tvm_measurer.hpp"
+#include "base/files.hpp"
+#include "base/places.hpp"
+#include "fisher/evidence.hpp"
+#include "graph/load.hpp"
+#include "optimize/stages.hpp"
+#include "rules/load.hpp"
+
+namespace loopegg {
+namespace {
+
+// Times the stages and keeps their seconds for the result.
+class StageLog {
+public:
+    explicit StageLog(Progress& progress) : progress_(progress) {}
+    template <class F> auto run(const char* name, std::int64_t total, F&& f) {
+        progress_.stage(name, total);
+        auto value = f();
+        seconds[name] = progress_.elapsed();
+        return value;
+    }
+    void done(const std::string& summary) { progress_.finish(summary); }
+    nlohmann::json seconds = nlohmann::json::object();
+
+private:
+    Progress& progress_;
+};
+
+std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& input) {
+    OracleOptions options;
+    options.guard = request.guard, options.capacity = request.capacity, options.data = request.data, options.seed = request.seed;
+    options.trained = input.trained ? &input.weights : nullptr;
+    options.store = default_evidence_file();
+    return make_oracle(std::move(options));
+}
+
+Discovery discover_variants(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Progress& progress) {
+    const RuleBook book = load_rules(rules_file(request.rules));
+    DeskOptions options;
+    options.budget = request.budget, options.channels_multiple = request.channels_multiple;
+    const Phase* phase = book.find_phase("discover");
+    return phase ? discover(input.graph, input.sites, book, *phase, oracle, options, progress) : originals_only(input.sites);
+}
+
+std::size_t changed_sites(const Input& input, const Selection& selection) {
+    std::size_t changed = 0;
+    for (std::size_t s = 0; s < input.sites.all.size(); ++s) changed += selection.chosen.variant[s] != input.sites.all[s].kind;
+    return changed;
+}
+
+std::string say(const Measured& m) { return m.latency ? fmt::format("{:.3f} ms", m.latency->median_ms) : "not measured (" + m.why + ")"; }
+
+}  // namespace
+
+std::filesystem::path rules_file(const std::string& rules) {
+    const bool a_path = rules.find('/') != std::string::npos || rules.ends_with(".rules");
+    return a_path ? std::filesystem::path(rules) : shipped("rules/" + rules + ".rules");
+}
+
+Input read_input(const OptimizeRequest& request) {
+    Input input;
+    Model model = load_model(request.model.string(), request.seed);
+    input.trained = !model.graph.weights_file.empty();
+    input.graph = with_batch(std::move(model.graph), request.batch);
+    input.weights = std::move(model.weights);
+    input.sites = sites_of(input.graph, request.keep);
+    return input;
+}
+
+nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
+    StageLog log(progress);
+    std::filesystem::create_directories(request.out);
+
+    Input input = log.run("read", 0, [&] { return read_input(request); });
+    log.done(fmt::format("{}: {} sites, {} distinct nests", input.graph.name, input.sites.all.size(), input.sites.kinds.size()));
+
+    auto oracle = oracle_for(request, input);
+    Discovery found = log.run("discover", request.budget, [&] { return discover_variants(request, input, *oracle, progress); });
+    log.done(fmt::format("{} variants from {} configurations ({} rejected by {})", found.variants.size() - input.sites.kinds.size(), found.configurations, found.rejected, request.guard));
+
+    TvmMeasurer measurer;
+    Tuning tuning = log.run("tune", 0, [&] { return tune_variants(request, input, found, measurer, progress); });
+    log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
+
+    Selection selection = log.run("choose", 0, [&] { return select(request, input, found, tuning, *oracle, progress); });
+    log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(input, selection), selection.backed_off));
+
+    Confirmed confirmed = log.run("confirm", 0, [&] { return confirm(request, input, tuning, selection, progress); });
+    log.done(fmt::format("original {}, chosen {}", say(confirmed.original), say(confirmed.optimized)));
+
+    nlohmann::json result = result_of(request, input, found, tuning, selection, confirmed);
+    log.run("write", 0, [&] { write_out(request, input, found, selection, confirmed, *oracle); return 0; });
+    double total = 0;
+    for (const auto& s : log.seconds) total += s.get<double>();
+    log.seconds["total"] = total;
+    result["seconds"] = log.seconds;
+    write_file(request.out / "result.json", result.dump(1));
+    log.done(request.out.string());
+    return result;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,41 @@
+// The whole pipeline: from a network to the fastest network that rules and guard allow, compiled, measured and explained.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/progress.hpp"
+
+namespace loopegg {
+
+struct OptimizeRequest {
+    std::filesystem::path model;
+    std::filesystem::path out = "out";
+    std::string rules = "discover";           // a name in rules/, or a file
+    std::string target = "host";
+    std::string guard = "fisher-band";
+    std::optional<double> capacity{};         // the guard's threshold
+    std::string data{};                       // for the guard; empty: seeded synthetic images
+    std::int64_t budget = 400;                // configurations that the guard may be asked about
+    std::int64_t batch = 1;
+    std::uint64_t seed = 1;
+    int trials = 18;                          // schedules measured per nest
+    double tune_seconds = 420;
+    std::vector<std::string> keep{};
+    int channels_multiple = 1;
+    double max_latency_ms = std::numeric_limits<double>::infinity();
+    std::int64_t max_parameters = std::numeric_limits<std::int64_t>::max();
+};
+
+// The file of a rule set by name ("discover": in rules/), or the path itself.
+std::filesystem::path rules_file(const std::string& rules);
+
+// Runs every stage and writes `out`; returns what result.json holds (docs/formats.md). Throws UserError for what cannot be done.
+nlohmann::json optimize(const OptimizeRequest& request, Progress& progress);
+
+}  // namespace loopegg

@@ -1,0 +1,22 @@
+// Checks a run's sequences again, trusting nothing that made them: every proof is replayed against the rule file.
+#pragma once
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "rules/rule.hpp"
+
+namespace loopegg {
+
+struct SiteCheck {
+    std::string site;
+    bool valid = false;
+    std::string why;           // what is wrong, when it is not valid
+    std::size_t steps = 0;     // replayed
+};
+
+// `sites`: the array of sequences.json. One answer per site, in order.
+std::vector<SiteCheck> replay(const nlohmann::json& sites, const RuleBook& book);
+
+}  // namespace loopegg

@@ -1,0 +1,133 @@
+// What a run says about itself: result.json.
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "graph/flops.hpp"
+#include "nest/loop_tree.hpp"
+#include "optimize/capacity_desk.hpp"
+#include "optimize/named_sequences.hpp"
+#include "optimize/stages.hpp"
+#include "version.hpp"
+
+namespace loopegg {
+namespace {
+
+using nlohmann::json;
+
+json latency_json(const Measured& m) {
+    if (!m.latency) return {{"median_ms", nullptr}, {"why", m.why}, {"measured", false}};
+    const Latency& l = *m.latency;
+    return {{"median_ms", l.median_ms}, {"iqr_ms", l.iqr_ms}, {"n", l.n}, {"target", l.target}, {"measured", l.measured}, {"disturbed", l.disturbed}};
+}
+
+json network_json(const Measured& m, const Graph& graph) {
+    json j = latency_json(m);
+    j["parameters"] = parameters(graph), j["macs"] = macs(graph);
+    return j;
+}
+
+std::string cpu_name() {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with("model name") || line.starts_with("CPU part")) return line.substr(line.find(':') + 2);
+    return "unknown";
+}
+
+json machine_json() {
+    utsname name{};
+    ::uname(&name);
+    const double gib = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE)) / (1024.0 * 1024 * 1024);
+    return {{"cpu", cpu_name()}, {"cores", ::sysconf(_SC_NPROCESSORS_ONLN)}, {"arch", name.machine}, {"memory_gib", std::round(gib * 10) / 10}};
+}
+
+std::vector<std::string> step_lines(const Variant& v) {
+    std::vector<std::string> lines;
+    for (const SequenceStep& s : v.steps) {
+        std::string line = s.rule;
+        for (const auto& [name, value] : s.with)
+            if (value.size() <= 24 && name.size() <= 4) line += fmt::format(" {}={}", name, value);
+        lines.push_back(std::move(line));
+    }
+    return lines;
+}
+
+json verdict_json(const Verdict& v) {
+    json j{{"allowed", v.allowed}, {"why", v.why}, {"ratio", kept_share(v)}};
+    for (const char* key : {"low", "high", "threshold", "seeds"})
+        if (v.evidence.is_object() && v.evidence.contains(key)) j[key] = v.evidence[key];
+    return j;
+}
+
+std::string pseudo(const Term& nest) {
+    return to_string(resolve(nest), statement_of(nest_parts(nest).statement));
+}
+
+json site_json(std::size_t s, const Input& input, const Discovery& found, const Tuning& tuning, const std::vector<std::size_t>& variant) {
+    const Site& site = input.sites.all[s];
+    const Variant& v = found.variants[variant[s]];
+    const TunedNest &before = tuning.best[site.kind], &after = tuning.best[variant[s]];
+    json j{{"name", site.name}, {"op", site.op}, {"shape", site.shape}, {"statement", to_string(site.statement)},
+           {"variant", domain_text(v.domain)}, {"effect", effect_words(v.domain)}, {"sequence", v.effect}, {"steps", step_lines(v)},
+           {"original_latency", latency_json(before.best)}, {"latency", latency_json(after.best)},
+           {"original_macs", site.macs}, {"macs", v.macs}, {"original_parameters", site.parameters}, {"parameters", v.parameters}};
+    if (before.nest) j["nest_before"] = to_string(bare(before.nest)), j["pseudo_before"] = pseudo(before.nest);
+    if (after.nest) j["nest_after"] = to_string(bare(after.nest)), j["pseudo_after"] = pseudo(after.nest);
+    for (const Admission& a : found.admissions)
+        if (a.site == s && a.variant == variant[s]) j["guard"] = verdict_json(a.verdict);
+    return j;
+}
+
+json front_json(const Selection& selection) {
+    json front = json::array();
+    for (const NetworkChoice& c : selection.front) {
+        std::size_t changed = 0;
+        for (std::size_t s = 0; s < c.picked.size(); ++s) changed += c.picked[s] != 0;
+        front.push_back({{"latency_ms", c.latency_ms}, {"capacity", 1 - c.capacity_cost}, {"parameters", c.parameters}, {"sites_changed", changed},
+                         {"measured", false}, {"chosen", c.picked == selection.chosen.choice.picked}});
+    }
+    return front;
+}
+
+}  // namespace
+
+json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection, const Confirmed& confirmed) {
+    std::vector<std::size_t> variant = selection.chosen.variant;
+    if (confirmed.keep_original)
+        for (std::size_t s = 0; s < variant.size(); ++s) variant[s] = input.sites.all[s].kind;
+    const Graph& graph = confirmed.keep_original ? input.graph : selection.chosen.graph;
+    const Measured& optimized = confirmed.keep_original ? confirmed.original : confirmed.optimized;
+    json r{{"loopegg", 1}, {"model", input.graph.name}, {"target", request.target}, {"batch", request.batch}, {"seed", request.seed}, {"rules", request.rules},
+           {"machine", machine_json()}, {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))}, {"version", version},
+           {"original", network_json(confirmed.original, input.graph)}, {"optimized", network_json(optimized, graph)},
+           {"returned", confirmed.keep_original ? "original" : "optimized"}};
+    if (confirmed.original.latency && optimized.latency) {
+        const Latency &a = *confirmed.original.latency, &b = *optimized.latency;
+        r["speedup"] = a.median_ms / b.median_ms;
+        r["speedup_low"] = std::max(0.0, a.median_ms - a.iqr_ms / 2) / (b.median_ms + b.iqr_ms / 2);
+        r["speedup_high"] = (a.median_ms + a.iqr_ms / 2) / std::max(1e-9, b.median_ms - b.iqr_ms / 2);
+        r["why"] = confirmed.keep_original ? confirmed.why
+                                           : fmt::format("{:.2f}x faster on {}: {:.3f} ms instead of {:.3f} ms, and {} finds the capacity kept ({})", a.median_ms / b.median_ms,
+                                                         request.target, b.median_ms, a.median_ms, request.guard, selection.chosen.verdict.why);
+    } else {
+        r["why"] = confirmed.why;
+    }
+    r["guard"] = verdict_json(confirmed.keep_original ? Verdict{true, "the original network", {}} : selection.chosen.verdict);
+    r["guard"]["name"] = request.guard;
+    r["sites"] = json::array();
+    for (std::size_t s = 0; s < input.sites.all.size(); ++s) r["sites"].push_back(site_json(s, input, found, tuning, variant));
+    r["pareto"] = front_json(selection);
+    r["configurations"] = found.configurations, r["rejected"] = found.rejected, r["refused"] = found.refused, r["backed_off"] = selection.backed_off;
+    r["rules_fired"] = found.rules_fired;
+    r["discover"] = {{"stop", found.stop}, {"nodes", found.nodes}, {"classes", found.classes}, {"variants", found.variants.size() - input.sites.kinds.size()}};
+    r["kernels"] = {{"tried", tuning.compiled}, {"failed", tuning.failed}};
+    return r;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,75 @@
+// What each stage of the pipeline hands to the next.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/network.hpp"
+#include "fisher/oracle.hpp"
+#include "graph/graph.hpp"
+#include "optimize/choose.hpp"
+#include "optimize/discover.hpp"
+#include "optimize/optimize.hpp"
+#include "optimize/sites.hpp"
+#include "optimize/tune.hpp"
+
+namespace loopegg {
+
+// The network as read.
+struct Input {
+    Graph graph;
+    Weights weights;          // complete: seeded where the model brings none
+    bool trained = false;     // the model brought its own
+    Sites sites;
+};
+
+// Schedules and their times: by variant, the one that was found best.
+struct Tuning {
+    std::vector<TunedNest> best;           // beside Discovery::variants; not tried where `tried` is 0
+    int compiled = 0, failed = 0;
+};
+
+// One variant per site, as a network of its own.
+struct Chosen {
+    NetworkChoice choice;
+    std::vector<std::size_t> variant;      // by site: index into Discovery::variants
+    Graph graph;
+    Verdict verdict;                       // of the whole network
+};
+
+struct Selection {
+    std::vector<std::vector<SiteOption>> options;   // by site; SiteOption::variant is an index into Discovery::variants
+    Chosen chosen;
+    std::vector<NetworkChoice> front;
+    int backed_off = 0;                    // whole networks that the guard refused on the way
+    std::string why;
+};
+
+struct Confirmed {
+    Measured original, optimized;
+    CompiledNetwork original_files, optimized_files;
+    bool keep_original = false;
+    std::string why;
+};
+
+Input read_input(const OptimizeRequest& request);
+Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, Measurer& measurer, Progress& progress);
+Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);
+Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, Progress& progress);
+
+
+// result.json, plan-free of times: everything that docs/formats.md names but `seconds`.
+nlohmann::json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection,
+                         const Confirmed& confirmed);
+// Every file of the out folder beside result.json.
+void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
+               Oracle& oracle);
+
+// The network in which every site is what `variant` says.
+Graph network_of(const Graph& original, const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant);
+
+// What the guard measured of a variant: the share of capacity that is kept, or 1 when it says nothing.
+double kept_share(const Verdict& verdict);
+
+}  // namespace loopegg

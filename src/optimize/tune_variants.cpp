@@ -1,0 +1,63 @@
+// Which nests are worth tuning, and what is tuned: the nest as it will run in the network, with everything fused into it.
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "backends/target.hpp"
+#include "optimize/stages.hpp"
+
+namespace loopegg {
+namespace {
+
+constexpr std::size_t most_variants_per_kind = 10;
+
+VectorMachine vector_machine(const Target& target) {
+    // x86 below AVX-512 has 16 vector registers; AVX-512 and Arm have 32.
+    const bool few = target.architecture() == "x86_64" && target.machine.lanes <= 8;
+    return {target.machine.cores, target.machine.lanes, few ? 16 : 32};
+}
+
+// The originals, and of each kind the variants that would save most: work saved times sites that may use it.
+std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found) {
+    std::vector<std::size_t> admitted(found.variants.size(), 0);
+    for (const Admission& a : found.admissions) admitted[a.variant] += a.verdict.allowed;
+    std::vector<std::size_t> picked(input.sites.kinds.size());
+    std::iota(picked.begin(), picked.end(), 0);
+    for (std::size_t k = 0; k < input.sites.kinds.size(); ++k) {
+        std::vector<std::size_t> candidates;
+        for (std::size_t v = input.sites.kinds.size(); v < found.variants.size(); ++v)
+            if (found.variants[v].kind == k && admitted[v] > 0) candidates.push_back(v);
+        auto gain = [&](std::size_t v) { return static_cast<double>(found.variants[k].macs - found.variants[v].macs) * static_cast<double>(admitted[v]); };
+        std::stable_sort(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) { return gain(a) > gain(b); });
+        candidates.resize(std::min(candidates.size(), most_variants_per_kind));
+        picked.insert(picked.end(), candidates.begin(), candidates.end());
+    }
+    return picked;
+}
+
+}  // namespace
+
+Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, Measurer& measurer, Progress& progress) {
+    const Target target = find_target(request.target);
+    const std::vector<std::size_t> picked = worth_tuning(input, found);
+    std::vector<Term> nests;
+    for (std::size_t v : picked) {
+        const std::string& site = input.sites.all[input.sites.kinds[found.variants[v].kind].sites.front()].name;
+        const Graph graph = with_domain(input.graph, site, found.variants[v].domain);
+        nests.push_back(fused_nests(graph, {}, target).at(site));
+    }
+    TuneOptions options;
+    options.target = request.target, options.machine = vector_machine(target), options.trials = request.trials;
+    options.seconds = request.tune_seconds, options.seed = request.seed;
+    std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
+    Tuning tuning;
+    tuning.best.resize(found.variants.size());
+    for (std::size_t i = 0; i < picked.size(); ++i) {
+        tuning.compiled += tuned[i].tried, tuning.failed += tuned[i].failed;
+        tuning.best[picked[i]] = std::move(tuned[i]);
+    }
+    return tuning;
+}
+
+}  // namespace loopegg

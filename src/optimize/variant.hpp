@@ -1,0 +1,38 @@
+// What discovery finds: restricted nests, the steps that lead to them, and where they may be used.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/term.hpp"
+#include "base/verdict.hpp"
+#include "graph/domain.hpp"
+
+namespace loopegg {
+
+// One application of a rule on the way from an original nest to a variant.
+struct SequenceStep {
+    std::string rule;
+    bool neural = false;
+    std::vector<std::pair<std::string, std::string>> with;   // "?g" -> "4", in the rule's order
+    Term before, after;                                      // whole nests
+};
+
+// A restricted nest, the same for every site of its kind.
+struct Variant {
+    std::size_t kind = 0;                 // of Sites::kinds
+    Domain domain;                        // whole() for the original, which is variant 0 of every kind
+    Term nest;                            // a naive nest over the domain
+    std::int64_t macs = 0, parameters = 0;
+    std::vector<SequenceStep> steps;
+    std::vector<nlohmann::json> proofs;   // what the steps were read from, for an independent checker to replay, in order
+    std::string effect;                   // named_sequences.hpp
+};
+
+// A variant at one site, with what the guard said of it.
+struct Admission {
+    std::size_t site = 0, variant = 0;
+    Verdict verdict;
+};
+
+}  // namespace loopegg
