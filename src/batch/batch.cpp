@@ -37,7 +37,7 @@ json row_of(const Job& job, const JobRecord& record, const fs::path& out) {
     if (record.state != JobState::done) return row;
     row["folder"] = (fs::path("runs") / job.name).string();
     try {
-        Run run = read_run(out / "runs" / job.name);
+        FinishedRun run = read_run(out / "runs" / job.name);
         row.update({{"returned", run.returned}, {"speedup", run.speedup}, {"original_ms", run.original.latency.median_ms}, {"optimized_ms", run.optimized.latency.median_ms}, {"measured", run.optimized.latency.measured},
                     {"parameters", run.optimized.parameters}, {"macs", run.optimized.macs}, {"capacity", run.guard.ratio}, {"allowed", run.guard.allowed}, {"sites", run.sites.size()}, {"changed", run.changed_sites()}, {"seconds", run.total_seconds}});
     } catch (const UserError& e) {

@@ -14,7 +14,7 @@ Action setup(CLI::App& app) {
     app.add_option("DIR", *folder, "the folder of a run ('loopegg optimize --out DIR')")->required();
     app.add_option("-o,--out", *out, "where the page goes (default: DIR/report.html)");
     return [folder, out](Session& session) {
-        Run run = read_run(*folder);
+        FinishedRun run = read_run(*folder);
         std::filesystem::path path = out->empty() ? std::filesystem::path(*folder) / "report.html" : std::filesystem::path(*out);
         std::string page = report_page(run);
         write_file(path, page);

@@ -42,7 +42,7 @@ Action setup(CLI::App& app) {
     return [folders, out](Session& session) {
         std::vector<fs::path> paths;
         for (const std::string& f : *folders) find_runs(f, paths);
-        std::vector<Run> runs;
+        std::vector<FinishedRun> runs;
         session.progress.stage("reading runs", static_cast<std::int64_t>(paths.size()));
         for (const fs::path& p : paths) runs.push_back(read_run(p)), session.progress.advance(static_cast<std::int64_t>(runs.size()), p.string());
         session.progress.finish();

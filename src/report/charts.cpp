@@ -69,7 +69,7 @@ json layers(std::vector<json> all) {
 
 }  // namespace
 
-json latency_chart(const Run& run) {
+json latency_chart(const FinishedRun& run) {
     json values = json::array();
     auto add = [&](const char* which, const Latency& l) {
         values.push_back({{"which", which}, {"ms", l.median_ms}, {"low", std::max(0.0, l.median_ms - l.iqr_ms / 2)}, {"high", l.median_ms + l.iqr_ms / 2},
@@ -90,7 +90,7 @@ json latency_chart(const Run& run) {
               {"encoding", {{"x", field("high", "quantitative")}, {"y", y}, {"text", field("text", "nominal")}}}}}}});
 }
 
-json capacity_chart(const Run& run) {
+json capacity_chart(const FinishedRun& run) {
     const GuardResult& g = run.guard;
     std::vector<double> all{g.low, g.high, g.ratio, 1.0};
     all.insert(all.end(), g.threshold.begin(), g.threshold.end());
@@ -106,7 +106,7 @@ json capacity_chart(const Run& run) {
              {{"mark", {{"type", "point"}, {"filled", true}, {"size", 130}, {"opacity", 1}, {"color", "var(--after)"}, {"stroke", "var(--card)"}, {"strokeWidth", 2}}}, {"encoding", {{"x", x}, {"tooltip", tips}}}}})}});
 }
 
-json sites_chart(const Run& run) {
+json sites_chart(const FinishedRun& run) {
     json values = json::array();
     for (const SiteResult& s : run.sites)
         values.push_back({{"site", s.name}, {"before", s.original_latency.median_ms}, {"after", s.latency.median_ms}, {"sequence", s.sequence},
@@ -130,7 +130,7 @@ json sites_chart(const Run& run) {
              {{"mark", {{"type", "rule"}, {"color", "var(--ink)"}, {"aria", false}}}, {"encoding", {{"x", field("low", "quantitative")}, {"x2", {{"field", "high"}}}, {"y", y}}}}}}});
 }
 
-json pareto_chart(const Run& run) {
+json pareto_chart(const FinishedRun& run) {
     json values = json::array();
     auto kind = [](const ParetoPoint& p) { return p.chosen ? "chosen" : p.measured ? "measured" : "estimated"; };
     for (const ParetoPoint& p : run.pareto)
@@ -152,7 +152,7 @@ json pareto_chart(const Run& run) {
                 {"size", {{"condition", {{"test", "datum.kind == 'chosen'"}, {"value", 260}}}, {"value", 80}}}}}}}}});
 }
 
-json intervals_chart(const Run& run) {
+json intervals_chart(const FinishedRun& run) {
     json values = json::array();
     std::vector<double> all{1.0};
     auto add = [&](const std::string& name, const GuardResult& g) {
@@ -177,7 +177,7 @@ json intervals_chart(const Run& run) {
              {{"mark", {{"type", "point"}, {"filled", true}, {"size", 70}, {"opacity", 1}, {"stroke", "var(--card)"}, {"strokeWidth", 1}}}, {"encoding", {{"y", y}, {"x", x}, {"color", colour}, {"tooltip", tips}}}}})}});
 }
 
-json verdicts_chart(const Run& run) {
+json verdicts_chart(const FinishedRun& run) {
     std::vector<const Evidence*> sorted;
     for (const Evidence& e : run.evidence) sorted.push_back(&e);
     std::stable_sort(sorted.begin(), sorted.end(), [](const Evidence* a, const Evidence* b) { return a->ratio < b->ratio; });
@@ -199,7 +199,7 @@ json verdicts_chart(const Run& run) {
              {{"mark", {{"type", "point"}, {"filled", true}, {"size", 28}, {"opacity", 1}}}, {"encoding", {{"x", x}, {"y", y}, {"shape", shape}, {"color", colour}, {"tooltip", tips}}}}})}});
 }
 
-json stages_chart(const Run& run) {
+json stages_chart(const FinishedRun& run) {
     json values = json::array();
     for (const auto& [stage, seconds] : run.stages)
         values.push_back({{"stage", stage}, {"seconds", seconds}, {"text", human_seconds(seconds)}, {"share", run.total_seconds > 0 ? human_percent(seconds / run.total_seconds) : ""}});

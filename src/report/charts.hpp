@@ -6,12 +6,12 @@
 
 namespace loopegg {
 
-nlohmann::json latency_chart(const Run& run);     // before and after, with the quartile spread
-nlohmann::json capacity_chart(const Run& run);    // the guard's interval for the whole network inside its limits
-nlohmann::json sites_chart(const Run& run);       // one row a site, before and after
-nlohmann::json pareto_chart(const Run& run);      // latency against capacity
-nlohmann::json intervals_chart(const Run& run);   // the guard's interval of every changed site
-nlohmann::json verdicts_chart(const Run& run);    // every verdict of the run, worst to best
-nlohmann::json stages_chart(const Run& run);      // where the run's time went
+nlohmann::json latency_chart(const FinishedRun& run);     // before and after, with the quartile spread
+nlohmann::json capacity_chart(const FinishedRun& run);    // the guard's interval for the whole network inside its limits
+nlohmann::json sites_chart(const FinishedRun& run);       // one row a site, before and after
+nlohmann::json pareto_chart(const FinishedRun& run);      // latency against capacity
+nlohmann::json intervals_chart(const FinishedRun& run);   // the guard's interval of every changed site
+nlohmann::json verdicts_chart(const FinishedRun& run);    // every verdict of the run, worst to best
+nlohmann::json stages_chart(const FinishedRun& run);      // where the run's time went
 
 }  // namespace loopegg

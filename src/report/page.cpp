@@ -58,7 +58,7 @@ std::string section(const char* id, const char* title, const std::string& lead, 
     return fmt::format("<section id=\"{}\"><h2>{}</h2><p>{}</p>\n{}</section>\n", id, title, lead, body);
 }
 
-std::string pareto_table(const Run& run) {
+std::string pareto_table(const FinishedRun& run) {
     std::vector<std::vector<std::string>> rows;
     for (const ParetoPoint& p : run.pareto)
         rows.push_back({human_ms(p.latency_ms), fmt::format("{:.3f}", p.capacity), human_count(static_cast<double>(p.parameters)), human_count(static_cast<double>(p.macs)), std::to_string(p.sites_changed),
@@ -66,7 +66,7 @@ std::string pareto_table(const Run& run) {
     return table({"#latency", "#capacity", "#parameters", "#MACs", "#sites changed", "", ""}, rows);
 }
 
-std::string intervals_table(const Run& run) {
+std::string intervals_table(const FinishedRun& run) {
     std::vector<std::vector<std::string>> rows;
     auto add = [&](const std::string& name, const GuardResult& g) { rows.push_back({name, fmt::format("{:.3f}", g.ratio), fmt::format("{:.3f}", g.low), fmt::format("{:.3f}", g.high), g.allowed ? "admitted" : "rejected"}); };
     add("whole network", run.guard);
@@ -75,7 +75,7 @@ std::string intervals_table(const Run& run) {
     return table({"site", "#score", "#low", "#high", "verdict"}, rows);
 }
 
-std::string verdicts_table(const Run& run) {
+std::string verdicts_table(const FinishedRun& run) {
     std::vector<std::vector<std::string>> rows;
     for (const Evidence& e : run.evidence) {
         if (rows.size() == 300) break;
@@ -84,13 +84,13 @@ std::string verdicts_table(const Run& run) {
     return table({"site", "#score", "#interval", "verdict", "why"}, rows);
 }
 
-std::string stages_table(const Run& run) {
+std::string stages_table(const FinishedRun& run) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& [stage, seconds] : run.stages) rows.push_back({stage, fmt::format("{:.2f}", seconds), run.total_seconds > 0 ? human_percent(seconds / run.total_seconds) : ""});
     return table({"stage", "#seconds", "#share"}, rows);
 }
 
-std::string guard_section(const Run& run) {
+std::string guard_section(const FinishedRun& run) {
     std::string body = figure("intervals", "Changed sites and the whole network", intervals_table(run));
     if (!run.evidence.empty()) {
         std::string more = run.evidence.size() > 300 ? "<p>The first 300 of them; evidence.jsonl holds all.</p>" : "";
@@ -107,7 +107,7 @@ std::string or_unknown(const json& metrics, const char* key, double scale, const
     return fmt::format("{:.{}f}{}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2, unit);
 }
 
-std::string run_section(const Run& run) {
+std::string run_section(const FinishedRun& run) {
     json metrics = run.result.value("metrics", json::object()), kernels = run.result.value("kernels", json::object());
     std::vector<std::vector<std::string>> rows{{"throughput", or_unknown(metrics, "throughput_per_s", 1, " inputs a second")}, {"latency, median", or_unknown(metrics, "p50_ms", 1, " ms")},
         {"latency, 99th percentile", or_unknown(metrics, "p99_ms", 1, " ms")}, {"peak memory", or_unknown(metrics, "peak_memory_mb", 1, " MB")},
@@ -123,7 +123,7 @@ std::string run_section(const Run& run) {
                    "<div class=\"two\"><div>" + figure("stages", "Seconds by stage", stages_table(run)) + rules + "</div><div class=\"panel\">" + table({"metric", "value"}, rows) + "</div></div>");
 }
 
-std::string estimated_section(const Run& run) {
+std::string estimated_section(const FinishedRun& run) {
     std::vector<std::string> points;
     auto estimated_sites = std::count_if(run.sites.begin(), run.sites.end(), [](const SiteResult& s) { return !s.latency.measured || !s.original_latency.measured; });
     auto disturbed = std::count_if(run.sites.begin(), run.sites.end(), [](const SiteResult& s) { return s.latency.disturbed || s.original_latency.disturbed; });
@@ -142,7 +142,7 @@ std::string estimated_section(const Run& run) {
 
 }  // namespace
 
-std::string report_page(const Run& run) {
+std::string report_page(const FinishedRun& run) {
     json charts{{"latency", latency_chart(run)}, {"capacity", capacity_chart(run)}, {"sites", sites_chart(run)}, {"intervals", intervals_chart(run)}, {"stages", stages_chart(run)}};
     if (!run.pareto.empty()) charts["pareto"] = pareto_chart(run);
     if (!run.evidence.empty()) charts["verdicts"] = verdicts_chart(run);

@@ -16,7 +16,7 @@ std::string card(const char* id, const char* question, const std::string& body) 
     return fmt::format("<article class=\"card\" id=\"{}\"><h2>{}</h2>{}</article>\n", id, question, body);
 }
 
-std::string faster(const Run& run) {
+std::string faster(const FinishedRun& run) {
     std::string figure = run.gained() ? fmt::format("<p class=\"figure\">{} <small>{} to {}{}</small></p>", times(run.speedup), times(run.speedup_low), times(run.speedup_high), run.optimized.latency.measured ? "" : ", estimated")
                                       : std::string("<p class=\"figure\">No gain <small>the original is returned</small></p>");
     const Latency& l = run.optimized.latency;
@@ -25,7 +25,7 @@ std::string faster(const Run& run) {
     return card("faster", "How much faster?", figure + "<div data-chart=\"latency\"><div class=\"plot\"></div></div><p>" + how + "</p>");
 }
 
-std::string safe(const Run& run) {
+std::string safe(const FinishedRun& run) {
     const GuardResult& g = run.guard;
     std::string limits = g.threshold.size() == 2 ? fmt::format("; it must stay within {} to {}", g.threshold[0], g.threshold[1]) : "";
     std::string head, text;
@@ -39,7 +39,7 @@ std::string safe(const Run& run) {
     return card("safe", "Is it safe?", head + "<div data-chart=\"capacity\"><div class=\"plot\"></div></div>" + text);
 }
 
-std::string changed(const Run& run) {
+std::string changed(const FinishedRun& run) {
     std::map<std::string, int> counts;
     for (const SiteResult& s : run.sites)
         if (s.changed()) ++counts[s.sequence];
@@ -57,7 +57,7 @@ std::string changed(const Run& run) {
     return card("changed", "What changed?", body);
 }
 
-std::string believe(const Run& run) {
+std::string believe(const FinishedRun& run) {
     int estimated = 0, disturbed = 0;
     for (const SiteResult& s : run.sites) estimated += !s.latency.measured, disturbed += s.latency.disturbed || s.original_latency.disturbed;
     const auto& machine = run.result.value("machine", nlohmann::json::object());
@@ -75,14 +75,14 @@ std::string believe(const Run& run) {
 
 }  // namespace
 
-std::string headline(const Run& run) {
+std::string headline(const FinishedRun& run) {
     if (!run.gained()) return fmt::format("{} stays as it is on {}: nothing faster was found that may be used", run.model, run.target);
     const bool measured = run.optimized.latency.measured && run.original.latency.measured;
     return fmt::format("{} {} {} faster on {}: {} instead of {}", run.model, measured ? "runs" : "is estimated to run", times(run.speedup), run.target, human_ms(run.optimized.latency.median_ms),
                        human_ms(run.original.latency.median_ms));
 }
 
-std::string answers_part(const Run& run) {
+std::string answers_part(const FinishedRun& run) {
     std::string title = escape_html(headline(run));
     for (std::string_view unit : {" ms", " µs", " s"})   // a figure and its unit stay on one line
         for (std::size_t at = 0; (at = title.find(unit, at)) != std::string::npos; at += unit.size())

@@ -56,7 +56,7 @@ std::string site_row(const SiteResult& s, std::size_t index) {
 
 }  // namespace
 
-std::string sites_part(const Run& run) {
+std::string sites_part(const FinishedRun& run) {
     std::string out =
         "<div class=\"tools\"><label>Find <input id=\"find\" type=\"search\" placeholder=\"layer3, S3, group…\"></label>"
         "<label>Show <select id=\"which\"><option value=\"all\">all sites</option><option value=\"yes\">changed</option><option value=\"no\">unchanged</option></select></label>"

@@ -78,7 +78,7 @@ SequenceStep step_from_json(const json& j) {
     return s;
 }
 
-void read_sequences(const fs::path& path, Run& run) {
+void read_sequences(const fs::path& path, FinishedRun& run) {
     std::map<std::string, SiteResult*> by_name;
     for (SiteResult& s : run.sites) by_name[s.name] = &s;
     json file = parse(path, read_file(path));
@@ -90,7 +90,7 @@ void read_sequences(const fs::path& path, Run& run) {
     }
 }
 
-void read_evidence(const fs::path& path, Run& run) {
+void read_evidence(const fs::path& path, FinishedRun& run) {
     int line = 0;
     for (const std::string& text : split(read_file(path), '\n')) {
         ++line;
@@ -107,7 +107,7 @@ void read_evidence(const fs::path& path, Run& run) {
 
 Whole whole_from_json(const json& j) { return {latency_from_json(j), get<std::int64_t>(j, "parameters", 0), get<std::int64_t>(j, "macs", 0)}; }
 
-void read_result(const json& j, Run& run) {
+void read_result(const json& j, FinishedRun& run) {
     run.model = j.at("model").get<std::string>();
     run.architecture = get<std::string>(j, "class", ""), run.target = get<std::string>(j, "target", ""), run.rules = get<std::string>(j, "rules", "");
     run.returned = get<std::string>(j, "returned", "optimized"), run.why = get<std::string>(j, "why", "");
@@ -171,12 +171,12 @@ std::string SequenceStep::words() const {
     return text();
 }
 
-int Run::changed_sites() const {
+int FinishedRun::changed_sites() const {
     return static_cast<int>(std::count_if(sites.begin(), sites.end(), [](const SiteResult& s) { return s.changed(); }));
 }
 
-Run read_run(const fs::path& folder) {
-    Run run;
+FinishedRun read_run(const fs::path& folder) {
+    FinishedRun run;
     run.folder = folder;
     fs::path result = folder / "result.json";
     if (!fs::exists(result))

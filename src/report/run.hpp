@@ -68,7 +68,7 @@ struct Whole {
     std::int64_t parameters = 0, macs = 0;
 };
 
-struct Run {
+struct FinishedRun {
     std::filesystem::path folder;
     nlohmann::json result;                      // as it was read, for keys that stand beside the known ones
     std::string model, architecture, target, rules, returned, why, date, version;
@@ -90,6 +90,6 @@ struct Run {
 };
 
 // Throws UserError that names the file and what is wrong with it. sequences.json and evidence.jsonl may be absent.
-Run read_run(const std::filesystem::path& folder);
+FinishedRun read_run(const std::filesystem::path& folder);
 
 }  // namespace loopegg

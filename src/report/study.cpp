@@ -19,7 +19,7 @@ std::string parameters_of(const SequenceStep& step) {
     return join(parts, " ");
 }
 
-StudySite site_row(const Run& run, std::size_t index) {
+StudySite site_row(const FinishedRun& run, std::size_t index) {
     const SiteResult& s = run.sites[index];
     StudySite row;
     row.run = run.folder.filename().empty() ? run.folder.parent_path().filename().string() : run.folder.filename().string();
@@ -59,9 +59,9 @@ std::vector<SequenceCount> count_sequences(const std::vector<StudySite>& sites) 
     return out;
 }
 
-std::vector<StepCount> count_steps(const std::vector<Run>& runs) {
+std::vector<StepCount> count_steps(const std::vector<FinishedRun>& runs) {
     std::map<std::string, StepCount> counts;
-    for (const Run& run : runs)
+    for (const FinishedRun& run : runs)
         for (std::size_t i = 0; i < run.sites.size(); ++i)
             for (const SequenceStep& step : run.sites[i].proof) {
                 StepCount& c = counts[step.rule + " " + parameters_of(step)];
@@ -110,10 +110,10 @@ std::string label_of(const SiteResult& site) {
     return site.key.empty() ? "unnamed" : site.key;
 }
 
-Study study_runs(const std::vector<Run>& runs) {
+Study study_runs(const std::vector<FinishedRun>& runs) {
     Study study;
     std::set<std::string> targets, models;
-    for (const Run& run : runs) {
+    for (const FinishedRun& run : runs) {
         study.runs.push_back(run.folder.string());
         targets.insert(run.target), models.insert(run.model);
         study.sample = study.sample || run.sample;

@@ -63,7 +63,7 @@ struct Study {
     int changed = 0, paper = 0, known = 0, unnamed = 0;   // sites
 };
 
-Study study_runs(const std::vector<Run>& runs);
+Study study_runs(const std::vector<FinishedRun>& runs);
 
 nlohmann::json to_json(const Study& study);
 std::string sites_csv(const Study& study);

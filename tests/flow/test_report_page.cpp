@@ -46,7 +46,7 @@ void must_be_sound(const json& answer) {
 
 TEST_CASE("the report opens in Chromium and answers its four questions within two screens", "[flow][report]") {
     test::TemporaryFolder folder;
-    Run run = read_run(test::sample_runs() / "resnet34-host");
+    FinishedRun run = read_run(test::sample_runs() / "resnet34-host");
     write_file(folder / "report.html", report_page(run));
     for (const Look& look : looks) {
         json answer = check(folder / "report.html", look.options);
@@ -59,7 +59,7 @@ TEST_CASE("the report opens in Chromium and answers its four questions within tw
 
 TEST_CASE("the charts of the report hold the numbers of result.json", "[flow][report]") {
     test::TemporaryFolder folder;
-    Run run = read_run(test::sample_runs() / "resnet34-host");
+    FinishedRun run = read_run(test::sample_runs() / "resnet34-host");
     write_file(folder / "report.html", report_page(run));
     json answer = check(folder / "report.html", "");
     if (skip(answer, "the charts of the report hold the numbers of result.json")) return;
@@ -84,7 +84,7 @@ TEST_CASE("the charts of the report hold the numbers of result.json", "[flow][re
 TEST_CASE("estimated and unchanged runs make sound pages", "[flow][report]") {
     test::TemporaryFolder folder;
     for (const char* name : {"resnet34-nano", "tiny-original"}) {
-        Run run = read_run(test::sample_runs() / name);
+        FinishedRun run = read_run(test::sample_runs() / name);
         run.evidence.resize(std::min<std::size_t>(run.evidence.size(), 1));
         write_file(folder / "report.html", report_page(run));
         json answer = check(folder / "report.html", "--width 390 --height 844");

@@ -28,7 +28,7 @@ TEST_CASE("figures are put into words the same way everywhere", "[unit][report]"
 }
 
 TEST_CASE("a run folder is read into values", "[unit][report]") {
-    Run run = read_run(test::sample_runs() / "resnet34-host");
+    FinishedRun run = read_run(test::sample_runs() / "resnet34-host");
     CHECK(run.model == "resnet34-cifar10");
     CHECK(run.sites.size() == 37);
     CHECK(run.original.latency.median_ms == run.result["original"]["median_ms"].get<double>());
@@ -68,13 +68,13 @@ TEST_CASE("a folder that is no run is refused in words", "[errors][report]") {
 
 TEST_CASE("a page without its plotting library is refused in words", "[errors][report]") {
     ::setenv("LOOPEGG_VEGA", "/nowhere/index.js", 1);
-    Run run = read_run(test::sample_runs() / "tiny-original");
+    FinishedRun run = read_run(test::sample_runs() / "tiny-original");
     CHECK_THROWS_WITH(report_page(run), Catch::Contains("/nowhere/index.js") && Catch::Contains("./loopegg"));
     ::unsetenv("LOOPEGG_VEGA");
 }
 
 TEST_CASE("names from a file cannot become markup", "[unit][report]") {
-    Run run = read_run(test::sample_runs() / "tiny-original");
+    FinishedRun run = read_run(test::sample_runs() / "tiny-original");
     run.model = "<script>alert(1)</script>", run.sites[0].name = "\"><img src=x>", run.why = "</script><b>";
     std::string page = report_page(run);
     CHECK(page.find("<script>alert") == std::string::npos);
