@@ -28,6 +28,8 @@ std::string wrong_table(const Language& language, std::string_view name, std::st
     return {};
 }
 
+const std::string& parameter(const Signature& s, std::size_t i) { return s.parameters[std::min(i, s.parameters.size() - 1)]; }
+
 }  // namespace
 
 bool looks_like_variable(const SExpr& e) { return !e.is_list && !e.quoted && !e.atom.empty() && e.atom[0] == '?'; }
@@ -54,7 +56,7 @@ std::optional<std::vector<Expression>> ExpressionReader::arguments(const SExpr& 
     std::vector<Expression> all;
     bool ok = true;
     for (std::size_t i = 1; i < call.items.size(); ++i)
-        if (auto e = expression(call.items[i], words_allowed, depth + 1)) all.push_back(std::move(*e));
+        if (auto e = expression(call.items[i], words_allowed && parameter(signature, i - 1) != "number", depth + 1)) all.push_back(std::move(*e));
         else ok = false;
     return ok ? std::optional(std::move(all)) : std::nullopt;
 }

@@ -1,4 +1,5 @@
-// Every file of rules/bad must be refused with exactly the words beside it. LOOPEGG_REGENERATE=1 writes them anew.
+// Every file of rules/bad that is written wrongly must be refused with exactly the words beside it (.txt). LOOPEGG_REGENERATE=1 writes them
+// anew. Files with .expected beside them are written rightly but unsound: tests/rules holds them to that.
 #include <cstdlib>
 #include <filesystem>
 
@@ -17,7 +18,7 @@ const fs::path folder = fs::path(LOOPEGG_SOURCE) / "rules/bad";
 std::vector<fs::path> bad_files() {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(folder))
-        if (entry.path().extension() == ".rules") files.push_back(entry.path());
+        if (entry.path().extension() == ".rules" && !fs::exists(fs::path(entry.path()).replace_extension(".expected"))) files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     return files;
 }
