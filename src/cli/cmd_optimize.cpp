@@ -1,9 +1,11 @@
 // 'loopegg optimize': the whole pipeline.
 #include <fmt/format.h>
 
+#include "base/files.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "optimize/optimize.hpp"
+#include "report/page.hpp"
 
 namespace loopegg {
 namespace {
@@ -23,7 +25,7 @@ void print(const nlohmann::json& r, const std::string& out) {
     fmt::print("\n  sequences: ");
     const char* comma = "";
     for (const auto& [name, count] : sequences) fmt::print("{}{} x{}", comma, name, count), comma = ", ";
-    fmt::print("\n  everything is in {}/\n", out);
+    fmt::print("\n  everything is in {0}/; open {0}/report.html\n", out);
 }
 
 Action setup(CLI::App& app) {
@@ -50,6 +52,7 @@ Action setup(CLI::App& app) {
         r->model = *model, r->out = *out;
         if (*capacity >= 0) r->capacity = *capacity;
         nlohmann::json result = optimize(*r, session.progress);
+        write_file(r->out / "report.html", report_page(read_run(r->out.string())));
         if (session.json) session.answer(result);
         else print(result, *out);
         return 0;

@@ -1,0 +1,83 @@
+"""The whole pipeline on a network of three sites: what a first user types, then again, then asks why."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+LOOPEGG = sys.argv[1]
+MODEL = str(pathlib.Path(__file__).resolve().parents[3] / "examples" / "tiny-residual.json")
+FOLDER = tempfile.TemporaryDirectory()
+ENVIRONMENT = dict(os.environ, LOOPEGG_STORE=FOLDER.name + "/latency.sqlite", LOOPEGG_EVIDENCE=FOLDER.name + "/evidence.sqlite")
+
+
+def run(*words):
+    return subprocess.run([LOOPEGG, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, env=ENVIRONMENT, timeout=300)
+
+
+def optimize(out, *more):
+    r = run("optimize", MODEL, "--budget", "16", "--trials", "3", "--out", f"{FOLDER.name}/{out}", "--json", *more)
+    assert r.returncode == 0, r.stderr
+    return json.loads(r.stdout)
+
+
+def a_run_answers_with_a_measured_result():
+    r = optimize("first")
+    assert r["original"]["measured"] and r["original"]["median_ms"] > 0 and r["original"]["n"] > 1, r["original"]
+    assert r["speedup"] >= 1 or r["returned"] == "original", r["why"]
+    assert r["guard"]["allowed"] and 0 < r["configurations"] <= 16, r["guard"]
+    assert [s["name"] for s in r["sites"]] == ["conv1", "conv2", "fc"]
+    for name in ["result.json", "model.json", "sequences.json", "evidence.jsonl", "report.html"]:
+        assert os.path.getsize(f"{FOLDER.name}/first/{name}") > 0, name
+
+
+def the_chosen_network_reads_back():
+    r = run("show", f"{FOLDER.name}/first/model.json", "--json")
+    result = json.load(open(f"{FOLDER.name}/first/result.json"))
+    assert r.returncode == 0 and json.loads(r.stdout)["parameters"] == result["optimized"]["parameters"], r
+
+
+def a_second_run_judges_the_same():
+    a, b = json.load(open(f"{FOLDER.name}/first/result.json")), optimize("second")
+    assert (a["configurations"], a["rejected"]) == (b["configurations"], b["rejected"]), (a["rejected"], b["rejected"])
+
+
+def every_sequence_checks():
+    r = run("explain", f"{FOLDER.name}/first", "--check")
+    assert r.returncode == 0 and "3 of 3 sites check" in r.stdout, r.stdout + r.stderr
+
+
+def a_tampered_sequence_is_refused():
+    path = f"{FOLDER.name}/first/sequences.json"
+    whole = open(path).read()
+    sites = json.loads(whole)
+    sites["sites"][1]["chosen"] = "(nest (conv2d 1 1 16 16 16 16 3 3 1 1 1 1 1 1) (at co:16 done))"
+    open(path, "w").write(json.dumps(sites))
+    r = run("explain", f"{FOLDER.name}/first", "--check")
+    open(path, "w").write(whole)
+    assert r.returncode == 1 and "NOT VALID" in r.stdout, r
+
+
+def kept_sites_stay_as_they_are():
+    r = optimize("kept", "--keep", "*")
+    assert r["returned"] == "original" and r["configurations"] == 0, r["why"]
+
+
+def impossible_limits_are_answered_with_the_nearest():
+    r = run("optimize", MODEL, "--budget", "16", "--trials", "3", "--out", f"{FOLDER.name}/none", "--max-params", "10")
+    assert r.returncode == 1 and "no choice meets all limits" in r.stderr, r
+
+
+CASES = [a_run_answers_with_a_measured_result, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
+         a_tampered_sequence_is_refused, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest]
+failed = 0
+for case in CASES:
+    name = case.__name__.replace("_", " ")
+    try:
+        case()
+        print("ok -", name, flush=True)
+    except Exception as e:
+        failed += 1
+        print(f"  {type(e).__name__}: {e}\nnot ok -", name, flush=True)
+sys.exit(1 if failed else 0)
