@@ -1,6 +1,6 @@
 // How long the default guard takes over configurations of a network drawn from the neural rules, and how many it rejects.
 //
-//   bench_guard_speed [configurations=1000] [model=zoo:resnet34-cifar10] [data=] [threads=0] [seeds=3] [batch=16]
+//   bench_guard_speed [configurations=1000] [model=zoo:resnet34-cifar10] [data=] [threads=0] [seeds=3] [batch=8]
 //
 // Each convolution of a block draws its own restriction (or none); the store is empty at the start and in memory.
 #include <sys/resource.h>
@@ -44,7 +44,7 @@ Graph draw(const Graph& original, std::mt19937& random) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-    std::map<std::string, std::string> o{{"configurations", "1000"}, {"model", "zoo:resnet34-cifar10"}, {"data", ""}, {"threads", "0"}, {"seeds", "3"}, {"batch", "16"}};
+    std::map<std::string, std::string> o{{"configurations", "1000"}, {"model", "zoo:resnet34-cifar10"}, {"data", ""}, {"threads", "0"}, {"seeds", "3"}, {"batch", "8"}};
     for (int i = 1; i < argc; ++i) {
         std::string a = argv[i];
         auto equals = a.find('=');

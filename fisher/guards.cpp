@@ -44,8 +44,8 @@ Kept band(const ScoredPair& p) {
 
 const std::vector<CapacityGuard>& guards() {
     static const std::vector<CapacityGuard> all{
-        {"fisher-band", "Fisher Potential preserved on both sides, as a whole and by layer, beside the share of MACs kept", {true, false, false, false}, 0.7, band},
-        {"fisher-paper", "reject what scores below the original, as the paper does", {true, false, false, false}, 1.0, paper},
+        {"fisher-band", "Fisher Potential preserved on both sides, as a whole and by layer, beside the share of MACs kept", {true, false, false, false}, 0.70, 0.08, band},
+        {"fisher-paper", "reject what scores below the original, as the paper does", {true, false, false, false}, 1.00, 0.16, paper},
     };
     return all;
 }

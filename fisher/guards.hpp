@@ -27,6 +27,7 @@ struct CapacityGuard {
     std::string_view name, summary;
     Wanted wanted;
     double capacity;                    // the default threshold
+    double spread;                      // of `kept` from seed to seed, relative, as seen on trained networks' plans (docs/guards.md)
     Kept (*kept)(const ScoredPair& pair);
 };
 

@@ -107,7 +107,7 @@ private:
         }
         data_key_ = images.finish();
         Hasher base;
-        base.add(oracle_version).add(guard_.name).add(capacity_).add(key).add(data_key_).add(options_.seeds).add(options_.seed);
+        base.add(oracle_version).add(guard_.name).add(capacity_).add(key).add(data_key_).add(options_.seeds).add(options_.seed).add(static_cast<int>(options_.early_stop));
         if (options_.trained)
             for (const auto& [name, tensor] : *options_.trained) base.add(name).add(std::string_view(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)));
         base_key_ = base.finish();
@@ -143,7 +143,7 @@ private:
             if (!std::isfinite(value.value) || !std::isfinite(fisher_total(pair.variant.raw))) broken = fmt::format("seed {} gives no finite score", k);
             else kept.push_back(value.value), parts["kept"] = value.value;
             seeds.push_back(std::move(parts));
-            if (decided(kept)) break;
+            if (options_.early_stop && decided(kept)) break;
         }
         nlohmann::json evidence{{"oracle", guard_.name}, {"version", oracle_version}, {"network", original.name}, {"network_key", original_key_.hex()}, {"variant_key", graph_key(variant).hex()},
                                 {"sites", changes(original, variant)}, {"data", source_}, {"data_key", data_key_.hex()}, {"batch", options_.batch}, {"seed", options_.seed},
@@ -164,15 +164,12 @@ private:
         return evidence;
     }
 
-    // More seeds cannot change the answer: the interval lies on one side of the threshold, or the first seed is so far from it that no
-    // spread seen among networks bridges it.
+    // More seeds are not worth their time: the mean is further from the threshold than seeds are seen to spread (80%).
     bool decided(const std::vector<double>& kept) const {
         if (kept.empty()) return false;
-        Interval interval = interval_of(kept);
-        double far = std::abs(interval.mean - capacity_);
-        return kept.size() == 1 ? far > clear_distance * std::max(1e-9, std::abs(interval.mean)) : far > interval.half;
+        double mean = interval_of(kept).mean;
+        return std::abs(mean - capacity_) > 1.282 * guard_.spread * std::max(0.5, std::abs(mean)) / std::sqrt(static_cast<double>(kept.size()));
     }
-    static constexpr double clear_distance = 0.25;
 
     OracleOptions options_;
     const CapacityGuard& guard_;

@@ -18,8 +18,9 @@ struct OracleOptions {
     std::string guard{default_guard};
     std::optional<double> capacity{};      // the guard's own threshold unless given
     std::string data{};                    // as load_batches reads it
-    std::int64_t batch = 16;               // images a seed
-    int seeds = 3;                         // at most: fewer when the interval has decided
+    std::int64_t batch = 8;                // images a seed; seeds differ far more by their weights than by how many images they see
+    int seeds = 3;
+    bool early_stop = true;                // fewer seeds when the first ones have decided
     std::uint64_t seed = 0;                // draws batches and weights
     int threads = 0;
     const Weights* trained = nullptr;      // null: each seed draws its own weights

@@ -1,4 +1,6 @@
 // The module's one door: loopegg_torch_room() gives the LibTorch half of fisher/.
+#include <malloc.h>
+
 #include <algorithm>
 #include <list>
 #include <thread>
@@ -137,6 +139,9 @@ public:
 }  // namespace loopegg
 
 extern "C" loopegg::TorchRoom* loopegg_torch_room() {
+    // Activations of a few megabytes come and go with every pass; handing them back to the system each time costs more than using them.
+    mallopt(M_MMAP_THRESHOLD, 256 << 20);
+    mallopt(M_TRIM_THRESHOLD, 512 << 20);
     static loopegg::Room room;
     return &room;
 }

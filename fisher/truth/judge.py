@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds measures and guards against trained networks: how well does each tell the networks that lose more than a point?
 
-    python3 judge.py LOOPEGG RESULTS.jsonl SCORES.json [--data CIFAR_FOLDER] [--seeds 3] [--batch 16]
+    python3 judge.py LOOPEGG RESULTS.jsonl SCORES.json [--data CIFAR_FOLDER] [--seeds 4] [--batch 16]
 
 RESULTS.jsonl is what train_variants.py wrote. Their plans are scored with `LOOPEGG score` (once: SCORES.json keeps the answer), and a table
 of areas under the curve is printed, over all networks, over uniform ones and over mixtures. 0.5 is chance, 1 tells them all.
@@ -49,7 +49,7 @@ def score(options, plans):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("loopegg"), parser.add_argument("results"), parser.add_argument("scores")
-    parser.add_argument("--data", default=""), parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--data", default=""), parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--measures", default="fisher,fisher-layer,naswot,snip,grad-norm,params,macs"), parser.add_argument("--batch", type=int, default=16)
     options = parser.parse_args()
     trained, plans = {}, {}

@@ -19,7 +19,7 @@ struct Arguments {
     double capacity = 0;
     CLI::Option* capacity_given = nullptr;
     std::int64_t batch = 16;
-    int seeds = 3, threads = 0;
+    int seeds = 4, threads = 0;
     std::uint64_t seed = 0;
     bool noise = false, recheck = false, no_store = false, trained = false;
 };
@@ -58,6 +58,7 @@ int run(const Arguments& a, Session& session) {
     options.oracle.data = a.data;
     options.oracle.batch = a.batch, options.oracle.seeds = a.seeds, options.oracle.seed = a.seed, options.oracle.threads = a.threads;
     if (!a.no_store) options.oracle.store = a.store.empty() ? default_evidence_file() : std::filesystem::path(a.store);
+    options.oracle.early_stop = false;   // the measures need every seed anyway
     options.measures = a.measures, options.guards = a.guards;
     if (a.guard != default_guard) options.guards.push_back(std::string(default_guard));
     options.noise = a.noise, options.recheck = a.recheck;
