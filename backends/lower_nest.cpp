@@ -150,11 +150,15 @@ private:
             std::sort(here.begin(), here.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
             Scope keep(env_);
             for (const Tile::Step& step : tile.steps) env_[static_cast<std::size_t>(step.var)] = 0;
-            const Expr rest = logical[d] - expr(tile.index[d]);
+            Expr rest = logical[d] - expr(tile.index[d]);   // what the smaller steps must make up; theirs is less than one of the larger
+            bool nested = true;   // each step runs inside one of the next larger: digits of one mixed radix
+            for (std::size_t i = 1; i < here.size(); ++i) nested = nested && here[i - 1].first == here[i].first * here[i].second->extent;
             for (std::size_t i = 0; i < here.size(); ++i) {
-                Expr e = floor_div(rest, here[i].first);
-                if (i > 0) e = floor_mod(e, here[i].second->extent);
-                value[here[i].second->var] = e;
+                const auto& [stride, step] = here[i];
+                Expr digit = floor_div(rest, stride);
+                if (nested && i > 0) digit = floor_mod(digit, step->extent);
+                if (!nested) rest = floor_mod(rest, stride);
+                value[step->var] = digit;
             }
         }
         std::vector<Expr> r;
