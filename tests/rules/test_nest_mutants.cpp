@@ -106,11 +106,12 @@ TEST_CASE("rules made unsound by one edit are refused", "[rules]") {
     if (!accepted.empty()) WARN("accepted:\n" << accepted);
 }
 
-TEST_CASE("every rule in rules/bad is refused in its own words", "[rules]") {
+// Those that are well written and yet unsound have their words in NAME.expected; mistakes of writing are the matter of tests/errors/rules.
+TEST_CASE("every unsound rule in rules/bad is refused in its own words", "[rules]") {
     fs::path folder = fs::path(LOOPEGG_RULES) / "bad";
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(folder))
-        if (entry.path().extension() == ".rules") files.push_back(entry.path());
+        if (entry.path().extension() == ".rules" && fs::exists(fs::path(entry.path()).replace_extension(".expected"))) files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     CHECK(files.size() >= 8);
     for (const fs::path& file : files) {
