@@ -34,7 +34,7 @@ with tempfile.TemporaryDirectory() as scratch:
     for file in ("share/loopegg/backends/targets/host.json", "share/loopegg/backends/runtime/loopegg_runtime.c", "share/loopegg/rules/math.rules",
                  "share/man/man1/loopegg.1", "share/bash-completion/completions/loopegg.bash"):
         assert (prefix / file).is_file(), file
-    assert not list(prefix.glob("share/loopegg/**/*.cpp"))
+    assert not list(prefix.glob("share/loopegg/rules/*.cpp"))   # the rules room keeps sources beside its rule files
     print("ok - brings its rules, targets, manual and completions")
 
     r = run(loopegg, "targets", "--json", env=bare)
