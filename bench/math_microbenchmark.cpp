@@ -1,8 +1,8 @@
 // Runs the math microbenchmark and prints one JSON object a line: sizes, seconds and memory. bench/math_microbenchmark.py runs a peer beside it.
 #include <sys/resource.h>
 
-#include <cstring>
 #include <iostream>
+#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -10,6 +10,17 @@
 #include "egraph/runner.hpp"
 
 using namespace loopegg;
+
+namespace {
+
+double cpu() {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     RunOptions options;
@@ -27,18 +38,24 @@ int main(int argc, char** argv) {
             return 2;
         }
     }
+    std::vector<double> spent;   // processor seconds up to the end of each iteration
+    options.after_iteration = [&](const IterationReport&) { spent.push_back(cpu()); return true; };
     EGraph graph(EGraph::Options{.proofs = proofs});
     for (const Term& t : math_terms()) graph.add(t);
     Runner runner(graph, math_rules());
+    const double before = cpu();
     const RunReport report = runner.run(options);
     nlohmann::json out;
-    for (const IterationReport& it : report.iterations)
-        out["iterations"].push_back({{"nodes", it.nodes}, {"classes", it.classes}, {"seconds", it.seconds}, {"search", it.search_seconds},
+    for (std::size_t i = 0; i < report.iterations.size(); ++i) {
+        const IterationReport& it = report.iterations[i];
+        out["iterations"].push_back({{"cpu", spent[i] - (i ? spent[i - 1] : before)}, {"nodes", it.nodes}, {"classes", it.classes}, {"seconds", it.seconds}, {"search", it.search_seconds},
                                      {"apply", it.apply_seconds}, {"rebuild", it.rebuild_seconds}});
+    }
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
     out["stop"] = name_of(report.stop);
     out["seconds"] = report.seconds;
+    out["cpu_seconds"] = cpu() - before;
     out["graph_bytes"] = report.peak_bytes;
     out["peak_mb"] = static_cast<double>(usage.ru_maxrss) / 1024;
     std::cout << out.dump() << "\n";

@@ -267,6 +267,7 @@ void EGraph::pop() {
     require(!kept_.empty(), "pop without push");
     static_cast<EGraphData&>(*this) = std::move(*kept_.back());
     kept_.pop_back();
+    ++pops_;
     for (const auto& a : analyses_) a->pop();
 }
 

@@ -74,6 +74,7 @@ public:
     void push();   // keeps the whole state, facts and edges included ...
     void pop();    // ... and goes back to the last kept
     std::size_t depth() const { return kept_.size(); }
+    std::uint64_t pops() const { return pops_; }   // what was known about changes before a pop is void
 
     // --- for the searching and applying of rules ------------------------------------------------------------------------------
     const NodeTable& table() const { return table_; }
@@ -139,6 +140,7 @@ private:
 
     std::vector<std::shared_ptr<Analysis>> analyses_;
     std::vector<std::unique_ptr<EGraphData>> kept_;
+    std::uint64_t pops_ = 0;
 };
 
 }  // namespace loopegg

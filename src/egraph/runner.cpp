@@ -39,7 +39,11 @@ RunReport Runner::run(const RunOptions& options) {
     Budget budget;
     if (options.limits.seconds < 1e8) budget.deadline = began + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.limits.seconds));
     budget.bytes = options.limits.bytes;
-    for (Rest& r : rests_) r.times_banned = r.banned_until = 0;
+    for (Rest& r : rests_) {
+        r.times_banned = r.banned_until = 0;
+        if (pops_ != graph_.pops()) r.seen = 0;
+    }
+    pops_ = graph_.pops();
     graph_.rebuild();
     auto over = [&]() -> std::optional<StopReason> {
         if (graph_.node_count() >= options.limits.nodes) return StopReason::nodes;
@@ -56,7 +60,9 @@ RunReport Runner::run(const RunOptions& options) {
         const std::uint32_t now = graph_.next_epoch();
         const std::size_t nodes_before = graph_.node_bound(), classes_before = graph_.class_count(), edges_before = graph_.edges().size();
         const std::size_t bound_before = graph_.class_bound();
-        index_.update();
+        std::uint32_t seen = now;
+        for (const Rest& r : rests_) seen = std::min(seen, r.seen);
+        index_.update(seen);
         std::vector<Flat<NodeId>> matches(rules_.size());
         std::size_t match_bytes = 0;
         bool resting = false;

@@ -75,6 +75,7 @@ private:
     SearchIndex index_;
     std::vector<std::shared_ptr<const CompiledRewrite>> rules_;
     std::vector<Rest> rests_;
+    std::uint64_t pops_ = 0;
 };
 
 }  // namespace loopegg

@@ -247,9 +247,13 @@ void sort_matches(Flat<NodeId>& matches, std::size_t width) {
 
 }  // namespace
 
-void SearchIndex::update() {
+void SearchIndex::update(std::uint32_t seen) {
     all_known_ = false;
+    all_ = {};
     with_facts_.clear();
+    epochs_.erase(epochs_.begin(), epochs_.upper_bound(seen));
+    if (pops_ != graph_.pops()) epochs_.clear();
+    pops_ = graph_.pops();
 }
 
 std::span<const NodeId> SearchIndex::all(OpId op) {

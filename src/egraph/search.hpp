@@ -41,7 +41,8 @@ struct NodesByOp {
 class SearchIndex {
 public:
     explicit SearchIndex(const EGraph& graph) : graph_(graph) {}
-    void update();   // the e-graph has changed; call before searching
+    // The e-graph has changed; call before searching. No rule will ask for what changed in `seen` or before.
+    void update(std::uint32_t seen);
 
     std::span<const NodeId> all(OpId op);
     // The nodes of an operator that changed since an epoch: a list for each later epoch, from which those are to be taken whose
@@ -56,6 +57,7 @@ private:
     NodesByOp group(std::span<const NodeId> nodes) const;
 
     const EGraph& graph_;
+    std::uint64_t pops_ = 0;
     NodesByOp all_;
     bool all_known_ = false;
     std::map<std::uint32_t, NodesByOp> epochs_;
