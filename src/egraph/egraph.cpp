@@ -280,6 +280,7 @@ std::uint32_t EGraph::register_rule(std::shared_ptr<const CompiledRewrite> rule)
 
 std::uint32_t EGraph::next_epoch() {
     touched_begin_.push_back(touched_.size());
+    class_begin_.push_back(static_cast<ClassId>(union_.size()));
     return epoch_++;
 }
 

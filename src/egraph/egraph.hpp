@@ -101,6 +101,7 @@ public:
     std::uint32_t next_epoch();                                             // begins an epoch; returns the one that ended
     std::uint32_t stamp(NodeId n) const { return stamps_[n]; }
     std::span<const NodeId> touched_in(std::uint32_t epoch) const;          // the nodes that changed in an epoch; some may be dead
+    std::size_t class_bound_at(std::uint32_t epoch) const { return class_begin_[epoch]; }   // class_bound() when the epoch began
     // Classes are stamped when their facts change, and if wanted when they gain nodes; kept only from here on.
     void watch_classes(bool nodes_too);
     std::uint32_t class_stamp(ClassId c) const { return class_stamps_[c]; }

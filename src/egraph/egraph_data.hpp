@@ -40,6 +40,7 @@ struct EGraphData {
     Flat<std::uint32_t> stamps_;
     Flat<NodeId> touched_;
     std::vector<std::size_t> touched_begin_{0, 0};   // by epoch, into touched_
+    std::vector<ClassId> class_begin_{0, 0};         // by epoch, how many class ids there were
     Flat<std::uint32_t> class_stamps_;             // empty until watch_classes()
     bool watch_nodes_ = false;
     std::uint32_t epoch_ = 1;

@@ -18,8 +18,9 @@ struct Instruction {
     const std::uint32_t* child;         // slots
     std::uint64_t known;                // a bit for each child that is bound before
     std::span<const std::uint32_t> guards;
-    // Of a slot that this step binds: the operators that later steps will look for among its class's nodes and parents.
-    struct Filter { std::uint32_t slot, nodes, parents; };
+    // Of a slot that this step binds: the operators that later steps will look for among its class's nodes and parents, and the
+    // bound that its class must be below. An unchanged node knows only classes that were there before.
+    struct Filter { std::uint32_t slot, nodes, parents; ClassId below; };
     std::vector<Filter> filters;
 };
 
@@ -77,12 +78,14 @@ private:
                              a.children.data(), known, s.guards, {}});
             done[s.atom] = true;
             auto filter = [&](std::uint32_t slot) {
-                Instruction::Filter f{slot, 0, 0};
+                Instruction::Filter f{slot, 0, 0, none};
                 for (std::uint32_t i = 0; i < ops_.size(); ++i) {
                     if (done[i]) continue;
                     const Atom& later = rule_.query().atoms[i];
-                    if (later.root == slot) f.nodes |= EGraph::op_bit(ops_[i]);
-                    for (std::uint32_t c : later.children) if (c == slot) f.parents |= EGraph::op_bit(ops_[i]);
+                    bool mentioned = later.root == slot;
+                    if (mentioned) f.nodes |= EGraph::op_bit(ops_[i]);
+                    for (std::uint32_t c : later.children) if (c == slot) mentioned = true, f.parents |= EGraph::op_bit(ops_[i]);
+                    if (mentioned && ages[i] == Age::old) f.below = static_cast<ClassId>(graph_.class_bound_at(since_ + 1));
                 }
                 if (f.nodes || f.parents) code_.back().filters.push_back(f);
             };
@@ -109,7 +112,7 @@ private:
         }
         if (in.age == Age::old ? is_fresh(n) : in.age == Age::fresh && !in_start(n)) return true;
         for (const Instruction::Filter& f : in.filters)
-            if (!graph_.may_hold(slots[f.slot], f.nodes) || !graph_.may_have_parents(slots[f.slot], f.parents)) return true;
+            if (slots[f.slot] >= f.below || !graph_.may_hold(slots[f.slot], f.nodes) || !graph_.may_have_parents(slots[f.slot], f.parents)) return true;
         for (std::uint32_t g : in.guards)
             if (!allowed(g)) return true;
         atoms_[in.atom] = n;
