@@ -7,15 +7,9 @@
 namespace loopegg {
 namespace {
 
-std::int64_t count(const Shape& shape) {
-    std::int64_t n = 1;
-    for (std::int64_t d : shape) n *= d;
-    return n;
-}
-
 std::string sizes(const std::vector<GraphInput>& all) {
     std::vector<std::string> r;
-    for (const GraphInput& i : all) r.push_back(std::to_string(count(i.shape)));
+    for (const GraphInput& i : all) r.push_back(std::to_string(element_count(i.shape)));
     return join(r, ", ");
 }
 

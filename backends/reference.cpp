@@ -15,12 +15,6 @@
 namespace loopegg {
 namespace {
 
-std::int64_t count(const Shape& shape) {
-    std::int64_t n = 1;
-    for (std::int64_t d : shape) n *= d;
-    return n;
-}
-
 bool only_exact(const Term& t) {
     if (!t) return true;
     if (t.size() == 0) return true;
@@ -133,7 +127,7 @@ private:
         }
         w.stride.assign(shape.size(), 1);
         for (std::size_t d = shape.size(); d-- > 1;) w.stride[d - 1] = w.stride[d] * wide[d];
-        w.values.assign(static_cast<std::size_t>(count(wide)), s_.outside);
+        w.values.assign(static_cast<std::size_t>(element_count(wide)), s_.outside);
         std::vector<std::int64_t> at(shape.size(), 0);
         for (std::size_t i = 0; i < from.size(); ++i) {
             std::int64_t rest = static_cast<std::int64_t>(i), to = 0;
@@ -207,7 +201,7 @@ std::vector<std::vector<float>> sample_operands(const Statement& s, std::uint64_
     for (const Buffer& b : s.buffers) {
         auto& values = all.emplace_back();
         if (b.kind == BufferKind::output) continue;
-        values.resize(static_cast<std::size_t>(count(b.shape)));
+        values.resize(static_cast<std::size_t>(element_count(b.shape)));
         for (float& v : values) {
             state = state * 6364136223846793005ull + 1442695040888963407ull;
             const auto bits = static_cast<std::int64_t>(state >> 40);
@@ -222,7 +216,7 @@ std::vector<float> reference_output(const Term& nest, const std::vector<std::vec
     const Statement s = statement_of(nest_parts(term).statement);
     const LoopTree tree = resolve(term);
     const auto extents = extents_of(tree);
-    std::vector<double> out(static_cast<std::size_t>(count(s.buffers[0].shape)), s.combine == Combine::max ? -3.4028234663852886e38 : 0.0);
+    std::vector<double> out(static_cast<std::size_t>(element_count(s.buffers[0].shape)), s.combine == Combine::max ? -3.4028234663852886e38 : 0.0);
     std::function<void(const Tree&)> walk = [&](const Tree& n) {
         if (n->kind == TreeNode::Kind::body) BodyLoops(s, *n, extents, operands, out).run();
         for (const Tree& c : n->children) walk(c);

@@ -7,12 +7,6 @@
 namespace loopegg {
 namespace {
 
-std::int64_t count(const Shape& shape) {
-    std::int64_t n = 1;
-    for (std::int64_t d : shape) n *= d;
-    return n;
-}
-
 // Calls f(stored position, logical position) for every logical element of a blocked buffer.
 template <class F> void each_blocked(const KernelBuffer& p, F f) {
     const Buffer buffer{p.name, p.logical, p.kind, p.blocking};
@@ -21,7 +15,7 @@ template <class F> void each_blocked(const KernelBuffer& p, F f) {
     for (std::size_t d = 0; d < p.logical.size(); ++d) variables.push_back(Index::variable(static_cast<int>(d)));
     const std::vector<Index> index = buffer.stored_index(variables);
     std::vector<std::int64_t> at(p.logical.size(), 0);
-    for (std::int64_t i = 0, n = count(p.logical); i < n; ++i) {
+    for (std::int64_t i = 0, n = element_count(p.logical); i < n; ++i) {
         std::int64_t rest = i, position = 0;
         for (std::size_t d = at.size(); d-- > 0;) at[d] = rest % p.logical[d], rest /= p.logical[d];
         for (std::size_t d = 0; d < stored.size(); ++d) position = position * stored[d] + index[d].at(at);
@@ -59,7 +53,7 @@ std::int64_t WeightReader::elements() const {
 }
 
 std::vector<float> to_storage(const KernelBuffer& p, std::span<const float> logical) {
-    require(static_cast<std::int64_t>(logical.size()) == count(p.logical), "a buffer is given as many values as its shape has elements");
+    require(static_cast<std::int64_t>(logical.size()) == element_count(p.logical), "a buffer is given as many values as its shape has elements");
     if (p.readers.empty() && p.blocking.empty()) return {logical.begin(), logical.end()};
     std::vector<float> out(static_cast<std::size_t>(p.elements), 0.0f);
     if (p.readers.empty()) each_blocked(p, [&](std::int64_t s, std::int64_t l) { out[static_cast<std::size_t>(s)] = logical[static_cast<std::size_t>(l)]; });
@@ -70,7 +64,7 @@ std::vector<float> to_storage(const KernelBuffer& p, std::span<const float> logi
 std::vector<float> from_storage(const KernelBuffer& p, std::span<const float> stored) {
     require(p.readers.empty(), "weights in visiting order are not read back");
     if (p.blocking.empty()) return {stored.begin(), stored.end()};
-    std::vector<float> out(static_cast<std::size_t>(count(p.logical)));
+    std::vector<float> out(static_cast<std::size_t>(element_count(p.logical)));
     each_blocked(p, [&](std::int64_t s, std::int64_t l) { out[static_cast<std::size_t>(l)] = stored[static_cast<std::size_t>(s)]; });
     return out;
 }

@@ -19,8 +19,7 @@ Schedules schedules_of(const Sites& sites, const Tuning& tuning, const std::vect
 
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, Progress& progress) {
     const Target target = find_target(request.target);
-    std::vector<std::size_t> original(input.sites.all.size());
-    for (std::size_t s = 0; s < original.size(); ++s) original[s] = input.sites.all[s].kind;
+    const std::vector<std::size_t> original = original_variants(input.sites);
     Confirmed c;
     c.original_files = compile_network(input.graph, input.weights, schedules_of(input.sites, tuning, original), target, request.out / "original", &progress);
     if (selection.chosen.variant == original) {

@@ -98,9 +98,7 @@ json front_json(const Selection& selection) {
 }  // namespace
 
 json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection, const Confirmed& confirmed) {
-    std::vector<std::size_t> variant = selection.chosen.variant;
-    if (confirmed.keep_original)
-        for (std::size_t s = 0; s < variant.size(); ++s) variant[s] = input.sites.all[s].kind;
+    const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
     const Graph& graph = confirmed.keep_original ? input.graph : selection.chosen.graph;
     const Measured& optimized = confirmed.keep_original ? confirmed.original : confirmed.optimized;
     json r{{"loopegg", 1}, {"model", input.graph.name}, {"target", request.target}, {"batch", request.batch}, {"seed", request.seed}, {"rules", request.rules},

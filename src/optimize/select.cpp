@@ -36,8 +36,7 @@ public:
         Chosen c{std::move(choice), {}, {}, {}};
         for (std::size_t s = 0; s < selection_.options.size(); ++s) c.variant.push_back(selection_.options[s][c.choice.picked[s]].variant);
         c.graph = network_of(input_.graph, input_.sites, found_, c.variant);
-        const bool unchanged = std::equal(c.variant.begin(), c.variant.end(), input_.sites.all.begin(), [](std::size_t v, const Site& s) { return v == s.kind; });
-        if (unchanged) c.verdict = {true, "the original network", {{"kept", 1.0}}};
+        if (c.variant == original_variants(input_.sites)) c.verdict = {true, "the original network", {{"kept", 1.0}}};
         else c.verdict = oracle_.judge(input_.graph, std::span(&c.graph, 1)).at(0);
         return c;
     }
@@ -52,6 +51,16 @@ private:
 }  // namespace
 
 double kept_share(const Verdict& v) { return v.evidence.is_object() && v.evidence.contains("kept") && v.evidence["kept"].is_number() ? v.evidence["kept"].get<double>() : 1.0; }
+
+std::vector<std::size_t> original_variants(const Sites& sites) {
+    std::vector<std::size_t> variant;
+    for (const Site& s : sites.all) variant.push_back(s.kind);
+    return variant;
+}
+
+std::vector<std::size_t> returned_variants(const Input& input, const Selection& selection, const Confirmed& confirmed) {
+    return confirmed.keep_original ? original_variants(input.sites) : selection.chosen.variant;
+}
 
 Graph network_of(const Graph& original, const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant) {
     Graph graph = original;

@@ -66,6 +66,11 @@ nlohmann::json result_of(const OptimizeRequest& request, const Input& input, con
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
                Oracle& oracle);
 
+// By site: the variant that is its original.
+std::vector<std::size_t> original_variants(const Sites& sites);
+// By site: the variant of the network that the run returns, the chosen one or the original.
+std::vector<std::size_t> returned_variants(const Input& input, const Selection& selection, const Confirmed& confirmed);
+
 // The network in which every site is what `variant` says.
 Graph network_of(const Graph& original, const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant);
 

@@ -38,9 +38,7 @@ json sequences_json(const Input& input, const Discovery& found, const std::vecto
 }  // namespace
 
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed, Oracle& oracle) {
-    std::vector<std::size_t> variant = selection.chosen.variant;
-    if (confirmed.keep_original)
-        for (std::size_t s = 0; s < variant.size(); ++s) variant[s] = input.sites.all[s].kind;
+    const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
     const Graph& graph = confirmed.keep_original ? input.graph : selection.chosen.graph;
     save_model(graph, carry_weights(input.graph, input.weights, graph, request.seed), request.out / "model.json");
     write_file(request.out / "sequences.json", sequences_json(input, found, variant).dump(1));
