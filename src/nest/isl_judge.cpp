@@ -1,123 +1,104 @@
 #include "nest/isl_judge.hpp"
 
-#include <isl/ctx.h>
-#include <isl/options.h>
-#include <isl/set.h>
-#include <isl/space.h>
-
 #include <algorithm>
-#include <memory>
+#include <array>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
 #include "nest/axis.hpp"
+#include "nest/isl_questions.hpp"
 
 namespace loopegg {
 namespace {
 
-struct ContextFree { void operator()(isl_ctx* c) const { isl_ctx_free(c); } };
-struct SetFree { void operator()(isl_set* s) const { isl_set_free(s); } };
-using Context = std::unique_ptr<isl_ctx, ContextFree>;
-using Set = std::unique_ptr<isl_set, SetFree>;
-
-isl_ctx* context() {
-    thread_local Context ctx = [] {
-        Context c(isl_ctx_alloc());
-        isl_options_set_on_error(c.get(), ISL_ON_ERROR_CONTINUE);
-        return c;
-    }();
-    return ctx.get();
-}
-
-Set read_set(const std::string& text) {
-    Set s(isl_set_read_from_str(context(), text.c_str()));
-    if (!s) throw InternalFault("isl cannot read the set " + text);
-    return s;
-}
-bool yes(isl_bool answer) {
-    if (answer == isl_bool_error) throw InternalFault("isl could not answer");
-    return answer == isl_bool_true;
-}
-
 std::string number(std::int64_t n) { return std::to_string(n); }
 
-// An axis as isl text; what it asks for goes to `conditions`. `mark` stands behind every iterator's name, to tell two instances apart.
-std::string axis_text(const Term& axis, const std::string& mark, std::vector<std::string>& conditions) {
-    if (axis.size() == 0) return axis.integer() ? to_string(axis) : axis_name(axis)->extent == 1 ? "0" : axis_name(axis)->name + mark;
-    auto at = [&](std::size_t i) { return axis_text(axis[i], mark, conditions); };
-    if (axis.is("quo", 2)) return "floor((" + at(0) + ")/" + to_string(axis[1]) + ")";
-    if (axis.is("rem", 2)) return "((" + at(0) + ") mod " + to_string(axis[1]) + ")";
+IslText related(const IslText& a, const char* relation, const IslText& b) { return {a.text + relation + b.text, a.over | b.over}; }
+
+// An axis as isl text; what it asks for goes to `conditions`. `name_of` gives the text of an iterator.
+template <class NameOf> IslText axis_text(const Term& axis, const NameOf& name_of, Conjunction& conditions) {
+    if (axis.size() == 0) return axis.integer() ? IslText{to_string(axis), 0} : axis_name(axis)->extent == 1 ? IslText{"0", 0} : name_of(axis_name(axis)->name);
+    auto at = [&](std::size_t i) { return axis_text(axis[i], name_of, conditions); };
+    auto block = [](const IslText& a, std::int64_t k) { return IslText{"floor((" + a.text + ")/" + number(k) + ")", a.over}; };
+    if (axis.is("quo", 2)) return block(at(0), *axis[1].integer());
+    if (axis.is("rem", 2)) {
+        IslText inner = at(0);
+        return {"((" + inner.text + ") mod " + to_string(axis[1]) + ")", inner.over};
+    }
     if (axis.is("pair", 2)) {
-        std::string first = at(0);
-        return "(" + number(axis_extent(axis[1])) + "*" + first + " + " + at(1) + ")";
+        IslText first = at(0), second = at(1);
+        return {"(" + number(axis_extent(axis[1])) + "*" + first.text + " + " + second.text + ")", first.over | second.over};
     }
     if (axis.is("span", 3)) {
-        std::string inner = at(0);
-        conditions.push_back(to_string(axis[1]) + " <= " + inner + " < " + to_string(axis[2]));
-        return "(" + inner + " - " + to_string(axis[1]) + ")";
+        IslText inner = at(0);
+        conditions.push_back({to_string(axis[1]) + " <= " + inner.text + " < " + to_string(axis[2]), inner.over});
+        return {"(" + inner.text + " - " + to_string(axis[1]) + ")", inner.over};
     }
     std::int64_t g = *axis[0].integer();
-    std::string a = "floor((" + at(1) + ")/" + number(axis_extent(axis[1]) / g) + ")", b = "floor((" + at(2) + ")/" + number(axis_extent(axis[2]) / g) + ")";
-    conditions.push_back(a + " = " + b);
+    IslText a = block(at(1), axis_extent(axis[1]) / g), b = block(at(2), axis_extent(axis[2]) / g);
+    conditions.push_back(related(a, " = ", b));
     return a;
 }
 
-// One path of the schedule: its place in time as expressions, and where it is defined.
+// One path of the schedule as it is written: the axes of its loops and, as numbers, the sides it takes at every cat.
 struct Path {
-    std::vector<std::string> time, conditions;
+    std::vector<Term> axes;
     std::vector<std::pair<std::size_t, std::string>> apart;   // dimensions whose iterations run at once, and the loop's kind
 };
 
-void collect(const Term& sched, Path path, const std::string& mark, std::vector<Path>& out) {
+void collect(const Term& sched, Path path, std::vector<Path>& out) {
     if (sched.size() == 0) {
         out.push_back(std::move(path));
     } else if (sched.is("cat", 2)) {
         Path second = path;
-        path.time.push_back("0");
-        second.time.push_back("1");
-        collect(sched[0], std::move(path), mark, out);
-        collect(sched[1], std::move(second), mark, out);
+        path.axes.emplace_back(std::int64_t{0});
+        second.axes.emplace_back(std::int64_t{1});
+        collect(sched[0], std::move(path), out);
+        collect(sched[1], std::move(second), out);
     } else {
         const std::string& op = sched.op().text();
         if (is_loop_operator(op)) {
-            if (op == "par" || op == "vec" || op == "bind") path.apart.emplace_back(path.time.size(), op);
-            path.time.push_back(axis_text(loop_axis(sched), mark, path.conditions));
+            if (op == "par" || op == "vec" || op == "bind") path.apart.emplace_back(path.axes.size(), op);
+            path.axes.push_back(loop_axis(sched));
         }
-        collect(sched[sched.size() - 1], std::move(path), mark, out);
+        collect(sched[sched.size() - 1], std::move(path), out);
     }
 }
+
+// An instance on a path: its place in time, and where it is defined.
+struct Place {
+    std::vector<IslText> time;
+    Conjunction conditions;
+};
 
 bool has_partial(const Term& t) {
     return t.is("partial", 3) || std::any_of(t.children().begin(), t.children().end(), [](const Term& c) { return has_partial(c); });
 }
 
-// Questions about pairs of instances, x and x', are asked as the emptiness of one set over both.
+bool are_fixed(const IslText& a, const IslText& b) { return a.over == 0 && b.over == 0; }
+
+// Questions about pairs of instances, x and x', are asked as whether both can be such that something holds. Every "before" is taken apart
+// into its cases, and iterators known to be equal in both have one name: what is left to ask is small, and often was asked already.
 class Judge {
 public:
-    Judge(const Statement& s, const Term& sched) : s_(s), sched_(complete(s, sched)) {
-        collect(sched_, {}, "", paths_);
-        collect(sched_, {}, other, others_);
-        for (auto* paths : {&paths_, &others_})
-            for (Path& p : *paths) depth_ = std::max(depth_, p.time.size());
-        for (auto* paths : {&paths_, &others_})
-            for (Path& p : *paths) p.time.resize(depth_, "0");
+    Judge(const Statement& s, const Term& sched) : s_(s), sched_(complete(s, sched)), questions_(variables(s)) {
+        collect(sched_, {}, paths_);
+        for (const Path& p : paths_) depth_ = std::max(depth_, p.axes.size());
         // Iterators of extent 1 are left out: they say nothing and cost dimensions.
         for (const Iterator& it : s.axes)
             if (it.extent > 1) names_.push_back(it.name);
+        for (const Path& p : paths_) places_.push_back(place(p, false, 0));
     }
 
-    Set domain() const {
-        std::vector<std::string> all;
-        for (const Path& p : paths_) all.push_back(tuple() + " : " + join(with_box(p.conditions), " and "));
-        return read_set("{ " + join(all, "; ") + " }");
+    IslUnion domain() const {
+        IslUnion all;
+        for (const Place& p : places_) all.push_back(p.conditions);
+        return all;
     }
+    const IslQuestions& questions() const { return questions_; }
 
     std::optional<std::string> answer(const JudgeOptions& options) const {
         if (visits_twice()) return "visits some instances twice";
-        if (!options.may_restrict) {
-            Set whole = read_set("{ " + tuple() + " : " + join(with_box({}), " and ") + " }");
-            if (!yes(isl_set_is_equal(domain().get(), whole.get()))) return "leaves instances out";
-        }
+        if (!options.may_restrict && !questions_.equal(domain(), {{}})) return "leaves instances out";
         if (!injective()) return "runs two instances at one time: some digit is in no loop";
         if (reverses(options.strict_fp)) return options.strict_fp ? "takes a sum in another order" : "reverses a dependence";
         if (options.strict_fp && s_.combine != Combine::assign && has_partial(sched_)) return "takes a sum in another order (partial)";
@@ -128,119 +109,167 @@ public:
     }
 
 private:
-    static constexpr const char* other = "_";   // behind the iterators of x'
-
-    std::string tuple() const { return "[" + join(names_, ", ") + "]"; }
-
-    std::vector<std::string> with_box(std::vector<std::string> conditions, const std::string& mark = "") const {
-        conditions.push_back("1 = 1");
-        for (const Iterator& it : s_.axes)
-            if (it.extent > 1) conditions.push_back("0 <= " + it.name + mark + " < " + number(it.extent));
-        return conditions;
-    }
-
-    // Whether instances x on one path and x' on another can be such that all of this holds.
-    bool possible(const Path& first, const Path& second, std::vector<std::string> conditions) const {
-        std::vector<std::string> names = names_;
-        for (const std::string& n : names_) names.push_back(n + other);
-        for (const std::string& c : with_box(first.conditions)) conditions.push_back(c);
-        for (const std::string& c : with_box(second.conditions, other)) conditions.push_back(c);
-        return !yes(isl_set_is_empty(read_set("{ [" + join(names, ", ") + "] : " + join(conditions, " and ") + " }").get()));
-    }
-
-    // "first is lexicographically before second", or at least not after; false is written as 1 = 0.
-    static std::string before(const std::vector<std::string>& first, const std::vector<std::string>& second, bool or_equal) {
-        std::vector<std::string> cases, equal;
-        for (std::size_t d = 0; d < first.size(); ++d) {
-            if (first[d] == second[d]) continue;
-            std::vector<std::string> here = equal;
-            here.push_back(first[d] + " < " + second[d]);
-            cases.push_back("(" + join(here, " and ") + ")");
-            equal.push_back(first[d] + " = " + second[d]);
-        }
-        if (or_equal) cases.push_back(equal.empty() ? "1 = 1" : "(" + join(equal, " and ") + ")");
-        return cases.empty() ? "1 = 0" : "(" + join(cases, " or ") + ")";
-    }
-    std::string naive_before() const {
-        std::vector<std::string> primed;
-        for (const std::string& n : names_) primed.push_back(n + other);
-        return before(names_, primed, false);
-    }
-    static std::vector<std::string> equal(const std::vector<std::string>& a, const std::vector<std::string>& b, std::size_t upto) {
-        std::vector<std::string> all;
-        for (std::size_t d = 0; d < upto; ++d) all.push_back(a[d] + " = " + b[d]);
+    static std::vector<IslVariable> variables(const Statement& s) {
+        std::vector<IslVariable> all;
+        for (const char* mark : {"", "_"})
+            for (const Iterator& it : s.axes)
+                if (it.extent > 1) all.push_back({it.name + mark, it.extent});
         return all;
     }
 
-    bool visits_twice() const {
-        if (paths_.size() == 1) return false;
-        Set seen(isl_set_empty(isl_set_get_space(domain().get())));
-        for (const Path& p : paths_) {
-            Set here = read_set("{ " + tuple() + " : " + join(with_box(p.conditions), " and ") + " }");
-            if (!yes(isl_set_is_disjoint(seen.get(), here.get()))) return true;
-            seen.reset(isl_set_union(seen.release(), here.release()));
+    std::size_t index_of(std::string_view name) const { return static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin()); }
+
+    // The iterator i of x, or of x' when `other`, where those of `same` are x's own.
+    IslText iterator(std::size_t i, bool other, VariableMask same) const {
+        if (!other || (same >> i & 1)) return {names_[i], VariableMask{1} << i};
+        return {names_[i] + "_", VariableMask{1} << (i + names_.size())};
+    }
+
+    Place place(const Path& path, bool other, VariableMask same) const {
+        Place made;
+        auto name_of = [&](const std::string& name) { return iterator(index_of(name), other, same); };
+        for (const Term& axis : path.axes) made.time.push_back(axis_text(axis, name_of, made.conditions));
+        made.time.resize(depth_, {"0", 0});
+        return made;
+    }
+
+    IslText index(const Affine& d, bool other, VariableMask same) const {
+        IslText sum{number(d.offset), 0};
+        for (std::size_t i = 0; i < d.coefficients.size(); ++i) {
+            if (d.coefficients[i] == 0 || s_.axes[i].extent <= 1) continue;
+            IslText it = iterator(index_of(s_.axes[i].name), other, same);
+            sum = {sum.text + " + " + number(d.coefficients[i]) + "*" + it.text, sum.over | it.over};
         }
+        return sum;
+    }
+
+    // x touches by one access what x' touches by another: the iterators that must be equal for it, and the conditions besides.
+    struct Meeting {
+        VariableMask same = 0;
+        const Access *first = nullptr, *second = nullptr;
+    };
+    static std::optional<std::size_t> alone(const Affine& d) {
+        std::optional<std::size_t> found;
+        for (std::size_t i = 0; i < d.coefficients.size(); ++i) {
+            if (d.coefficients[i] == 0) continue;
+            if (found || d.coefficients[i] != 1) return {};
+            found = i;
+        }
+        return found;
+    }
+    Meeting meeting(const Access& first, const Access& second) const {
+        Meeting m{0, &first, &second};
+        for (std::size_t d = 0; d < first.index.size(); ++d) {
+            auto a = alone(first.index[d]), b = alone(second.index[d]);
+            if (a && b && *a == *b && first.index[d].offset == second.index[d].offset && s_.axes[*a].extent > 1) m.same |= VariableMask{1} << index_of(s_.axes[*a].name);
+        }
+        return m;
+    }
+    void add_meeting(const Meeting& m, VariableMask same, Conjunction& conditions) const {
+        for (std::size_t d = 0; d < m.first->index.size(); ++d) {
+            IslText a = index(m.first->index[d], false, same), b = index(m.second->index[d], true, same);
+            if (!(a == b)) conditions.push_back(related(a, " = ", b));
+        }
+    }
+
+    static void add_places(const Place& a, const Place& b, Conjunction& conditions) {
+        conditions.insert(conditions.end(), a.conditions.begin(), a.conditions.end());
+        conditions.insert(conditions.end(), b.conditions.begin(), b.conditions.end());
+    }
+
+    // Adds "equal before this dimension of time"; false when that cannot be.
+    static bool add_equal(const Place& a, const Place& b, std::size_t upto, Conjunction& conditions) {
+        for (std::size_t d = 0; d < upto; ++d) {
+            if (a.time[d] == b.time[d]) continue;
+            if (are_fixed(a.time[d], b.time[d])) return false;
+            conditions.push_back(related(a.time[d], " = ", b.time[d]));
+        }
+        return true;
+    }
+
+    // x is before x' in the naive order and `test(case, place')` holds for one of the cases in which it is: the iterators before some i are
+    // equal, and i is smaller. `test` gets the conditions so far and the mask of equal iterators.
+    template <class Test> bool naive_case(VariableMask same, const Test& test) const {
+        for (std::size_t i = 0; i < names_.size(); ++i) {
+            if (same >> i & 1) continue;
+            VariableMask equal = same | ((VariableMask{1} << i) - 1);
+            if (test(Conjunction{related(iterator(i, false, equal), " < ", iterator(i, true, equal))}, equal)) return true;
+        }
+        return false;
+    }
+
+    bool visits_twice() const {
+        for (std::size_t p = 0; p < places_.size(); ++p)
+            for (std::size_t q = p + 1; q < places_.size(); ++q) {
+                Conjunction both;
+                add_places(places_[p], places_[q], both);
+                if (questions_.possible(both)) return true;
+            }
         return false;
     }
 
     // Two paths differ in the place of some cat; on one path, equal times must mean equal instances.
     bool injective() const {
-        for (std::size_t p = 0; p < paths_.size(); ++p) {
-            auto same_time = equal(paths_[p].time, others_[p].time, depth_);
-            same_time.push_back(naive_before());
-            if (possible(paths_[p], others_[p], same_time)) return false;
-        }
+        for (std::size_t p = 0; p < paths_.size(); ++p)
+            if (naive_case(0, [&](Conjunction conditions, VariableMask equal) {
+                    Place other = place(paths_[p], true, equal);
+                    add_places(places_[p], other, conditions);
+                    return add_equal(places_[p], other, depth_, conditions) && questions_.possible(conditions);
+                })) return false;
         return true;
     }
 
-    std::vector<std::string> index(const Access& a, const std::string& mark) const {
-        std::vector<std::string> all;
-        for (const Affine& d : a.index) {
-            std::string sum = number(d.offset);
-            for (std::size_t i = 0; i < d.coefficients.size(); ++i)
-                if (d.coefficients[i] != 0 && s_.axes[i].extent > 1) sum += " + " + number(d.coefficients[i]) + "*" + s_.axes[i].name + mark;
-            all.push_back(sum);
-        }
-        return all;
-    }
-    std::vector<std::string> meet(const Access& first, const Access& second) const { return equal(index(first, ""), index(second, other), first.index.size()); }
-
     // The pairs of accesses through which an instance depends on an earlier one.
-    std::vector<std::pair<const Access*, const Access*>> dependences(bool writes) const {
-        std::vector<std::pair<const Access*, const Access*>> all;
-        if (writes) all.emplace_back(&s_.write, &s_.write);
+    std::vector<Meeting> dependences(bool writes) const {
+        std::vector<Meeting> all;
+        if (writes) all.push_back(meeting(s_.write, s_.write));
         for (const Access& r : s_.reads)
-            if (r.buffer == 0) all.emplace_back(&s_.write, &r), all.emplace_back(&r, &s_.write);
+            if (r.buffer == 0) all.push_back(meeting(s_.write, r)), all.push_back(meeting(r, s_.write));
         return all;
     }
 
+    // Naively first, and yet not before: some dimension of time puts x' before x, or none tells them apart.
     bool reverses(bool strict) const {
-        for (auto [earlier, later] : dependences(s_.combine == Combine::assign || strict))
-            for (const Path& p : paths_)
-                for (const Path& q : others_) {
-                    auto conditions = meet(*earlier, *later);
-                    conditions.push_back(naive_before());
-                    conditions.push_back(before(q.time, p.time, true));
-                    if (possible(p, q, conditions)) return true;
-                }
+        for (const Meeting& m : dependences(s_.combine == Combine::assign || strict))
+            for (std::size_t p = 0; p < paths_.size(); ++p)
+                for (std::size_t q = 0; q < paths_.size(); ++q)
+                    if (naive_case(m.same, [&](Conjunction conditions, VariableMask equal) {
+                            Place other = place(paths_[q], true, equal);
+                            add_places(places_[p], other, conditions);
+                            add_meeting(m, equal, conditions);
+                            return not_before(places_[p], other, conditions);
+                        })) return true;
+        return false;
+    }
+
+    bool not_before(const Place& first, const Place& second, const Conjunction& conditions) const {
+        for (std::size_t d = 0; d <= depth_; ++d) {
+            Conjunction here = conditions;
+            if (!add_equal(first, second, d, here)) return false;
+            if (d < depth_) {
+                const IslText &a = second.time[d], &b = first.time[d];
+                if (a == b || (are_fixed(a, b) && std::stoll(a.text) >= std::stoll(b.text))) continue;
+                here.push_back(related(a, " < ", b));
+            }
+            if (questions_.possible(here)) return true;
+        }
         return false;
     }
 
     // Two instances that meet in one element, told apart first by this dimension of time.
     bool conflicts(std::size_t path, std::size_t dimension) const {
-        const Path& p = paths_[path];
-        for (auto [first, second] : dependences(true))
-            for (const Path& q : others_) {
-                bool together = std::equal(p.time.begin(), p.time.begin() + static_cast<std::ptrdiff_t>(dimension), q.time.begin(), [](const std::string& a, const std::string& b) {
-                    bool fixed_a = a == "0" || a == "1", fixed_b = b == "0" || b == "1";
-                    return !(fixed_a && fixed_b) || a == b;
-                });
-                if (!together) continue;
-                for (bool turned : {false, true}) {
-                    auto conditions = meet(*first, *second);
-                    for (std::string& c : equal(p.time, q.time, dimension)) conditions.push_back(std::move(c));
-                    conditions.push_back(p.time[dimension] + (turned ? " > " : " < ") + q.time[dimension]);
-                    if (possible(p, q, conditions)) return true;
+        const Place& first = places_[path];
+        for (const Meeting& m : dependences(true))
+            for (const Path& q : paths_) {
+                Place second = place(q, true, m.same);
+                Conjunction conditions;
+                if (!add_equal(first, second, dimension, conditions) || first.time[dimension] == second.time[dimension]) continue;
+                add_places(first, second, conditions);
+                add_meeting(m, m.same, conditions);
+                for (const char* relation : {" < ", " > "}) {
+                    Conjunction here = conditions;
+                    here.push_back(related(first.time[dimension], relation, second.time[dimension]));
+                    if (questions_.possible(here)) return true;
                 }
             }
         return false;
@@ -248,26 +277,39 @@ private:
 
     const Statement& s_;
     Term sched_;
-    std::vector<Path> paths_, others_;   // of x, of x'
+    IslQuestions questions_;
+    std::vector<Path> paths_;
+    std::vector<Place> places_;          // of x on each
     std::vector<std::string> names_;
     std::size_t depth_ = 0;
 };
 
-Set union_of(const std::vector<Term>& iterators, const std::vector<Restrictions>& parts) {
-    std::vector<std::string> names, box, all;
-    for (const Term& leaf : iterators) {
-        auto name = axis_name(leaf);
-        names.push_back(name->name);
-        box.push_back("0 <= " + name->name + " < " + number(name->extent));
+// Unions of restrictions over iterators given as leaves.
+struct Restricted {
+    Restricted(const std::vector<Term>& iterators) : questions(variables(iterators)), leaves(iterators) {}
+    static std::vector<IslVariable> variables(const std::vector<Term>& iterators) {
+        std::vector<IslVariable> all;
+        for (const Term& leaf : iterators) all.push_back({axis_name(leaf)->name, axis_name(leaf)->extent});
+        return all;
     }
-    for (const Restrictions& part : parts) {
-        std::vector<std::string> conditions = box;
-        conditions.push_back("1 = 1");
-        for (const Term& r : part) axis_text(r, "", conditions);
-        all.push_back("[" + join(names, ", ") + "] : " + join(conditions, " and "));
+    Conjunction conditions(const Restrictions& part) const {
+        Conjunction all;
+        auto name_of = [&](const std::string& name) {
+            std::size_t i = 0;
+            while (axis_name(leaves[i])->name != name) ++i;
+            return IslText{name, VariableMask{1} << i};
+        };
+        for (const Term& r : part) axis_text(r, name_of, all);
+        return all;
     }
-    return read_set("{ " + join(all, "; ") + " }");
-}
+    IslUnion sets(const std::vector<Restrictions>& parts) const {
+        IslUnion all;
+        for (const Restrictions& part : parts) all.push_back(conditions(part));
+        return all;
+    }
+    IslQuestions questions;
+    const std::vector<Term>& leaves;
+};
 
 }  // namespace
 
@@ -279,19 +321,29 @@ std::optional<std::string> isl_judge(const Term& nest, const JudgeOptions& optio
 }
 
 bool isl_same_domain(const Statement& statement, const Term& a, const Term& b) {
-    return yes(isl_set_is_equal(Judge(statement, a).domain().get(), Judge(statement, b).domain().get()));
+    Judge first(statement, a);
+    return first.questions().equal(first.domain(), Judge(statement, b).domain());
 }
 
 bool isl_restricts(const Statement& statement, const Term& whole, const Term& part) {
-    return yes(isl_set_is_strict_subset(Judge(statement, part).domain().get(), Judge(statement, whole).domain().get()));
+    Judge first(statement, whole);
+    return first.questions().strictly_within(Judge(statement, part).domain(), first.domain());
 }
 
 bool isl_equal(const std::vector<Term>& iterators, const std::vector<Restrictions>& a, const std::vector<Restrictions>& b) {
-    return yes(isl_set_is_equal(union_of(iterators, a).get(), union_of(iterators, b).get()));
+    Restricted over(iterators);
+    return over.questions.equal(over.sets(a), over.sets(b));
 }
 
 bool isl_disjoint(const std::vector<Term>& iterators, const std::vector<Restrictions>& a, const std::vector<Restrictions>& b) {
-    return yes(isl_set_is_disjoint(union_of(iterators, a).get(), union_of(iterators, b).get()));
+    Restricted over(iterators);
+    for (const Restrictions& x : a)
+        for (const Restrictions& y : b) {
+            Conjunction both = over.conditions(x);
+            for (IslText& c : over.conditions(y)) both.push_back(std::move(c));
+            if (over.questions.possible(both)) return false;
+        }
+    return true;
 }
 
 }  // namespace loopegg
