@@ -35,94 +35,102 @@ def axis_index(axis, size):
     return torch.arange(size).view(shape)
 
 
-def weight_mask(site, row):
-    """Which entries of the dense weight the instances of one output row read."""
+def digits_hold(part, value):
+    """Where all conditions of a part hold; `value` gives the index of an axis, in shapes that broadcast."""
+    digit = lambda axis, stride, radix: value(axis) // stride % radix
+    keep = torch.ones(1, dtype=torch.bool)
+    for axis, (lo, hi) in part.spans.items():
+        keep = keep & (value(axis) >= lo) & (value(axis) < hi)
+    for axis, stride, radix, lo, hi in part.ranges:
+        keep = keep & (digit(axis, stride, radix) >= lo) & (digit(axis, stride, radix) < hi)
+    for first, second in part.pairs:
+        keep = keep & (digit(*first) == digit(*second))
+    return keep
+
+
+def weight_mask(site, row, column):
+    """Which entries of the dense weight the instances of one output position read."""
     e = site.extents
-    mask = torch.zeros(e["co"], e["ci"], e["kh"], e["kw"], dtype=torch.bool)
-
-    def digit(axis, stride, radix):
-        index = torch.tensor(row) if axis == "oh" else axis_index(axis, e[axis])
-        return index // stride % radix
-
+    shape = (e["co"], e["ci"], e["kh"], e["kw"])
+    value = lambda axis: torch.tensor({"oh": row, "ow": column}[axis]) if axis in ("oh", "ow") else axis_index(axis, e[axis])
+    mask = torch.zeros(shape, dtype=torch.bool)
     for part in site.parts:
-        keep = torch.ones_like(mask)
-        for axis, (lo, hi) in part.spans.items():
-            index = axis_index(axis, e[axis])
-            keep &= (index >= lo) & (index < hi)
-        for axis, stride, radix, kept in part.ranges:
-            if axis not in ("oh", "ow"):
-                keep &= digit(axis, stride, radix) < kept
-        for first, second in part.pairs:
-            keep &= digit(*first) == digit(*second)
-        mask |= keep
+        mask |= digits_hold(part, value).expand(shape)
     return mask
 
 
+def repeated_from(site, axis):
+    """For every index of an output axis, the computed index that it repeats: bounded digits wrap into their range."""
+    index = torch.arange(site.extents[axis])
+    for part in site.parts:
+        for name, stride, radix, lo, hi in part.ranges:
+            if name == axis:
+                digit = index // stride % radix
+                index = index + (lo + (digit - lo) % (hi - lo) - digit) * stride
+    return index
+
+
 class RestrictedConv(nn.Module):
+    """A dense convolution for each set of weights that some output position uses, and each position picks its own."""
     def __init__(self, site):
         super().__init__()
         e = site.extents
-        self.stride, self.padding = site.stride, e["kh"] // 2
-        self.every = {"oh": 1, "ow": 1}                 # every n-th row or column is computed and then repeated
-        for axis, stride, radix, kept in (r for p in site.parts for r in p.ranges):
-            if axis in self.every:
-                assert stride == 1 and kept == 1 and site.restore == "repeat"
-                self.every[axis] = radix
-        bands = []                                      # [first row, one past the last row, mask]: rows that share a mask
-        banded = any("oh" in (first[0], second[0]) for p in site.parts for first, second in p.pairs)
-        for row in range(e["oh"] if banded else 1):
-            mask = weight_mask(site, row)
-            if bands and torch.equal(bands[-1][2], mask):
-                bands[-1][1] = row + 1
-            else:
-                bands.append([row, row + 1 if banded else e["oh"], mask])
-        computed = bands[0][2].flatten(1).any(1).nonzero().flatten()
-        assert all(torch.equal(b[2].flatten(1).any(1), bands[0][2].flatten(1).any(1)) for b in bands)
-        assert len(bands) == 1 or self.every == {"oh": 1, "ow": 1}
-        self.outputs = e["co"]
-        self.restore = site.restore if len(computed) < e["co"] else ""
-        masks = [b[2][computed] for b in bands]
-        fan_in = masks[0].flatten(1).sum(1).clamp(min=1).view(-1, 1, 1, 1)
-        used = torch.stack(masks).any(0)
+        self.stride, self.padding = site.stride, (e["kh"] // 2, e["kw"] // 2)
+        digits = [r for p in site.parts for r in p.ranges] + [d for p in site.parts for pair in p.pairs for d in pair]
+        rows = e["oh"] if any(d[0] == "oh" for d in digits) else 1
+        columns = e["ow"] if any(d[0] == "ow" for d in digits) else 1
+        alike = {}                                      # positions whose digits are the same use the same weights
+        for row in range(rows):
+            for column in range(columns):
+                key = tuple((row if d[0] == "oh" else column) // d[1] % d[2] for d in digits if d[0] in ("oh", "ow"))
+                alike.setdefault(key, []).append((row, column))
+        classes = []                                    # (mask of the weights, positions that use it)
+        for positions in alike.values():
+            mask, where = weight_mask(site, *positions[0]), torch.zeros(1, 1, rows, columns, dtype=torch.bool)
+            for row, column in positions:
+                where[0, 0, row, column] = True
+            if mask.any():
+                classes.append((mask, where))
+        computed = classes[0][0].flatten(1).any(1)
+        assert all(torch.equal(m.flatten(1).any(1), computed) for m, _ in classes)
+        used = torch.stack([m for m, _ in classes]).any(0)
+        fan_in = classes[0][0].flatten(1).sum(1).clamp(min=1).view(-1, 1, 1, 1)
         self.weight = nn.Parameter((torch.randn(used.shape) * (2.0 / fan_in).sqrt() * used)
                                    .contiguous(memory_format=torch.channels_last))
-        self.bands = [(b[0], b[1]) for b in bands]
-        for i, m in enumerate(masks):
-            self.register_buffer(f"mask{i}", None if m.all() else m.float().contiguous(memory_format=torch.channels_last))
-        self.mix = None
-        if self.restore == "pointwise":
-            self.mix = nn.Parameter(torch.randn(e["co"], len(computed), 1, 1) * math.sqrt(2.0 / len(computed)))
-        area = e["oh"] // self.every["oh"] * (e["ow"] // self.every["ow"])
-        self.macs = sum(int(m.sum()) * (hi - lo) * e["ow"] for m, (lo, hi) in zip(masks, self.bands))
-        if len(bands) == 1:
-            self.macs = int(masks[0].sum()) * area
+        for i, (mask, where) in enumerate(classes):
+            self.register_buffer(f"mask{i}", None if mask.all() else mask.float().contiguous(memory_format=torch.channels_last))
+            self.register_buffer(f"where{i}", where.float() if len(classes) > 1 else None)
+        self.classes = len(classes)
+        # Missing outputs: repeated by an index, zero, or mixed from the computed channels by a 1x1 convolution.
+        self.mix, self.gathers = None, []
+        if site.restore == "repeat":
+            for dim, axis in ((1, "co"), (2, "oh"), (3, "ow")):
+                index = repeated_from(site, axis)
+                if not torch.equal(index, torch.arange(len(index))):
+                    self.register_buffer(f"from_{axis}", index)
+                    self.gathers.append((dim, f"from_{axis}"))
+        elif site.restore == "pointwise":
+            kept = int(computed.sum())
+            self.register_buffer("kept", computed.nonzero().flatten())
+            self.mix = nn.Parameter(torch.randn(e["co"], kept, 1, 1) * math.sqrt(2.0 / kept))
+        area = e["oh"] * e["ow"] // (rows * columns)
+        self.macs = sum(int(m.sum()) * int(w.sum()) * area for m, w in classes)
         self.params = int(used.sum())
         if self.mix is not None:
             self.macs += self.mix.numel() * e["oh"] * e["ow"]
             self.params += self.mix.numel()
 
-    def weight_of(self, i, dtype):
-        mask = getattr(self, f"mask{i}")
-        return (self.weight if mask is None else self.weight * mask).to(dtype)
-
     def forward(self, x):
-        p, s = self.padding, self.stride
-        if len(self.bands) == 1:
-            y = F.conv2d(x, self.weight_of(0, x.dtype), stride=(s * self.every["oh"], s * self.every["ow"]), padding=p)
-            for dim, axis in ((2, "oh"), (3, "ow")):
-                if self.every[axis] > 1:
-                    y = y.repeat_interleave(self.every[axis], dim)
-        else:
-            x = F.pad(x, (0, 0, p, p))
-            k = self.weight.shape[2]
-            y = torch.cat([F.conv2d(x[:, :, lo * s:(hi - 1) * s + k], self.weight_of(i, x.dtype), stride=s, padding=(0, p))
-                           for i, (lo, hi) in enumerate(self.bands)], 2)
-        if self.restore == "repeat":
-            y = y.repeat(1, self.outputs // y.shape[1], 1, 1)
-        elif self.restore == "zero":
-            y = F.pad(y, (0, 0, 0, 0, 0, self.outputs - y.shape[1]))
-        elif self.restore == "pointwise":
-            y = F.conv2d(y, self.mix.to(y.dtype))
+        y = None
+        for i in range(self.classes):
+            mask, where = getattr(self, f"mask{i}"), getattr(self, f"where{i}")
+            part = F.conv2d(x, (self.weight if mask is None else self.weight * mask).to(x.dtype), stride=self.stride, padding=self.padding)
+            part = part if where is None else part * where.to(x.dtype)
+            y = part if y is None else y + part
+        for dim, index in self.gathers:
+            y = y.index_select(dim, getattr(self, index))
+        if self.mix is not None:
+            y = F.conv2d(y.index_select(1, self.kept), self.mix.to(y.dtype))
         return y.contiguous(memory_format=torch.channels_last)
 
 
@@ -146,9 +154,8 @@ class Block(nn.Module):
 
 
 class ResNet34(nn.Module):
-    def __init__(self, plan):
+    def __init__(self, sites):
         super().__init__()
-        sites = V.sites_under(plan)
         self.conv1, self.bn1 = plain(64, 3, 32), nn.BatchNorm2d(64)
         blocks, inputs = [], 64
         for b in V.BLOCKS:
@@ -261,11 +268,11 @@ class Trainer:
 
 
 def train(name, plan, seed, data, options, device, deadline):
-    """The result line, or None when the deadline came first."""
+    """The result line, or None when the deadline came first. `plan` is a plan, or a whole model.json."""
     began = time.time()
     epochs, batch = options.epochs, options.batch
     torch.manual_seed(seed * 1000 + 17)
-    model = ResNet34(plan)
+    model = ResNet34(V.sites_of_model(plan) if "nodes" in plan else V.sites_under(plan))
     params, macs = model.counts()
     model = model.to(device, memory_format=torch.channels_last)
     model.train()
@@ -308,7 +315,7 @@ def train(name, plan, seed, data, options, device, deadline):
             right += int((guess == answers[i:i + 1000]).sum())
     return {"name": name, "seed": seed, "epochs": epochs, "batch": batch, "params": params, "macs": macs,
             "accuracy": round(100.0 * right / len(tests), 3), "loss": round(float(loss.detach()), 4),
-            "seconds": round(time.time() - began, 2), "plan": plan}
+            "seconds": round(time.time() - began, 2), **({} if "nodes" in plan else {"plan": plan})}
 
 
 def finished(path):

@@ -109,7 +109,7 @@ def variants():
 @dataclass
 class Part:
     spans: dict = field(default_factory=dict)       # axis -> (lo, hi) of a cut
-    ranges: list = field(default_factory=list)      # (axis, stride, radix, kept): digit < kept
+    ranges: list = field(default_factory=list)      # (axis, stride, radix, lo, hi): lo <= digit < hi
     pairs: list = field(default_factory=list)       # ((axis, stride, radix), (axis, stride, radix)): digits equal
 
 
@@ -158,7 +158,7 @@ class Site:
             axis, stride, whole = self.digit(values["?a"], part)
             if step["rule"] == "bottleneck-axis":
                 assert whole % values["?k"] == 0
-                part.ranges.append((axis, stride, whole, whole // values["?k"]))
+                part.ranges.append((axis, stride, whole, 0, whole // values["?k"]))
                 self.restore = step.get("restore", self.restore)
             else:
                 g = self.number(values["?g"], part)
@@ -188,6 +188,46 @@ def sites_under(plan):
         first, second = sites[f"{block}.conv1"], sites[f"{block}.conv2"]
         first.extents["co"] //= first.hidden
         second.extents["ci"] //= first.hidden
+    return sites
+
+
+# ---- the same from a model.json -------------------------------------------------------------------------------------------------
+
+def domain_part(conditions):
+    """A part of a domain as model.json writes it: ["0 <= oh%2 < 1", "co/16%4 == ci/16%4"]."""
+    def digit(text):
+        m = re.fullmatch(r"(\w+?)(?:/(\d+))?%(\d+)", text)
+        return m[1], int(m[2] or 1), int(m[3])
+
+    part = Part()
+    for condition in conditions:
+        if m := re.fullmatch(r"(\d+) <= (\S+) < (\d+)", condition):
+            part.ranges.append((*digit(m[2]), int(m[1]), int(m[3])))
+        else:
+            first, second = condition.split(" == ")
+            part.pairs.append((digit(first), digit(second)))
+    return part
+
+
+def sites_of_model(model):
+    """As sites_under, from what `loopegg optimize` wrote as model.json for this network: hidden widths, groups and domains."""
+    sites = sites_under({"steps": []})
+    for node in model["nodes"]:
+        site = sites.get(node["name"])
+        if site is None:
+            continue
+        attrs = node.get("attrs", {})
+        site.extents["co"] = attrs["out_channels"]
+        if node["name"].endswith("conv2"):
+            site.extents["ci"] = sites[node["name"][:-1] + "1"].extents["co"]
+        site.extents["kh"], site.extents["kw"] = attrs["kernel"]
+        groups, domain = attrs.get("groups", 1), node.get("domain")
+        assert groups == 1 or not domain
+        if groups > 1:
+            co, ci = site.extents["co"], site.extents["ci"]
+            site.parts = [Part(pairs=[(("co", co // groups, groups), ("ci", ci // groups, groups))])]
+        if domain:
+            site.parts, site.restore = [domain_part(p) for p in domain["parts"]], domain.get("restore", "")
     return sites
 
 
