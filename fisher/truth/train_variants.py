@@ -2,6 +2,7 @@
 """Trains the networks of variants.py on CIFAR-10 and appends one JSON line for each to a results file.
 
     python3 train_variants.py --data FOLDER --out results.jsonl [--epochs 10] [--workers 2] [--seconds 560] [--only GLOB,GLOB...] [--seed S]
+    python3 train_variants.py --data FOLDER --out results.jsonl --models chosen=out/model.json original=m.json --seeds 3 --epochs 14
 
 FOLDER holds CIFAR-10's binary files, or the parts that pack_cifar.py made (they are unpacked first), or is 'synthetic'. A network that the results
 file already has (same name, seed and epochs) is skipped, so a run that was stopped is continued by running it again. Nothing is
@@ -372,6 +373,8 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=560)
     parser.add_argument("--only", default="*", help="names of networks, as globs with commas between them")
+    parser.add_argument("--models", nargs="*", metavar="NAME=model.json", help="train these (ResNet-34 as `optimize` wrote it) instead of the variants")
+    parser.add_argument("--seeds", type=int, default=1, help="with --models: how often each is trained")
     parser.add_argument("--seed", type=int, help="train each of them once with this seed: how much of a loss is luck?")
     parser.add_argument("--limit", type=int, help="images per split, for a trial")
     parser.add_argument("--no-graph", action="store_true", help="launch every kernel by itself")
@@ -385,7 +388,9 @@ def main():
     if os.path.exists(options.out) and not open(options.out).read().endswith("\n"):
         open(options.out, "a").write("\n")       # ends the torn line of a run that was killed
     done = finished(options.out)
-    jobs = [j for j in V.variants() if any(fnmatch.fnmatchcase(j[0], glob) for glob in options.only.split(","))]
+    wanted = V.variants() if not options.models else [
+        (name, json.load(open(file)), seed) for seed in range(options.seeds) for name, file in (m.split("=", 1) for m in options.models)]
+    jobs = [j for j in wanted if any(fnmatch.fnmatchcase(j[0], glob) for glob in options.only.split(","))]
     if options.seed is not None:
         jobs = list({name: (name, plan, options.seed) for name, plan, _ in jobs}.values())
     jobs = [j for j in jobs if (j[0], j[2], options.epochs) not in done]

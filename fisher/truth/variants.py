@@ -91,6 +91,11 @@ def variants():
     mixed = [(f"mix-{kind}-{seed}", mixture(seed, pool, share)) for seed in range(1, 6)
              for kind, pool, share in (("mild", MILD, 1.0), ("any", ALL, 0.9), ("harsh", HARSH, 0.6), ("few", ALL, 0.35))]
     uniforms = everywhere[:12] + stages + everywhere[12:]
+    # Drawn later, to hold against what was fitted on the others.
+    mixed += [(f"mix-{kind}-{seed}", mixture(seed, pool, share)) for seed in range(6, 9)
+              for kind, pool, share in (("mild", MILD, 1.0), ("any", ALL, 0.9), ("harsh", HARSH, 0.6), ("few", ALL, 0.35))]
+    uniforms += [(f"{t}-stages{s}", uniform(t, s)) for t, s in
+                 (("group8", "34"), ("s1", "34"), ("hidden4", "34"), ("group4", "12"), ("every-second", "34"), ("half-input", "12"))]
     # Two neighbours differ in kind.
     order = [("original", {"steps": []}, 0)]
     rest = [("original", {"steps": []}, s) for s in (1, 2)]
