@@ -15,7 +15,7 @@
 #include "nest/facts.hpp"
 #include "nest/interpreter.hpp"
 #include "nest/isl_judge.hpp"
-#include "nest/space.hpp"
+#include "nest/class_terms.hpp"
 #include "rules/nest_language.hpp"
 
 namespace loopegg {
@@ -268,7 +268,7 @@ Tried try_exact(const std::vector<Rewrite>& rewrites, std::shared_ptr<NestAnalys
     }
     if (tried.matched == 0) return tried;
     int judged = 0;
-    for (const Term& after : TermSpace(graph).all(root, 40)) {
+    for (const Term& after : ClassTerms(graph).all(root, 40)) {
         if (after == nest) continue;
         if (++judged > 3) break;
         if (auto why = compare(nest, after)) {

@@ -1,7 +1,7 @@
 #include "nest/isl_judge.hpp"
 
 #include <algorithm>
-#include <array>
+#include <span>
 
 #include "base/error.hpp"
 #include "nest/axis.hpp"
@@ -64,10 +64,34 @@ void collect(const Term& sched, Path path, std::vector<Path>& out) {
     }
 }
 
-// An instance on a path: its place in time, and where it is defined.
+// Axes that have equal values at two instances just when these do: a number is known by its quotient and remainder, and a pair by its two
+// axes. isl would find the same, slowly.
+std::vector<Term> told_by(std::span<const Term> axes) {
+    std::vector<Term> all(axes.begin(), axes.end());
+    for (std::size_t i = 0; i < all.size();) {
+        const Term axis = all[i];
+        bool whole = false;
+        if (axis.is("pair", 2)) {
+            all[i] = axis[0];
+            all.push_back(axis[1]);
+            whole = true;
+        } else if (axis.is("quo", 2)) {
+            auto rest = std::find(all.begin(), all.end(), Term("rem", {axis[0], axis[1]}));
+            whole = rest != all.end();
+            if (whole) all[i] = axis[0], all.erase(rest);
+        }
+        i = whole ? 0 : i + 1;
+    }
+    return all;
+}
+
+// An instance on a path: its place in time, and where it is defined. It is x, or x' with the iterators of `same` equal to x's.
 struct Place {
-    std::vector<IslText> time;
-    Conjunction conditions;
+    const Path* path = nullptr;
+    bool other = false;
+    VariableMask same = 0;
+    std::vector<IslText> time{};
+    Conjunction conditions{};
 };
 
 bool has_partial(const Term& t) {
@@ -92,6 +116,14 @@ public:
     IslUnion domain() const {
         IslUnion all;
         for (const Place& p : places_) all.push_back(p.conditions);
+        return all;
+    }
+    IslUnion sets(const std::vector<Restrictions>& parts) const {
+        IslUnion all;
+        for (const Restrictions& part : parts) {
+            all.emplace_back();
+            for (const Term& r : part) axis_text(r, [&](const std::string& name) { return iterator(index_of(name), false, 0); }, all.back());
+        }
         return all;
     }
     const IslQuestions& questions() const { return questions_; }
@@ -126,11 +158,13 @@ private:
     }
 
     Place place(const Path& path, bool other, VariableMask same) const {
-        Place made;
-        auto name_of = [&](const std::string& name) { return iterator(index_of(name), other, same); };
-        for (const Term& axis : path.axes) made.time.push_back(axis_text(axis, name_of, made.conditions));
+        Place made{&path, other, same};
+        for (const Term& axis : path.axes) made.time.push_back(text_at(made, axis, made.conditions));
         made.time.resize(depth_, {"0", 0});
         return made;
+    }
+    IslText text_at(const Place& at, const Term& axis, Conjunction& conditions) const {
+        return axis_text(axis, [&](const std::string& name) { return iterator(index_of(name), at.other, at.same); }, conditions);
     }
 
     IslText index(const Affine& d, bool other, VariableMask same) const {
@@ -178,7 +212,15 @@ private:
     }
 
     // Adds "equal before this dimension of time"; false when that cannot be.
-    static bool add_equal(const Place& a, const Place& b, std::size_t upto, Conjunction& conditions) {
+    bool add_equal(const Place& a, const Place& b, std::size_t upto, Conjunction& conditions) const {
+        if (a.path == b.path) {
+            Conjunction known;   // where the axes are defined: said already
+            for (const Term& axis : told_by(std::span(a.path->axes).subspan(0, std::min(upto, a.path->axes.size())))) {
+                IslText first = text_at(a, axis, known), second = text_at(b, axis, known);
+                if (!(first == second)) conditions.push_back(related(first, " = ", second));
+            }
+            return true;
+        }
         for (std::size_t d = 0; d < upto; ++d) {
             if (a.time[d] == b.time[d]) continue;
             if (are_fixed(a.time[d], b.time[d])) return false;
@@ -328,6 +370,11 @@ bool isl_same_domain(const Statement& statement, const Term& a, const Term& b) {
 bool isl_restricts(const Statement& statement, const Term& whole, const Term& part) {
     Judge first(statement, whole);
     return first.questions().strictly_within(Judge(statement, part).domain(), first.domain());
+}
+
+bool isl_visits(const Statement& statement, const Term& sched, const std::vector<Restrictions>& parts) {
+    Judge judge(statement, sched);
+    return judge.questions().equal(judge.domain(), judge.sets(parts));
 }
 
 bool isl_equal(const std::vector<Term>& iterators, const std::vector<Restrictions>& a, const std::vector<Restrictions>& b) {

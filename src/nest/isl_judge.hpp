@@ -25,6 +25,8 @@ std::optional<std::string> isl_judge(const Term& nest, const JudgeOptions& optio
 // Whether two schedules of a statement visit the same instances; whether the second visits fewer than the first and none besides.
 bool isl_same_domain(const Statement& statement, const Term& a, const Term& b);
 bool isl_restricts(const Statement& statement, const Term& whole, const Term& part);
+// Whether a schedule visits just the instances of a union of restrictions.
+bool isl_visits(const Statement& statement, const Term& sched, const std::vector<Restrictions>& parts);
 
 // The same questions of unions of restrictions, over the iterators given (leaves with extents).
 bool isl_equal(const std::vector<Term>& iterators, const std::vector<Restrictions>& a, const std::vector<Restrictions>& b);

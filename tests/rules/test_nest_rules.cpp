@@ -5,7 +5,7 @@
 #include <set>
 
 #include "nest/facts.hpp"
-#include "nest/space.hpp"
+#include "nest/class_terms.hpp"
 #include "base/sexpr.hpp"
 #include "egraph/runner.hpp"
 #include "rules/load.hpp"
@@ -62,7 +62,7 @@ TEST_CASE("six loops in every order are 2^6 classes and 720 lists", "[rules]") {
     std::size_t schedules = 0;
     for (ClassId c : g->graph.classes()) schedules += g->facts->schedule(c) != nullptr;
     CHECK(schedules == 64);
-    CHECK(TermSpace(g->graph).count(g->root) == 720);
+    CHECK(ClassTerms(g->graph).count(g->root) == 720);
 }
 
 TEST_CASE("the tune set of the host holds a billion schedules of a convolution in little room", "[rules]") {
@@ -76,7 +76,7 @@ TEST_CASE("the tune set of the host holds a billion schedules of a convolution i
     options.limits.nodes = static_cast<std::size_t>(*phase->nodes);
     Term nest = nest_of(statement_of(parse_term("(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)")));
     auto g = grow(book, names, nest, options);
-    double count = TermSpace(g->graph).count(g->root);
+    double count = ClassTerms(g->graph).count(g->root);
     std::printf("tune: %zu nodes, %zu classes, %.3g schedules, %.2f s, %.0f MB\n", g->graph.node_count(), g->graph.class_count(), count, g->report.seconds, static_cast<double>(g->report.peak_bytes) / 1e6);
     CHECK(count >= 1e9);
     CHECK(g->graph.node_count() < 300000);
