@@ -12,6 +12,7 @@
 #include "base/sexpr.hpp"
 #include "base/suggest.hpp"
 #include "rules/complaints.hpp"
+#include "rules/judged.hpp"
 #include "rules/read_phase.hpp"
 #include "rules/read_rule.hpp"
 
@@ -212,6 +213,7 @@ private:
 
     void judge() {
         for (const Rule* rule : book_.rules()) {
+            if (!options_.again && !options_.deep && judged_before(*rule)) continue;
             const auto refutation = book_.language->judge(*book_.language, *rule, options_.deep);
             if (!refutation) continue;
             complaints_.enter_rule(rule->name);

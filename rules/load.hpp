@@ -16,6 +16,7 @@ struct RuleMistake {
 struct LoadOptions {
     bool judge = true;    // try every rule on small instances (Language::judge)
     bool deep = false;    // on many more of them
+    bool again = false;   // those of rules/judged.txt, too
     const Language* language = nullptr;   // of a file that names none; the free one when null
 };
 

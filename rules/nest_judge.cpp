@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -23,12 +24,12 @@ namespace {
 
 // Small, and awkward: extents with few and with no common divisors, padding, strides, groups; a dependence that interchange reverses; an
 // assignment; a maximum. The larger ones are for rules that ask for size, and are not interpreted.
-constexpr std::array<const char*, 9> statements{
-    "(linear 2 6 4)",       "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",        "(recurrence 8 6)",
-    "(row_softmax 2 6 1)",  "(max_pool 1 4 5 5 2 2 2 2 1 1)",             "(conv2d 1 2 4 4 6 4 1 2 2 1 0 0 1 1)",
-    "(matmul 1 4 6 8)",     "(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)",   "(linear 1 128 96)",
+constexpr std::array<const char*, 10> statements{
+    "(linear 2 6 4)",       "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",   "(recurrence 8 6)", "(row_softmax 2 6 1)",
+    "(recurrence 4 4)",     "(max_pool 1 4 5 5 2 2 2 2 1 1)",         "(matmul 1 4 6 8)", "(conv2d 1 2 4 4 6 4 1 2 2 1 0 0 1 1)",
+    "(linear 1 128 96)",    "(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)",
 };
-constexpr std::size_t small_statements = 7;
+constexpr std::size_t small_statements = 8;
 constexpr double most_interpreted = 20000;
 
 using Random = std::mt19937_64;
@@ -68,6 +69,17 @@ public:
         return Term("nest", {statement_.term, with_missing(sched)});
     }
 
+    // Which of the pattern's axes are free to run in any order (p) and which are not (o), as a word: "po".
+    std::string roles() const {
+        std::string word;
+        for (const auto& [variable, axis] : bound_) {
+            if (!axis || !axes_.contains(variable)) continue;
+            auto leaves = iterators_of(axis);
+            word += std::all_of(leaves.begin(), leaves.end(), [](const Term& leaf) { return role_of(axis_name(leaf)->name) == AxisRole::parallel; }) ? 'p' : 'o';
+        }
+        return word;
+    }
+
 private:
     static int rank(const Term& axis) {
         auto leaves = iterators_of(axis);
@@ -104,7 +116,7 @@ private:
 
     void count_axis_variables(const Term& pattern, const std::string& kind) {
         if (pattern.size() == 0) {
-            if (is_variable(pattern.op()) && kind == "axis" && bound_.emplace(pattern.op(), Term()).second) ++axis_variables_;
+            if (is_variable(pattern.op()) && kind == "axis" && bound_.emplace(pattern.op(), Term()).second) ++axis_variables_, axes_.insert(pattern.op());
             return;
         }
         auto kinds = child_kinds(pattern);
@@ -219,6 +231,7 @@ private:
     Term pattern_, last_axis_;
     std::vector<Term> digits_;
     std::map<Symbol, Term> bound_;
+    std::set<Symbol> axes_;              // the variables that stand for axes
     std::size_t axis_variables_ = 0, prefix_ = 0, next_ = 0;
 };
 
@@ -318,14 +331,21 @@ std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& eff
     Random random(seed_of(rule));
     int tried = 0;
     bool both = rule.arrow == Arrow::both;
-    for (int attempt = 0; attempt < effort.attempts && tried < effort.instances; ++attempt) {
+    // Beyond the count, what is left to try is roles of the axes that did not come up: a guard that is missing shows with some of them only.
+    std::map<std::string, int> seen;
+    const int enough_of_each = 2, enough_attempts = 12 * effort.instances;
+    for (int attempt = 0; attempt < effort.attempts; ++attempt) {
+        const bool counted = tried >= effort.instances;
+        if (counted && attempt >= enough_attempts) break;
         // The large ones only where the small ones do not do.
         std::size_t range = tried < 3 && attempt > effort.attempts / 3 ? statements.size() : small_statements;
         const char* stmt = statements[static_cast<std::size_t>(attempt) % range];
         const Term& pattern = both && attempt / static_cast<int>(statements.size()) % 2 ? rule.right[0].term : rule.left[0].term;
         std::optional<Term> nest;
         try {
-            nest = Instance(pattern, stmt, random).draw();
+            Instance instance(pattern, stmt, random);
+            nest = instance.draw();
+            if (nest && ++seen[instance.roles()] > enough_of_each && counted) nest.reset();
             if (nest && nest_parts(*nest).restore.empty() && isl_judge(*nest, {.strict_fp = false, .may_restrict = true})) nest.reset();
             if (nest) resolve(*nest);
         } catch (const UserError&) {

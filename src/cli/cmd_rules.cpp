@@ -31,7 +31,7 @@ int check(const std::vector<std::string>& files, bool deep, Session& session) {
         session.progress.stage(fmt::format("check {}", file));
         Loaded loaded;
         try {
-            loaded = check_rules(std::filesystem::path(file), {.judge = true, .deep = deep});
+            loaded = check_rules(std::filesystem::path(file), {.judge = true, .deep = deep, .again = true});
         } catch (const UserError& e) {   // the file itself cannot be read: the others are still checked
             for (const Diagnostic& d : e.diagnostics()) loaded.mistakes.push_back({d, ""});
         }

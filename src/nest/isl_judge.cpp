@@ -64,8 +64,8 @@ void collect(const Term& sched, Path path, std::vector<Path>& out) {
     }
 }
 
-// Axes that have equal values at two instances just when these do: a number is known by its quotient and remainder, and a pair by its two
-// axes. isl would find the same, slowly.
+// Axes that have equal values at two instances just when these do: a number is known by its quotient and remainder, a pair by its two
+// axes, and a diagonal is the block of both of its axes. isl would find the same, slowly.
 std::vector<Term> told_by(std::span<const Term> axes) {
     std::vector<Term> all(axes.begin(), axes.end());
     for (std::size_t i = 0; i < all.size();) {
@@ -74,6 +74,14 @@ std::vector<Term> told_by(std::span<const Term> axes) {
         if (axis.is("pair", 2)) {
             all[i] = axis[0];
             all.push_back(axis[1]);
+            whole = true;
+        } else if (axis.is("diag", 3)) {
+            auto block = [&](std::size_t child) {
+                std::int64_t size = axis_extent(axis[child]) / *axis[0].integer();
+                return size == 1 ? axis[child] : Term("quo", {axis[child], Term(size)});
+            };
+            all[i] = block(1);
+            all.push_back(block(2));
             whole = true;
         } else if (axis.is("quo", 2)) {
             auto rest = std::find(all.begin(), all.end(), Term("rem", {axis[0], axis[1]}));

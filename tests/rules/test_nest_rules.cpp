@@ -2,12 +2,16 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 #include <set>
 
 #include "nest/facts.hpp"
 #include "nest/class_terms.hpp"
+#include "base/files.hpp"
 #include "base/sexpr.hpp"
 #include "egraph/runner.hpp"
+#include "rules/judged.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;
@@ -46,12 +50,19 @@ std::unique_ptr<Grown> grow(const RuleBook& book, const std::vector<std::string>
 }  // namespace
 
 TEST_CASE("the shipped rules over nests are sound", "[rules]") {
+    std::map<std::string, std::string> judged;
     for (const char* file : {"structure", "neural", "discover", "exact", "tune-cpu", "tune-gpu"}) {
-        Loaded loaded = check_rules(std::filesystem::path(LOOPEGG_RULES) / (std::string(file) + ".rules"));
+        Loaded loaded = check_rules(std::filesystem::path(LOOPEGG_RULES) / (std::string(file) + ".rules"), {.judge = true, .deep = std::getenv("LOOPEGG_DEEP") != nullptr, .again = true});
         INFO(file << "\n" << mistakes_of(loaded));
         CHECK(loaded.mistakes.empty());
         CHECK(loaded.book.rule_count() > 0);
+        for (const Rule* rule : loaded.book.rules()) judged[rule->name] = judged_line(*rule);
     }
+    std::string lines;
+    for (const auto& [name, line] : judged) lines += line;
+    std::filesystem::path list = std::filesystem::path(LOOPEGG_RULES) / "judged.txt";
+    if (std::getenv("LOOPEGG_REGENERATE")) write_file(list, lines);
+    else CHECK(read_file(list) == lines);
 }
 
 TEST_CASE("six loops in every order are 2^6 classes and 720 lists", "[rules]") {
