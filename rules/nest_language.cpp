@@ -122,6 +122,17 @@ std::vector<ListKind> lists() {
              const AxisFact* a = axis(q, 0);
              return a && q.arguments[1].number && q.arguments[2].number ? divisors_between(a->extent, *q.arguments[1].number, *q.arguments[2].number) : std::vector<Term>{};
          }},
+        {"uneven-tiles", {{"axis", "number", "number"}}, "where no power of two from the first number to the second divides the extent: those below it, each with a shorter last tile", [](const Question& q) {
+             const AxisFact* a = axis(q, 0);
+             std::vector<Term> out;
+             if (a == nullptr || !q.arguments[1].number || !q.arguments[2].number) return out;
+             for (std::int64_t k = 1; k <= *q.arguments[2].number && k < a->extent; k *= 2) {
+                 if (k < *q.arguments[1].number) continue;
+                 if (a->extent % k == 0) return std::vector<Term>{};
+                 out.emplace_back(k);
+             }
+             return out;
+         }},
         {"coarse", {{"axis"}}, "a few divisors: 2, half and a quarter of the extent", [](const Question& q) {
              const AxisFact* a = axis(q, 0);
              std::vector<Term> out;

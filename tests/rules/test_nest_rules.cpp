@@ -94,6 +94,24 @@ TEST_CASE("the tune set of the host holds a billion schedules of a convolution i
     CHECK(g->report.peak_bytes < 500'000'000);
 }
 
+TEST_CASE("extents that no tile divides are tiled with a shorter last tile", "[rules]") {
+    RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "tune-cpu.rules", {.judge = false, .deep = false});
+    std::vector<std::string> names;
+    for (const Rule* r : book.rules_of(*book.find_phase("tune"))) names.push_back(r->name);
+    RunOptions options;
+    options.limits.iterations = 6;
+    options.limits.nodes = 100000;
+    Term nest = nest_of(statement_of(parse_term("(conv2d 1 1 10 4 7 7 1 1 1 1 0 0 1 1)")));
+    auto g = grow(book, names, nest, options);
+    for (const char* text : {"(par (quo co:10 8) (at oh:7 (at ow:7 (at ci:4 (vec (rem co:10 8) done)))))",
+                             "(at co:10 (at ci:4 (at (quo oh:7 4) (at (quo ow:7 4) (at (rem oh:7 4) (vec (rem ow:7 4) done))))))"}) {
+        std::size_t before = g->graph.node_count();
+        ClassId c = g->graph.add(Term("nest", {nest[0], parse_term(text)}));
+        CHECK(g->graph.find(c) == g->graph.find(g->root));
+        CHECK(g->graph.node_count() == before);
+    }
+}
+
 TEST_CASE("discover finds the effects of the paper's sequences, which no rule names", "[rules]") {
     RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "discover.rules", {.judge = false, .deep = false});
     const Phase* phase = book.find_phase("discover");
