@@ -19,7 +19,7 @@ constexpr int lowering_version = 1;
 constexpr const char* schema = R"(
 CREATE TABLE IF NOT EXISTS latency(
   key TEXT PRIMARY KEY, target TEXT NOT NULL, nest TEXT NOT NULL, state TEXT NOT NULL,  -- claimed | measured | failed
-  median_ms REAL, iqr_ms REAL, n INTEGER, measured INTEGER, disturbed INTEGER, why TEXT,
+  median_ms REAL, iqr_ms REAL, n INTEGER, measured INTEGER, disturbed INTEGER, why TEXT, seconds REAL,
   owner INTEGER, machine TEXT, at INTEGER NOT NULL DEFAULT (strftime('%s','now'))) WITHOUT ROWID;
 )";
 
@@ -90,16 +90,18 @@ LatencyStore::LatencyStore(const std::filesystem::path& file) : impl_(std::make_
             throw UserError("cannot use the latency store " + file.string() + ": " + why);
         }
     }
+    // Stores of earlier versions lack this column; for all others the statement fails and changes nothing.
+    sqlite3_exec(impl_->db, "ALTER TABLE latency ADD COLUMN seconds REAL", nullptr, nullptr, nullptr);
 }
 LatencyStore::~LatencyStore() { sqlite3_close(impl_->db); }
 
 std::optional<Measured> LatencyStore::find(const Hash128& key) {
     std::lock_guard lock(impl_->mutex);
-    Query q(impl_->db, "SELECT state, median_ms, iqr_ms, n, measured, disturbed, why, target FROM latency WHERE key=? AND state<>'claimed'");
+    Query q(impl_->db, "SELECT state, median_ms, iqr_ms, n, measured, disturbed, why, target, seconds FROM latency WHERE key=? AND state<>'claimed'");
     if (!q.bind(key.hex()).row()) return {};
     Measured m;
     if (q.text(0) == "measured") m.latency = Latency{q.real(1), q.real(2), static_cast<int>(q.integer(3)), q.text(7), q.integer(4) != 0, q.integer(5) != 0};
-    m.why = q.text(6);
+    m.why = q.text(6), m.seconds = q.real(8);
     return m;
 }
 
@@ -125,9 +127,9 @@ void LatencyStore::put(const Hash128& key, const std::string& target, const std:
     std::lock_guard lock(impl_->mutex);
     const Latency l = m.latency.value_or(Latency{});
     Query q(impl_->db,
-            "INSERT OR REPLACE INTO latency(key,target,nest,state,median_ms,iqr_ms,n,measured,disturbed,why,owner,machine) VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
+            "INSERT OR REPLACE INTO latency(key,target,nest,state,median_ms,iqr_ms,n,measured,disturbed,why,seconds,owner,machine) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
     q.bind(key.hex()).bind(target).bind(nest).bind(std::string(m.latency ? "measured" : "failed")).bind(l.median_ms).bind(l.iqr_ms).bind(std::int64_t{l.n});
-    q.bind(std::int64_t{l.measured}).bind(std::int64_t{l.disturbed}).bind(m.why).bind(std::int64_t{getpid()}).bind(impl_->machine).row();
+    q.bind(std::int64_t{l.measured}).bind(std::int64_t{l.disturbed}).bind(m.why).bind(m.seconds).bind(std::int64_t{getpid()}).bind(impl_->machine).row();
 }
 
 void LatencyStore::release(const Hash128& key) {

@@ -85,6 +85,7 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
         if (!reply["ok"].get<bool>()) job.answer = Measured{{}, reply.value("why", "failed")};
         job.worker = w, job.generation = worker.generation();
     };
+    const auto began = std::chrono::steady_clock::now();
     for (Job& job : jobs) job.id = next_id_++;
     std::vector<std::thread> team;
     for (int w = 0; w < static_cast<int>(workers_.size()); ++w)
@@ -115,6 +116,7 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     // One candidate at a time keeps at most all cores busy; more demand than cores shows as unclean samples, some as a busy machine.
     const bool crowded = seconds > 0.5 && after.total > before.total && (after.busy - before.busy) / (after.total - before.total) > 0.98;
+    const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() / static_cast<double>(jobs.size());
     for (Job& job : jobs) {
         if (!job.answer) {
             ++counts_.timed;
@@ -124,6 +126,7 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
         } else {
             ++counts_.failed;
         }
+        job.answer->seconds = spent;
         store_.put(job.key, job.target, to_string(job.nest), *job.answer);
     }
 }

@@ -31,6 +31,7 @@ struct Candidate {
 struct Measured {
     std::optional<Latency> latency;
     std::string why;          // empty when there is a latency
+    double seconds = 0;       // what asking the machine cost, also when the answer is remembered: budgets end where they ended before
 };
 
 class Measurer {

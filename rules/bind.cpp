@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "egraph/runner.hpp"
 #include "rules/expressions.hpp"
 #include "rules/rule.hpp"
 
@@ -129,6 +130,15 @@ Rewrite bind_direction(const Rule& rule, const Binding& binding, bool backwards)
 }
 
 }  // namespace
+
+RunOptions limits_of(const Phase& phase) {
+    RunOptions run;
+    if (phase.iterations) run.limits.iterations = static_cast<std::size_t>(*phase.iterations);
+    if (phase.nodes) run.limits.nodes = static_cast<std::size_t>(*phase.nodes);
+    if (phase.seconds) run.limits.seconds = *phase.seconds;
+    if (phase.scheduler == "backoff") run.scheduler = Scheduler::backoff;
+    return run;
+}
 
 std::vector<Rewrite> bind_rule(const Rule& rule, const Binding& binding) {
     std::vector<Rewrite> result{bind_direction(rule, binding, false)};

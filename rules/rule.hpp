@@ -75,6 +75,8 @@ struct Phase {
     std::string scheduler{};                   // "simple", "backoff" or empty
     Position where{};
 };
+struct RunOptions;
+RunOptions limits_of(const Phase& phase);      // the engine's limits and scheduler; what the phase leaves open is the engine's own
 
 // Everything that a rule file and its includes say.
 struct RuleBook {

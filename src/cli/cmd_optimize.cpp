@@ -20,6 +20,11 @@ void print(const nlohmann::json& r, const std::string& out) {
     fmt::print("  {:<10} {:<40} {:>14} {:>16}\n", "", "latency", "parameters", "MACs");
     for (const char* which : {"original", "optimized"})
         fmt::print("  {:<10} {:<40} {:>14} {:>16}\n", which, latency(r[which]), with_commas(r[which]["parameters"]), with_commas(r[which]["macs"]));
+    for (const auto& t : r.value("targets", nlohmann::json::array())) {
+        if (t.contains("why")) fmt::print("  {:<10} not compiled: {}\n", t["target"].get<std::string>(), t["why"].get<std::string>());
+        else fmt::print("  {:<10} {:.3f} ms instead of {:.3f} ms, estimated from its data sheet; {} kernels\n", t["target"].get<std::string>(), t["optimized"]["median_ms"].get<double>(),
+                        t["original"]["median_ms"].get<double>(), t["optimized"]["kernels"].get<int>());
+    }
     std::map<std::string, int> sequences;
     for (const auto& s : r["sites"]) ++sequences[s["sequence"].get<std::string>()];
     fmt::print("\n  sequences: ");
@@ -34,7 +39,7 @@ Action setup(CLI::App& app) {
     auto capacity = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     app.add_option("--rules", r->rules, "a rule file, or a name of rules/: discover, exact")->capture_default_str();
-    app.add_option("--target", r->target, "a target (see 'loopegg targets')")->capture_default_str();
+    app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
     app.add_option("--guard", r->guard, "the capacity guard")->capture_default_str();
     app.add_option("--capacity", *capacity, "the guard's threshold: how much capacity must be kept")->check(CLI::Range(0.0, 10.0));
     app.add_option("--data", r->data, "images for the guard: a CIFAR-10 folder or one of .npy batches; none: seeded synthetic ones");
@@ -50,6 +55,7 @@ Action setup(CLI::App& app) {
     app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
     return [=](Session& session) {
         r->model = *model, r->out = *out;
+        if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*capacity >= 0) r->capacity = *capacity;
         nlohmann::json result = optimize(*r, session.progress);
         write_file(r->out / "report.html", report_page(read_run(r->out.string())));

@@ -10,15 +10,6 @@
 namespace loopegg {
 namespace {
 
-RunOptions limits_of(const Phase& phase) {
-    RunOptions run;
-    if (phase.iterations) run.limits.iterations = static_cast<std::size_t>(*phase.iterations);
-    if (phase.nodes) run.limits.nodes = static_cast<std::size_t>(*phase.nodes);
-    if (phase.seconds) run.limits.seconds = *phase.seconds;
-    if (phase.scheduler == "backoff") run.scheduler = Scheduler::backoff;
-    return run;
-}
-
 std::vector<Variant> originals(const Sites& sites) {
     std::vector<Variant> out;
     for (std::size_t k = 0; k < sites.kinds.size(); ++k) {

@@ -95,6 +95,10 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     log.done(fmt::format("original {}, chosen {}", say(confirmed.original), say(confirmed.optimized)));
 
     nlohmann::json result = result_of(request, input, found, tuning, selection, confirmed);
+    if (request.all_targets) {
+        result["targets"] = log.run("targets", 0, [&] { return compile_for_others(request, input, selection, confirmed, progress); });
+        log.done(fmt::format("compiled for {} more", result["targets"].size()));
+    }
     log.run("write", 0, [&] { write_out(request, input, found, selection, confirmed, *oracle); return 0; });
     double total = 0;
     for (const auto& s : log.seconds) total += s.get<double>();

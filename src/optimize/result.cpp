@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <fstream>
 
 #include <fmt/chrono.h>
@@ -86,11 +87,12 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
 
 json front_json(const Selection& selection) {
     json front = json::array();
-    for (const NetworkChoice& c : selection.front) {
+    for (const Chosen& point : selection.front) {
+        const NetworkChoice& c = point.choice;
         std::size_t changed = 0;
         for (std::size_t s = 0; s < c.picked.size(); ++s) changed += c.picked[s] != 0;
-        front.push_back({{"latency_ms", c.latency_ms}, {"capacity", 1 - c.capacity_cost}, {"parameters", c.parameters}, {"sites_changed", changed},
-                         {"measured", false}, {"chosen", c.picked == selection.chosen.choice.picked}});
+        front.push_back({{"latency_ms", c.latency_ms}, {"capacity", kept_share(point.verdict)}, {"summed_capacity", std::exp(-c.capacity_cost)}, {"allowed", point.verdict.allowed},
+                         {"parameters", c.parameters}, {"macs", macs(point.graph)}, {"sites_changed", changed}, {"measured", false}, {"chosen", c.picked == selection.chosen.choice.picked}});
     }
     return front;
 }
@@ -120,7 +122,7 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
     r["guard"]["name"] = request.guard;
     r["sites"] = json::array();
     for (std::size_t s = 0; s < input.sites.all.size(); ++s) r["sites"].push_back(site_json(s, input, found, tuning, variant));
-    r["pareto"] = front_json(selection);
+    r["pareto"] = front_json(selection), r["calibration"] = selection.calibration;
     r["configurations"] = found.configurations, r["rejected"] = found.rejected, r["refused"] = found.refused, r["backed_off"] = selection.backed_off;
     r["rules_fired"] = found.rules_fired;
     r["discover"] = {{"stop", found.stop}, {"nodes", found.nodes}, {"classes", found.classes}, {"variants", found.variants.size() - input.sites.kinds.size()}};

@@ -1,5 +1,6 @@
 // Chooses a variant for every site, and asks the guard about the whole: the verdicts of single sites do not add up to the network's.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ std::vector<std::vector<SiteOption>> options_of(const Input& input, const Discov
     for (const Admission& a : found.admissions) {
         const auto& latency = tuning.best[a.variant].best.latency;
         if (!a.verdict.allowed || !latency) continue;
-        const SiteOption option{a.variant, latency->median_ms, std::max(0.0, 1 - kept_share(a.verdict)), found.variants[a.variant].parameters};
+        const SiteOption option{a.variant, latency->median_ms, capacity_cost(a.verdict), found.variants[a.variant].parameters};
         if (option.latency_ms < options[a.site][0].latency_ms) options[a.site].push_back(option);
     }
     return options;
@@ -31,22 +32,53 @@ public:
     Selector(const Input& input, const Discovery& found, CapacityOracle& oracle, Selection& selection)
         : input_(input), found_(found), oracle_(oracle), selection_(selection) {}
 
-    // The network of a choice, with the guard's verdict on it.
-    Chosen ask(NetworkChoice choice) {
-        Chosen c{std::move(choice), {}, {}, {}};
-        for (std::size_t s = 0; s < selection_.options.size(); ++s) c.variant.push_back(selection_.options[s][c.choice.picked[s]].variant);
-        c.graph = network_of(input_.graph, input_.sites, found_, c.variant);
-        if (c.variant == original_variants(input_.sites)) c.verdict = {true, "the original network", {{"kept", 1.0}}};
-        else c.verdict = oracle_.judge(input_.graph, std::span(&c.graph, 1)).at(0);
-        return c;
+    // The networks of several choices, with the guard's verdicts on them.
+    std::vector<Chosen> ask(std::vector<NetworkChoice> choices) {
+        std::vector<Chosen> out;
+        std::vector<Graph> graphs;
+        for (NetworkChoice& choice : choices) {
+            Chosen c{std::move(choice), {}, {}, {true, "the original network", {{"kept", 1.0}}}};
+            for (std::size_t s = 0; s < selection_.options.size(); ++s) c.variant.push_back(selection_.options[s][c.choice.picked[s]].variant);
+            c.graph = network_of(input_.graph, input_.sites, found_, c.variant);
+            if (!original(c)) graphs.push_back(c.graph);
+            out.push_back(std::move(c));
+        }
+        const std::vector<Verdict> verdicts = oracle_.judge(input_.graph, graphs);
+        auto next = verdicts.begin();
+        for (Chosen& c : out) {
+            if (!original(c)) c.verdict = *next++;
+            selection_.backed_off += !c.verdict.allowed;
+        }
+        return out;
     }
 
 private:
+    bool original(const Chosen& c) const { return c.variant == original_variants(input_.sites); }
+
     const Input& input_;
     const Discovery& found_;
     CapacityOracle& oracle_;
     Selection& selection_;
 };
+
+// Least squares through the origin: what is lost on the whole against the sum of what the sites lose alone.
+double calibrate(const std::vector<Chosen>& judged) {
+    double xy = 0, xx = 0;
+    for (const Chosen& c : judged) xy += c.choice.capacity_cost * c.lost(), xx += c.choice.capacity_cost * c.choice.capacity_cost;
+    return xx > 0 ? xy / xx : 1;
+}
+
+ChoiceLimits limits_of(const OptimizeRequest& request, const Input& input) {
+    ChoiceLimits limits;
+    if (request.max_parameters != limits.parameters) {
+        // The limit is for the whole network; what is in no site (batch norms) stays whatever is chosen.
+        std::int64_t in_sites = 0;
+        for (const Site& s : input.sites.all) in_sites += s.parameters;
+        limits.parameters = request.max_parameters - (parameters(input.graph) - in_sites);
+    }
+    limits.latency_ms = request.max_latency_ms;
+    return limits;
+}
 
 }  // namespace
 
@@ -69,51 +101,40 @@ Graph network_of(const Graph& original, const Sites& sites, const Discovery& fou
     return graph;
 }
 
+double capacity_cost(const Verdict& v) { return std::max(0.0, -std::log(std::max(1e-9, kept_share(v)))); }
+double Chosen::lost() const { return capacity_cost(verdict); }
+
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress) {
     Selection selection;
     selection.options = options_of(input, found, tuning);
-    ChoiceLimits limits;
-    if (request.max_parameters != limits.parameters) {
-        // The limit is for the whole network; what is in no site (batch norms) stays whatever is chosen.
-        std::int64_t in_sites = 0;
-        for (const Site& s : input.sites.all) in_sites += s.parameters;
-        limits.parameters = request.max_parameters - (parameters(input.graph) - in_sites);
-    }
-    limits.latency_ms = request.max_latency_ms;
+    ChoiceLimits limits = limits_of(request, input);
+    if (ChooseResult any = choose(selection.options, limits); !any.choice) throw UserError(any.why);
     Selector selector(input, found, oracle, selection);
 
-    ChooseResult fastest = choose(selection.options, limits);
-    if (!fastest.choice) throw UserError(fastest.why);
-    selection.chosen = selector.ask(*fastest.choice);
-    if (!selection.chosen.verdict.allowed) {
-        // The sum of single losses is a budget whose true price only the guard on the whole knows: halve in on the largest it allows.
-        double low = 0, high = fastest.choice->capacity_cost;
-        std::optional<Chosen> best;
-        for (int i = 0; i < 7; ++i) {
-            ++selection.backed_off;
-            progress.advance(i + 1, fmt::format("capacity budget between {:.3f} and {:.3f}", low, high));
-            limits.capacity = (low + high) / 2;
-            ChooseResult r = choose(selection.options, limits);
-            if (!r.choice) { low = limits.capacity; continue; }
-            Chosen c = selector.ask(*r.choice);
-            if (c.verdict.allowed) {
-                low = limits.capacity;
-                if (!best || c.choice.latency_ms < best->choice.latency_ms) best = std::move(c);
-            } else {
-                high = limits.capacity;
-            }
-        }
-        if (!best) {
-            limits.capacity = 0;
-            ChooseResult none = choose(selection.options, limits);
-            if (!none.choice) throw UserError("the guard refuses every network that meets the limits; " + none.why);
-            best = selector.ask(*none.choice);
-        }
-        selection.chosen = std::move(*best);
+    progress.advance(0, "judging the front as whole networks");
+    selection.front = selector.ask(pareto_front(selection.options, limits));
+    selection.calibration = calibrate(selection.front);
+    auto faster = [](const Chosen& a, const Chosen& b) { return a.choice.latency_ms < b.choice.latency_ms; };
+    std::optional<Chosen> best;
+    for (const Chosen& c : selection.front)
+        if (c.verdict.allowed && (!best || faster(c, *best))) best = c;
+    if (!best) throw UserError("the guard refuses every network that meets the limits; the one that keeps most: " + selection.front.front().verdict.why);
+
+    // The sum of single losses is a budget whose true price only the guard on the whole knows: between the best allowed point and the next
+    // one, which is refused, halve in on the largest budget that it allows.
+    double low = best->choice.capacity_cost, high = low;
+    for (const Chosen& c : selection.front)
+        if (faster(c, *best)) { high = c.choice.capacity_cost; break; }
+    for (int i = 0; i < 4 && high > low; ++i) {
+        progress.advance(i + 1, fmt::format("capacity budget between {:.3f} and {:.3f}", low, high));
+        limits.capacity = (low + high) / 2;
+        ChooseResult r = choose(selection.options, limits);
+        if (!r.choice) break;
+        Chosen c = selector.ask({*r.choice}).front();
+        (c.verdict.allowed ? low : high) = limits.capacity;
+        if (c.verdict.allowed && faster(c, *best)) best = std::move(c);
     }
-    ChoiceLimits open = limits;
-    open.capacity = std::numeric_limits<double>::infinity();
-    selection.front = pareto_front(selection.options, open);
+    selection.chosen = std::move(*best);
     return selection;
 }
 

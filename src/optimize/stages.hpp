@@ -36,14 +36,15 @@ struct Chosen {
     std::vector<std::size_t> variant;      // by site: index into Discovery::variants
     Graph graph;
     Verdict verdict;                       // of the whole network
+    double lost() const;                   // capacity by the verdict, on the scale of SiteOption::capacity_cost
 };
 
 struct Selection {
     std::vector<std::vector<SiteOption>> options;   // by site; SiteOption::variant is an index into Discovery::variants
     Chosen chosen;
-    std::vector<NetworkChoice> front;
+    std::vector<Chosen> front;             // no other is both faster and keeps more, by the sum over sites; each judged as a whole
     int backed_off = 0;                    // whole networks that the guard refused on the way
-    std::string why;
+    double calibration = 1;                // what a whole network loses for each part that its sites lose one by one (Chosen::lost against the sum)
 };
 
 struct Confirmed {
@@ -57,7 +58,8 @@ Input read_input(const OptimizeRequest& request);
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, Measurer& measurer, Progress& progress);
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, Progress& progress);
-
+// The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
+nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed, Progress& progress);
 
 // result.json, plan-free of times: everything that docs/formats.md names but `seconds`.
 nlohmann::json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection,
@@ -76,5 +78,7 @@ Graph network_of(const Graph& original, const Sites& sites, const Discovery& fou
 
 // What the guard measured of a variant: the share of capacity that is kept, or 1 when it says nothing.
 double kept_share(const Verdict& verdict);
+// The same as a cost: shares of several sites multiply, so their logarithms add up. 0 where nothing is lost.
+double capacity_cost(const Verdict& verdict);
 
 }  // namespace loopegg

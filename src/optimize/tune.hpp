@@ -9,16 +9,15 @@
 #include "base/progress.hpp"
 #include "base/term.hpp"
 #include "extract/measurer.hpp"
-#include "nest/sketch.hpp"
 
 namespace loopegg {
 
 struct TuneOptions {
     std::string target = "host";
-    VectorMachine machine{};
+    std::function<std::vector<Term>(const Term& nest)> starts{};   // the first schedules to try, most promising first
     int trials = 24;                  // candidates measured per nest, at most
     int per_round = 6;
-    double seconds = 1e9;             // for all nests together; every nest gets its first round whatever this says
+    double seconds = 1e9;             // of measuring, for all nests together; every nest gets its first round whatever this says
     // Exact rewritings near a schedule that turned out well (by the tune rules); may be empty.
     std::function<std::vector<Term>(const Term& nest, std::uint64_t seed)> neighbours{};
     std::uint64_t seed = 1;

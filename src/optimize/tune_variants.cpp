@@ -5,12 +5,17 @@
 #include <fmt/format.h>
 
 #include "backends/target.hpp"
+#include "base/places.hpp"
+#include "nest/sketch.hpp"
+#include "optimize/neighbours.hpp"
 #include "optimize/stages.hpp"
+#include "rules/load.hpp"
 
 namespace loopegg {
 namespace {
 
 constexpr std::size_t most_variants_per_kind = 10;
+constexpr std::size_t most_neighbours = 48;   // of one schedule and round; the model picks the few that are measured
 
 VectorMachine vector_machine(const Target& target) {
     // x86 below AVX-512 has 16 vector registers; AVX-512 and Arm have 32.
@@ -48,8 +53,15 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
         nests.push_back(fused_nests(graph, {}, target).at(site));
     }
     TuneOptions options;
-    options.target = request.target, options.machine = vector_machine(target), options.trials = request.trials;
-    options.seconds = request.tune_seconds, options.seed = request.seed;
+    options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
+    const RuleBook book = load_rules(shipped(target.gpu() ? "rules/tune-gpu.rules" : "rules/tune-cpu.rules"));
+    if (target.gpu()) {
+        options.starts = [](const Term& nest) { return std::vector{nest}; };   // the fused nest comes with the default schedule of a GPU
+    } else {
+        options.starts = [machine = vector_machine(target)](const Term& nest) { return sketches(nest, machine); };
+        if (const Phase* refine = book.find_phase("refine"))
+            options.neighbours = [&book, refine](const Term& nest, std::uint64_t seed) { return neighbours(nest, book, *refine, seed, most_neighbours); };
+    }
     std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     Tuning tuning;
     tuning.best.resize(found.variants.size());

@@ -3,6 +3,7 @@
 #include "base/sexpr.hpp"
 #include "nest/domain.hpp"
 #include "nest/loop_tree.hpp"
+#include "nest/sketch.hpp"
 #include "optimize/tune.hpp"
 
 using namespace loopegg;
@@ -33,7 +34,8 @@ const Term conv = complete(parse_term("(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 
 
 TuneOptions small() {
     TuneOptions o;
-    o.machine = {2, 8, 32}, o.trials = 12, o.per_round = 4;
+    o.starts = [](const Term& nest) { return sketches(nest, {2, 8, 32}); };
+    o.trials = 12, o.per_round = 4;
     return o;
 }
 
