@@ -3,6 +3,7 @@
 
 #include "backends/bundle.hpp"
 #include "backends/network_measure.hpp"
+#include "backends/roofline.hpp"
 #include "backends/target.hpp"
 #include "base/error.hpp"
 #include "graph/carry_weights.hpp"
@@ -15,13 +16,25 @@ using nlohmann::json;
 
 json latency_json(const Latency& l) { return {{"median_ms", l.median_ms}, {"iqr_ms", l.iqr_ms}, {"n", l.n}, {"target", l.target}, {"measured", l.measured}}; }
 
-// One network on one target. Schedules are the target's good defaults: nothing was tuned where nothing can be timed.
+// Nothing can be timed there: on CPUs, of the good first schedules the one that the estimate likes best; on GPUs, the default.
+Schedules estimated_best(const Graph& graph, const Target& target) {
+    Schedules best;
+    if (target.gpu()) return best;
+    for (const auto& [site, nest] : fused_nests(graph, {}, target)) {
+        double least = estimate_latency(nest, target).median_ms;
+        for (const Term& t : sketches(nest, vector_machine(target)))
+            if (const double ms = estimate_latency(t, target).median_ms; ms < least) least = ms, best[site] = t;
+    }
+    return best;
+}
+
 json compiled_for(const Target& target, const Graph& graph, const Weights& weights, const std::filesystem::path& folder, Progress& progress) {
-    const CompiledNetwork files = compile_network(graph, weights, {}, target, folder, &progress);
-    json j = latency_json(estimate_network(graph, weights, {}, target));
+    const Schedules schedules = estimated_best(graph, target);
+    const CompiledNetwork files = compile_network(graph, weights, schedules, target, folder, &progress);
+    json j = latency_json(estimate_network(graph, weights, schedules, target));
     j["kernels"] = files.kernels, j["folder"] = folder.filename().string();
     if (target.reach == Reach::bundle) {
-        const BundleReport bundle = write_bundle({}, &graph, &weights, {}, target, folder / "bundle");
+        const BundleReport bundle = write_bundle({}, &graph, &weights, schedules, target, folder / "bundle");
         j["bundle"] = folder.filename().string() + "/bundle";
         if (!bundle.left_out.empty()) j["left_out"] = bundle.left_out;
     }

@@ -8,6 +8,7 @@
 #include "backends/network.hpp"
 #include "fisher/oracle.hpp"
 #include "graph/graph.hpp"
+#include "nest/sketch.hpp"
 #include "optimize/choose.hpp"
 #include "optimize/discover.hpp"
 #include "optimize/optimize.hpp"
@@ -67,6 +68,9 @@ nlohmann::json result_of(const OptimizeRequest& request, const Input& input, con
 // Every file of the out folder beside result.json.
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
                Oracle& oracle);
+
+// What sketches for a CPU target need to know of it.
+VectorMachine vector_machine(const Target& target);
 
 // By site: the variant that is its original.
 std::vector<std::size_t> original_variants(const Sites& sites);

@@ -6,7 +6,6 @@
 
 #include "backends/target.hpp"
 #include "base/places.hpp"
-#include "nest/sketch.hpp"
 #include "optimize/neighbours.hpp"
 #include "optimize/stages.hpp"
 #include "rules/load.hpp"
@@ -16,12 +15,6 @@ namespace {
 
 constexpr std::size_t most_variants_per_kind = 10;
 constexpr std::size_t most_neighbours = 48;   // of one schedule and round; the model picks the few that are measured
-
-VectorMachine vector_machine(const Target& target) {
-    // x86 below AVX-512 has 16 vector registers; AVX-512 and Arm have 32.
-    const bool few = target.architecture() == "x86_64" && target.machine.lanes <= 8;
-    return {target.machine.cores, target.machine.lanes, few ? 16 : 32};
-}
 
 // The originals, and of each kind the variants that would save most: work saved times sites that may use it.
 std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found) {
@@ -42,6 +35,12 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
 }
 
 }  // namespace
+
+VectorMachine vector_machine(const Target& target) {
+    // x86 below AVX-512 has 16 vector registers; AVX-512 and Arm have 32.
+    const bool few = target.architecture() == "x86_64" && target.machine.lanes <= 8;
+    return {target.machine.cores, target.machine.lanes, few ? 16 : 32};
+}
 
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, Measurer& measurer, Progress& progress) {
     const Target target = find_target(request.target);
