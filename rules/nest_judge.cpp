@@ -18,6 +18,7 @@
 #include "nest/isl_judge.hpp"
 #include "nest/class_terms.hpp"
 #include "rules/nest_language.hpp"
+#include "rules/value_judge.hpp"
 
 namespace loopegg {
 namespace {
@@ -365,7 +366,8 @@ std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& eff
 }  // namespace
 
 std::optional<Refutation> judge_nest_rule(const Rule& rule, const JudgeEffort& effort) {
-    if (rule.left.size() != 1) return Refutation{"a rule over nests has one pattern a side: what spans two sites is done on the network", rule.text};
+    if (rule.left.size() != 1) return Refutation{"a rule over nests has one pattern a side: sites in a row are one term, (then VALUE NEST)", rule.text};
+    if (is_value_rule(rule)) return judge_value_rule(rule);
     // The same words get the same answer, so a file that several others include is tried once.
     static std::mutex mutex;
     static std::map<std::pair<std::string, int>, std::optional<Refutation>> known;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "nest/facts.hpp"
+#include "nest/fuse.hpp"
 #include "nest/grammar.hpp"
 #include "rules/nest_judge.hpp"
 
@@ -104,6 +105,21 @@ std::vector<GuardKind> guards() {
              return extent % k == 0 && extent > k ? yes("") : no(fmt::format("{} does not divide {}", k, extent));
          }},
     };
+    for (auto& [name, summary, holds] : std::initializer_list<std::tuple<const char*, const char*, bool (*)(const Term&)>>{
+             {"convolution", "the statement is a convolution, and nothing comes after its sums but its own bias", is_convolution},
+             {"weighted-sum", "the statement sums products with weights, and nothing comes after its sums", is_weighted_sum},
+             {"has-weights", "the statement sums products with weights, whatever comes after its sums", has_weights},
+             {"beyond-map", "the statement is more than a function of each element", is_beyond_map}})
+        all.push_back({name, {{"statement"}}, summary, [holds](const Question& q) {
+             const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+             if (s == nullptr || !s->statement) return no("not a statement");
+             return holds(s->plain) ? yes(to_string(s->plain)) : no(to_string(s->plain) + " is not");
+         }});
+    all.push_back({"epilogue-function", {{"word"}}, "the function can be done to each output element as it is finished", [](const Question& q) {
+             if (q.arguments[0].eclass == none) return no("no function");
+             const std::string word = q.graph.smallest_term(q.arguments[0].eclass).op().text();
+             return is_epilogue_function(word) ? yes(word) : no(word + " is no epilogue");
+         }, false});
     GuardKind capacity;
     capacity.name = "capacity";
     capacity.summary = "the network keeps its capacity: asked of the oracle, per site";
@@ -181,6 +197,9 @@ std::vector<OperatorKind> operators() {
     std::vector<OperatorKind> all{
         {"nest", "nest", {"statement", "schedule"}},
         {"restore", "nest", {"how", "nest"}},
+        {"site", "value", {"nest"}},
+        {"then", "value", {"value", "nest"}},
+        {"prepare", "value", {"preparation", "value"}},
         {"epilogue", "statement", {"function", "statement"}},
         {"layout", "statement", {"buffer", "iterator", "number", "statement"}},
         {"at", "schedule", {"axis", "schedule"}},
@@ -202,6 +221,7 @@ std::vector<OperatorKind> operators() {
     };
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
     for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"}) all.push_back({word, "place", {}});
+    for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
     for (const char* word : {"repeat", "zero"}) all.push_back({word, "how", {}});
     for (const char* word : {"O", "I", "J", "K", "W", "A", "B"}) all.push_back({word, "buffer", {}});
     for (const char* word : {"bias", "scale_shift", "relu", "relu6", "silu", "gelu", "sigmoid", "tanh", "add"}) all.push_back({word, "function", {}});
@@ -218,6 +238,8 @@ const Language& nest_language() {
         l.name = "nest";
         l.operators = operators();
         l.leaf_kind = [](std::string_view word) -> std::optional<std::string> {
+            // Functions of (zip F SIZE) and (map F SIZE) that are operators or nothing elsewhere.
+            if (word == "+" || word == "-" || word == "*" || word == "copy") return "function";
             auto name = axis_name(Term(word));
             return name && name->extent > 0 ? std::optional<std::string>("axis") : std::nullopt;
         };

@@ -64,6 +64,14 @@ constexpr Edit edits[] = {
     {"the wrong loop below a stage", "(stage (shared I) (at ?b ?s))", "(stage (shared I) (at ?a ?s))"},
     {"a place for the wrong loop", "(bind threadIdx.x ?b ?s)", "(bind threadIdx.x ?a ?s)"},
     {"a place for the wrong loop", "(bind blockIdx.x ?a ?s)", "(bind blockIdx.x ?a (at ?a ?s))"},
+    {"another function", "(epilogue ?f ?n)", "(epilogue relu ?n)"},
+    {"other constants", "(epilogue scale_shift ?n)", "(epilogue bias ?n)"},
+    {"what follows is lost", "(epilogue add ?n)", "?n"},
+    {"another preparation", "(prepare fold-bias", "(prepare fold-scale"},
+    {"another preparation", "(prepare fold-scale", "(prepare fold-bias"},
+    {"drop a guard", ":when (weighted-sum ?n)", ""},
+    {"drop a guard", "(site (nest (epilogue scale_shift ?n) ?s)) :when (convolution ?n)", "(site (nest (epilogue scale_shift ?n) ?s))"},
+    {"drop a guard", "(epilogue-function ?f)", ""},
     {"a sum with no end", "(vec ?a done)", "done"},
 };
 
@@ -88,7 +96,7 @@ TEST_CASE("rules made unsound by one edit are refused", "[rules]") {
     std::set<std::string> mutants;
     std::size_t refused = 0;
     std::string accepted;
-    for (const char* file : {"structure", "neural", "tune-cpu", "tune-gpu"}) {
+    for (const char* file : {"structure", "neural", "tune-cpu", "tune-gpu", "fusion"}) {
         RuleBook book = load_rules(fs::path(LOOPEGG_RULES) / (std::string(file) + ".rules"), {.judge = false, .deep = false});
         for (const Rule* rule : book.rules())
             for (const Edit& edit : edits) {

@@ -1,0 +1,130 @@
+#include "rules/value_judge.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include "base/error.hpp"
+#include "base/sexpr.hpp"
+#include "egraph/runner.hpp"
+#include "nest/class_terms.hpp"
+#include "nest/facts.hpp"
+#include "nest/value.hpp"
+
+namespace loopegg {
+namespace {
+
+// The first sites of a row. Some restrict their output and bring it back; some have something after their sums already.
+constexpr const char* first_nests[] = {
+    "(nest (conv2d 1 1 4 3 4 4 2 2 1 1 1 1 1 1) (at co (at oh (at ow (at ci (at kh (at kw done)))))))",
+    "(nest (epilogue bias (conv2d 2 1 3 2 3 3 1 1 1 1 0 0 1 1)) (at n (at co (at oh (at ow (at ci done))))))",
+    "(nest (epilogue relu (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1)) (at co (at oh (at ow (at ci done)))))",
+    "(nest (epilogue scale_shift (conv2d 1 2 2 2 3 3 1 1 1 1 0 0 1 1)) (at g (at co (at ci (at oh (at ow done))))))",
+    "(nest (epilogue scale_shift (epilogue bias (conv2d 1 1 4 2 3 2 2 1 1 1 0 0 1 1))) (par co (at oh (at ow (at ci (at kh done))))))",
+    "(nest (epilogue scale_shift (epilogue relu (conv2d 1 1 2 2 3 3 1 1 1 1 0 0 1 1))) (at co (at ci (at oh (at ow done)))))",
+    "(nest (epilogue scale_shift (epilogue relu (epilogue bias (conv2d 1 1 2 2 3 3 1 1 1 1 0 0 1 1)))) (at co (at ci (at oh (at ow done)))))",
+    "(restore repeat (nest (conv2d 1 1 4 3 3 3 1 1 1 1 0 0 1 1) (at (span co 0 2) (at oh (at ow (at ci done))))))",
+    "(restore zero (nest (epilogue bias (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1)) (at (span co 0 2) (at oh (at ow (at ci done))))))",
+    "(restore repeat (nest (epilogue scale_shift (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1)) (at (span co 0 2) (at oh (at ow (at ci done))))))",
+    "(nest (linear 2 6 4) (at n (at (quo co 4) (at ci (at (rem co 4) done)))))",
+    "(nest (epilogue bias (linear 3 4 2)) (at n (at co (at ci done))))",
+    "(nest (max_pool 1 2 4 4 2 2 2 2 0 0) (at c (at oh (at ow (at kh (at kw done))))))",
+    "(nest (row_mean 3 4 1) (at r (at k done)))",
+    "(nest (zip + 12) (at x done))",
+    "(nest (map relu 12) (at x done))",
+};
+
+Term naive(const std::string& stmt) { return nest_of(statement_of(parse_term(stmt))); }
+
+// Everything that can read an output of this shape alone.
+std::vector<Term> followers(const Shape& shape) {
+    const std::string size = std::to_string(element_count(shape));
+    std::vector<Term> all;
+    for (const char* f : {"relu", "relu6", "silu", "tanh", "copy"}) all.push_back(naive("(map " + std::string(f) + " " + size + ")"));
+    for (const char* f : {"+", "-", "*"}) all.push_back(naive("(zip " + std::string(f) + " " + size + ")"));
+    all.push_back(naive("(scale 2 " + size + ")"));
+    const std::int64_t n = shape[0], c = shape.size() > 1 ? shape[1] : 1;
+    all.push_back(naive("(channel_scale " + std::to_string(n) + " " + std::to_string(c) + " " + std::to_string(element_count(shape) / (n * c)) + ")"));
+    return all;
+}
+
+std::vector<Term> small_values() {
+    std::vector<Term> all;
+    for (const char* text : first_nests) {
+        const Term nest = complete(parse_term(text));
+        const Term site("site", {nest});
+        std::vector<Term> starts{site};
+        for (const char* how : {"fold-bias", "fold-scale"}) {
+            Term value("prepare", {Term(how), site});
+            try {
+                operands_of(value);
+                starts.push_back(value);
+            } catch (const UserError&) {   // nothing of the kind to prepare
+            }
+        }
+        for (const Term& start : starts) {
+            all.push_back(start);
+            for (const Term& follower : followers(statement_of(nest_parts(nest).statement).buffers[0].shape)) all.push_back(Term("then", {start, follower}));
+        }
+    }
+    return all;
+}
+
+Operands whole_numbers(const std::vector<Buffer>& buffers) {
+    std::mt19937_64 random(7);
+    Operands all;
+    for (const Buffer& b : buffers) {
+        all.emplace_back(static_cast<std::size_t>(element_count(b.shape)));
+        for (float& v : all.back()) v = static_cast<float>(static_cast<int>(random() % 7) - 3);
+    }
+    return all;
+}
+
+std::optional<std::string> compare(const Term& before, const Term& after) {
+    const std::vector<Buffer> operands = operands_of(before);
+    try {
+        const std::vector<Buffer> others = operands_of(after);
+        const bool same = std::equal(operands.begin(), operands.end(), others.begin(), others.end(), [](const Buffer& a, const Buffer& b) { return element_count(a.shape) == element_count(b.shape); });
+        if (!same) return "takes other operands on the right than on the left";
+        const Operands values = whole_numbers(operands);
+        if (interpret_value(before, values) != interpret_value(after, values)) return "computes something else";
+    } catch (const UserError& e) {
+        return "gives what is no value: " + e.diagnostics()[0].message;
+    }
+    return {};
+}
+
+}  // namespace
+
+bool is_value_rule(const Rule& rule) {
+    const Term& root = rule.left[0].term;
+    return root.is("site", 1) || root.is("then", 2) || root.is("prepare", 2);
+}
+
+std::optional<Refutation> judge_value_rule(const Rule& rule) {
+    if (rule.arrow == Arrow::neural) return Refutation{"a neural rule restricts one nest, not a row of sites", rule.text};
+    static const std::vector<Term> values = small_values();
+    int tried = 0;
+    for (const Term& value : values) {
+        auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = false});
+        EGraph graph;
+        graph.attach(facts);
+        const ClassId root = graph.add(value);
+        try {
+            Runner runner(graph, bind_rule(rule, {facts, {}}));
+            RunOptions once;
+            once.limits.iterations = 1;
+            runner.run(once);
+        } catch (const InvariantBroken& broken) {
+            return Refutation{"makes " + to_string(broken.a) + " equal to " + to_string(broken.b) + ", but " + broken.why, to_string(value)};
+        }
+        for (const Term& after : ClassTerms(graph).all(root, 8)) {
+            if (after == value) continue;
+            ++tried;
+            if (auto why = compare(value, after)) return Refutation{*why, to_string(value) + " becomes " + to_string(after)};
+        }
+    }
+    if (tried == 0) return Refutation{"could not be tried: no small row of sites has an instance of it that its guards allow", rule.text};
+    return {};
+}
+
+}  // namespace loopegg

@@ -1,0 +1,105 @@
+// The rules that span sites, as the rule file says them and as the compiler of networks applies them.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "base/sexpr.hpp"
+#include "egraph/runner.hpp"
+#include "nest/class_terms.hpp"
+#include "nest/facts.hpp"
+#include "nest/fuse.hpp"
+#include "nest/value.hpp"
+#include "rules/load.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+constexpr const char* first_sites[] = {
+    "(nest (conv2d 1 1 4 3 4 4 2 2 1 1 1 1 1 1) (at co (at oh (at ow (at ci (at kh (at kw done)))))))",
+    "(nest (epilogue bias (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1)) (par co (at oh (at ow (at ci done)))))",
+    "(restore repeat (nest (epilogue bias (conv2d 1 1 4 3 3 3 1 1 1 1 0 0 1 1)) (at (span co 0 2) (at oh (at ow (at ci done))))))",
+    "(nest (epilogue bias (linear 4 4 3)) (at n (at co (at ci done))))",
+    "(nest (max_pool 1 4 4 4 2 2 2 2 0 0) (at c (at oh (at ow (at kh (at kw done))))))",
+    "(nest (zip + 16) (at x done))",
+    "(nest (map relu 16) (at x done))",
+};
+
+Term naive(const std::string& stmt) { return nest_of(statement_of(parse_term(stmt))); }
+
+std::vector<Term> followers(const Term& nest) {
+    const Shape shape = statement_of(nest_parts(nest).statement).buffers[0].shape;
+    const std::string size = std::to_string(element_count(shape));
+    std::vector<Term> all{naive("(map relu " + size + ")"), naive("(map silu " + size + ")"), naive("(map copy " + size + ")"), naive("(zip + " + size + ")"), naive("(zip * " + size + ")")};
+    if (shape.size() == 4) all.push_back(naive("(channel_scale " + std::to_string(shape[0]) + " " + std::to_string(shape[1]) + " " + std::to_string(shape[2] * shape[3]) + ")"));
+    return all;
+}
+
+// Rows of one to three sites that follow the first.
+std::vector<Term> rows() {
+    std::vector<Term> all;
+    for (const char* text : first_sites) {
+        const Term nest = complete(parse_term(text));
+        const auto next = followers(nest);
+        std::vector<Term> last{Term("site", {nest})};
+        for (int length = 0; length < 3; ++length) {
+            std::vector<Term> longer;
+            for (const Term& value : last)
+                for (const Term& follower : next) longer.push_back(Term("then", {value, follower}));
+            all.insert(all.end(), longer.begin(), longer.end());
+            last = std::move(longer);
+        }
+    }
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("what the compiler fuses is what the rules over sites say", "[rules]") {
+    const RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "fusion.rules", {.judge = false, .deep = false});
+    const std::vector<Term> all = rows();
+    std::set<std::string> used;
+    std::size_t tried = 0, fused = 0;
+    for (std::size_t i = 0; i < all.size(); i += std::getenv("LOOPEGG_DEEP") ? 1 : 5) {
+        const Term& value = all[i];
+        const std::vector<FusionStep> steps = fuse(value);
+        auto facts = std::make_shared<NestAnalysis>();
+        EGraph graph;
+        graph.attach(facts);
+        const ClassId root = graph.add(value);
+        Runner runner(graph, bind_rules(book.rules_of(*book.find_phase("fuse")), {facts, {}}));
+        CHECK(runner.run({}).stop == StopReason::saturated);
+        const std::vector<Term> equal = ClassTerms(graph).all(root, 1000);
+        INFO(to_string(bare(value)));
+        // Everything that the compiler passes through is equal by the rules, and where it stops, no rule goes on.
+        for (const FusionStep& step : steps) {
+            CHECK(book.find_rule(step.rule) != nullptr);
+            CHECK(std::find(equal.begin(), equal.end(), step.value) != equal.end());
+            used.insert(step.rule);
+        }
+        if (steps.empty()) CHECK(equal.size() == 1);
+        ++tried, fused += !steps.empty();
+        if (steps.empty() || i % 3 != 0) continue;
+        Operands operands;
+        for (const Buffer& b : operands_of(value)) {
+            operands.emplace_back(static_cast<std::size_t>(element_count(b.shape)));
+            for (std::size_t k = 0; k < operands.back().size(); ++k) operands.back()[k] = static_cast<float>(static_cast<int>((k * 5 + operands.size() * 3) % 7) - 3);
+        }
+        CHECK(interpret_value(value, operands) == interpret_value(steps.back().value, operands));
+    }
+    std::printf("rows of sites: %zu of %zu fused\n", fused, tried);
+    for (const Rule* rule : book.rules()) CHECK(used.contains(rule->name));
+}
+
+TEST_CASE("a batch norm after a convolution goes into its weights, and an activation after both into its end", "[rules]") {
+    const Term conv = complete(parse_term("(nest (epilogue bias (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1)) (at co (at oh (at ow (at ci done)))))"));
+    const Term row("then", {Term("then", {Term("site", {conv}), naive("(channel_scale 1 4 9)")}), naive("(map relu 36)")});
+    std::vector<std::string> names;
+    for (const FusionStep& step : fuse(row)) names.push_back(step.rule);
+    CHECK(names == std::vector<std::string>{"fuse-batch-norm", "fold-bias", "fold-scale", "prepare-first", "prepare-first", "fuse-activation"});
+    CHECK(to_string(bare(fuse(row).back().value)) ==
+          "(prepare fold-bias (prepare fold-scale (site (nest (epilogue relu (epilogue bias (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1))) (at co (at oh (at ow (at ci done))))))))");
+}
