@@ -25,18 +25,18 @@ Latency timed(const std::filesystem::path& folder, int rounds, Progress& progres
     return *m.latency;
 }
 
-std::vector<Term> nests_of(const NetworkPlan& plan) {
-    std::vector<Term> nests;
-    for (const NetworkPlan::Step& s : plan.steps)
-        if (s.nest) nests.push_back(s.nest->nest);
-    return nests;
-}
-
 }  // namespace
+
+Term network_term(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
+    std::vector<Term> nests;
+    for (const NetworkPlan::Step& s : plan_network(graph, weights, schedules, target).steps)
+        if (s.nest) nests.push_back(s.nest->nest);
+    return Term("network", std::move(nests));
+}
 
 Latency estimate_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
     Latency sum{0, 0, 0, target.name, false, false};
-    for (const Term& nest : nests_of(plan_network(graph, weights, schedules, target))) sum.median_ms += estimate_latency(nest, target).median_ms;
+    for (const Term& nest : network_term(graph, weights, schedules, target).children()) sum.median_ms += estimate_latency(nest, target).median_ms;
     return sum;
 }
 
@@ -45,7 +45,7 @@ NetworkLatency measure_model(const std::string& model, const std::string& target
     const Target target = find_target(target_name);
     const Model m = load_model(model, seed);
     if (target.reach != Reach::here) return {estimate_network(m.graph, m.weights, {}, target), 0, 0};
-    const Term steps("network", nests_of(plan_network(m.graph, m.weights, {}, target)));
+    const Term steps = network_term(m.graph, m.weights, {}, target);
     LatencyStore store(default_store_file());
     const Hash128 key = latency_key(target, steps);
     if (auto known = store.find(key); known && known->latency) return {*known->latency, 0, 0};

@@ -13,6 +13,9 @@ struct NetworkLatency {
     int compiled = 0, timed = 0;   // what this call had to do
 };
 
+// What a compiled network runs, as one term: equal for networks that take equally long.
+Term network_term(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);
+
 // For a machine that cannot be asked: the sum over its nests. Latency::measured is false.
 Latency estimate_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);
 

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "egraph/runner.hpp"
-#include "nest/space.hpp"
+#include "nest/class_terms.hpp"
 
 namespace loopegg {
 
@@ -17,7 +17,7 @@ std::vector<Term> neighbours(const Term& nest, const RuleBook& book, const Phase
     egraph.rebuild();
     Runner(egraph, bind_rules(book.rules_of(phase), binding)).run(limits_of(phase));
 
-    TermSpace space(egraph);
+    ClassTerms space(egraph);
     std::mt19937_64 random(seed);
     std::unordered_set<Term> seen{nest};
     std::vector<Term> out;
