@@ -50,7 +50,7 @@ Action setup(CLI::App& app) {
     auto o = std::make_shared<Options>();
     app.add_option("DIR", o->dir, "the folder that 'loopegg optimize' wrote")->required();
     app.add_option("--site", o->site, "only sites that match this glob")->capture_default_str();
-    app.add_flag("--check", o->check, "replay every proof against the rule file");
+    app.add_flag("--check", o->check, "replay every proof against the rule file, and let isl judge the schedules");
     return [o](Session& session) {
         const json result = read(std::filesystem::path(o->dir) / "result.json");
         json picked = json::array();
@@ -61,6 +61,9 @@ Action setup(CLI::App& app) {
             if (glob_matches(o->site, names.back())) picked.push_back(site);
         }
         if (picked.empty()) throw UserError(Diagnostic{"no site matches '" + o->site + "'", {}, did_you_mean(o->site, names)});
+        for (auto& site : picked)
+            for (const auto& measured : result.at("sites"))
+                if (measured.at("name") == site.at("name") && measured.contains("nest_after")) site["schedule"] = measured["nest_after"];
         std::vector<SiteCheck> checks;
         if (o->check) checks = replay(picked, load_rules(rules_file(result.at("rules"))));
         std::size_t bad = 0, steps = 0;

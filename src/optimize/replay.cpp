@@ -2,7 +2,10 @@
 
 #include "base/sexpr.hpp"
 #include "egraph/proof_check.hpp"
+#include "graph/domain_sets.hpp"
 #include "nest/domain.hpp"
+#include "nest/grammar.hpp"
+#include "nest/isl_judge.hpp"
 #include "optimize/capacity_desk.hpp"
 
 namespace loopegg {
@@ -21,6 +24,29 @@ std::string chain_fault(const nlohmann::json& site) {
     return "";
 }
 
+Term without_epilogues(Term statement) {
+    while (statement.is("epilogue", 2) || statement.is("layout", 4)) statement = statement.children().back();
+    return statement;
+}
+
+std::int64_t instances(const Term& nest) {
+    return instance_count(domain_of(nest), graph_axes(statement_of(without_epilogues(nest_parts(nest).statement))));
+}
+
+// The schedule that runs is one of the chosen nest: isl, which has seen no rule, finds the same instances and no dependence reversed. Where
+// the restriction became an ordinary operator (groups, a smaller kernel), it is the whole of that operator, and as many instances.
+std::string schedule_fault(const nlohmann::json& site) {
+    if (!site.contains("schedule")) return "";
+    const Term chosen = complete(parse_term(site.at("chosen").get<std::string>()));
+    const Term schedule = complete(parse_term(site.at("schedule").get<std::string>()));
+    const NestParts was = nest_parts(chosen), runs = nest_parts(schedule);
+    const bool same_statement = without_epilogues(runs.statement) == without_epilogues(was.statement);
+    const bool same = same_statement ? isl_same_domain(statement_of(runs.statement), was.schedule, runs.schedule) : instances(chosen) == instances(schedule);
+    if (!same) return "the schedule that runs does not visit the instances of the chosen nest";
+    if (auto fault = isl_judge(schedule, {.may_restrict = same_statement})) return "the schedule that runs is none: " + *fault;
+    return "";
+}
+
 SiteCheck check(const nlohmann::json& site, const ProofRules& exact, const ProofRules& neural) {
     SiteCheck c{site.at("name"), false, chain_fault(site), 0};
     if (!c.why.empty()) return c;
@@ -29,7 +55,8 @@ SiteCheck check(const nlohmann::json& site, const ProofRules& exact, const Proof
         c.steps += v.steps;
         if (!v.valid) { c.why = v.why; return c; }
     }
-    c.valid = true;
+    c.why = schedule_fault(site);
+    c.valid = c.why.empty();
     return c;
 }
 

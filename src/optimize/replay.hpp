@@ -16,7 +16,8 @@ struct SiteCheck {
     std::size_t steps = 0;     // replayed
 };
 
-// `sites`: the array of sequences.json. One answer per site, in order.
+// `sites`: the array of sequences.json, each with the nest that runs as `schedule` (result.json's `nest_after`), which isl judges.
+// One answer per site, in order.
 std::vector<SiteCheck> replay(const nlohmann::json& sites, const RuleBook& book);
 
 }  // namespace loopegg

@@ -48,6 +48,17 @@ def every_sequence_checks():
     assert r.returncode == 0 and "3 of 3 sites check" in r.stdout, r.stdout + r.stderr
 
 
+def a_tampered_schedule_is_refused():
+    path = f"{FOLDER.name}/first/result.json"
+    whole = open(path).read()
+    result = json.loads(whole)
+    result["sites"][1]["nest_after"] = "(nest (conv2d 1 1 16 16 16 16 3 3 1 1 1 1 1 1) (at co (at oh (at ow done))))"
+    open(path, "w").write(json.dumps(result))
+    r = run("explain", f"{FOLDER.name}/first", "--check")
+    open(path, "w").write(whole)
+    assert r.returncode == 1 and "conv2: NOT VALID: the schedule" in r.stdout, r
+
+
 def a_tampered_sequence_is_refused():
     path = f"{FOLDER.name}/first/sequences.json"
     whole = open(path).read()
@@ -70,7 +81,7 @@ def impossible_limits_are_answered_with_the_nearest():
 
 
 CASES = [a_run_answers_with_a_measured_result, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
-         a_tampered_sequence_is_refused, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest]
+         a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest]
 failed = 0
 for case in CASES:
     name = case.__name__.replace("_", " ")
