@@ -1,6 +1,7 @@
 #include "graph/flops.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "graph/domain_sets.hpp"
 #include "graph/operators.hpp"
@@ -30,6 +31,22 @@ std::int64_t macs(const Graph& graph) {
     std::int64_t count = 0;
     for (const Node& node : graph.nodes) count += macs(node);
     return count;
+}
+
+std::int64_t peak_activation_bytes(const Graph& graph) {
+    std::map<std::string, std::size_t> last_reader;   // value -> the node that reads it last
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+        for (const std::string& input : graph.nodes[i].inputs) last_reader[input] = i;
+    for (const std::string& output : graph.outputs) last_reader[output] = graph.nodes.size();
+    std::int64_t kept = 0, peak = 0;
+    for (const GraphInput& input : graph.inputs) kept += element_count(input.shape);
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+        kept += element_count(graph.nodes[i].shape);
+        peak = std::max(peak, kept);
+        for (const auto& [value, reader] : last_reader)
+            if (reader == i) kept -= element_count(graph.shape_of(value));
+    }
+    return 4 * peak;
 }
 
 std::vector<char> weight_mask(const Node& node) {

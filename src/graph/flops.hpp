@@ -1,4 +1,4 @@
-// What a network costs on paper: parameters and multiply-accumulates, of the whole or of one node, honouring domains.
+// What a network costs on paper: parameters, multiply-accumulates and memory, of the whole or of one node, honouring domains.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,6 +12,9 @@ std::int64_t parameters(const Node& node);   // trained values that some instanc
 std::int64_t parameters(const Graph& graph);
 std::int64_t macs(const Node& node);         // instances of conv2d, linear and matmul; other operators count nothing
 std::int64_t macs(const Graph& graph);
+
+// Float32 values that must be kept at once while the nodes run in order: each output until its last reader is done.
+std::int64_t peak_activation_bytes(const Graph& graph);
 
 // Which values of the node's ".weight" (conv2d, linear: row-major as stored) and ".bias" some instance uses.
 std::vector<char> weight_mask(const Node& node);

@@ -30,6 +30,7 @@ struct OptimizeRequest {
     std::vector<std::string> keep{};
     int channels_multiple = 1;
     double max_latency_ms = std::numeric_limits<double>::infinity();
+    double max_memory_mb = std::numeric_limits<double>::infinity();   // weights, and activations that are needed at once
     std::int64_t max_parameters = std::numeric_limits<std::int64_t>::max();
 };
 

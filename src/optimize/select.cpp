@@ -70,11 +70,17 @@ double calibrate(const std::vector<Chosen>& judged) {
 
 ChoiceLimits limits_of(const OptimizeRequest& request, const Input& input) {
     ChoiceLimits limits;
-    if (request.max_parameters != limits.parameters) {
+    std::int64_t most = request.max_parameters;
+    if (std::isfinite(request.max_memory_mb)) {   // restricted sites still write whole outputs: activations stay, weights give way
+        const double left = request.max_memory_mb * 1e6 - static_cast<double>(peak_activation_bytes(input.graph));
+        if (left < 0) throw UserError(fmt::format("activations alone need {:.2f} MB: more than --max-memory {:.2f}", static_cast<double>(peak_activation_bytes(input.graph)) / 1e6, request.max_memory_mb));
+        most = std::min(most, static_cast<std::int64_t>(left / 4));
+    }
+    if (most != limits.parameters) {
         // The limit is for the whole network; what is in no site (batch norms) stays whatever is chosen.
         std::int64_t in_sites = 0;
         for (const Site& s : input.sites.all) in_sites += s.parameters;
-        limits.parameters = request.max_parameters - (parameters(input.graph) - in_sites);
+        limits.parameters = most - (parameters(input.graph) - in_sites);
     }
     limits.latency_ms = request.max_latency_ms;
     return limits;

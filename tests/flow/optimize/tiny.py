@@ -80,8 +80,15 @@ def impossible_limits_are_answered_with_the_nearest():
     assert r.returncode == 1 and "no choice meets all limits" in r.stderr, r
 
 
+def a_limit_on_memory_is_one_on_weights_and_activations():
+    r = run("optimize", MODEL, "--budget", "16", "--trials", "3", "--out", f"{FOLDER.name}/none", "--max-memory", "0.001")
+    assert r.returncode == 1 and "activations alone need" in r.stderr, r
+    assert optimize("roomy", "--max-memory", "100")["optimized"]["parameters"] > 0
+
+
 CASES = [a_run_answers_with_a_measured_result, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
-         a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest]
+         a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest,
+         a_limit_on_memory_is_one_on_weights_and_activations]
 failed = 0
 for case in CASES:
     name = case.__name__.replace("_", " ")

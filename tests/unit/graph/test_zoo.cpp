@@ -74,3 +74,8 @@ TEST_CASE("a wrong cell or name is pointed at", "[errors][graph]") {
     CHECK(complaint("|none~1|").find("expected 0") != std::string::npos);
     CHECK(complaint(std::string(cell) + "x").find("something follows") != std::string::npos);
 }
+
+TEST_CASE("the memory of activations is what is alive at once", "[unit][graph]") {
+    // In the first stage of 64 channels of 32x32: a block's input, and the output and the input of the node that runs.
+    CHECK(peak_activation_bytes(zoo_graph("resnet34-cifar10")) == 3 * 64 * 32 * 32 * 4);
+}
