@@ -1,14 +1,14 @@
 #include "backends/codegen.hpp"
 
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <filesystem>
+#include <cstring>
 
 #include <tvm/ffi/reflection/accessor.h>
 
-#include "backends/scratch.hpp"
-#include "base/files.hpp"
+#include "base/error.hpp"
 
 namespace loopegg::tv {
 namespace {
@@ -70,13 +70,29 @@ Lowered lower(Obj module, const Obj& target, const Obj& host) {
     return {apply(on_host, keep(module, true)), apply(on_device, keep(module, false))};
 }
 
-std::string object_code(const Obj& module, const Obj& target) {
-    const Obj host = lower(module, target, target).host;
-    const auto built = call(Fn::build_llvm, host, target).cast<ffi::Module>();
-    ScratchFile file(".o");
-    built->WriteToFile(file.path().string(), "o");
-    return read_file(file.path());
+std::string object_of(const Obj& lowered, const Obj& target) {
+    const auto built = call(Fn::build_llvm, lowered, target).cast<ffi::Module>();
+    const int file = memfd_create("object", MFD_CLOEXEC);   // TVM writes to a path alone: here one that no disk has
+    if (file < 0) throw UserError(std::string("no memory for an object: ") + std::strerror(errno));
+    std::string bytes;
+    try {
+        built->WriteToFile("/proc/self/fd/" + std::to_string(file), "o");
+        struct stat facts {};
+        fstat(file, &facts);
+        bytes.resize(static_cast<std::size_t>(facts.st_size));
+        for (std::size_t at = 0; at < bytes.size();) {
+            const ssize_t n = pread(file, bytes.data() + at, bytes.size() - at, static_cast<off_t>(at));
+            require(n > 0, "an object is read back");
+            at += static_cast<std::size_t>(n);
+        }
+    } catch (...) {
+        close(file);
+        throw;
+    }
+    close(file);
+    return bytes;
 }
+std::string object_code(const Obj& module, const Obj& target) { return object_of(lower(module, target, target).host, target); }
 
 std::string cuda_source(const Obj& module, const Obj& target, const Obj& host) {
     const Obj device = lower(module, target, host).device;

@@ -47,18 +47,23 @@ void link_shared(const std::vector<std::string>& objects, const std::string& out
 }
 
 LoadedKernel::LoadedKernel(const Kernel& kernel) {
-    ScratchFile object(".o"), library(".so");
-    write_scratch(object.path(), kernel.code);
-    link_shared({object.path().string()}, library.path().string());
-    library_ = dlopen(library.path().c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library_) throw UserError(std::string("cannot load a compiled kernel: ") + dlerror());
+    std::string why;
+    image_ = ObjectImage::load(kernel.code, why);
+    if (!image_) {   // something that only a real linker does
+        ScratchFile object(".o"), library(".so");
+        write_scratch(object.path(), kernel.code);
+        link_shared({object.path().string()}, library.path().string());
+        library_ = dlopen(library.path().c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (!library_) throw UserError(std::string("cannot load a compiled kernel: ") + dlerror());
+    }
+    auto find = [&](const char* name) { return image_ ? image_->find(name) : dlsym(library_, name); };
     auto give = [&](const char* name, void* value) {
-        if (void* slot = dlsym(library_, name)) *static_cast<void**>(slot) = value;
+        if (void* slot = find(name)) *static_cast<void**>(slot) = value;
     };
     give("__TVMBackendParallelLaunch", __TVMBackendParallelLaunch);
     give("__TVMBackendAllocWorkspace", __TVMBackendAllocWorkspace);
     give("__TVMBackendFreeWorkspace", __TVMBackendFreeWorkspace);
-    entry_ = dlsym(library_, kernel.symbol.c_str());
+    entry_ = find(kernel.symbol.c_str());
     require(entry_ != nullptr, "a compiled kernel has its entry");
 }
 

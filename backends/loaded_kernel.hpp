@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/kernel.hpp"
+#include "backends/object_image.hpp"
 
 namespace loopegg {
 
@@ -35,7 +36,8 @@ public:
     void operator()(std::span<float* const> buffers) const;
 
 private:
-    void* library_ = nullptr;
+    std::unique_ptr<ObjectImage> image_;
+    void* library_ = nullptr;   // where there is no image
     void* entry_ = nullptr;
 };
 

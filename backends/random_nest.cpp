@@ -35,13 +35,28 @@ struct Loop {
     bool output;
 };
 
-Term schedule(const Statement& s, Dice& dice, bool gpu, bool restrict_domain, int depth);
+// What of a statement's domain the loops leave out.
+enum class Cut { nothing, instances, outputs };
 
 // Loops over what each axis leaves: whole, split (evenly or not), or a span.
-std::vector<Loop> loops_of(const Statement& s, Dice& dice, bool restrict_domain) {
+std::vector<Loop> loops_of(const Statement& s, Dice& dice, Cut cut) {
     std::vector<Loop> loops;
     std::vector<std::string> taken;
-    if (restrict_domain && s.axis("co") >= 0 && s.axis("ci") >= 0) {
+    if (cut == Cut::outputs) {   // the first half of an axis, or every second of it
+        std::vector<const Iterator*> axes;
+        for (const Iterator& it : s.axes)
+            if (it.extent >= 4 && s.writes_axis(s.axis(it.name)) && it.name != "n") axes.push_back(&it);
+        const Iterator& it = *axes[dice.below(axes.size())];
+        const Term leaf = axis_leaf(it.name, it.extent), two(std::int64_t{2}), zero(std::int64_t{0});
+        if (it.extent % 2 == 0 && dice.once_in(2)) {
+            loops.push_back({Term("quo", {leaf, two}), true});
+            loops.push_back({Term("span", {Term("rem", {leaf, two}), zero, Term(std::int64_t{1})}), true});
+        } else {
+            loops.push_back({Term("span", {leaf, zero, Term(it.extent / 2)}), true});
+        }
+        taken = {it.name};
+    }
+    if (cut == Cut::instances && s.axis("co") >= 0 && s.axis("ci") >= 0) {
         const std::int64_t co = s.axes[static_cast<std::size_t>(s.axis("co"))].extent, ci = s.axes[static_cast<std::size_t>(s.axis("ci"))].extent;
         if (co % 2 == 0 && ci % 2 == 0) {
             const std::int64_t g = co % 4 == 0 && ci % 4 == 0 && dice.once_in(2) ? 4 : 2;
@@ -60,7 +75,7 @@ std::vector<Loop> loops_of(const Statement& s, Dice& dice, bool restrict_domain)
             const auto k = static_cast<std::int64_t>(2 + dice.below(static_cast<std::size_t>(it.extent - 2)));
             loops.push_back({Term("quo", {leaf, Term(k)}), output});
             loops.push_back({Term("rem", {leaf, Term(k)}), output});
-        } else if (restrict_domain && !output && it.extent > 1 && dice.once_in(3)) {
+        } else if (cut == Cut::instances && !output && it.extent > 1 && dice.once_in(3)) {
             loops.push_back({Term("span", {leaf, Term(std::int64_t{0}), Term(it.extent - 1)}), output});
         } else {
             loops.push_back({leaf, output});
@@ -69,8 +84,8 @@ std::vector<Loop> loops_of(const Statement& s, Dice& dice, bool restrict_domain)
     return loops;
 }
 
-Term schedule(const Statement& s, Dice& dice, bool gpu, bool restrict_domain, int depth) {
-    if (depth == 0 && dice.once_in(6) && !gpu) {   // two parts, cut along an axis
+Term schedule(const Statement& s, Dice& dice, bool gpu, Cut cut) {
+    if (cut != Cut::outputs && dice.once_in(6) && !gpu) {   // two parts, cut along an axis
         std::vector<const Iterator*> axes;
         for (const Iterator& it : s.axes)
             if (it.extent >= 4) axes.push_back(&it);
@@ -78,7 +93,7 @@ Term schedule(const Statement& s, Dice& dice, bool gpu, bool restrict_domain, in
             const Iterator& it = *axes[dice.below(axes.size())];
             const auto at = static_cast<std::int64_t>(1 + dice.below(static_cast<std::size_t>(it.extent - 1)));
             auto part = [&](std::int64_t lo, std::int64_t hi) {
-                std::vector<Loop> loops = loops_of(s, dice, false);
+                std::vector<Loop> loops = loops_of(s, dice, Cut::nothing);
                 std::erase_if(loops, [&](const Loop& l) { return axis_name(iterators_of(l.axis)[0])->name == it.name; });
                 loops.insert(loops.begin() + static_cast<std::ptrdiff_t>(dice.below(loops.size() + 1)), {Term("span", {axis_leaf(it.name, it.extent), Term(lo), Term(hi)}), true});
                 Term t("done");
@@ -88,7 +103,7 @@ Term schedule(const Statement& s, Dice& dice, bool gpu, bool restrict_domain, in
             return Term("cat", {part(0, at), part(at, it.extent)});
         }
     }
-    std::vector<Loop> loops = loops_of(s, dice, restrict_domain);
+    std::vector<Loop> loops = loops_of(s, dice, cut);
     for (std::size_t i = loops.size(); i > 1; --i) std::swap(loops[i - 1], loops[dice.below(i)]);
     if (loops.size() > 2 && dice.once_in(4)) {   // two neighbours fused
         const std::size_t i = dice.below(loops.size() - 1);
@@ -135,18 +150,10 @@ Term random_nest(std::uint64_t seed, bool gpu) {
     for (std::uint64_t attempt = 0;; ++attempt) {
         Dice dice(seed * 1000 + attempt);
         const Statement s = statement_of(parse_term(statements[dice.below(std::size(statements))]));
-        const bool restrict_domain = s.combine == Combine::sum && dice.once_in(3);
-        Term nest("nest", {s.term, schedule(s, dice, gpu, restrict_domain, 0)});
-        if (!gpu && restrict_domain && s.axis("co") >= 0 && dice.once_in(3)) {
-            const std::int64_t co = s.axes[static_cast<std::size_t>(s.axis("co"))].extent;
-            if (co >= 4 && to_string(nest).find("diag") == std::string::npos && s.buffers[0].blocking.empty()) {
-                Term kept("span", {axis_leaf("co", co), Term(std::int64_t{0}), Term(co / 2)});
-                Term t("done");
-                for (auto it = s.axes.rbegin(); it != s.axes.rend(); ++it)
-                    if (it->extent > 1) t = Term("at", {it->name == "co" ? kept : axis_leaf(it->name, it->extent), t});
-                nest = Term("restore", {Term(dice.once_in(2) ? "repeat" : "zero"), Term("nest", {s.term, t})});
-            }
-        }
+        Cut cut = s.combine == Combine::sum && dice.once_in(3) ? Cut::instances : Cut::nothing;
+        if (cut == Cut::instances && s.axis("co") >= 0 && dice.once_in(2)) cut = Cut::outputs;
+        Term nest("nest", {s.term, schedule(s, dice, gpu, cut)});
+        if (cut == Cut::outputs) nest = Term("restore", {Term(dice.once_in(2) ? "repeat" : "zero"), nest});
         try {
             resolve(nest);
             return nest;

@@ -1,11 +1,13 @@
 #include "backends/rpc.hpp"
 
+#include <charconv>
 #include <cstring>
 
 #include "backends/elf.hpp"
 #include "backends/kernel.hpp"
 #include "backends/process.hpp"
 #include "backends/reference.hpp"
+#include "backends/rpc_tracker.hpp"
 #include "backends/scratch.hpp"
 #include "backends/tvm_adapter.hpp"
 #include "backends/tvm_measurer.hpp"
@@ -29,11 +31,21 @@ std::string shared_library(const std::string& object) {
     return read_file(to.path());
 }
 
+// HOST:PORT is a server; HOST:PORT/KEY a tracker, which names a free server of that key.
+RpcServer server_of(const Target& target) {
+    const auto slash = target.address.find('/');
+    const auto parts = split(target.address.substr(0, slash), ':');
+    int port = 0;
+    if (parts.size() == 2) std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), port);
+    if (port <= 0) throw UserError("the address of target '" + target.name + "' is '" + target.address + "', expected HOST:PORT or HOST:PORT/KEY");
+    if (slash == target.address.npos) return {parts[0], port, ""};
+    return ask_tracker(parts[0], port, target.address.substr(slash + 1));
+}
+
 ffi::Module connect(const Target& target) {
-    const auto parts = split(target.address, ':');
-    if (parts.size() != 2) throw UserError("the address of target '" + target.name + "' is '" + target.address + "', expected HOST:PORT");
+    const RpcServer server = server_of(target);
     try {
-        return tv::call(Fn::rpc_connect, parts[0], std::stoi(parts[1]), "", false).cast<ffi::Module>();
+        return tv::call(Fn::rpc_connect, server.host, server.port, server.key, false).cast<ffi::Module>();
     } catch (const std::exception& e) {
         throw UserError("no TVM RPC server answers at " + target.address + " (target '" + target.name + "'): " + tv::brief(e));
     }

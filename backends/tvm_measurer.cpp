@@ -4,11 +4,11 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <thread>
 
+#include "backends/machine_load.hpp"
 #include "backends/network.hpp"
 #include "backends/roofline.hpp"
 #include "backends/rpc.hpp"
@@ -16,26 +16,6 @@
 #include "nest/grammar.hpp"
 
 namespace loopegg {
-namespace {
-
-// Processor time of the whole machine and of this process with its children, to see whether somebody else was busy.
-struct Load {
-    double busy = 0, total = 0;
-    static Load now() {
-        std::ifstream in("/proc/stat");
-        std::string cpu;
-        Load l;
-        in >> cpu;
-        double v = 0;
-        for (int i = 0; i < 8 && in >> v; ++i) {
-            l.total += v;
-            if (i != 3 && i != 4) l.busy += v;   // not idle, not waiting for disks
-        }
-        return l;
-    }
-};
-
-}  // namespace
 
 Latency summarize(std::vector<double> ms, const std::string& target, bool disturbed) {
     std::sort(ms.begin(), ms.end());
@@ -56,9 +36,10 @@ struct TvmMeasurer::Job {
     // while it is worked on
     std::int64_t id = -1;
     int worker = -1, generation = -1;
-    std::vector<double> ms;
+    std::vector<double> ms{};
     int clean = 0, asked = 0, rebuilt = 0;
-    std::optional<Measured> answer;
+    MachineLoad load{};
+    std::optional<Measured> answer{};
 };
 
 TvmMeasurer::TvmMeasurer(MeasurerOptions options) : options_(std::move(options)), store_(options_.store) {
@@ -93,8 +74,6 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
     for (std::thread& t : team) t.join();
 
     auto current = [&](const Job& job) { const WorkerProcess& w = *workers_[static_cast<std::size_t>(job.worker)]; return w.running() && w.generation() == job.generation; };
-    const Load before = Load::now();
-    const auto started = std::chrono::steady_clock::now();
     for (int round = 0; round < options_.rounds; ++round)
         for (Job& job : jobs) {
             if (job.answer) continue;
@@ -103,6 +82,7 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
                 else build(job, job.worker);
                 if (job.answer) continue;
             }
+            job.load.look();
             const nlohmann::json reply = workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "time"}, {"id", job.id}, {"samples", options_.samples}});
             if (reply.value("died", false)) ++counts_.worker_deaths;
             if (!reply["ok"].get<bool>()) {
@@ -112,15 +92,11 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
             for (double v : reply["ms"]) job.ms.push_back(v);
             job.clean += reply["clean"].get<int>(), job.asked += options_.samples;
         }
-    const Load after = Load::now();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-    // One candidate at a time keeps at most all cores busy; more demand than cores shows as unclean samples, some as a busy machine.
-    const bool crowded = seconds > 0.5 && after.total > before.total && (after.busy - before.busy) / (after.total - before.total) > 0.98;
     const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() / static_cast<double>(jobs.size());
     for (Job& job : jobs) {
         if (!job.answer) {
             ++counts_.timed;
-            const bool disturbed = job.clean < 0.7 * job.asked || (crowded && job.clean < job.asked);
+            const bool disturbed = job.clean < 0.7 * job.asked || job.load.busy();
             job.answer = Measured{summarize(job.ms, job.target, disturbed), ""};
             if (current(job)) workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "drop"}, {"id", job.id}});
         } else {
@@ -162,7 +138,7 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
             auto& same = places[key];
             same.push_back(i);
             if (same.size() > 1) continue;
-            Job job{i, nest, candidates[i].target, key, -1, -1, -1, {}, 0, 0, 0, {}};
+            Job job{i, nest, candidates[i].target, key};
             (store_.claim(key, job.target, to_string(nest)) ? todo : elsewhere).push_back(std::move(job));
         } catch (const std::exception& e) {
             answers[i] = Measured{{}, e.what()}, ++done, ++counts_.failed;
@@ -200,13 +176,15 @@ std::vector<Measured> measure_networks(std::span<const std::filesystem::path> fo
     const auto program = loopegg_program();
     struct Run {
         std::unique_ptr<WorkerProcess> worker;
-        std::vector<double> ms;
+        std::vector<double> ms{};
         int clean = 0, asked = 0;
         std::string why, target = "host";
+        MachineLoad load{};
     };
     std::vector<Run> runs;
     for (const auto& folder : folders) {
-        Run r{std::make_unique<WorkerProcess>(program, WorkerLimits{120, 0}), {}, 0, 0, "", "host"};
+        Run r;
+        r.worker = std::make_unique<WorkerProcess>(program, WorkerLimits{120, 0});
         const auto reply = r.worker->ask({{"op", "open"}, {"id", 0}, {"folder", folder.string()}});
         if (!reply["ok"].get<bool>()) r.why = reply.value("why", "failed");
         runs.push_back(std::move(r));
@@ -214,6 +192,7 @@ std::vector<Measured> measure_networks(std::span<const std::filesystem::path> fo
     for (int round = 0; round < rounds; ++round)
         for (Run& r : runs) {
             if (!r.why.empty()) continue;
+            r.load.look();
             const auto reply = r.worker->ask({{"op", "time"}, {"id", 0}, {"samples", 3}});
             if (!reply["ok"].get<bool>()) {
                 r.why = reply.value("why", "failed");
@@ -223,7 +202,7 @@ std::vector<Measured> measure_networks(std::span<const std::filesystem::path> fo
             r.clean += reply["clean"].get<int>(), r.asked += 3;
         }
     std::vector<Measured> answers;
-    for (Run& r : runs) answers.push_back(r.why.empty() ? Measured{summarize(r.ms, r.target, r.clean < 0.7 * r.asked), ""} : Measured{{}, r.why});
+    for (Run& r : runs) answers.push_back(r.why.empty() ? Measured{summarize(r.ms, r.target, r.clean < 0.7 * r.asked || r.load.busy()), ""} : Measured{{}, r.why});
     return answers;
 }
 

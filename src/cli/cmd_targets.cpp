@@ -20,15 +20,15 @@ std::string how(const Target& t) {
 }
 
 struct Arguments {
-    std::string action, name, rpc, like = "host";
+    std::string action, name, rpc, key, like = "host";
 };
 
 // A board behind TVM's RPC: code for what 'like' names, times from the address.
 int add(const Arguments& a) {
-    if (a.name.empty() || a.rpc.empty()) throw UsageError("expected: loopegg targets add NAME --rpc HOST:PORT [--like TARGET]");
+    if (a.name.empty() || a.rpc.empty()) throw UsageError("expected: loopegg targets add NAME --rpc HOST:PORT [--key KEY] [--like TARGET]");
     if (a.rpc.find(':') == a.rpc.npos) throw UsageError("'" + a.rpc + "' is not HOST:PORT");
     nlohmann::json j = nlohmann::json::parse(read_file(find_target(a.like).file));
-    j["name"] = a.name, j["reach"] = "rpc", j["address"] = a.rpc, j["summary"] = "like " + a.like + ", over RPC";
+    j["name"] = a.name, j["reach"] = "rpc", j["address"] = a.key.empty() ? a.rpc : a.rpc + "/" + a.key, j["summary"] = "like " + a.like + ", over RPC";
     std::filesystem::create_directories(user_targets_folder());
     const auto file = user_targets_folder() / (a.name + ".json");
     write_file(file, j.dump(2) + "\n");
@@ -40,7 +40,8 @@ Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("ACTION", a->action, "'add' writes a target of your own; nothing lists all");
     app.add_option("NAME", a->name, "the name of the target to add");
-    app.add_option("--rpc", a->rpc, "HOST:PORT of a TVM RPC server");
+    app.add_option("--rpc", a->rpc, "HOST:PORT of a TVM RPC server, or, with --key, of a tracker");
+    app.add_option("--key", a->key, "the key that the board registered under at the tracker");
     app.add_option("--like", a->like, "the target whose code runs there");
     return [a](Session& session) {
         if (a->action == "add") return add(*a);

@@ -42,3 +42,12 @@ TEST_CASE("threads that are bound inside shared tiles keep their own accumulator
     check(parse_term("(nest (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1) (at ci (bind blockIdx.x co (bind threadIdx.x (pair oh ow) (at kh (at kw done))))))"));
     check(parse_term("(nest (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"));
 }
+
+TEST_CASE("missing outputs come back on GPUs, written by the threads that computed their sources", "[flow]") {
+    const std::string bias = "(epilogue relu (epilogue bias (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)))";
+    check(parse_term("(restore repeat (nest " + bias + " (bind blockIdx.x (span co 0 4) (bind threadIdx.x (pair oh ow) (stage O (at ci (at kh (at kw done))))))))"));
+    check(parse_term("(restore zero (nest " + bias + " (bind blockIdx.x (span co 0 3) (bind threadIdx.x (pair oh ow) (stage O (at ci (at kh (at kw done))))))))"));
+    check(parse_term("(restore repeat (nest " + bias + " (bind blockIdx.x co (at ci (bind threadIdx.y (quo oh 2) (bind threadIdx.x ow (at (span (rem oh 2) 0 1) (at kh (at kw done)))))))))"));
+    const Target gpu = find_target("gtx1080ti");
+    check(arrange(parse_term("(restore repeat (nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (at (span co 0 8) (at ci (at oh (at ow (at kh (at kw done))))))))"), gpu));
+}

@@ -1,0 +1,28 @@
+// An ELF object of this machine, linked and loaded in memory: no linker is started and no file written for a candidate.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace loopegg {
+
+class ObjectImage {
+public:
+    // Null, and why, when the object needs something that only a real linker does.
+    static std::unique_ptr<ObjectImage> load(std::string_view object, std::string& why);
+    ~ObjectImage();
+    ObjectImage(const ObjectImage&) = delete;
+    ObjectImage& operator=(const ObjectImage&) = delete;
+
+    void* find(const std::string& symbol) const;   // null if it has none of that name
+
+private:
+    ObjectImage() = default;
+    struct Symbols;
+    std::unique_ptr<Symbols> symbols_;
+    void* memory_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+}  // namespace loopegg
