@@ -17,8 +17,6 @@ std::string module_path() {
 }
 
 TorchRoom* open_room() {
-    // Threads that spin while they wait starve whoever shares the machine and win nothing measurable here.
-    setenv("OMP_WAIT_POLICY", "PASSIVE", 0);
     std::string path = module_path();
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw UserError(fmt::format("LibTorch's part of loopegg cannot be opened: {}", dlerror()));

@@ -1,6 +1,9 @@
 // The program: finds the command, runs it, and turns every way it can end into an exit code.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -27,6 +30,13 @@ int fail(ExitCode c, const std::string& text, bool json, const std::vector<Diagn
         fmt::print("{}\n", nlohmann::json{{"ok", false}, {"errors", errors}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
     return code(c);
+}
+
+// OpenMP threads that spin at their barriers starve each other when the machine is busy: guards then take ten times as long. libgomp
+// reads its policy when it is loaded, which is before main, so it can only be set for a program that is started anew.
+void wait_passively(char** argv) {
+    if (std::getenv("OMP_WAIT_POLICY") || setenv("OMP_WAIT_POLICY", "PASSIVE", 0) != 0) return;
+    ::execv("/proc/self/exe", argv);   // comes back only if it fails; then things are merely slower
 }
 
 int run(int argc, char** argv) {
@@ -71,4 +81,7 @@ void Session::answer(const nlohmann::json& object) const {
 
 }  // namespace loopegg
 
-int main(int argc, char** argv) { return loopegg::run(argc, argv); }
+int main(int argc, char** argv) {
+    loopegg::wait_passively(argv);
+    return loopegg::run(argc, argv);
+}
