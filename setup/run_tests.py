@@ -88,7 +88,8 @@ class Runner:
         home = self.scratch / re.sub(r"\W", "_", test["name"])
         (home / "tmp").mkdir(parents=True)
         events = home / "events"
-        environment = dict(os.environ, **test["env"], LOOPEGG_TEST_EVENTS=str(events), TMPDIR=str(home / "tmp"), XDG_CACHE_HOME=str(home / "cache"),
+        # OMP_WAIT_POLICY: tests run side by side, and threads that spin at barriers would starve each other.
+        environment = dict(os.environ, **test["env"], OMP_WAIT_POLICY="PASSIVE", LOOPEGG_TEST_EVENTS=str(events), TMPDIR=str(home / "tmp"), XDG_CACHE_HOME=str(home / "cache"),
                            LOOPEGG=str(self.build / "src/cli/loopegg"), LOOPEGG_SOURCE=str(ROOT), LOOPEGG_BUILD=str(self.build))
         if self.deep:
             environment["LOOPEGG_DEEP"] = "1"
