@@ -129,7 +129,10 @@ struct Object {
         if (s.sh_offset > bytes.size() || s.sh_size > bytes.size() - s.sh_offset) throw Unsupported{"a section outside the object"};
         return bytes.substr(s.sh_offset, s.sh_size);
     }
-    std::string name(const Elf64_Sym& s) const { return s.st_name < names.size() ? std::string(names.data() + s.st_name) : ""; }
+    std::string name(const Elf64_Sym& s) const {
+        const std::string_view rest = s.st_name < names.size() ? names.substr(s.st_name) : std::string_view();
+        return std::string(rest.substr(0, rest.find('\0')));
+    }
 
     explicit Object(std::string_view all) : bytes(all) {
         if (bytes.size() < sizeof header) throw Unsupported{"not an object"};
@@ -214,7 +217,7 @@ std::unique_ptr<ObjectImage> ObjectImage::load(std::string_view bytes, std::stri
         if (s.sh_type != SHT_RELA || s.sh_info >= o.sections.size() || !(o.sections[s.sh_info].sh_flags & SHF_ALLOC)) continue;
         for (const Elf64_Rela& r : o.table<Elf64_Rela>(s.sh_offset, s.sh_size / sizeof(Elf64_Rela))) {
             const std::uint64_t symbol = ELF64_R_SYM(r.r_info);
-            if (symbol >= o.symbols.size() || r.r_offset >= o.sections[s.sh_info].sh_size) throw Unsupported{"a relocation outside its section"};
+            if (symbol >= o.symbols.size() || r.r_offset >= o.sections[s.sh_info].sh_size || at[s.sh_info] + r.r_offset + 8 > image->bytes_) throw Unsupported{"a relocation outside its section"};
             const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(r.r_info));
             char* place = base + at[s.sh_info] + r.r_offset;
             const auto entry = reinterpret_cast<std::int64_t>(base + entries + symbol * entry_bytes), stub = reinterpret_cast<std::int64_t>(base + stubs + symbol * stub_bytes);
