@@ -41,12 +41,20 @@ struct Wanted {
 struct RawScores {
     std::vector<std::pair<std::string, double>> fisher;   // by layer, in the network's order
     double loss = 0, naswot = 0, snip = 0, grad_norm = 0, synflow = 0;
+    std::int64_t images = 1;                               // in the batch
+    double code_spread = 0;                                // how differently ReLUs code images, whatever their number: measures.hpp
 };
 
 struct ScorerOptions {
-    int threads = 0;                    // 0: as many as the machine has
+    int threads = 0;                    // networks scored at a time; 0: as many as the machine has cores
     bool double_precision = false;
     bool carry_raw = false;             // a variant's weights are the original's as they are (trained), not rescaled to its fan-in
+};
+
+// One network on one seed.
+struct ScoreQuestion {
+    const Graph* graph = nullptr;
+    std::uint64_t seed = 0;
 };
 
 // Scores one original network and its variants on the same weights and the same batches.
@@ -55,8 +63,14 @@ public:
     virtual ~Scorer() = default;
 
     // Seed k draws the weights and uses batch k (modulo the number of batches). A variant's weights are the original's where
-    // they overlap. `graph` may be the original itself. Names of layers: the original's compute sites.
-    virtual RawScores score(const Graph& graph, std::uint64_t seed, const Wanted& wanted) = 0;
+    // they overlap. A graph may be the original itself. Names of layers: the original's compute sites. Answers come in the order of the
+    // questions and do not depend on what else is asked with them, nor on the number of threads.
+    virtual std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const Wanted& wanted) = 0;
+
+    RawScores score(const Graph& graph, std::uint64_t seed, const Wanted& wanted) {
+        ScoreQuestion one{&graph, seed};
+        return std::move(score({&one, 1}, wanted).at(0));
+    }
 };
 
 struct TrainOptions {

@@ -1,8 +1,9 @@
 // Guards: from the measures of a variant beside its original to one number, the share of capacity that is kept.
 //
-// A guard says what it needs to see, computes `kept` for one seed (1: nothing lost, smaller: more lost) and admits a variant whose mean
-// over seeds is at least its capacity threshold. What it computed on the way goes into the evidence.
+// A guard says what it needs to see, computes `kept` from all seeds together (1: nothing lost, smaller: more lost) and admits a variant
+// that keeps at least its capacity threshold. What it computed on the way goes into the evidence.
 #pragma once
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,7 @@ struct CapacityGuard {
     Wanted wanted;
     double capacity;                    // the default threshold
     double spread;                      // of `kept` from seed to seed, relative, as seen on trained networks' plans (docs/guards.md)
-    Kept (*kept)(const ScoredPair& pair);
+    Kept (*kept)(std::span<const ScoredPair> seeds);
 };
 
 const std::vector<CapacityGuard>& guards();

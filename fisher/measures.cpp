@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
+#include "graph/flops.hpp"
+#include "graph/operators.hpp"
 
 namespace loopegg {
 namespace {
@@ -19,10 +22,41 @@ double fisher_by_layer(const Measurement& m) {
     return m.raw.fisher.empty() ? 0 : std::exp(sum / static_cast<double>(m.raw.fisher.size()));
 }
 
+double ensemble(const Measurement& m) {
+    double layers = static_cast<double>(m.raw.fisher.size()), even = std::log(fisher_by_layer(m) / (fisher_total(m.raw) / layers));
+    return m.raw.naswot / static_cast<double>(m.raw.images) + 0.5 * even + 0.05 * m.raw.synflow + std::log(m.macs);
+}
+
+// parameters(node) visits every weight of a restricted node; candidates share most of theirs.
+std::int64_t counted_parameters(const Node& node) {
+    if (node.domain.whole()) return parameters(node);
+    static std::map<std::string, std::int64_t> known;
+    if (known.size() > 100000) known.clear();
+    std::string key = node.op + to_string(node.domain) + to_string(node.shape);
+    for (const Parameter& p : parameters_of(node)) key += "," + to_string(p.shape);
+    auto [place, fresh] = known.try_emplace(std::move(key), 0);
+    if (fresh) place->second = parameters(node);
+    return place->second;
+}
+
 constexpr Wanted nothing{false, false, false, false}, fisher_only{true, false, false, false}, codes_only{false, true, false, false}, weights_only{false, false, true, false},
     synflow_only{false, false, false, true};
 
 }  // namespace
+
+Measurement sizes_of(const Graph& graph) {
+    Measurement m;
+    for (const Node& node : graph.nodes) {
+        m.params += static_cast<double>(counted_parameters(node));
+        double work = static_cast<double>(macs(node));
+        if (work == 0) continue;
+        m.macs += work;
+        bool restores = !m.site_macs.empty() && node.name == m.site_macs.back().first + ".restore";
+        if (restores) m.site_macs.back().second += work;
+        else m.site_macs.emplace_back(node.name, work);
+    }
+    return m;
+}
 
 const std::vector<Measure>& measures() {
     static const std::vector<Measure> all{
@@ -34,6 +68,7 @@ const std::vector<Measure>& measures() {
         {"grad-norm", "norm of the weight gradients", weights_only, [](const Measurement& m) { return m.raw.grad_norm; }, false},
         {"params", "trained values", nothing, [](const Measurement& m) { return m.params; }, false},
         {"macs", "multiply-accumulates", nothing, [](const Measurement& m) { return m.macs; }, false},
+        {"ensemble", "codes, evenness of Fisher Potential over layers, flow and size together", {true, true, false, true}, ensemble, true},
     };
     return all;
 }

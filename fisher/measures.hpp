@@ -8,6 +8,10 @@
 //   snip          sum |w dL/dw|                                                                          (Lee et al., ICLR 2019)
 //   grad-norm     sum over layers of |dL/dw|_2                                                           (Abdelfattah et al., ICLR 2021)
 //   params, macs  trained values and multiply-accumulates: the controls
+//   ensemble      naswot/N + 0.5 log(geometric / arithmetic mean of the layers' fisher) + 0.05 synflow + log macs: units that tell images
+//                 apart, layers that all matter, and size; weights by half of bench/nb201's cells, held against the other half
+// beside them, for guards, how differently ReLUs code the images, whatever their number:
+//   code spread   1/N log |det (K / units)|, over the units that are not the same for all images (a channel restored by zeros is no unit)
 // and over a set of networks:
 //   rank-sum      the mean of a network's ranks by fisher, naswot, synflow, params and macs, from 0 (last) to 1 (first)
 #pragma once
@@ -24,7 +28,11 @@ namespace loopegg {
 struct Measurement {
     RawScores raw;
     double params = 0, macs = 0;
+    std::vector<std::pair<std::string, double>> site_macs{};   // of each compute site; what brings channels back counts with its site
 };
+
+// Its sizes, without scores.
+Measurement sizes_of(const Graph& graph);
 
 struct Measure {
     std::string_view name, summary;

@@ -1,7 +1,9 @@
 #include "fisher/oracle.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -35,25 +37,6 @@ nlohmann::json changes(const Graph& original, const Graph& variant) {
     return changed;
 }
 
-// parameters(node) visits every weight of a restricted node; candidates share most of theirs.
-std::int64_t counted_parameters(const Graph& graph) {
-    static std::map<std::string, std::int64_t> known;
-    if (known.size() > 100000) known.clear();
-    std::int64_t count = 0;
-    for (const Node& node : graph.nodes) {
-        if (node.domain.whole()) {
-            count += parameters(node);
-            continue;
-        }
-        std::string key = node.op + to_string(node.domain) + to_string(node.shape);
-        for (const Parameter& p : parameters_of(node)) key += "," + to_string(p.shape);
-        auto [place, fresh] = known.try_emplace(std::move(key), 0);
-        if (fresh) place->second = parameters(node);
-        count += place->second;
-    }
-    return count;
-}
-
 class GuardOracle final : public Oracle {
 public:
     explicit GuardOracle(OracleOptions options)
@@ -67,23 +50,14 @@ public:
         auto began = Clock::now();
         prepare(original);
         std::vector<Verdict> verdicts;
-        std::vector<std::pair<Hash128, nlohmann::json>> fresh;
-        auto flush = [&] { store_.append(fresh), fresh.clear(); };
-        for (const Graph& variant : variants) {
-            Hash128 key = Hasher().add(base_key_).add(graph_key(variant)).finish();
-            auto known = store_.find(key);
-            if (known) ++counts_.from_store;
-            nlohmann::json evidence = known ? *known : judge_one(original, variant);
-            if (!known) {
-                fresh.emplace_back(key, evidence);
-                if (fresh.size() >= 16) flush();   // what was judged survives an interruption
+        for (std::size_t first = 0; first < variants.size(); first += together) {
+            for (Verdict& v : judge_some(original, variants.subspan(first, std::min(together, variants.size() - first)))) {
+                ++counts_.asked;
+                counts_.allowed += v.allowed;
+                verdicts.push_back(std::move(v));
             }
-            verdicts.push_back({evidence.at("allowed").get<bool>(), evidence.at("why").get<std::string>(), std::move(evidence)});
-            ++counts_.asked;
-            counts_.allowed += verdicts.back().allowed;
             if (options_.progress) options_.progress(static_cast<std::int64_t>(verdicts.size()), static_cast<std::int64_t>(variants.size()));
         }
-        flush();
         counts_.seconds += seconds_since(began);
         return verdicts;
     }
@@ -107,14 +81,14 @@ private:
         }
         data_key_ = images.finish();
         Hasher base;
-        base.add(oracle_version).add(guard_.name).add(capacity_).add(key).add(data_key_).add(options_.seeds).add(options_.seed).add(static_cast<int>(options_.early_stop));
+        base.add(oracle_version).add(guard_.name).add(capacity_).add(key).add(data_key_).add(options_.seeds).add(options_.seed).add(static_cast<int>(options_.early_stop)).add(static_cast<int>(options_.double_precision));
         if (options_.trained)
             for (const auto& [name, tensor] : *options_.trained) base.add(name).add(std::string_view(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)));
         base_key_ = base.finish();
-        scorer_ = options_.scorer ? options_.scorer : torch_room().scorer(original, options_.trained, std::move(data.batches), {options_.threads, false, false});
+        scorer_ = options_.scorer ? options_.scorer : torch_room().scorer(original, options_.trained, std::move(data.batches), {options_.threads, options_.double_precision, false});
         original_key_ = key;
         originals_.clear();
-        size_ = {{}, static_cast<double>(parameters(original)), static_cast<double>(macs(original))};
+        size_ = sizes_of(original);
     }
 
     const Measurement& original_on(const Graph& original, int k) {
@@ -128,47 +102,116 @@ private:
         return originals_[static_cast<std::size_t>(k)];
     }
 
-    nlohmann::json judge_one(const Graph& original, const Graph& variant) {
+    // One variant while it is asked about.
+    struct Case {
+        const Graph* variant;
+        Hash128 key, variant_key;
+        Measurement size{};
+        std::vector<ScoredPair> seen{};   // by seed
+        Kept kept{};                      // by all of them
+        std::string broken{};
+        bool open = true;
+    };
+
+    // So many are scored together, seed by seed, and stored together: what was judged survives an interruption.
+    static constexpr std::size_t together = 32;
+
+    std::vector<Verdict> judge_some(const Graph& original, std::span<const Graph> variants) {
         auto began = Clock::now();
-        std::vector<double> kept;
+        std::vector<nlohmann::json> evidence(variants.size());
+        std::vector<Case> cases;
+        std::vector<std::size_t> places;
+        for (std::size_t i = 0; i < variants.size(); ++i) {
+            Hash128 own = graph_key(variants[i]), key = Hasher().add(base_key_).add(own).finish();
+            if (auto known = store_.find(key)) {
+                ++counts_.from_store;
+                evidence[i] = std::move(*known);
+                continue;
+            }
+            auto twin = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.key == key; });
+            places.resize(variants.size(), 0);
+            places[i] = static_cast<std::size_t>(twin - cases.begin());
+            if (twin != cases.end()) continue;
+            cases.push_back({&variants[i], key, own});
+            cases.back().size = sizes_of(variants[i]);
+        }
+        for (int k = 0; k < options_.seeds; ++k) ask(original, cases, k);
+        std::vector<std::pair<Hash128, nlohmann::json>> fresh;
+        double seconds = seconds_since(began) / static_cast<double>(std::max<std::size_t>(1, cases.size()));
+        for (const Case& c : cases) {
+            fresh.emplace_back(c.key, evidence_of(original, c));
+            fresh.back().second["seconds"] = seconds;   // its share of those asked together
+        }
+        store_.append(fresh);
+        std::vector<Verdict> verdicts;
+        for (std::size_t i = 0; i < variants.size(); ++i) {
+            if (evidence[i].is_null()) evidence[i] = fresh[places[i]].second;
+            verdicts.push_back({evidence[i].at("allowed").get<bool>(), evidence[i].at("why").get<std::string>(), std::move(evidence[i])});
+        }
+        return verdicts;
+    }
+
+    // One more seed for every case that is still open.
+    void ask(const Graph& original, std::vector<Case>& cases, int k) {
+        std::vector<ScoreQuestion> questions;
+        std::vector<Case*> asked;
+        for (Case& c : cases)
+            if (c.open) questions.push_back({c.variant, options_.seed + static_cast<std::uint64_t>(k)}), asked.push_back(&c);
+        if (asked.empty()) return;
+        const Measurement& base = original_on(original, k);
+        std::vector<RawScores> scores = scorer_->score(questions, guard_.wanted);
+        counts_.passes += static_cast<std::int64_t>(scores.size());
+        for (std::size_t i = 0; i < asked.size(); ++i) {
+            Case& c = *asked[i];
+            c.seen.push_back({base, c.size});
+            c.seen.back().variant.raw = std::move(scores[i]);
+            c.kept = guard_.kept(c.seen);
+            if (!std::isfinite(c.kept.value) || !std::isfinite(fisher_total(c.seen.back().variant.raw))) c.broken = fmt::format("seed {} gives no finite score", k);
+            c.open = c.broken.empty() && !(options_.early_stop && decided(c.kept.value, c.seen.size()));
+        }
+    }
+
+    // The interval of `kept` by leaving one seed out at a time (Student's t, 90%).
+    double half_width(const Case& c) const {
+        std::size_t n = c.seen.size();
+        if (n < 2) return std::numeric_limits<double>::infinity();
+        std::vector<double> without;
+        for (std::size_t i = 0; i < n; ++i) {
+            std::vector<ScoredPair> rest = c.seen;
+            rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+            without.push_back(guard_.kept(rest).value);
+        }
+        return interval_of(without).half * static_cast<double>(n - 1);   // their spread is that of the mean, n - 1 times too small
+    }
+
+    nlohmann::json evidence_of(const Graph& original, const Case& c) const {
         nlohmann::json seeds = nlohmann::json::array();
-        ScoredPair pair{{}, {{}, static_cast<double>(counted_parameters(variant)), static_cast<double>(macs(variant))}};
-        std::string broken;
-        for (int k = 0; k < options_.seeds && broken.empty(); ++k) {
-            pair.original = original_on(original, k);
-            pair.variant.raw = scorer_->score(variant, options_.seed + static_cast<std::uint64_t>(k), guard_.wanted);
-            ++counts_.passes;
-            Kept value = guard_.kept(pair);
-            nlohmann::json parts = value.parts;
-            if (!std::isfinite(value.value) || !std::isfinite(fisher_total(pair.variant.raw))) broken = fmt::format("seed {} gives no finite score", k);
-            else kept.push_back(value.value), parts["kept"] = value.value;
-            seeds.push_back(std::move(parts));
-            if (options_.early_stop && decided(kept)) break;
+        for (const ScoredPair& pair : c.seen) {
+            Kept one = guard_.kept({&pair, 1});
+            seeds.push_back(std::move(one.parts));
+            if (std::isfinite(one.value)) seeds.back()["kept"] = one.value;
         }
-        nlohmann::json evidence{{"oracle", guard_.name}, {"version", oracle_version}, {"network", original.name}, {"network_key", original_key_.hex()}, {"variant_key", graph_key(variant).hex()},
-                                {"sites", changes(original, variant)}, {"data", source_}, {"data_key", data_key_.hex()}, {"batch", options_.batch}, {"seed", options_.seed},
-                                {"seeds", seeds}, {"capacity", capacity_}, {"parameters", pair.variant.params}, {"macs", pair.variant.macs}};
-        if (!broken.empty()) {
+        nlohmann::json evidence{{"oracle", guard_.name}, {"version", oracle_version}, {"network", original.name}, {"network_key", original_key_.hex()}, {"variant_key", c.variant_key.hex()},
+                                {"sites", changes(original, *c.variant)}, {"data", source_}, {"data_key", data_key_.hex()}, {"batch", options_.batch}, {"seed", options_.seed},
+                                {"precision", options_.double_precision ? "double" : "single"}, {"seeds", seeds}, {"parts", c.kept.parts}, {"capacity", capacity_}, {"parameters", c.size.params}, {"macs", c.size.macs}};
+        if (!c.broken.empty()) {
             evidence["allowed"] = false;
-            evidence["why"] = broken + ": never admitted";
-        } else {
-            Interval interval = interval_of(kept);
-            bool allowed = interval.mean >= capacity_;
-            evidence["kept"] = interval.mean;
-            if (std::isfinite(interval.half)) evidence["low"] = interval.low(), evidence["high"] = interval.high();
-            evidence["margin"] = interval.mean - capacity_;
-            evidence["allowed"] = allowed;
-            evidence["why"] = fmt::format("keeps {:.3f} of the capacity, {} {:.3f}", interval.mean, allowed ? "at least" : "below", capacity_);
+            evidence["why"] = c.broken + ": never admitted";
+            return evidence;
         }
-        evidence["seconds"] = seconds_since(began);
+        double kept = c.kept.value, half = half_width(c);
+        bool allowed = kept >= capacity_;
+        evidence["kept"] = kept;
+        if (std::isfinite(half)) evidence["low"] = kept - half, evidence["high"] = kept + half;
+        evidence["margin"] = kept - capacity_;
+        evidence["allowed"] = allowed;
+        evidence["why"] = fmt::format("keeps {:.3f} of the capacity, {} {:.3f}", kept, allowed ? "at least" : "below", capacity_);
         return evidence;
     }
 
-    // More seeds are not worth their time: the mean is further from the threshold than seeds are seen to spread (80%).
-    bool decided(const std::vector<double>& kept) const {
-        if (kept.empty()) return false;
-        double mean = interval_of(kept).mean;
-        return std::abs(mean - capacity_) > 1.282 * guard_.spread * std::max(0.5, std::abs(mean)) / std::sqrt(static_cast<double>(kept.size()));
+    // More seeds are not worth their time: `kept` is further from the threshold than seeds are seen to spread (80%).
+    bool decided(double kept, std::size_t seeds) const {
+        return std::abs(kept - capacity_) > 1.282 * guard_.spread * std::max(0.5, std::abs(kept)) / std::sqrt(static_cast<double>(seeds));
     }
 
     OracleOptions options_;

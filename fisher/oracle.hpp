@@ -23,6 +23,7 @@ struct OracleOptions {
     bool early_stop = true;                // fewer seeds when the first ones have decided
     std::uint64_t seed = 0;                // draws batches and weights
     int threads = 0;
+    bool double_precision = false;         // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
     const Weights* trained = nullptr;      // null: each seed draws its own weights
     std::filesystem::path store{};         // empty: in memory only
     std::shared_ptr<Scorer> scorer{};      // shared passes: made for the same original, data, seeds and weights; null: one of its own
@@ -45,7 +46,7 @@ public:
 std::unique_ptr<Oracle> make_oracle(OracleOptions options);
 
 // Counts changes of what is computed: older evidence is then not found any more.
-constexpr int oracle_version = 1;
+constexpr int oracle_version = 2;
 
 // What makes two networks the same to the oracle.
 Hash128 graph_key(const Graph& graph);

@@ -1,5 +1,6 @@
 #include "fisher/score.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -16,22 +17,47 @@ class RememberingScorer final : public Scorer {
 public:
     explicit RememberingScorer(std::shared_ptr<Scorer> inner) : inner_(std::move(inner)) {}
 
-    RawScores score(const Graph& graph, std::uint64_t seed, const Wanted& wanted) override {
-        auto& [have, raw] = known_.try_emplace({graph_key(graph), seed}, Wanted{false, false, false, false}, RawScores{}).first->second;
-        Wanted missing{wanted.fisher && !have.fisher, wanted.codes && !have.codes, wanted.weights && !have.weights, wanted.synflow && !have.synflow};
-        if (!missing.fisher && !missing.codes && !missing.weights && !missing.synflow) return raw;
-        RawScores more = inner_->score(graph, seed, missing);
-        if (missing.fisher) raw.fisher = std::move(more.fisher), raw.loss = more.loss;
-        if (missing.codes) raw.naswot = more.naswot;
-        if (missing.weights) raw.snip = more.snip, raw.grad_norm = more.grad_norm;
-        if (missing.synflow) raw.synflow = more.synflow;
-        have = have | wanted;
-        return raw;
+    std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const Wanted& wanted) override {
+        std::vector<Known*> places;
+        std::vector<ScoreQuestion> asked;
+        std::vector<Known*> open;
+        for (const ScoreQuestion& q : questions) {
+            Known& known = known_[{graph_key(*q.graph), q.seed}];
+            places.push_back(&known);
+            if (covers(known.have, wanted) || std::find(open.begin(), open.end(), &known) != open.end()) continue;
+            asked.push_back(q), open.push_back(&known);
+        }
+        // What one pass gives is not asked for twice; parts that are known are not asked for again where all questions have them.
+        Wanted missing{false, false, false, false};
+        for (const Known* k : open) missing = missing | Wanted{wanted.fisher && !k->have.fisher, wanted.codes && !k->have.codes, wanted.weights && !k->have.weights, wanted.synflow && !k->have.synflow};
+        if (!asked.empty()) {
+            std::vector<RawScores> more = inner_->score(asked, missing);
+            for (std::size_t i = 0; i < more.size(); ++i) {
+                RawScores& raw = open[i]->raw;
+                if (missing.fisher) raw.fisher = std::move(more[i].fisher), raw.loss = more[i].loss;
+                raw.images = more[i].images;
+                if (missing.codes) raw.naswot = more[i].naswot, raw.code_spread = more[i].code_spread;
+                if (missing.weights) raw.snip = more[i].snip, raw.grad_norm = more[i].grad_norm;
+                if (missing.synflow) raw.synflow = more[i].synflow;
+                open[i]->have = open[i]->have | wanted;
+            }
+        }
+        std::vector<RawScores> answers;
+        for (const Known* k : places) answers.push_back(k->raw);
+        return answers;
     }
 
 private:
+    struct Known {
+        Wanted have{false, false, false, false};
+        RawScores raw;
+    };
+    static bool covers(const Wanted& have, const Wanted& wanted) {
+        return (have.fisher || !wanted.fisher) && (have.codes || !wanted.codes) && (have.weights || !wanted.weights) && (have.synflow || !wanted.synflow);
+    }
+
     std::shared_ptr<Scorer> inner_;
-    std::map<std::pair<Hash128, std::uint64_t>, std::pair<Wanted, RawScores>> known_ = {};
+    std::map<std::pair<Hash128, std::uint64_t>, Known> known_ = {};
 };
 
 nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
@@ -49,10 +75,38 @@ class Scoring {
 public:
     Scoring(const Graph& original, const ScoreOptions& options) : original_(original), options_(options), chosen_(chosen_measures(options)) {
         for (const Measure* m : chosen_) wanted_ = wanted_ | m->wanted;
+        for (const std::string& guard : options.guards) wanted_ = wanted_ | find_guard(guard).wanted;
+        wanted_ = wanted_ | find_guard(options.oracle.guard).wanted;
         BatchSet data = load_batches(options.oracle.data, original, options.oracle.batch, options.oracle.seeds, options.oracle.seed);
         source_ = data.source;
-        scorer_ = remembering(torch_room().scorer(original, options.oracle.trained, data.batches, {options.oracle.threads, false, false}));
+        scorer_ = remembering(torch_room().scorer(original, options.oracle.trained, data.batches, {options.oracle.threads, options.oracle.double_precision, false}));
+        NamedVariant self{"", original};
+        pass({&self, 1});
         for (int k = 0; k < options.oracle.seeds; ++k) base_.push_back(measure(original, k));
+    }
+
+    // Every pass that these networks need, side by side; the rest is then looked up.
+    void pass(std::span<const NamedVariant> variants) {
+        std::vector<ScoreQuestion> questions;
+        for (const NamedVariant& v : variants)
+            for (int k = 0; k < options_.oracle.seeds; ++k) questions.push_back({&v.graph, options_.oracle.seed + static_cast<std::uint64_t>(k)});
+        scorer_->score(questions, wanted_);
+    }
+
+    // What each seed gave, for whoever tries formulas of their own.
+    nlohmann::json raw_of(const Graph& graph) {
+        nlohmann::json seeds = nlohmann::json::array();
+        for (int k = 0; k < options_.oracle.seeds; ++k) {
+            RawScores raw = measure(graph, k).raw;
+            nlohmann::json layers = nlohmann::json::object();
+            for (const auto& [name, score] : raw.fisher) layers[name] = number(score);
+            nlohmann::json row{{"loss", number(raw.loss)}, {"fisher", layers}};
+            if (wanted_.codes) row["naswot"] = number(raw.naswot), row["code_spread"] = number(raw.code_spread);
+            if (wanted_.weights) row["snip"] = number(raw.snip), row["grad-norm"] = number(raw.grad_norm);
+            if (wanted_.synflow) row["synflow"] = number(raw.synflow);
+            seeds.push_back(std::move(row));
+        }
+        return seeds;
     }
 
     // {score, ratio, low, high} of each measure; low and high bound the ratio's mean over seeds.
@@ -90,8 +144,8 @@ public:
 
 private:
     Measurement measure(const Graph& graph, int k) {
-        Measurement m{{}, static_cast<double>(parameters(graph)), static_cast<double>(macs(graph))};
-        if (wanted_.fisher || wanted_.codes || wanted_.weights || wanted_.synflow) m.raw = scorer_->score(graph, options_.oracle.seed + static_cast<std::uint64_t>(k), wanted_);
+        Measurement m = sizes_of(graph);
+        m.raw = scorer_->score(graph, options_.oracle.seed + static_cast<std::uint64_t>(k), wanted_);
         return m;
     }
 
@@ -132,7 +186,8 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
     for (const std::string& name : guard_names) find_guard(name);
     Scoring scoring(original, options);
     nlohmann::json answer{{"original", {{"name", original.name}, {"parameters", parameters(original)}, {"macs", macs(original)}, {"measures", scoring.measures_of(original)}}},
-                          {"data", scoring.source()}, {"batch", options.oracle.batch}, {"seeds", options.oracle.seeds}, {"engine", torch_room().describe()}};
+                          {"data", scoring.source()}, {"batch", options.oracle.batch}, {"seeds", options.oracle.seeds}, {"precision", options.oracle.double_precision ? "double" : "single"}, {"engine", torch_room().describe()}};
+    if (options.raw) answer["original"]["raw"] = scoring.raw_of(original);
     std::vector<std::unique_ptr<Oracle>> oracles, fresh;
     for (const std::string& name : guard_names) {
         OracleOptions own = options.oracle;
@@ -143,8 +198,10 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
     }
     nlohmann::json rows = nlohmann::json::array(), differ = nlohmann::json::array();
     std::int64_t done = 0, all = static_cast<std::int64_t>(variants.size()), agree = 0;
+    constexpr std::int64_t together = 16;
     for (const NamedVariant& v : variants) {
         if (progress) progress(done, all, v.plan);
+        if (done % together == 0) scoring.pass(std::span(variants).subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(std::min(together, all - done))));
         nlohmann::json row{{"plan", v.plan}, {"parameters", parameters(v.graph)}, {"macs", macs(v.graph)}, {"measures", scoring.measures_of(v.graph)}, {"guards", nlohmann::json::object()}};
         for (std::size_t g = 0; g < oracles.size(); ++g) {
             Verdict verdict = oracles[g]->judge(original, {&v.graph, 1})[0];
@@ -155,6 +212,7 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
             if (same) ++agree;
             else differ.push_back({{"plan", v.plan}, {"guard", guard_names[g]}, {"kept", verdict.evidence}, {"again", again.evidence}});
         }
+        if (options.raw) row["raw"] = scoring.raw_of(v.graph);
         rows.push_back(std::move(row));
         ++done;
     }

@@ -19,6 +19,7 @@ struct ScoreOptions {
     OracleOptions oracle;                     // data, batch, seeds, store; its guard is always asked
     std::vector<std::string> measures;        // empty: fisher, naswot, params, macs
     std::vector<std::string> guards;          // beside the oracle's own
+    bool raw = false;                         // what each seed gave, layer by layer, beside each network
     bool noise = false;                       // the null test as well
     bool recheck = false;                     // ask again what the store has, and compare
 };

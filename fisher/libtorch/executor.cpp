@@ -1,6 +1,7 @@
 #include "fisher/libtorch/executor.hpp"
 
 #include <cstring>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -29,53 +30,70 @@ std::string restriction_key(const Node& node) {
     return key;
 }
 
-// Plans are asked for again and again by candidates that share a restriction; there are few distinct ones.
+// Plans are asked for again and again by candidates that share a restriction, from several threads; there are few distinct ones.
 std::shared_ptr<const RestrictedOperation> cached_plan(const Node& node) {
+    static std::mutex mutex;
     static std::unordered_map<std::string, std::shared_ptr<const RestrictedOperation>> plans;
+    std::string key = restriction_key(node);
+    {
+        std::lock_guard lock(mutex);
+        if (auto found = plans.find(key); found != plans.end()) return found->second;
+    }
+    auto plan = plan_restricted(node);
+    std::lock_guard lock(mutex);
     if (plans.size() > 4096) plans.clear();
-    auto& plan = plans[restriction_key(node)];
-    if (!plan) plan = plan_restricted(node);
-    return plan;
+    return plans.try_emplace(std::move(key), std::move(plan)).first->second;
 }
 
 }  // namespace
 
 Executor::Executor(const Graph& graph, std::int64_t batch) : graph_(with_batch(graph, batch)) {
-    std::unordered_map<std::string, std::size_t> place;
+    std::unordered_map<std::string, std::ptrdiff_t> place;
+    for (std::size_t i = 0; i < graph_.inputs.size(); ++i) place[graph_.inputs[i].name] = -1 - static_cast<std::ptrdiff_t>(i);
     last_use_.assign(graph_.nodes.size(), 0);
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
         const Node& node = graph_.nodes[i];
         restricted_.push_back(node.domain.whole() ? nullptr : cached_plan(node));
-        place[node.name] = i;
-        for (const std::string& input : node.inputs)
-            if (auto found = place.find(input); found != place.end()) last_use_[found->second] = i;
+        place[node.name] = static_cast<std::ptrdiff_t>(i);
+        std::vector<std::ptrdiff_t>& from = sources_.emplace_back();
+        for (const std::string& input : node.inputs) {
+            from.push_back(place.at(input));
+            if (from.back() >= 0) last_use_[static_cast<std::size_t>(from.back())] = i;
+        }
     }
-    for (const std::string& output : graph_.outputs)
-        if (auto found = place.find(output); found != place.end()) last_use_[found->second] = graph_.nodes.size();
+    for (const std::string& output : graph_.outputs) {
+        results_.push_back(place.at(output));
+        if (results_.back() >= 0) last_use_[static_cast<std::size_t>(results_.back())] = graph_.nodes.size();
+    }
 }
 
 std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch, Statistics statistics) const {
+    return run_from(0, std::vector<at::Tensor>(graph_.nodes.size()), inputs, parameters, norm, watch, statistics);
+}
+
+std::vector<at::Tensor> Executor::run_after(const std::vector<at::Tensor>& first_nodes, const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch) const {
+    std::vector<at::Tensor> values = first_nodes;
+    values.resize(graph_.nodes.size());
+    return run_from(first_nodes.size(), std::move(values), inputs, parameters, norm, watch, {});
+}
+
+std::vector<at::Tensor> Executor::run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch, Statistics statistics) const {
     require(inputs.size() == graph_.inputs.size(), "one tensor for each input of the graph");
-    TensorMap values;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
+    for (std::size_t i = 0; i < inputs.size(); ++i)
         if (inputs[i].sizes() != at::IntArrayRef(graph_.inputs[i].shape))
             throw UserError(fmt::format("the input '{}' is {}, the network expects {}", graph_.inputs[i].name, to_string(inputs[i].sizes().vec()), to_string(graph_.inputs[i].shape)));
-        values[graph_.inputs[i].name] = inputs[i];
-    }
-    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
-        const Node& node = graph_.nodes[i];
+    auto value = [&](std::ptrdiff_t source) -> const at::Tensor& { return source < 0 ? inputs[static_cast<std::size_t>(-1 - source)] : values[static_cast<std::size_t>(source)]; };
+    for (std::size_t i = first; i < graph_.nodes.size(); ++i) {
         std::vector<at::Tensor> in;
-        for (const std::string& name : node.inputs) in.push_back(values.at(name));
+        for (std::ptrdiff_t source : sources_[i]) in.push_back(value(source));
         at::Tensor out = apply(i, in, parameters, norm, statistics);
-        if (watch) watch(node, in, out);
-        values[node.name] = std::move(out);
-        for (const std::string& name : node.inputs)
-            if (auto found = std::find_if(graph_.nodes.begin(), graph_.nodes.begin() + static_cast<std::ptrdiff_t>(i), [&](const Node& n) { return n.name == name; });
-                found != graph_.nodes.begin() + static_cast<std::ptrdiff_t>(i) && last_use_[static_cast<std::size_t>(found - graph_.nodes.begin())] == i)
-                values.erase(name);
+        if (watch) watch(graph_.nodes[i], in, out);
+        values[i] = std::move(out);
+        for (std::ptrdiff_t source : sources_[i])
+            if (source >= 0 && last_use_[static_cast<std::size_t>(source)] == i) values[static_cast<std::size_t>(source)].reset();
     }
     std::vector<at::Tensor> outputs;
-    for (const std::string& name : graph_.outputs) outputs.push_back(values.at(name));
+    for (std::ptrdiff_t source : results_) outputs.push_back(value(source));
     return outputs;
 }
 

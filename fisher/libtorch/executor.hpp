@@ -34,14 +34,20 @@ public:
     // The values of the graph's outputs.
     std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch = {}, Statistics statistics = {}) const;
 
+    // The same, where the outputs of the first nodes are known already: one tensor a node (what nobody reads any more may be missing).
+    std::vector<at::Tensor> run_after(const std::vector<at::Tensor>& first_nodes, const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch) const;
+
     const Graph& graph() const { return graph_; }
 
 private:
+    std::vector<at::Tensor> run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch, Statistics statistics) const;
     at::Tensor apply(std::size_t i, const std::vector<at::Tensor>& in, const TensorMap& parameters, NormMode norm, Statistics statistics) const;
 
     Graph graph_;
     std::vector<std::shared_ptr<const RestrictedOperation>> restricted_;   // one a node; null: the ordinary operation
+    std::vector<std::vector<std::ptrdiff_t>> sources_;                     // of each node's inputs: a node, or -1 - an input of the graph
     std::vector<std::size_t> last_use_;                                    // of each node's output
+    std::vector<std::ptrdiff_t> results_;                                  // the graph's outputs, as sources are written
 };
 
 at::Tensor to_torch(const Tensor& tensor);

@@ -2,7 +2,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <list>
 #include <thread>
 
 #include <ATen/Context.h>
@@ -16,6 +15,7 @@
 #include "fisher/libtorch/executor.hpp"
 #include "fisher/libtorch/parameters.hpp"
 #include "fisher/libtorch/scoring.hpp"
+#include "fisher/libtorch/shared_weights.hpp"
 #include "fisher/libtorch/training.hpp"
 
 namespace loopegg {
@@ -52,50 +52,6 @@ Weights weights_of(const TensorMap& map) {
     return weights;
 }
 
-class SharedWeightScorer final : public Scorer {
-public:
-    SharedWeightScorer(const Graph& original, const Weights* trained, std::vector<Batch> batches, const ScorerOptions& options)
-        : original_(original), options_(options), type_(options.double_precision ? at::kDouble : at::kFloat), layers_(scored_layers(original)) {
-        require(!batches.empty(), "a scorer needs a batch");
-        if (trained) trained_ = to_device(tensors_of(*trained), type_);
-        for (const Batch& batch : batches) {
-            images_.push_back(images_of(batch, type_));
-            labels_.push_back(labels_of(batch));
-        }
-    }
-
-    RawScores score(const Graph& graph, std::uint64_t seed, const Wanted& wanted) override {
-        use_threads(options_.threads);
-        std::size_t k = static_cast<std::size_t>(seed) % images_.size();
-        const TensorMap& base = base_weights(seed);
-        Executor executor(graph, images_[k].size(0));
-        TensorMap own = &graph == &original_ ? base : carry_parameters(original_, base, graph, seed, !options_.carry_raw && trained_.empty());
-        return score_pass(executor, own, images_[k], labels_[k], layers_, wanted);
-    }
-
-private:
-    // A few seeds' weights are kept: variants come in batches that ask for the same ones.
-    const TensorMap& base_weights(std::uint64_t seed) {
-        if (!trained_.empty()) return trained_;
-        for (auto it = drawn_.begin(); it != drawn_.end(); ++it)
-            if (it->first == seed) {
-                drawn_.splice(drawn_.begin(), drawn_, it);
-                return drawn_.front().second;
-            }
-        if (drawn_.size() >= 4) drawn_.pop_back();
-        drawn_.emplace_front(seed, to_device(draw_parameters(original_, seed), type_));
-        return drawn_.front().second;
-    }
-
-    Graph original_;
-    ScorerOptions options_;
-    at::ScalarType type_;
-    std::vector<std::string> layers_;
-    TensorMap trained_;
-    std::vector<at::Tensor> images_, labels_;
-    std::list<std::pair<std::uint64_t, TensorMap>> drawn_;
-};
-
 class Room final : public TorchRoom {
 public:
     std::string describe() const override { return fmt::format("LibTorch {}, {}, {} threads", TORCH_VERSION, device().is_cuda() ? "CUDA" : "CPU", at::get_num_threads()); }
@@ -117,7 +73,11 @@ public:
     }
 
     std::unique_ptr<Scorer> scorer(const Graph& original, const Weights* trained, std::vector<Batch> batches, const ScorerOptions& options) override {
-        return std::make_unique<SharedWeightScorer>(original, trained, std::move(batches), options);
+        at::ScalarType type = options.double_precision ? at::kDouble : at::kFloat;
+        require(!batches.empty(), "a scorer needs a batch");
+        TensorBatches data;
+        for (const Batch& batch : batches) data.images.push_back(images_of(batch, type)), data.labels.push_back(labels_of(batch));
+        return shared_weight_scorer(original, trained ? to_device(tensors_of(*trained), type) : TensorMap{}, std::move(data), options);
     }
 
     double accuracy(const Graph& graph, const Weights& weights, const Batch& data, int threads) override {
@@ -142,6 +102,7 @@ extern "C" loopegg::TorchRoom* loopegg_torch_room() {
     // Activations of a few megabytes come and go with every pass; handing them back to the system each time costs more than using them.
     mallopt(M_MMAP_THRESHOLD, 256 << 20);
     mallopt(M_TRIM_THRESHOLD, 512 << 20);
+    mallopt(M_ARENA_MAX, 1);   // an arena of a thread's own gives back what lies above 64 MiB whatever these say
     static loopegg::Room room;
     return &room;
 }

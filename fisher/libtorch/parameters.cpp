@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
+#include <unordered_map>
 
 #include <ATen/CPUGeneratorImpl.h>
 
@@ -83,12 +85,9 @@ template <class Fresh> at::Tensor carry_leading(const at::Tensor& w, const Shape
 
 }  // namespace
 
-double fan_in(const Node& node) {
-    std::vector<Axis> axes = axes_of(node);
-    double reads = 1;
-    for (const Axis& axis : axes)
-        if (axis.reduction) reads *= static_cast<double>(axis.extent);
-    if (node.domain.whole()) return std::max(1.0, reads);
+namespace {
+
+double restricted_fan_in(const Node& node, const std::vector<Axis>& axes, double reads) {
     std::vector<std::string> outputs;
     std::vector<Axis> named = axes_named_by(node.domain, axes);
     double whole = 1, computed = 1;
@@ -104,6 +103,29 @@ double fan_in(const Node& node) {
     // Instances an output that is computed, over those of the whole nest.
     double share = static_cast<double>(instance_count(node.domain, named)) / computed / (whole / outputs_named);
     return std::max(1.0, reads * share);
+}
+
+}  // namespace
+
+double fan_in(const Node& node) {
+    std::vector<Axis> axes = axes_of(node);
+    double reads = 1;
+    for (const Axis& axis : axes)
+        if (axis.reduction) reads *= static_cast<double>(axis.extent);
+    if (node.domain.whole()) return std::max(1.0, reads);
+    // Counting instances visits them; candidates share most of their restrictions.
+    static std::mutex mutex;
+    static std::unordered_map<std::string, double> known;
+    std::string key = node.op + to_string(node.domain);
+    for (const Axis& axis : axes) key += "," + axis.name + std::to_string(axis.extent);
+    {
+        std::lock_guard lock(mutex);
+        if (auto found = known.find(key); found != known.end()) return found->second;
+    }
+    double value = restricted_fan_in(node, axes, reads);
+    std::lock_guard lock(mutex);
+    if (known.size() > 100000) known.clear();
+    return known.emplace(std::move(key), value).first->second;
 }
 
 TensorMap draw_parameters(const Graph& graph, std::uint64_t seed) {
@@ -123,7 +145,7 @@ TensorMap carry_parameters(const Graph& original, const TensorMap& from, const G
         for (const Parameter& p : parameters_of(node)) {
             auto source = old ? from.find(p.name) : from.end();
             if (source == from.end()) {
-                all[p.name] = draw(node, p, seed);
+                all[p.name] = draw(node, p, seed).to(from.begin()->second.options());   // where the others are, and as precise
                 continue;
             }
             bool weight = p.name.ends_with(".weight") && (node.op == "conv2d" || node.op == "linear");

@@ -13,22 +13,6 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// K[i,j] counts the rectified units that images i and j have in the same state: with 0/1 codes c, c c' + (1-c)(1-c)'.
-struct CodeKernel {
-    at::Tensor kernel;
-    void add(const at::Tensor& before_relu) {
-        c10::NoGradGuard none;
-        at::Tensor code = (before_relu.detach() > 0).flatten(1).to(at::kFloat);
-        at::Tensor on = code.sum(1, false, at::kDouble), both = at::matmul(code, code.t()).to(at::kDouble);
-        at::Tensor same = 2 * both + static_cast<double>(code.size(1)) - on.unsqueeze(0) - on.unsqueeze(1);
-        kernel = kernel.defined() ? kernel + same : same;
-    }
-    double log_determinant() const {
-        if (!kernel.defined()) return 0.0;
-        return std::get<1>(at::linalg_slogdet(kernel.cpu())).item<double>();
-    }
-};
-
 bool rectifies(const Node& node) { return node.op == "relu" || node.op == "relu6" || node.op == "silu" || node.op == "gelu"; }
 
 // The weights of compute sites, as leaves of their own.
@@ -62,6 +46,24 @@ double synflow(const Graph& graph, const TensorMap& parameters, const at::Tensor
 
 }  // namespace
 
+// With 0/1 codes c: c c' + (1-c)(1-c)'.
+void CodeKernel::add(const at::Tensor& before_relu) {
+    c10::NoGradGuard none;
+    at::Tensor x = before_relu.detach().flatten(1), code = (x > 0).to(at::kFloat);
+    at::Tensor on = code.sum(1, false, at::kDouble), both = at::matmul(code, code.t()).to(at::kDouble);
+    at::Tensor same = 2 * both + static_cast<double>(code.size(1)) - on.unsqueeze(0) - on.unsqueeze(1);
+    kernel = kernel.defined() ? kernel + same : same;
+    units += static_cast<double>(x.size(1));
+    idle += (x == x.narrow(0, 0, 1)).all(0).sum().item<double>();
+}
+
+double CodeKernel::log_determinant() const { return kernel.defined() ? std::get<1>(at::linalg_slogdet(kernel.cpu())).item<double>() : 0.0; }
+
+double CodeKernel::spread() const {
+    if (!kernel.defined() || kernel.size(0) < 2 || units <= idle) return 0.0;
+    return std::get<1>(at::linalg_slogdet((kernel.cpu() - idle) / (units - idle))).item<double>() / static_cast<double>(kernel.size(0));
+}
+
 std::vector<std::string> scored_layers(const Graph& graph) {
     std::vector<std::string> convolutions, all;
     for (const Node& node : graph.nodes) {
@@ -72,43 +74,95 @@ std::vector<std::string> scored_layers(const Graph& graph) {
     return convolutions.empty() ? all : convolutions;
 }
 
-RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels, const std::vector<std::string>& layers, const Wanted& wanted) {
-    RawScores scores;
-    if (wanted.synflow) scores.synflow = synflow(executor.graph(), parameters, images);
-    if (!wanted.fisher && !wanted.codes && !wanted.weights) return scores;
-    const Graph& graph = executor.graph();
-    bool backward = wanted.fisher || wanted.weights;
-    std::unordered_set<std::string> scored(layers.begin(), layers.end());
-    c10::AutoGradMode mode(backward);
-    std::optional<Leaves> leaves;
-    if (wanted.weights) leaves.emplace(graph, parameters, [](const at::Tensor& w) { return w.alias(); });
+namespace {
+
+// Watches a forward pass: which activations are scored, and the codes of its rectifiers.
+struct Watcher {
+    std::unordered_set<std::string> scored;
+    bool fisher, with_codes;
     Tensors activations;
     std::vector<std::string> names;
     CodeKernel codes;
-    at::Tensor input = images;
-    auto layer_of = [&](const Node& node) {
+
+    Watcher(const std::vector<std::string>& layers, bool fisher, bool with_codes) : scored(layers.begin(), layers.end()), fisher(fisher), with_codes(with_codes) {}
+
+    // A layer whose channels come back through a node of their own is scored where its readers see it.
+    std::string layer_of(const Node& node) const {
         std::string_view restored = ".restore";
         bool brings_back = node.name.ends_with(restored) && !scored.contains(node.name);
         return brings_back ? node.name.substr(0, node.name.size() - restored.size()) : node.name;
-    };
-    auto watch = [&](const Node& node, const Tensors& in, at::Tensor& out) {
-        if (wanted.codes && rectifies(node)) codes.add(in[0]);
-        if (!wanted.fisher || !scored.contains(layer_of(node))) return;
+    }
+    void begin_after(const KeptForward& known, std::size_t shared) {
+        for (const KeptForward::Layer& l : known.layers)
+            if (l.node < shared) activations.push_back(l.activation), names.push_back(l.name);
+        for (const KeptForward::Codes& c : known.codes)
+            if (c.node < shared) codes = c.sum;
+    }
+    void operator()(const Node& node, const Tensors& in, at::Tensor& out) {
+        if (with_codes && rectifies(node)) codes.add(in[0]);
+        if (!fisher) return;
+        std::string layer = layer_of(node);
+        if (!scored.contains(layer)) return;
         if (!out.requires_grad()) out = out.detach().requires_grad_(true);   // the first layers become the leaves
-        // A layer whose channels come back through a node of their own is scored where its readers see it.
-        if (!names.empty() && names.back() == layer_of(node)) activations.back() = out;
-        else activations.push_back(out), names.push_back(layer_of(node));
-    };
-    at::Tensor logits = executor.run({input}, leaves ? leaves->parameters : parameters, NormMode::batch, watch)[0];
+        if (!names.empty() && names.back() == layer) activations.back() = out;
+        else activations.push_back(out), names.push_back(layer);
+    }
+};
+
+}  // namespace
+
+std::int64_t KeptForward::bytes() const {
+    std::int64_t sum = 0;
+    for (const at::Tensor& t : values)
+        if (t.defined()) sum += static_cast<std::int64_t>(t.nbytes());
+    return sum;
+}
+
+KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const std::vector<std::string>& layers) {
+    c10::AutoGradMode mode(true);
+    KeptForward kept;
+    Watcher watcher(layers, true, true);
+    executor.run({images}, parameters, NormMode::batch, [&](const Node& node, const Tensors& in, at::Tensor& out) {
+        watcher(node, in, out);
+        std::size_t place = kept.values.size();
+        if (watcher.names.size() > kept.layers.size()) kept.layers.push_back({watcher.names.back(), place, out});
+        if (rectifies(node)) kept.codes.push_back({place, watcher.codes});
+        kept.values.push_back(out);
+    });
+    return kept;
+}
+
+RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels, const std::vector<std::string>& layers, const Wanted& wanted,
+                     const KeptForward* known, std::size_t shared) {
+    RawScores scores;
+    if (wanted.synflow) scores.synflow = synflow(executor.graph(), parameters, images);
+    if (!wanted.fisher && !wanted.codes && !wanted.weights) return scores;
+    scores.images = images.size(0);
+    const Graph& graph = executor.graph();
+    bool backward = wanted.fisher || wanted.weights;
+    c10::AutoGradMode mode(backward);
+    std::optional<Leaves> leaves;
+    if (wanted.weights) leaves.emplace(graph, parameters, [](const at::Tensor& w) { return w.alias(); });
+    Watcher watcher(layers, wanted.fisher, wanted.codes);
+    auto watch = [&](const Node& node, const Tensors& in, at::Tensor& out) { watcher(node, in, out); };
+    const bool shares = known && shared > 0 && !leaves;
+    at::Tensor logits;
+    if (shares) {
+        watcher.begin_after(*known, shared);
+        Tensors first(known->values.begin(), known->values.begin() + static_cast<std::ptrdiff_t>(shared));
+        logits = executor.run_after(first, {images}, parameters, NormMode::batch, watch)[0];
+    } else
+        logits = executor.run({images}, leaves ? leaves->parameters : parameters, NormMode::batch, watch)[0];
     if (logits.dim() != 2) logits = logits.flatten(1);
     at::Tensor loss = at::cross_entropy_loss(logits, labels);
     scores.loss = loss.item<double>();
-    if (wanted.codes) scores.naswot = codes.log_determinant();
+    if (wanted.codes) scores.naswot = watcher.codes.log_determinant(), scores.code_spread = watcher.codes.spread();
     if (!backward) return scores;
 
+    const Tensors& activations = watcher.activations;
     Tensors targets = activations;
     if (leaves) targets.insert(targets.end(), leaves->weights.begin(), leaves->weights.end());
-    Tensors grads = torch::autograd::grad({loss}, targets, {}, false, false, true);
+    Tensors grads = torch::autograd::grad({loss}, targets, {}, shares, false, true);
     c10::NoGradGuard none;
     double scale = 1.0 / (2.0 * static_cast<double>(images.size(0)));
     for (std::size_t i = 0; i < activations.size(); ++i) {
@@ -119,7 +173,7 @@ RawScores score_pass(const Executor& executor, const TensorMap& parameters, cons
             else if (product.dim() == 3) product = product.sum(at::IntArrayRef{1}, false, at::kDouble);             // tokens stand for places
             score = product.to(at::kDouble).square().sum().item<double>() * scale;
         }
-        scores.fisher.emplace_back(names[i], score);
+        scores.fisher.emplace_back(watcher.names[i], score);
     }
     if (leaves)
         for (std::size_t i = 0; i < leaves->weights.size(); ++i) {

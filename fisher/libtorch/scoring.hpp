@@ -10,7 +10,31 @@ namespace loopegg {
 // The compute sites whose activations are scored: the convolutions, or all sites of a network that has none.
 std::vector<std::string> scored_layers(const Graph& graph);
 
-// layers: names in the graph, in order; a layer that the graph lacks is left out of the result.
-RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels, const std::vector<std::string>& layers, const Wanted& wanted);
+// K[i,j] counts the rectified units that images i and j have in the same state.
+struct CodeKernel {
+    at::Tensor kernel;                // undefined: no rectifier so far
+    double units = 0, idle = 0;       // of one image; idle ones are the same for all images
+    void add(const at::Tensor& before_relu);
+    double log_determinant() const;
+    double spread() const;            // 1/N log |det| over the units that are not idle, a unit
+};
+
+// A forward pass that is kept, with what autograd needs to go back through it: a variant whose first nodes are the original's begins
+// where it differs.
+struct KeptForward {
+    struct Layer { std::string name; std::size_t node; at::Tensor activation; };
+    struct Codes { std::size_t node; CodeKernel sum; };
+    std::vector<at::Tensor> values;   // of each node, in the graph's order
+    std::vector<Layer> layers;        // the scored ones
+    std::vector<Codes> codes;         // sums of ReLU codes up to a node
+    std::int64_t bytes() const;
+};
+
+KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const std::vector<std::string>& layers);
+
+// layers: names in the graph, in order; a layer that the graph lacks is left out of the result. known: of a network whose first `shared`
+// nodes are this one's, parameters included; of no use where weight gradients are wanted.
+RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels, const std::vector<std::string>& layers, const Wanted& wanted,
+                     const KeptForward* known = nullptr, std::size_t shared = 0);
 
 }  // namespace loopegg

@@ -14,14 +14,14 @@ namespace loopegg {
 namespace {
 
 struct Arguments {
-    std::string model, data, store, guard{default_guard};
+    std::string model, data, store, precision, guard{default_guard};
     std::vector<std::string> plans, models, measures, guards;
     double capacity = 0;
     CLI::Option* capacity_given = nullptr;
     std::int64_t batch = 16;
     int seeds = 4, threads = 0;
     std::uint64_t seed = 0;
-    bool noise = false, recheck = false, no_store = false, trained = false;
+    bool noise = false, recheck = false, no_store = false, raw = false;
 };
 
 void print_row(const std::string& name, const nlohmann::json& row) {
@@ -61,13 +61,15 @@ int run(const Arguments& a, Session& session) {
     options.oracle.early_stop = false;   // the measures need every seed anyway
     options.measures = a.measures, options.guards = a.guards;
     if (a.guard != default_guard) options.guards.push_back(std::string(default_guard));
-    options.noise = a.noise, options.recheck = a.recheck;
+    options.noise = a.noise, options.recheck = a.recheck, options.raw = a.raw;
     if (a.seeds < 2 && a.noise) throw UsageError("--noise needs at least two seeds");
     std::optional<Model> model;
     if (!original.weights_file.empty()) {
         model = load_model(a.model);
         options.oracle.trained = &model->weights;
     }
+    // Where seeds draw the weights, they differ far more than rounding does.
+    options.oracle.double_precision = a.precision.empty() ? model.has_value() : a.precision == "double";
     session.progress.stage("scoring", static_cast<std::int64_t>(variants.size()));
     nlohmann::json answer = score_variants(original, variants, options, [&](std::int64_t done, std::int64_t, const std::string& what) { session.progress.advance(done, what); });
     session.progress.finish();
@@ -81,7 +83,7 @@ Action setup(CLI::App& app) {
     app.add_option("MODEL", a->model, "the network: model.json, .onnx, or zoo:NAME")->required();
     app.add_option("--plan", a->plans, "a plan.json whose network is scored beside the original (repeatable)");
     app.add_option("--variant", a->models, "a model whose network is scored beside the original (repeatable)");
-    app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, or all (repeatable)");
+    app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, ensemble, or all (repeatable)");
     app.add_option("--guard", a->guards, "a guard to ask beside the default one: fisher-band, fisher-paper (repeatable)");
     a->capacity_given = app.add_option("--capacity", a->capacity, "the default guard's threshold: the share of capacity to keep");
     app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, seeded synthetic images");
@@ -89,9 +91,11 @@ Action setup(CLI::App& app) {
     app.add_option("--seeds", a->seeds, "draws of weights and images")->capture_default_str()->check(CLI::Range(1, 1000));
     app.add_option("--seed", a->seed, "the first seed")->capture_default_str();
     app.add_option("--threads", a->threads, "threads of LibTorch; 0: all cores")->capture_default_str();
+    app.add_option("--precision", a->precision, "single or double; unless given, double for a model with weights of its own, single where seeds draw them")->check(CLI::IsMember({"single", "double"}));
     app.add_option("--store", a->store, "the evidence store (SQLite)");
     app.add_flag("--no-store", a->no_store, "neither read nor write the evidence store");
     app.add_flag("--noise", a->noise, "also tell what chance alone does to each measure");
+    app.add_flag("--raw", a->raw, "also tell what each seed gave, layer by layer (with --json)");
     app.add_flag("--recheck", a->recheck, "ask again what the store has, and compare");
     return [a](Session& session) { return run(*a, session); };
 }

@@ -43,8 +43,8 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
 
     nlohmann::json answer{{"network", model.graph.name}, {"data", data.source}, {"images", data.train.labels.size()}, {"engine", torch.describe()}};
     answer["before"] = torch.accuracy(model.graph, model.weights, data.test, options.threads);
-    if (!a.original.empty()) {
-        Model original = load_model(a.original, a.options.seed);
+    if (const std::string& beside = a.original.empty() ? a.distill : a.original; !beside.empty()) {   // a teacher is the original as a rule
+        Model original = load_model(beside, a.options.seed);
         answer["original"] = torch.accuracy(original.graph, original.weights, data.test, options.threads);
     }
     session.progress.stage("training", options.epochs);
@@ -69,7 +69,7 @@ Action setup(CLI::App& app) {
     app.add_option("--epochs", a->options.epochs, "passes over the images")->capture_default_str();
     app.add_option("--distill", a->distill, "a model whose soft answers are learned as well");
     app.add_option("--distill-weight", a->options.distill, "the share of the teacher in the loss")->check(CLI::Range(0.0, 1.0));
-    app.add_option("--original", a->original, "a model whose accuracy is told beside");
+    app.add_option("--original", a->original, "a model whose accuracy is told beside; unless given, the teacher's");
     app.add_option("--batch", a->options.batch, "images a step")->capture_default_str()->check(CLI::Range(1, 65536));
     app.add_option("--rate", a->options.rate, "the highest learning rate")->capture_default_str();
     app.add_option("--limit", a->limit, "at most so many images of each split");

@@ -72,6 +72,11 @@ TEST_CASE("naswot is the log determinant of agreeing codes", "[unit][fisher]") {
     // Codes 1010 and 1100 agree in two places of four: K = [[4, 2], [2, 4]].
     RawScores raw = torch_room().score_weights(graph, weights, {{2, 4}, {1, -1, 1, -1, 1, 1, -1, -1}, {0, 1}}, {false, true, false, false}, false);
     CHECK(raw.naswot == Approx(std::log(12.0)));
+    // Units that are the same for both images tell nothing apart: of the four, the first and the last.
+    CHECK(raw.code_spread == Approx(0).margin(1e-9));
+    // Here the first alone: three units, of which the codes 010 and 100 share one.
+    raw = torch_room().score_weights(graph, weights, {{2, 4}, {0, -1, 1, -1, 0, 1, -1, -1.5f}, {0, 1}}, {false, true, false, false}, false);
+    CHECK(raw.code_spread == Approx(std::log((9.0 - 1.0) / 9) / 2));
 }
 
 TEST_CASE("synflow of a chain is the logarithm of layers times flow", "[unit][fisher]") {
@@ -95,6 +100,10 @@ TEST_CASE("sizes and ratios", "[unit][fisher]") {
     CHECK(ratio("fisher") == Approx(3.5 / 4));
     CHECK(ratio("fisher-layer") == Approx(std::sqrt(2.0 * 0.5)));
     CHECK(ratio("naswot") == Approx(std::exp(-1.0)));
+    // Means of the layers' fisher: geometric sqrt(3), arithmetic 2; then sqrt(3), 1.75.
+    a.raw.images = b.raw.images = 5, a.raw.synflow = 3, b.raw.synflow = 1;
+    CHECK(find_measure("ensemble").value(a) == Approx(10 / 5.0 + 0.5 * std::log(std::sqrt(3.0) / 2) + 0.05 * 3 + std::log(1000.0)));
+    CHECK(ratio("ensemble") == Approx(std::exp(-0.2 + 0.5 * std::log(2 / 1.75) - 0.1 + std::log(0.25))));
     for (const Measure& m : measures()) CHECK(&find_measure(m.name) == &m);
 }
 
@@ -115,15 +124,28 @@ TEST_CASE("ranks, correlation, area and interval", "[unit][fisher]") {
 TEST_CASE("guards on both sides of the original", "[unit][fisher]") {
     auto pair = [](double first, double second, double macs) {
         ScoredPair p;
-        p.original = {{}, 1, 1}, p.variant = {{}, 1, macs};
+        p.original = {{}, 1, 2, {{"x", 1}, {"y", 1}}}, p.variant = {{}, 1, 1 + macs, {{"x", 1}, {"y", macs}}};
         p.original.raw.fisher = {{"x", 1.0}, {"y", 1.0}}, p.variant.raw.fisher = {{"x", first}, {"y", second}};
+        for (Measurement* m : {&p.original, &p.variant}) m->raw.code_spread = -0.5;
         return p;
     };
     const CapacityGuard &band = find_guard("fisher-band"), &paper = find_guard("fisher-paper");
-    CHECK(band.kept(pair(1, 1, 1)).value == 1);
-    CHECK(band.kept(pair(3, 3, 1)).value == Approx(band.kept(pair(1 / 3.0, 1 / 3.0, 1)).value));   // inflated is as bad as collapsed
-    CHECK(band.kept(pair(1, 1, 0.1)).value < 1);
-    CHECK(band.kept(pair(1.5, 0.5, 1)).value < 1);   // layers do not cancel out
-    CHECK(paper.kept(pair(3, 3, 1)).value == Approx(3));
-    CHECK(paper.kept(pair(0.5, 0.5, 1)).value == Approx(0.5));
+    auto kept = [](const CapacityGuard& guard, const ScoredPair& p) { return guard.kept({&p, 1}).value; };
+    CHECK(kept(band, pair(1, 1, 1)) == 1);
+    CHECK(kept(band, pair(3, 3, 1)) == Approx(kept(band, pair(1 / 3.0, 1 / 3.0, 1))));   // inflated is as bad as collapsed
+    CHECK(kept(band, pair(1, 1, 0.1)) < 1);
+    CHECK(band.kept(std::vector{pair(1.5, 0.5, 1)}).parts["layers"].get<double>() > 0);   // layers do not cancel out
+    CHECK(kept(paper, pair(3, 3, 1)) == Approx(3));
+    CHECK(kept(paper, pair(0.5, 0.5, 1)) == Approx(0.5));
+    // Seeds that err in opposite directions do.
+    std::vector<ScoredPair> seeds{pair(2, 2, 1), pair(0.5, 0.5, 1)};
+    CHECK(band.kept(seeds).value == Approx(1));
+    ScoredPair dull = pair(1, 1, 1), sharp = dull;
+    dull.variant.raw.code_spread -= 0.1, sharp.variant.raw.code_spread += 0.1;
+    CHECK(kept(band, dull) < 1);
+    CHECK(kept(band, sharp) == 1);
+    // What sites cost adds up.
+    ScoredPair both = pair(1, 1, 0.1);
+    both.variant.site_macs[0].second = 0.1;
+    CHECK(kept(band, both) == Approx(kept(band, pair(1, 1, 0.1)) * kept(band, pair(1, 1, 0.1))));
 }

@@ -85,6 +85,36 @@ TEST_CASE("same seed, same bits; threads agree; another seed differs", "[unit][f
     CHECK(kept(make_oracle(other)->judge(g, all)) != first);
 }
 
+TEST_CASE("an answer does not depend on what is asked with it, nor on passes that are shared", "[unit][fisher]") {
+    Graph g = small_network();
+    std::vector<Graph> all = variants(g);
+    std::vector<Batch> batches = load_batches("", g, 8, 2, 0).batches;
+    for (bool exact : {false, true}) {
+        auto scorer = [&](int threads) { return torch_room().scorer(g, nullptr, batches, {threads, exact, false}); };
+        auto together = scorer(2);
+        std::vector<ScoreQuestion> questions;
+        for (const Graph& v : all)
+            for (std::uint64_t seed : {1, 0}) questions.push_back({&v, seed});
+        std::vector<RawScores> answers = together->score(questions, {true, true, false, false});
+        auto alone = scorer(1);
+        for (std::size_t i = 0; i < questions.size(); ++i) {
+            RawScores one = alone->score(*questions[i].graph, questions[i].seed, {true, true, false, false});
+            CHECK(one.fisher == answers[i].fisher);
+            CHECK(one.naswot == answers[i].naswot);
+            CHECK(one.code_spread == answers[i].code_spread);
+            CHECK(one.code_spread < 0);
+            // Weight gradients want the whole pass.
+            RawScores whole = alone->score(*questions[i].graph, questions[i].seed, {true, true, true, false});
+            REQUIRE(whole.fisher.size() == one.fisher.size());
+            for (std::size_t l = 0; l < one.fisher.size(); ++l) {
+                CHECK(whole.fisher[l].first == one.fisher[l].first);
+                CHECK(whole.fisher[l].second == Approx(one.fisher[l].second).epsilon(exact ? 1e-10 : 1e-4));
+            }
+            CHECK(whole.naswot == Approx(one.naswot).epsilon(1e-6));
+        }
+    }
+}
+
 TEST_CASE("evidence says what the verdict rests on", "[unit][fisher]") {
     Graph g = small_network();
     std::vector<Graph> all = variants(g);
