@@ -230,6 +230,15 @@ std::vector<OperatorKind> operators() {
     return all;
 }
 
+// Nests made whole, wherever they stand in a row of sites.
+Term prepared_term(const Term& term) {
+    if (term.is("nest", 2) || term.is("restore", 2)) return complete(term);
+    if (!term.is("site", 1) && !term.is("then", 2) && !term.is("prepare", 2)) return term;
+    std::vector<Term> children;
+    for (const Term& child : term.children()) children.push_back(prepared_term(child));
+    return Term(term.op(), std::move(children));
+}
+
 }  // namespace
 
 const Language& nest_language() {
@@ -247,7 +256,7 @@ const Language& nest_language() {
         l.lists = lists();
         l.functions = functions();
         l.make_facts = [] { return std::make_shared<NestAnalysis>(); };
-        l.prepare = [](const Term& term) { return term.is("nest", 2) || term.is("restore", 2) ? complete(term) : term; };
+        l.prepare = prepared_term;
         l.judge = [](const Language&, const Rule& rule, bool deep) { return judge_nest_rule(rule, deep ? JudgeEffort{200, 6000} : JudgeEffort{}); };
         return l;
     }();

@@ -16,6 +16,7 @@
 #include "egraph/analysis.hpp"
 #include "egraph/egraph.hpp"
 #include "nest/axis.hpp"
+#include "nest/schedule_fact.hpp"
 #include "nest/statement.hpp"
 
 namespace loopegg {
@@ -28,22 +29,6 @@ struct AxisFact {
     bool ordered = false;                // its iterations accumulate into one result, or must keep their order
     bool sequential = false;             // they must keep their order
     int depth = 0;                       // how many splits, pairs, spans and diagonals it is made of
-};
-
-// An interval of digits of one base: those of strides stride .. limit.
-struct OpenDigits {
-    Term base;
-    std::int64_t base_extent, stride, limit;
-    friend bool operator==(const OpenDigits& a, const OpenDigits& b) { return a.stride == b.stride && a.limit == b.limit && a.base == b.base; }
-};
-
-struct ScheduleFact {
-    std::vector<OpenDigits> open;                 // sorted
-    std::vector<std::vector<Term>> parts{{}};     // each a conjunction of restrictions, sorted; their union
-    double instances = 1;                         // visited by the list (exact where factors divide)
-    std::int64_t output_tile = 1;                 // output elements it writes, as far as its own digits go
-    bool reduces = false;                         // enumerates digits of a reduction
-    std::string broken{};                         // why it is no schedule: "walks co twice"
 };
 
 struct StatementFact {

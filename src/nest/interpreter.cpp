@@ -1,100 +1,11 @@
 #include "nest/interpreter.hpp"
 
-#include <cmath>
-#include <cstdlib>
-#include <random>
-
 #include "base/error.hpp"
-#include "graph/domain_sets.hpp"
 #include "nest/domain.hpp"
+#include "nest/instance_kernel.hpp"
 
 namespace loopegg {
 namespace {
-
-std::size_t flat(const Shape& shape, std::span<const std::int64_t> index) {
-    std::int64_t at = 0;
-    for (std::size_t d = 0; d < shape.size(); ++d) at = at * shape[d] + index[d];
-    return static_cast<std::size_t>(at);
-}
-
-bool inside(const Shape& shape, std::span<const std::int64_t> index) {
-    for (std::size_t d = 0; d < shape.size(); ++d)
-        if (index[d] < 0 || index[d] >= shape[d]) return false;
-    return true;
-}
-
-// A scalar term with its leaves looked up once: buffers become slots of an operand array.
-class Scalar {
-public:
-    Scalar(const Term& term, const std::vector<std::string>& slots) {
-        if (term.size() == 0) {
-            for (std::size_t i = 0; i < slots.size(); ++i)
-                if (slots[i] == term.op().text()) slot_ = static_cast<int>(i);
-            if (slot_ < 0) constant_ = std::strtod(term.op().text().c_str(), nullptr);
-        }
-        function_ = term.op().text();
-        for (const Term& child : term.children()) children_.emplace_back(child, slots);
-    }
-    float at(std::span<const float> operands) const {
-        if (children_.empty()) return slot_ >= 0 ? operands[static_cast<std::size_t>(slot_)] : static_cast<float>(constant_);
-        double x[2] = {0, 0};
-        for (std::size_t i = 0; i < children_.size(); ++i) x[i] = children_[i].at(operands);
-        return static_cast<float>(apply_scalar(function_, std::span(x, children_.size())));
-    }
-
-private:
-    std::string function_;
-    std::vector<Scalar> children_;
-    int slot_ = -1;
-    double constant_ = 0;
-};
-
-// What an instance and an output element's last step compute, over buffers.
-class Kernel {
-public:
-    Kernel(const Statement& s, const Buffers& given) : s_(s), value_(s.value, read_names(s)), finish_(s.finish, finish_names(s)) {
-        for (const Buffer& b : s.buffers) {
-            auto it = given.find(b.name);
-            auto size = static_cast<std::size_t>(element_count(b.shape));
-            if (it != given.end() && it->second.size() != size) throw UserError("buffer " + b.name + " has the wrong number of elements");
-            if (it == given.end() && b.kind != BufferKind::output) throw UserError("buffer " + b.name + " is not given");
-            data.push_back(it != given.end() ? it->second : std::vector<float>(size, 0.0f));
-        }
-    }
-
-    float read(const Access& a, std::span<const std::int64_t> index) const {
-        const Shape& shape = s_.buffers[static_cast<std::size_t>(a.buffer)].shape;
-        if (!inside(shape, index)) return static_cast<float>(s_.outside);
-        return data[static_cast<std::size_t>(a.buffer)][flat(shape, index)];
-    }
-    float value(std::span<const float> operands) const { return value_.at(operands); }
-    float combine(float acc, float v) const { return s_.combine == Combine::sum ? acc + v : s_.combine == Combine::max ? (v > acc ? v : acc) : v; }
-    float finish(float acc, std::span<const std::int64_t> output) const {
-        std::vector<float> operands{acc};
-        for (const FinishRead& r : s_.finish_reads) {
-            std::vector<std::int64_t> index;
-            for (int d : r.dimensions) index.push_back(output[static_cast<std::size_t>(d)]);
-            operands.push_back(data[static_cast<std::size_t>(r.buffer)][flat(s_.buffers[static_cast<std::size_t>(r.buffer)].shape, index)]);
-        }
-        return finish_.at(operands);
-    }
-
-    std::vector<std::vector<float>> data;   // beside Statement::buffers
-
-private:
-    static std::vector<std::string> read_names(const Statement& s) {
-        std::vector<std::string> names;
-        for (const Access& a : s.reads) names.push_back(s.buffers[static_cast<std::size_t>(a.buffer)].name);
-        return names;
-    }
-    static std::vector<std::string> finish_names(const Statement& s) {
-        std::vector<std::string> names{"acc"};
-        for (const FinishRead& r : s.finish_reads) names.push_back(s.buffers[static_cast<std::size_t>(r.buffer)].name);
-        return names;
-    }
-    const Statement& s_;
-    Scalar value_, finish_;
-};
 
 class Interpreter {
 public:
@@ -259,15 +170,11 @@ private:
     }
 
     const Statement& s_;
-    Kernel kernel_;
+    InstanceKernel kernel_;
     std::vector<std::int64_t> values_;
     std::vector<Storage> stages_;
     std::vector<std::int64_t> sources_;
 };
-
-std::vector<std::int64_t> restored_sources(const Statement& s, const Domain& domain) {
-    return domain.restore == Restore::none ? std::vector<std::int64_t>{} : output_sources(domain, graph_axes(s));
-}
 
 }  // namespace
 
@@ -278,74 +185,6 @@ std::vector<float> interpret(const Statement& statement, const LoopTree& tree, c
 std::vector<float> interpret(const Term& nest, const Buffers& buffers) {
     Statement statement = statement_of(nest_parts(nest).statement);
     return Interpreter(statement, resolve(nest), buffers, restored_sources(statement, domain_of(nest))).output();
-}
-
-std::vector<float> reference(const Statement& s, const Domain& domain, const Buffers& buffers) {
-    Kernel kernel(s, buffers);
-    DomainTest test(domain, graph_axes(s));
-    const Shape& shape = s.buffers[0].shape;
-    bool assign = s.combine == Combine::assign;
-    if (!assign) kernel.data[0].assign(kernel.data[0].size(), static_cast<float>(s.identity()));
-    std::vector<char> touched(kernel.data[0].size(), 0);
-    std::vector<std::int64_t> it(s.axes.size(), 0);
-    for (bool more = true; more;) {
-        if (domain.whole() || test.contains(it.data())) {
-            std::vector<std::int64_t> element;
-            for (const Affine& d : s.write.index) element.push_back(d.at(it));
-            std::vector<float> operands;
-            for (const Access& a : s.reads) {
-                std::vector<std::int64_t> index;
-                for (const Affine& d : a.index) index.push_back(d.at(it));
-                operands.push_back(kernel.read(a, index));
-            }
-            float& target = kernel.data[0][flat(shape, element)];
-            touched[flat(shape, element)] = 1;
-            target = assign ? kernel.finish(kernel.value(operands), element) : kernel.combine(target, kernel.value(operands));
-        }
-        more = false;
-        for (std::size_t a = s.axes.size(); a-- > 0 && !more;) more = ++it[a] < s.axes[a].extent ? true : (it[a] = 0, false);
-    }
-    if (assign) return kernel.data[0];
-    if (auto sources = restored_sources(s, domain); !sources.empty()) {
-        std::vector<float> computed = kernel.data[0];
-        for (std::size_t i = 0; i < sources.size(); ++i) {
-            kernel.data[0][i] = sources[i] < 0 ? 0 : computed[static_cast<std::size_t>(sources[i])];
-            touched[i] = 1;
-        }
-    }
-    std::vector<std::int64_t> element(shape.size(), 0);
-    for (std::size_t i = 0; i < touched.size(); ++i) {
-        std::size_t rest = i;
-        for (std::size_t d = shape.size(); d-- > 0;) element[d] = static_cast<std::int64_t>(rest % static_cast<std::size_t>(shape[d])), rest /= static_cast<std::size_t>(shape[d]);
-        kernel.data[0][i] = touched[i] ? kernel.finish(kernel.data[0][i], element) : 0;
-    }
-    return kernel.data[0];
-}
-
-Buffers whole_number_buffers(const Statement& statement, std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    Buffers out;
-    for (const Buffer& b : statement.buffers) {
-        if (b.kind == BufferKind::output) continue;
-        std::vector<float> values(static_cast<std::size_t>(element_count(b.shape)));
-        for (float& v : values) v = static_cast<float>(static_cast<int>(random() % 7) - 3);
-        if (b.name == "K" || b.name == "C") for (float& v : values) v = static_cast<float>(1 << random() % 3);
-        out[b.name] = std::move(values);
-    }
-    return out;
-}
-
-Buffers random_buffers(const Statement& statement, std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    std::normal_distribution<float> normal;
-    Buffers out;
-    for (const Buffer& b : statement.buffers) {
-        if (b.kind == BufferKind::output) continue;
-        std::vector<float> values(static_cast<std::size_t>(element_count(b.shape)));
-        for (float& v : values) v = b.name == "K" || b.name == "C" ? 1 + std::abs(normal(random)) : normal(random);
-        out[b.name] = std::move(values);
-    }
-    return out;
 }
 
 }  // namespace loopegg

@@ -5,39 +5,10 @@
 
 #include "base/error.hpp"
 #include "nest/axis.hpp"
-#include "nest/isl_questions.hpp"
+#include "nest/isl_axis.hpp"
 
 namespace loopegg {
 namespace {
-
-std::string number(std::int64_t n) { return std::to_string(n); }
-
-IslText related(const IslText& a, const char* relation, const IslText& b) { return {a.text + relation + b.text, a.over | b.over}; }
-
-// An axis as isl text; what it asks for goes to `conditions`. `name_of` gives the text of an iterator.
-template <class NameOf> IslText axis_text(const Term& axis, const NameOf& name_of, Conjunction& conditions) {
-    if (axis.size() == 0) return axis.integer() ? IslText{to_string(axis), 0} : axis_name(axis)->extent == 1 ? IslText{"0", 0} : name_of(axis_name(axis)->name);
-    auto at = [&](std::size_t i) { return axis_text(axis[i], name_of, conditions); };
-    auto block = [](const IslText& a, std::int64_t k) { return IslText{"floor((" + a.text + ")/" + number(k) + ")", a.over}; };
-    if (axis.is("quo", 2)) return block(at(0), *axis[1].integer());
-    if (axis.is("rem", 2)) {
-        IslText inner = at(0);
-        return {"((" + inner.text + ") mod " + to_string(axis[1]) + ")", inner.over};
-    }
-    if (axis.is("pair", 2)) {
-        IslText first = at(0), second = at(1);
-        return {"(" + number(axis_extent(axis[1])) + "*" + first.text + " + " + second.text + ")", first.over | second.over};
-    }
-    if (axis.is("span", 3)) {
-        IslText inner = at(0);
-        conditions.push_back({to_string(axis[1]) + " <= " + inner.text + " < " + to_string(axis[2]), inner.over});
-        return {"(" + inner.text + " - " + to_string(axis[1]) + ")", inner.over};
-    }
-    std::int64_t g = *axis[0].integer();
-    IslText a = block(at(1), axis_extent(axis[1]) / g), b = block(at(2), axis_extent(axis[2]) / g);
-    conditions.push_back(related(a, " = ", b));
-    return a;
-}
 
 // One path of the schedule as it is written: the axes of its loops and, as numbers, the sides it takes at every cat.
 struct Path {
@@ -176,11 +147,11 @@ private:
     }
 
     IslText index(const Affine& d, bool other, VariableMask same) const {
-        IslText sum{number(d.offset), 0};
+        IslText sum{std::to_string(d.offset), 0};
         for (std::size_t i = 0; i < d.coefficients.size(); ++i) {
             if (d.coefficients[i] == 0 || s_.axes[i].extent <= 1) continue;
             IslText it = iterator(index_of(s_.axes[i].name), other, same);
-            sum = {sum.text + " + " + number(d.coefficients[i]) + "*" + it.text, sum.over | it.over};
+            sum = {sum.text + " + " + std::to_string(d.coefficients[i]) + "*" + it.text, sum.over | it.over};
         }
         return sum;
     }
@@ -334,33 +305,6 @@ private:
     std::size_t depth_ = 0;
 };
 
-// Unions of restrictions over iterators given as leaves.
-struct Restricted {
-    Restricted(const std::vector<Term>& iterators) : questions(variables(iterators)), leaves(iterators) {}
-    static std::vector<IslVariable> variables(const std::vector<Term>& iterators) {
-        std::vector<IslVariable> all;
-        for (const Term& leaf : iterators) all.push_back({axis_name(leaf)->name, axis_name(leaf)->extent});
-        return all;
-    }
-    Conjunction conditions(const Restrictions& part) const {
-        Conjunction all;
-        auto name_of = [&](const std::string& name) {
-            std::size_t i = 0;
-            while (axis_name(leaves[i])->name != name) ++i;
-            return IslText{name, VariableMask{1} << i};
-        };
-        for (const Term& r : part) axis_text(r, name_of, all);
-        return all;
-    }
-    IslUnion sets(const std::vector<Restrictions>& parts) const {
-        IslUnion all;
-        for (const Restrictions& part : parts) all.push_back(conditions(part));
-        return all;
-    }
-    IslQuestions questions;
-    const std::vector<Term>& leaves;
-};
-
 }  // namespace
 
 std::optional<std::string> isl_judge(const Statement& statement, const Term& sched, const JudgeOptions& options) { return Judge(statement, sched).answer(options); }
@@ -383,22 +327,6 @@ bool isl_restricts(const Statement& statement, const Term& whole, const Term& pa
 bool isl_visits(const Statement& statement, const Term& sched, const std::vector<Restrictions>& parts) {
     Judge judge(statement, sched);
     return judge.questions().equal(judge.domain(), judge.sets(parts));
-}
-
-bool isl_equal(const std::vector<Term>& iterators, const std::vector<Restrictions>& a, const std::vector<Restrictions>& b) {
-    Restricted over(iterators);
-    return over.questions.equal(over.sets(a), over.sets(b));
-}
-
-bool isl_disjoint(const std::vector<Term>& iterators, const std::vector<Restrictions>& a, const std::vector<Restrictions>& b) {
-    Restricted over(iterators);
-    for (const Restrictions& x : a)
-        for (const Restrictions& y : b) {
-            Conjunction both = over.conditions(x);
-            for (IslText& c : over.conditions(y)) both.push_back(std::move(c));
-            if (over.questions.possible(both)) return false;
-        }
-    return true;
 }
 
 }  // namespace loopegg

@@ -123,9 +123,11 @@ TEST_CASE("discover finds the effects of the paper's sequences, which no rule na
     options.limits.nodes = static_cast<std::size_t>(*phase->nodes);
     Term nest = nest_of(statement_of(parse_term("(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)")));
     auto g = grow(book, names, nest, options);
+    std::set<ClassId> variants;
+    for (const Edge& e : g->graph.edges()) variants.insert(g->graph.find(e.to));
     std::set<std::string> domains;
-    for (const Edge& e : g->graph.edges())
-        if (auto domain = g->facts->domain(g->graph.find(e.to))) domains.insert(to_string(*domain));
+    for (ClassId c : variants)
+        if (auto domain = g->facts->domain(c)) domains.insert(to_string(*domain));
     std::printf("discover: %zu nodes, %zu edges, %zu distinct domains, %.2f s\n", g->graph.node_count(), g->graph.edges().size(), domains.size(), g->report.seconds);
     auto found = [&](const std::string& words) {
         return std::any_of(domains.begin(), domains.end(), [&](const std::string& d) { return d.find(words) != std::string::npos; });
