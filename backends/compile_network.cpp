@@ -81,6 +81,7 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPla
         PlacedStep placed;
         if (step.nest) {
             placed.site = step.nest->site;
+            for (const FusedRule& f : step.nest->fused) placed.fused.push_back(f.node.empty() ? f.rule : f.rule + " " + f.node);
             placed.kernel = set.add(step.nest->nest, step.nest->site);
             const Kernel& kernel = set.kernels[static_cast<std::size_t>(placed.kernel)];
             for (std::size_t i = 0; i < step.nest->operands.size(); ++i) {
@@ -92,7 +93,7 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPla
             const CopyStep& c = *step.copy;
             PlacedOperand to = locate(c.to);
             to.offset += c.to_offset;
-            placed = {-1, {to, locate(c.from)}, c.shape, c.to_strides, c.from_strides, c.site};
+            placed = {-1, {to, locate(c.from)}, c.shape, c.to_strides, c.from_strides, c.site, {}};
         }
         n.steps.push_back(std::move(placed));
     }
@@ -120,7 +121,7 @@ nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, 
     for (std::size_t i = 0; i < n.kernels.size(); ++i)
         kernels.push_back({{"symbol", n.kernels[i].symbol}, {"nest", to_string(nests[i])}, {"grid", n.kernels[i].launch.grid}, {"block", n.kernels[i].launch.block}});
     for (const PlacedStep& s : n.steps)
-        steps.push_back({{"site", s.site}, {"kernel", s.kernel}, {"operands", operands_json(s.operands)}, {"shape", s.shape}, {"to_strides", s.to_strides}, {"from_strides", s.from_strides}});
+        steps.push_back({{"site", s.site}, {"kernel", s.kernel}, {"fused", s.fused}, {"operands", operands_json(s.operands)}, {"shape", s.shape}, {"to_strides", s.to_strides}, {"from_strides", s.from_strides}});
     return {{"loopegg", 1}, {"name", n.name}, {"target", target.name}, {"architecture", target.architecture()}, {"inputs", described(n.inputs)}, {"outputs", described(n.outputs)},
             {"input_offsets", n.input_offsets}, {"output_places", operands_json(n.output_places)}, {"arena_floats", n.arena}, {"weight_floats", n.weights.size()},
             {"kernels", kernels}, {"steps", steps}};

@@ -7,12 +7,13 @@
 #include "backends/default_schedule.hpp"
 #include "base/error.hpp"
 #include "graph/operators.hpp"
+#include "nest/fuse.hpp"
 #include "nest/grammar.hpp"
+#include "nest/value.hpp"
 
 namespace loopegg {
 namespace {
 
-bool is_activation(const std::string& op) { return op == "relu" || op == "relu6" || op == "silu" || op == "gelu"; }
 bool is_view(const std::string& op) { return op == "flatten" || op == "reshape"; }
 
 const std::vector<float>& tensor(const Weights& w, const std::string& name) {
@@ -34,12 +35,6 @@ ScaleShift scale_shift(const Node& bn, const Weights& w) {
         s.shift.push_back(static_cast<float>(beta[c] - mean[c] * k));
     }
     return s;
-}
-
-Term without_epilogues(Term stmt) {
-    if (stmt.is("layout", 4)) return Term("layout", {stmt[0], stmt[1], stmt[2], without_epilogues(stmt[3])});
-    while (stmt.is("epilogue", 2)) stmt = stmt[1];
-    return stmt;
 }
 
 class Planner {
@@ -109,59 +104,79 @@ private:
         }
     }
 
-    // One nest, and after it what can be fused: batch norm, activation, an addition whose other side is already there.
+    // One nest, and after it what the rules that span sites take into it: each follower that alone reads what was made so far.
     void single(const Node& node, const Statement& statement) {
-        const bool site = node.op == "conv2d" || node.op == "linear";
-        const bool restored = node.domain.restore != Restore::none;
-        Term stmt = without_epilogues(statement.term);
-        std::vector<float> weight, bias;
-        if (site) weight = tensor(weights_, node.name + ".weight");
-        if (site && node.flag("bias")) bias = tensor(weights_, node.name + ".bias");
-        std::vector<Operand> extra;   // of epilogues, in order
-        std::vector<std::string> epilogues;
+        Term value("site", {nest_of(node)});
+        std::vector<Operand> operands;
+        for (const Buffer& b : statement.buffers)
+            if (b.kind != BufferKind::output) operands.push_back(own_operand(node, b));
+        std::vector<FusedRule> fused;
         std::string last = node.name;
-        const Node* next = only_user(last);
-        if (next && node.op == "conv2d" && next->op == "batch_norm") {
-            const ScaleShift s = scale_shift(*next, weights_);
-            if (restored) {   // outputs come back before the batch norm, so its scale cannot be in the weights
-                if (!bias.empty()) epilogues.push_back("bias"), extra.push_back({"", bias});
-                epilogues.push_back("scale_shift"), extra.push_back({"", s.scale}), extra.push_back({"", s.shift});
-                bias.clear();
-            } else {
-                const std::size_t per_channel = weight.size() / s.scale.size();
-                for (std::size_t i = 0; i < weight.size(); ++i) weight[i] *= s.scale[i / per_channel];
-                std::vector<float> shift = s.shift;
-                for (std::size_t c = 0; c < bias.size(); ++c) shift[c] += bias[c] * s.scale[c];
-                bias = std::move(shift);
-            }
-            take(*next, last), next = only_user(last);
+        for (const Node* next = only_user(last); next; next = only_user(last)) {
+            auto more = follower(*next, last, node);
+            if (!more) break;
+            const std::vector<FusionStep> steps = fuse(Term("then", {value, more->nest}));
+            if (steps.empty()) break;
+            value = steps.back().value;
+            operands.insert(operands.end(), more->operands.begin(), more->operands.end());
+            for (; value.is("prepare", 2); value = value[1]) prepare(value, operands);
+            for (const FusionStep& step : steps)
+                if (step.rule != "prepare-first") fused.push_back({step.rule, step.rule.starts_with("fuse-") ? next->name : ""});
+            take(*next, last);
         }
-        if (!bias.empty()) epilogues.push_back("bias"), extra.push_back({"", bias});
-        for (bool more = true; more && next;) {
-            more = false;
-            if (is_activation(next->op) && !is_activation(node.op)) {
-                epilogues.push_back(next->op), more = true;
-            } else if (next->op == "add" && site && element_count(next->input_shapes[0]) == element_count(next->input_shapes[1])) {
-                const std::string& other = next->inputs[next->inputs[0] == last ? 1 : 0];
-                if (other != last && ready(other, node)) epilogues.push_back("add"), extra.push_back({actual(other), {}}), more = true;
-            }
-            if (more) take(*next, last), next = only_user(last);
-        }
-        for (const std::string& e : epilogues) stmt = with_epilogue(stmt, e);
-        NetworkStep step{node.name, chosen(node, stmt), {}};
-        const Statement whole = statement_of(nest_parts(step.nest).statement);
-        std::size_t next_extra = 0;
+        NetworkStep step{node.name, chosen(node, nest_parts(value[0]).statement), {{last, {}}}, std::move(fused)};
+        step.operands.insert(step.operands.end(), operands.begin(), operands.end());
         plan_.sizes[last] = element_count(node.shape);
-        for (const Buffer& b : whole.buffers) {
-            if (b.kind == BufferKind::output) step.operands.push_back({last, {}});
-            else if (b.name[0] == 'E') step.operands.push_back(extra.at(next_extra++));
-            else if (b.name == "I") step.operands.push_back({actual(node.inputs[0]), {}});
-            else if (b.name == "J") step.operands.push_back({actual(node.inputs[1]), {}});
-            else if (b.name == "W") step.operands.push_back({"", weight});
-            else step.operands.push_back({"", channel_constants(node, b)});
-        }
         plan_.steps.push_back({std::move(step), {}});
     }
+
+    Operand own_operand(const Node& node, const Buffer& b) const {
+        if (b.name == "I") return {actual(node.inputs[0]), {}};
+        if (b.name == "J") return {actual(node.inputs[1]), {}};
+        if (b.name == "W") return {"", tensor(weights_, node.name + ".weight")};
+        if (b.name == "E0bias") return {"", tensor(weights_, node.name + ".bias")};
+        return {"", channel_constants(node, b)};
+    }
+
+    // The nest of a node that reads `last`, and what it reads besides; none if that does not yet exist when `site` runs.
+    struct Follower {
+        Term nest;
+        std::vector<Operand> operands;
+    };
+    std::optional<Follower> follower(const Node& next, const std::string& last, const Node& site) const {
+        if (is_view(next.op) || !next.domain.whole()) return {};
+        const std::vector<Statement> statements = statements_of(next);
+        if (statements.size() != 1) return {};
+        Follower f{nest_of(statements[0]), {}};
+        for (const Buffer& b : statements[0].buffers) {
+            if (b.kind == BufferKind::output || b.name == "I") continue;
+            if (b.name == "J") {   // the sum's other side, whichever that is
+                const std::string& other = next.inputs[next.inputs[0] == last ? 1 : 0];
+                if (other == last || !ready(other, site)) return {};
+                f.operands.push_back({actual(other), {}});
+            } else if (next.op == "batch_norm") {
+                f.operands.push_back({"", channel_constants(next, b)});
+            } else {
+                return {};
+            }
+        }
+        return f;
+    }
+
+    static void prepare(const Term& value, std::vector<Operand>& operands) {
+        Operands constants;
+        for (Operand& o : operands) constants.push_back(std::move(o.constants));
+        const std::size_t before = constants.size();
+        const std::vector<Buffer> after = operands_of(value[1]);
+        constants = prepared(value[0].op().text(), after, std::move(constants));
+        require(before == constants.size() + 1, "a preparation makes one constant of two");
+        // The operand that went is the one that the first epilogue has no place for any more.
+        std::size_t gone = 0;
+        while (after[gone].name[0] != 'E') ++gone;
+        operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(gone));
+        for (std::size_t i = 0; i < operands.size(); ++i) operands[i].constants = std::move(constants[i]);
+    }
+
     void take(const Node& next, std::string& last) {
         done_.insert(next.name);
         renamed_[last] = next.name;

@@ -16,11 +16,17 @@ struct Operand {
     std::vector<float> constants;
 };
 
+// A rule that spans sites (rules/fusion.rules), and the node that it took in; "" for one that only prepares constants.
+struct FusedRule {
+    std::string rule, node;
+};
+
 // One nest run once; operands beside Statement::buffers, the first being what it writes.
 struct NetworkStep {
     std::string site;                // the node it came from, for people
     Term nest;
     std::vector<Operand> operands;
+    std::vector<FusedRule> fused{};  // what made it one step, in order
 };
 
 // Data moved, not computed: dst[i...] = src[i...] over a shape with strides in floats.

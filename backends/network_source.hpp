@@ -21,6 +21,7 @@ struct PlacedStep {
     Shape shape{};
     std::vector<std::int64_t> to_strides{}, from_strides{};
     std::string site{};
+    std::vector<std::string> fused{};   // the rules over sites that made it one step, each with the node it took in
 };
 struct PlacedNetwork {
     std::string name;

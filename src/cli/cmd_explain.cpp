@@ -30,8 +30,18 @@ json read(const std::filesystem::path& file) {
 
 std::string short_nest(const std::string& nest) { return to_string(bare(parse_term(nest))); }
 
+// The rules over sites by which the compiled network made one step of several nodes.
+void add_fused(const std::filesystem::path& network, json& sites) {
+    if (!std::filesystem::exists(network)) return;   // a target without a compiler here
+    const json steps = read(network).at("steps");
+    for (auto& site : sites)
+        for (const auto& step : steps)
+            if (step.at("site") == site.at("name") && step.contains("fused")) site["fused"] = step["fused"];
+}
+
 void print_site(const json& site) {
     fmt::print("{}: {}\n", site["name"].get<std::string>(), site["sequence"].get<std::string>());
+    if (site.contains("fused") && !site["fused"].empty()) fmt::print("    made one with what follows: {}\n", join(site["fused"].get<std::vector<std::string>>(), ", "));
     if (site["steps"].empty()) {
         fmt::print("    as it was\n");
         return;
@@ -64,6 +74,7 @@ Action setup(CLI::App& app) {
         for (auto& site : picked)
             for (const auto& measured : result.at("sites"))
                 if (measured.at("name") == site.at("name") && measured.contains("nest_after")) site["schedule"] = measured["nest_after"];
+        add_fused(std::filesystem::path(o->dir) / "network.json", picked);
         std::vector<SiteCheck> checks;
         if (o->check) checks = replay(picked, load_rules(rules_file(result.at("rules"))));
         std::size_t bad = 0, steps = 0;

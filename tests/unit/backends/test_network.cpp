@@ -3,9 +3,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <map>
 
 #include "backends/elf.hpp"
 #include "backends/network.hpp"
+#include "backends/network_plan.hpp"
 #include "backends/process.hpp"
 #include "backends/scratch.hpp"
 #include "base/files.hpp"
@@ -72,6 +74,30 @@ Model small_model() {
 TEST_CASE("a compiled network agrees with the interpreter", "[flow]") {
     const Model m = small_model();
     check_against_interpreter(m.graph, m.weights);
+}
+
+TEST_CASE("what follows a site is fused into it by the rules over sites", "[unit]") {
+    const Model m = small_model();
+    std::map<std::string, std::vector<std::string>> fused;
+    for (const NetworkPlan::Step& step : plan_network(m.graph, m.weights, {}, find_target("host")).steps) {
+        if (!step.nest) continue;
+        for (const FusedRule& f : step.nest->fused) fused[step.nest->site].push_back(f.node.empty() ? f.rule : f.rule + " " + f.node);
+    }
+    CHECK(fused["c1"] == std::vector<std::string>{"fuse-batch-norm b1", "fold-scale", "fuse-activation r1"});
+    CHECK(fused["c2"] == std::vector<std::string>{"fuse-batch-norm b2", "fold-bias", "fold-scale", "fuse-add s", "fuse-activation r2"});
+    CHECK(fused["b3"].empty());
+}
+
+// No batch norm, activation or addition of these networks is a step of its own.
+TEST_CASE("a residual network is its convolutions, pools and classifier", "[unit]") {
+    const Model m = load_model("zoo:resnet34-cifar10");
+    std::map<std::string, int> steps;
+    for (const NetworkPlan::Step& step : plan_network(m.graph, m.weights, {}, find_target("host")).steps)
+        for (const Node& node : m.graph.nodes)
+            if (step.nest && node.name == step.nest->site) ++steps[node.op];
+    CHECK(steps["conv2d"] == 36);
+    CHECK(steps["linear"] == 1);
+    CHECK(steps["batch_norm"] + steps["relu"] + steps["add"] == 0);
 }
 
 TEST_CASE("a transformer agrees with the interpreter", "[flow]") {
