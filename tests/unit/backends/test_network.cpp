@@ -11,9 +11,11 @@
 #include "backends/process.hpp"
 #include "backends/scratch.hpp"
 #include "base/files.hpp"
+#include "graph/carry_weights.hpp"
 #include "graph/interpreter.hpp"
 #include "graph/load.hpp"
 #include "graph/weights.hpp"
+#include "nest/apply_plan.hpp"
 
 using namespace loopegg;
 
@@ -86,6 +88,19 @@ TEST_CASE("what follows a site is fused into it by the rules over sites", "[unit
     CHECK(fused["c1"] == std::vector<std::string>{"fuse-batch-norm b1", "fold-scale", "fuse-activation r1"});
     CHECK(fused["c2"] == std::vector<std::string>{"fuse-batch-norm b2", "fold-bias", "fold-scale", "fuse-add s", "fuse-activation r2"});
     CHECK(fused["b3"].empty());
+}
+
+// Outputs that come back do so before the batch norm, so its scale stays out of the weights.
+TEST_CASE("what follows a restored site is fused into it as well", "[flow]") {
+    const Model m = small_model();
+    const Graph graph = apply_plan(m.graph, read_plan(make_source("plan.json", R"({"steps": [{"site": "c[12]", "apply": [{"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "repeat"}]}]})")));
+    const Weights weights = carry_weights(m.graph, m.weights, graph);
+    std::vector<std::string> fused;
+    for (const NetworkPlan::Step& step : plan_network(graph, weights, {}, find_target("host")).steps)
+        if (step.nest && step.nest->site == "c2")
+            for (const FusedRule& f : step.nest->fused) fused.push_back(f.rule);
+    CHECK(fused == std::vector<std::string>{"fuse-batch-norm-restored", "fuse-add-restored", "fuse-activation-restored"});
+    check_against_interpreter(graph, weights);
 }
 
 // No batch norm, activation or addition of these networks is a step of its own.
