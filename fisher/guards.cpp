@@ -70,7 +70,7 @@ Kept band(std::span<const ScoredPair> seeds) {
 
 const std::vector<CapacityGuard>& guards() {
     static const std::vector<CapacityGuard> all{
-        {"fisher-band", "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of each site's work and of the weights", {true, true, false, false}, 0.68, 0.05, band},
+        {"fisher-band", "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of each site's work and of the weights", {true, true, false, false}, 0.70, 0.05, band},
         {"fisher-paper", "reject what scores below the original, as the paper does", {true, false, false, false}, 1.00, 0.16, paper},
     };
     return all;

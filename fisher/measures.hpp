@@ -9,7 +9,7 @@
 //   grad-norm     sum over layers of |dL/dw|_2                                                           (Abdelfattah et al., ICLR 2021)
 //   params, macs  trained values and multiply-accumulates: the controls
 //   ensemble      naswot/N + 0.5 log(geometric / arithmetic mean of the layers' fisher) + 0.05 synflow + log macs: units that tell images
-//                 apart, layers that all matter, and size; weights by half of bench/nb201's cells, held against the other half
+//                 apart, layers that all matter, and size; weights by the first of bench/nb201's cells, held against the others
 // beside them, for guards, how differently ReLUs code the images, whatever their number:
 //   code spread   1/N log |det (K / units)|, over the units that are not the same for all images (a channel restored by zeros is no unit)
 // and over a set of networks:
