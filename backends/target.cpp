@@ -40,15 +40,6 @@ nlohmann::json native_features() {
 
 bool has_feature(const nlohmann::json& features, const char* name) { return std::find(features.begin(), features.end(), std::string("+") + name) != features.end(); }
 
-void fill_native(Target& t) {
-    t.tvm.erase("native");
-    t.tvm["mtriple"] = std::string(tv::call(tv::Fn::host_triple).cast<tv::ffi::String>());
-    t.tvm["mcpu"] = std::string(tv::call(tv::Fn::host_cpu).cast<tv::ffi::String>());
-    t.tvm["mattr"] = native_features();
-    t.tvm["num-cores"] = available_cores();
-    if (has_feature(t.tvm["mattr"], "avx512f")) t.tvm["vector-width"] = 512;
-}
-
 double megahertz() {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);)
@@ -65,20 +56,22 @@ double cache_kb(int index) {
     return unit == 'M' ? size * 1024 : size;
 }
 
-void fill_native(Machine& m, const nlohmann::json& features) {
+HostFacts host_facts() {
+    HostFacts host;
+    const nlohmann::json features = native_features();
+    const bool wide = has_feature(features, "avx512f");
+    host.tvm = {{"mtriple", std::string(tv::call(tv::Fn::host_triple).cast<tv::ffi::String>())}, {"mcpu", std::string(tv::call(tv::Fn::host_cpu).cast<tv::ffi::String>())},
+                {"mattr", features}, {"num-cores", available_cores()}};
+    if (wide) host.tvm["vector-width"] = 512;
+    Machine& m = host.machine;
     m.cores = available_cores();
     m.ghz = megahertz() / 1000;
-    m.lanes = has_feature(features, "avx512f") ? 16 : has_feature(features, "avx2") ? 8 : 4;
+    m.lanes = wide ? 16 : has_feature(features, "avx2") ? 8 : 4;
     m.fma_per_cycle = 2;
     if (double kb = cache_kb(0)) m.l1_kb = kb;
     if (double kb = cache_kb(2)) m.l2_kb = kb;
     m.l3_kb = cache_kb(3);
-}
-
-Reach reach_of(const std::string& text, const fs::path& file) {
-    for (Reach r : {Reach::here, Reach::rpc, Reach::bundle, Reach::compile})
-        if (to_string(r) == text) return r;
-    throw UserError(file.string() + ": 'reach' is '" + text + "', expected here, rpc, bundle or compile");
+    return host;
 }
 
 std::vector<fs::path> target_files() {
@@ -96,23 +89,6 @@ std::vector<fs::path> target_files() {
 
 }  // namespace
 
-std::string to_string(Reach reach) {
-    switch (reach) {
-        case Reach::here: return "here";
-        case Reach::rpc: return "rpc";
-        case Reach::bundle: return "bundle";
-        case Reach::compile: return "compile";
-    }
-    return "";
-}
-
-std::string Target::architecture() const {
-    if (gpu()) return tvm.at("arch");
-    return split(tvm.value("mtriple", "unknown"), '-')[0];
-}
-
-Hash128 Target::fingerprint() const { return Hasher().add(name).add(tvm.dump()).finish(); }
-
 fs::path user_targets_folder() {
     if (const char* folder = std::getenv("LOOPEGG_TARGETS")) return folder;
     if (const char* config = std::getenv("XDG_CONFIG_HOME")) return fs::path(config) / "loopegg" / "targets";
@@ -121,29 +97,9 @@ fs::path user_targets_folder() {
 }
 
 Target read_target(const fs::path& file) {
-    nlohmann::json j;
-    try {
-        j = nlohmann::json::parse(loopegg::read_file(file, 1 << 20));
-        Target t;
-        t.file = file;
-        t.name = j.at("name");
-        t.summary = j.value("summary", "");
-        t.reach = reach_of(j.value("reach", "compile"), file);
-        t.address = j.value("address", "");
-        t.tvm = j.at("tvm");
-        if (const std::string kind = t.tvm.at("kind"); kind != "llvm" && kind != "cuda") throw UserError(file.string() + ": the TVM kind '" + kind + "' is not one that loopegg compiles for (llvm, cuda)");
-        if (t.tvm.value("native", false)) fill_native(t);
-        const nlohmann::json m = j.value("machine", nlohmann::json::object());
-        if (m.value("native", false)) fill_native(t.machine, t.tvm.at("mattr"));
-        auto set = [&m](const char* key, auto& field) { if (m.contains(key)) m.at(key).get_to(field); };
-        set("cores", t.machine.cores), set("lanes", t.machine.lanes), set("fma_per_cycle", t.machine.fma_per_cycle), set("ghz", t.machine.ghz);
-        set("memory_gbs", t.machine.memory_gbs), set("l1_kb", t.machine.l1_kb), set("l2_kb", t.machine.l2_kb), set("l3_kb", t.machine.l3_kb);
-        set("launch_us", t.machine.launch_us), set("threads_per_core", t.machine.threads_per_core);
-        set("registers_per_core", t.machine.registers_per_core), set("shared_kb_per_core", t.machine.shared_kb_per_core);
-        return t;
-    } catch (const nlohmann::json::exception& e) {
-        throw UserError(file.string() + ": not a target: " + e.what());
-    }
+    Target target = parse_target(make_source(file.string(), loopegg::read_file(file, 1 << 20)), host_facts);
+    target.file = file;
+    return target;
 }
 
 std::vector<Target> all_targets() {

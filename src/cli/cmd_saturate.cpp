@@ -47,13 +47,11 @@ void check_usage(const Arguments& a) {
 
 // What the command line says; where it says nothing, what the phase says.
 RunOptions run_options(const Arguments& a, const Phase* phase) {
-    RunOptions options;
-    options.limits.iterations = static_cast<std::size_t>(phase && phase->iterations && !a.iterations_given->count() ? *phase->iterations : a.iterations);
-    options.limits.nodes = static_cast<std::size_t>(phase && phase->nodes && !a.nodes_given->count() ? *phase->nodes : a.nodes);
+    RunOptions options = phase ? limits_of(*phase) : RunOptions{};
+    if (!phase || !phase->iterations || a.iterations_given->count()) options.limits.iterations = static_cast<std::size_t>(a.iterations);
+    if (!phase || !phase->nodes || a.nodes_given->count()) options.limits.nodes = static_cast<std::size_t>(a.nodes);
     if (a.seconds_given->count()) options.limits.seconds = a.seconds;
-    else if (phase && phase->seconds) options.limits.seconds = *phase->seconds;
-    const std::string& scheduler = phase && !phase->scheduler.empty() && !a.scheduler_given->count() ? phase->scheduler : a.scheduler;
-    options.scheduler = scheduler == "backoff" ? Scheduler::backoff : Scheduler::simple;
+    if (!phase || phase->scheduler.empty() || a.scheduler_given->count()) options.scheduler = a.scheduler == "backoff" ? Scheduler::backoff : Scheduler::simple;
     return options;
 }
 

@@ -1,8 +1,11 @@
 #include "fuzz/readers.hpp"
 
+#include "backends/target.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/sexpr.hpp"
+#include "batch/jobs.hpp"
+#include "egraph/serialize.hpp"
 #include "extract/serialized.hpp"
 #include "graph/model_json.hpp"
 #include "graph/npy.hpp"
@@ -48,6 +51,24 @@ void egraph(std::string_view bytes) {
     require(to_json(read_serialized(text(once))) == once, "an e-graph reads back otherwise");
 }
 
+// The same format, into the engine, where classes that hold one node become one.
+void engine(std::string_view bytes) {
+    const ReadEGraph read = read_egraph_json(text(bytes));
+    const std::string once = write_egraph_json(read.graph, read.roots);
+    const ReadEGraph again = read_egraph_json(text(once));
+    require(again.graph.class_count() == read.graph.class_count() && again.graph.node_count() == read.graph.node_count(), "an e-graph of the engine reads back otherwise");
+}
+
+void target(std::string_view bytes) {
+    const Target t = parse_target(text(bytes), [] { return HostFacts{{{"mtriple", "x86_64-linux-gnu"}, {"mcpu", "haswell"}}, {}}; });
+    t.architecture(), t.fingerprint();
+    require(t.machine.peak_gflops() > 0, "a target without speed");
+}
+
+void jobs(std::string_view bytes) {
+    for (const Job& job : read_jobs(text(bytes))) require(!job.name.empty() && !job.arguments("out").empty(), "a job without a name");
+}
+
 void plan(std::string_view bytes) {
     Plan once = read_plan(text(bytes));
     require(read_plan(text(write_plan(once))) == once, "a plan reads back otherwise");
@@ -80,7 +101,7 @@ void onnx(std::string_view bytes) {
 std::span<const Reader> readers() {
     static const Reader all[] = {
         {"sexpr", sexpr}, {"json", json}, {"model", model}, {"safetensors", safetensors}, {"npy", npy}, {"egraph", egraph}, {"plan", plan}, {"nest", nest}, {"rules", rule_file},
-        {"onnx", onnx},
+        {"onnx", onnx}, {"engine", engine}, {"target", target}, {"jobs", jobs},
     };
     return all;
 }

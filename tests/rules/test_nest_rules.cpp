@@ -82,11 +82,8 @@ TEST_CASE("the tune set of the host holds a billion schedules of a convolution i
     REQUIRE(phase != nullptr);
     std::vector<std::string> names;
     for (const Rule* r : book.rules_of(*phase)) names.push_back(r->name);
-    RunOptions options;
-    options.limits.iterations = static_cast<std::size_t>(*phase->iterations);
-    options.limits.nodes = static_cast<std::size_t>(*phase->nodes);
     Term nest = nest_of(statement_of(parse_term("(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)")));
-    auto g = grow(book, names, nest, options);
+    auto g = grow(book, names, nest, limits_of(*phase));
     double count = ClassTerms(g->graph).count(g->root);
     std::printf("tune: %zu nodes, %zu classes, %.3g schedules, %.2f s, %.0f MB\n", g->graph.node_count(), g->graph.class_count(), count, g->report.seconds, static_cast<double>(g->report.peak_bytes) / 1e6);
     CHECK(count >= 1e9);
@@ -118,11 +115,8 @@ TEST_CASE("discover finds the effects of the paper's sequences, which no rule na
     REQUIRE(phase != nullptr);
     std::vector<std::string> names;
     for (const Rule* r : book.rules_of(*phase)) names.push_back(r->name);
-    RunOptions options;
-    options.limits.iterations = static_cast<std::size_t>(*phase->iterations);
-    options.limits.nodes = static_cast<std::size_t>(*phase->nodes);
     Term nest = nest_of(statement_of(parse_term("(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)")));
-    auto g = grow(book, names, nest, options);
+    auto g = grow(book, names, nest, limits_of(*phase));
     std::set<ClassId> variants;
     for (const Edge& e : g->graph.edges()) variants.insert(g->graph.find(e.to));
     std::set<std::string> domains;
