@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "egraph/explain.hpp"
 #include "egraph/runner.hpp"
+#include "egraph/serialize.hpp"
 #include "extract/dot.hpp"
 #include "extract/from_egraph.hpp"
 #include "extract/smallest.hpp"
@@ -82,17 +83,23 @@ nlohmann::json best_terms(const EGraph& graph, const std::vector<ClassId>& input
 
 int saturate(const Arguments& a, bool proofs, Session& session) {
     check_usage(a);
-    const std::vector<Term> terms = read_terms(a.terms);
+    const bool serialized = a.terms.ends_with(".json");
+    const std::vector<Term> terms = serialized ? std::vector<Term>{} : read_terms(a.terms);
     const RuleBook book = load_rules(std::filesystem::path(a.rules));
     const Phase* phase = find_phase(book, a.phase);
     std::vector<Term> explained;
     for (const std::string& text : a.explain) explained.push_back(parse_term(text, "<--explain>"));
 
+    std::vector<ClassId> inputs;
     EGraph graph({.proofs = proofs});
+    if (serialized) {
+        ReadEGraph read = read_egraph_json(read_source(a.terms), {.proofs = proofs});
+        graph = std::move(read.graph);
+        inputs = std::move(read.roots);
+    }
     Binding binding;
     if (book.language->make_facts) binding.facts = book.language->make_facts();
     if (binding.facts) graph.attach(binding.facts);
-    std::vector<ClassId> inputs;
     auto whole = [&](const Term& t) { return book.language->prepare ? book.language->prepare(t) : t; };
     for (const Term& t : terms) inputs.push_back(graph.add(whole(t)));
     for (Term& t : explained) graph.add(t = whole(t));
@@ -141,7 +148,7 @@ int saturate(const Arguments& a, Session& session) {
 
 Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
-    app.add_option("TERMS", a->terms, "a file of terms")->required();
+    app.add_option("TERMS", a->terms, "a file of terms, or an e-graph as egraph-serialize JSON (.json)")->required();
     app.add_option("--rules", a->rules, "a rule file")->required();
     app.add_option("--phase", a->phase, "run the sets and limits of this phase; without one, every rule");
     a->iterations_given = app.add_option("--iterations", a->iterations, "the most iterations")->capture_default_str();

@@ -7,6 +7,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::size_t keep_bytes = std::size_t{1} << 20;   // room for matches up to this is kept from one iteration to the next
+
 double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
 }  // namespace
@@ -52,6 +54,7 @@ RunReport Runner::run(const RunOptions& options) {
         return std::nullopt;
     };
     std::optional<StopReason> stop;
+    std::vector<Flat<NodeId>> matches(rules_.size());
     for (std::size_t iteration = 0; !stop; ++iteration) {
         if (iteration == options.limits.iterations) { stop = StopReason::iterations; break; }
         if ((stop = over())) break;
@@ -63,7 +66,7 @@ RunReport Runner::run(const RunOptions& options) {
         std::uint32_t seen = now;
         for (const Rest& r : rests_) seen = std::min(seen, r.seen);
         index_.update(seen);
-        std::vector<Flat<NodeId>> matches(rules_.size());
+        for (Flat<NodeId>& m : matches) m.clear();
         std::size_t match_bytes = 0;
         bool resting = false;
         for (std::size_t i = 0; i < rules_.size() && !stop; ++i) {
@@ -80,7 +83,7 @@ RunReport Runner::run(const RunOptions& options) {
             const std::size_t width = rules_[i]->query().atoms.size();
             rule.matches = matches[i].size() / width;
             if (end == SearchEnd::too_many) {
-                matches[i].release();
+                matches[i].bytes() < keep_bytes ? matches[i].clear() : matches[i].release();
                 rests_[i].banned_until = iteration + 1 + (options.ban_length << rests_[i].times_banned);
                 ++rests_[i].times_banned;
                 rule.banned = resting = true;
@@ -103,7 +106,7 @@ RunReport Runner::run(const RunOptions& options) {
             }
         }
         report.peak_bytes = std::max(report.peak_bytes, graph_.bytes() + match_bytes);
-        matches.clear();
+        for (Flat<NodeId>& m : matches) if (m.bytes() >= keep_bytes) m.release();
         it.apply_seconds = since(applying);
         const Clock::time_point rebuilding = Clock::now();
         graph_.set_current_rule(Symbol{});

@@ -169,6 +169,38 @@ TEST_CASE("a changed expansion of a restricted node is refused", "[errors][graph
     CHECK_THROWS_WITH(import_onnx("m.onnx", serialize_onnx(model)), Catch::Contains("the nodes that stand for 'site' are not what its description says"));
 }
 
+TEST_CASE("wrong names and numbers and tensors in ONNX are refused", "[errors][graph]") {
+    const Graph every = every_operator();
+    const OnnxModel good = parse_onnx("m", export_onnx(every, initial_weights(every)));
+    auto with = [&](auto&& change) {
+        OnnxModel model = good;
+        model.producer = "somebody", model.metadata.clear();   // as others write it
+        change(model);
+        return serialize_onnx(model);
+    };
+    auto first = [](OnnxModel& m, const std::string& op) -> OnnxNode& {
+        for (OnnxNode& n : m.nodes)
+            if (n.op == op) return n;
+        FAIL("no node of " << op);
+        return m.nodes[0];
+    };
+    CHECK_NOTHROW(import_onnx("m.onnx", with([](OnnxModel&) {})));
+    CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) {
+        for (OnnxNode& n : m.nodes)
+            for (std::string& i : n.inputs)
+                if (i == m.inputs[0].name) i = "\xff";
+        m.inputs[0].name = "\xff";
+    })), Catch::Contains("UTF-8"));
+    for (float bad : {NAN, INFINITY})
+        CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) { first(m, "LayerNormalization").attrs["epsilon"] = bad; })), Catch::Contains("must be a finite number"));
+    CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) {
+        for (auto& [name, tensor] : m.initializers)
+            if (name == first(m, "Conv").inputs[1]) tensor.kind = OnnxTensor::Kind::other, tensor.floats.clear();
+    })), Catch::Contains("m.onnx"));
+    for (std::int64_t axis : {9, -9})
+        CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) { first(m, "Flatten").attrs["axis"] = axis; })), Catch::Contains("axis is out of range"));
+}
+
 TEST_CASE("ONNX Runtime computes what the interpreter computes", "[flow][graph]") {
     if (!have_runtime()) {
         std::puts("SKIPPED: ONNX Runtime computes what the interpreter computes: no onnxruntime in .deps/peers (bench/peers installs it)");
