@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "backends/target.hpp"
+#include "backends/parse_target.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/suggest.hpp"

@@ -8,6 +8,7 @@
 
 #include <tvm/ffi/reflection/accessor.h>
 
+#include "backends/parse_target.hpp"
 #include "backends/tvm_adapter.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"

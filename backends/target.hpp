@@ -1,14 +1,12 @@
 // The machines that nests are compiled for: JSON files in backends/targets/ and in the user's own folder.
 #pragma once
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "base/hash.hpp"
-#include "base/source.hpp"
 
 namespace loopegg {
 
@@ -49,15 +47,6 @@ Target find_target(const std::string& name);
 std::vector<Target> all_targets();
 
 Target read_target(const std::filesystem::path& file);
-
-// What '"native": true' stands for in a target's file: this machine, as TVM and the system know it.
-struct HostFacts {
-    nlohmann::json tvm;
-    Machine machine;
-};
-// The text of a target's file; `host` is asked only where the file says native. UserError with the place of what is wrong.
-Target parse_target(const SourcePtr& source, const std::function<HostFacts()>& host);
-
 std::filesystem::path user_targets_folder();   // LOOPEGG_TARGETS, or targets/ in the user's configuration folder
 
 }  // namespace loopegg

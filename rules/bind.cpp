@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "base/error.hpp"
-#include "egraph/runner.hpp"
 #include "rules/expressions.hpp"
+#include "rules/limits.hpp"
 #include "rules/rule.hpp"
 
 namespace loopegg {

@@ -18,6 +18,14 @@ apt_run() {
     return "${PIPESTATUS[0]}"
 }
 
+# What an earlier, cut-off installation unpacked and never configured keeps apt from doing anything at all.
+finish_interrupted() {
+    grep -q 'dpkg was interrupted' "$log" || return 0
+    say "finishing an installation that was cut off"
+    $as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a --force-confold >>"$log" 2>&1 </dev/null || true
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --fix-broken --no-install-recommends install >>"$log" 2>&1 </dev/null || true
+}
+
 install_debian_packages() {
     command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
         stop "this is not a Debian system (no apt-get); install what setup/debian.txt and setup/requirements.txt list, then use meson"
@@ -36,8 +44,10 @@ and run this again"
     say "installing Debian packages: $packages"
     : >"$log"
     local ok=1
-    # Fresh machines have no package lists, old ones have stale lists: ask for new lists only when it does not work without.
-    apt_run install --no-install-recommends $packages || { apt_run update && apt_run install --no-install-recommends $packages; } || ok=0
+    # Fresh machines have no package lists, old ones have stale lists: ask for new lists only when it does not work without. A machine that
+    # was switched off in the middle of an installation must first finish that one.
+    apt_run install --no-install-recommends $packages ||
+        { finish_interrupted; apt_run update && apt_run install --no-install-recommends $packages; } || ok=0
     end_progress
     if [ $ok = 0 ] || [ -n "$(missing_packages)" ]; then
         tail -n 4 "$log" | sed 's/^/  /' >&2

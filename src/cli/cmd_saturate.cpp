@@ -15,6 +15,7 @@
 #include "extract/dot.hpp"
 #include "extract/from_egraph.hpp"
 #include "extract/smallest.hpp"
+#include "rules/limits.hpp"
 #include "rules/load.hpp"
 
 namespace loopegg {

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "egraph/runner.hpp"
 #include "optimize/derive.hpp"
+#include "rules/limits.hpp"
 
 namespace loopegg {
 namespace {

@@ -1,6 +1,6 @@
 #include "fuzz/readers.hpp"
 
-#include "backends/target.hpp"
+#include "backends/parse_target.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/sexpr.hpp"

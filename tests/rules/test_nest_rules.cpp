@@ -12,6 +12,7 @@
 #include "base/sexpr.hpp"
 #include "egraph/runner.hpp"
 #include "rules/judged.hpp"
+#include "rules/limits.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;

@@ -100,6 +100,20 @@ def a_dead_mirror_is_named(folder):
     expect(r.stderr, "cannot reach the Debian mirror, so libisl-dev could not be installed")
 
 
+def an_installation_that_was_cut_off_is_finished_first(folder):
+    m = Machine(folder)
+    done, mended = m.folder / "done", m.folder / "mended"
+    m.pretend("dpkg-query", f'case "$*" in *libisl-dev*) [ -e {done} ] && echo installed;; *) echo installed;; esac')
+    m.pretend("dpkg", f'case "$*" in *"--configure -a"*) touch {mended};; esac')
+    m.pretend("id", "echo 0")
+    m.pretend("apt-get", f"""case "$*" in
+  *" install "*libisl-dev*) [ -e {mended} ] || {{ echo "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem."; exit 100; }}; touch {done};;
+esac""")
+    r = m.loopegg(HTTPS_PROXY="http://127.0.0.1:9", https_proxy="http://127.0.0.1:9")
+    expect(r.stderr, "finishing an installation that was cut off", "the package index cannot be reached")   # so the packages were settled
+    assert done.exists(), r
+
+
 def no_network_is_said_and_the_next_try_goes_on(folder):
     m = Machine(folder)
     m.pretend("dpkg-query", "echo installed")
@@ -174,7 +188,7 @@ def a_second_process_waits_for_the_first(folder):
 
 
 CASES = [another_architecture_is_refused_in_a_sentence, without_root_the_missing_packages_and_one_command_are_named, a_dead_mirror_is_named,
-         no_network_is_said_and_the_next_try_goes_on, too_little_disk_is_said, a_wheel_is_unpacked_without_what_is_never_loaded_and_its_record_last,
+         an_installation_that_was_cut_off_is_finished_first, no_network_is_said_and_the_next_try_goes_on, too_little_disk_is_said, a_wheel_is_unpacked_without_what_is_never_loaded_and_its_record_last,
          a_half_unpacked_wheel_is_unpacked_again, another_version_replaces_the_files_of_the_old_one, a_file_with_another_hash_is_refused,
          a_second_process_waits_for_the_first]
 

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "backends/parse_target.hpp"
 #include "backends/target.hpp"
 #include "backends/tvm_adapter.hpp"
 #include "base/error.hpp"
