@@ -34,7 +34,8 @@ std::vector<std::int64_t> seeds_of(const JsonView& file) {
 std::string resolved(const std::string& name, const fs::path& folder) {
     if (name.find(':') != std::string::npos || fs::path(name).is_absolute()) return name;
     fs::path beside = folder / name;
-    return fs::exists(beside) ? fs::absolute(beside).lexically_normal().string() : name;
+    std::error_code too_long;   // what cannot be a file's name is no file beside this one
+    return fs::exists(beside, too_long) ? fs::absolute(beside).lexically_normal().string() : name;
 }
 
 std::vector<std::string> options_of(const JsonView& file) {

@@ -15,7 +15,9 @@ constexpr std::array<std::string_view, 4> restores{"repeat", "zero", "pointwise"
 Term read_value(const JsonView& view) {
     if (view.value().is_number()) return Term(view.integer());
     try {
-        return parse_term(view.text());
+        const Term term = parse_term(view.text());
+        const auto number = term.integer();
+        return number ? Term(*number) : term;   // "007" and "-0" are numbers too, and equal to 7 and 0
     } catch (const UserError& e) {
         view.fail("'" + view.text() + "' is neither an axis nor a number: " + e.diagnostics()[0].message);
     }
