@@ -1,9 +1,11 @@
-// 'loopegg export': any model, restricted ones too, becomes an ONNX file of standard operators.
+// 'loopegg export': any model, restricted ones too, becomes an ONNX file of standard operators or a plain PyTorch module.
 #include <fmt/format.h>
 
 #include "base/files.hpp"
 #include "cli/commands.hpp"
 #include "graph/onnx/onnx.hpp"
+#include "graph/pytorch/network_py.hpp"
+#include "graph/safetensors.hpp"
 
 namespace loopegg {
 namespace {
@@ -12,12 +14,14 @@ Action setup(CLI::App& app) {
     struct Options { std::string model, out; std::uint64_t seed = 0; };
     auto o = std::make_shared<Options>();
     app.add_option("MODEL", o->model, "a model.json or zoo:NAME")->required();
-    app.add_option("-o,--out", o->out, "the .onnx file to write")->required();
+    app.add_option("-o,--out", o->out, "the file to write: .onnx, or .py for a PyTorch module with weights.safetensors beside it")->required();
     app.add_option("--seed", o->seed, "draws the weights of a model that has none");
     return [o](Session& session) {
         Model model = load_model(o->model, o->seed);
-        std::string bytes = export_onnx(model.graph, model.weights);
+        const bool torch = o->out.ends_with(".py");
+        const std::string bytes = torch ? network_py(model.graph) : export_onnx(model.graph, model.weights);
         write_file(o->out, bytes);
+        if (torch) write_file(std::filesystem::path(o->out).replace_filename("weights.safetensors"), write_safetensors(model.weights));
         if (session.json) session.answer({{"name", model.graph.name}, {"file", o->out}, {"bytes", bytes.size()}});
         else fmt::print("{}: {} nodes, {:.1f} MB\n", o->out, model.graph.nodes.size(), static_cast<double>(bytes.size()) / 1e6);
         return 0;
@@ -26,6 +30,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command export_command{"export", "write a model as an ONNX file", "loopegg export m.json -o m.onnx", setup};
+const Command export_command{"export", "write a model as an ONNX file or as a PyTorch module", "loopegg export m.json -o m.onnx", setup};
 
 }  // namespace loopegg

@@ -10,7 +10,7 @@ namespace {
 std::string steps_list(const SiteResult& s) {
     std::string out;
     if (!s.proof.empty()) {
-        for (const SequenceStep& step : s.proof)
+        for (const StepTaken& step : s.proof)
             out += fmt::format("<li{}><strong>{}</strong> <code>{}</code>{}</li>", step.kind == "neural" ? " class=\"neural\"" : "", escape_html(step.words()), escape_html(step.text()),
                                step.kind == "neural" ? " <span class=\"chip good\">neural, asked the guard</span>" : "");
     } else {

@@ -43,6 +43,7 @@ GuardResult guard_from_json(const json& j) {
     g.allowed = get(j, "allowed", false);
     g.ratio = get(j, "ratio", 1.0), g.low = get(j, "low", g.ratio), g.high = get(j, "high", g.ratio);
     if (j.contains("threshold") && j["threshold"].is_array()) g.threshold = j["threshold"].get<std::vector<double>>();
+    else if (j.contains("threshold") && j["threshold"].is_number()) g.threshold = {j["threshold"].get<double>()};
     if (j.contains("seeds")) g.seeds = j["seeds"].is_array() ? static_cast<int>(j["seeds"].size()) : get(j, "seeds", 0);
     return g;
 }
@@ -67,8 +68,8 @@ SiteResult site_from_json(const json& j) {
     return s;
 }
 
-SequenceStep step_from_json(const json& j) {
-    SequenceStep s;
+StepTaken step_from_json(const json& j) {
+    StepTaken s;
     s.rule = j.at("rule").get<std::string>();
     s.kind = get<std::string>(j, "kind", "exact");
     const json with = j.value("with", json::object());
@@ -149,14 +150,14 @@ json to_json(const Latency& l) {
     return {{"median_ms", l.median_ms}, {"iqr_ms", l.iqr_ms}, {"n", l.n}, {"target", l.target}, {"measured", l.measured}, {"disturbed", l.disturbed}};
 }
 
-std::string SequenceStep::text() const {
+std::string StepTaken::text() const {
     std::string out = rule;
     for (const auto& [name, value] : with) out += fmt::format(" {}={}", name, value);
     if (part) out += fmt::format(" (part {})", *part);
     return out;
 }
 
-std::string SequenceStep::words() const {
+std::string StepTaken::words() const {
     auto of = [&](const char* name) { auto it = with.find(name); return it == with.end() ? std::string("?") : it->second; };
     const std::string a = of("?a"), b = of("?b"), k = of("?k"), where = part ? fmt::format(" in part {}", *part) : "";
     if (rule == "group-axes") return fmt::format("group {} with {} in {} blocks{}", a, b, of("?g"), where);

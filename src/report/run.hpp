@@ -16,7 +16,7 @@ namespace loopegg {
 Latency latency_from_json(const nlohmann::json& j);
 nlohmann::json to_json(const Latency& latency);
 
-// A guard's answer with its interval; `threshold` may be empty when the guard has none.
+// A guard's answer with its interval; `threshold` is the least that it asks, or two limits, or nothing.
 struct GuardResult {
     std::string name, why;
     bool allowed = false;
@@ -25,7 +25,7 @@ struct GuardResult {
     int seeds = 0;
 };
 
-struct SequenceStep {
+struct StepTaken {
     std::string rule, kind;                     // kind: exact or neural
     std::map<std::string, std::string> with;    // "?g" -> "4"
     std::optional<int> part;                    // of a cut domain
@@ -41,7 +41,7 @@ struct SiteResult {
     std::string name, op, statement, variant, sequence, key;
     std::vector<std::int64_t> shape;
     std::vector<std::string> steps;
-    std::vector<SequenceStep> proof;            // from sequences.json; empty when the file is absent
+    std::vector<StepTaken> proof;            // from sequences.json; empty when the file is absent
     Latency original_latency, latency;
     std::int64_t macs = 0, original_macs = 0, parameters = 0;
     std::string nest_before, nest_after, pseudo_before, pseudo_after;

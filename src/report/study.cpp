@@ -13,7 +13,7 @@ namespace loopegg {
 using nlohmann::json;
 namespace {
 
-std::string parameters_of(const SequenceStep& step) {
+std::string parameters_of(const StepTaken& step) {
     std::vector<std::string> parts;
     for (const auto& [name, value] : step.with) parts.push_back(name + "=" + value);
     return join(parts, " ");
@@ -63,7 +63,7 @@ std::vector<StepCount> count_steps(const std::vector<FinishedRun>& runs) {
     std::map<std::string, StepCount> counts;
     for (const FinishedRun& run : runs)
         for (std::size_t i = 0; i < run.sites.size(); ++i)
-            for (const SequenceStep& step : run.sites[i].proof) {
+            for (const StepTaken& step : run.sites[i].proof) {
                 StepCount& c = counts[step.rule + " " + parameters_of(step)];
                 c.rule = step.rule, c.kind = step.kind, c.parameters = parameters_of(step), ++c.times;
                 ++c.by_depth[std::min<std::size_t>(2, i * 3 / run.sites.size())];

@@ -46,10 +46,10 @@ TEST_CASE("a run folder is read into values", "[unit][report]") {
 }
 
 TEST_CASE("steps are told in words", "[unit][report]") {
-    SequenceStep group{"group-axes", "neural", {{"?a", "co"}, {"?b", "ci"}, {"?g", "4"}}, 1, "", "", ""};
+    StepTaken group{"group-axes", "neural", {{"?a", "co"}, {"?b", "ci"}, {"?g", "4"}}, 1, "", "", ""};
     CHECK(group.words() == "group co with ci in 4 blocks in part 1");
     CHECK(group.text() == "group-axes ?a=co ?b=ci ?g=4 (part 1)");
-    SequenceStep unknown{"my-rule", "exact", {{"?x", "3"}}, {}, "", "", ""};
+    StepTaken unknown{"my-rule", "exact", {{"?x", "3"}}, {}, "", "", ""};
     CHECK(unknown.words() == "my-rule ?x=3");
 }
 

@@ -1,0 +1,64 @@
+"""@NAME@, written by loopegg @VERSION@ as a plain PyTorch module.
+
+    import runpy
+    network = runpy.run_path("network.py")    # by path: 'import network' would find a compiled network.so beside it
+    model = network["load"]()                 # weights.safetensors beside this file
+    outputs = model(@CALL@)                   # inputs: @SHAPES@
+
+Train it as any other module; state_dict() has the names of weights.safetensors, and save(model, path) writes such a file.
+"""
+import ctypes
+import itertools
+import json
+import pathlib
+import struct
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+def read_safetensors(path):
+    data = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header, body = json.loads(data[8:8 + length]), 8 + length
+    kinds = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16, "I64": torch.int64, "I32": torch.int32}
+    tensors = {}
+    for name, about in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = about["data_offsets"]
+        kind = kinds[about["dtype"]]
+        flat = torch.frombuffer(bytearray(data[body + begin:body + end]), dtype=kind) if end > begin else torch.empty(0, dtype=kind)
+        tensors[name] = flat.reshape(about["shape"])
+    return tensors
+
+
+def write_safetensors(tensors, path):
+    header, body = {}, b""
+    for name in sorted(tensors):
+        values = tensors[name].detach().cpu().to(torch.float32).contiguous()
+        raw = ctypes.string_at(values.data_ptr(), values.numel() * 4)
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [len(body), len(body) + len(raw)]}
+        body += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def put(root, name, thing):
+    """Hangs a module or a parameter into the tree, so that its dotted name is its name in the state_dict."""
+    *path, last = name.split(".")
+    for part in path:
+        if part not in root._modules:
+            root.add_module(part, nn.Module())
+        root = root._modules[part]
+    if isinstance(thing, nn.Parameter):
+        root.register_parameter(last, thing)
+    else:
+        if last in root._modules:   # made before as a mere holder of deeper names
+            for deeper, module in root._modules[last]._modules.items():
+                thing.add_module(deeper, module)
+        root.add_module(last, thing)
+
+
