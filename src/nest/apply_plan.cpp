@@ -36,9 +36,11 @@ public:
                 form_.group_axes(p, axis_argument(a, p, "?a"), axis_argument(a, p, "?b"), number_argument(a, p, "?g"));
         } else if (rule == "bottleneck-axis") {
             bottleneck(a, first, last);
+        } else if (rule == "restrict-nest") {
+            restrict_nest(argument(a, "?n"));
         } else if (std::find(schedule_rules.begin(), schedule_rules.end(), rule) == schedule_rules.end()) {
             std::vector<std::string_view> known(schedule_rules.begin(), schedule_rules.end());
-            known.insert(known.end(), {"cut-domain", "group-axes", "bottleneck-axis"});
+            known.insert(known.end(), {"cut-domain", "group-axes", "bottleneck-axis", "restrict-nest"});
             throw Refusal(Diagnostic{"unknown rule '" + rule + "'", {}, did_you_mean(rule, known)});
         } else if (auto it = a.with.find("?a"); it != a.with.end()) {
             form_.axis(first, it->second);   // an exact rule names an axis that is there
@@ -90,6 +92,27 @@ private:
                 restore_ = how;
             }
         }
+    }
+
+    // What no list of the other rules says: the nest itself, which must visit a part of what is visited now.
+    void restrict_nest(const Term& nest) {
+        const NestParts parts = nest_parts(nest);
+        if (parts.statement != form_.statement().term)
+            throw Refusal("the nest is of '" + to_string(parts.statement) + "', and the site is '" + to_string(form_.statement().term) + "'");
+        const std::vector<Axis> axes = graph_axes(form_.statement());
+        const Domain before = domain_of(form_.statement(), form_.schedule()), after = domain_of(nest);
+        if (!before.whole()) {
+            Domain both;
+            for (const DomainPart& a : after.whole() ? std::vector<DomainPart>{{}} : after.parts)
+                for (DomainPart b : before.parts) {
+                    b.ranges.insert(b.ranges.end(), a.ranges.begin(), a.ranges.end());
+                    b.diagonals.insert(b.diagonals.end(), a.diagonals.begin(), a.diagonals.end());
+                    both.parts.push_back(std::move(b));
+                }
+            if (instance_count(both, axes) != instance_count(after, axes)) throw Refusal("the nest visits instances that are left out already");
+        }
+        form_ = SiteForm(nest);
+        restore_ = after.restore;
     }
 
     const Term& argument(const Application& a, const std::string& name) const {

@@ -9,7 +9,8 @@ namespace loopegg {
 
 // The network with every step of the plan done, complete and checked. Throws UserError, naming the site and the reason, for a glob that
 // meets no site, an unknown rule, and everything that a rule refuses.
-// Neural rules: group-axes (?a ?b ?g), bottleneck-axis (?a ?k, restore). Exact ones that matter to a domain: cut-domain (?a ?k); other exact
+// Neural rules: group-axes (?a ?b ?g), bottleneck-axis (?a ?k, restore), and restrict-nest (?n: a whole NEST) for what no
+// list of these says. Exact ones that matter to a domain: cut-domain (?a ?k); other exact
 // rules leave the network as it is.
 Graph apply_plan(const Graph& graph, const Plan& plan);
 

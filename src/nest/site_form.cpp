@@ -33,8 +33,9 @@ std::string text(const Term& axis) { return to_string(bare(axis)); }
 
 }  // namespace
 
-SiteForm::SiteForm(const Node& node) {
-    Term nest = nest_of(node);
+SiteForm::SiteForm(const Node& node) : SiteForm(nest_of(node)) {}
+
+SiteForm::SiteForm(const Term& nest) {
     NestParts parts = nest_parts(nest);
     statement_ = statement_of(parts.statement);
     gather(parts.schedule, {}, parts_);

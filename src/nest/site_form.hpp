@@ -19,6 +19,8 @@ class SiteForm {
 public:
     // The parts of the node's nest as its domain leaves it.
     explicit SiteForm(const Node& node);
+    // The parts that a whole NEST visits.
+    explicit SiteForm(const Term& nest);
 
     std::size_t parts() const { return parts_.size(); }
 

@@ -1,0 +1,79 @@
+// From a restriction back to a plan that makes it.
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "graph/builder.hpp"
+#include "nest/apply_plan.hpp"
+#include "nest/derive_plan.hpp"
+#include "nest/domain.hpp"
+#include "nest/statement.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+Graph one_conv() {
+    GraphBuilder b("one");
+    b.conv("conv", b.input("x", {1, 16, 8, 8}), {.out = 16, .kernel = 3, .padding = 1});
+    return b.finish({"conv"});
+}
+
+// In the form that rules leave domains in.
+Domain domain(std::vector<std::vector<std::string>> parts, Restore restore = Restore::none) {
+    Domain d{{}, restore};
+    for (const auto& conditions : parts) {
+        DomainPart part;
+        for (const std::string& c : conditions) REQUIRE(add_condition(part, c) == "");
+        d.parts.push_back(part);
+    }
+    const Statement statement = statement_of(nest_parts(nest_of(one_conv().nodes[0])).statement);
+    d.parts = domain_of(statement, schedule_of(statement, d)).parts;
+    return d;
+}
+
+// The plan that was derived, after it went through its file and gave the same network.
+std::string planned(const Domain& d) {
+    const Graph graph = one_conv();
+    Graph wanted = graph;
+    set_domain(wanted.nodes[0], d);
+    complete(wanted);
+    wanted = apply_plan(wanted, {});
+    const std::string text = write_plan({{{"conv", applications_for(graph.nodes[0], d)}}});
+    INFO(to_string(d) << " by " << text);
+    CHECK(apply_plan(graph, read_plan(make_source("plan.json", text))) == wanted);
+    return text;
+}
+
+bool in_words(const std::string& plan) { return plan.find("restrict-nest") == std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a restriction that rules of plans say becomes these rules", "[unit][nest]") {
+    CHECK(in_words(planned(domain({{"co/4%4 == ci/4%4"}}))));                                                       // grouped
+    CHECK(in_words(planned(domain({{"co%4 == ci%4"}}))));                                                           // interleaved
+    CHECK(in_words(planned(domain({{"co%16 == ci%16"}}))));                                                         // depthwise
+    CHECK(in_words(planned(domain({{"ci/8%2 == oh/4%2"}}))));                                                       // S1
+    CHECK(in_words(planned(domain({{"0 <= co%16 < 8", "co/4%2 == ci/8%2"}, {"8 <= co%16 < 16", "co/2%4 == ci/4%4"}}))));   // S3
+    CHECK(in_words(planned(domain({{"0 <= co%16 < 8"}, {"8 <= co%16 < 16", "co/4%2 == ci/8%2"}}))));                 // S2
+    CHECK(in_words(planned(domain({{"0 <= ci%16 < 8"}}))));
+    CHECK(in_words(planned(domain({{"0 <= kh%3 < 1", "0 <= ci%2 < 1"}}))));
+    CHECK(in_words(planned(domain({{"0 <= oh%2 < 1", "0 <= ow%2 < 1"}}, Restore::repeat))));
+    CHECK(in_words(planned(domain({{"0 <= co%16 < 4"}}, Restore::zero))));
+    CHECK(in_words(planned(domain({{"0 <= co%4 < 2", "co/4%4 == ci/4%4"}}, Restore::repeat))));                      // both on one axis
+    CHECK(applications_for(one_conv().nodes[0], {}).empty());
+}
+
+TEST_CASE("a restriction that they do not say is given as its nest", "[unit][nest]") {
+    CHECK_FALSE(in_words(planned(domain({{"4 <= ci%16 < 12"}}))));
+    CHECK_FALSE(in_words(planned(domain({{"3 <= ci%16 < 16"}}))));
+    CHECK_FALSE(in_words(planned(domain({{"0 <= co%16 < 4"}, {"4 <= co%16 < 16", "ci/8%2 == co%2"}}))));
+}
+
+TEST_CASE("a nest that is no restriction of the site is refused", "[unit][nest]") {
+    const std::string other = R"~({"steps": [{"site": "conv", "apply": [{"rule": "restrict-nest", "with": {"?n": "(nest (linear 1 4 4) done)"}}]}]})~";
+    CHECK_THROWS_AS(apply_plan(one_conv(), read_plan(make_source("plan.json", other))), UserError);
+    Graph half = one_conv();
+    half.nodes[0].domain = domain({{"0 <= ci%16 < 8"}});
+    const std::string whole = write_plan({{{"conv", applications_for(half.nodes[0], domain({{"0 <= ci%16 < 12"}}))}}});
+    CHECK_THROWS_WITH(apply_plan(half, read_plan(make_source("plan.json", whole))), Catch::Contains("left out already"));
+}
