@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -39,6 +41,7 @@ double own_cpu() {
 // Something that can be run again and again.
 struct Subject {
     std::function<void()> run;
+    std::int64_t batch = 1;
 };
 
 constexpr std::size_t guard = 64;          // floats before and after every buffer
@@ -104,7 +107,7 @@ Subject open(const std::string& folder) {
             if (i < network->inputs().size()) in.push_back((*tensors)[i].values.data());
             else out.push_back((*tensors)[i].values.data());
         network->run(in, out);
-    }};
+    }, network->inputs().empty() ? 1 : network->inputs()[0].shape[0]};
 }
 
 // Short samples, so that many fit between two interruptions; those that were interrupted count only if nothing better is had.
@@ -133,6 +136,24 @@ Json time_samples(const Subject& subject, int samples) {
     for (double d : disturbed)
         if (static_cast<int>(clean.size()) < samples) clean.push_back(d);
     return {{"ok", true}, {"ms", clean}, {"clean", honest}};
+}
+
+// Every call by itself, for percentiles, and the most memory that this process ever held.
+Json profile(const Subject& subject, double seconds) {
+    for (int i = 0; i < 3; ++i) subject.run();
+    std::vector<double> ms;
+    const double start = wall();
+    while (ms.size() < 20 || (wall() - start < seconds && ms.size() < 100'000)) {
+        const double t = wall();
+        subject.run();
+        ms.push_back((wall() - t) * 1e3);
+    }
+    // Not getrusage: its maximum begins with what the parent held when it forked.
+    long peak_kb = 0;
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("VmHWM:")) peak_kb = std::strtol(line.c_str() + 6, nullptr, 10);
+    return {{"ms", ms}, {"batch", subject.batch}, {"peak_kb", peak_kb}};
 }
 
 [[noreturn]] void hang() {
@@ -176,6 +197,7 @@ int run_worker(int reply_fd, long memory_mb) {
             if (op == "build") subjects[id] = build(complete(parse_term(request.at("nest").get<std::string>())), request.at("target"));
             else if (op == "open") subjects[id] = open(request.at("folder"));
             else if (op == "time") reply.update(time_samples(subjects.at(id), request.at("samples")));
+            else if (op == "profile") reply.update(profile(subjects.at(id), request.at("seconds")));
             else if (op == "drop") subjects.erase(id);
             else throw UserError("unknown request");
         } catch (const std::bad_alloc&) {

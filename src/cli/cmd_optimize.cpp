@@ -4,6 +4,8 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "graph/architecture.hpp"
+#include "optimize/objective.hpp"
 #include "optimize/optimize.hpp"
 #include "report/page.hpp"
 
@@ -41,6 +43,9 @@ Action setup(CLI::App& app) {
     app.add_option("--rules", r->rules, "a rule file, or a name of rules/: discover, exact")->capture_default_str();
     app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
     app.add_option("--guard", r->guard, "the capacity guard")->capture_default_str();
+    app.add_option("--objective", r->objective, "what to make better: " + join(objective_names(), ", "))->capture_default_str();
+    app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))->capture_default_str();
+    app.add_option("--passes", r->passes, "AS-k: all rules in k rounds; PO-k: k rounds of one ruleset after another; otherwise as the rule file says");
     app.add_option("--capacity", *capacity, "the guard's threshold: how much capacity must be kept")->check(CLI::Range(0.0, 10.0));
     app.add_option("--data", r->data, "images for the guard: a CIFAR-10 folder or one of .npy batches; none: seeded synthetic ones");
     app.add_option("--budget", r->budget, "configurations that the guard may be asked about")->capture_default_str()->check(CLI::Range(1, 10'000'000));

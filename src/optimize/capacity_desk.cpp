@@ -49,7 +49,7 @@ const CapacityDesk::Reading& CapacityDesk::reading(const EGraph& graph, ClassId 
 
 CapacityDesk::Case CapacityDesk::read(const EGraph& graph, const CapacityProposal& proposal) {
     const Reading& to = reading(graph, proposal.to);
-    Case c{to.kind, to.domain, to.nest, to.macs, reading(graph, proposal.from).macs, ""};
+    Case c{to.kind, to.domain, to.nest, to.macs, reading(graph, proposal.from).macs, "", proposal.rule.text()};
     c.refusal = c.kind == sites_.kinds.size() ? "no site of the network has this nest" : legality(c);
     return c;
 }
@@ -111,6 +111,7 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
     std::map<Case*, Verdict> whole;
     for (std::size_t i = 0; i < asked.size(); ++i) {
         auto [c, site] = asked[i];
+        ++asked_[c->rule];
         auto [it, fresh] = variant_of.emplace(c, variants_.size());
         if (fresh) {
             Graph changed = with_domain(original_, sites_.all[site].name, c->domain);

@@ -34,6 +34,7 @@ public:
     const std::vector<Admission>& judged() const { return judged_; }        // variant: index into variants()
     const std::vector<Variant>& variants() const { return variants_; }      // no steps yet: see derive.hpp
     std::int64_t configurations() const { return configurations_; }
+    const std::map<std::string, std::int64_t>& asked() const { return asked_; }   // configurations by the rule that proposed them
     std::int64_t rejected() const { return rejected_; }
     std::int64_t refused() const { return refused_; }                       // without asking: no fewer MACs, not legal, past the budget
 
@@ -44,6 +45,7 @@ private:
         Term nest;
         std::int64_t macs, from_macs;
         std::string refusal;            // empty: to be judged
+        std::string rule{};
     };
     using Key = std::pair<std::size_t, std::string>;
 
@@ -67,6 +69,7 @@ private:
     std::unordered_map<Term, Reading> readings_;
     std::vector<Admission> judged_;
     std::vector<Variant> variants_;
+    std::map<std::string, std::int64_t> asked_;
     std::int64_t configurations_ = 0, rejected_ = 0, refused_ = 0;
 };
 

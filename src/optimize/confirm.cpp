@@ -1,5 +1,6 @@
 // Compiles the chosen network and the original with the same effort and measures both end to end, side by side.
 #include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 
@@ -19,12 +20,14 @@ Schedules schedules_of(const Sites& sites, const Tuning& tuning, const std::vect
     return schedules;
 }
 
+constexpr double profile_seconds = 1;   // enough for some hundred calls of a network of a few milliseconds
+
 // A network on its way to being measured.
 struct Entrant {
     const Graph& graph;
     const Weights& weights;
     Schedules schedules;
-    CompiledNetwork files;
+    NetworkRecord record;
 };
 
 // Side by side, and remembered as that: a time that was taken beside another network is known under both. What a busy machine gave
@@ -32,7 +35,7 @@ struct Entrant {
 std::vector<Measured> measure_beside(std::span<const Entrant> entrants, const Target& target) {
     std::vector<Term> networks;
     std::vector<std::filesystem::path> folders;
-    for (const Entrant& e : entrants) networks.push_back(network_term(e.graph, e.weights, e.schedules, target)), folders.push_back(e.files.folder);
+    for (const Entrant& e : entrants) networks.push_back(network_term(e.graph, e.weights, e.schedules, target)), folders.push_back(e.record.files.folder);
     LatencyStore store(default_store_file());
     std::vector<Hash128> keys;
     std::vector<Measured> times;
@@ -51,38 +54,46 @@ std::vector<Measured> measure_beside(std::span<const Entrant> entrants, const Ta
 }
 
 // Where the machine cannot be asked, estimates, which say so.
-std::vector<Measured> times_of(std::span<const Entrant> entrants, const Target& target) {
-    if (target.reach == Reach::here) return measure_beside(entrants, target);
-    std::vector<Measured> out;
-    for (const Entrant& e : entrants) out.push_back({estimate_network(e.graph, e.weights, e.schedules, target), ""});
-    return out;
+void measure(std::span<Entrant> entrants, const Target& target) {
+    if (target.reach != Reach::here) {
+        for (Entrant& e : entrants) e.record.time = {estimate_network(e.graph, e.weights, e.schedules, target), ""};
+        return;
+    }
+    const std::vector<Measured> times = measure_beside(entrants, target);
+    for (std::size_t i = 0; i < entrants.size(); ++i) {
+        entrants[i].record.time = times[i];
+        std::string why;
+        if (times[i].latency) entrants[i].record.profile = profile_network(entrants[i].record.files.folder, profile_seconds, why);
+    }
 }
 
 }  // namespace
 
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, Progress& progress) {
     const Target target = find_target(request.target);
+    const Objective objective = objective_for(request.objective, target);
     const std::vector<std::size_t> original = original_variants(input.sites);
     const bool changed = selection.chosen.variant != original;
     const Weights weights = changed ? carry_weights(input.graph, input.weights, selection.chosen.graph, request.seed) : Weights{};
     std::vector<Entrant> entrants;
     auto enter = [&](const Graph& graph, const Weights& w, const std::vector<std::size_t>& variant, const char* folder) {
         Entrant e{graph, w, schedules_of(input.sites, tuning, variant), {}};
-        e.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress);
+        const auto start = std::chrono::steady_clock::now();
+        e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress);
+        e.record.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         entrants.push_back(std::move(e));
     };
     enter(input.graph, input.weights, original, "original");
     if (changed) enter(selection.chosen.graph, weights, selection.chosen.variant, "optimized");
-    const std::vector<Measured> times = times_of(entrants, target);
+    measure(entrants, target);
 
     Confirmed c;
-    c.original_files = entrants.front().files, c.optimized_files = entrants.back().files;
-    c.original = times.front(), c.optimized = times.back();
+    c.original = entrants.front().record, c.optimized = entrants.back().record;
+    const auto before = figure_of(objective, c.original), after = figure_of(objective, c.optimized);
     if (!changed) c.keep_original = true, c.why = "no site has a variant that is both faster and admitted by the guard: the original is returned";
-    else if (!c.optimized.latency) c.keep_original = true, c.why = "the chosen network could not be measured (" + c.optimized.why + "): the original is returned";
-    else if (c.original.latency && c.optimized.latency->median_ms >= c.original.latency->median_ms)
-        c.keep_original = true, c.why = fmt::format("the chosen network takes {:.3f} ms and the original {:.3f} ms: the original is returned",
-                                                    c.optimized.latency->median_ms, c.original.latency->median_ms);
+    else if (!after) c.keep_original = true, c.why = "the chosen network could not be measured (" + c.optimized.time.why + "): the original is returned";
+    else if (before && *after >= *before)
+        c.keep_original = true, c.why = fmt::format("the chosen network takes {} and the original {}: the original is returned", figure_words(objective, c.optimized), figure_words(objective, c.original));
     return c;
 }
 

@@ -22,15 +22,15 @@ std::vector<Variant> originals(const Sites& sites) {
 
 }  // namespace
 
-Discovery originals_only(const Sites& sites) {
+Discovery originals_only(const Sites& sites, const std::string& why) {
     Discovery found;
     found.variants = originals(sites);
-    found.stop = "no discover phase";
+    found.stop = why;
     return found;
 }
 
 Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle,
-                   const DeskOptions& options, Progress& progress) {
+                   const DeskOptions& options, Progress& progress, const PassOrder& passes) {
     DeskOptions with_progress = options;
     with_progress.told = [&](std::int64_t judged, std::int64_t budget) { progress.advance(judged, fmt::format("of {} configurations judged", budget)); };
     CapacityDesk desk(graph, sites, oracle, with_progress);
@@ -49,10 +49,15 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
 
     std::vector<const Rule*> rules = book.rules_of(phase);
     std::vector<Rewrite> rewrites = bind_rules(rules, binding);
-    Runner runner(egraph, rewrites);
+    std::vector<std::vector<Rewrite>> sets;
+    for (const std::string& name : phase.sets) {
+        std::vector<const Rule*> of_set;
+        for (const Rule& r : book.find_set(name)->rules) of_set.push_back(&r);
+        sets.push_back(bind_rules(of_set, binding));
+    }
     RunOptions run = limits_of(phase);
     run.after_iteration = [&](const IterationReport&) { return !desk.exhausted(); };   // nothing more could be admitted
-    RunReport report = runner.run(run);
+    RunReport report = run_passes(egraph, sets, passes, run);
 
     Discovery found;
     found.variants = originals(sites);
@@ -66,6 +71,7 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
     for (const Rule* r : rules) found.rules_fired[r->name] = 0;
     for (const IterationReport& it : report.iterations)
         for (const RuleReport& r : it.rules) found.rules_fired[r.rule] += r.applications;
+    found.rules_asked = desk.asked();
     found.configurations = desk.configurations(), found.rejected = desk.rejected(), found.refused = desk.refused();
     found.stop = name_of(report.stop), found.nodes = egraph.node_count(), found.classes = egraph.class_count();
     return found;

@@ -1,14 +1,16 @@
 #include "optimize/optimize.hpp"
 
-#include <chrono>
+#include <cmath>
 
 #include <fmt/format.h>
 
+#include "backends/target.hpp"
 #include "backends/tvm_measurer.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
 #include "fisher/evidence.hpp"
 #include "graph/load.hpp"
+#include "optimize/class_rules.hpp"
 #include "optimize/stages.hpp"
 #include "rules/load.hpp"
 
@@ -40,12 +42,17 @@ std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& 
     return make_oracle(std::move(options));
 }
 
-Discovery discover_variants(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Progress& progress) {
+Discovery discover_variants(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Progress& progress, ClassRules& rules) {
     const RuleBook book = load_rules(rules_file(request.rules));
-    DeskOptions options;
-    options.budget = request.budget, options.channels_multiple = request.channels_multiple;
     const Phase* phase = book.find_phase("discover");
-    return phase ? discover(input.graph, input.sites, book, *phase, oracle, options, progress) : originals_only(input.sites);
+    if (!phase) return originals_only(input.sites);
+    rules = rules_for_class(book, *phase, class_name(request.architecture, input.graph), known_counts(default_store_file()));
+    if (!rules.searches) return originals_only(input.sites, "no neural rule is for this class of architecture");
+    DeskOptions options;
+    options.budget = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(static_cast<double>(request.budget) * rules.budget_share)));
+    options.channels_multiple = request.channels_multiple;
+    const std::string passes = request.passes.empty() ? shipped_passes(rules.name) : request.passes;
+    return discover(input.graph, input.sites, rules.book, *phase, oracle, options, progress, passes.empty() ? PassOrder{} : passes_named(passes));
 }
 
 std::size_t changed_sites(const Input& input, const Selection& selection) {
@@ -75,13 +82,15 @@ Input read_input(const OptimizeRequest& request) {
 
 nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     StageLog log(progress);
+    objective_for(request.objective, find_target(request.target));   // a wrong word is told before the work
     std::filesystem::create_directories(request.out);
 
     Input input = log.run("read", 0, [&] { return read_input(request); });
     log.done(fmt::format("{}: {} sites, {} distinct nests", input.graph.name, input.sites.all.size(), input.sites.kinds.size()));
 
     auto oracle = oracle_for(request, input);
-    Discovery found = log.run("discover", request.budget, [&] { return discover_variants(request, input, *oracle, progress); });
+    ClassRules rules;
+    Discovery found = log.run("discover", request.budget, [&] { return discover_variants(request, input, *oracle, progress, rules); });
     log.done(fmt::format("{} variants from {} configurations ({} rejected by {})", found.variants.size() - input.sites.kinds.size(), found.configurations, found.rejected, request.guard));
 
     TvmMeasurer measurer;
@@ -92,9 +101,11 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(input, selection), selection.backed_off));
 
     Confirmed confirmed = log.run("confirm", 0, [&] { return confirm(request, input, tuning, selection, progress); });
-    log.done(fmt::format("original {}, chosen {}", say(confirmed.original), say(confirmed.optimized)));
+    log.done(fmt::format("original {}, chosen {}", say(confirmed.original.time), say(confirmed.optimized.time)));
 
     nlohmann::json result = result_of(request, input, found, tuning, selection, confirmed);
+    add_class(result, rules);
+    count_run(default_store_file(), rules, input, found, returned_variants(input, selection, confirmed));
     if (request.all_targets) {
         result["targets"] = log.run("targets", 0, [&] { return compile_for_others(request, input, selection, confirmed, progress); });
         log.done(fmt::format("compiled for {} more", result["targets"].size()));

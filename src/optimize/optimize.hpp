@@ -20,6 +20,9 @@ struct OptimizeRequest {
     std::string target = "host";
     bool all_targets = false;                 // compile what was chosen for every other target too
     std::string guard = "fisher-band";
+    std::string objective = "latency";        // objective.hpp
+    std::string architecture = "auto";        // whose rules to use: auto, all, or a class (class_rules.hpp)
+    std::string passes{};                     // AS-k or PO-k, instead of what the phase says
     std::optional<double> capacity{};         // the guard's threshold
     std::string data{};                       // for the guard; empty: seeded synthetic images
     std::int64_t budget = 400;                // configurations that the guard may be asked about

@@ -1,4 +1,5 @@
 // What a run says about itself: result.json.
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "graph/architecture.hpp"
 #include "graph/flops.hpp"
 #include "nest/loop_tree.hpp"
 #include "optimize/capacity_desk.hpp"
@@ -31,6 +33,28 @@ json latency_json(const Measured& m) {
 json network_json(const Measured& m, const Graph& graph) {
     json j = latency_json(m);
     j["parameters"] = parameters(graph), j["macs"] = macs(graph);
+    return j;
+}
+
+json profile_json(const NetworkRecord& n) {
+    json j{{"compile_seconds", n.compile_seconds}, {"activations_mb", static_cast<double>(n.files.arena_bytes) / 1e6}, {"weights_mb", static_cast<double>(n.files.weight_bytes) / 1e6}};
+    for (const char* key : {"throughput_per_s", "p50_ms", "p99_ms", "calls", "peak_memory_mb", "energy_j", "temperature_c"}) j[key] = nullptr;
+    if (!n.profile) return j;
+    const NetworkProfile& p = *n.profile;
+    j.update({{"throughput_per_s", p.throughput_per_s}, {"p50_ms", p.p50_ms}, {"p99_ms", p.p99_ms}, {"calls", p.calls}, {"peak_memory_mb", p.peak_memory_mb}});
+    if (p.energy_j) j["energy_j"] = *p.energy_j;
+    if (p.temperature_c) j["temperature_c"] = *p.temperature_c;
+    return j;
+}
+
+// One record per run: the returned network's figures, the original's beside them, and what the run itself took.
+json metrics_json(const OptimizeRequest& request, const NetworkRecord& original, const NetworkRecord& returned) {
+    json j = profile_json(returned);
+    j["original"] = profile_json(original);
+    j["objective"] = request.objective;
+    rusage own{}, children{};
+    ::getrusage(RUSAGE_SELF, &own), ::getrusage(RUSAGE_CHILDREN, &children);
+    j["run_peak_memory_mb"] = static_cast<double>(std::max(own.ru_maxrss, children.ru_maxrss)) / 1024;
     return j;
 }
 
@@ -63,6 +87,8 @@ json verdict_json(const Verdict& v) {
     json j{{"allowed", v.allowed}, {"why", v.why}, {"ratio", kept_share(v)}};
     for (const char* key : {"low", "high", "threshold", "seeds"})
         if (v.evidence.is_object() && v.evidence.contains(key)) j[key] = v.evidence[key];
+    if (v.evidence.is_object() && v.evidence.contains("capacity")) j["threshold"] = v.evidence["capacity"];   // the least share that it asks
+    if (j.contains("seeds") && j["seeds"].is_array()) j["seeds"] = j["seeds"].size();
     return j;
 }
 
@@ -102,19 +128,21 @@ json front_json(const Selection& selection) {
 json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection, const Confirmed& confirmed) {
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
     const Graph& graph = confirmed.keep_original ? input.graph : selection.chosen.graph;
-    const Measured& optimized = confirmed.keep_original ? confirmed.original : confirmed.optimized;
-    json r{{"loopegg", 1}, {"model", input.graph.name}, {"target", request.target}, {"batch", request.batch}, {"seed", request.seed}, {"rules", request.rules},
+    const NetworkRecord& returned = confirmed.keep_original ? confirmed.original : confirmed.optimized;
+    const Measured &original = confirmed.original.time, &optimized = returned.time;
+    const Architecture architecture = classify_architecture(input.graph);
+    json r{{"loopegg", 1}, {"model", input.graph.name}, {"class", to_string(architecture.kind)}, {"class_why", architecture.why}, {"target", request.target}, {"batch", request.batch}, {"seed", request.seed}, {"rules", request.rules},
            {"machine", machine_json()}, {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))}, {"version", version},
-           {"original", network_json(confirmed.original, input.graph)}, {"optimized", network_json(optimized, graph)},
+           {"original", network_json(original, input.graph)}, {"optimized", network_json(optimized, graph)},
            {"returned", confirmed.keep_original ? "original" : "optimized"}};
-    if (confirmed.original.latency && optimized.latency) {
-        const Latency &a = *confirmed.original.latency, &b = *optimized.latency;
+    if (original.latency && optimized.latency) {
+        const Latency &a = *original.latency, &b = *optimized.latency;
         r["speedup"] = a.median_ms / b.median_ms;
         r["speedup_low"] = std::max(0.0, a.median_ms - a.iqr_ms / 2) / (b.median_ms + b.iqr_ms / 2);
         r["speedup_high"] = (a.median_ms + a.iqr_ms / 2) / std::max(1e-9, b.median_ms - b.iqr_ms / 2);
         r["why"] = confirmed.keep_original ? confirmed.why
-                                           : fmt::format("{:.2f}x faster on {}: {:.3f} ms instead of {:.3f} ms, and {} finds the capacity kept ({})", a.median_ms / b.median_ms,
-                                                         request.target, b.median_ms, a.median_ms, request.guard, selection.chosen.verdict.why);
+                                           : fmt::format("{:.2f}x faster on {}{}: {:.3f} ms instead of {:.3f} ms, and {} finds the capacity kept ({})", a.median_ms / b.median_ms,
+                                                         request.target, b.measured ? "" : " (estimated)", b.median_ms, a.median_ms, request.guard, selection.chosen.verdict.why);
     } else {
         r["why"] = confirmed.why;
     }
@@ -124,10 +152,27 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
     for (std::size_t s = 0; s < input.sites.all.size(); ++s) r["sites"].push_back(site_json(s, input, found, tuning, variant));
     r["pareto"] = front_json(selection), r["calibration"] = selection.calibration;
     r["configurations"] = found.configurations, r["rejected"] = found.rejected, r["refused"] = found.refused, r["backed_off"] = selection.backed_off;
-    r["rules_fired"] = found.rules_fired;
+    r["rules_fired"] = found.rules_fired, r["rules_asked"] = found.rules_asked;
     r["discover"] = {{"stop", found.stop}, {"nodes", found.nodes}, {"classes", found.classes}, {"variants", found.variants.size() - input.sites.kinds.size()}};
     r["kernels"] = {{"tried", tuning.compiled}, {"failed", tuning.failed}};
+    r["metrics"] = metrics_json(request, confirmed.original, returned);
     return r;
+}
+
+void add_class(json& result, const ClassRules& rules) {
+    result["rules_class"] = rules.name.empty() ? "all" : rules.name;
+    result["rules_pruned"] = json::array();
+    for (const PrunedRule& p : rules.pruned) result["rules_pruned"].push_back({{"rule", p.rule}, {"why", p.why}});
+}
+
+void count_run(const std::filesystem::path& store, const ClassRules& rules, const Input& input, const Discovery& found, const std::vector<std::size_t>& variant) {
+    if (!rules.pruned.empty() || found.rules_fired.empty()) return;
+    std::map<std::string, RuleCount> counts;
+    for (const auto& [rule, fired] : found.rules_fired) counts[rule].fired = static_cast<std::int64_t>(fired);
+    for (const auto& [rule, asked] : found.rules_asked) counts[rule].asked = asked;
+    for (std::size_t v : variant)
+        for (const SequenceStep& step : found.variants[v].steps) ++counts[step.rule].paid;
+    store_counts(store, to_string(classify_architecture(input.graph).kind), input.graph.name, counts);
 }
 
 }  // namespace loopegg

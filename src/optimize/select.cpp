@@ -113,6 +113,7 @@ double Chosen::lost() const { return capacity_cost(verdict); }
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress) {
     Selection selection;
     selection.options = options_of(input, found, tuning);
+    if (request.objective == "memory") keep_smallest(selection.options);
     ChoiceLimits limits = limits_of(request, input);
     if (ChooseResult any = choose(selection.options, limits); !any.choice) throw UserError(any.why);
     Selector selector(input, found, oracle, selection);

@@ -9,6 +9,7 @@
 #include "graph/flops.hpp"
 #include "graph/normalise.hpp"
 #include "graph/operators.hpp"
+#include "nest/apply_plan.hpp"
 
 namespace loopegg {
 namespace {
@@ -52,7 +53,7 @@ Graph with_domain(const Graph& graph, const std::string& site, const Domain& dom
     Graph changed = graph;
     Node* node = changed.find(site);
     require(node != nullptr, "a restricted site is not in the graph");
-    node->domain = domain;
+    set_domain(*node, domain);
     return normalise(std::move(changed));
 }
 

@@ -10,7 +10,9 @@
 #include "graph/graph.hpp"
 #include "nest/sketch.hpp"
 #include "optimize/choose.hpp"
+#include "optimize/class_rules.hpp"
 #include "optimize/discover.hpp"
+#include "optimize/objective.hpp"
 #include "optimize/optimize.hpp"
 #include "optimize/sites.hpp"
 #include "optimize/tune.hpp"
@@ -49,8 +51,7 @@ struct Selection {
 };
 
 struct Confirmed {
-    Measured original, optimized;
-    CompiledNetwork original_files, optimized_files;
+    NetworkRecord original, optimized;
     bool keep_original = false;
     std::string why;
 };
@@ -65,6 +66,10 @@ nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& i
 // result.json, plan-free of times: everything that docs/formats.md names but `seconds`.
 nlohmann::json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection,
                          const Confirmed& confirmed);
+// The class that the rules were chosen for, and the rules that were left out.
+void add_class(nlohmann::json& result, const ClassRules& rules);
+// Notes in the store what each rule did for this network, if no rule was left out.
+void count_run(const std::filesystem::path& store, const ClassRules& rules, const Input& input, const Discovery& found, const std::vector<std::size_t>& variant);
 // Every file of the out folder beside result.json.
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
                Oracle& oracle);

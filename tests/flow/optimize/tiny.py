@@ -28,8 +28,54 @@ def a_run_answers_with_a_measured_result():
     assert r["speedup"] >= 1 or r["returned"] == "original", r["why"]
     assert r["guard"]["allowed"] and 0 < r["configurations"] <= 16, r["guard"]
     assert [s["name"] for s in r["sites"]] == ["conv1", "conv2", "fc"]
-    for name in ["result.json", "model.json", "sequences.json", "evidence.jsonl", "report.html"]:
+    for name in ["result.json", "plan.json", "model.json", "weights.safetensors", "model.onnx", "sequences.json", "evidence.jsonl", "network.so", "network.h", "network.json", "network.py", "report.html"]:
         assert os.path.getsize(f"{FOLDER.name}/first/{name}") > 0, name
+
+
+def one_record_of_metrics_is_kept():
+    r = json.load(open(f"{FOLDER.name}/first/result.json"))
+    m = r["metrics"]
+    assert 0 < m["p50_ms"] <= m["p99_ms"] and m["calls"] >= 20 and m["throughput_per_s"] > 0 and m["peak_memory_mb"] > 0, m
+    assert m["weights_mb"] <= m["original"]["weights_mb"] and m["compile_seconds"] > 0 and m["run_peak_memory_mb"] > 0, m
+    assert r["class"] == "residual" and isinstance(r["guard"].get("seeds", 1), int), r["guard"]
+
+
+def the_plan_gives_the_same_network_again():
+    r = run("apply", MODEL, f"{FOLDER.name}/first/plan.json", "-o", f"{FOLDER.name}/again.json", "--json")
+    result = json.load(open(f"{FOLDER.name}/first/result.json"))
+    assert r.returncode == 0, r.stderr
+    again, first = json.load(open(f"{FOLDER.name}/again.json")), json.load(open(f"{FOLDER.name}/first/model.json"))
+    assert json.loads(r.stdout)["macs"] == result["optimized"]["macs"] and again["nodes"] == first["nodes"], (again["nodes"], first["nodes"])
+
+
+def onnx_runtime_agrees_with_the_compiled_network():
+    peer = pathlib.Path(__file__).resolve().parents[3] / ".deps/peers/bin/python3"
+    if not peer.exists() or subprocess.run([peer, "-c", "import onnxruntime, numpy"], capture_output=True).returncode:
+        print("SKIPPED: onnx runtime agrees with the compiled network: no peers here (bench/peers installs them)")
+        return
+    code = """import sys, numpy, onnxruntime
+folder = sys.argv[1]
+session = onnxruntime.InferenceSession(folder + "/first/model.onnx")
+x = numpy.random.default_rng(7).standard_normal(session.get_inputs()[0].shape).astype("float32")
+numpy.save(folder + "/x.npy", x); numpy.save(folder + "/theirs.npy", session.run(None, {session.get_inputs()[0].name: x})[0])"""
+    subprocess.run([peer, "-c", code, FOLDER.name], check=True, capture_output=True)
+    r = run("run", f"{FOLDER.name}/first", "--input", f"{FOLDER.name}/x.npy", "--output", f"{FOLDER.name}/ours.npy")
+    assert r.returncode == 0, r.stderr
+    compare = 'import sys, numpy; a, b = (numpy.load(sys.argv[1] + n) for n in ("/ours.npy", "/theirs.npy")); print(abs(a - b).max() / max(abs(b).max(), 1e-6))'
+    worst = float(subprocess.run([peer, "-c", compare, FOLDER.name], check=True, capture_output=True, text=True).stdout)
+    assert worst < 1e-4, worst
+
+
+def an_objective_that_cannot_be_measured_is_refused():
+    r = run("optimize", MODEL, "--objective", "p99", "--target", "nano", "--out", f"{FOLDER.name}/none")
+    assert r.returncode == 1 and "needs a target that runs on this machine" in r.stderr, r
+    r = run("optimize", MODEL, "--class", "residul", "--out", f"{FOLDER.name}/none")
+    assert r.returncode == 1 and "did you mean 'residual'" in r.stderr, r
+
+
+def memory_may_be_the_objective():
+    r = optimize("small", "--objective", "memory")
+    assert r["metrics"]["objective"] == "memory" and r["optimized"]["parameters"] <= r["original"]["parameters"], r["metrics"]
 
 
 def the_chosen_network_reads_back():
@@ -86,7 +132,8 @@ def a_limit_on_memory_is_one_on_weights_and_activations():
     assert optimize("roomy", "--max-memory", "100")["optimized"]["parameters"] > 0
 
 
-CASES = [a_run_answers_with_a_measured_result, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
+CASES = [a_run_answers_with_a_measured_result, one_record_of_metrics_is_kept, the_plan_gives_the_same_network_again, onnx_runtime_agrees_with_the_compiled_network,
+         an_objective_that_cannot_be_measured_is_refused, memory_may_be_the_objective, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
          a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest,
          a_limit_on_memory_is_one_on_weights_and_activations]
 failed = 0

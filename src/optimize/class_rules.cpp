@@ -1,0 +1,78 @@
+#include "optimize/class_rules.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+
+namespace loopegg {
+namespace {
+
+// Why a set is not for the class; empty: it is.
+std::string other_classes(const RuleSet& set, const std::string& name) {
+    std::vector<std::string> classes;
+    for (const std::string& tag : set.tags)
+        if (architecture_class(tag)) classes.push_back(tag);   // other tags say what machine a set is for
+    if (classes.empty() || std::find(classes.begin(), classes.end(), name) != classes.end()) return "";
+    return fmt::format("its set '{}' is for {}", set.name, join(classes, ", "));
+}
+
+std::string unpaid(const Rule& rule, const ClassCounts& counts) {
+    const auto it = counts.rules.find(rule.name);
+    if (counts.runs < enough_runs || it == counts.rules.end()) return "";   // a rule that nobody counted has its chance
+    if (it->second.fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
+    if (it->second.paid == 0) return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", it->second.fired, counts.runs);
+    return "";
+}
+
+}  // namespace
+
+std::string class_name(const std::string& asked, const Graph& graph) {
+    if (asked == "auto") return to_string(classify_architecture(graph).kind);
+    if (asked == "all" || architecture_class(asked)) return asked;
+    std::vector<std::string> known = architecture_class_names();
+    known.insert(known.end(), {"all", "auto"});
+    throw UserError(Diagnostic{fmt::format("'{}' is no class of architecture: expected {}", asked, join(known, ", ")), {}, did_you_mean(asked, known)});
+}
+
+PassOrder passes_named(const std::string& text) {
+    if (const auto order = pass_order(text)) return *order;
+    throw UserError(fmt::format("'{}' is no order of passes: expected AS-k (all rules, k rounds) or PO-k (k rounds, one ruleset after another)", text));
+}
+
+ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::string& name, const CountTable& counts) {
+    ClassRules out;
+    out.name = name;
+    out.book = book;
+    if (name == "all") return out;
+    const auto known = counts.find(name);
+    const ClassCounts none, &counted = known == counts.end() ? none : known->second;
+    std::int64_t asked_kept = 0, asked_all = 0;
+    bool neural = false;
+    for (RuleSet& set : out.book.sets) {
+        if (std::find(phase.sets.begin(), phase.sets.end(), set.name) == phase.sets.end()) continue;
+        const std::string not_for = other_classes(set, name);
+        std::erase_if(set.rules, [&](const Rule& rule) {
+            const auto count = counted.rules.find(rule.name);
+            const std::int64_t asked = count == counted.rules.end() ? 0 : count->second.asked;
+            asked_all += asked;
+            std::string why = not_for.empty() ? unpaid(rule, counted) : not_for;
+            if (why.empty()) {
+                asked_kept += asked, neural = neural || rule.arrow == Arrow::neural;
+                return false;
+            }
+            out.pruned.push_back({rule.name, std::move(why)});
+            return true;
+        });
+    }
+    bool had_neural = false;
+    for (const Rule* rule : book.rules_of(phase)) had_neural = had_neural || rule->arrow == Arrow::neural;
+    out.searches = neural || !had_neural;
+    if (counted.runs >= enough_runs && asked_all > 0) out.budget_share = static_cast<double>(asked_kept) / static_cast<double>(asked_all);
+    return out;
+}
+
+}  // namespace loopegg

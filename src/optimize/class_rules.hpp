@@ -1,0 +1,34 @@
+// The rules that a class of architecture is searched with: those whose sets are meant for it, without what never paid off there.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "graph/architecture.hpp"
+#include "optimize/passes.hpp"
+#include "optimize/rule_counts.hpp"
+#include "rules/rule.hpp"
+
+namespace loopegg {
+
+struct PrunedRule {
+    std::string rule, why;
+};
+
+struct ClassRules {
+    std::string name;                 // "residual", or "all" when nothing was left out on account of a class
+    RuleBook book;                    // with the rules that are left
+    std::vector<PrunedRule> pruned;
+    bool searches = true;             // false: no neural rule is left, and there is nothing to discover
+    double budget_share = 1;          // of the guard's questions: what the rules that are left had of them in the counted runs
+};
+
+// "auto": what the detector says; "all": every rule; or a class by name. UserError with the known names otherwise.
+std::string class_name(const std::string& asked, const Graph& graph);
+
+// A set whose tags name classes serves these classes alone. A rule is left out when at least `enough_runs` runs of the class were counted and it
+// never changed an e-graph in them (it cannot fire), or no returned network has a step of it (it never paid).
+constexpr std::int64_t enough_runs = 2;
+PassOrder passes_named(const std::string& text);   // UserError for what is no pass order
+ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::string& name, const CountTable& counts);
+
+}  // namespace loopegg

@@ -1,0 +1,58 @@
+#include "optimize/passes.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+
+namespace loopegg {
+namespace {
+
+// One set after another, each with what it has already seen.
+RunReport phase_ordered(EGraph& graph, const std::vector<std::vector<Rewrite>>& sets, std::size_t rounds, RunOptions options) {
+    const auto start = std::chrono::steady_clock::now();
+    const double seconds = options.limits.seconds;
+    std::deque<Runner> runners;   // in place: a runner is not to be moved
+    for (const auto& set : sets) runners.emplace_back(graph, set);
+    RunReport all;
+    for (std::size_t round = 0; round < rounds; ++round) {
+        bool changed = false;
+        for (Runner& runner : runners) {
+            options.limits.iterations = 1;
+            options.limits.seconds = std::max(0.0, seconds - all.seconds);
+            const RunReport one = runner.run(options);
+            all.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+            all.peak_bytes = std::max(all.peak_bytes, one.peak_bytes);
+            all.iterations.insert(all.iterations.end(), one.iterations.begin(), one.iterations.end());
+            changed = changed || one.stop != StopReason::saturated;
+            if (one.stop != StopReason::saturated && one.stop != StopReason::iterations) {
+                all.stop = one.stop;
+                return all;
+            }
+        }
+        if (!changed) {
+            all.stop = StopReason::saturated;
+            return all;
+        }
+    }
+    all.stop = StopReason::iterations;
+    return all;
+}
+
+}  // namespace
+
+std::optional<PassOrder> pass_order(std::string_view text) {
+    if (!text.starts_with("AS-") && !text.starts_with("PO-")) return {};
+    const auto rounds = integer_of(Symbol(std::string(text.substr(3))));
+    return rounds && *rounds > 0 ? std::optional(PassOrder{text[0] == 'P', *rounds}) : std::nullopt;
+}
+
+RunReport run_passes(EGraph& graph, const std::vector<std::vector<Rewrite>>& sets, const PassOrder& order, const RunOptions& options) {
+    RunOptions limited = options;
+    if (order.rounds > 0) limited.limits.iterations = static_cast<std::size_t>(order.rounds);
+    if (order.by_set) return phase_ordered(graph, sets, limited.limits.iterations, limited);
+    std::vector<Rewrite> all;
+    for (const auto& set : sets) all.insert(all.end(), set.begin(), set.end());
+    return Runner(graph, all).run(limited);
+}
+
+}  // namespace loopegg

@@ -1,0 +1,43 @@
+// What rules did in earlier runs, counted by class of architecture: shipped counts, and those of this machine's store.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace loopegg {
+
+struct RuleCount {
+    std::int64_t fired = 0;   // applications that changed the e-graph
+    std::int64_t asked = 0;   // configurations that the guard was asked about because of it
+    std::int64_t paid = 0;    // steps of networks that were returned
+    friend bool operator==(const RuleCount&, const RuleCount&) = default;
+};
+
+struct ClassCounts {
+    std::int64_t runs = 0;                     // with every rule switched on; a network counts once
+    std::map<std::string, RuleCount> rules;
+    void add(const ClassCounts& other);
+};
+
+using CountTable = std::map<std::string, ClassCounts>;   // by class
+
+// {"residual": {"runs": 2, "rules": {"group-axes": {"fired": 88, "asked": 40, "paid": 12}}}}
+CountTable counts_from_json(const nlohmann::json& j);
+nlohmann::json to_json(const CountTable& table);
+
+// rules/classes.json: "counts" made by bench/classes --count, and "passes", an order of passes for each class that has one of its own.
+CountTable shipped_counts();
+std::string shipped_passes(const std::string& kind);   // "AS-6"; empty: as the phase says
+
+// The counts of this machine, in the store of latencies. Several processes may add at once.
+CountTable stored_counts(const std::filesystem::path& store);
+// What one run of a network counted, in place of what an earlier run of it did: asking twice must not weigh double.
+void store_counts(const std::filesystem::path& store, const std::string& kind, const std::string& network, const std::map<std::string, RuleCount>& rules);
+
+// Both together.
+CountTable known_counts(const std::filesystem::path& store);
+
+}  // namespace loopegg

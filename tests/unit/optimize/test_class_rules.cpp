@@ -1,0 +1,112 @@
+// Which rules a class of architecture is searched with.
+#include <unistd.h>
+
+#include <filesystem>
+
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "base/sexpr.hpp"
+#include "egraph/runner.hpp"
+#include "graph/load.hpp"
+#include "optimize/class_rules.hpp"
+#include "optimize/optimize.hpp"
+#include "optimize/passes.hpp"
+#include "rules/load.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+RuleBook discover_rules() {
+    LoadOptions options;
+    static const RuleBook book = load_rules(rules_file("discover"), options);
+    return book;
+}
+
+std::vector<std::string> names(const ClassRules& rules, const Phase& phase) {
+    std::vector<std::string> out;
+    for (const Rule* r : rules.book.rules_of(phase)) out.push_back(r->name);
+    return out;
+}
+
+bool has(const std::vector<std::string>& all, const std::string& one) { return std::find(all.begin(), all.end(), one) != all.end(); }
+
+std::string reason(const ClassRules& rules, const std::string& rule) {
+    for (const PrunedRule& p : rules.pruned)
+        if (p.rule == rule) return p.why;
+    return "";
+}
+
+}  // namespace
+
+TEST_CASE("a set serves the classes of its tags, and a transformer has nothing to discover", "[unit][optimize]") {
+    const RuleBook book = discover_rules();
+    const Phase& phase = *book.find_phase("discover");
+    const ClassRules transformer = rules_for_class(book, phase, "transformer", {}), residual = rules_for_class(book, phase, "residual", {}), all = rules_for_class(book, phase, "all", {});
+    CHECK_FALSE(transformer.searches);
+    CHECK(has(names(transformer, phase), "split-loop"));
+    CHECK_FALSE(has(names(transformer, phase), "group-axes"));
+    CHECK(reason(transformer, "group-axes").find("is for plain, residual") != std::string::npos);
+    CHECK(residual.searches);
+    CHECK(residual.pruned.empty());
+    CHECK(names(residual, phase) == names(all, phase));
+}
+
+TEST_CASE("rules that never fired or never paid are left out, with the budget that they had", "[unit][optimize]") {
+    const RuleBook book = discover_rules();
+    const Phase& phase = *book.find_phase("discover");
+    CountTable counts;
+    counts["mobile"].runs = enough_runs;
+    counts["mobile"].rules = {{"group-axes", {50, 60, 4}}, {"bottleneck-axis", {20, 40, 0}}, {"join-domain", {0, 0, 0}}};
+    const ClassRules mobile = rules_for_class(book, phase, "mobile", counts);
+    CHECK(has(names(mobile, phase), "group-axes"));
+    CHECK(has(names(mobile, phase), "split-loop"));   // nobody counted it
+    CHECK(reason(mobile, "join-domain") == "it never fired in 2 counted runs");
+    CHECK(reason(mobile, "bottleneck-axis") == "it fired 20 times in 2 counted runs, and no returned network has a step of it");
+    CHECK(mobile.budget_share == Approx(0.6));
+    counts["mobile"].runs = enough_runs - 1;
+    CHECK(rules_for_class(book, phase, "mobile", counts).pruned.empty());
+    CHECK(rules_for_class(book, phase, "dense", counts).pruned.empty());
+    CHECK(rules_for_class(book, phase, "all", counts).pruned.empty());
+}
+
+TEST_CASE("the class is the detector's unless the user says another", "[unit][optimize]") {
+    const Graph bert = load_graph("zoo:bert-tiny");
+    CHECK(class_name("auto", bert) == "transformer");
+    CHECK(class_name("mobile", bert) == "mobile");
+    CHECK(class_name("all", bert) == "all");
+    CHECK_THROWS_WITH(class_name("mobil", bert), Catch::Contains("did you mean 'mobile'"));
+}
+
+TEST_CASE("counts are kept in the store, a network once", "[unit][optimize]") {
+    const std::filesystem::path file = std::filesystem::temp_directory_path() / ("loopegg-counts-" + std::to_string(::getpid()) + ".sqlite");
+    std::filesystem::remove(file);
+    CHECK(stored_counts(file).empty());
+    store_counts(file, "residual", "a", {{"group-axes", {5, 3, 1}}});
+    store_counts(file, "residual", "a", {{"group-axes", {6, 3, 2}}});
+    store_counts(file, "residual", "b", {{"group-axes", {10, 4, 0}}, {"swap-loops", {1, 0, 0}}});
+    const CountTable table = stored_counts(file);
+    CHECK(table.at("residual").runs == 2);
+    CHECK(table.at("residual").rules.at("group-axes") == RuleCount{16, 7, 2});
+    CHECK(counts_from_json(to_json(table)).at("residual").rules == table.at("residual").rules);
+    std::filesystem::remove(file);
+}
+
+TEST_CASE("passes: all rules at once, or one set after another", "[unit][optimize]") {
+    CHECK(pass_order("AS-6") == PassOrder{false, 6});
+    CHECK(pass_order("PO-2") == PassOrder{true, 2});
+    for (const char* wrong : {"AS", "AS-0", "PO--1", "XX-2", "AS-2x", ""}) CHECK_FALSE(pass_order(wrong));
+    auto grown = [](const PassOrder& order) {
+        EGraph graph;
+        graph.add(parse_term("(f a)"));
+        graph.rebuild();
+        const std::vector<std::vector<Rewrite>> sets{{rewrite("f-g", "(f ?x)", "(g ?x)")}, {rewrite("g-h", "(g ?x)", "(h ?x)")}, {rewrite("h-k", "(h ?x)", "(k ?x)")}};
+        const RunReport report = run_passes(graph, sets, order, {});
+        return std::pair(graph.node_count(), report.stop);
+    };
+    CHECK(grown({false, 1}) == std::pair<std::size_t, StopReason>{3, StopReason::iterations});   // one step of the chain
+    CHECK(grown({true, 1}) == std::pair<std::size_t, StopReason>{5, StopReason::iterations});    // each set sees what the one before made
+    CHECK(grown({true, 5}) == std::pair<std::size_t, StopReason>{5, StopReason::saturated});
+    CHECK(grown({false, 9}).second == StopReason::saturated);
+}
