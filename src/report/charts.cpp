@@ -50,8 +50,9 @@ std::int64_t rows(std::size_t count, int each) { return static_cast<std::int64_t
 std::string interval(double low, double high) { return fmt::format("{:.3f} to {:.3f}", low, high); }
 
 json limits_layer(const std::vector<double>& limits, bool vertical) {
-    if (limits.size() != 2) return nullptr;
-    json encoding = vertical ? json{{"y", {{"datum", limits[0]}, {"type", "quantitative"}, {"scale", {{"zero", false}}}}}, {"y2", {{"datum", limits[1]}}}} : json{{"x", {{"datum", limits[0]}, {"type", "quantitative"}, {"scale", {{"zero", false}}}}}, {"x2", {{"datum", limits[1]}}}};
+    if (limits.empty()) return nullptr;
+    const double top = limits.size() > 1 ? limits[1] : 1;   // a guard that asks for a least share: up to the original's own
+    json encoding = vertical ? json{{"y", {{"datum", limits[0]}, {"type", "quantitative"}, {"scale", {{"zero", false}}}}}, {"y2", {{"datum", top}}}} : json{{"x", {{"datum", limits[0]}, {"type", "quantitative"}, {"scale", {{"zero", false}}}}}, {"x2", {{"datum", top}}}};
     return {{"data", {{"values", {json::object()}}}}, {"mark", {{"type", "rect"}, {"color", "var(--band)"}, {"aria", false}}}, {"encoding", encoding}};
 }
 

@@ -111,8 +111,9 @@ std::string run_section(const FinishedRun& run) {
     json metrics = run.result.value("metrics", json::object()), kernels = run.result.value("kernels", json::object());
     std::vector<std::vector<std::string>> rows{{"throughput", or_unknown(metrics, "throughput_per_s", 1, " inputs a second")}, {"latency, median", or_unknown(metrics, "p50_ms", 1, " ms")},
         {"latency, 99th percentile", or_unknown(metrics, "p99_ms", 1, " ms")}, {"peak memory", or_unknown(metrics, "peak_memory_mb", 1, " MB")},
+        {"activations", or_unknown(metrics, "activations_mb", 1, " MB")}, {"weights", or_unknown(metrics, "weights_mb", 1, " MB")}, {"compiling this network", or_unknown(metrics, "compile_seconds", 1, " s")},
         {"energy", or_unknown(metrics, "energy_j", 1, " J an inference")}, {"temperature", or_unknown(metrics, "temperature_c", 1, " °C")}};
-    for (auto [key, words] : {std::pair{"compiled", "kernels compiled"}, {"timed", "kernels timed"}, {"failed", "kernels that failed"}, {"from_store", "known from an earlier run"}})
+    for (auto [key, words] : {std::pair{"tried", "schedules tried"}, {"compiled", "kernels compiled"}, {"timed", "kernels timed"}, {"failed", "schedules that failed"}, {"from_store", "known from an earlier run"}})
         if (kernels.contains(key) && kernels[key].is_number()) rows.push_back({words, with_commas(kernels[key].get<std::int64_t>())});
     std::vector<std::vector<std::string>> fired, never;
     for (const auto& [rule, count] : run.rules_fired) (count ? fired : never).push_back({rule, with_commas(count)});

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
 #include "report/page.hpp"
 #include "report/page_parts.hpp"
 #include "report/words.hpp"
@@ -27,7 +28,8 @@ std::string faster(const FinishedRun& run) {
 
 std::string safe(const FinishedRun& run) {
     const GuardResult& g = run.guard;
-    std::string limits = g.threshold.size() == 2 ? fmt::format("; it must stay within {} to {}", g.threshold[0], g.threshold[1]) : "";
+    const std::string limits = g.threshold.size() == 2 ? fmt::format("; it must stay within {} to {}", g.threshold[0], g.threshold[1])
+                               : g.threshold.size() == 1 ? fmt::format("; at least {:.2f} is asked (the band)", g.threshold[0]) : "";
     std::string head, text;
     if (!run.gained()) {
         head = "<p class=\"figure\">Yes <small>nothing was changed</small></p>";
@@ -39,21 +41,32 @@ std::string safe(const FinishedRun& run) {
     return card("safe", "Is it safe?", head + "<div data-chart=\"capacity\"><div class=\"plot\"></div></div>" + text);
 }
 
+// What a name of optimize/named_sequences.hpp means to somebody who meets it here first.
+const char* sequence_words(const std::string& name) {
+    static const std::map<std::string, const char*> words{
+        {"group", "channels in blocks that see only their own inputs"}, {"depthwise", "each channel by itself"}, {"bottleneck", "a part of the channels or of the kernel"},
+        {"spatial-bottleneck", "some rows and columns computed, the others copied"}, {"S1", "groups over a part of the image"}, {"S2", "a part of the channels dense, the rest in groups"},
+        {"S3", "each half of the channels with groups of its own"}, {"mixed-group", "parts of the channels with groups of their own"}, {"unnamed", "a way that no menu lists: open the layer below"}};
+    const auto it = words.find(name);
+    return it == words.end() ? "" : it->second;
+}
+
 std::string changed(const FinishedRun& run) {
     std::map<std::string, int> counts;
     for (const SiteResult& s : run.sites)
         if (s.changed()) ++counts[s.sequence];
     std::vector<std::pair<std::string, int>> sorted(counts.begin(), counts.end());
     std::stable_sort(sorted.begin(), sorted.end(), [](auto& a, auto& b) { return a.second > b.second; });
-    std::string chips;
-    for (std::size_t i = 0; i < sorted.size() && i < 8; ++i) chips += fmt::format("<li class=\"chip\">{} <strong>× {}</strong></li>", escape_html(sorted[i].first), sorted[i].second);
-    if (sorted.size() > 8) chips += fmt::format("<li class=\"chip\">{} more kinds</li>", sorted.size() - 8);
+    std::string kinds;
+    for (std::size_t i = 0; i < sorted.size() && i < 6; ++i)
+        kinds += fmt::format("<li><span class=\"chip\">{} <strong>× {}</strong></span> {}</li>", escape_html(sorted[i].first), sorted[i].second, sequence_words(sorted[i].first));
+    if (sorted.size() > 6) kinds += fmt::format("<li>and {} more kinds</li>", sorted.size() - 6);
     std::string body = fmt::format("<p class=\"figure\">{} <small>of {}</small></p>", run.changed_sites(), plural(static_cast<std::int64_t>(run.sites.size()), "site"));
     auto line = [](const char* what, std::int64_t after, std::int64_t before) {
         return fmt::format("{} <strong>{}</strong> ({} → {})", what, human_change(static_cast<double>(after), static_cast<double>(before)), human_count(static_cast<double>(before)), human_count(static_cast<double>(after)));
     };
     body += "<p>" + line("MACs:", run.optimized.macs, run.original.macs) + "; " + line("parameters:", run.optimized.parameters, run.original.parameters) + ".</p>";
-    if (!chips.empty()) body += "<ul class=\"chips\" aria-label=\"sequences and how often each was chosen\">" + chips + "</ul>";
+    if (!kinds.empty()) body += "<ul class=\"kinds\" aria-label=\"sequences and how often each was chosen\">" + kinds + "</ul>";
     return card("changed", "What changed?", body);
 }
 
@@ -65,8 +78,8 @@ std::string believe(const FinishedRun& run) {
     std::string body = fmt::format("<p class=\"figure\">{} <small>{}</small></p><ul>", run.optimized.latency.measured ? "Measured" : "Estimated",
                                    run.optimized.latency.measured ? "end to end" + (where.empty() ? "" : " on " + escape_html(where)) : "no such device here");
     if (!run.why.empty()) body += "<li>" + escape_html(run.why) + ".</li>";
-    body += fmt::format("<li>The guard answered {}; <strong>{}</strong> were rejected{}.</li>", plural(run.configurations, "proposal"), run.rejected,
-                        run.refused ? fmt::format(", and {} refused as not legal before it was asked", run.refused) : "");
+    body += fmt::format("<li>The guard answered {}; <strong>{}</strong> were rejected{}.</li>", plural(run.configurations, "proposal"), with_commas(run.rejected),
+                        run.refused ? fmt::format(", and {} never reached it: not legal, no work saved, or past the budget", with_commas(run.refused)) : "");
     body += estimated || disturbed ? fmt::format("<li>{} of {} site times are estimated, {} were taken while the machine was busy.</li>", estimated, run.sites.size(), disturbed)
                                    : std::string("<li>Every site's time is a median on the device itself.</li>");
     body += fmt::format("<li>Replay every step: <code>loopegg explain {} --check</code></li></ul>", escape_html(run.folder.filename().empty() ? "DIR" : run.folder.filename().string()));
