@@ -1,0 +1,93 @@
+"""Runs every command of README.md and docs/*.md as a reader would, top to bottom, a folder of its own for each page.
+
+    run_docs.py LOOPEGG_PROGRAM SOURCE_FOLDER [PAGE...]
+
+A fence of `sh` is run. `sh deep` is run with LOOPEGG_DEEP=1 alone, because it takes minutes. `sh elsewhere=TEST` is what another test runs (set-up, installing, peers).
+Commands that stand in running text, with names for files that the reader has, must be commands of the program, with options that it has.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+PROGRAM, SOURCE, *ONLY = sys.argv[1:]
+SOURCE = pathlib.Path(SOURCE)
+DEEP = os.environ.get("LOOPEGG_DEEP", "") not in ("", "0")
+FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```", re.M | re.S)
+
+
+def environment(folder):
+    shim = folder / "bin" / "loopegg"
+    shim.parent.mkdir()
+    shim.write_text(f'#!/bin/sh\nexec "{PROGRAM}" "$@"\n')
+    shim.chmod(0o755)
+    (folder / "loopegg").symlink_to(shim)
+    for name in ("examples", "rules", "docs", "backends"):
+        (folder / name).symlink_to(SOURCE / name)
+    return dict(os.environ, PATH=f"{shim.parent}:{os.environ['PATH']}", LOOPEGG_STORE=f"{folder}/latency.sqlite", LOOPEGG_EVIDENCE=f"{folder}/evidence.sqlite",
+                LOOPEGG_TARGETS=f"{folder}/targets")
+
+
+def run_page(page):
+    """Runs the page's fences; gives the number of those that ran and of those left to a deep run."""
+    ran = left = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        env = environment(folder)
+        for language, words, text in FENCE.findall(page.read_text()):
+            if language not in ("sh", "console") or "elsewhere=" in words:
+                continue
+            if "deep" in words.split() and not DEEP:
+                left += 1
+                continue
+            script = "set -e\n" + (text if language == "sh" else "".join(line[2:] + "\n" for line in text.splitlines() if line.startswith("$ ")))
+            done = subprocess.run(["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=3600 if DEEP else 400)
+            if done.returncode != 0:
+                raise AssertionError(f"this ended with {done.returncode}:\n{text}{done.stdout[-1500:]}{done.stderr[-1500:]}")
+            ran += 1
+    return ran, left
+
+
+HELP = {}
+
+
+def help_of(command):
+    if command not in HELP:
+        done = subprocess.run([PROGRAM, command, "--help"], capture_output=True, text=True)
+        HELP[command] = done.stdout if done.returncode == 0 else None
+    return HELP[command]
+
+
+def check_words(page):
+    """Commands in running text are commands of the program, and outside fences of `sh` no line is a command."""
+    text = FENCE.sub("", page.read_text())
+    for line in text.splitlines():
+        if re.match(r"^ {4}(\$ )?(\./)?(loopegg|test|meson|bench/\w+) ", line):
+            raise AssertionError(f"a command outside a fence of sh is not run by anything: {line.strip()}")
+    for code in re.findall(r"`([^`\n]+)`", text):
+        found = re.match(r"(?:\./)?loopegg ([a-z]+)(.*)", code)
+        if not found:
+            continue
+        command, rest = found.groups()
+        about = help_of(command)
+        if about is None:
+            raise AssertionError(f"'loopegg {command}' is no command: {code}")
+        for option in re.findall(r"(?<![\w-])(--[a-z-]+)", rest):
+            if option not in about and not re.search(r"loopegg \w+ (add|import|list|check)", code):
+                raise AssertionError(f"'loopegg {command}' has no option {option}: {code}")
+
+
+failed = 0
+for page in [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]:
+    if ONLY and page.name not in ONLY:
+        continue
+    try:
+        check_words(page)
+        ran, left = run_page(page)
+        print(f"ok - the commands of {page.name}: {ran} blocks ran" + (f", {left} are for --deep" if left else ""), flush=True)
+    except Exception as e:
+        failed += 1
+        print(f"  {type(e).__name__}: {e}\nnot ok - the commands of {page.name}", flush=True)
+sys.exit(1 if failed else 0)
