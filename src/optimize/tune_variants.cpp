@@ -34,6 +34,26 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
     return picked;
 }
 
+// The nest of each variant with what follows its site fused in. One network shows a variant of every kind at once: planning is the cost.
+std::vector<Term> as_they_run(const Input& input, const Discovery& found, const std::vector<std::size_t>& picked, const Target& target) {
+    std::vector<std::vector<std::size_t>> of_kind(input.sites.kinds.size());   // places in `picked`
+    for (std::size_t i = 0; i < picked.size(); ++i) of_kind[found.variants[picked[i]].kind].push_back(i);
+    std::vector<Term> nests(picked.size());
+    for (std::size_t row = 0, shown = 0; shown < picked.size(); ++row) {
+        Graph graph = input.graph;
+        std::vector<std::pair<std::size_t, std::string>> places;
+        for (std::size_t k = 0; k < of_kind.size(); ++k) {
+            if (row >= of_kind[k].size()) continue;
+            places.emplace_back(of_kind[k][row], input.sites.all[input.sites.kinds[k].sites.front()].name);
+            graph = with_domain(graph, places.back().second, found.variants[picked[of_kind[k][row]]].domain);
+        }
+        const std::map<std::string, Term> fused = fused_nests(graph, {}, target);
+        for (const auto& [i, site] : places) nests[i] = fused.at(site);
+        shown += places.size();
+    }
+    return nests;
+}
+
 }  // namespace
 
 VectorMachine vector_machine(const Target& target) {
@@ -45,12 +65,7 @@ VectorMachine vector_machine(const Target& target) {
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, Measurer& measurer, Progress& progress) {
     const Target target = find_target(request.target);
     const std::vector<std::size_t> picked = worth_tuning(input, found);
-    std::vector<Term> nests;
-    for (std::size_t v : picked) {
-        const std::string& site = input.sites.all[input.sites.kinds[found.variants[v].kind].sites.front()].name;
-        const Graph graph = with_domain(input.graph, site, found.variants[v].domain);
-        nests.push_back(fused_nests(graph, {}, target).at(site));
-    }
+    const std::vector<Term> nests = as_they_run(input, found, picked, target);
     TuneOptions options;
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
     const RuleBook book = load_rules(shipped(target.gpu() ? "rules/tune-gpu.rules" : "rules/tune-cpu.rules"));
