@@ -73,28 +73,49 @@ std::string CapacityDesk::legality(const Case& c) const {
     return "";
 }
 
-// One case of every kind of site and effect in turn, so that a small budget still sees something of everything.
+std::string CapacityDesk::effect_of(const Case& c) const {
+    return effect_name(c.domain, extent_of(graph_axes(statement_of(sites_.kinds[c.kind].statement)), "co"));
+}
+
+CapacityDesk::Likeness CapacityDesk::likeness(const Case& c) const { return {c.kind, effect_of(c), c.macs, c.domain.restore}; }
+
+// Every effect in turn, and of each every kind of site, so that a small budget still sees something of everything. Cases that are alike (as
+// much work left, restored the same way: another choice of channels, say) stand for each other: one of them is asked about.
 std::vector<CapacityDesk::Case*> CapacityDesk::in_turn(const std::vector<Case*>& cases) const {
-    std::map<std::pair<std::string, std::size_t>, std::vector<Case*>> piles;
-    for (Case* c : cases)
-        piles[{effect_name(c->domain, extent_of(graph_axes(statement_of(sites_.kinds[c->kind].statement)), "co")), c->kind}].push_back(c);
+    std::set<Likeness> seen = asked_alike_;
+    std::map<std::string, std::map<std::size_t, std::vector<Case*>>> piles;   // by effect and kind
+    for (Case* c : cases) {
+        if (!seen.insert(likeness(*c)).second) c->refusal = "one of the same effect and size was asked about";
+        else piles[effect_of(*c)][c->kind].push_back(c);
+    }
+    std::map<std::string, std::vector<Case*>> rows;                           // by effect, kinds in turn
+    std::size_t waiting = 0;
+    for (auto& [effect, kinds] : piles)
+        for (std::size_t i = 0, more = 1; more > 0; ++i) {
+            more = 0;
+            for (auto& [kind, pile] : kinds)
+                if (i < pile.size()) rows[effect].push_back(pile[i]), ++more, ++waiting;
+        }
     std::vector<Case*> order;
-    for (std::size_t i = 0; order.size() < cases.size(); ++i)
-        for (auto& [key, pile] : piles)
-            if (i < pile.size()) order.push_back(pile[i]);
+    for (std::size_t i = 0; order.size() < waiting; ++i)
+        for (auto& [effect, row] : rows)
+            if (i < row.size()) order.push_back(row[i]);
     return order;
 }
 
 void CapacityDesk::judge(const std::vector<Case*>& cases) {
+    // Each rule asks by itself: one takes at most a part of what the iteration may use, for the others and for what later iterations reach.
     const std::int64_t left = options_.budget - configurations_;
-    const std::int64_t allowance = std::max<std::int64_t>(left / options_.round_share, std::min<std::int64_t>(left, 16));
+    const std::int64_t of_round = left / std::max<std::int64_t>(1, options_.rounds - round_);
+    const std::int64_t allowance = std::max<std::int64_t>(of_round / options_.rules_asking, std::min<std::int64_t>(left, 16));
     struct Asked { Case* c; std::size_t site; };
     std::vector<Asked> asked;
     for (Case* c : in_turn(cases)) {
         const std::size_t before = asked.size();
         for (std::size_t site : sites_.kinds[c->kind].sites)
             if (!sites_.all[site].kept && static_cast<std::int64_t>(asked.size()) < allowance) asked.push_back({c, site});
-        if (asked.size() == before) c->refusal = "the budget of configurations is used up, or every site of this shape is kept";
+        if (asked.size() > before) asked_alike_.insert(likeness(*c));
+        else c->refusal = "the budget of configurations is used up, or every site of this shape is kept";
     }
     std::vector<Verdict> verdicts;
     constexpr std::size_t batch = 32;   // small enough that progress moves and memory stays flat

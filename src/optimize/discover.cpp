@@ -33,6 +33,7 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
                    const DeskOptions& options, Progress& progress, const PassOrder& passes) {
     DeskOptions with_progress = options;
     with_progress.told = [&](std::int64_t judged, std::int64_t budget) { progress.advance(judged, fmt::format("of {} configurations judged", budget)); };
+    with_progress.rounds = phase.iterations.value_or(with_progress.rounds);
     CapacityDesk desk(graph, sites, oracle, with_progress);
 
     EGraph egraph(EGraph::Options{.proofs = true});
@@ -47,6 +48,9 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
     }
     egraph.rebuild();
 
+    // First every order that exact rules reach, while there are few nests: what a neural rule needs side by side may be loops apart.
+    if (const Phase* arrange = book.find_phase("arrange")) Runner(egraph, bind_rules(book.rules_of(*arrange), binding)).run(limits_of(*arrange));
+
     std::vector<const Rule*> rules = book.rules_of(phase);
     std::vector<Rewrite> rewrites = bind_rules(rules, binding);
     std::vector<std::vector<Rewrite>> sets;
@@ -56,7 +60,10 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
         sets.push_back(bind_rules(of_set, binding));
     }
     RunOptions run = limits_of(phase);
-    run.after_iteration = [&](const IterationReport&) { return !desk.exhausted(); };   // nothing more could be admitted
+    run.after_iteration = [&](const IterationReport&) {
+        desk.next_round();
+        return !desk.exhausted();   // nothing more could be admitted
+    };
     RunReport report = run_passes(egraph, sets, passes, run);
 
     Discovery found;

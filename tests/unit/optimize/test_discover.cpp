@@ -1,0 +1,39 @@
+// What discovery asks the guard about, with a guard that answers at once: the paper's sequences must be among it.
+#include <set>
+
+#include <catch2/catch.hpp>
+
+#include "base/places.hpp"
+#include "graph/zoo/zoo.hpp"
+#include "optimize/discover.hpp"
+#include "rules/load.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+class Generous : public CapacityOracle {
+public:
+    std::vector<Verdict> judge(const Graph&, std::span<const Graph> variants) override {
+        return std::vector<Verdict>(variants.size(), Verdict{true, "why not", {{"kept", 0.99}}});
+    }
+};
+
+}  // namespace
+
+TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, and sequences that no one has named", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const RuleBook book = load_rules(shipped("rules/discover.rules"));
+    Generous oracle;
+    Progress quiet(Progress::Mode::quiet);
+    const Discovery found = discover(graph, sites_of(graph), book, *book.find_phase("discover"), oracle, {.budget = 1000}, quiet);
+    CHECK(found.configurations <= 1000);
+    UNSCOPED_INFO(found.stop << ", " << found.nodes << " nodes, " << found.configurations << " configurations");
+    std::map<std::string, int> judged;
+    for (const Admission& a : found.admissions) ++judged[found.variants[a.variant].effect];
+    for (const auto& [effect, count] : judged) UNSCOPED_INFO(effect << " x" << count);
+    for (const char* effect : {"S1", "S2", "S3", "group", "depthwise", "bottleneck", "spatial-bottleneck", "mixed-group"}) {
+        INFO(effect);
+        CHECK(judged[effect] > 0);
+    }
+}
