@@ -99,10 +99,12 @@ TEST_CASE("incremental and plain search give the same classes", "[unit]") {
         REQUIRE(difference(incremental, checked) == "");
         // With backoff, when a rule rests depends on the order of merges; with a full e-graph, what came first does.
         if (scheduler == Scheduler::simple) {
-            const std::size_t whole = one.iterations.size() - (one.stop == StopReason::nodes);
+            // Either may meet the limit in the middle of an iteration: they apply in different orders, and nodes that turn out equal count until then.
+            const bool full = one.stop == StopReason::nodes || two.stop == StopReason::nodes;
+            const std::size_t whole = std::min(one.iterations.size(), two.iterations.size()) - full;
             for (std::size_t i = 0; i < whole; ++i) REQUIRE(one.iterations[i].nodes == two.iterations[i].nodes);
-            if (one.stop != StopReason::nodes) REQUIRE(difference(incremental, plain) == "");
-            same += one.stop != StopReason::nodes;
+            if (!full) REQUIRE(difference(incremental, plain) == "");
+            same += !full;
         }
         grew += one.iterations.size() > 2;
         // What random rules made equal is proven too, guards and second patterns included.
