@@ -1,5 +1,6 @@
 #include "rules/nest_judge.hpp"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <mutex>
@@ -122,6 +123,12 @@ Tried try_neural(const std::vector<Rewrite>& rewrites, std::shared_ptr<NestAnaly
     return tried;
 }
 
+// Where a factor does not divide, a restriction may take away nothing but the overhang.
+bool is_uneven(const Term& t) {
+    if ((t.is("quo", 2) || t.is("rem", 2)) && axis_extent(t[0]) % *t[1].integer() != 0) return true;
+    return std::any_of(t.children().begin(), t.children().end(), is_uneven);
+}
+
 std::uint64_t seed_of(const Rule& rule) { return hash_of(rule.text).low; }
 
 std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& effort) {
@@ -142,6 +149,7 @@ std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& eff
         try {
             auto instance = draw_instance(pattern, stmt, random);
             if (!instance || (++seen[instance->roles] > enough_of_each && counted)) continue;
+            if (rule.arrow == Arrow::neural && is_uneven(instance->nest)) continue;
             nest = instance->nest;
             if (nest && nest_parts(*nest).restore.empty() && isl_judge(*nest, {.strict_fp = false, .may_restrict = true})) nest.reset();
             if (nest) resolve(*nest);
