@@ -104,10 +104,9 @@ std::vector<CapacityDesk::Case*> CapacityDesk::in_turn(const std::vector<Case*>&
 }
 
 void CapacityDesk::judge(const std::vector<Case*>& cases) {
-    // Each rule asks by itself: one takes at most a part of what the iteration may use, for the others and for what later iterations reach.
+    // Each rule asks by itself: one takes at most a part of what is left, for the others and for what later iterations reach.
     const std::int64_t left = options_.budget - configurations_;
-    const std::int64_t of_round = left / std::max<std::int64_t>(1, options_.rounds - round_);
-    const std::int64_t allowance = std::max<std::int64_t>(of_round / options_.rules_asking, std::min<std::int64_t>(left, 16));
+    const std::int64_t allowance = std::max<std::int64_t>(left / options_.share, std::min<std::int64_t>(left, 16));
     struct Asked { Case* c; std::size_t site; };
     std::vector<Asked> asked;
     for (Case* c : in_turn(cases)) {

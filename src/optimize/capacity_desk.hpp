@@ -18,8 +18,7 @@ namespace loopegg {
 
 struct DeskOptions {
     std::int64_t budget = 1000;          // configurations (a site and a domain) that the oracle may be asked about
-    std::int64_t rounds = 6;             // iterations that share the budget: what takes several steps comes late, and must find some left
-    std::int64_t rules_asking = 4;       // rules that share one iteration's part
+    std::int64_t share = 5;              // one question of one rule may use 1/share of what is left: what takes several steps must find some
     std::size_t most_read = 240;         // distinct variants that one iteration may look at, taken evenly from all that are proposed
     int channels_multiple = 1;           // --channels-multiple-of: group sizes and kept widths must be multiples
     std::function<void(std::int64_t judged, std::int64_t budget)> told{};
@@ -33,7 +32,6 @@ public:
     // For Binding::capacity: one verdict per proposal. A proposal is allowed where some site may use it; the evidence names the sites.
     std::vector<Verdict> answer(const EGraph& graph, std::span<const CapacityProposal> proposals);
 
-    void next_round() { ++round_; }     // after an iteration
     bool exhausted() const { return configurations_ >= options_.budget; }
     const std::vector<Admission>& judged() const { return judged_; }        // variant: index into variants()
     const std::vector<Variant>& variants() const { return variants_; }      // no steps yet: see derive.hpp
@@ -74,7 +72,6 @@ private:
     DeskOptions options_;
     std::map<Key, Verdict> answers_;
     std::set<Likeness> asked_alike_;
-    std::int64_t round_ = 0;
     std::unordered_map<Term, Reading> readings_;
     std::vector<Admission> judged_;
     std::vector<Variant> variants_;

@@ -33,7 +33,6 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
                    const DeskOptions& options, Progress& progress, const PassOrder& passes) {
     DeskOptions with_progress = options;
     with_progress.told = [&](std::int64_t judged, std::int64_t budget) { progress.advance(judged, fmt::format("of {} configurations judged", budget)); };
-    with_progress.rounds = phase.iterations.value_or(with_progress.rounds);
     CapacityDesk desk(graph, sites, oracle, with_progress);
 
     EGraph egraph(EGraph::Options{.proofs = true});
@@ -60,10 +59,7 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
         sets.push_back(bind_rules(of_set, binding));
     }
     RunOptions run = limits_of(phase);
-    run.after_iteration = [&](const IterationReport&) {
-        desk.next_round();
-        return !desk.exhausted();   // nothing more could be admitted
-    };
+    run.after_iteration = [&](const IterationReport&) { return !desk.exhausted(); };   // nothing more could be admitted
     RunReport report = run_passes(egraph, sets, passes, run);
 
     Discovery found;

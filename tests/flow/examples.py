@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-LOOPEGG, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+LOOPEGG, SOURCE = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 EXAMPLES = SOURCE / "examples"
 FOLDER = tempfile.TemporaryDirectory()
 ENVIRONMENT = dict(os.environ, LOOPEGG_STORE=FOLDER.name + "/latency.sqlite", LOOPEGG_EVIDENCE=FOLDER.name + "/evidence.sqlite")

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-LOOPEGG, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+LOOPEGG, SOURCE = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 if os.environ.get("LOOPEGG_DEEP", "") in ("", "0"):
     for name in ("a real batch killed at 20 random moments gives the table of an undisturbed one", "two processes on one queue do each real job once"):
         print(f"SKIPPED: {name}: ten minutes long, part of --deep")

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM, SOURCE, *ONLY = sys.argv[1:]
+PROGRAM, SOURCE, *ONLY = os.path.abspath(sys.argv[1]), *sys.argv[2:]
 SOURCE = pathlib.Path(SOURCE)
 DEEP = os.environ.get("LOOPEGG_DEEP", "") not in ("", "0")
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```", re.M | re.S)

@@ -29,6 +29,9 @@ TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, 
     const Discovery found = discover(graph, sites_of(graph), book, *book.find_phase("discover"), oracle, {.budget = 1000}, quiet);
     CHECK(found.configurations <= 1000);
     UNSCOPED_INFO(found.stop << ", " << found.nodes << " nodes, " << found.configurations << " configurations");
+    std::map<std::size_t, int> kinds;
+    for (const Admission& a : found.admissions) kinds[found.variants[a.variant].kind] += found.variants[a.variant].effect == "group";
+    for (const auto& [kind, count] : kinds) UNSCOPED_INFO("kind " << kind << ": grouped x" << count);
     std::map<std::string, int> judged;
     for (const Admission& a : found.admissions) ++judged[found.variants[a.variant].effect];
     for (const auto& [effect, count] : judged) UNSCOPED_INFO(effect << " x" << count);
