@@ -59,15 +59,7 @@ Roles roles(const std::vector<Piece>& all) {
     return r;
 }
 
-std::int64_t number(const Statement& s, std::size_t i) {
-    Term t = s.term;
-    while (t.is("epilogue", 2) || t.is("layout", 4)) t = t[t.size() - 1];
-    return t[i].integer().value_or(1);
-}
-std::string operation(const Statement& s) {
-    Term t = s.term;
-    while (t.is("epilogue", 2) || t.is("layout", 4)) t = t[t.size() - 1];
-    return t.op().text();
-}
+std::int64_t number(const Statement& s, std::size_t i) { return plain_statement(s.term)[i].integer().value_or(1); }
+std::string operation(const Statement& s) { return plain_statement(s.term).op().text(); }
 
 }  // namespace loopegg

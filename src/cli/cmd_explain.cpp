@@ -5,7 +5,6 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/json.hpp"
 #include "base/sexpr.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"

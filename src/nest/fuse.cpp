@@ -5,16 +5,13 @@
 #include <optional>
 #include <string_view>
 
+#include "nest/statement.hpp"
+
 namespace loopegg {
 namespace {
 
 Term laid_out_plainly(Term stmt) {
     while (stmt.is("layout", 4)) stmt = stmt[3];
-    return stmt;
-}
-
-Term plain(Term stmt) {
-    while (stmt.is("epilogue", 2) || stmt.is("layout", 4)) stmt = stmt[stmt.size() - 1];
     return stmt;
 }
 
@@ -126,8 +123,8 @@ bool is_weighted_sum(const Term& stmt) {
     const std::string& op = laid_out_plainly(stmt).op().text();
     return op == "conv2d" || op == "linear";
 }
-bool has_weights(const Term& stmt) { return is_weighted_sum(plain(stmt)); }
-bool is_beyond_map(const Term& stmt) { return plain(stmt).op().text() != "map"; }
+bool has_weights(const Term& stmt) { return is_weighted_sum(plain_statement(stmt)); }
+bool is_beyond_map(const Term& stmt) { return plain_statement(stmt).op().text() != "map"; }
 
 bool is_epilogue_function(const std::string& word) {
     constexpr std::array<std::string_view, 6> all{"relu", "relu6", "silu", "gelu", "sigmoid", "tanh"};

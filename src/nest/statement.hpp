@@ -133,6 +133,8 @@ Term nest_of(const Node& node);   // of the node's first statement (its site)
 // An epilogue or a layout put around a statement.
 Term with_epilogue(const Term& stmt, std::string_view epilogue);
 Term with_layout(const Term& stmt, std::string_view buffer, std::string_view axis, std::int64_t factor);
+// The statement inside all of them.
+Term plain_statement(Term stmt);
 
 // What a scalar function of `value` and `finish` gives.
 double apply_scalar(std::string_view function, std::span<const double> operands);

@@ -275,6 +275,11 @@ std::vector<StatementForm> statement_forms() {
     return forms;
 }
 
+Term plain_statement(Term stmt) {
+    while (stmt.is("epilogue", 2) || stmt.is("layout", 4)) stmt = stmt[stmt.size() - 1];
+    return stmt;
+}
+
 Statement statement_of(const Term& stmt) {
     const std::string& op = stmt.op().text();
     if (stmt.is("epilogue", 2) || stmt.is("layout", 4)) {

@@ -85,8 +85,9 @@ std::vector<CapacityDesk::Case*> CapacityDesk::in_turn(const std::vector<Case*>&
     std::set<Likeness> seen = asked_alike_;
     std::map<std::string, std::map<std::size_t, std::vector<Case*>>> piles;   // by effect and kind
     for (Case* c : cases) {
-        if (!seen.insert(likeness(*c)).second) c->refusal = "one of the same effect and size was asked about";
-        else piles[effect_of(*c)][c->kind].push_back(c);
+        const auto [like, fresh] = seen.insert(likeness(*c));
+        if (!fresh) c->refusal = "one of the same effect and size was asked about";
+        else piles[std::get<std::string>(*like)][c->kind].push_back(c);
     }
     std::map<std::string, std::vector<Case*>> rows;                           // by effect, kinds in turn
     std::size_t waiting = 0;
@@ -136,8 +137,7 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
         if (fresh) {
             Graph changed = with_domain(original_, sites_.all[site].name, c->domain);
             const Node& node = *changed.find(sites_.all[site].name);
-            const auto axes = graph_axes(statement_of(sites_.kinds[c->kind].statement));
-            variants_.push_back({c->kind, c->domain, c->nest, macs(node), parameters(node), {}, {}, effect_name(c->domain, extent_of(axes, "co"))});
+            variants_.push_back({c->kind, c->domain, c->nest, macs(node), parameters(node), {}, {}, effect_of(*c)});
         }
         rejected_ += !verdicts[i].allowed;
         Verdict& w = whole[c];

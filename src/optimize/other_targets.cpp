@@ -14,8 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-json latency_json(const Latency& l) { return {{"median_ms", l.median_ms}, {"iqr_ms", l.iqr_ms}, {"n", l.n}, {"target", l.target}, {"measured", l.measured}}; }
-
 // Nothing can be timed there: on CPUs, of the good first schedules the one that the estimate likes best; on GPUs, the default.
 Schedules estimated_best(const Graph& graph, const Target& target) {
     Schedules best;
@@ -31,7 +29,7 @@ Schedules estimated_best(const Graph& graph, const Target& target) {
 json compiled_for(const Target& target, const Graph& graph, const Weights& weights, const std::filesystem::path& folder, Progress& progress) {
     const Schedules schedules = estimated_best(graph, target);
     const CompiledNetwork files = compile_network(graph, weights, schedules, target, folder, &progress);
-    json j = latency_json(estimate_network(graph, weights, schedules, target));
+    json j = latency_json(Measured{estimate_network(graph, weights, schedules, target), ""});
     j["kernels"] = files.kernels, j["folder"] = folder.filename().string();
     if (target.reach == Reach::bundle) {
         const BundleReport bundle = write_bundle({}, &graph, &weights, schedules, target, folder / "bundle");

@@ -24,13 +24,8 @@ std::string chain_fault(const nlohmann::json& site) {
     return "";
 }
 
-Term without_epilogues(Term statement) {
-    while (statement.is("epilogue", 2) || statement.is("layout", 4)) statement = statement.children().back();
-    return statement;
-}
-
 std::int64_t instances(const Term& nest) {
-    return instance_count(domain_of(nest), graph_axes(statement_of(without_epilogues(nest_parts(nest).statement))));
+    return instance_count(domain_of(nest), graph_axes(statement_of(plain_statement(nest_parts(nest).statement))));
 }
 
 // The schedule that runs is one of the chosen nest: isl, which has seen no rule, finds the same instances and no dependence reversed. Where
@@ -40,7 +35,7 @@ std::string schedule_fault(const nlohmann::json& site) {
     const Term chosen = complete(parse_term(site.at("chosen").get<std::string>()));
     const Term schedule = complete(parse_term(site.at("schedule").get<std::string>()));
     const NestParts was = nest_parts(chosen), runs = nest_parts(schedule);
-    const bool same_statement = without_epilogues(runs.statement) == without_epilogues(was.statement);
+    const bool same_statement = plain_statement(runs.statement) == plain_statement(was.statement);
     const bool same = same_statement ? isl_same_domain(statement_of(runs.statement), was.schedule, runs.schedule) : instances(chosen) == instances(schedule);
     if (!same) return "the schedule that runs does not visit the instances of the chosen nest";
     if (auto fault = isl_judge(schedule, {.may_restrict = same_statement})) return "the schedule that runs is none: " + *fault;

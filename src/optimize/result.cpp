@@ -24,12 +24,6 @@ namespace {
 
 using nlohmann::json;
 
-json latency_json(const Measured& m) {
-    if (!m.latency) return {{"median_ms", nullptr}, {"why", m.why}, {"measured", false}};
-    const Latency& l = *m.latency;
-    return {{"median_ms", l.median_ms}, {"iqr_ms", l.iqr_ms}, {"n", l.n}, {"target", l.target}, {"measured", l.measured}, {"disturbed", l.disturbed}};
-}
-
 json network_json(const Measured& m, const Graph& graph) {
     json j = latency_json(m);
     j["parameters"] = parameters(graph), j["macs"] = macs(graph);
@@ -124,6 +118,12 @@ json front_json(const Selection& selection) {
 }
 
 }  // namespace
+
+json latency_json(const Measured& m) {
+    if (!m.latency) return {{"median_ms", nullptr}, {"why", m.why}, {"measured", false}};
+    const Latency& l = *m.latency;
+    return {{"median_ms", l.median_ms}, {"iqr_ms", l.iqr_ms}, {"n", l.n}, {"target", l.target}, {"measured", l.measured}, {"disturbed", l.disturbed}};
+}
 
 json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection, const Confirmed& confirmed) {
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);

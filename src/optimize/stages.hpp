@@ -63,6 +63,8 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
 // The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
 nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed, Progress& progress);
 
+// A time as every file of a run writes it (docs/formats.md).
+nlohmann::json latency_json(const Measured& m);
 // result.json, plan-free of times: everything that docs/formats.md names but `seconds`.
 nlohmann::json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection,
                          const Confirmed& confirmed);

@@ -68,11 +68,12 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     const std::vector<Term> nests = as_they_run(input, found, picked, target);
     TuneOptions options;
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
-    const RuleBook book = load_rules(shipped(target.gpu() ? "rules/tune-gpu.rules" : "rules/tune-cpu.rules"));
+    RuleBook book;
     if (target.gpu()) {
         options.starts = [](const Term& nest) { return std::vector{nest}; };   // the fused nest comes with the default schedule of a GPU
     } else {
         options.starts = [machine = vector_machine(target)](const Term& nest) { return sketches(nest, machine); };
+        book = load_rules(shipped("rules/tune-cpu.rules"));
         if (const Phase* refine = book.find_phase("refine"))
             options.neighbours = [&book, refine](const Term& nest, std::uint64_t seed) { return neighbours(nest, book, *refine, seed, most_neighbours); };
     }
