@@ -6,6 +6,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from cases import run_cases
+
 LOOPEGG, SOURCE = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 EXAMPLES = SOURCE / "examples"
 FOLDER = tempfile.TemporaryDirectory()
@@ -55,13 +58,4 @@ def a_compiled_network_runs_from_python_and_from_cpp():
 
 
 CASES = [rule_files_are_sound, a_neural_rule_and_a_guard_of_ones_own_are_used, models_are_read, a_target_of_ones_own_compiles, batch_files_make_their_jobs, a_compiled_network_runs_from_python_and_from_cpp]
-failed = 0
-for case in CASES:
-    name = "examples: " + case.__name__.replace("_", " ")
-    try:
-        case()
-        print("ok -", name, flush=True)
-    except Exception as e:
-        failed += 1
-        print(f"  {type(e).__name__}: {e}\nnot ok -", name, flush=True)
-sys.exit(1 if failed else 0)
+run_cases(CASES, "examples: ")

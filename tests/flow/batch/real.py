@@ -13,12 +13,12 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from cases import Skipped, run_cases
+
 LOOPEGG, SOURCE = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
-if os.environ.get("LOOPEGG_DEEP", "") in ("", "0"):
-    for name in ("a real batch killed at 20 random moments gives the table of an undisturbed one", "two processes on one queue do each real job once"):
-        print(f"SKIPPED: {name}: ten minutes long, part of --deep")
-    sys.exit(0)
-FOLDER = pathlib.Path(tempfile.mkdtemp())
+SCRATCH = tempfile.TemporaryDirectory()
+FOLDER = pathlib.Path(SCRATCH.name)
 # By memory, not by time, a choice is the same every time; the store of kernels' times is shared, so that the options are, too.
 ENVIRONMENT = dict(os.environ, LOOPEGG_STORE=f"{FOLDER}/latency.sqlite", LOOPEGG_EVIDENCE=f"{FOLDER}/evidence.sqlite", TALLY=f"{FOLDER}/tally")
 JOBS = FOLDER / "jobs.json"
@@ -70,13 +70,11 @@ def each_once():
     assert table("shared") == table("calm")
 
 
-failed = 0
-for case, name in ((killed_and_continued, "a real batch killed at 20 random moments gives the table of an undisturbed one"), (each_once, "two processes on one queue do each real job once")):
-    try:
-        case()
-        print("ok -", name, flush=True)
-    except Exception as e:
-        failed += 1
-        print(f"  {type(e).__name__}: {e}\nnot ok -", name, flush=True)
-subprocess.run(["rm", "-rf", str(FOLDER)])
-sys.exit(1 if failed else 0)
+def when_deep(case):
+    if os.environ.get("LOOPEGG_DEEP", "") in ("", "0"):
+        raise Skipped("ten minutes long, part of --deep")
+    case()
+
+
+run_cases([("a real batch killed at 20 random moments gives the table of an undisturbed one", killed_and_continued), ("two processes on one queue do each real job once", each_once)],
+          call=when_deep)

@@ -6,6 +6,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from cases import run_cases
+
 LOOPEGG = os.environ.get("LOOPEGG") or sys.argv[1]
 SOURCE = pathlib.Path(os.environ.get("LOOPEGG_SOURCE") or pathlib.Path(__file__).resolve().parents[3])
 MATH, TERMS = SOURCE / "rules/math.rules", SOURCE / "examples/math.terms"
@@ -150,13 +153,4 @@ def wrong_words_are_answered():
 
 CASES = [rules_are_checked_with_every_mistake_in_its_place, rules_are_listed, saturating_says_how_far_it_came_and_why_it_stopped, saturating_explains_an_equality,
          an_egraph_goes_to_a_file_and_comes_back, extraction_shares_and_never_answers_a_circle, wrong_egraphs_are_answered_with_the_place, wrong_words_are_answered]
-failed = 0
-for case in CASES:
-    name = case.__name__.replace("_", " ")
-    try:
-        case()
-        print("ok -", name)
-    except Exception as e:
-        failed += 1
-        print(f"  {type(e).__name__}: {e}\nnot ok -", name)
-sys.exit(1 if failed else 0)
+run_cases(CASES)

@@ -1,9 +1,13 @@
 """The words around the commands: help, mistakes, completion, the manual. Every row runs the program as a person would."""
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from cases import run_cases
 
 LOOPEGG = os.environ.get("LOOPEGG") or sys.argv[1]
 
@@ -99,13 +103,4 @@ CASES = [alone_it_prints_its_help, help_and_its_option_say_the_same, a_mistyped_
          a_mistyped_option_is_answered_with_the_one_meant, a_missing_argument_is_named, mistakes_are_json_when_json_was_asked_for,
          a_command_s_name_may_be_an_argument, every_command_answers_a_wrong_option_alike, bash_completes_commands_and_options,
          scripts_for_other_shells_parse, the_manual_names_every_command]
-failed = 0
-for case in CASES:
-    name = case.__name__.replace("_s_", "'s ").replace("_", " ")
-    try:
-        case()
-        print("ok -", name)
-    except Exception as e:
-        failed += 1
-        print(f"  {type(e).__name__}: {e}\nnot ok -", name)
-sys.exit(1 if failed else 0)
+run_cases(CASES)

@@ -5,12 +5,16 @@
 A fence of `sh` is run. `sh deep` is run with LOOPEGG_DEEP=1 alone, because it takes minutes. `sh elsewhere=TEST` is what another test runs (set-up, installing, peers).
 Commands that stand in running text, with names for files that the reader has, must be commands of the program, with options that it has.
 """
+import functools
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from cases import run_cases
 
 PROGRAM, SOURCE, *ONLY = os.path.abspath(sys.argv[1]), *sys.argv[2:]
 SOURCE = pathlib.Path(SOURCE)
@@ -79,15 +83,11 @@ def check_words(page):
                 raise AssertionError(f"'loopegg {command}' has no option {option}: {code}")
 
 
-failed = 0
-for page in [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]:
-    if ONLY and page.name not in ONLY:
-        continue
-    try:
-        check_words(page)
-        ran, left = run_page(page)
-        print(f"ok - the commands of {page.name}: {ran} blocks ran" + (f", {left} are for --deep" if left else ""), flush=True)
-    except Exception as e:
-        failed += 1
-        print(f"  {type(e).__name__}: {e}\nnot ok - the commands of {page.name}", flush=True)
-sys.exit(1 if failed else 0)
+def pages_commands(page):
+    check_words(page)
+    ran, left = run_page(page)
+    return f": {ran} blocks ran" + (f", {left} are for --deep" if left else "")
+
+
+pages = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+run_cases([(f"the commands of {page.name}", functools.partial(pages_commands, page)) for page in pages if not ONLY or page.name in ONLY])

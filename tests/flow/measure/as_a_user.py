@@ -9,6 +9,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from cases import Skipped, run_cases
+
 LOOPEGG = os.environ.get("LOOPEGG") or sys.argv[1]
 SITE = pathlib.Path(os.environ.get("LOOPEGG_SITE") or sys.argv[2])
 PYTHONS = [SITE.parent / "peers/bin/python", sys.executable]   # TVM's Python side wants numpy
@@ -19,10 +22,6 @@ MODEL = {"loopegg": 1, "name": "two", "inputs": [{"name": "x", "shape": [1, 4, 8
     {"name": "g", "op": "global_avg_pool", "inputs": ["r"]},
     {"name": "f", "op": "flatten", "inputs": ["g"]},
     {"name": "fc", "op": "linear", "inputs": ["f"], "attrs": {"out_features": 10}}]}
-
-
-class Skipped(Exception):
-    pass
 
 
 def start(folder, *words):
@@ -106,18 +105,11 @@ def a_board_is_found_through_tvm_s_tracker(folder):
         end(tracker)
 
 
-CASES = [a_second_run_asks_the_machine_nothing, two_at_once_share_the_work, a_board_is_measured_over_tvm_s_rpc_server, a_board_is_found_through_tvm_s_tracker]
-failed = 0
-for case in CASES:
-    name = case.__name__.replace("_s_", "'s ").replace("_", " ")
+def in_a_folder(case):
     with tempfile.TemporaryDirectory() as folder:
         (pathlib.Path(folder) / "model.json").write_text(json.dumps(MODEL))
-        try:
-            case(folder)
-            print("ok -", name)
-        except Skipped as e:
-            print(f"SKIPPED: {name}: {e}")
-        except Exception as e:
-            failed += 1
-            print(f"  {type(e).__name__}: {e}\nnot ok -", name)
-sys.exit(1 if failed else 0)
+        case(folder)
+
+
+run_cases([a_second_run_asks_the_machine_nothing, two_at_once_share_the_work, a_board_is_measured_over_tvm_s_rpc_server, a_board_is_found_through_tvm_s_tracker],
+          call=in_a_folder)

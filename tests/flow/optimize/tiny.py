@@ -6,6 +6,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from cases import run_cases
+
 LOOPEGG = sys.argv[1]
 MODEL = str(pathlib.Path(__file__).resolve().parents[3] / "examples" / "tiny-residual.json")
 FOLDER = tempfile.TemporaryDirectory()
@@ -136,13 +139,4 @@ CASES = [a_run_answers_with_a_measured_result, one_record_of_metrics_is_kept, th
          an_objective_that_cannot_be_measured_is_refused, memory_may_be_the_objective, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
          a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest,
          a_limit_on_memory_is_one_on_weights_and_activations]
-failed = 0
-for case in CASES:
-    name = case.__name__.replace("_", " ")
-    try:
-        case()
-        print("ok -", name, flush=True)
-    except Exception as e:
-        failed += 1
-        print(f"  {type(e).__name__}: {e}\nnot ok -", name, flush=True)
-sys.exit(1 if failed else 0)
+run_cases(CASES)

@@ -1,9 +1,13 @@
 """The test runner counts right: cases, crashes, time-outs, skips, scripts; a crash is never a silent pass."""
 import contextlib
+import functools
 import importlib.util
 import io
 import pathlib
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from cases import run_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 spec = importlib.util.spec_from_file_location("run_tests", ROOT / "setup/run_tests.py")
@@ -28,15 +32,14 @@ CASES = [
     ("a script that lies", "echo 'ok - x'; exit 1", 9, ["x"], {"demo": "exit code 1"}, []),
 ]
 
-failed = 0
-for name, script, limit, passed, failures, skipped in CASES:
+
+def counts(script, limit, passed, failures, skipped):
     test = {"name": "demo", "cmd": ["/bin/sh", "-c", script], "env": {}, "workdir": "/", "timeout": limit, "is_parallel": True}
     with contextlib.redirect_stderr(io.StringIO()):
         [o] = run_tests.Runner([test], False, ROOT).run()
     right = o.passed == passed and [c for c, _ in o.skipped] == skipped and [c for c, _ in o.failures] == list(failures)
     right = right and all(word in dict(o.failures)[case] for case, word in failures.items())
-    if not right:
-        failed += 1
-        print(f"  passed {o.passed}, failures {o.failures}, skipped {o.skipped}".replace("SKIPPED: ", ""))
-    print("ok -" if right else "not ok -", name)
-sys.exit(1 if failed else 0)
+    assert right, f"passed {o.passed}, failures {o.failures}, skipped {o.skipped}".replace("SKIPPED: ", "")
+
+
+run_cases([(name, functools.partial(counts, *expected)) for name, *expected in CASES])

@@ -9,8 +9,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from cases import run_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 spec = importlib.util.spec_from_file_location("wheels", ROOT / "setup/wheels.py")
@@ -187,20 +189,13 @@ def a_second_process_waits_for_the_first(folder):
     expect(r.stderr, "waiting for another loopegg")
 
 
+def in_a_folder(case):
+    with tempfile.TemporaryDirectory() as scratch:
+        case(pathlib.Path(scratch))
+
+
 CASES = [another_architecture_is_refused_in_a_sentence, without_root_the_missing_packages_and_one_command_are_named, a_dead_mirror_is_named,
          an_installation_that_was_cut_off_is_finished_first, no_network_is_said_and_the_next_try_goes_on, too_little_disk_is_said, a_wheel_is_unpacked_without_what_is_never_loaded_and_its_record_last,
          a_half_unpacked_wheel_is_unpacked_again, another_version_replaces_the_files_of_the_old_one, a_file_with_another_hash_is_refused,
          a_second_process_waits_for_the_first]
-
-failed = 0
-for case in CASES:
-    name = case.__name__.replace("_", " ")
-    with tempfile.TemporaryDirectory() as scratch:
-        try:
-            case(pathlib.Path(scratch))
-            print("ok -", name, flush=True)
-        except Exception:
-            failed += 1
-            traceback.print_exc(file=sys.stdout)
-            print("not ok -", name, flush=True)
-sys.exit(1 if failed else 0)
+run_cases(CASES, call=in_a_folder)
