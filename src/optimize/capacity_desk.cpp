@@ -21,6 +21,16 @@ std::int64_t extent_of(const std::vector<Axis>& axes, std::string_view name) {
     return 1;
 }
 
+bool restricts(const Domain& domain, std::string_view axis) {
+    for (const DomainPart& p : domain.parts) {
+        for (const DigitRange& r : p.ranges)
+            if (r.digit.axis == axis) return true;
+        for (const DigitPair& d : p.diagonals)
+            if (d.first.axis == axis || d.second.axis == axis) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 std::string domain_text(const Domain& domain) {
@@ -57,6 +67,9 @@ CapacityDesk::Case CapacityDesk::read(const EGraph& graph, const CapacityProposa
 // What can be said without asking the oracle.
 std::string CapacityDesk::legality(const Case& c) const {
     if (c.macs >= c.from_macs) return "it would not save a multiplication";
+    // The guard sees a few images or tokens and cannot know that the next ones stand elsewhere.
+    if (restricts(c.domain, "n")) return "the rows of axis n are different images or tokens: each needs all of the layer";
+    if (plain_statement(sites_.kinds[c.kind].statement).op().text() == "matmul") return "a product of two activations has no weights that could learn to do without a part";
     try {   // the graph knows what a domain may be: every output computed or restored, parts apart
         with_domain(original_, sites_.all[sites_.kinds[c.kind].sites.front()].name, c.domain);
     } catch (const UserError& e) {

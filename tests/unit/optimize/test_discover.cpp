@@ -40,3 +40,21 @@ TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, 
         CHECK(judged[effect] > 0);
     }
 }
+
+TEST_CASE("rows of images or tokens, and products of activations, are never restricted", "[unit][optimize]") {
+    const Graph graph = zoo_graph("bert-tiny");
+    const Sites sites = sites_of(graph);
+    const RuleBook book = load_rules(shipped("rules/discover.rules"));
+    Generous oracle;
+    Progress quiet(Progress::Mode::quiet);
+    const Discovery found = discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = 60}, quiet);
+    CHECK(found.variants.size() > sites.kinds.size());
+    for (std::size_t v = sites.kinds.size(); v < found.variants.size(); ++v) {
+        const Variant& variant = found.variants[v];
+        const Node& node = *graph.find(sites.all[sites.kinds[variant.kind].sites.front()].name);
+        INFO(node.name << ": " << to_string(variant.domain));
+        CHECK(node.op == "linear");
+        CHECK(to_string(variant.domain).find("n/") == std::string::npos);
+        CHECK(to_string(variant.domain).find("n%") == std::string::npos);
+    }
+}
