@@ -34,6 +34,18 @@ AlignedFloats::AlignedFloats(std::span<const float> values) : AlignedFloats(valu
 }
 void AlignedFloats::Free::operator()(float* p) const { std::free(p); }
 
+std::vector<float> kernel_output(const Kernel& kernel, const std::vector<std::vector<float>>& operands, const std::function<void(std::span<float* const>)>& run) {
+    std::vector<AlignedFloats> buffers;
+    std::vector<float*> addresses;
+    for (std::size_t b = 0; b < kernel.parameters.size(); ++b) {
+        if (b == 0) buffers.emplace_back(static_cast<std::size_t>(kernel.parameters[b].elements));
+        else buffers.emplace_back(std::span<const float>(to_storage(kernel.parameters[b], operands[b])));
+        addresses.push_back(buffers.back().data());
+    }
+    run(addresses);
+    return from_storage(kernel.parameters[0], buffers[0].span());
+}
+
 void link_shared(const std::vector<std::string>& objects, const std::string& out) {
     std::vector<std::string> words{"ld", "-shared", "-o", out};
     words.insert(words.end(), objects.begin(), objects.end());

@@ -1,5 +1,6 @@
 // A CPU kernel made callable in this process: linked, loaded, given threads.
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -40,6 +41,9 @@ private:
     void* library_ = nullptr;   // where there is no image
     void* entry_ = nullptr;
 };
+
+// The logical output for logical operands, which are laid out as the kernel wants them. `run` calls it: a LoadedKernel, or the emulator of GPUs.
+std::vector<float> kernel_output(const Kernel& kernel, const std::vector<std::vector<float>>& operands, const std::function<void(std::span<float* const>)>& run);
 
 // Links objects into a shared library at `out` with the system's linker. Throws UserError with its words.
 void link_shared(const std::vector<std::string>& objects, const std::string& out);

@@ -162,6 +162,18 @@ private:
         return st;
     }
 
+    // Whether loops around a stage may be past the end of a sum that was cut unevenly: then nothing is loaded into it, and nothing may be written back.
+    bool may_run_out(const TreeNode& stage, const TreeNode& body) const {
+        std::vector<int> vars, outputs;
+        for (const Predicate& p : body.predicates)
+            if (interval(p.expression, extents_).high >= p.bound) p.expression.collect(vars);
+        for (const Index& i : written(body)) i.collect(outputs);
+        return std::any_of(vars.begin(), vars.end(), [&](int v) {
+            const bool walked_inside = any_node(stage.children[0], [&](const TreeNode& x) { return x.kind == TreeNode::Kind::loop && x.var == v; });
+            return !walked_inside && std::find(outputs.begin(), outputs.end(), v) == outputs.end();
+        });
+    }
+
     // Vectors that lie across the rows of the output would go there one float at a time, every float to another row. Such a tile is
     // put down in memory as it is and then copied row by row. Gives the tile with its steps in the order of the output's memory.
     std::optional<Tile> across_rows(const TreeNode& n) const {
@@ -176,16 +188,17 @@ private:
                         if (atom.kind() != Index::Kind::variable) return {};
                         strides[i] += k * stride;
                     }
-        bool across = false;
+        bool across = false, ends = false;
         each_body(n.children[0], [&](const TreeNode& b) {
             if (b.write.stage != n.stage) return;
+            ends = ends || may_run_out(n, b);
             for (std::size_t i = 0; i < strides.size(); ++i) {
                 const Index& at = b.write.index[i];
                 const TreeNode* loop = at.kind() == Index::Kind::variable ? loop_of_[static_cast<std::size_t>(at.var())] : nullptr;
                 across = across || (loop && loop->loop == LoopKind::vector && loop->extent > 1 && strides[i] > 1);
             }
         });
-        if (!across) return {};
+        if (!across || ends) return {};
         std::vector<std::size_t> order(strides.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
         std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
@@ -203,7 +216,7 @@ private:
         outputs_.push_back(st.get());
         auto spot = [&](const std::vector<Index>& logical, const TreeNode* b) -> Spot {
             if (b && b->write.stage == n->stage) return {st->buffer, placed(*st, b->write.index)};
-            return in_storage(*st, exprs(logical));
+            return in_storage(*st, logical);
         };
         std::vector<Obj> all{tv::allocate(st->buffer)};
         const bool assigns = s_.combine == Combine::assign;

@@ -1,5 +1,7 @@
 #include "backends/lower_operands.hpp"
 
+#include <optional>
+
 #include "backends/lower_nest.hpp"
 #include "backends/scalar.hpp"
 #include "base/error.hpp"
@@ -13,6 +15,39 @@ namespace {
 
 // Infinities become the largest float: CUDA C spells infinity only with a header.
 Expr finite(double v) { return tv::float_value(std::clamp(v, -3.4028234663852886e38, 3.4028234663852886e38)); }
+
+// The terms of a logical index, one for each step of the tile (zero where it has none); nothing unless they make up the whole of it.
+std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::vector<Index>& logical, const std::vector<std::int64_t>& extents) {
+    std::map<int, Index> value;
+    for (std::size_t d = 0; d < tile.index.size(); ++d) {
+        const LinearForm of_tile = linear(tile.index[d]);
+        LinearForm rest = linear(logical[d]);
+        if (rest.offset != of_tile.offset) return {};
+        for (const auto& [atom, k] : of_tile.terms) {
+            const auto step = std::find_if(tile.steps.begin(), tile.steps.end(), [&a = atom](const Tile::Step& s) { return a.kind() == Index::Kind::variable && a.var() == s.var; });
+            const bool outside = step == tile.steps.end();   // fixed while the tile is walked
+            const auto same = std::find_if(rest.terms.begin(), rest.terms.end(), [&, &a = atom, &k = k](const auto& term) {
+                if (term.second != k) return false;
+                if (outside) return term.first == a;
+                const Bounds reach = interval(term.first, extents);
+                return reach.low == 0 && reach.high < step->extent;
+            });
+            if (same == rest.terms.end()) {
+                if (outside) return {};
+                continue;
+            }
+            if (!outside && !value.emplace(step->var, same->first).second) return {};   // a step that counts in two dimensions
+            rest.terms.erase(same);
+        }
+        if (!rest.terms.empty()) return {};
+    }
+    std::vector<Index> steps;
+    for (const Tile::Step& step : tile.steps) {
+        const auto found = value.find(step.var);
+        steps.push_back(found == value.end() ? Index(std::int64_t{0}) : found->second);
+    }
+    return steps;
+}
 
 }  // namespace
 
@@ -87,8 +122,15 @@ Expr NestOperands::inside(const std::vector<Index>& index, const Shape& shape) c
     return c;
 }
 
-// The position in a storage of a logical element of its buffer: each step is a digit of one dimension.
-std::vector<Expr> NestOperands::steps_of(const Tile& tile, const std::vector<Expr>& logical) {
+// The position in a storage of a logical element of its buffer. Where the element's index is a sum of the same shape as the tile's, its
+// terms are the steps: that spares divisions, and TVM's passes lose their way in deep ones.
+std::vector<Expr> NestOperands::steps_of(const Tile& tile, const std::vector<Index>& logical) {
+    const auto matched = matching_steps(tile, logical, extents_);
+    return matched ? exprs(*matched) : solved_steps(tile, exprs(logical));
+}
+
+// Each step is a digit of one dimension.
+std::vector<Expr> NestOperands::solved_steps(const Tile& tile, const std::vector<Expr>& logical) {
     std::map<int, Expr> value;
     for (std::size_t d = 0; d < tile.index.size(); ++d) {
         const LinearForm form = linear(tile.index[d]);
@@ -142,7 +184,7 @@ std::vector<Expr> NestOperands::stored(int b, const std::vector<Index>& logical)
 
 // An element of the output, in the innermost storage that stands for it (or `levels_up` further out).
 NestOperands::Spot NestOperands::output(const std::vector<Index>& logical, std::size_t levels_up) {
-    if (outputs_.size() > levels_up) return in_storage(*outputs_[outputs_.size() - 1 - levels_up], exprs(logical));
+    if (outputs_.size() > levels_up) return in_storage(*outputs_[outputs_.size() - 1 - levels_up], logical);
     return {buffers_[0], stored(0, logical)};
 }
 
@@ -175,7 +217,7 @@ Expr NestOperands::visited(int b, const std::vector<Index>& logical) const {
 
 Expr NestOperands::read_buffer(int b, const std::vector<Index>& logical, bool padded) {
     const Buffer& from = s_.buffers[static_cast<std::size_t>(b)];
-    if (auto id = input_stages_.find(b); id != input_stages_.end() && !id->second.empty()) return in_storage(*id->second.back(), exprs(logical)).load();
+    if (auto id = input_stages_.find(b); id != input_stages_.end() && !id->second.empty()) return in_storage(*id->second.back(), logical).load();
     if (readers_.contains(b)) return buffers_[static_cast<std::size_t>(b)].load({visited(b, logical)});
     const Expr value = buffers_[static_cast<std::size_t>(b)].load(stored(b, logical));
     return padded ? choose(inside(logical, from.shape), value, finite(s_.outside)) : value;

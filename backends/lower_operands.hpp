@@ -64,11 +64,11 @@ protected:
     Expr inside(const std::vector<Index>& index, const Shape& shape) const;
 
     // Positions.
-    std::vector<Expr> steps_of(const Tile& tile, const std::vector<Expr>& logical);
+    std::vector<Expr> steps_of(const Tile& tile, const std::vector<Index>& logical);
     std::vector<Expr> physical(const Storage& st, const std::vector<Expr>& steps) const;
     std::vector<Expr> placed(const Storage& st, const std::vector<Index>& index) const;
     std::vector<Expr> stored(int b, const std::vector<Index>& logical) const;
-    Spot in_storage(const Storage& st, const std::vector<Expr>& logical) { return {st.buffer, physical(st, steps_of(*st.tile, logical))}; }
+    Spot in_storage(const Storage& st, const std::vector<Index>& logical) { return {st.buffer, physical(st, steps_of(*st.tile, logical))}; }
     Spot output(const std::vector<Index>& logical, std::size_t levels_up = 0);   // in the innermost storage that stands for it, or further out
     Spot output(const TreeNode& body);
     bool to_global(const Spot& spot) const { return spot.buffer.node.same_as(buffers_[0].node); }
@@ -91,6 +91,7 @@ protected:
     std::vector<const Storage*> outputs_;                       // what stands for the output, innermost last
 
 private:
+    std::vector<Expr> solved_steps(const Tile& tile, const std::vector<Expr>& logical);
     Expr visited(int b, const std::vector<Index>& logical) const;
     std::map<int, std::vector<WeightReader>> readers_;
 };

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -31,15 +32,8 @@ std::string outcome(const Term& nest, const Target& target) try {
     if (target.reach != Reach::here) return "ok";
     const Statement s = statement_of(nest_parts(nest).statement);
     const auto operands = sample_operands(s, 11);
-    std::vector<AlignedFloats> buffers;
-    std::vector<float*> addresses;
-    for (std::size_t b = 0; b < s.buffers.size(); ++b) {
-        if (b == 0) buffers.emplace_back(static_cast<std::size_t>(kernel.parameters[b].elements));
-        else buffers.emplace_back(std::span<const float>(to_storage(kernel.parameters[b], operands[b])));
-        addresses.push_back(buffers.back().data());
-    }
-    LoadedKernel{kernel}(addresses);
-    const std::string wrong = difference(s, from_storage(kernel.parameters[0], buffers[0].span()), reference_output(nest, operands));
+    const LoadedKernel loaded(kernel);
+    const std::string wrong = difference(s, kernel_output(kernel, operands, std::cref(loaded)), reference_output(nest, operands));
     return wrong.empty() ? "ok" : "wrong: " + wrong;
 } catch (const UserError& e) {
     return std::string("refused: ") + e.what();

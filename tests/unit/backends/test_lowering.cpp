@@ -1,3 +1,5 @@
+#include <functional>
+
 #include <catch2/catch.hpp>
 
 #include "backends/kernel.hpp"
@@ -17,17 +19,10 @@ void check(const std::string& text) {
     const Statement statement = statement_of(nest_parts(nest).statement);
     const Kernel kernel = compile_nest(nest, find_target("host"), "k");
     const auto operands = sample_operands(statement, 7);
-    std::vector<AlignedFloats> buffers;
-    std::vector<float*> addresses;
     Buffers named;
-    for (std::size_t b = 0; b < statement.buffers.size(); ++b) {
-        if (b == 0) buffers.emplace_back(static_cast<std::size_t>(kernel.parameters[b].elements));
-        else buffers.emplace_back(std::span<const float>(to_storage(kernel.parameters[b], operands[b]))), named[statement.buffers[b].name] = operands[b];
-        addresses.push_back(buffers.back().data());
-    }
-    LoadedKernel loaded(kernel);
-    loaded(addresses);
-    const auto got = from_storage(kernel.parameters[0], buffers[0].span());
+    for (std::size_t b = 1; b < statement.buffers.size(); ++b) named[statement.buffers[b].name] = operands[b];
+    const LoadedKernel loaded(kernel);
+    const auto got = kernel_output(kernel, operands, std::cref(loaded));
     CHECK(difference(statement, got, reference_output(nest, operands)) == "");
     CHECK(difference(statement, got, interpret(nest, named)) == "");
 }
@@ -75,4 +70,17 @@ TEST_CASE("restricted nests read small weights and bring missing outputs back", 
     check("(restore repeat " + over(conv, "(at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done))))))") + ")");
     check("(restore zero " + over("(epilogue bias " + conv + ")", "(at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done))))))") + ")");
     check("(restore repeat " + over(conv, "(at co (at ci (at (quo oh 2) (at (span (rem oh 2) 0 1) (at ow (at kh (at kw done)))))))") + ")");
+}
+
+TEST_CASE("storages inside storages, with axes cut unevenly", "[unit]") {   // found by bench_random_terms
+    check("(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage O (par (quo co 3) (stage W (at kw (stage O (at kh (unroll g (at (rem oh 2) (at (rem ow 3) (at (rem co 3) (at ci (at (quo ow 3) (stage W (at (quo oh 2) done)))))))))))))))");
+    check("(nest (epilogue bias (linear 4 8 16)) (at n (stage I (partial serial (pair (diag 2 co ci) (rem ci 8)) (stage O (vec (rem co 4) done))))))");
+    check("(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage W (at kh (stage O (at (rem ci 2) (stage O (at kw (at ow (partial serial (quo ci 2) (at g (stage O (at oh (at (rem co 3) (at (quo co 3) done))))))))))))))");
+    check("(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage O (vec (rem co 3) (stage O (at kw (at (rem ow 2) (at (quo ow 2) (at (quo co 3) (stage W (at ci (at kh (unroll oh (at g done)))))))))))))");
+    check("(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage O (at (quo ci 3) (stage O (par g (at kh (stage O (vec (rem co 3) (vec (quo oh 2) (at (rem ci 3) (at kw (stage I (unroll (quo co 3) (at ow (unroll (rem oh 2) done)))))))))))))))");
+}
+
+TEST_CASE("a tile that lies across rows is left alone where its sum has run out", "[unit]") {
+    check("(nest (epilogue bias (linear 4 8 16)) (at (quo ci 14) (at (rem ci 14) (at (quo n 2) (stage O (vec (quo co 4) (vec (rem co 4) (at (rem n 2) done))))))))");
+    check("(nest (layout W co 4 (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)) (at (quo ci 3) (stage W (at (rem ci 3) (at (quo co 4) (stage O (vec (rem oh 4) (unroll (quo oh 4) (at kw (at ow (at kh (stage I (vec (rem co 4) done)))))))))))))");
 }

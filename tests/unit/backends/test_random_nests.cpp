@@ -23,16 +23,8 @@ std::string run(const Term& given, const Target& target, bool emulated) {
     const Statement s = statement_of(nest_parts(nest).statement);
     const Kernel kernel = compile_nest(nest, target, "k");
     const auto operands = sample_operands(s, 11);
-    std::vector<AlignedFloats> buffers;
-    std::vector<float*> addresses;
-    for (std::size_t b = 0; b < s.buffers.size(); ++b) {
-        if (b == 0) buffers.emplace_back(static_cast<std::size_t>(kernel.parameters[b].elements));
-        else buffers.emplace_back(std::span<const float>(to_storage(kernel.parameters[b], operands[b])));
-        addresses.push_back(buffers.back().data());
-    }
-    if (emulated) emulate_cuda(kernel, addresses);
-    else LoadedKernel{kernel}(addresses);
-    return difference(s, from_storage(kernel.parameters[0], buffers[0].span()), reference_output(nest, operands));
+    const auto got = kernel_output(kernel, operands, [&](std::span<float* const> buffers) { emulated ? emulate_cuda(kernel, buffers) : LoadedKernel{kernel}(buffers); });
+    return difference(s, got, reference_output(nest, operands));
 }
 
 }  // namespace
