@@ -62,8 +62,7 @@ ClassId EGraph::new_class(NodeId founder) {
     const ClassId c = static_cast<ClassId>(union_.size());
     union_.push_back(c);
     classes_.push_back({founder, none, none, 1, op_bit(table_.record(founder).op), 0, 0, none});
-    index_stale_.push_back(c);
-    canonical_fresh_ = false;
+    canonical_fresh_ = index_ready_ = false;
     ++live_classes_;
     if (!class_stamps_.empty()) class_stamps_.push_back(epoch_);
     if (forest_) forest_->add_class(founder);
@@ -99,10 +98,8 @@ void EGraph::link_parent(ClassId c, std::uint32_t slot, OpId op) {
 }
 
 void EGraph::class_gained(ClassId c) {
-    if (classes_[c].index_count != none) {
-        classes_[c].index_count = none;
-        index_stale_.push_back(c);
-    }
+    classes_[c].index_count = none;
+    index_ready_ = false;
     if (watch_nodes_) class_stamps_[c] = epoch_;
 }
 
@@ -267,6 +264,7 @@ void EGraph::pop() {
     require(!kept_.empty(), "pop without push");
     static_cast<EGraphData&>(*this) = std::move(*kept_.back());
     kept_.pop_back();
+    index_ready_ = false;
     ++pops_;
     for (const auto& a : analyses_) a->pop();
 }

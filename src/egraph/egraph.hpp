@@ -137,7 +137,8 @@ private:
     void refine_parents();
     void key_edges();
     [[noreturn]] void refuse(const Analysis& analysis, NodeId left, NodeId right, Reason reason, const std::string& why);
-    void refresh() const;
+    void make_index_ready() const;
+    void index_class(ClassId c) const;
 
     std::vector<std::shared_ptr<Analysis>> analyses_;
     std::vector<std::unique_ptr<EGraphData>> kept_;

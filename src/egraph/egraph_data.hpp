@@ -54,9 +54,9 @@ struct EGraphData {
     std::vector<Edge> edges_;
     std::unordered_multimap<std::size_t, EdgeId> edge_ids_;
     std::size_t edges_keyed_at_ = 0;               // how many classes there were when the keys were made
-    // The reading index, brought up to date when somebody reads.
+    // The reading index: a class is entered when somebody reads it.
     mutable Flat<NodeId> index_;
-    mutable Flat<ClassId> index_stale_;            // classes whose range is out of date
+    mutable bool index_ready_ = false;             // it has room for every class that may yet be read
     mutable Flat<ClassId> canonical_;
     mutable bool canonical_fresh_ = false;
 };

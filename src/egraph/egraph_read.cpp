@@ -37,37 +37,40 @@ std::span<const ClassId> EGraph::classes() const {
 }
 
 std::span<const NodeId> EGraph::nodes(ClassId c) const {
-    if (!index_stale_.empty()) refresh();
+    if (!index_ready_) make_index_ready();
     const Class& in = classes_[c];
+    if (in.index_count == none) index_class(c);
     return {index_.data() + in.index_first, in.index_count};
 }
 
-void EGraph::refresh() const {
-    // Ranges that were replaced leave holes; when half of the index is holes, it is written anew.
+// What was read stays where it is until the e-graph changes: whatever else is read, the index has room for it.
+void EGraph::make_index_ready() const {
+    // Ranges that were replaced leave holes; when half of the index is holes, it is begun anew.
     if (index_.size() > 2 * live_nodes_ + 1024) {
         index_.clear();
-        index_stale_.clear();
-        for (ClassId c = 0; c < union_.size(); ++c)
-            if (union_[c] == c) index_stale_.push_back(c);
+        for (const Class& c : classes_) c.index_count = none;
     }
-    for (ClassId c : index_stale_) {
-        const Class& in = classes_[c];
-        in.index_first = static_cast<std::uint32_t>(index_.size());
-        in.index_count = 0;
-        if (union_[c] != c) continue;
-        NodeId n = in.last_node;
-        do {
-            n = next_in_class_[n];
-            if (!table_.dead(n)) index_.push_back(n), ++in.index_count;
-        } while (n != in.last_node);
-        std::sort(index_.begin() + in.index_first, index_.end(), [&](NodeId x, NodeId y) {
-            const NodeTable::Record &p = table_.record(x), &q = table_.record(y);
-            if (p.op != q.op) return p.op < q.op;
-            if (table_.arity(p) > 2) return std::ranges::lexicographical_compare(table_.children(p), table_.children(q));
-            return p.a != q.a ? p.a < q.a : p.b < q.b;
-        });
-    }
-    index_stale_.clear();
+    index_.reserve(index_.size() + live_nodes_);
+    index_ready_ = true;
+}
+
+void EGraph::index_class(ClassId c) const {
+    const Class& in = classes_[c];
+    in.index_first = static_cast<std::uint32_t>(index_.size());
+    in.index_count = 0;
+    if (union_[c] != c) return;
+    NodeId n = in.last_node;
+    do {
+        n = next_in_class_[n];
+        if (!table_.dead(n)) index_.push_back(n), ++in.index_count;
+    } while (n != in.last_node);
+    if (in.index_count < 2) return;
+    std::sort(index_.begin() + in.index_first, index_.end(), [&](NodeId x, NodeId y) {
+        const NodeTable::Record &p = table_.record(x), &q = table_.record(y);
+        if (p.op != q.op) return p.op < q.op;
+        if (table_.arity(p) > 2) return std::ranges::lexicographical_compare(table_.children(p), table_.children(q));
+        return p.a != q.a ? p.a < q.a : p.b < q.b;
+    });
 }
 
 std::vector<NodeId> EGraph::parents(ClassId c) const {
@@ -134,7 +137,7 @@ Term EGraph::smallest_term(ClassId wanted) const {
 
 std::size_t EGraph::bytes() const {
     return table_.bytes() + union_.bytes() + classes_.bytes() + next_in_class_.bytes() + parent_next_.bytes() + pool_next_.bytes() +
-           pool_owner_.bytes() + stamps_.bytes() + touched_.bytes() + class_stamps_.bytes() + index_.bytes() + index_stale_.bytes() +
+           pool_owner_.bytes() + stamps_.bytes() + touched_.bytes() + class_stamps_.bytes() + index_.bytes() +
            canonical_.bytes() + (forest_ ? forest_->bytes() : 0);
 }
 

@@ -59,6 +59,7 @@ public:
         for (std::size_t i = size_; i < n; ++i) data_[i] = value;
         size_ = n;
     }
+    void reserve(std::size_t n) { if (n > capacity_) grow(n); }   // no move until there are more than n
     void truncate(std::size_t n) { if (n < size_) size_ = n; }
     void clear() { size_ = 0; }
     void release() { Flat().swap(*this); }

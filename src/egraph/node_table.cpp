@@ -49,20 +49,22 @@ void NodeTable::place(Slot slot) {
 void NodeTable::grow() {
     Flat<Slot> old;
     old.swap(slots_);
-    const std::size_t live = used_ - stale_;
+    const std::size_t live = used_ - std::min(used_, stale_);
     const std::size_t size = std::max<std::size_t>(64, live * 2 >= old.size() ? old.size() * 2 : old.size());
     slots_.resize(size, {0, none});
     shift_ = 32 - static_cast<std::uint32_t>(__builtin_ctzll(size));
-    used_ = 0;
+    // An entry that no longer stands for its node only fills the table; a few of them cost less than reading every node.
+    const bool sweep = stale_ * 8ull > used_ || size == old.size();
+    if (sweep) used_ = stale_ = 0;
     for (const Slot& s : old) {
         if (s.node == none) continue;
-        const Record& r = records_[s.node];
-        // An entry that no longer stands for its node only fills the table.
-        if (stale_ > 0 && ((r.op & dead_bit) || hash(r.op, children(r)) != s.hash)) continue;
+        if (sweep) {
+            const Record& r = records_[s.node];
+            if ((r.op & dead_bit) || hash(r.op, children(r)) != s.hash) continue;
+            ++used_;
+        }
         place(s);
-        ++used_;
     }
-    stale_ = 0;
 }
 
 }  // namespace loopegg

@@ -43,7 +43,7 @@ RunReport Runner::run(const RunOptions& options) {
     budget.bytes = options.limits.bytes;
     for (Rest& r : rests_) {
         r.times_banned = r.banned_until = 0;
-        if (pops_ != graph_.pops()) r.seen = 0;
+        if (pops_ != graph_.pops()) r.seen = 0, r.unfinished = {};
     }
     pops_ = graph_.pops();
     graph_.rebuild();
@@ -68,6 +68,7 @@ RunReport Runner::run(const RunOptions& options) {
         index_.update(seen);
         for (Flat<NodeId>& m : matches) m.clear();
         std::size_t match_bytes = 0;
+        for (const Rest& r : rests_) match_bytes += r.unfinished.matches.bytes();
         bool resting = false;
         for (std::size_t i = 0; i < rules_.size() && !stop; ++i) {
             RuleReport& rule = it.rules.emplace_back();
@@ -77,12 +78,15 @@ RunReport Runner::run(const RunOptions& options) {
                 continue;
             }
             Budget own = budget;
+            match_bytes -= rests_[i].unfinished.matches.bytes();
             if (own.bytes != ~std::size_t{0}) own.bytes -= std::min(own.bytes, match_bytes);
             if (options.scheduler == Scheduler::backoff) own.matches = options.match_limit << rests_[i].times_banned;
-            const SearchEnd end = search(graph_, index_, *rules_[i], rests_[i].seen, options.search, own, matches[i]);
+            const SearchEnd end = search(graph_, index_, *rules_[i], rests_[i].seen, options.search, own, matches[i], rests_[i].unfinished);
             const std::size_t width = rules_[i]->query().atoms.size();
             rule.matches = matches[i].size() / width;
             if (end == SearchEnd::too_many) {
+                rule.matches = std::max(rule.matches, own.matches + 1);
+                match_bytes += rests_[i].unfinished.matches.bytes();
                 matches[i].bytes() < keep_bytes ? matches[i].clear() : matches[i].release();
                 rests_[i].banned_until = iteration + 1 + (options.ban_length << rests_[i].times_banned);
                 ++rests_[i].times_banned;
@@ -102,7 +106,7 @@ RunReport Runner::run(const RunOptions& options) {
                 const Applied applied = apply(graph_, rules_[i], matches[i].span(), options.limits.nodes, budget);
                 it.rules[i].applications = applied.effective;
                 if (!applied.complete) stop = over().value_or(StopReason::nodes);
-                else rests_[i].seen = now;
+                else rests_[i].seen = now, rests_[i].unfinished = {};
             }
         }
         report.peak_bytes = std::max(report.peak_bytes, graph_.bytes() + match_bytes);
@@ -117,7 +121,7 @@ RunReport Runner::run(const RunOptions& options) {
         it.classes = graph_.class_count();
         it.edges = graph_.edges().size();
         it.seconds = since(started);
-        report.iterations.push_back(it);
+        report.iterations.push_back(std::move(it));
         const bool changed = graph_.node_bound() != nodes_before || graph_.class_count() != classes_before ||
                              graph_.class_bound() != bound_before || graph_.edges().size() != edges_before;
         if (!stop && !changed && !resting) stop = StopReason::saturated;

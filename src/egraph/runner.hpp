@@ -69,6 +69,7 @@ private:
     struct Rest {
         std::uint32_t seen = 0;            // the epoch up to which its matches were found
         std::size_t times_banned = 0, banned_until = 0;
+        Unfinished unfinished;             // the search that sent it to rest
     };
 
     EGraph& graph_;

@@ -45,10 +45,10 @@ public:
     void update(std::uint32_t seen);
 
     std::span<const NodeId> all(OpId op);
-    // The nodes of an operator that changed since an epoch: a list for each later epoch, from which those are to be taken whose
+    // The nodes of an operator that changed after one epoch and up to another: a list for each, from which those are to be taken whose
     // stamp is that epoch and which still have the operator.
     struct Touched { std::uint32_t epoch; std::span<const NodeId> nodes; };
-    void touched(std::uint32_t since, OpId op, std::vector<Touched>& out);
+    void touched(std::uint32_t since, std::uint32_t upto, OpId op, std::vector<Touched>& out);
     // For rules that read facts: also nodes one of whose classes changed its facts.
     struct WithFacts { NodesByOp by_op; std::vector<bool> marked; };
     const WithFacts& with_facts(std::uint32_t since);
@@ -64,8 +64,18 @@ private:
     std::map<std::uint32_t, WithFacts> with_facts_;
 };
 
-// Appends the matches of a rule to `matches`, query().atoms.size() words each. since = 0: everything is fresh.
+// An incremental search that found too many matches, kept so that the next one goes on where it ended. What changes meanwhile
+// counts as changed after `upto`: matches that it touches are dropped, and found again among the later changes.
+struct Unfinished {
+    std::uint32_t since = 0, upto = 0;   // it looks for what changed after the one epoch and up to the other; upto = 0: there is none
+    std::uint32_t atom = 0, epoch = 0;   // the atom and the epoch whose changed nodes it was walking through
+    std::size_t place = 0;               // and the first of them that it has not finished
+    Flat<NodeId> matches;                // found before that
+};
+
+// Appends the matches of a rule to `matches`, query().atoms.size() words each. since = 0: everything is fresh. Goes on with
+// `unfinished`, which must be of the same rule and `since`; after too_many, `unfinished` may hold the matches instead.
 SearchEnd search(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, SearchMode mode,
-                 const Budget& budget, Flat<NodeId>& matches);
+                 const Budget& budget, Flat<NodeId>& matches, Unfinished& unfinished);
 
 }  // namespace loopegg

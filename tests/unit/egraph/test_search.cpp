@@ -72,7 +72,7 @@ RunReport run(EGraph& graph, const std::vector<Term>& terms, const std::vector<R
     options.scheduler = scheduler;
     options.match_limit = 12;
     options.ban_length = 2;
-    options.limits.iterations = 5;
+    options.limits.iterations = scheduler == Scheduler::backoff ? 14 : 5;   // rules rest, and go on with the search that sent them to rest
     options.limits.nodes = 3000;
     return Runner(graph, rules).run(options);
 }
