@@ -98,8 +98,11 @@ int main(int argc, char** argv) try {
     if (!o["--out"].empty()) out.open(o["--out"], std::ios::app);
     std::atomic<std::size_t> next{0}, scored{0};
     std::mutex writing;
+    auto complete = [](const std::map<std::string, double>& scores) {   // a row of an earlier version may lack a measure of today
+        return std::all_of(measures().begin(), measures().end(), [&](const Measure& m) { return scores.contains(std::string(m.name)); });
+    };
     for (Cell& cell : cells)
-        if (auto found = known.find(cell.arch); found != known.end()) cell.scores = found->second;
+        if (auto found = known.find(cell.arch); found != known.end() && complete(found->second)) cell.scores = found->second;
     auto work = [&] {
         for (std::size_t i; (i = next++) < cells.size();) {
             Cell& cell = cells[i];
