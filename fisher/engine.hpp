@@ -43,6 +43,8 @@ struct RawScores {
     double loss = 0, naswot = 0, snip = 0, grad_norm = 0, synflow = 0;
     std::int64_t images = 1;                               // in the batch
     double code_spread = 0;                                // how differently ReLUs code images, whatever their number: measures.hpp
+    std::vector<std::pair<std::string, double>> codes;     // the same of each rectifier by itself
+    std::vector<std::pair<std::string, double>> gradients; // norm of each site's weight gradient
 };
 
 struct ScorerOptions {

@@ -51,9 +51,9 @@ Measurement sizes_of(const Graph& graph) {
         double work = static_cast<double>(macs(node));
         if (work == 0) continue;
         m.macs += work;
-        bool restores = !m.site_macs.empty() && node.name == m.site_macs.back().first + ".restore";
-        if (restores) m.site_macs.back().second += work;
-        else m.site_macs.emplace_back(node.name, work);
+        bool restores = !m.sites.empty() && node.name == m.sites.back().name + ".restore";
+        if (restores) m.sites.back().macs += work;
+        else m.sites.push_back({node.name, work, node.op == "conv2d" ? node.shape[2] * node.shape[3] : 1});
     }
     return m;
 }

@@ -24,11 +24,18 @@
 
 namespace loopegg {
 
+// The work of one compute site; what brings channels back counts with it.
+struct SiteWork {
+    std::string name;
+    double macs = 0;
+    std::int64_t places = 1;   // pixels of its output: sites with as many make up a stage
+};
+
 // What a measure may look at: one network on one seed.
 struct Measurement {
     RawScores raw;
     double params = 0, macs = 0;
-    std::vector<std::pair<std::string, double>> site_macs{};   // of each compute site; what brings channels back counts with its site
+    std::vector<SiteWork> sites{};
 };
 
 // Its sizes, without scores.

@@ -36,8 +36,8 @@ public:
                 RawScores& raw = open[i]->raw;
                 if (missing.fisher) raw.fisher = std::move(more[i].fisher), raw.loss = more[i].loss;
                 raw.images = more[i].images;
-                if (missing.codes) raw.naswot = more[i].naswot, raw.code_spread = more[i].code_spread;
-                if (missing.weights) raw.snip = more[i].snip, raw.grad_norm = more[i].grad_norm;
+                if (missing.codes) raw.naswot = more[i].naswot, raw.code_spread = more[i].code_spread, raw.codes = std::move(more[i].codes);
+                if (missing.weights) raw.snip = more[i].snip, raw.grad_norm = more[i].grad_norm, raw.gradients = std::move(more[i].gradients);
                 if (missing.synflow) raw.synflow = more[i].synflow;
                 open[i]->have = open[i]->have | wanted;
             }
@@ -61,6 +61,12 @@ private:
 };
 
 nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
+
+nlohmann::json by_name(const std::vector<std::pair<std::string, double>>& values) {
+    nlohmann::json all = nlohmann::json::object();
+    for (const auto& [name, value] : values) all[name] = number(value);
+    return all;
+}
 
 std::vector<const Measure*> chosen_measures(const ScoreOptions& options) {
     std::vector<const Measure*> chosen;
@@ -98,11 +104,9 @@ public:
         nlohmann::json seeds = nlohmann::json::array();
         for (int k = 0; k < options_.oracle.seeds; ++k) {
             RawScores raw = measure(graph, k).raw;
-            nlohmann::json layers = nlohmann::json::object();
-            for (const auto& [name, score] : raw.fisher) layers[name] = number(score);
-            nlohmann::json row{{"loss", number(raw.loss)}, {"fisher", layers}};
-            if (wanted_.codes) row["naswot"] = number(raw.naswot), row["code_spread"] = number(raw.code_spread);
-            if (wanted_.weights) row["snip"] = number(raw.snip), row["grad-norm"] = number(raw.grad_norm);
+            nlohmann::json row{{"loss", number(raw.loss)}, {"fisher", by_name(raw.fisher)}};
+            if (wanted_.codes) row["naswot"] = number(raw.naswot), row["code_spread"] = number(raw.code_spread), row["codes"] = by_name(raw.codes);
+            if (wanted_.weights) row["snip"] = number(raw.snip), row["grad-norm"] = number(raw.grad_norm), row["gradients"] = by_name(raw.gradients);
             if (wanted_.synflow) row["synflow"] = number(raw.synflow);
             seeds.push_back(std::move(row));
         }

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "base/error.hpp"
+#include "fisher/libtorch/loops.hpp"
 #include "graph/operators.hpp"
 
 namespace loopegg {
@@ -19,12 +20,13 @@ bool rectifies(const Node& node) { return node.op == "relu" || node.op == "relu6
 struct Leaves {
     TensorMap parameters;
     Tensors weights;
+    std::vector<std::string> names;
     Leaves(const Graph& graph, const TensorMap& from, const std::function<at::Tensor(const at::Tensor&)>& change) : parameters(from) {
         for (const Node& node : graph.nodes)
             if (node.op == "conv2d" || node.op == "linear") {
                 at::Tensor& w = parameters.at(node.name + ".weight");
                 w = change(w.detach()).requires_grad_(true);
-                weights.push_back(w);
+                weights.push_back(w), names.push_back(node.name);
             }
     }
 };
@@ -46,15 +48,41 @@ double synflow(const Graph& graph, const TensorMap& parameters, const at::Tensor
 
 }  // namespace
 
+namespace {
+
+bool plain_floats(const at::Tensor& t) { return t.is_cpu() && t.scalar_type() == at::kFloat && t.is_contiguous(); }
+std::span<const float> floats(const at::Tensor& t) { return {t.const_data_ptr<float>(), static_cast<std::size_t>(t.numel())}; }
+
+// The kernel from the number of units of each code: the same whole numbers, in one pass over the units.
+CodeKernel kernel_of(const CodeCounts& counts, std::int64_t images) {
+    at::Tensor same = at::zeros({images, images}, at::kDouble);
+    double* k = same.mutable_data_ptr<double>();
+    double units = 0;
+    for (std::size_t code = 0; code < counts.units.size(); ++code) {
+        const double count = static_cast<double>(counts.units[code]);
+        if (count == 0) continue;
+        units += count;
+        for (std::int64_t i = 0; i < images; ++i)
+            for (std::int64_t j = 0; j < images; ++j) k[i * images + j] += (code >> i & 1) == (code >> j & 1) ? count : 0;
+    }
+    return {same, units, static_cast<double>(counts.idle)};
+}
+
+}  // namespace
+
 // With 0/1 codes c: c c' + (1-c)(1-c)'.
-void CodeKernel::add(const at::Tensor& before_relu) {
+CodeKernel code_kernel(const at::Tensor& before_relu) {
     c10::NoGradGuard none;
+    if (before_relu.size(0) <= most_coded_images && plain_floats(before_relu)) return kernel_of(count_codes(floats(before_relu), before_relu.size(0)), before_relu.size(0));
     at::Tensor x = before_relu.detach().flatten(1), code = (x > 0).to(at::kFloat);
     at::Tensor on = code.sum(1, false, at::kDouble), both = at::matmul(code, code.t()).to(at::kDouble);
     at::Tensor same = 2 * both + static_cast<double>(code.size(1)) - on.unsqueeze(0) - on.unsqueeze(1);
-    kernel = kernel.defined() ? kernel + same : same;
-    units += static_cast<double>(x.size(1));
-    idle += (x == x.narrow(0, 0, 1)).all(0).sum().item<double>();
+    return {same, static_cast<double>(x.size(1)), (x == x.narrow(0, 0, 1)).all(0).sum().item<double>()};
+}
+
+void CodeKernel::add(const CodeKernel& other) {
+    kernel = kernel.defined() ? kernel + other.kernel : other.kernel;
+    units += other.units, idle += other.idle;
 }
 
 double CodeKernel::log_determinant() const { return kernel.defined() ? std::get<1>(at::linalg_slogdet(kernel.cpu())).item<double>() : 0.0; }
@@ -83,6 +111,7 @@ struct Watcher {
     Tensors activations;
     std::vector<std::string> names;
     CodeKernel codes;
+    std::vector<std::pair<std::string, double>> spreads;   // of each rectifier
 
     Watcher(const std::vector<std::string>& layers, bool fisher, bool with_codes) : scored(layers.begin(), layers.end()), fisher(fisher), with_codes(with_codes) {}
 
@@ -96,10 +125,13 @@ struct Watcher {
         for (const KeptForward::Layer& l : known.layers)
             if (l.node < shared) activations.push_back(l.activation), names.push_back(l.name);
         for (const KeptForward::Codes& c : known.codes)
-            if (c.node < shared) codes = c.sum;
+            if (c.node < shared) codes = c.sum, spreads.emplace_back(c.name, c.own);
     }
     void operator()(const Node& node, const Tensors& in, at::Tensor& out) {
-        if (with_codes && rectifies(node)) codes.add(in[0]);
+        if (with_codes && rectifies(node)) {
+            CodeKernel own = code_kernel(in[0]);
+            codes.add(own), spreads.emplace_back(node.name, own.spread());
+        }
         if (!fisher) return;
         std::string layer = layer_of(node);
         if (!scored.contains(layer)) return;
@@ -126,7 +158,7 @@ KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, 
         watcher(node, in, out);
         std::size_t place = kept.values.size();
         if (watcher.names.size() > kept.layers.size()) kept.layers.push_back({watcher.names.back(), place, out});
-        if (rectifies(node)) kept.codes.push_back({place, watcher.codes});
+        if (rectifies(node)) kept.codes.push_back({node.name, place, watcher.codes, watcher.spreads.back().second});
         kept.values.push_back(out);
     });
     return kept;
@@ -156,7 +188,7 @@ RawScores score_pass(const Executor& executor, const TensorMap& parameters, cons
     if (logits.dim() != 2) logits = logits.flatten(1);
     at::Tensor loss = at::cross_entropy_loss(logits, labels);
     scores.loss = loss.item<double>();
-    if (wanted.codes) scores.naswot = watcher.codes.log_determinant(), scores.code_spread = watcher.codes.spread();
+    if (wanted.codes) scores.naswot = watcher.codes.log_determinant(), scores.code_spread = watcher.codes.spread(), scores.codes = watcher.spreads;
     if (!backward) return scores;
 
     const Tensors& activations = watcher.activations;
@@ -168,7 +200,12 @@ RawScores score_pass(const Executor& executor, const TensorMap& parameters, cons
     for (std::size_t i = 0; i < activations.size(); ++i) {
         double score = 0;
         if (grads[i].defined()) {
-            at::Tensor product = activations[i].detach() * grads[i];
+            at::Tensor activation = activations[i].detach();
+            if (activation.dim() == 4 && plain_floats(activation) && plain_floats(grads[i])) {
+                scores.fisher.emplace_back(watcher.names[i], scale * sum_of_squared_products(floats(activation), floats(grads[i]), activation.size(2) * activation.size(3)));
+                continue;
+            }
+            at::Tensor product = activation * grads[i];
             if (product.dim() == 4) product = product.sum(at::IntArrayRef{2, 3}, false, at::kDouble);               // [n, c]
             else if (product.dim() == 3) product = product.sum(at::IntArrayRef{1}, false, at::kDouble);             // tokens stand for places
             score = product.to(at::kDouble).square().sum().item<double>() * scale;
@@ -178,6 +215,7 @@ RawScores score_pass(const Executor& executor, const TensorMap& parameters, cons
     if (leaves)
         for (std::size_t i = 0; i < leaves->weights.size(); ++i) {
             const at::Tensor& g = grads[activations.size() + i];
+            scores.gradients.emplace_back(leaves->names[i], g.defined() ? g.to(at::kDouble).norm().item<double>() : 0.0);
             if (!g.defined()) continue;
             scores.snip += (leaves->weights[i].detach() * g).abs().sum(at::kDouble).item<double>();
             scores.grad_norm += g.to(at::kDouble).norm().item<double>();

@@ -14,19 +14,21 @@ std::vector<std::string> scored_layers(const Graph& graph);
 struct CodeKernel {
     at::Tensor kernel;                // undefined: no rectifier so far
     double units = 0, idle = 0;       // of one image; idle ones are the same for all images
-    void add(const at::Tensor& before_relu);
+    void add(const CodeKernel& other);
     double log_determinant() const;
     double spread() const;            // 1/N log |det| over the units that are not idle, a unit
 };
+
+CodeKernel code_kernel(const at::Tensor& before_relu);
 
 // A forward pass that is kept, with what autograd needs to go back through it: a variant whose first nodes are the original's begins
 // where it differs.
 struct KeptForward {
     struct Layer { std::string name; std::size_t node; at::Tensor activation; };
-    struct Codes { std::size_t node; CodeKernel sum; };
+    struct Codes { std::string name; std::size_t node; CodeKernel sum; double own; };
     std::vector<at::Tensor> values;   // of each node, in the graph's order
     std::vector<Layer> layers;        // the scored ones
-    std::vector<Codes> codes;         // sums of ReLU codes up to a node
+    std::vector<Codes> codes;         // sums of ReLU codes up to a node, and the spread of its own
     std::int64_t bytes() const;
 };
 

@@ -284,7 +284,7 @@ def train(name, plan, seed, data, options, device, deadline):
     trainer = Trainer(model, optimizer, batch, device, dtype, device == "cuda" and not options.no_graph)
     steps_per_epoch = len(images) // batch
     total = epochs * steps_per_epoch
-    peak, warm = 0.4 * batch / 512, max(1, int(0.25 * total))
+    peak, warm = options.peak * batch / 512, max(1, int(0.25 * total))
     rows = torch.arange(32, device=device)
     channel = torch.arange(3, device=device).view(1, 3, 1, 1)
     step = 0
@@ -314,7 +314,7 @@ def train(name, plan, seed, data, options, device, deadline):
         for i in range(0, len(tests), 1000):
             guess = model(normalised(tests[i:i + 1000], dtype)).argmax(1)
             right += int((guess == answers[i:i + 1000]).sum())
-    return {"name": name, "seed": seed, "epochs": epochs, "batch": batch, "params": params, "macs": macs,
+    return {"name": name, "seed": seed, "epochs": epochs, "batch": batch, "peak": options.peak, "params": params, "macs": macs,
             "accuracy": round(100.0 * right / len(tests), 3), "loss": round(float(loss.detach()), 4),
             "seconds": round(time.time() - began, 2), **({} if "nodes" in plan else {"plan": plan})}
 
@@ -325,7 +325,7 @@ def finished(path):
         for line in open(path):
             try:
                 r = json.loads(line)
-                done.add((r["name"], r["seed"], r["epochs"]))
+                done.add((r["name"], r["seed"], r["epochs"], r.get("peak", 0.4)))
             except (ValueError, KeyError):       # the torn last line of a run that was killed
                 pass
     return done
@@ -370,6 +370,7 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--peak", type=float, default=0.4, help="the largest rate, for a batch of 512; a smaller one leaves less to luck")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=560)
     parser.add_argument("--only", default="*", help="names of networks, as globs with commas between them")
@@ -393,7 +394,7 @@ def main():
     jobs = [j for j in wanted if any(fnmatch.fnmatchcase(j[0], glob) for glob in options.only.split(","))]
     if options.seed is not None:
         jobs = list({name: (name, plan, options.seed) for name, plan, _ in jobs}.values())
-    jobs = [j for j in jobs if (j[0], j[2], options.epochs) not in done]
+    jobs = [j for j in jobs if (j[0], j[2], options.epochs, options.peak) not in done]
     print(f"{len(jobs)} networks to train, {len(done)} done before", flush=True)
     context = torch.multiprocessing.get_context("spawn")
     counter = context.Value("i", 0)

@@ -2,16 +2,20 @@
 """Fisher Potential by layer of ResNet-34/CIFAR-10 and four variants, in plain PyTorch with autograd: the reference of test_autograd.cpp.
 
     python3 make_reference.py > reference.json        (needs torch and numpy; 64-bit floats; about a minute)
+    python3 make_reference.py --rounding              how far PyTorch's own 32-bit floats are from its 64-bit ones, layer by layer
 
 Weights and images are a fixed function of their names, which the C++ test computes as well, so no weights need to be kept.
 """
 import json
+import sys
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
 N = 16
+KINDS = ("original", "group4", "depthwise", "repeat2", "s1")
+TYPE = torch.float64
 
 
 def uniform(name, count):
@@ -31,7 +35,7 @@ def uniform(name, count):
 def weight(name, *shape):
     fan_in = int(np.prod(shape[1:]))
     values = np.float32(uniform(name + ".weight", int(np.prod(shape)))) * np.float32(np.sqrt(6.0 / fan_in))
-    return torch.from_numpy(values.astype(np.float64).reshape(shape))
+    return torch.from_numpy(values.astype(np.float64).reshape(shape)).to(TYPE)
 
 
 def conv(kind, name, x, w, stride, acts):
@@ -61,7 +65,7 @@ def norm(x):
 
 def fisher(kind, images, labels):
     acts = []
-    x = images.clone().requires_grad_(True)
+    x = images.to(TYPE).clone().requires_grad_(True)
     y = F.conv2d(x, weight("conv1", 64, 3, 3, 3), padding=1)
     acts.append(("conv1", y))
     x = F.relu(norm(y))
@@ -80,11 +84,27 @@ def fisher(kind, images, labels):
     logits = F.linear(x.mean((2, 3)), weight("fc", 10, 512))
     loss = F.cross_entropy(logits, labels)
     grads = torch.autograd.grad(loss, [a for _, a in acts])
-    layers = {n: float(((a.detach() * g).sum((2, 3)) ** 2).sum() / (2 * N)) for (n, a), g in zip(acts, grads)}
+    layers = {n: float(((a.detach() * g).double().sum((2, 3)) ** 2).sum() / (2 * N)) for (n, a), g in zip(acts, grads)}
     return {"loss": float(loss.detach()), "layers": layers}
+
+
+def rounding(images, labels):
+    """Both precisions run the same PyTorch code on the same numbers: what differs is rounding alone."""
+    global TYPE
+    print("| network | worst layer | median layer | layers beyond 1e-4 |\n|---|---|---|---|")
+    for kind in KINDS:
+        TYPE = torch.float64
+        exact = fisher(kind, images, labels)["layers"]
+        TYPE = torch.float32
+        rounded = fisher(kind, images, labels)["layers"]
+        off = sorted(abs(rounded[n] / exact[n] - 1) for n in exact)
+        print(f"| {kind} | {off[-1]:.1e} | {off[len(off) // 2]:.1e} | {sum(o > 1e-4 for o in off)} of {len(off)} |", flush=True)
 
 
 if __name__ == "__main__":
     images = torch.from_numpy(uniform("images", N * 3072).reshape(N, 3, 32, 32) * 2)
     labels = torch.arange(N) % 10
-    print(json.dumps({kind: fisher(kind, images, labels) for kind in ("original", "group4", "depthwise", "repeat2", "s1")}, indent=1))
+    if "--rounding" in sys.argv[1:]:
+        rounding(images, labels)
+    else:
+        print(json.dumps({kind: fisher(kind, images, labels) for kind in KINDS}, indent=1))

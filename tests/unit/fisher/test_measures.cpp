@@ -144,8 +144,16 @@ TEST_CASE("guards on both sides of the original", "[unit][fisher]") {
     dull.variant.raw.code_spread -= 0.1, sharp.variant.raw.code_spread += 0.1;
     CHECK(kept(band, dull) < 1);
     CHECK(kept(band, sharp) == 1);
-    // What sites cost adds up.
-    ScoredPair both = pair(1, 1, 0.1);
-    both.variant.site_macs[0].second = 0.1;
-    CHECK(kept(band, both) == Approx(kept(band, pair(1, 1, 0.1)) * kept(band, pair(1, 1, 0.1))));
+    // Work that is left out counts by stage: half of one stage's work is log 2, by its part of the whole.
+    ScoredPair staged = pair(1, 1, 1);
+    staged.original.sites = {{"a", 30, 64}, {"b", 10, 64}, {"c", 60, 16}}, staged.variant.sites = {{"a", 10, 64}, {"b", 10, 64}, {"c", 60, 16}};
+    CHECK(band.kept({&staged, 1}).parts["stages"].get<double>() == Approx(std::sqrt(0.4) * std::log(2)));
+    staged.variant.sites[2].macs = 30;
+    CHECK(band.kept({&staged, 1}).parts["stages"].get<double>() == Approx(std::log(2)));
+    staged.variant.sites = {{"a", 30, 64}, {"b", 10, 64}, {"c", 600, 16}};   // more work than before is no loss, and makes up for none
+    CHECK(band.kept({&staged, 1}).parts["stages"].get<double>() == 0);
+    // The same cut in one place costs more than spread over the network.
+    ScoredPair narrow = staged, even = staged;
+    narrow.variant.sites = {{"a", 3, 64}, {"b", 1, 64}, {"c", 60, 16}}, even.variant.sites = {{"a", 19.2, 64}, {"b", 6.4, 64}, {"c", 38.4, 16}};
+    CHECK(kept(band, narrow) < kept(band, even));
 }
