@@ -16,7 +16,8 @@ namespace {
 Obj pass(const char* name) { return ffi::Function::GetGlobalRequired(name)().cast<Obj>(); }
 template <class A> Obj pass(const char* name, A argument) { return ffi::Function::GetGlobalRequired(name)(argument).template cast<Obj>(); }
 
-List main_passes() {
+// The passes of TVM's own pipeline. Storage is rewritten for GPUs alone: on CPUs that would forget which storage belongs on the stack.
+List main_passes(bool gpu) {
     List p;
     for (const char* n : {"s_tir.transform.CanonicalizeLoop", "s_tir.transform.LowerCrossThreadReduction", "s_tir.transform.LowerInitBlock",
                           "s_tir.transform.PlanAndUpdateBufferAllocationLocation", "s_tir.transform.ConvertBlocksToOpaque", "s_tir.transform.LiftThreadBinding",
@@ -29,7 +30,9 @@ List main_passes() {
     p.push_back(pass("tirx.transform.NarrowDataType", 32));
     p.push_back(pass("s_tir.transform.LoopPartition"));
     p.push_back(pass("tirx.transform.VectorizeLoop", true));
-    for (const char* n : {"s_tir.transform.InjectVirtualThread", "s_tir.transform.InjectDoubleBuffer", "tirx.transform.StorageRewrite", "s_tir.transform.HoistIfThenElse",
+    for (const char* n : {"s_tir.transform.InjectVirtualThread", "s_tir.transform.InjectDoubleBuffer"}) p.push_back(pass(n));
+    if (gpu) p.push_back(pass("tirx.transform.StorageRewrite"));
+    for (const char* n : {"s_tir.transform.HoistIfThenElse",
                           "tirx.transform.UnrollLoop", "s_tir.transform.RenormalizeSplitPattern", "tirx.transform.StmtSimplify", "tirx.transform.RemoveNoOp",
                           "s_tir.transform.RewriteUnsafeSelect", "tirx.transform.CommonSubexprElim"}) p.push_back(pass(n));
     p.push_back(pass("tirx.transform.FP8ComputeLegalize", "float32"));
@@ -63,10 +66,10 @@ Obj keep(const Obj& module, bool host) {
 Lowered lower(Obj module, const Obj& target, const Obj& host) {
     load();
     module = apply(obj(Fn::bind_target, obj(Fn::target_with_host, target, host)), std::move(module));
-    static thread_local const Obj pipeline = sequential(main_passes());
+    static thread_local const Obj on_cpus = sequential(main_passes(false)), on_gpus = sequential(main_passes(true));
     static thread_local const Obj on_host = sequential({pass("tirx.transform.LowerTVMBuiltin"), pass("tirx.transform.LowerIntrin"), pass("tirx.transform.SkipAssert")});
     static thread_local const Obj on_device = sequential({pass("tirx.transform.LowerWarpMemory"), pass("tirx.transform.StmtSimplify"), pass("tirx.transform.LowerIntrin")});
-    module = apply(pipeline, std::move(module));
+    module = apply(target.same_as(host) ? on_cpus : on_gpus, std::move(module));
     return {apply(on_host, keep(module, true)), apply(on_device, keep(module, false))};
 }
 

@@ -14,12 +14,12 @@ namespace loopegg {
 namespace {
 
 // Counts changes of lowering, of the runtime and of how times are taken: older figures are then not found any more.
-constexpr int lowering_version = 2;
+constexpr int lowering_version = 3;
 
 constexpr const char* schema = R"(
 CREATE TABLE IF NOT EXISTS latency(
   key TEXT PRIMARY KEY, target TEXT NOT NULL, nest TEXT NOT NULL, state TEXT NOT NULL,  -- claimed | measured | failed
-  median_ms REAL, iqr_ms REAL, n INTEGER, measured INTEGER, disturbed INTEGER, why TEXT, seconds REAL,
+  median_ms REAL, iqr_ms REAL, n INTEGER, measured INTEGER, disturbed INTEGER, why TEXT, seconds REAL, timing TEXT,
   owner INTEGER, machine TEXT, at INTEGER NOT NULL DEFAULT (strftime('%s','now'))) WITHOUT ROWID;
 )";
 
@@ -90,8 +90,8 @@ LatencyStore::LatencyStore(const std::filesystem::path& file) : impl_(std::make_
             throw UserError("cannot use the latency store " + file.string() + ": " + why);
         }
     }
-    // Stores of earlier versions lack this column; for all others the statement fails and changes nothing.
-    sqlite3_exec(impl_->db, "ALTER TABLE latency ADD COLUMN seconds REAL", nullptr, nullptr, nullptr);
+    // Stores of earlier versions lack these columns; for all others the statements fail and change nothing.
+    for (const char* sql : {"ALTER TABLE latency ADD COLUMN seconds REAL", "ALTER TABLE latency ADD COLUMN timing TEXT"}) sqlite3_exec(impl_->db, sql, nullptr, nullptr, nullptr);
 }
 LatencyStore::~LatencyStore() { sqlite3_close(impl_->db); }
 
@@ -123,13 +123,13 @@ bool LatencyStore::claim(const Hash128& key, const std::string& target, const st
     return sqlite3_changes(impl_->db) == 1;
 }
 
-void LatencyStore::put(const Hash128& key, const std::string& target, const std::string& nest, const Measured& m) {
+void LatencyStore::put(const Hash128& key, const std::string& target, const std::string& nest, const Measured& m, const std::string& timing) {
     std::lock_guard lock(impl_->mutex);
     const Latency l = m.latency.value_or(Latency{});
     Query q(impl_->db,
-            "INSERT OR REPLACE INTO latency(key,target,nest,state,median_ms,iqr_ms,n,measured,disturbed,why,seconds,owner,machine) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
+            "INSERT OR REPLACE INTO latency(key,target,nest,state,median_ms,iqr_ms,n,measured,disturbed,why,seconds,timing,owner,machine) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     q.bind(key.hex()).bind(target).bind(nest).bind(std::string(m.latency ? "measured" : "failed")).bind(l.median_ms).bind(l.iqr_ms).bind(std::int64_t{l.n});
-    q.bind(std::int64_t{l.measured}).bind(std::int64_t{l.disturbed}).bind(m.why).bind(m.seconds).bind(std::int64_t{getpid()}).bind(impl_->machine).row();
+    q.bind(std::int64_t{l.measured}).bind(std::int64_t{l.disturbed}).bind(m.why).bind(m.seconds).bind(timing).bind(std::int64_t{getpid()}).bind(impl_->machine).row();
 }
 
 void LatencyStore::release(const Hash128& key) {
@@ -152,8 +152,8 @@ std::filesystem::path default_store_file() {
     return std::filesystem::path(home ? home : ".") / ".cache" / "loopegg" / "latency.sqlite";
 }
 
-Hash128 latency_key(const Target& target, const Term& nest) {
-    return Hasher().add(target.fingerprint()).add(to_string(nest)).add(std::string_view(tvm_version)).add(lowering_version).finish();
+Hash128 latency_key(const Target& target, const Term& nest, const std::string& timing) {
+    return Hasher().add(target.fingerprint()).add(to_string(nest)).add(std::string_view(tvm_version)).add(lowering_version).add(timing).finish();
 }
 
 }  // namespace loopegg

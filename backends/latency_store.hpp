@@ -1,4 +1,4 @@
-// Every latency that was ever measured, kept in SQLite under a key of target, nest, schedule and TVM version.
+// Every latency that was ever measured, kept in SQLite under a key of target, nest, schedule, TVM version and the way it was timed.
 //
 // Several processes may use one store at once: a key is claimed before it is measured, and whoever finds it claimed by a living
 // process waits for the answer instead of measuring it again.
@@ -26,7 +26,7 @@ public:
 
     // True if this process is now the one to measure the key. False: it is known, or a living process is at it.
     bool claim(const Hash128& key, const std::string& target, const std::string& nest);
-    void put(const Hash128& key, const std::string& target, const std::string& nest, const Measured& answer);
+    void put(const Hash128& key, const std::string& target, const std::string& nest, const Measured& answer, const std::string& timing = "warm");
     void release(const Hash128& key);   // a claim that came to nothing
 
     struct Counts {
@@ -42,6 +42,7 @@ private:
 // LOOPEGG_STORE, or loopegg/latency.sqlite in the user's cache folder.
 std::filesystem::path default_store_file();
 
-Hash128 latency_key(const Target& target, const Term& nest);
+// `timing` says in what state of the caches (cold_weights.hpp). Networks, boards and GPUs are run again and again as they are: "warm".
+Hash128 latency_key(const Target& target, const Term& nest, const std::string& timing = "warm");
 
 }  // namespace loopegg

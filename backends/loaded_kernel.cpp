@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -24,9 +25,11 @@ extern void* __TVMBackendFreeWorkspace;
 namespace loopegg {
 
 AlignedFloats::AlignedFloats(std::size_t count, float value) : count_(count) {
-    const std::size_t bytes = (count * sizeof(float) + 127) / 64 * 64;
-    values_.reset(static_cast<float*>(std::aligned_alloc(64, bytes)));
+    constexpr std::size_t page = std::size_t{2} << 20;   // large pages for what is large, as a compiled network has them
+    const std::size_t align = count * sizeof(float) < page ? 64 : page, bytes = (count * sizeof(float) + 64 + align - 1) / align * align;
+    values_.reset(static_cast<float*>(std::aligned_alloc(align, bytes)));
     if (!values_) throw std::bad_alloc();
+    if (align == page) madvise(values_.get(), bytes, MADV_HUGEPAGE);
     std::fill_n(values_.get(), count, value);
 }
 AlignedFloats::AlignedFloats(std::span<const float> values) : AlignedFloats(values.size()) {

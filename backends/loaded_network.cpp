@@ -12,6 +12,7 @@ namespace {
 
 using Open = void* (*)(const char*);
 using Run = int (*)(void*, const float* const*, float* const*);
+using RunSteps = int (*)(void*, const float* const*, float* const*, double*);
 using Close = void (*)(void*);
 
 template <class F> F entry(void* library, const char* name) {
@@ -32,7 +33,7 @@ LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) {
     nlohmann::json j;
     try {
         j = nlohmann::json::parse(read_file(folder / "network.json"));
-        inputs_ = values(j.at("inputs")), outputs_ = values(j.at("outputs"));
+        inputs_ = values(j.at("inputs")), outputs_ = values(j.at("outputs")), steps_ = j.at("steps").size();
         if (const std::string a = j.at("architecture"); a != native_architecture()) throw UserError(folder.string() + " was compiled for " + a + " and cannot run here");
     } catch (const nlohmann::json::exception& e) {
         throw UserError(folder.string() + " is no compiled network: " + e.what());
@@ -51,6 +52,12 @@ LoadedNetwork::~LoadedNetwork() {
 
 void LoadedNetwork::run(std::span<const float* const> inputs, std::span<float* const> outputs) {
     if (entry<Run>(library_, "loopegg_run")(network_, inputs.data(), outputs.data()) != 0) throw UserError("the network reported an error");
+}
+
+std::vector<double> LoadedNetwork::run_steps(std::span<const float* const> inputs, std::span<float* const> outputs) {
+    std::vector<double> ms(steps_, 0.0);
+    if (entry<RunSteps>(library_, "loopegg_run_steps")(network_, inputs.data(), outputs.data(), ms.data()) != 0) throw UserError("the network reported an error");
+    return ms;
 }
 
 std::vector<Tensor> LoadedNetwork::run(std::span<const Tensor> inputs) {

@@ -9,8 +9,8 @@ using tv::Obj;
 
 namespace {
 
-// Hints with limits: beyond them the loop is an ordinary one, for unrolled code grows with the product of the extents.
-constexpr std::int64_t most_unrolled = 2048, most_lanes = 64;
+// Beyond this, a loop that was to be unrolled is an ordinary one: code grows with the product of the extents.
+constexpr std::int64_t most_unrolled = 2048;
 
 // The axis 0..2 of "blockIdx.x" and so on.
 int place_axis(const std::string& place) { return place.empty() ? 0 : std::clamp(place.back() - 'x', 0, 2); }
@@ -115,6 +115,22 @@ Obj NestLoops::over_tile(const Tile& tile, bool parallel, const std::function<Ob
     for (std::size_t i = tile.steps.size(); i-- > 0;)
         if (tile.steps[i].extent > 1) body = tv::loop(vars[i], tile.steps[i].extent, static_cast<int>(i) == outermost ? tv::LoopKind::parallel : tv::LoopKind::serial, body);
     return body;
+}
+
+Obj NestLoops::over_rows(const Tile& tile, std::size_t in_one_piece, const std::function<Obj()>& leaf) {
+    std::int64_t lanes = 1;
+    for (std::size_t i = tile.steps.size() - in_one_piece; i < tile.steps.size(); ++i) lanes *= tile.steps[i].extent;
+    if (lanes < 4 || !tile.predicates.empty()) return over_tile(tile, false, leaf);
+    const tv::Variable lane = tv::variable("lane");
+    Tile outer = tile;
+    outer.steps.resize(tile.steps.size() - in_one_piece);
+    return over_tile(outer, false, [&] {
+        Scope keep(env_);
+        std::int64_t below = 1;
+        for (std::size_t i = tile.steps.size(); i-- > outer.steps.size(); below *= tile.steps[i].extent)
+            env_[static_cast<std::size_t>(tile.steps[i].var)] = below * tile.steps[i].extent == lanes ? floor_div(lane.expr(), below) : floor_mod(floor_div(lane.expr(), below), tile.steps[i].extent);
+        return tv::loop(lane, lanes, tv::LoopKind::vectorized, leaf());
+    });
 }
 
 bool NestLoops::spread_below(const Tree& n) const {

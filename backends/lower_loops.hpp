@@ -9,6 +9,9 @@ namespace loopegg {
 // Storage of at most this size lies on the stack.
 constexpr std::int64_t most_stack_bytes = 16384;
 
+// Beyond this, a loop that was to be a vector is an ordinary one.
+constexpr std::int64_t most_lanes = 64;
+
 bool is_thread(const std::string& place);   // "threadIdx.x" and its kind
 
 class NestLoops : protected NestOperands {
@@ -17,6 +20,7 @@ protected:
 
     Obj around(const TreeNode& n, const std::function<Obj()>& inner, bool may_vectorize);
     Obj over_tile(const Tile& tile, bool parallel, const std::function<Obj()>& leaf);
+    Obj over_rows(const Tile& tile, std::size_t in_one_piece, const std::function<Obj()>& leaf);   // the last steps as vectors
     Obj cooperative(const Tile& tile, const std::function<Obj()>& leaf);   // by all threads of a block together
     bool spread_below(const Tree& n) const;                                // whether cores share the work there
 

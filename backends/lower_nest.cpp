@@ -66,13 +66,24 @@ private:
 
     Obj emit(const Tree& n) {
         switch (n->kind) {
-            case TreeNode::Kind::loop: return n->partial ? emit_partial(n) : around(*n, [&] { return emit(n->children[0]); }, writes_through(n->children[0], n->var));
+            case TreeNode::Kind::loop: return n->partial ? emit_partial(n) : around(*n, [&] { return turn(*n); }, writes_through(n->children[0], n->var));
             case TreeNode::Kind::cat: return tv::sequence({emit(n->children[0]), emit(n->children[1])});
             case TreeNode::Kind::complete: return emit_complete(n);
             case TreeNode::Kind::stage: return n->buffer == 0 ? emit_output_stage(n) : emit_input_stage(n);
             case TreeNode::Kind::body: return emit_body(*n);
         }
         return {};
+    }
+
+    // The innermost loop that stays a loop asks ahead for weights: they are read once, and a core that waits for memory multiplies nothing.
+    Obj turn(const TreeNode& n) {
+        const Tree& below = n.children[0];
+        Obj body = emit(below);
+        if (gpu_ || n.loop != LoopKind::serial || n.extent == 1) return body;
+        if (any_node(below, [](const TreeNode& x) { return x.kind == TreeNode::Kind::stage || (x.kind == TreeNode::Kind::loop && x.loop == LoopKind::serial && x.extent > 1); })) return body;
+        std::vector<Obj> all = prefetched(below);
+        all.push_back(body);
+        return tv::sequence(all);
     }
 
     Obj emit_body(const TreeNode& b) {
@@ -175,8 +186,13 @@ private:
     }
 
     // Vectors that lie across the rows of the output would go there one float at a time, every float to another row. Such a tile is
-    // put down in memory as it is and then copied row by row. Gives the tile with its steps in the order of the output's memory.
-    std::optional<Tile> across_rows(const TreeNode& n) const {
+    // put down in memory as it is and then copied row by row. Gives the tile with its steps in the order of the output's memory, and how
+    // many of the last of them lie in one piece there.
+    struct Rows {
+        Tile tile;
+        std::size_t in_one_piece = 0;
+    };
+    std::optional<Rows> across_rows(const TreeNode& n) const {
         const Buffer& out = s_.buffers[0];
         if (gpu_ || !out.blocking.empty()) return {};
         std::vector<std::int64_t> strides(n.tile.steps.size(), 0);
@@ -202,10 +218,18 @@ private:
         std::vector<std::size_t> order(strides.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
         std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
-        Tile rows = n.tile;
-        for (std::size_t i = 0; i < order.size(); ++i) rows.steps[i] = n.tile.steps[order[i]];
+        Rows rows{n.tile};
+        for (std::size_t i = 0; i < order.size(); ++i) rows.tile.steps[i] = n.tile.steps[order[i]];
+        std::int64_t piece = 1;
+        for (std::size_t i = order.size(); i-- > 0 && strides[order[i]] == piece && piece * rows.tile.steps[i].extent <= most_lanes; piece *= rows.tile.steps[i].extent) ++rows.in_one_piece;
         const bool whole_rows = std::any_of(order.begin(), order.end(), [&](std::size_t i) { return strides[i] == 1 && n.tile.steps[i].extent > 1; });
         return whole_rows ? std::optional(rows) : std::nullopt;
+    }
+
+    bool on_stack(const tv::Buffer& b) const {
+        std::int64_t bytes = 4;
+        for (std::int64_t d : b.shape) bytes *= d;
+        return !gpu_ && bytes <= most_stack_bytes;
     }
 
     Obj emit_output_stage(const Tree& n) {
@@ -218,7 +242,7 @@ private:
             if (b && b->write.stage == n->stage) return {st->buffer, placed(*st, b->write.index)};
             return in_storage(*st, logical);
         };
-        std::vector<Obj> all{tv::allocate(st->buffer)};
+        std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
         const bool assigns = s_.combine == Combine::assign;
         if (n->owns && !assigns) all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(identity()); }));
         else if (!assigns && !begins_below)
@@ -232,12 +256,12 @@ private:
         if (const auto rows = outputs_.size() == 1 ? across_rows(*n) : std::nullopt) {
             Storage put = *st;
             put.buffer = tv::buffer("rows" + std::to_string(n->stage), st->buffer.shape, "local");
-            all.push_back(tv::allocate(put.buffer));
+            all.push_back(tv::allocate(put.buffer, on_stack(put.buffer)));
             all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) {
                 const Spot from = spot(logical, b);
                 return put.buffer.store(from.load(), from.at);
             }));
-            all.push_back(over_tile(*rows, false, [&] {
+            all.push_back(over_rows(rows->tile, restored() ? 0 : rows->in_one_piece, [&] {
                 std::vector<Expr> steps;
                 for (const Tile::Step& s : n->tile.steps) steps.push_back(env_[static_cast<std::size_t>(s.var)]);
                 return write(n->tile.index, {put.buffer, physical(put, steps)});
@@ -260,7 +284,7 @@ private:
             for (const Tile::Step& s : n->tile.steps) steps.push_back(env_[static_cast<std::size_t>(s.var)]);
             return st->buffer.store(read_buffer(n->buffer, n->tile.index, padded), physical(*st, steps));
         };
-        std::vector<Obj> all{tv::allocate(st->buffer)};
+        std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
         if (shared) all.push_back(cooperative(n->tile, copy));
         else all.push_back(copy_tile(n, *st, copy));
         storages_[static_cast<std::size_t>(n->stage)] = st;
@@ -295,7 +319,7 @@ private:
             for (const Tile::Step& s : tile.steps) steps.push_back(env_[static_cast<std::size_t>(s.var)]);
             return Spot{st.buffer, physical(st, steps)};
         };
-        std::vector<Obj> all{tv::allocate(st.buffer)};
+        std::vector<Obj> all{tv::allocate(st.buffer, on_stack(st.buffer))};
         all.push_back(around(lanes, [&] { return over_tile(n->tile, false, [&] { return own(n->tile).store(identity()); }); }, false));
         outputs_.push_back(&st);
         all.push_back(around(*n, [&] { return emit(below); }, true));

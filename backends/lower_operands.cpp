@@ -13,6 +13,9 @@ using tv::Obj;
 
 namespace {
 
+// In floats: how far ahead weights are asked for (a page, where the processor's own foresight ends), how many at once at most, a cache line.
+constexpr std::int64_t far_ahead = 1024, most_asked = 1024, line = 16;
+
 // Infinities become the largest float: CUDA C spells infinity only with a header.
 Expr finite(double v) { return tv::float_value(std::clamp(v, -3.4028234663852886e38, 3.4028234663852886e38)); }
 
@@ -213,6 +216,27 @@ Expr NestOperands::visited(int b, const std::vector<Index>& logical) const {
         return position + Expr(r.start);
     }
     throw InternalFault("a weight is read where no reader was noted");
+}
+
+std::vector<Obj> NestOperands::prefetched(const Tree& below) const {
+    std::vector<Obj> all;
+    std::vector<const TreeNode*> bodies;
+    each_body(below, [&](const TreeNode& b) { bodies.push_back(&b); });
+    if (bodies.size() != 1) return all;   // parts of a cat have weights of their own
+    for (std::size_t r = 0; r < s_.reads.size(); ++r) {
+        const int b = s_.reads[r].buffer;
+        const auto readers = readers_.find(b);
+        if (readers == readers_.end() || readers->second.size() != 1 || bodies[0]->reads[r].stage >= 0) continue;
+        std::int64_t turn = 1;   // floats read in one
+        for (const WeightReader::Atom& a : readers->second[0].atoms) {
+            std::vector<int> vars;
+            a.index.collect(vars);
+            if (std::all_of(vars.begin(), vars.end(), [&](int v) { return any_node(below, [&](const TreeNode& n) { return n.kind == TreeNode::Kind::loop && n.var == v; }); })) turn *= a.extent;
+        }
+        const Expr position = visited(b, bodies[0]->reads[r].index);
+        for (std::int64_t at = 0; at < std::min(turn, most_asked); at += line) all.push_back(buffers_[static_cast<std::size_t>(b)].prefetch({position + Expr(far_ahead + at)}));
+    }
+    return all;
 }
 
 Expr NestOperands::read_buffer(int b, const std::vector<Index>& logical, bool padded) {

@@ -75,6 +75,8 @@ protected:
 
     // Values.
     Expr read(const TreeNode& body, std::size_t r);
+    // Requests for the weights that later turns of a loop will read, for the place where one of its turns begins: `below` is its body.
+    std::vector<Obj> prefetched(const Tree& below) const;
     Expr read_buffer(int b, const std::vector<Index>& logical, bool padded);
     Expr finished(const Expr& acc, const std::vector<Index>& logical);   // the statement's last step, for the element that holds acc
     bool has_finish() const { return s_.finish && !(s_.finish.size() == 0 && s_.finish.op().text() == "acc"); }

@@ -44,14 +44,19 @@ public:
     const std::vector<GraphInput>& outputs() const { return outputs_; }
     std::vector<Tensor> run(std::span<const Tensor> inputs);
     void run(std::span<const float* const> inputs, std::span<float* const> outputs);   // no copies, for timing
+    std::vector<double> run_steps(std::span<const float* const> inputs, std::span<float* const> outputs);   // milliseconds of each step
 
 private:
     void* library_ = nullptr;
     void* network_ = nullptr;
     std::vector<GraphInput> inputs_, outputs_;
+    std::size_t steps_ = 0;
 };
 
 // Times of whole networks, each in a process of its own, interleaved so that a disturbance hits all of them.
 std::vector<Measured> measure_networks(std::span<const std::filesystem::path> folders, int rounds = 15);
+
+// The median time of every step of each network, by the order of "steps" in its network.json, in turns as well. Empty for a network that cannot be run.
+std::vector<std::vector<double>> measure_steps(std::span<const std::filesystem::path> folders, int rounds = 5);
 
 }  // namespace loopegg

@@ -18,6 +18,8 @@ constexpr const char* prologue = R"(#include "network.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
 
 #include "loopegg_runtime.h"
 
@@ -38,7 +40,16 @@ typedef struct {
 )";
 
 constexpr const char* epilogue = R"(
-static float* floats(long count) { return aligned_alloc(64, ((size_t)count * sizeof(float) + 127) / 64 * 64); }
+/* Large pages, where the system gives them: weights are read once in a run, and with small pages much of that is address translation. */
+static float* floats(long count) {
+    const size_t page = (size_t)2 << 20, bytes = (size_t)count * sizeof(float) + 64, align = bytes < page ? 64 : page;
+    const size_t all = (bytes + align - 1) / align * align;
+    float* memory = aligned_alloc(align, all);
+#ifdef MADV_HUGEPAGE
+    if (memory && align == page) madvise(memory, all, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
 
 loopegg_network* loopegg_open(const char* weights_file) {
     loopegg_network* n = calloc(1, sizeof *n);
@@ -71,11 +82,23 @@ static void copy(float* to, const float* from, const dimension* d, int rank) {
 
 static float* at(loopegg_network* n, operand o) { return (o.constant ? n->weights : n->arena) + o.offset; }
 
-int loopegg_run(loopegg_network* n, const float* const* inputs, float* const* outputs) {
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+int loopegg_run_steps(loopegg_network* n, const float* const* inputs, float* const* outputs, double* ms) {
     loopegg_tensor tensors[most_operands];
     loopegg_argument arguments[most_operands];
     for (int i = 0; i < input_count; ++i) memcpy(n->arena + input_offsets[i], inputs[i], (size_t)input_sizes[i] * sizeof(float));
+    double began = ms ? now_ms() : 0;
     for (int s = 0; s < step_count; ++s) {
+        if (ms && s > 0) {
+            const double ended = now_ms();
+            ms[s - 1] = ended - began;
+            began = ended;
+        }
         const step* now = &steps[s];
         const operand* o = &operands[now->first];
         if (now->kernel < 0) {
@@ -90,9 +113,12 @@ int loopegg_run(loopegg_network* n, const float* const* inputs, float* const* ou
         }
         if (kernels[now->kernel](NULL, arguments, now->count, NULL)) return -1;
     }
+    if (ms && step_count > 0) ms[step_count - 1] = now_ms() - began;
     for (int i = 0; i < output_count; ++i) memcpy(outputs[i], at(n, output_places[i]), (size_t)output_sizes[i] * sizeof(float));
     return 0;
 }
+
+int loopegg_run(loopegg_network* n, const float* const* inputs, float* const* outputs) { return loopegg_run_steps(n, inputs, outputs, NULL); }
 
 int loopegg_inputs(void) { return input_count; }
 int loopegg_outputs(void) { return output_count; }
@@ -152,6 +178,9 @@ void loopegg_close(loopegg_network* network);
 /* Arrays of addresses: {} input(s), {} output(s), float32, row-major. 0 when done. One call at a time per process. */
 int loopegg_run(loopegg_network* network, const float* const* inputs, float* const* outputs);
 
+/* The same, and how many milliseconds each step took: {} of them, in the order of "steps" in network.json. */
+int loopegg_run_steps(loopegg_network* network, const float* const* inputs, float* const* outputs, double* ms);
+
 int loopegg_inputs(void);
 int loopegg_outputs(void);
 long loopegg_input_size(int index);  /* floats */
@@ -162,7 +191,7 @@ void loopegg_set_threads(int count); /* 0: as many as the machine has cores */
 #ifdef __cplusplus
 }}
 #endif
-)", n.name, n.inputs.size(), n.outputs.size());
+)", n.name, n.inputs.size(), n.outputs.size(), n.steps.size());
 }
 
 }  // namespace loopegg

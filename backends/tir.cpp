@@ -90,6 +90,11 @@ Obj Buffer::store(const Expr& value, const std::vector<Expr>& at) const {
     require(at.size() == shape.size(), "a buffer is indexed by as many expressions as it has dimensions");
     return obj(Fn::buffer_store, node, value.node, nodes(at), no_span);
 }
+Obj Buffer::prefetch(const std::vector<Expr>& at) const {
+    const Expr address = Expr(obj(Fn::call, obj(Fn::pointer_type, primitive_type("float32"), "global"), obj(Fn::get_op, "tirx.address_of"), List{load(at).node}, nullptr, List{}, no_span));
+    const Expr call = Expr(obj(Fn::call, primitive_type("void"), obj(Fn::get_op, "tirx.prefetch"), nodes({address, 0, 3, 1}), nullptr, List{}, no_span));
+    return obj(Fn::evaluate, call.node, no_span);
+}
 
 Obj loop(const Variable& v, std::int64_t extent, LoopKind kind, const Obj& body, const std::string& thread) {
     Obj bound{nullptr};
@@ -109,7 +114,12 @@ Obj guarded(const Expr& condition, const Obj& body) {
     if (!condition.node.defined()) return body;
     return obj(Fn::if_stmt, condition.node, body, nullptr, no_span);
 }
-Obj allocate(const Buffer& b) { return obj(Fn::alloc_buffer, b.node, ffi::Map<ffi::String, Any>{}, no_span); }
+// TVM takes even small storage from a heap from 1,024 bytes on unless it is told to leave it alone; what is on the stack stays in registers.
+Obj allocate(const Buffer& b, bool on_stack) {
+    ffi::Map<ffi::String, Any> annotations;
+    if (on_stack) annotations.Set("disable_lower_builtin", obj(Fn::int_imm, type_of("bool"), 1, no_span));
+    return obj(Fn::alloc_buffer, b.node, annotations, no_span);
+}
 
 Obj primitive(const std::string& name, const std::vector<Buffer>& parameters, const Obj& body) {
     List params;

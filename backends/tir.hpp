@@ -48,6 +48,7 @@ struct Buffer {
     std::vector<std::int64_t> shape;
     Expr load(const std::vector<Expr>& at) const;
     Obj store(const Expr& value, const std::vector<Expr>& at) const;
+    Obj prefetch(const std::vector<Expr>& at) const;   // asks for the cache line of an element; any position may be named
 };
 Buffer buffer(const std::string& name, const std::vector<std::int64_t>& shape, const char* scope);
 
@@ -55,7 +56,7 @@ enum class LoopKind : int { serial = 0, parallel = 1, vectorized = 2, unrolled =
 Obj loop(const Variable& v, std::int64_t extent, LoopKind kind, const Obj& body, const std::string& thread = {});
 Obj sequence(const std::vector<Obj>& statements);
 Obj guarded(const Expr& condition, const Obj& body);                      // body alone when the condition is 'always'
-Obj allocate(const Buffer& b);                                            // in scope for the statements after it in a sequence
+Obj allocate(const Buffer& b, bool on_stack = false);                     // in scope for the statements after it in a sequence
 Obj primitive(const std::string& name, const std::vector<Buffer>& parameters, const Obj& body);
 Obj module_of(const std::vector<std::pair<std::string, Obj>>& functions);
 

@@ -28,6 +28,7 @@ using List = ffi::Array<Any>;
     X(float_imm, "ir.FloatImm")                                      \
     X(var, "ir.Var")                                                 \
     X(prim_type, "ir.PrimType")                                      \
+    X(pointer_type, "ir.PointerType")                                \
     X(range, "ir.Range_from_min_extent")                             \
     X(call, "ir.Call")                                               \
     X(get_op, "ir.GetOp")                                            \
@@ -57,6 +58,7 @@ using List = ffi::Array<Any>;
     X(buffer_load, "tirx.BufferLoad")                                \
     X(buffer_store, "tirx.BufferStore")                              \
     X(alloc_buffer, "tirx.AllocBuffer")                              \
+    X(evaluate, "tirx.Evaluate")                                     \
     X(for_loop, "tirx.For")                                          \
     X(seq_stmt, "tirx.SeqStmt")                                      \
     X(if_stmt, "tirx.IfThenElse")                                    \

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "backends/cold_weights.hpp"
 #include "backends/machine_load.hpp"
 #include "backends/network.hpp"
 #include "backends/roofline.hpp"
@@ -83,7 +84,7 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
                 if (job.answer) continue;
             }
             job.load.look();
-            const nlohmann::json reply = workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "time"}, {"id", job.id}, {"samples", options_.samples}});
+            const nlohmann::json reply = workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "time"}, {"id", job.id}, {"samples", options_.samples}, {"cold", options_.cold_bytes}});
             if (reply.value("died", false)) ++counts_.worker_deaths;
             if (!reply["ok"].get<bool>()) {
                 job.answer = Measured{{}, reply.value("why", "failed")};
@@ -103,7 +104,7 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
             ++counts_.failed;
         }
         job.answer->seconds = spent;
-        store_.put(job.key, job.target, to_string(job.nest), *job.answer);
+        store_.put(job.key, job.target, to_string(job.nest), *job.answer, timing_words(options_.cold_bytes));
     }
 }
 
@@ -121,7 +122,7 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
             auto t = targets.find(candidates[i].target);
             if (t == targets.end()) t = targets.emplace(candidates[i].target, find_target(candidates[i].target)).first;
             const Term nest = complete(candidates[i].nest);
-            const Hash128 key = latency_key(t->second, nest);
+            const Hash128 key = latency_key(t->second, nest, timing_words(t->second.reach == Reach::here ? options_.cold_bytes : 0));
             if (auto known = store_.find(key)) {
                 answers[i] = *known, ++done, ++counts_.from_store;
                 continue;
@@ -170,6 +171,34 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
     }
     tell();
     return answers;
+}
+
+std::vector<std::vector<double>> measure_steps(std::span<const std::filesystem::path> folders, int rounds) {
+    constexpr int runs = 12;   // a turn; the first two find another network's weights in the caches
+    const auto program = loopegg_program();
+    std::vector<std::unique_ptr<WorkerProcess>> workers;
+    std::vector<std::vector<std::vector<double>>> samples(folders.size());   // by folder, by step
+    for (const auto& folder : folders) {
+        workers.push_back(std::make_unique<WorkerProcess>(program, WorkerLimits{120, 0}));
+        if (!workers.back()->ask({{"op", "open"}, {"id", 0}, {"folder", folder.string()}})["ok"].get<bool>()) workers.back().reset();
+    }
+    for (int round = 0; round < rounds; ++round)
+        for (std::size_t i = 0; i < folders.size(); ++i) {
+            if (!workers[i]) continue;
+            const auto reply = workers[i]->ask({{"op", "steps"}, {"id", 0}, {"runs", runs}});
+            if (!reply["ok"].get<bool>()) {
+                workers[i].reset(), samples[i].clear();
+                continue;
+            }
+            for (std::size_t r = 2; r < reply["ms"].size(); ++r) {
+                samples[i].resize(reply["ms"][r].size());
+                for (std::size_t s = 0; s < samples[i].size(); ++s) samples[i][s].push_back(reply["ms"][r][s]);
+            }
+        }
+    std::vector<std::vector<double>> medians(folders.size());
+    for (std::size_t i = 0; i < folders.size(); ++i)
+        for (std::vector<double>& ms : samples[i]) medians[i].push_back(summarize(std::move(ms), "", false).median_ms);
+    return medians;
 }
 
 std::vector<Measured> measure_networks(std::span<const std::filesystem::path> folders, int rounds) {

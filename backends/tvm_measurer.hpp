@@ -15,6 +15,7 @@ struct MeasurerOptions {
     int rounds = 3;           // candidates of a batch take turns this often
     int samples = 5;          // per round
     int batch = 24;           // compiled together, then timed together
+    std::int64_t cold_bytes = 0;   // on this machine, weights come from so much memory in turns (cold_weights.hpp); 0: the same ones every time
     WorkerLimits limits{};
     std::function<void(std::size_t done, std::size_t all)> progress{};
     std::function<std::string(std::size_t index)> fault{};   // tests: what the worker should do instead of candidate `index`

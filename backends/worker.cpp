@@ -19,6 +19,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/cold_weights.hpp"
 #include "backends/loaded_kernel.hpp"
 #include "backends/network.hpp"
 #include "backends/reference.hpp"
@@ -38,10 +39,11 @@ double own_cpu() {
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-// Something that can be run again and again.
+// Something that can be run again and again. A nest takes its weights from `cold`, where one is given; a network has its own.
 struct Subject {
-    std::function<void()> run;
+    std::function<void(ColdWeights* cold)> run;
     std::int64_t batch = 1;
+    std::function<std::vector<double>()> run_steps{};   // of a network
 };
 
 constexpr std::size_t guard = 64;          // floats before and after every buffer
@@ -92,7 +94,13 @@ Subject build(const Term& nest, const std::string& target) {
         if (!b.intact()) throw UserError("the kernel writes outside its buffers");
     const auto got = from_storage(kernel.parameters[0], {(*buffers)[0].data(), (*buffers)[0].count});
     if (std::string wrong = difference(s, got, wanted_output(nest, s, operands)); !wrong.empty()) throw UserError(wrong);
-    return {[loaded, buffers, addresses] { (*loaded)(*addresses); }};
+    std::vector<std::pair<std::size_t, std::int64_t>> weights;   // place, floats
+    for (std::size_t b = 0; b < s.buffers.size(); ++b)
+        if (s.buffers[b].kind == BufferKind::weight) weights.emplace_back(b, kernel.parameters[b].elements);
+    return {[loaded, buffers, addresses, weights](ColdWeights* cold) {
+        for (const auto& [place, floats] : weights) (*addresses)[place] = cold ? cold->next(floats) : (*buffers)[place].data();
+        (*loaded)(*addresses);
+    }};
 }
 
 Subject open(const std::string& folder) {
@@ -100,33 +108,32 @@ Subject open(const std::string& folder) {
     auto tensors = std::make_shared<std::vector<Tensor>>();
     for (const GraphInput& in : network->inputs()) tensors->push_back(normal_tensor(in.shape, 1, in.name));
     for (const GraphInput& out : network->outputs()) tensors->push_back({out.shape, std::vector<float>(static_cast<std::size_t>(element_count(out.shape)))});
-    return {[network, tensors] {
-        std::vector<const float*> in;
-        std::vector<float*> out;
-        for (std::size_t i = 0; i < tensors->size(); ++i)
-            if (i < network->inputs().size()) in.push_back((*tensors)[i].values.data());
-            else out.push_back((*tensors)[i].values.data());
-        network->run(in, out);
-    }, network->inputs().empty() ? 1 : network->inputs()[0].shape[0]};
+    auto in = std::make_shared<std::vector<const float*>>();
+    auto out = std::make_shared<std::vector<float*>>();
+    for (std::size_t i = 0; i < tensors->size(); ++i)
+        if (i < network->inputs().size()) in->push_back((*tensors)[i].values.data());
+        else out->push_back((*tensors)[i].values.data());
+    return {[network, tensors, in, out](ColdWeights*) { network->run(*in, *out); }, network->inputs().empty() ? 1 : network->inputs()[0].shape[0],
+            [network, tensors, in, out] { return network->run_steps(*in, *out); }};
 }
 
 // Short samples, so that many fit between two interruptions; those that were interrupted count only if nothing better is had.
-Json time_samples(const Subject& subject, int samples) {
+Json time_samples(const Subject& subject, int samples, ColdWeights* cold) {
     const double start = wall();
     int calls = 0;
-    do subject.run(), ++calls;
+    do subject.run(cold), ++calls;
     while (wall() - start < 0.002 && calls < 1000);
     double each = 1e9;
     for (int i = 0; i < 3; ++i) {
         const double t = wall();
-        subject.run();
+        subject.run(cold);
         each = std::min(each, wall() - t);
     }
     const int number = std::clamp(static_cast<int>(std::ceil(0.0004 / std::max(each, 1e-9))), 1, 20000);
     std::vector<double> clean, disturbed;
     for (int attempt = 0; attempt < 4 * samples && static_cast<int>(clean.size()) < samples; ++attempt) {
         const double t = wall(), c = own_cpu();
-        for (int i = 0; i < number; ++i) subject.run();
+        for (int i = 0; i < number; ++i) subject.run(cold);
         const double took = wall() - t, mine = own_cpu() - c;
         (mine > 0.95 * took ? clean : disturbed).push_back(took / number * 1e3);
         if (wall() - start > 5) break;
@@ -140,12 +147,12 @@ Json time_samples(const Subject& subject, int samples) {
 
 // Every call by itself, for percentiles, and the most memory that this process ever held.
 Json profile(const Subject& subject, double seconds) {
-    for (int i = 0; i < 3; ++i) subject.run();
+    for (int i = 0; i < 3; ++i) subject.run(nullptr);
     std::vector<double> ms;
     const double start = wall();
     while (ms.size() < 20 || (wall() - start < seconds && ms.size() < 100'000)) {
         const double t = wall();
-        subject.run();
+        subject.run(nullptr);
         ms.push_back((wall() - t) * 1e3);
     }
     // Not getrusage: its maximum begins with what the parent held when it forked.
@@ -186,6 +193,7 @@ int run_worker(int reply_fd, long memory_mb) {
     setrlimit(RLIMIT_CORE, &no_core);
     const bool faults = std::getenv("LOOPEGG_FAULTS") != nullptr;
     std::map<std::int64_t, Subject> subjects;
+    std::unique_ptr<ColdWeights> cold;   // one for all: what another candidate reads is what pushes this one's weights out
     for (std::string line; std::getline(std::cin, line);) {
         Json reply{{"ok", true}};
         try {
@@ -196,9 +204,15 @@ int run_worker(int reply_fd, long memory_mb) {
             if (faults && request.contains("fault")) commit_fault(request["fault"], reply_fd);
             if (op == "build") subjects[id] = build(complete(parse_term(request.at("nest").get<std::string>())), request.at("target"));
             else if (op == "open") subjects[id] = open(request.at("folder"));
-            else if (op == "time") reply.update(time_samples(subjects.at(id), request.at("samples")));
+            else if (op == "time") {
+                const std::int64_t bytes = request.value("cold", std::int64_t{0});
+                if (bytes > 0 && (!cold || cold->bytes() != bytes)) cold = std::make_unique<ColdWeights>(bytes);
+                reply.update(time_samples(subjects.at(id), request.at("samples"), bytes > 0 ? cold.get() : nullptr));
+            }
             else if (op == "profile") reply.update(profile(subjects.at(id), request.at("seconds")));
-            else if (op == "drop") subjects.erase(id);
+            else if (op == "steps") {
+                for (int i = 0, runs = request.at("runs"); i < runs; ++i) reply["ms"].push_back(subjects.at(id).run_steps());
+            } else if (op == "drop") subjects.erase(id);
             else throw UserError("unknown request");
         } catch (const std::bad_alloc&) {
             reply["ok"] = false, reply["why"] = "out of memory";

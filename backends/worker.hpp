@@ -2,8 +2,9 @@
 //
 //   {"op":"build","id":1,"nest":"(nest ...)","target":"host"}   -> {"id":1,"ok":true} | {"id":1,"ok":false,"why":"..."}
 //   {"op":"open","id":2,"folder":"..."}                         -> the same, for a compiled network
-//   {"op":"time","id":1,"samples":5}                            -> {"id":1,"ok":true,"ms":[...],"clean":5}
+//   {"op":"time","id":1,"samples":5,"cold":67108864}            -> {"id":1,"ok":true,"ms":[...],"clean":5}; weights out of so many bytes
 //   {"op":"profile","id":2,"seconds":1}                         -> {"id":2,"ok":true,"ms":[...],"batch":1,"peak_kb":...}, one time a call
+//   {"op":"steps","id":2,"runs":10}                             -> {"id":2,"ok":true,"ms":[[...],...]}, the times of all steps in each run
 //   {"op":"drop","id":1}                                        -> {"id":1,"ok":true}
 // "clean" counts the samples that the processor was ours for from beginning to end. With LOOPEGG_FAULTS set, a build may carry
 // "fault": crash, hang, memory, divide, stray, garbage, and the worker does that instead; tests of the parent use it.

@@ -1,8 +1,11 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <thread>
 
+#include "backends/cold_weights.hpp"
 #include "backends/scratch.hpp"
 #include "backends/tvm_measurer.hpp"
 #include "base/sexpr.hpp"
@@ -45,6 +48,33 @@ TEST_CASE("what was measured is not measured again", "[flow]") {
     for (const Measured& m : second.measure(asked)) CHECK(m.latency->n == 4);
     CHECK(second.counts().compiled == 0);
     CHECK(second.counts().timed == 0);
+}
+
+TEST_CASE("a time with weights out of the caches is another time than one with the same weights every time", "[flow]") {
+    Store store;
+    const auto asked = candidates(2);
+    TvmMeasurer warm(options(store));
+    warm.measure(asked);
+    MeasurerOptions o = options(store);
+    o.cold_bytes = 1 << 20;
+    TvmMeasurer cold(o), again(o);
+    for (const Measured& m : cold.measure(asked)) CHECK(m.latency.has_value());
+    CHECK(cold.counts().timed == 2);
+    again.measure(asked);
+    CHECK(again.counts().timed == 0);
+}
+
+TEST_CASE("cold weights give every stretch of their memory before the first comes again", "[unit]") {
+    ColdWeights cold(1 << 20);
+    std::set<float*> seen;
+    float* const first = cold.next(1000);
+    for (float* at = first; seen.insert(at).second; at = cold.next(1000))
+        CHECK(std::all_of(at, at + 1000, [](float v) { return v == 1; }));
+    CHECK(seen.size() == (1 << 18) / 1024);
+    CHECK(cold.next(1 << 19) != nullptr);   // more than it had: it grows
+    CHECK(cold_bytes_for(1000) == 0);
+    CHECK(cold_bytes_for(85'000'000) == 128 << 20);
+    CHECK(timing_words(cold_bytes_for(3 << 20)) == "cold 4 MiB");
 }
 
 TEST_CASE("two measurers at once share the work", "[flow]") {
