@@ -13,13 +13,6 @@
 namespace loopegg {
 namespace {
 
-Schedules schedules_of(const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant) {
-    Schedules schedules;
-    for (std::size_t s = 0; s < sites.all.size(); ++s)
-        if (const TunedNest& t = tuning.best[variant[s]]; t.best.latency) schedules[sites.all[s].name] = t.nest;
-    return schedules;
-}
-
 constexpr double profile_seconds = 1;   // enough for some hundred calls of a network of a few milliseconds
 
 // A network on its way to being measured.
@@ -77,7 +70,7 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     const Weights weights = changed ? carry_weights(input.graph, input.weights, selection.chosen.graph, request.seed) : Weights{};
     std::vector<Entrant> entrants;
     auto enter = [&](const Graph& graph, const Weights& w, const std::vector<std::size_t>& variant, const char* folder) {
-        Entrant e{graph, w, schedules_of(input.sites, tuning, variant), {}};
+        Entrant e{graph, w, settle(graph, w, input.sites, tuning, variant, target, request.out / "trying", progress), {}};
         const auto start = std::chrono::steady_clock::now();
         e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress);
         e.record.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

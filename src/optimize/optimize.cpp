@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/cold_weights.hpp"
 #include "backends/target.hpp"
 #include "backends/tvm_measurer.hpp"
 #include "base/files.hpp"
@@ -93,7 +94,10 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     Discovery found = log.run("discover", request.budget, [&] { return discover_variants(request, input, *oracle, progress, rules); });
     log.done(fmt::format("{} variants from {} configurations ({} rejected by {})", found.variants.size() - input.sites.kinds.size(), found.configurations, found.rejected, request.guard));
 
-    TvmMeasurer measurer;
+    MeasurerOptions measuring;
+    for (const auto& [name, tensor] : input.weights) measuring.cold_bytes += static_cast<std::int64_t>(tensor.values.size() * sizeof(float));
+    measuring.cold_bytes = cold_bytes_for(measuring.cold_bytes);
+    TvmMeasurer measurer(measuring);
     Tuning tuning = log.run("tune", 0, [&] { return tune_variants(request, input, found, measurer, progress); });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
 

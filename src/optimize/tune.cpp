@@ -35,6 +35,15 @@ struct Search {
     }
 };
 
+// A measurement errs by some percent, so what came close behind the best may be better where it will run.
+std::vector<Term> next_best(const Search& s) {
+    constexpr double close = 1.15;
+    const Trial* second = nullptr;
+    for (const Trial& t : s.trials)
+        if (t.median_ms > 0 && t.nest != s.best_nest && t.median_ms < close * s.best.latency->median_ms && (!second || t.median_ms < second->median_ms)) second = &t;
+    return second ? std::vector{second->nest} : std::vector<Term>{};
+}
+
 class Tuner {
 public:
     Tuner(Measurer& measurer, const TuneOptions& options, Progress& progress) : measurer_(measurer), options_(options), progress_(progress) {}
@@ -124,7 +133,7 @@ std::vector<TunedNest> tune(std::span<const Term> nests, Measurer& measurer, con
     std::vector<TunedNest> out;
     for (const Term& nest : nests) {
         const Search& s = searches[index.at(nest)];
-        out.push_back({s.best.latency ? s.best_nest : nest, s.best, static_cast<int>(s.trials.size()), s.failed});
+        out.push_back({s.best.latency ? s.best_nest : nest, s.best, static_cast<int>(s.trials.size()), s.failed, next_best(s)});
     }
     return out;
 }

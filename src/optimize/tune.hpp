@@ -27,6 +27,7 @@ struct TunedNest {
     Term nest;               // with the best schedule found; as given when nothing could be measured
     Measured best;           // why there is no latency, where there is none
     int tried = 0, failed = 0;
+    std::vector<Term> also;  // the next best, by the same measurements; may be empty
 };
 
 // One answer per nest, in order. Equal nests are tuned once.

@@ -72,7 +72,11 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     if (target.gpu()) {
         options.starts = [](const Term& nest) { return std::vector{nest}; };   // the fused nest comes with the default schedule of a GPU
     } else {
-        options.starts = [machine = vector_machine(target)](const Term& nest) { return sketches(nest, machine); };
+        options.starts = [machine = vector_machine(target)](const Term& nest) {   // the default schedule first: nothing slower is ever chosen
+            std::vector<Term> all{nest};
+            for (Term& t : sketches(nest, machine)) all.push_back(std::move(t));
+            return all;
+        };
         book = load_rules(shipped("rules/tune-cpu.rules"));
         if (const Phase* refine = book.find_phase("refine"))
             options.neighbours = [&book, refine](const Term& nest, std::uint64_t seed) { return neighbours(nest, book, *refine, seed, most_neighbours); };
