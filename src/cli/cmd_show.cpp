@@ -18,7 +18,7 @@ nlohmann::json as_json(const Graph& graph) {
     nlohmann::json sites = nlohmann::json::array();
     for (const Node& node : graph.nodes) {
         if (!is_site(node)) continue;
-        nlohmann::json site{{"name", node.name}, {"op", node.op}, {"shape", node.shape}, {"parameters", parameters(node)}, {"macs", macs(node)}};
+        nlohmann::json site{{"name", node.name}, {"op", node.op}, {"input", node.input_shapes.at(0)}, {"shape", node.shape}, {"parameters", parameters(node)}, {"macs", macs(node)}};
         if (!node.domain.whole()) site["domain"] = to_string(node.domain);
         sites.push_back(std::move(site));
     }

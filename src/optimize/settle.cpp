@@ -36,8 +36,9 @@ std::vector<Version> versions_of(const Graph& graph, const Sites& sites, const T
 }
 
 std::vector<std::string> step_sites(const std::filesystem::path& folder) {
+    const nlohmann::json manifest = nlohmann::json::parse(read_file(folder / "network.json"));
     std::vector<std::string> sites;
-    for (const auto& step : nlohmann::json::parse(read_file(folder / "network.json")).at("steps")) sites.push_back(step.at("site"));
+    for (const auto& step : manifest.at("steps")) sites.push_back(step.at("site"));
     return sites;
 }
 

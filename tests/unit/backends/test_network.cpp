@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -76,6 +77,18 @@ Model small_model() {
 TEST_CASE("a compiled network agrees with the interpreter", "[flow]") {
     const Model m = small_model();
     check_against_interpreter(m.graph, m.weights);
+}
+
+TEST_CASE("the steps of a network are timed inside it", "[flow]") {
+    const Model m = small_model();
+    Folder folder;
+    const CompiledNetwork compiled = compile_network(m.graph, m.weights, {}, find_target("host"), folder.path());
+    const std::filesystem::path none = folder.path() / "none", folders[]{folder.path(), none};
+    const auto times = measure_steps(folders, 2);
+    REQUIRE(times.size() == 2);
+    CHECK(times[0].size() == static_cast<std::size_t>(compiled.steps));
+    CHECK(std::all_of(times[0].begin(), times[0].end(), [](double ms) { return ms >= 0; }));
+    CHECK(times[1].empty());
 }
 
 TEST_CASE("what follows a site is fused into it by the rules over sites", "[unit]") {
