@@ -165,12 +165,28 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
     }
 }
 
+// Those that begin at an original or at what was admitted before: a right side is a class of the e-graph even where it was refused, and what
+// comes of that has no way back to the original.
+std::vector<std::size_t> CapacityDesk::derivable(const EGraph& graph, std::span<const CapacityProposal> proposals) {
+    std::unordered_map<ClassId, bool> known;
+    for (ClassId c : admitted_) known[graph.find(c)] = true;
+    std::vector<std::size_t> out;
+    for (std::size_t i = 0; i < proposals.size(); ++i) {
+        const ClassId from = graph.find(proposals[i].from);
+        auto [it, fresh] = known.try_emplace(from, false);
+        if (fresh) it->second = reading(graph, from).domain.whole();
+        if (it->second) out.push_back(i);
+    }
+    return out;
+}
+
 std::vector<Verdict> CapacityDesk::answer(const EGraph& graph, std::span<const CapacityProposal> proposals) {
     const std::string not_read = exhausted() ? "the budget of configurations is used up" : "more variants were proposed than one iteration may look at";
     std::vector<Verdict> out(proposals.size(), Verdict{false, not_read, {}});
-    const std::size_t looks = exhausted() ? 0 : std::min(options_.most_read, proposals.size());
+    const std::vector<std::size_t> derived = exhausted() ? std::vector<std::size_t>{} : derivable(graph, proposals);
+    const std::size_t looks = std::min(options_.most_read, derived.size());
     std::vector<std::size_t> looked;
-    for (std::size_t i = 0; i < looks; ++i) looked.push_back(i * proposals.size() / looks);
+    for (std::size_t i = 0; i < looks; ++i) looked.push_back(derived[i * derived.size() / looks]);
     std::vector<Case> cases;
     cases.reserve(looked.size());
     for (std::size_t i : looked) cases.push_back(read(graph, proposals[i]));
@@ -183,7 +199,10 @@ std::vector<Verdict> CapacityDesk::answer(const EGraph& graph, std::span<const C
     for (std::size_t i = 0; i < looked.size(); ++i) {
         const Case& c = cases[i];
         auto it = c.refusal.empty() ? answers_.find({c.kind, domain_text(c.domain)}) : answers_.end();
-        if (it != answers_.end()) out[looked[i]] = it->second;
+        if (it != answers_.end()) {
+            out[looked[i]] = it->second;
+            if (it->second.allowed) admitted_.push_back(proposals[looked[i]].to);
+        }
         else out[looked[i]].why = c.refusal.empty() ? "the budget of configurations is used up" : c.refusal;
     }
     for (const Verdict& v : out) refused_ += !v.allowed && v.evidence.is_null();

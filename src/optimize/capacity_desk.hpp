@@ -65,6 +65,7 @@ private:
     Likeness likeness(const Case& c) const;
     std::vector<Case*> in_turn(const std::vector<Case*>& cases) const;
     void judge(const std::vector<Case*>& cases);
+    std::vector<std::size_t> derivable(const EGraph& graph, std::span<const CapacityProposal> proposals);
 
     const Graph& original_;
     const Sites& sites_;
@@ -73,6 +74,7 @@ private:
     std::map<Key, Verdict> answers_;
     std::set<Likeness> asked_alike_;
     std::unordered_map<Term, Reading> readings_;
+    std::vector<ClassId> admitted_;     // that edges lead to
     std::vector<Admission> judged_;
     std::vector<Variant> variants_;
     std::map<std::string, std::int64_t> asked_;

@@ -29,6 +29,11 @@ TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, 
     const Discovery found = discover(graph, sites_of(graph), book, *book.find_phase("discover"), oracle, {.budget = 1000}, quiet);
     CHECK(found.configurations <= 1000);
     UNSCOPED_INFO(found.stop << ", " << found.nodes << " nodes, " << found.configurations << " configurations");
+    const std::size_t originals = sites_of(graph).kinds.size();
+    for (std::size_t v = originals; v < found.variants.size(); ++v) {
+        INFO(to_string(found.variants[v].nest));
+        CHECK_FALSE(found.variants[v].proofs.empty());   // a way from the original to everything that the guard admitted
+    }
     std::map<std::size_t, int> kinds;
     for (const Admission& a : found.admissions) kinds[found.variants[a.variant].kind] += found.variants[a.variant].effect == "group";
     for (const auto& [kind, count] : kinds) UNSCOPED_INFO("kind " << kind << ": grouped x" << count);
