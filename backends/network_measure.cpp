@@ -60,7 +60,8 @@ Term network_term(const Graph& graph, const Weights& weights, const Schedules& s
 
 Latency estimate_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
     Latency sum{0, 0, 0, target.name, false, false};
-    for (const Term& nest : network_term(graph, weights, schedules, target).children()) sum.median_ms += estimate_latency(nest, target).median_ms;
+    const Term network = network_term(graph, weights, schedules, target);   // its children live as long as it does
+    for (const Term& nest : network.children()) sum.median_ms += estimate_latency(nest, target).median_ms;
     return sum;
 }
 

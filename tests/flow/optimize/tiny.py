@@ -135,7 +135,12 @@ def a_limit_on_memory_is_one_on_weights_and_activations():
     assert optimize("roomy", "--max-memory", "100")["optimized"]["parameters"] > 0
 
 
-CASES = [a_run_answers_with_a_measured_result, one_record_of_metrics_is_kept, the_plan_gives_the_same_network_again, onnx_runtime_agrees_with_the_compiled_network,
+def a_target_that_cannot_be_measured_is_estimated():
+    r = optimize("elsewhere", "--target", "i7")
+    assert not r["original"]["measured"] and r["original"]["target"] == "i7" and r["original"]["median_ms"] > 0, r["original"]
+
+
+CASES = [a_target_that_cannot_be_measured_is_estimated, a_run_answers_with_a_measured_result, one_record_of_metrics_is_kept, the_plan_gives_the_same_network_again, onnx_runtime_agrees_with_the_compiled_network,
          an_objective_that_cannot_be_measured_is_refused, memory_may_be_the_objective, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
          a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest,
          a_limit_on_memory_is_one_on_weights_and_activations]
