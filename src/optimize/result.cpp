@@ -105,6 +105,18 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
     return j;
 }
 
+// What the guard was asked about, by what it does to a site ("group", "S2"): {"judged": 40, "admitted": 38}.
+json effects_json(const Discovery& found) {
+    json effects = json::object();
+    for (const Admission& a : found.admissions) {
+        json& e = effects[found.variants[a.variant].effect];
+        if (e.is_null()) e = {{"judged", 0}, {"admitted", 0}};
+        e["judged"] = e["judged"].get<int>() + 1;
+        if (a.verdict.allowed) e["admitted"] = e["admitted"].get<int>() + 1;
+    }
+    return effects;
+}
+
 json front_json(const Selection& selection) {
     json front = json::array();
     for (const Chosen& point : selection.front) {
@@ -153,7 +165,8 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
     r["pareto"] = front_json(selection), r["calibration"] = selection.calibration;
     r["configurations"] = found.configurations, r["rejected"] = found.rejected, r["refused"] = found.refused, r["backed_off"] = selection.backed_off;
     r["rules_fired"] = found.rules_fired, r["rules_asked"] = found.rules_asked;
-    r["discover"] = {{"stop", found.stop}, {"nodes", found.nodes}, {"classes", found.classes}, {"variants", found.variants.size() - input.sites.kinds.size()}};
+    r["discover"] = {{"stop", found.stop}, {"nodes", found.nodes}, {"classes", found.classes}, {"variants", found.variants.size() - input.sites.kinds.size()},
+                     {"effects", effects_json(found)}};
     r["kernels"] = {{"tried", tuning.compiled}, {"failed", tuning.failed}};
     r["metrics"] = metrics_json(request, confirmed.original, returned);
     return r;

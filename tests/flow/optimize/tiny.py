@@ -30,6 +30,7 @@ def a_run_answers_with_a_measured_result():
     assert r["original"]["measured"] and r["original"]["median_ms"] > 0 and r["original"]["n"] > 1, r["original"]
     assert r["speedup"] >= 1 or r["returned"] == "original", r["why"]
     assert r["guard"]["allowed"] and 0 < r["configurations"] <= 16, r["guard"]
+    assert sum(e["judged"] for e in r["discover"]["effects"].values()) == r["configurations"], r["discover"]
     assert [s["name"] for s in r["sites"]] == ["conv1", "conv2", "fc"]
     for name in ["result.json", "plan.json", "model.json", "weights.safetensors", "model.onnx", "sequences.json", "evidence.jsonl", "network.so", "network.h", "network.json", "network.py", "report.html"]:
         assert os.path.getsize(f"{FOLDER.name}/first/{name}") > 0, name
