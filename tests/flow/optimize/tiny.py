@@ -98,26 +98,24 @@ def every_sequence_checks():
     assert r.returncode == 0 and "3 of 3 sites check" in r.stdout, r.stdout + r.stderr
 
 
-def a_tampered_schedule_is_refused():
-    path = f"{FOLDER.name}/first/result.json"
-    whole = open(path).read()
-    result = json.loads(whole)
-    result["sites"][1]["nest_after"] = "(nest (conv2d 1 1 16 16 16 16 3 3 1 1 1 1 1 1) (at co (at oh (at ow done))))"
-    open(path, "w").write(json.dumps(result))
+def refused_after(file, key, term, saying):
+    """explain --check with another term put into a file of the run."""
+    path = pathlib.Path(FOLDER.name) / "first" / file
+    whole = path.read_text()
+    changed = json.loads(whole)
+    changed["sites"][1][key] = term
+    path.write_text(json.dumps(changed))
     r = run("explain", f"{FOLDER.name}/first", "--check")
-    open(path, "w").write(whole)
-    assert r.returncode == 1 and "conv2: NOT VALID: the schedule" in r.stdout, r
+    path.write_text(whole)
+    assert r.returncode == 1 and saying in r.stdout, r
+
+
+def a_tampered_schedule_is_refused():
+    refused_after("result.json", "nest_after", "(nest (conv2d 1 1 16 16 16 16 3 3 1 1 1 1 1 1) (at co (at oh (at ow done))))", "conv2: NOT VALID: the schedule")
 
 
 def a_tampered_sequence_is_refused():
-    path = f"{FOLDER.name}/first/sequences.json"
-    whole = open(path).read()
-    sites = json.loads(whole)
-    sites["sites"][1]["chosen"] = "(nest (conv2d 1 1 16 16 16 16 3 3 1 1 1 1 1 1) (at co:16 done))"
-    open(path, "w").write(json.dumps(sites))
-    r = run("explain", f"{FOLDER.name}/first", "--check")
-    open(path, "w").write(whole)
-    assert r.returncode == 1 and "NOT VALID" in r.stdout, r
+    refused_after("sequences.json", "chosen", "(nest (conv2d 1 1 16 16 16 16 3 3 1 1 1 1 1 1) (at co:16 done))", "conv2: NOT VALID")
 
 
 def kept_sites_stay_as_they_are():
