@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::array<std::string_view, 5> keywords{":rules", ":iterations", ":nodes", ":seconds", ":scheduler"};
+constexpr std::array<std::string_view, 6> keywords{":rules", ":iterations", ":nodes", ":seconds", ":scheduler", ":capacity"};
 
 class PhaseReader {
 public:
@@ -47,7 +47,8 @@ private:
         if (values.size() != 1) return complaints_.say(values.size() > 1 ? values[1].where : key.where, fmt::format("'{}' takes 1 value, but {} are given", key.atom, values.size()));
         if (key.atom == ":iterations") phase_.iterations = read_count(key, values[0]);
         if (key.atom == ":nodes") phase_.nodes = read_count(key, values[0]);
-        if (key.atom == ":seconds") phase_.seconds = read_seconds(values[0]);
+        if (key.atom == ":seconds") phase_.seconds = read_number(key, values[0]);
+        if (key.atom == ":capacity") phase_.capacity = read_number(key, values[0]);
         if (key.atom == ":scheduler") read_scheduler(values[0]);
     }
 
@@ -67,12 +68,12 @@ private:
         return {};
     }
 
-    std::optional<double> read_seconds(const SExpr& value) {
-        double seconds = 0;
+    std::optional<double> read_number(const SExpr& key, const SExpr& value) {
+        double number = 0;
         const char* end = value.atom.data() + value.atom.size();
-        const auto [at, error] = std::from_chars(value.atom.data(), end, seconds);
-        if (!value.is_list && !value.quoted && error == std::errc() && at == end && std::isfinite(seconds) && seconds > 0) return seconds;
-        complaints_.say(value.where, fmt::format("':seconds' takes a number above 0, but this is '{}'", to_string(value)));
+        const auto [at, error] = std::from_chars(value.atom.data(), end, number);
+        if (!value.is_list && !value.quoted && error == std::errc() && at == end && std::isfinite(number) && number > 0) return number;
+        complaints_.say(value.where, fmt::format("'{}' takes a number above 0, but this is '{}'", key.atom, to_string(value)));
         return {};
     }
 

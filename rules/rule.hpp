@@ -72,6 +72,7 @@ struct Phase {
     std::vector<std::string> sets;
     std::optional<std::int64_t> iterations, nodes;
     std::optional<double> seconds;
+    std::optional<double> capacity{};          // the default guard's threshold while this phase asks it
     std::string scheduler{};                   // "simple", "backoff" or empty
     Position where{};
 };

@@ -1,100 +1,115 @@
 #!/usr/bin/env python3
-"""Chooses the weights of fisher-band's parts on some trained networks and tells how well they do on others.
+"""How well fisher-band's three parts tell trained networks apart when their weights are fitted on other networks.
 
-    python3 fit.py RESULTS.jsonl SCORES.json
+    python3 fit.py SCORES.json
 
-RESULTS.jsonl is what train_variants.py wrote, SCORES.json what judge.py kept. A network's loss is the mean over its seeds. Weights are taken from a
-coarse grid, by the mean area under the curve for lines at 0.6 to 1.4 points (a line at exactly one point would follow the luck of
-single trainings). Networks 'drawn later' (mixtures 6 to 8, and stages that were added with them) are never fitted on.
+SCORES.json is what judge.py kept. Weights come from a coarse grid, by the mean area under the curve for lines at 0.6 to 1.4 points (a line at exactly one
+point would follow the luck of single trainings). Printed: areas with the weights as shipped and 90% intervals by drawing networks again; areas where
+each kind of network is judged by weights that were fitted without it; and what a detector that knew each network's true mean could reach on
+labels that differ from seed to seed as ours do.
 """
 import itertools
 import json
 import math
 import random
+import statistics
 import sys
 
-from judge import area, later
+from judge import area, losses, trained
 
-PARTS = ("fisher", "layers", "codes", "sites", "params", "macs")
-SCALE = {"fisher": 1.0, "layers": 1.0, "codes": 10.0, "sites": 0.3, "params": 0.3, "macs": 0.3}     # about equal spreads
-GRID = (0, 0.25, 0.5, 1)
-SHIPPED = {"fisher": 0.3, "codes": 5.0, "sites": 0.15, "params": 0.1}                                      # as in fisher/guards.cpp
+SHIPPED = {"fisher": 0.15, "codes": 6.0, "stages": 0.25}                # as in fisher/guards.cpp
+GRID = {"fisher": (0.05, 0.1, 0.15, 0.2, 0.3, 0.5), "codes": (2.0, 4.0, 6.0, 8.0, 12.0), "stages": (0.25,)}
 
 
-def read(results, scores):
-    trained = {}
-    for line in open(results):
-        r = json.loads(line)
-        trained.setdefault(r["name"], []).append(r["accuracy"])
-    base = sum(trained["original"]) / len(trained["original"])
-    rows = []
-    for v in json.load(open(scores))["variants"]:
-        p = v["guards"]["fisher-band"]["evidence"]["parts"]
-        x = {"fisher": abs(math.log(p["fisher"])), "layers": p["layers"], "codes": max(0.0, p["codes"]), "sites": p["sites"],
-             "params": max(0.0, -math.log(p["params"])), "macs": max(0.0, -math.log(p["macs"]))}
-        rows.append((v["plan"], base - sum(trained[v["plan"]]) / len(trained[v["plan"]]), x))
+def parts_of(scores):
+    rows = {}
+    for name, s in scores.items():
+        p = s["guards"]["fisher-band"]["evidence"]["parts"]
+        rows[name] = {"fisher": abs(math.log(p["fisher"])), "codes": max(0.0, p["codes"]), "stages": p["stages"]}
     return rows
 
 
-def values(weights, rows):
-    return [-sum(w * x[part] for part, w in weights.items()) for _, _, x in rows]
+def kind(name):
+    """Networks that are alike: the kind of a mixture, or the transform of a uniform network whatever its stages."""
+    if name.startswith("mix"):
+        return name.rsplit("-", 1)[0]
+    return name.split("-stages")[0].rstrip("0123456789")
 
 
-def auc(weights, rows, line=1.0):
-    return area(values(weights, rows), [loss > line for _, loss, _ in rows])
+def values(weights, rows, names):
+    return [-sum(w * rows[n][part] for part, w in weights.items()) for n in names]
 
 
-def soft(weights, rows):
-    areas = [auc(weights, rows, line) for line in (0.6, 0.8, 1.0, 1.2, 1.4)]
-    areas = [a for a in areas if not math.isnan(a)]
+def auc(weights, rows, lost, names, line=1.0):
+    return area(values(weights, rows, names), [lost[n] > line for n in names])
+
+
+def soft(weights, rows, lost, names):
+    areas = [a for line in (0.6, 0.8, 1.0, 1.2, 1.4) if not math.isnan(a := auc(weights, rows, lost, names, line))]
     return sum(areas) / len(areas)
 
 
-def chosen(parts, rows):
-    grid = [dict(zip(parts, (w * SCALE[p] for w, p in zip(ws, parts)))) for ws in itertools.product(GRID, repeat=len(parts)) if max(ws) == 1]
-    return max(grid, key=lambda w: soft(w, rows))
+def fitted(rows, lost, names):
+    return max((dict(zip(GRID, ws)) for ws in itertools.product(*GRID.values())), key=lambda w: soft(w, rows, lost, names))
 
 
-def interval(weights, rows, draws=2000):
+def interval(weights, rows, lost, names, draws=2000):
     draw, areas = random.Random(1), []
     while len(areas) < draws:
-        a = auc(weights, [draw.choice(rows) for _ in rows])
-        if not math.isnan(a):
+        if not math.isnan(a := auc(weights, rows, lost, [draw.choice(names) for _ in names])):
             areas.append(a)
     areas.sort()
     return areas[draws // 20], areas[-draws // 20]
 
 
-def one_out(parts, rows):
-    """Each network is judged by weights that were fitted without it."""
-    values_of = []
-    for i, row in enumerate(rows):
-        w = chosen(parts, rows[:i] + rows[i + 1:])
-        scale = sum(w[p] / SCALE[p] for p in parts)
-        values_of.append(values(w, [row])[0] / scale)
-    return area(values_of, [loss > 1 for _, loss, _ in rows])
+def kind_out(rows, lost, names):
+    """Every network's value by weights that were fitted without its kind."""
+    value = {}
+    for k in {kind(n) for n in names}:
+        w = fitted(rows, lost, [n for n in names if kind(n) != k])
+        value |= {n: v for n, v in zip(names, values(w, rows, names)) if kind(n) == k}
+    return value
 
 
-def tell(name, weights, groups):
-    cells = []
-    for rows in groups:
-        low, high = interval(weights, rows)
-        cells.append(f"{auc(weights, rows):.2f} ({low:.2f}-{high:.2f})")
-    print(f"| {name} | " + ", ".join(f"{p} {w:g}" for p, w in weights.items() if w) + " | " + " | ".join(cells) + " |")
+def perfect(observed, seeds, spread, draws=2000):
+    """Area of a detector that knows the true means, on labels with this spread from seed to seed. True means: the observed ones, shrunk by the noise in them."""
+    draw, areas = random.Random(2), []
+    middle, variance = statistics.mean(observed), statistics.pvariance(observed)
+    true_variance = max(0.02, variance - spread ** 2)
+    while len(areas) < draws:
+        truth, label = [], []
+        for o, k in zip(observed, seeds):
+            share = true_variance / (true_variance + spread ** 2 / k)
+            truth.append(middle + share * (o - middle) + draw.gauss(0, 1) * math.sqrt(true_variance * (1 - share)))
+            label.append(truth[-1] + draw.gauss(0, spread) / math.sqrt(k) > 1)
+        if not math.isnan(a := area([-t for t in truth], label)):
+            areas.append(a)
+    areas.sort()
+    return statistics.mean(areas), areas[draws // 20], areas[-draws // 20]
 
 
 def main():
-    rows = read(sys.argv[1], sys.argv[2])
-    first, second = [r for r in rows if not later(r[0])], [r for r in rows if later(r[0])]
-    groups = [first, second, rows, [r for r in rows if not r[0].startswith("mix")], [r for r in rows if r[0].startswith("mix")]]
-    names = ("fitted on", "drawn later", "all", "uniform", "mixtures")
-    print("| parts | weights | " + " | ".join(f"{n} ({len(g)}, {sum(l > 1 for _, l, _ in g)} lose)" for n, g in zip(names, groups)) + " |\n|---|---|" + "---|" * len(groups))
-    tell("as shipped", SHIPPED, groups)
-    for parts in (("fisher",), ("fisher", "macs"), ("fisher", "params"), ("fisher", "codes"), ("fisher", "codes", "macs"), ("fisher", "codes", "params"),
-                  ("fisher", "codes", "sites"), ("fisher", "layers", "codes", "sites"), ("fisher", "codes", "sites", "params")):
-        tell(" + ".join(parts), chosen(parts, first), groups)
-    for parts in (("fisher", "macs"), ("fisher", "codes", "params"), ("fisher", "codes", "sites", "params")):
-        print(f"leaving one out, {' + '.join(parts)}: {one_out(parts, rows):.2f}")
+    rows = parts_of(json.load(open(sys.argv[1])))
+    fast, gentle = losses("results.jsonl"), losses("gentle.jsonl")
+    everything = sorted(fast)
+    groups = {"all": everything, "uniform": [n for n in everything if not n.startswith("mix")], "mixtures": [n for n in everything if n.startswith("mix")]}
+    print("| networks | lose | as shipped (90% interval) | fitted without its kind |\n|---|---|---|---|")
+    out = kind_out(rows, fast, everything)
+    for name, names in groups.items():
+        low, high = interval(SHIPPED, rows, fast, names)
+        print(f"| {name} ({len(names)}) | {sum(fast[n] > 1 for n in names)} | {auc(SHIPPED, rows, fast, names):.2f} ({low:.2f}-{high:.2f}) | {area([out[n] for n in names], [fast[n] > 1 for n in names]):.2f} |")
+    names = sorted(gentle)
+    low, high = interval(SHIPPED, rows, gentle, names)
+    w = fitted(rows, fast, [n for n in everything if n not in gentle])
+    print(f"| peak 0.15 ({len(names)}) | {sum(gentle[n] > 1 for n in names)} | {auc(SHIPPED, rows, gentle, names):.2f} ({low:.2f}-{high:.2f}) | {auc(w, rows, gentle, names):.2f} (weights from the other networks, peak 0.4) |")
+
+    accuracies, _ = trained("results.jsonl")
+    pairs = [(a[0] - a[1]) ** 2 / 2 for n, a in accuracies.items() if n.startswith("mix") and len(a) == 2]
+    spread = math.sqrt(statistics.mean(pairs))
+    print(f"\nseed to seed, {len(pairs)} mixtures with two seeds: {spread:.2f} points (their first seeds lay near one point). A detector that knew the true means would reach:")
+    for at in sorted({0.3, 0.5, round(spread, 2)}):
+        told = [f"{n} {m:.2f} ({l:.2f}-{h:.2f})" for n, names in groups.items() for m, l, h in [perfect([min(fast[x], 6) for x in names], [len(accuracies[x]) for x in names], at)]]
+        print(f"- at {at:.2f} points a seed: " + ", ".join(told))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Holds measures and guards against trained networks: how well does each tell the networks that lose more than a point?
 
-    python3 judge.py LOOPEGG RESULTS.jsonl SCORES.json [--data CIFAR_FOLDER] [--seeds 4] [--batch 16]
+    python3 judge.py LOOPEGG SCORES.json [--data CIFAR_FOLDER] [--seeds 6] [--batch 16] [--at-a-time 16]
 
-RESULTS.jsonl is what train_variants.py wrote. Their plans are scored with `LOOPEGG score` (once: SCORES.json keeps the answer), and a table
-of areas under the curve is printed, over all networks, over uniform ones and over mixtures. 0.5 is chance, 1 tells them all.
+The trained networks are those of results.jsonl and gentle.jsonl (plans, as train_variants.py wrote them) and of chosen/ (whole models). Each is scored with
+`LOOPEGG score` once: SCORES.json keeps the answers and a later run goes on where it ended. Then tables are printed: every network, and areas
+under the curve over all networks, over uniform ones and over mixtures. 0.5 is chance, 1 tells them all.
 """
 import argparse
 import json
@@ -13,8 +14,8 @@ import os
 import subprocess
 import tempfile
 
-
-LATER = {"group8-stages34", "s1-stages34", "hidden4-stages34", "group4-stages12", "every-second-stages34", "half-input-stages12"}
+HERE = os.path.dirname(os.path.abspath(__file__))
+MEASURES = ("fisher", "fisher-layer", "naswot", "params", "macs")
 
 
 def area(values, lost):
@@ -25,75 +26,90 @@ def area(values, lost):
     return sum((s > b) + 0.5 * (s == b) for s in safe for b in bad) / (len(safe) * len(bad))
 
 
-def later(name):
-    """Networks that were drawn and trained after the others, and never fitted on."""
-    return name in LATER or name.startswith("mix") and name[-1] in "678"
-
-
 def ranks(values):
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    out = [0.0] * len(values)
-    for r, i in enumerate(order):
-        out[i] = r
-    return out
+    return [sum(w < v for w in values) + 0.5 * sum(w == v for w in values) for v in values]
 
 
-def score(options, plans):
+def trained(name):
+    """{network: [accuracies]} and {network: plan} of one file of results."""
+    accuracies, plans = {}, {}
+    for line in open(os.path.join(HERE, name)):
+        r = json.loads(line)
+        accuracies.setdefault(r["name"], []).append(r["accuracy"])
+        plans[r["name"]] = r.get("plan")
+    return accuracies, plans
+
+
+def losses(name):
+    """{network: points lost}, the means over seeds beside the mean of the original's."""
+    accuracies, _ = trained(name)
+    base = sum(accuracies["original"]) / len(accuracies["original"])
+    return {n: base - sum(a) / len(a) for n, a in accuracies.items() if n != "original"}
+
+
+def score(options, networks):
+    """What the program says about some networks: {name: plan, or None for a model of chosen/}."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [options.loopegg, "score", "zoo:resnet34-cifar10", "--json", "--no-store", "--raw", "--guard", "fisher-paper",
-                   *(a for m in options.measures.split(",") for a in ("--measure", m)), "--seeds", str(options.seeds), "--batch", str(options.batch)]
-        if options.data:
-            command += ["--data", options.data]
-        for name, plan in plans.items():
+        command = [options.loopegg, "score", "zoo:resnet34-cifar10", "--json", "--no-store", "--guard", "fisher-paper", *(a for m in MEASURES for a in ("--measure", m)),
+                   "--seeds", str(options.seeds), "--batch", str(options.batch), *(("--data", options.data) if options.data else ())]
+        for name, plan in networks.items():
             path = os.path.join(folder, name + ".json")
-            json.dump(plan, open(path, "w"))
-            command += ["--plan", path]
+            if plan is None:
+                command += ["--variant", os.path.join(HERE, "chosen", name + ".json")]
+            else:
+                json.dump(plan, open(path, "w"))
+                command += ["--plan", path]
         answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    for v in answer["variants"]:
-        v["plan"] = os.path.basename(v["plan"])[:-5]
-    return answer
+    return {os.path.basename(v["plan"])[:-5]: {"measures": v["measures"], "guards": v["guards"]} for v in answer["variants"]}
+
+
+def all_scores(options):
+    networks = {n: p for file in ("results.jsonl", "gentle.jsonl", "chosen/results.jsonl") for n, p in trained(file)[1].items() if n != "original"}
+    known = json.load(open(options.scores)) if os.path.exists(options.scores) else {}
+    left = [n for n in networks if n not in known]
+    for i in range(0, len(left), options.at_a_time):
+        known |= score(options, {n: networks[n] for n in left[i:i + options.at_a_time]})
+        json.dump(known, open(options.scores + ".part", "w"), indent=1)
+        os.replace(options.scores + ".part", options.scores)
+    return known
+
+
+def detectors(scores):
+    """{detector: {network: value}}, larger values for networks that should be safe."""
+    out = {}
+    for name, s in scores.items():
+        ratio = {m: s["measures"][m]["ratio"] for m in MEASURES}
+        parts = s["guards"]["fisher-band"]["evidence"]["parts"]
+        values = {f"{m} (more is better)": ratio[m] for m in ("fisher", "naswot", "params", "macs") if ratio[m] is not None}
+        values |= {f"{m} (two-sided)": -abs(math.log(ratio[m])) for m in ("fisher", "fisher-layer")}
+        values |= {"codes tell images apart": -parts["codes"], "work left, stage by stage": -parts["stages"]}
+        values |= {f"guard {g}": s["guards"][g]["margin"] for g in s["guards"]}
+        for d, v in values.items():
+            out.setdefault(d, {})[name] = v
+    names = list(scores)
+    for pair in (("fisher (two-sided)", "macs (more is better)"), ("fisher (two-sided)", "codes tell images apart", "work left, stage by stage")):
+        sums = [sum(r) for r in zip(*(ranks([out[d][n] for n in names]) for d in pair))]
+        out["rank sum: " + " + ".join(d.split(" (")[0] for d in pair)] = dict(zip(names, sums))
+    return out
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("loopegg"), parser.add_argument("results"), parser.add_argument("scores")
-    parser.add_argument("--data", default=""), parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--measures", default="fisher,fisher-layer,naswot,params,macs"), parser.add_argument("--batch", type=int, default=16)
-    options = parser.parse_args()
-    trained, plans = {}, {}
-    for line in open(options.results):
-        r = json.loads(line)
-        trained.setdefault(r["name"], []).append(r["accuracy"])
-        plans[r["name"]] = r["plan"]
-    if not os.path.exists(options.scores):
-        json.dump(score(options, {n: p for n, p in plans.items() if n != "original"}), open(options.scores, "w"), indent=1)
-    answer = json.load(open(options.scores))
-    base = sum(trained["original"]) / len(trained["original"])
-    rows = []
-    for v in answer["variants"]:
-        name = v["plan"]
-        loss = base - sum(trained[name]) / len(trained[name])
-        values = {f"{m} (more is better)": v["measures"][m]["ratio"] for m in v["measures"] if v["measures"][m]["ratio"] is not None}
-        values |= {f"{m} (two-sided)": -abs(math.log(v["measures"][m]["ratio"])) for m in ("fisher", "fisher-layer", "snip", "grad-norm") if m in v["measures"]}
-        values["codes tell images apart"] = -v["guards"]["fisher-band"]["evidence"]["parts"]["codes"]
-        values |= {f"guard {g}": v["guards"][g]["margin"] for g in v["guards"]}
-        rows.append((name, loss, v, values))
-    for name in ("fisher (two-sided)", "macs (more is better)"):
-        for r, value in zip(rows, ranks([x[3][name] for x in rows])):
-            r[3]["rank sum: two-sided fisher + macs"] = r[3].get("rank sum: two-sided fisher + macs", 0) + value
-    print(f"original {base:.2f}% (" + ", ".join(f"{a:.2f}" for a in trained["original"]) + ")\n")
-    print("| network | points lost | MACs kept | Fisher ratio | fisher-band keeps | fisher-band | fisher-paper |\n|---|---|---|---|---|---|---|")
-    for name, loss, v, _ in sorted(rows, key=lambda r: -r[1]):
-        band, paper = v["guards"]["fisher-band"], v["guards"]["fisher-paper"]
-        word = {True: "admits", False: "refuses"}
-        print(f"| {name} | {loss:.2f} | {v['measures']['macs']['ratio']:.2f} | {v['measures']['fisher']['ratio']:.2f} | {band['evidence']['kept']:.2f} | {word[band['allowed']]} | {word[paper['allowed']]} |")
-    kinds = {"all": lambda n: True, "uniform": lambda n: not n.startswith("mix"), "mixtures": lambda n: n.startswith("mix"), "drawn later": later}
-    print("\n| detector of a loss above one point | " + " | ".join(f"{k} ({sum(f(r[0]) for r in rows)})" for k, f in kinds.items()) + " |\n|---|" + "---|" * len(kinds))
-    for name in rows[0][3]:
-        cells = []
-        for f in kinds.values():
-            some = [r for r in rows if f(r[0])]
-            cells.append(area([r[3][name] for r in some], [r[1] > 1 for r in some]))
+    parser.add_argument("loopegg"), parser.add_argument("scores"), parser.add_argument("--data", default="")
+    parser.add_argument("--seeds", type=int, default=6), parser.add_argument("--batch", type=int, default=16), parser.add_argument("--at-a-time", type=int, default=16)
+    scores = all_scores(parser.parse_args())
+    fast, gentle, chosen = losses("results.jsonl"), losses("gentle.jsonl"), losses("chosen/results.jsonl")
+    word = {True: "admits", False: "refuses"}
+    print("| network | points lost, peak 0.4 | peak 0.15 | 15 epochs | MACs kept | Fisher ratio | fisher-band keeps | fisher-band | fisher-paper |\n|---|---|---|---|---|---|---|---|---|")
+    for name in sorted(scores, key=lambda n: -scores[n]["guards"]["fisher-band"]["evidence"]["kept"]):
+        s = scores[name]
+        told = [f"{l[name]:.2f}" if name in l else "" for l in (fast, gentle, chosen)]
+        print(f"| {name} | {' | '.join(told)} | {s['measures']['macs']['ratio']:.2f} | {s['measures']['fisher']['ratio']:.2f} | {s['guards']['fisher-band']['evidence']['kept']:.2f} | "
+              f"{word[s['guards']['fisher-band']['allowed']]} | {word[s['guards']['fisher-paper']['allowed']]} |")
+    groups = {"all": fast, "uniform": {n: l for n, l in fast.items() if not n.startswith("mix")}, "mixtures": {n: l for n, l in fast.items() if n.startswith("mix")}, "peak 0.15": gentle}
+    print("\n| detector of a loss above one point | " + " | ".join(f"{k} ({len(g)}, {sum(l > 1 for l in g.values())} lose)" for k, g in groups.items()) + " |\n|---|" + "---|" * len(groups))
+    for name, values in detectors(scores).items():
+        cells = [area([values[n] for n in g], [l > 1 for l in g.values()]) for g in groups.values()]
         print(f"| {name} | " + " | ".join("-" if math.isnan(c) else f"{c:.2f}" for c in cells) + " |")
 
 

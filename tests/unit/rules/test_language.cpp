@@ -41,7 +41,7 @@ TEST_CASE("rules, sets, tags and phases are read", "[unit]") {
         (ruleset structure :tags cpu gpu
           (rule add-commutes (+ ?a ?b) => (+ ?b ?a))
           (rule neutral      (+ ?a 0) <=> ?a))
-        (phase grow :rules structure main :iterations 6 :nodes 2000 :seconds 1.5 :scheduler backoff))");
+        (phase grow :rules structure main :iterations 6 :nodes 2000 :seconds 1.5 :scheduler backoff :capacity 0.8))");
     CHECK(book.language->name == "free");
     CHECK(book.rule_count() == 3);
     CHECK(book.find_set("structure")->tags == std::vector<std::string>{"cpu", "gpu"});
@@ -51,6 +51,7 @@ TEST_CASE("rules, sets, tags and phases are read", "[unit]") {
     CHECK(phase.nodes == 2000);
     CHECK(phase.seconds == 1.5);
     CHECK(phase.scheduler == "backoff");
+    CHECK(phase.capacity == 0.8);
     CHECK(book.rules_of(phase).size() == 3);
     CHECK(book.find_rule("alone")->text == "(rule alone (f ?a) => (g ?a))");
 }
