@@ -30,6 +30,10 @@ def ranks(values):
     return [sum(w < v for w in values) + 0.5 * sum(w == v for w in values) for v in values]
 
 
+def is_original(name):
+    return name.startswith("original")
+
+
 def trained(name):
     """{network: [accuracies]} and {network: plan} of one file of results."""
     accuracies, plans = {}, {}
@@ -41,10 +45,11 @@ def trained(name):
 
 
 def losses(name):
-    """{network: points lost}, the means over seeds beside the mean of the original's."""
+    """{network: points lost}, the means over seeds beside the mean of the original's: of the one that was trained beside the network where there is one."""
     accuracies, _ = trained(name)
-    base = sum(accuracies["original"]) / len(accuracies["original"])
-    return {n: base - sum(a) / len(a) for n, a in accuracies.items() if n != "original"}
+    mean = lambda n: sum(accuracies[n]) / len(accuracies[n])
+    beside = lambda n: f"original beside {n.split('-')[0]}"
+    return {n: mean(beside(n) if beside(n) in accuracies else "original") - mean(n) for n in accuracies if not is_original(n)}
 
 
 def score(options, networks):
@@ -64,7 +69,7 @@ def score(options, networks):
 
 
 def all_scores(options):
-    networks = {n: p for file in ("results.jsonl", "gentle.jsonl", "chosen/results.jsonl") for n, p in trained(file)[1].items() if n != "original"}
+    networks = {n: p for file in ("results.jsonl", "gentle.jsonl", "chosen/results.jsonl") for n, p in trained(file)[1].items() if not is_original(n)}
     known = json.load(open(options.scores)) if os.path.exists(options.scores) else {}
     left = [n for n in networks if n not in known]
     for i in range(0, len(left), options.at_a_time):
