@@ -6,7 +6,7 @@
 //   {"op":"profile","id":2,"seconds":1}                         -> {"id":2,"ok":true,"ms":[...],"batch":1,"peak_kb":...}, one time a call
 //   {"op":"steps","id":2,"runs":10}                             -> {"id":2,"ok":true,"ms":[[...],...]}, the times of all steps in each run
 //   {"op":"drop","id":1}                                        -> {"id":1,"ok":true}
-// "clean" counts the samples that the processor was ours for from beginning to end. With LOOPEGG_FAULTS set, a build may carry
+// "clean" counts the samples that the processors were ours for from beginning to end. With LOOPEGG_FAULTS set, a build may carry
 // "fault": crash, hang, memory, divide, stray, garbage, and the worker does that instead; tests of the parent use it.
 #pragma once
 

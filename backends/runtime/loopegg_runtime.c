@@ -22,6 +22,9 @@ enum { most_threads = 256, spins = 4000, shares = 4 };
 static struct {
     pthread_mutex_t lock;
     int wanted, running;       /* threads asked for; helpers started */
+    pthread_t helpers[most_threads];
+    cpu_set_t allowed;         /* processors of the process */
+    int caller;                /* the processor that the caller was last seen on, plus one */
     _Atomic uint32_t round;    /* counts loops; a change wakes the helpers */
     _Atomic uint64_t next;     /* round << 32 | the first part of the loop that nobody has taken */
     _Atomic int sleepers, finished, failed;
@@ -77,6 +80,18 @@ static int machine_cores(void) {
     return (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+/* A helper that wakes behind its caller on one processor, while others do something unimportant, helps nobody: helpers stay off it. */
+static void keep_apart(void) {
+    const int here = sched_getcpu();
+    if (here < 0 || team.caller == here + 1) return;
+    if (!team.caller && sched_getaffinity(0, sizeof team.allowed, &team.allowed) != 0) return;
+    team.caller = here + 1;
+    cpu_set_t others = team.allowed;
+    CPU_CLR(here, &others);
+    if (CPU_COUNT(&others) < team.running) return;
+    for (int i = 0; i < team.running; ++i) pthread_setaffinity_np(team.helpers[i], sizeof others, &others);
+}
+
 void loopegg_set_threads(int count) {
     if (count <= 0) {
         const char* text = getenv("LOOPEGG_THREADS");
@@ -99,15 +114,16 @@ static int launch(task run, void* data, int count) {
     }
     pthread_mutex_lock(&team.lock);
     while (team.running < threads - 1) {
-        pthread_t thread;
         pthread_attr_t attributes;
         pthread_attr_init(&attributes);
         pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        const int failed = pthread_create(&thread, &attributes, help, NULL);
+        const int failed = pthread_create(&team.helpers[team.running], &attributes, help, NULL);
         pthread_attr_destroy(&attributes);
         if (failed) break;
         ++team.running;
+        team.caller = 0;
     }
+    keep_apart();
     const uint32_t round = atomic_load(&team.round) + 1;
     team.run = run;
     team.data = data;
