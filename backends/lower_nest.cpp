@@ -286,7 +286,7 @@ private:
         };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
         if (shared) all.push_back(cooperative(n->tile, copy));
-        else all.push_back(copy_tile(n, *st, copy));
+        else all.push_back(padded ? copy_rows(n, *st, copy) : copy_tile(n, *st, copy));
         storages_[static_cast<std::size_t>(n->stage)] = st;
         input_stages_[n->buffer].push_back(st.get());
         all.push_back(emit(below));
@@ -297,6 +297,47 @@ private:
     Obj copy_tile(const Tree& n, const Storage& st, const std::function<Obj()>& leaf) {
         if (st.order.size() == n->tile.steps.size()) return over_tile(n->tile, spread_below(n->children[0]), leaf);
         throw UserError("a stage of an input outside the loops bound to threads must be (shared ...)");
+    }
+
+    // A tile whose last step walks along one dimension, from before its beginning to past its end: each row is what lies outside, then
+    // a plain copy, then what lies outside. A test for each element instead costs LLVM more time than all other loops of a convolution.
+    Obj copy_rows(const Tree& n, const Storage& st, const std::function<Obj()>& leaf) {
+        const Tile& tile = n->tile;
+        const Shape& shape = s_.buffers[static_cast<std::size_t>(n->buffer)].shape;
+        std::size_t last = tile.steps.size();
+        while (last > 0 && tile.steps[last - 1].extent == 1) --last;
+        const bool plain = gpu_ || last < 2 || st.order.size() != tile.steps.size() || !tile.predicates.empty() || !input_stages_[n->buffer].empty();
+        if (plain) return copy_tile(n, st, leaf);
+        const Tile::Step along = tile.steps[--last];
+        std::size_t row = shape.size(), users = 0;
+        for (std::size_t d = 0; d < shape.size(); ++d)
+            if (tile.index[d].uses(along.var)) row = d, ++users;
+        if (users != 1) return copy_tile(n, st, leaf);
+        const LinearForm form = linear(tile.index[row]);
+        const bool alone = form.terms.size() == 1 && form.terms[0].second == 1 && form.terms[0].first.kind() == Index::Kind::variable;
+        const std::int64_t begin = std::max<std::int64_t>(0, -form.offset), end = std::min(along.extent, shape[row] - form.offset);
+        if (!alone || begin >= end || (begin == 0 && end == along.extent)) return copy_tile(n, st, leaf);
+        Tile rows = tile;
+        rows.steps[last].extent = 1;
+        auto stretch = [&](std::int64_t from, std::int64_t to, const std::function<Expr()>& value) {
+            const tv::Variable v = tv::variable("s" + std::to_string(along.var));
+            Expr& at = env_[static_cast<std::size_t>(along.var)];
+            at = to - from == 1 ? Expr(from) : v.expr() + Expr(from);
+            std::vector<Expr> steps;
+            for (const Tile::Step& s : tile.steps) steps.push_back(env_[static_cast<std::size_t>(s.var)]);
+            const Obj store = st.buffer.store(value(), physical(st, steps));
+            return to - from == 1 ? store : tv::loop(v, to - from, tv::LoopKind::serial, store);
+        };
+        return over_tile(rows, spread_below(n->children[0]), [&] {
+            auto beyond = [&] { return outside(); };
+            auto value = [&] { return read_buffer(n->buffer, tile.index, false); };
+            std::vector<Obj> all;
+            if (begin > 0) all.push_back(stretch(0, begin, beyond));
+            const Expr row_inside = inside(tile.index, shape, row);
+            all.push_back(row_inside.node.defined() ? tv::either(row_inside, stretch(begin, end, value), stretch(begin, end, beyond)) : stretch(begin, end, value));
+            if (end < along.extent) all.push_back(stretch(end, along.extent, beyond));
+            return tv::sequence(all);
+        });
     }
 
     Obj emit_partial(const Tree& n) {

@@ -114,10 +114,11 @@ Expr NestOperands::holds(const std::vector<Predicate>& all) const {
     return c;
 }
 
-// 'inside the buffer', for the dimensions that may leave it
-Expr NestOperands::inside(const std::vector<Index>& index, const Shape& shape) const {
+// 'inside the buffer', for the dimensions that may leave it; one is known to be inside
+Expr NestOperands::inside(const std::vector<Index>& index, const Shape& shape, std::size_t but) const {
     Expr c{Obj{nullptr}};
     for (std::size_t d = 0; d < index.size(); ++d) {
+        if (d == but) continue;
         const Bounds i = interval(index[d], extents_);
         if (i.low < 0) c = both(c, at_least(expr(index[d]), 0));
         if (i.high >= shape[d]) c = both(c, less(expr(index[d]), shape[d]));
@@ -244,7 +245,7 @@ Expr NestOperands::read_buffer(int b, const std::vector<Index>& logical, bool pa
     if (auto id = input_stages_.find(b); id != input_stages_.end() && !id->second.empty()) return in_storage(*id->second.back(), logical).load();
     if (readers_.contains(b)) return buffers_[static_cast<std::size_t>(b)].load({visited(b, logical)});
     const Expr value = buffers_[static_cast<std::size_t>(b)].load(stored(b, logical));
-    return padded ? choose(inside(logical, from.shape), value, finite(s_.outside)) : value;
+    return padded ? choose(inside(logical, from.shape), value, outside()) : value;
 }
 
 Expr NestOperands::read(const TreeNode& body, std::size_t r) {
@@ -276,6 +277,7 @@ Expr NestOperands::combined(const Expr& a, const Expr& b) const {
     return s_.combine == Combine::max ? tv::binary(tv::Fn::max, a, b) : tv::binary(tv::Fn::add, a, b);
 }
 
+Expr NestOperands::outside() const { return finite(s_.outside); }
 Expr NestOperands::identity() const { return finite(s_.identity()); }
 
 }  // namespace loopegg

@@ -61,7 +61,7 @@ protected:
     Expr expr(const Index& i) const;
     std::vector<Expr> exprs(const std::vector<Index>& all) const;
     Expr holds(const std::vector<Predicate>& all) const;
-    Expr inside(const std::vector<Index>& index, const Shape& shape) const;
+    Expr inside(const std::vector<Index>& index, const Shape& shape, std::size_t but = static_cast<std::size_t>(-1)) const;
 
     // Positions.
     std::vector<Expr> steps_of(const Tile& tile, const std::vector<Index>& logical);
@@ -81,6 +81,7 @@ protected:
     Expr finished(const Expr& acc, const std::vector<Index>& logical);   // the statement's last step, for the element that holds acc
     bool has_finish() const { return s_.finish && !(s_.finish.size() == 0 && s_.finish.op().text() == "acc"); }
     Expr combined(const Expr& a, const Expr& b) const;
+    Expr outside() const;   // what reads beyond a padded buffer give
     Expr identity() const;
 
     const Statement& s_;

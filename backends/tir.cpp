@@ -114,6 +114,10 @@ Obj guarded(const Expr& condition, const Obj& body) {
     if (!condition.node.defined()) return body;
     return obj(Fn::if_stmt, condition.node, body, nullptr, no_span);
 }
+Obj either(const Expr& condition, const Obj& yes, const Obj& no) {
+    if (!condition.node.defined()) return yes;
+    return obj(Fn::if_stmt, condition.node, yes, no, no_span);
+}
 // TVM takes even small storage from a heap from 1,024 bytes on unless it is told to leave it alone; what is on the stack stays in registers.
 Obj allocate(const Buffer& b, bool on_stack) {
     ffi::Map<ffi::String, Any> annotations;

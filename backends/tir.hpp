@@ -56,6 +56,7 @@ enum class LoopKind : int { serial = 0, parallel = 1, vectorized = 2, unrolled =
 Obj loop(const Variable& v, std::int64_t extent, LoopKind kind, const Obj& body, const std::string& thread = {});
 Obj sequence(const std::vector<Obj>& statements);
 Obj guarded(const Expr& condition, const Obj& body);                      // body alone when the condition is 'always'
+Obj either(const Expr& condition, const Obj& yes, const Obj& no);
 Obj allocate(const Buffer& b, bool on_stack = false);                     // in scope for the statements after it in a sequence
 Obj primitive(const std::string& name, const std::vector<Buffer>& parameters, const Obj& body);
 Obj module_of(const std::vector<std::pair<std::string, Obj>>& functions);
