@@ -82,7 +82,9 @@ LatencyStore::LatencyStore(const std::filesystem::path& file) : impl_(std::make_
         throw UserError("cannot open the latency store " + file.string() + ": " + why);
     }
     sqlite3_busy_timeout(impl_->db, 60000);
-    for (const char* sql : {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", schema}) {
+    // Switching to WAL does not wait for others by itself; everything else does (busy_timeout).
+    for (int tries = 0; tries < 600 && sqlite3_exec(impl_->db, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr) == SQLITE_BUSY; ++tries) sqlite3_sleep(100);
+    for (const char* sql : {"PRAGMA synchronous=NORMAL", schema}) {
         char* error = nullptr;
         if (sqlite3_exec(impl_->db, sql, nullptr, nullptr, &error) != SQLITE_OK) {
             std::string why = error ? error : "unknown";

@@ -35,7 +35,9 @@ struct EvidenceStore::Database {
             throw UserError(fmt::format("the evidence store {} cannot be opened: {}", path, why));
         }
         sqlite3_busy_timeout(handle, 60000);
-        run("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
+        // Switching to WAL does not wait for others by itself; everything else does (busy_timeout).
+        for (int tries = 0; tries < 600 && sqlite3_exec(handle, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr) == SQLITE_BUSY; ++tries) sqlite3_sleep(100);
+        run("PRAGMA synchronous=NORMAL");
         run(schema);
     }
     ~Database() { sqlite3_close(handle); }
