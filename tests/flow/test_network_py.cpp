@@ -12,10 +12,13 @@
 #include "graph/weights.hpp"
 #include "graph/pytorch/network_py.hpp"
 #include "shell.hpp"
+#include "tests/domains.hpp"
 
 using namespace loopegg;
 
 namespace {
+
+using test::domain;
 
 // A Python that has PyTorch: named by the user, or the peers' folder of set-up, or the one on the path.
 std::string python() {
@@ -23,16 +26,6 @@ std::string python() {
     if (named && *named) return named;
     std::string peers = LOOPEGG_SOURCE "/.deps/peers/bin/python";
     return std::filesystem::exists(peers) && test::shell(test::quoted(peers) + " -c 'import torch' 2>/dev/null").code == 0 ? peers : "python3";
-}
-
-Domain domain(std::vector<std::vector<std::string>> parts, Restore restore = Restore::none) {
-    Domain d{{}, restore};
-    for (const auto& conditions : parts) {
-        DomainPart part;
-        for (const std::string& c : conditions) REQUIRE(add_condition(part, c) == "");
-        d.parts.push_back(part);
-    }
-    return d;
 }
 
 // False: skipped.

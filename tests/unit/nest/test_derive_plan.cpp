@@ -7,6 +7,7 @@
 #include "nest/derive_plan.hpp"
 #include "nest/domain.hpp"
 #include "nest/statement.hpp"
+#include "tests/domains.hpp"
 
 using namespace loopegg;
 
@@ -20,12 +21,7 @@ Graph one_conv() {
 
 // In the form that rules leave domains in.
 Domain domain(std::vector<std::vector<std::string>> parts, Restore restore = Restore::none) {
-    Domain d{{}, restore};
-    for (const auto& conditions : parts) {
-        DomainPart part;
-        for (const std::string& c : conditions) REQUIRE(add_condition(part, c) == "");
-        d.parts.push_back(part);
-    }
+    Domain d = test::domain(parts, restore);
     const Statement statement = statement_of(nest_parts(nest_of(one_conv().nodes[0])).statement);
     d.parts = domain_of(statement, schedule_of(statement, d)).parts;
     return d;
