@@ -1,13 +1,13 @@
 #include "backends/latency_store.hpp"
 
 #include <signal.h>
-#include <sqlite3.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <mutex>
 
 #include "base/error.hpp"
+#include "base/sqlite.hpp"
 #include "tvm_paths.hpp"
 
 namespace loopegg {
@@ -82,16 +82,8 @@ LatencyStore::LatencyStore(const std::filesystem::path& file) : impl_(std::make_
         throw UserError("cannot open the latency store " + file.string() + ": " + why);
     }
     sqlite3_busy_timeout(impl_->db, 60000);
-    // Switching to WAL does not wait for others by itself; everything else does (busy_timeout).
-    for (int tries = 0; tries < 600 && sqlite3_exec(impl_->db, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr) == SQLITE_BUSY; ++tries) sqlite3_sleep(100);
-    for (const char* sql : {"PRAGMA synchronous=NORMAL", schema}) {
-        char* error = nullptr;
-        if (sqlite3_exec(impl_->db, sql, nullptr, nullptr, &error) != SQLITE_OK) {
-            std::string why = error ? error : "unknown";
-            sqlite3_free(error);
-            throw UserError("cannot use the latency store " + file.string() + ": " + why);
-        }
-    }
+    for (const char* sql : {"PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", schema})
+        if (exec_waiting(impl_->db, sql) != SQLITE_OK) throw UserError("cannot use the latency store " + file.string() + ": " + sqlite3_errmsg(impl_->db));
     // Stores of earlier versions lack these columns; for all others the statements fail and change nothing.
     for (const char* sql : {"ALTER TABLE latency ADD COLUMN seconds REAL", "ALTER TABLE latency ADD COLUMN timing TEXT"}) sqlite3_exec(impl_->db, sql, nullptr, nullptr, nullptr);
 }

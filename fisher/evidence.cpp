@@ -1,12 +1,12 @@
 #include "fisher/evidence.hpp"
 
-#include <sqlite3.h>
 
 #include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/sqlite.hpp"
 
 namespace loopegg {
 namespace {
@@ -35,16 +35,14 @@ struct EvidenceStore::Database {
             throw UserError(fmt::format("the evidence store {} cannot be opened: {}", path, why));
         }
         sqlite3_busy_timeout(handle, 60000);
-        // Switching to WAL does not wait for others by itself; everything else does (busy_timeout).
-        for (int tries = 0; tries < 600 && sqlite3_exec(handle, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr) == SQLITE_BUSY; ++tries) sqlite3_sleep(100);
-        run("PRAGMA synchronous=NORMAL");
+        run("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
         run(schema);
     }
     ~Database() { sqlite3_close(handle); }
 
     [[noreturn]] void fail() const { throw UserError(fmt::format("the evidence store {}: {}", path, sqlite3_errmsg(handle))); }
     void run(const char* sql) const {
-        if (sqlite3_exec(handle, sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail();
+        if (exec_waiting(handle, sql) != SQLITE_OK) fail();
     }
     // Calls `each` with the first column of every row.
     template <class Each> void query(const char* sql, const std::vector<std::string>& values, Each each) const {

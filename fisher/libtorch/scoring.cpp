@@ -46,10 +46,6 @@ double synflow(const Graph& graph, const TensorMap& parameters, const at::Tensor
     return score > 0 ? std::log(score) : score;
 }
 
-}  // namespace
-
-namespace {
-
 bool plain_floats(const at::Tensor& t) { return t.is_cpu() && t.scalar_type() == at::kFloat && t.is_contiguous(); }
 std::span<const float> floats(const at::Tensor& t) { return {t.const_data_ptr<float>(), static_cast<std::size_t>(t.numel())}; }
 

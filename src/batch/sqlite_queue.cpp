@@ -1,4 +1,3 @@
-#include <sqlite3.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/sqlite.hpp"
 #include "batch/queue.hpp"
 
 namespace loopegg {
@@ -150,11 +150,7 @@ private:
     };
 
     void run(const char* sql) {
-        // Switching to WAL does not wait for others by itself; everything else does (busy_timeout).
-        for (int tries = 0; sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK; ++tries) {
-            if (sqlite3_errcode(db_) != SQLITE_BUSY || tries == 200) throw UserError(fmt::format("the queue of the batch: {}", sqlite3_errmsg(db_)));
-            ::usleep(20'000);
-        }
+        if (exec_waiting(db_, sql) != SQLITE_OK) throw UserError(fmt::format("the queue of the batch: {}", sqlite3_errmsg(db_)));
     }
 
     sqlite3* db_ = nullptr;
