@@ -23,6 +23,7 @@
 #include "backends/loaded_kernel.hpp"
 #include "backends/network.hpp"
 #include "backends/reference.hpp"
+#include "backends/thread_clocks.hpp"
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "graph/weights.hpp"
@@ -33,9 +34,9 @@ namespace {
 using Json = nlohmann::json;
 
 double wall() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-double cpu(clockid_t clock) {
+double own_cpu() {
     timespec t{};
-    clock_gettime(clock, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
@@ -131,14 +132,15 @@ Json time_samples(const Subject& subject, int samples, ColdWeights* cold) {
     }
     const int number = std::clamp(static_cast<int>(std::ceil(0.0004 / std::max(each, 1e-9))), 1, 20000);
     // Helpers that spin between loops use their processors all the time: in a sample with less processor time than others one was kept from its own.
+    const ThreadClocks threads;
     struct Sample { double ms, mine, all; };
     std::vector<Sample> taken;
     std::vector<double> clean, disturbed;
     for (int attempt = 0; attempt < 4 * samples && static_cast<int>(clean.size()) < samples; ++attempt) {
-        const double t = wall(), c = cpu(CLOCK_THREAD_CPUTIME_ID), p = cpu(CLOCK_PROCESS_CPUTIME_ID);
+        const double t = wall(), c = own_cpu(), p = threads.seconds();
         for (int i = 0; i < number; ++i) subject.run(cold);
         const double took = wall() - t;
-        taken.push_back({took / number * 1e3, (cpu(CLOCK_THREAD_CPUTIME_ID) - c) / took, (cpu(CLOCK_PROCESS_CPUTIME_ID) - p) / took});
+        taken.push_back({took / number * 1e3, (own_cpu() - c) / took, (threads.seconds() - p) / took});
         double most = 0;
         for (const Sample& s : taken) most = std::max(most, s.all);
         clean.clear(), disturbed.clear();
