@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "fisher/evidence.hpp"
 #include "graph/flops.hpp"
+#include "graph/hidden_widths.hpp"
 #include "graph/model_json.hpp"
 #include "graph/operators.hpp"
 
@@ -46,12 +47,16 @@ public:
         if (!std::isfinite(capacity_)) throw UsageError("--capacity must be a finite number");
     }
 
-    std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants) override {
+    // What nobody reads is no capacity, whether it is computed or not: networks are judged without it.
+    std::vector<Verdict> judge(const Graph& given, std::span<const Graph> variants) override {
         auto began = Clock::now();
+        const Graph original = without_unread_outputs(given);
         prepare(original);
         std::vector<Verdict> verdicts;
         for (std::size_t first = 0; first < variants.size(); first += together) {
-            for (Verdict& v : judge_some(original, variants.subspan(first, std::min(together, variants.size() - first)))) {
+            std::vector<Graph> some;
+            for (const Graph& v : variants.subspan(first, std::min(together, variants.size() - first))) some.push_back(without_unread_outputs(v));
+            for (Verdict& v : judge_some(original, some)) {
                 ++counts_.asked;
                 counts_.allowed += v.allowed;
                 verdicts.push_back(std::move(v));

@@ -64,6 +64,16 @@ struct TemporaryFile {
 
 }  // namespace
 
+TEST_CASE("what nobody reads is no capacity, whether it is computed or not", "[unit][fisher]") {
+    const Graph g = small_network();
+    const Graph reads_half = planned(g, "conv2", R"x({"rule": "bottleneck-axis", "with": {"?a": "ci", "?k": 2}})x");
+    const std::vector<Graph> same{reads_half, planned(reads_half, "conv1", R"x({"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "zero"})x")};
+    const std::vector<double> values = kept(make_oracle(options())->judge(g, same));
+    CHECK(values[0] == values[1]);
+    CHECK(values[0] < 1);
+    CHECK(kept(make_oracle(options())->judge(reads_half, same)) == std::vector<double>{1, 1});
+}
+
 TEST_CASE("the original keeps all of its own capacity", "[unit][fisher]") {
     Graph g = small_network();
     for (const CapacityGuard& guard : guards()) {

@@ -1,0 +1,29 @@
+// Outputs that nobody reads: a site whose only reader is restricted to some channels need not compute the others, and the network computes
+// what it did.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "graph/operators.hpp"
+
+namespace loopegg {
+
+// Two sites with nothing between them but operators that keep channels apart and that nobody else reads: the writer's output channels are the
+// reader's input channels, one for one.
+struct HiddenWidth {
+    std::string writer, reader;
+};
+std::vector<HiddenWidth> hidden_widths(const Graph& graph);
+
+// A domain that leaves out whole output channels, and nothing of those that it keeps.
+bool leaves_out_channels(const Domain& domain);
+
+// Whether a reader finds every channel that it reads; each domain goes with the axes of its operator.
+bool reads_only_computed(const Domain& writer, const std::vector<Axis>& writer_axes, const Domain& reader, const std::vector<Axis>& reader_axes);
+
+// The same function of the network's inputs, without the output channels that nobody reads: where a writer is not restricted in other ways, and
+// what is read of it can be said by ranges of digits. Networks that differ only in what they compute in vain become one.
+Graph without_unread_outputs(Graph graph);
+
+}  // namespace loopegg
