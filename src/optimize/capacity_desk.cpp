@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "graph/domain_sets.hpp"
 #include "graph/flops.hpp"
+#include "graph/hidden_widths.hpp"
 #include "nest/domain.hpp"
 #include "optimize/named_sequences.hpp"
 
@@ -42,6 +43,11 @@ std::string domain_text(const Domain& domain) {
         text += " ]";
     }
     return text.empty() ? "whole" : text;
+}
+
+CapacityDesk::CapacityDesk(const Graph& original, const Sites& sites, CapacityOracle& oracle, DeskOptions options)
+    : original_(original), sites_(sites), oracle_(oracle), options_(std::move(options)) {
+    for (const HiddenWidth& h : hidden_widths(original)) reader_[sites.index_of(h.writer)] = sites.index_of(h.reader);
 }
 
 const CapacityDesk::Reading& CapacityDesk::reading(const EGraph& graph, ClassId c) {
@@ -117,6 +123,33 @@ std::vector<CapacityDesk::Case*> CapacityDesk::in_turn(const std::vector<Case*>&
     return order;
 }
 
+std::size_t CapacityDesk::variant_of(const Case& c) {
+    auto [it, fresh] = variant_index_.try_emplace({c.kind, domain_text(c.domain)}, variants_.size());
+    if (fresh) {
+        const std::string& site = sites_.all[sites_.kinds[c.kind].sites.front()].name;
+        const Graph changed = with_domain(original_, site, c.domain);
+        const Node& node = *changed.find(site);
+        variants_.push_back({c.kind, c.domain, c.nest, macs(node), parameters(node), {}, {}, effect_of(c)});
+    }
+    return it->second;
+}
+
+// Outputs that are left out cost nothing where their reader is not going to read them. Nobody need be asked about that.
+std::vector<std::string> CapacityDesk::admit_unread(const Case& c) {
+    std::vector<std::string> at;
+    if (!leaves_out_channels(c.domain) || c.domain.restore != Restore::zero) return at;
+    const std::vector<char> computed = projection(c.domain, graph_axes(statement_of(sites_.kinds[c.kind].statement)), {"co"});
+    if (!widths_.emplace(c.kind, computed).second) return at;   // the same channels in other words
+    for (std::size_t site : sites_.kinds[c.kind].sites) {
+        const auto reader = reader_.find(site);
+        if (reader == reader_.end() || sites_.all[site].kept || sites_.all[reader->second].kept) continue;
+        const std::string& name = sites_.all[reader->second].name;
+        judged_.push_back({site, variant_of(c), Verdict{true, fmt::format("exact: '{}' reads none of the outputs that are left out", name), {{"kept", 1.0}, {"unread_by", name}}}, reader->second});
+        at.push_back(sites_.all[site].name);
+    }
+    return at;
+}
+
 void CapacityDesk::judge(const std::vector<Case*>& cases) {
     // Each rule asks by itself: one takes at most a part of what is left, for the others and for what later iterations reach.
     const std::int64_t left = options_.budget - configurations_;
@@ -141,26 +174,26 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
         if (options_.told) options_.told(configurations_, options_.budget);
     }
     require(verdicts.size() == asked.size(), "the oracle answered another number of questions");
-    std::map<Case*, std::size_t> variant_of;
     std::map<Case*, Verdict> whole;
     for (std::size_t i = 0; i < asked.size(); ++i) {
         auto [c, site] = asked[i];
         ++asked_[c->rule];
-        auto [it, fresh] = variant_of.emplace(c, variants_.size());
-        if (fresh) {
-            Graph changed = with_domain(original_, sites_.all[site].name, c->domain);
-            const Node& node = *changed.find(sites_.all[site].name);
-            variants_.push_back({c->kind, c->domain, c->nest, macs(node), parameters(node), {}, {}, effect_of(*c)});
-        }
         rejected_ += !verdicts[i].allowed;
         Verdict& w = whole[c];
         w.allowed |= verdicts[i].allowed;
         w.evidence[verdicts[i].allowed ? "admitted" : "rejected"].push_back(sites_.all[site].name);
-        judged_.push_back({site, it->second, std::move(verdicts[i])});
+        judged_.push_back({site, variant_of(*c), std::move(verdicts[i])});
     }
+    for (Case* c : cases)
+        if (const std::vector<std::string> unread = admit_unread(*c); !unread.empty()) {
+            c->refusal.clear();
+            whole[c].allowed = true;
+            whole[c].evidence["unread"] = unread;
+        }
     for (auto& [c, w] : whole) {
         w.why = w.allowed ? fmt::format("{} of {} sites admit it", w.evidence["admitted"].size(), sites_.kinds[c->kind].sites.size())
                           : "no site admits it";
+        if (w.evidence.contains("unread")) w.why += fmt::format("; at {} their reader may leave the missing outputs unread", w.evidence["unread"].size());
         answers_[{c->kind, domain_text(c->domain)}] = w;
     }
 }

@@ -26,8 +26,7 @@ struct DeskOptions {
 
 class CapacityDesk {
 public:
-    CapacityDesk(const Graph& original, const Sites& sites, CapacityOracle& oracle, DeskOptions options)
-        : original_(original), sites_(sites), oracle_(oracle), options_(std::move(options)) {}
+    CapacityDesk(const Graph& original, const Sites& sites, CapacityOracle& oracle, DeskOptions options);
 
     // For Binding::capacity: one verdict per proposal. A proposal is allowed where some site may use it; the evidence names the sites.
     std::vector<Verdict> answer(const EGraph& graph, std::span<const CapacityProposal> proposals);
@@ -65,6 +64,8 @@ private:
     Likeness likeness(const Case& c) const;
     std::vector<Case*> in_turn(const std::vector<Case*>& cases) const;
     void judge(const std::vector<Case*>& cases);
+    std::size_t variant_of(const Case& c);
+    std::vector<std::string> admit_unread(const Case& c);   // the sites where that can be
     std::vector<std::size_t> derivable(const EGraph& graph, std::span<const CapacityProposal> proposals);
 
     const Graph& original_;
@@ -77,6 +78,9 @@ private:
     std::vector<ClassId> admitted_;     // that edges lead to
     std::vector<Admission> judged_;
     std::vector<Variant> variants_;
+    std::map<Key, std::size_t> variant_index_;
+    std::set<std::pair<std::size_t, std::vector<char>>> widths_;   // kinds with the channels that an admitted variant computes
+    std::map<std::size_t, std::size_t> reader_;   // by site: the only one that reads its channels, where that is a site
     std::map<std::string, std::int64_t> asked_;
     std::int64_t configurations_ = 0, rejected_ = 0, refused_ = 0;
 };

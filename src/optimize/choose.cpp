@@ -26,7 +26,7 @@ NetworkChoice add_up(const Sites& sites, std::vector<std::size_t> picked) {
     return c;
 }
 
-// One 0/1 column per option, one equality per site, one row per limit.
+// One 0/1 column per option, one equality per site, one row per limit, and one per option that depends on another site's.
 class Program {
 public:
     explicit Program(const Sites& sites) : sites_(sites) {}
@@ -41,6 +41,7 @@ public:
             }
             mip.add_row({1, 1, std::move(exactly_one)});
         }
+        add_company(mip);
         add_limit(mip, limits.capacity, [](const SiteOption& o) { return o.capacity_cost; });
         add_limit(mip, limits.latency_ms, [](const SiteOption& o) { return o.latency_ms; });
         if (limits.parameters != std::numeric_limits<std::int64_t>::max())
@@ -51,6 +52,21 @@ public:
     }
 
 private:
+    // What stands only together with others is not more than they are.
+    void add_company(Mip& mip) const {
+        std::vector<int> first;
+        int column = 0;
+        for (const auto& options : sites_) first.push_back(column), column += static_cast<int>(options.size());
+        for (std::size_t s = 0; s < sites_.size(); ++s)
+            for (std::size_t i = 0; i < sites_[s].size(); ++i) {
+                const auto& company = sites_[s][i].only_with;
+                if (!company) continue;
+                MipTerms row{{first[s] + static_cast<int>(i), 1.0}};
+                for (std::size_t o : company->options) row.emplace_back(first[company->site] + static_cast<int>(o), -1.0);
+                mip.add_row({-Mip::unbounded(), 0, std::move(row)});
+            }
+    }
+
     template <class Value> void add_limit(Mip& mip, double upper, Value value) const {
         if (upper == std::numeric_limits<double>::infinity()) return;
         MipTerms row;

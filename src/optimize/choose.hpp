@@ -14,6 +14,9 @@ struct SiteOption {
     double latency_ms = 0;
     double capacity_cost = 0;        // how much of the capacity budget it uses; 0 for the original
     std::int64_t parameters = 0;
+    // Only together with one of these options of another site; none: by itself.
+    struct Company { std::size_t site; std::vector<std::size_t> options; };
+    std::optional<Company> only_with{};
 };
 
 struct ChoiceLimits {

@@ -100,8 +100,10 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
            {"original_macs", site.macs}, {"macs", v.macs}, {"original_parameters", site.parameters}, {"parameters", v.parameters}};
     if (before.nest) j["nest_before"] = to_string(bare(before.nest)), j["pseudo_before"] = pseudo(before.nest);
     if (after.nest) j["nest_after"] = to_string(bare(after.nest)), j["pseudo_after"] = pseudo(after.nest);
-    for (const Admission& a : found.admissions)
-        if (a.site == s && a.variant == variant[s]) j["guard"] = verdict_json(a.verdict);
+    if (const Admission* a = admission_of(input.sites, found, variant, s)) {
+        j["guard"] = verdict_json(a->verdict);
+        if (a->reader) j["unread_by"] = input.sites.all[*a->reader].name;
+    }
     return j;
 }
 
@@ -109,6 +111,7 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
 json effects_json(const Discovery& found) {
     json effects = json::object();
     for (const Admission& a : found.admissions) {
+        if (a.reader) continue;   // nobody was asked
         json& e = effects[found.variants[a.variant].effect];
         if (e.is_null()) e = {{"judged", 0}, {"admitted", 0}};
         e["judged"] = e["judged"].get<int>() + 1;

@@ -6,6 +6,8 @@
 
 #include "base/error.hpp"
 #include "graph/flops.hpp"
+#include "graph/hidden_widths.hpp"
+#include "nest/domain.hpp"
 #include "optimize/stages.hpp"
 
 namespace loopegg {
@@ -20,11 +22,24 @@ std::vector<std::vector<SiteOption>> options_of(const Input& input, const Discov
     }
     for (const Admission& a : found.admissions) {
         const auto& latency = tuning.best[a.variant].best.latency;
-        if (!a.verdict.allowed || !latency) continue;
+        if (!a.verdict.allowed || !latency || a.reader) continue;
         const SiteOption option{a.variant, latency->median_ms, capacity_cost(a.verdict), found.variants[a.variant].parameters};
         if (option.latency_ms < options[a.site][0].latency_ms) options[a.site].push_back(option);
     }
     return options;
+}
+
+// Variants that leave out what their reader does not read, each together with the reader's options of which that is true.
+void add_unread(std::vector<std::vector<SiteOption>>& options, const Input& input, const Discovery& found, const Tuning& tuning) {
+    const std::vector<std::vector<SiteOption>> readers = options;
+    for (const Admission& a : found.admissions) {
+        const auto& latency = tuning.best[a.variant].best.latency;
+        if (!a.reader || !latency || latency->median_ms >= options[a.site][0].latency_ms) continue;
+        SiteOption option{a.variant, latency->median_ms, capacity_cost(a.verdict), found.variants[a.variant].parameters, SiteOption::Company{*a.reader, {}}};
+        for (std::size_t o = 0; o < readers[*a.reader].size(); ++o)
+            if (leaves_unread(input.sites, found, a, readers[*a.reader][o].variant)) option.only_with->options.push_back(o);
+        if (!option.only_with->options.empty()) options[a.site].push_back(std::move(option));
+    }
 }
 
 class Selector {
@@ -107,6 +122,21 @@ Graph network_of(const Graph& original, const Sites& sites, const Discovery& fou
     return graph;
 }
 
+bool leaves_unread(const Sites& sites, const Discovery& found, const Admission& a, std::size_t variant) {
+    const auto axes = [&](std::size_t site) { return graph_axes(statement_of(sites.all[site].statement)); };
+    return reads_only_computed(found.variants[a.variant].domain, axes(a.site), found.variants[variant].domain, axes(*a.reader));
+}
+
+const Admission* admission_of(const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant, std::size_t site) {
+    const Admission* by_guard = nullptr;
+    for (const Admission& a : found.admissions) {
+        if (a.site != site || a.variant != variant[site]) continue;
+        if (a.reader && leaves_unread(sites, found, a, variant[*a.reader])) return &a;
+        if (!a.reader) by_guard = &a;
+    }
+    return by_guard;
+}
+
 double capacity_cost(const Verdict& v) { return std::max(0.0, -std::log(std::max(1e-9, kept_share(v)))); }
 double Chosen::lost() const { return capacity_cost(verdict); }
 
@@ -114,6 +144,7 @@ Selection select(const OptimizeRequest& request, const Input& input, const Disco
     Selection selection;
     selection.options = options_of(input, found, tuning);
     if (request.objective == "memory") keep_smallest(selection.options);
+    add_unread(selection.options, input, found, tuning);
     ChoiceLimits limits = limits_of(request, input);
     if (ChooseResult any = choose(selection.options, limits); !any.choice) throw UserError(any.why);
     Selector selector(input, found, oracle, selection);
@@ -132,7 +163,7 @@ Selection select(const OptimizeRequest& request, const Input& input, const Disco
     double low = best->choice.capacity_cost, high = low;
     for (const Chosen& c : selection.front)
         if (faster(c, *best)) { high = c.choice.capacity_cost; break; }
-    for (int i = 0; i < 4 && high > low; ++i) {
+    for (int i = 0; i < 8 && high > low; ++i) {
         progress.advance(i + 1, fmt::format("capacity budget between {:.3f} and {:.3f}", low, high));
         limits.capacity = (low + high) / 2;
         ChooseResult r = choose(selection.options, limits);

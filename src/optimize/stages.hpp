@@ -88,6 +88,11 @@ std::vector<std::size_t> original_variants(const Sites& sites);
 // By site: the variant of the network that the run returns, the chosen one or the original.
 std::vector<std::size_t> returned_variants(const Input& input, const Selection& selection, const Confirmed& confirmed);
 
+// Whether a site that is given `variant` reads nothing of what the admitted one leaves out (Admission::reader).
+bool leaves_unread(const Sites& sites, const Discovery& found, const Admission& admission, std::size_t variant);
+// Why a site may be what `variant` says: nothing for an original.
+const Admission* admission_of(const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant, std::size_t site);
+
 // The network in which every site is what `variant` says.
 Graph network_of(const Graph& original, const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant);
 

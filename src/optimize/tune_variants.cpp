@@ -14,22 +14,35 @@ namespace loopegg {
 namespace {
 
 constexpr std::size_t most_variants_per_kind = 10;
+constexpr std::size_t most_unread_per_kind = 4;   // beside these, of those that leave out what nobody reads
 constexpr std::size_t most_neighbours = 48;   // of one schedule and round; the model picks the few that are measured
+
+// What leaves outputs out because nobody reads them is of use where the reader has a variant of which that is true.
+bool of_use(const Input& input, const Discovery& found, const Admission& a) {
+    if (!a.verdict.allowed || !a.reader) return a.verdict.allowed;
+    return std::any_of(found.admissions.begin(), found.admissions.end(), [&](const Admission& other) {
+        return other.site == *a.reader && other.verdict.allowed && !other.reader && leaves_unread(input.sites, found, a, other.variant);
+    });
+}
 
 // The originals, and of each kind the variants that would save most: work saved times sites that may use it.
 std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found) {
-    std::vector<std::size_t> admitted(found.variants.size(), 0);
-    for (const Admission& a : found.admissions) admitted[a.variant] += a.verdict.allowed;
+    std::vector<std::size_t> admitted(found.variants.size(), 0), unread(found.variants.size(), 0);   // sites, by variant
+    for (const Admission& a : found.admissions) (a.reader ? unread : admitted)[a.variant] += of_use(input, found, a);
     std::vector<std::size_t> picked(input.sites.kinds.size());
     std::iota(picked.begin(), picked.end(), 0);
     for (std::size_t k = 0; k < input.sites.kinds.size(); ++k) {
-        std::vector<std::size_t> candidates;
-        for (std::size_t v = input.sites.kinds.size(); v < found.variants.size(); ++v)
-            if (found.variants[v].kind == k && admitted[v] > 0) candidates.push_back(v);
-        auto gain = [&](std::size_t v) { return static_cast<double>(found.variants[k].macs - found.variants[v].macs) * static_cast<double>(admitted[v]); };
-        std::stable_sort(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) { return gain(a) > gain(b); });
-        candidates.resize(std::min(candidates.size(), most_variants_per_kind));
-        picked.insert(picked.end(), candidates.begin(), candidates.end());
+        auto pick = [&](const std::vector<std::size_t>& sites, std::size_t most) {
+            std::vector<std::size_t> candidates;
+            for (std::size_t v = input.sites.kinds.size(); v < found.variants.size(); ++v)
+                if (found.variants[v].kind == k && sites[v] > 0 && std::find(picked.begin(), picked.end(), v) == picked.end()) candidates.push_back(v);
+            auto gain = [&](std::size_t v) { return static_cast<double>(found.variants[k].macs - found.variants[v].macs) * static_cast<double>(sites[v]); };
+            std::stable_sort(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) { return gain(a) > gain(b); });
+            candidates.resize(std::min(candidates.size(), most));
+            picked.insert(picked.end(), candidates.begin(), candidates.end());
+        };
+        pick(admitted, most_variants_per_kind);
+        pick(unread, most_unread_per_kind);
     }
     return picked;
 }

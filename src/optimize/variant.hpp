@@ -1,6 +1,7 @@
 // What discovery finds: restricted nests, the steps that lead to them, and where they may be used.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct Variant {
 struct Admission {
     std::size_t site = 0, variant = 0;
     Verdict verdict;
+    // Of a variant that leaves outputs out: exact where this site, the only one that reads them, is given a variant that does not (hidden_widths.hpp).
+    std::optional<std::size_t> reader{};
 };
 
 }  // namespace loopegg

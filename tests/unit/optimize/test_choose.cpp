@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 #include <rapidcheck.h>
 
@@ -14,11 +16,13 @@ std::optional<double> best_by_trying(const std::vector<std::vector<SiteOption>>&
     while (true) {
         double latency = 0, capacity = 0;
         std::int64_t parameters = 0;
+        bool together = true;
         for (std::size_t s = 0; s < sites.size(); ++s) {
             const SiteOption& o = sites[s][pick[s]];
             latency += o.latency_ms, capacity += o.capacity_cost, parameters += o.parameters;
+            if (o.only_with) together = together && std::ranges::count(o.only_with->options, pick[o.only_with->site]) > 0;
         }
-        if (latency <= limits.latency_ms && capacity <= limits.capacity + 1e-9 && parameters <= limits.parameters && (!best || latency < *best)) best = latency;
+        if (together && latency <= limits.latency_ms && capacity <= limits.capacity + 1e-9 && parameters <= limits.parameters && (!best || latency < *best)) best = latency;
         std::size_t s = 0;
         while (s < sites.size() && ++pick[s] == sites[s].size()) pick[s++] = 0;
         if (s == sites.size()) return best;
@@ -35,6 +39,13 @@ TEST_CASE("the choice is the best of all choices", "[unit][optimize][property]")
             for (SiteOption& o : options)
                 o = {0, *rc::gen::inRange(1, 100) / 8.0, *rc::gen::inRange(0, 100) / 8.0, *rc::gen::inRange(1, 50)};
         }
+        for (std::size_t s = 0; s + 1 < sites.size(); ++s)   // the last option of a site may depend on the site after it
+            if (sites[s].size() > 1 && *rc::gen::arbitrary<bool>()) {
+                SiteOption::Company company{s + 1, {}};
+                for (std::size_t o = 0; o < sites[s + 1].size(); ++o)
+                    if (*rc::gen::arbitrary<bool>()) company.options.push_back(o);
+                sites[s].back().only_with = company;
+            }
         ChoiceLimits limits;
         limits.capacity = *rc::gen::inRange(0, 200) / 8.0;
         limits.parameters = *rc::gen::inRange(1, 150);

@@ -46,6 +46,29 @@ TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, 
     }
 }
 
+TEST_CASE("outputs that the next convolution may leave unread are left out without a question", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const Sites sites = sites_of(graph, {"layer3.1.conv1", "layer3.2.conv2"});
+    const RuleBook book = load_rules(shipped("rules/discover.rules"));
+    Generous oracle;
+    Progress quiet(Progress::Mode::quiet);
+    const Discovery found = discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = 60}, quiet);
+    std::set<std::string> writers;
+    for (const Admission& a : found.admissions) {
+        if (!a.reader) continue;
+        const std::string &writer = sites.all[a.site].name, &reader = sites.all[*a.reader].name;
+        INFO(writer << ", " << reader << ": " << to_string(found.variants[a.variant].domain));
+        CHECK(reader == writer.substr(0, writer.size() - 1) + "2");
+        CHECK(found.variants[a.variant].domain.restore == Restore::zero);
+        CHECK_FALSE(found.variants[a.variant].proofs.empty());
+        CHECK(a.verdict.evidence["unread_by"] == reader);
+        writers.insert(writer);
+    }
+    CHECK(writers.size() == 14);   // of 16 blocks: a site that is kept stays whole, and so does what it reads
+    CHECK_FALSE(writers.contains("layer3.1.conv1"));
+    CHECK_FALSE(writers.contains("layer3.2.conv1"));
+}
+
 TEST_CASE("rows of images or tokens, and products of activations, are never restricted", "[unit][optimize]") {
     const Graph graph = zoo_graph("bert-tiny");
     const Sites sites = sites_of(graph);
