@@ -95,7 +95,7 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
     const Variant& v = found.variants[variant[s]];
     const TunedNest &before = tuning.best[site.kind], &after = tuning.best[variant[s]];
     json j{{"name", site.name}, {"op", site.op}, {"shape", site.shape}, {"statement", to_string(site.statement)},
-           {"variant", domain_text(v.domain)}, {"effect", effect_words(v.domain)}, {"sequence", v.effect}, {"steps", step_lines(v)},
+           {"variant", domain_text(v.domain)}, {"effect", effect_words(v.domain)}, {"sequence", sequence_name(input.sites, found, variant, s)}, {"steps", step_lines(v)},
            {"original_latency", latency_json(before.best)}, {"latency", latency_json(after.best)},
            {"original_macs", site.macs}, {"macs", v.macs}, {"original_parameters", site.parameters}, {"parameters", v.parameters}};
     if (before.nest) j["nest_before"] = to_string(bare(before.nest)), j["pseudo_before"] = pseudo(before.nest);

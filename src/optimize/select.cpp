@@ -137,6 +137,11 @@ const Admission* admission_of(const Sites& sites, const Discovery& found, const 
     return by_guard;
 }
 
+std::string sequence_name(const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant, std::size_t site) {
+    const Admission* a = admission_of(sites, found, variant, site);
+    return a && a->reader ? "propagate" : found.variants[variant[site]].effect;
+}
+
 double capacity_cost(const Verdict& v) { return std::max(0.0, -std::log(std::max(1e-9, kept_share(v)))); }
 double Chosen::lost() const { return capacity_cost(verdict); }
 

@@ -93,6 +93,9 @@ bool leaves_unread(const Sites& sites, const Discovery& found, const Admission& 
 // Why a site may be what `variant` says: nothing for an original.
 const Admission* admission_of(const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant, std::size_t site);
 
+// What that does to a site, in a word (named_sequences.hpp): "propagate" where outputs are left out because their reader does not read them.
+std::string sequence_name(const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant, std::size_t site);
+
 // The network in which every site is what `variant` says.
 Graph network_of(const Graph& original, const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant);
 

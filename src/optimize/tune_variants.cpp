@@ -1,6 +1,9 @@
 // Which nests are worth tuning, and what is tuned: the nest as it will run in the network, with everything fused into it.
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <numeric>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -25,25 +28,51 @@ bool of_use(const Input& input, const Discovery& found, const Admission& a) {
     });
 }
 
-// The originals, and of each kind the variants that would save most: work saved times sites that may use it.
+// One variant of a kind, as a candidate for tuning.
+struct OnOffer {
+    std::size_t variant;
+    int halvings;            // of the work, rounded down
+    double cost;             // of capacity, the mean over the sites that admit it
+    std::size_t sites;
+};
+
+// From every halving of the work the one that costs least capacity, then the next of each, most work saved first: a menu from mild to harsh.
+std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most) {
+    std::stable_sort(candidates.begin(), candidates.end(), [](const OnOffer& a, const OnOffer& b) {
+        return std::tuple(-a.halvings, a.cost, -static_cast<double>(a.sites)) < std::tuple(-b.halvings, b.cost, -static_cast<double>(b.sites));
+    });
+    std::map<int, int> taken;                                 // by halvings
+    std::vector<std::pair<int, std::size_t>> order;           // how many of its like come before it
+    for (const OnOffer& c : candidates) order.emplace_back(taken[c.halvings]++, c.variant);
+    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    order.resize(std::min(order.size(), most));
+    std::vector<std::size_t> out;
+    for (const auto& [before, variant] : order) out.push_back(variant);
+    return out;
+}
+
+// The originals, and of each kind a menu of what its sites admit and one of what leaves out outputs that nobody reads.
 std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found) {
-    std::vector<std::size_t> admitted(found.variants.size(), 0), unread(found.variants.size(), 0);   // sites, by variant
-    for (const Admission& a : found.admissions) (a.reader ? unread : admitted)[a.variant] += of_use(input, found, a);
+    struct Use { double cost = 0; std::size_t sites = 0; };
+    std::vector<Use> admitted(found.variants.size()), unread(found.variants.size());   // by variant
+    for (const Admission& a : found.admissions) {
+        if (!of_use(input, found, a)) continue;
+        Use& use = (a.reader ? unread : admitted)[a.variant];
+        use.cost += capacity_cost(a.verdict), ++use.sites;
+    }
     std::vector<std::size_t> picked(input.sites.kinds.size());
     std::iota(picked.begin(), picked.end(), 0);
-    for (std::size_t k = 0; k < input.sites.kinds.size(); ++k) {
-        auto pick = [&](const std::vector<std::size_t>& sites, std::size_t most) {
-            std::vector<std::size_t> candidates;
-            for (std::size_t v = input.sites.kinds.size(); v < found.variants.size(); ++v)
-                if (found.variants[v].kind == k && sites[v] > 0 && std::find(picked.begin(), picked.end(), v) == picked.end()) candidates.push_back(v);
-            auto gain = [&](std::size_t v) { return static_cast<double>(found.variants[k].macs - found.variants[v].macs) * static_cast<double>(sites[v]); };
-            std::stable_sort(candidates.begin(), candidates.end(), [&](std::size_t a, std::size_t b) { return gain(a) > gain(b); });
-            candidates.resize(std::min(candidates.size(), most));
-            picked.insert(picked.end(), candidates.begin(), candidates.end());
-        };
-        pick(admitted, most_variants_per_kind);
-        pick(unread, most_unread_per_kind);
-    }
+    for (std::size_t k = 0; k < input.sites.kinds.size(); ++k)
+        for (const auto& [uses, most] : {std::pair(&admitted, most_variants_per_kind), std::pair(&unread, most_unread_per_kind)}) {
+            std::vector<OnOffer> candidates;
+            for (std::size_t v = input.sites.kinds.size(); v < found.variants.size(); ++v) {
+                const Use& use = (*uses)[v];
+                if (found.variants[v].kind != k || use.sites == 0 || std::find(picked.begin(), picked.end(), v) != picked.end()) continue;
+                const double left = static_cast<double>(found.variants[v].macs) / static_cast<double>(found.variants[k].macs);
+                candidates.push_back({v, static_cast<int>(-std::log2(left)), use.cost / static_cast<double>(use.sites), use.sites});
+            }
+            for (std::size_t v : menu(std::move(candidates), most)) picked.push_back(v);
+        }
     return picked;
 }
 

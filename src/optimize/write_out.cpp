@@ -34,7 +34,7 @@ json sequences_json(const Input& input, const Discovery& found, const std::vecto
         const Variant& v = found.variants[variant[s]];
         std::string key;
         for (const SequenceStep& step : v.steps) key += (key.empty() ? "" : " ") + step.rule;
-        sites.push_back({{"name", input.sites.all[s].name}, {"sequence", v.effect}, {"key", key}, {"effect", domain_text(v.domain)}, {"steps", steps_json(v)},
+        sites.push_back({{"name", input.sites.all[s].name}, {"sequence", sequence_name(input.sites, found, variant, s)}, {"key", key}, {"effect", domain_text(v.domain)}, {"steps", steps_json(v)},
                          {"original", to_string(input.sites.kinds[input.sites.all[s].kind].nest)}, {"chosen", to_string(v.nest)}, {"proofs", v.proofs}});
     }
     return {{"sites", sites}};
