@@ -1,6 +1,7 @@
 #include "optimize/capacity_desk.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -30,6 +31,19 @@ bool restricts(const Domain& domain, std::string_view axis) {
             if (d.first.axis == axis || d.second.axis == axis) return true;
     }
     return false;
+}
+
+// How far away the values come from that stand in for rows or columns of pixels; none where all of them are computed.
+std::optional<std::int64_t> farthest_pixel(const Domain& domain) {
+    if (domain.restore == Restore::none) return {};
+    std::optional<std::int64_t> farthest;
+    for (const DomainPart& p : domain.parts)
+        for (const DigitRange& r : p.ranges) {
+            const std::int64_t kept = r.hi - r.lo, radix = r.digit.radix;
+            if ((r.digit.axis != "oh" && r.digit.axis != "ow") || kept == radix) continue;
+            farthest = std::max(farthest.value_or(0), r.digit.stride * kept * ((radix - 1) / kept));   // see output_sources
+        }
+    return farthest;
 }
 
 }  // namespace
@@ -75,6 +89,9 @@ std::string CapacityDesk::legality(const Case& c) const {
     if (c.macs >= c.from_macs) return "it would not save a multiplication";
     // The guard sees a few images or tokens and cannot know that the next ones stand elsewhere.
     if (restricts(c.domain, "n")) return "the rows of axis n are different images or tokens: each needs all of the layer";
+    // It sees how strongly values are felt, not where they stand: to it, an image of which the upper rows are shown twice is as good as the image.
+    if (const auto pixels = farthest_pixel(c.domain); pixels && (*pixels > 1 || c.domain.restore == Restore::zero))
+        return c.domain.restore == Restore::zero ? "rows or columns of pixels would be zero" : fmt::format("pixels would be repeated from {} rows or columns away: only a neighbour may stand in", *pixels);
     if (plain_statement(sites_.kinds[c.kind].statement).op().text() == "matmul") return "a product of two activations has no weights that could learn to do without a part";
     try {   // the graph knows what a domain may be: every output computed or restored, parts apart
         with_domain(original_, sites_.all[sites_.kinds[c.kind].sites.front()].name, c.domain);
@@ -98,6 +115,19 @@ std::string CapacityDesk::effect_of(const Case& c) const {
 
 CapacityDesk::Likeness CapacityDesk::likeness(const Case& c) const { return {c.kind, effect_of(c), c.macs, c.domain.restore}; }
 
+// One that leaves half of the work, one that leaves a quarter, and so on, then the next of each: a small budget should not go into extremes.
+void CapacityDesk::from_mild_to_harsh(std::vector<Case*>& pile) const {
+    std::map<int, int> seen;   // by halvings of the work
+    std::vector<std::tuple<int, int, Case*>> order;
+    for (Case* c : pile) {
+        const double whole = static_cast<double>(sites_.all[sites_.kinds[c->kind].sites.front()].macs);
+        const int halvings = static_cast<int>(std::log2(whole / static_cast<double>(c->macs)));
+        order.emplace_back(seen[halvings]++, halvings, c);
+    }
+    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b)); });
+    for (std::size_t i = 0; i < pile.size(); ++i) pile[i] = std::get<2>(order[i]);
+}
+
 // Every effect in turn, and of each every kind of site, so that a small budget still sees something of everything. Cases that are alike (as
 // much work left, restored the same way: another choice of channels, say) stand for each other: one of them is asked about.
 std::vector<CapacityDesk::Case*> CapacityDesk::in_turn(const std::vector<Case*>& cases) const {
@@ -110,6 +140,8 @@ std::vector<CapacityDesk::Case*> CapacityDesk::in_turn(const std::vector<Case*>&
     }
     std::map<std::string, std::vector<Case*>> rows;                           // by effect, kinds in turn
     std::size_t waiting = 0;
+    for (auto& [effect, kinds] : piles)
+        for (auto& [kind, pile] : kinds) from_mild_to_harsh(pile);
     for (auto& [effect, kinds] : piles)
         for (std::size_t i = 0, more = 1; more > 0; ++i) {
             more = 0;

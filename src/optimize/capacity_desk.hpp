@@ -63,6 +63,7 @@ private:
     std::string effect_of(const Case& c) const;
     Likeness likeness(const Case& c) const;
     std::vector<Case*> in_turn(const std::vector<Case*>& cases) const;
+    void from_mild_to_harsh(std::vector<Case*>& pile) const;
     void judge(const std::vector<Case*>& cases);
     std::size_t variant_of(const Case& c);
     std::vector<std::string> admit_unread(const Case& c);   // the sites where that can be

@@ -40,7 +40,7 @@ TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, 
     std::map<std::string, int> judged;
     for (const Admission& a : found.admissions) ++judged[found.variants[a.variant].effect];
     for (const auto& [effect, count] : judged) UNSCOPED_INFO(effect << " x" << count);
-    for (const char* effect : {"S1", "S2", "S3", "group", "depthwise", "bottleneck", "spatial-bottleneck", "mixed-group"}) {
+    for (const char* effect : {"S1", "S2", "S3", "group", "depthwise", "bottleneck", "mixed-group"}) {
         INFO(effect);
         CHECK(judged[effect] > 0);
     }
@@ -67,6 +67,22 @@ TEST_CASE("outputs that the next convolution may leave unread are left out witho
     CHECK(writers.size() == 14);   // of 16 blocks: a site that is kept stays whole, and so does what it reads
     CHECK_FALSE(writers.contains("layer3.1.conv1"));
     CHECK_FALSE(writers.contains("layer3.2.conv1"));
+}
+
+TEST_CASE("pixels are never repeated from far away", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const Sites sites = sites_of(graph);
+    const RuleBook book = load_rules(shipped("rules/discover.rules"));
+    Generous oracle;
+    Progress quiet(Progress::Mode::quiet);
+    const Discovery found = discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = 200}, quiet);
+    for (const Variant& v : found.variants)
+        for (const DomainPart& p : v.domain.parts)
+            for (const DigitRange& r : p.ranges) {
+                if (v.domain.restore == Restore::none || (r.digit.axis != "oh" && r.digit.axis != "ow")) continue;
+                INFO(to_string(v.domain));
+                CHECK((r.digit.stride == 1 && r.digit.radix == 2));
+            }
 }
 
 TEST_CASE("rows of images or tokens, and products of activations, are never restricted", "[unit][optimize]") {
