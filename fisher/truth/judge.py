@@ -48,8 +48,8 @@ def losses(name):
     """{network: points lost}, the means over seeds beside the mean of the original's: of the one that was trained beside the network where there is one."""
     accuracies, _ = trained(name)
     mean = lambda n: sum(accuracies[n]) / len(accuracies[n])
-    beside = lambda n: f"original beside {n.split('-')[0]}"
-    return {n: mean(beside(n) if beside(n) in accuracies else "original") - mean(n) for n in accuracies if not is_original(n)}
+    beside = {letter: o for o in accuracies if " beside " in o for letter in o.split()[2:]}
+    return {n: mean(beside.get(n.split("-")[0], "original")) - mean(n) for n in accuracies if not is_original(n)}
 
 
 def score(options, networks):
@@ -87,7 +87,7 @@ def detectors(scores):
         parts = s["guards"]["fisher-band"]["evidence"]["parts"]
         values = {f"{m} (more is better)": ratio[m] for m in ("fisher", "naswot", "params", "macs") if ratio[m] is not None}
         values |= {f"{m} (two-sided)": -abs(math.log(ratio[m])) for m in ("fisher", "fisher-layer")}
-        values |= {"codes tell images apart": -parts["codes"], "work left, stage by stage": -parts["stages"]}
+        values |= {"codes tell images apart": -parts["codes"], "work left, stage by stage": -parts["stages"], "work left, site by site": -parts["sites"]}
         values |= {f"guard {g}": s["guards"][g]["margin"] for g in s["guards"]}
         for d, v in values.items():
             out.setdefault(d, {})[name] = v
