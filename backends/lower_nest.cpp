@@ -1,9 +1,8 @@
 #include "backends/lower_nest.hpp"
 
-#include <numeric>
 #include <optional>
 
-#include "backends/lower_loops.hpp"
+#include "backends/lower_stages.hpp"
 #include "backends/restored_copies.hpp"
 #include "backends/scalar.hpp"
 #include "base/error.hpp"
@@ -13,9 +12,9 @@ namespace loopegg {
 namespace {
 
 // The nodes of a loop tree, one by one.
-class Lowering : NestLoops {
+class Lowering : NestStages {
 public:
-    Lowering(const Statement& statement, const LoopTree& tree, const Domain& domain, const Target& target) : NestLoops(statement, tree, target.gpu()), domain_(domain) {
+    Lowering(const Statement& statement, const LoopTree& tree, const Domain& domain, const Target& target) : NestStages(statement, tree, target.gpu()), domain_(domain) {
         if (restored()) copies_ = restored_copies(domain, graph_axes(statement));
     }
 
@@ -131,107 +130,6 @@ private:
         return r;
     }
 
-    // A storage over a tile. Dimensions that deeper loops walk come last; those that threads walk are left out.
-    std::shared_ptr<Storage> storage(const Tree& n, const Tile& tile, const std::string& name, bool local) {
-        auto st = std::make_shared<Storage>();
-        st->tile = &tile, st->stage = n->stage;
-        std::vector<std::pair<int, int>> keys;   // depth, step
-        Shape shape;
-        for (std::size_t i = 0; i < tile.steps.size(); ++i) {
-            int depth = -1;
-            bool by_thread = gpu_ && n->buffer == 0;   // copies of inputs are whole for every thread
-            std::optional<int> thread_var;
-            each_body(n, [&](const TreeNode& b) {
-                const OperandPlace* place = n->buffer == 0 ? (b.write.stage == n->stage ? &b.write : nullptr) : nullptr;
-                for (std::size_t r = 0; !place && r < b.reads.size(); ++r)
-                    if (b.reads[r].stage == n->stage) place = &b.reads[r];
-                if (!place) {
-                    by_thread = false;
-                    return;
-                }
-                std::vector<int> vars;
-                place->index[i].collect(vars);
-                for (int v : vars) depth = std::max(depth, depth_[static_cast<std::size_t>(v)]);
-                const Index& at = place->index[i];
-                const TreeNode* loop = at.kind() == Index::Kind::variable ? loop_of_[static_cast<std::size_t>(at.var())] : nullptr;
-                by_thread = by_thread && loop && loop->loop == LoopKind::bind && is_thread(loop->place) && (!thread_var || *thread_var == at.var());
-                if (loop) thread_var = at.var();
-            });
-            if (by_thread && tile.steps[i].extent > 1) continue;
-            keys.emplace_back(depth, static_cast<int>(i));
-        }
-        if (local) std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-        std::int64_t bytes = 4;
-        for (const auto& [depth, step] : keys) {
-            st->order.push_back(step);
-            shape.push_back(tile.steps[static_cast<std::size_t>(step)].extent);
-            bytes *= shape.back();
-        }
-        if (shape.empty()) shape.push_back(1);
-        const char* scope = !local ? "shared" : (gpu_ || bytes <= most_stack_bytes) ? "local" : "global";
-        st->buffer = tv::buffer(name, shape, scope);
-        return st;
-    }
-
-    // Whether loops around a stage may be past the end of a sum that was cut unevenly: then nothing is loaded into it, and nothing may be written back.
-    bool may_run_out(const TreeNode& stage, const TreeNode& body) const {
-        std::vector<int> vars, outputs;
-        for (const Predicate& p : body.predicates)
-            if (interval(p.expression, extents_).high >= p.bound) p.expression.collect(vars);
-        for (const Index& i : written(body)) i.collect(outputs);
-        return std::any_of(vars.begin(), vars.end(), [&](int v) {
-            const bool walked_inside = any_node(stage.children[0], [&](const TreeNode& x) { return x.kind == TreeNode::Kind::loop && x.var == v; });
-            return !walked_inside && std::find(outputs.begin(), outputs.end(), v) == outputs.end();
-        });
-    }
-
-    // Vectors that lie across the rows of the output would go there one float at a time, every float to another row. Such a tile is
-    // put down in memory as it is and then copied row by row. Gives the tile with its steps in the order of the output's memory, and how
-    // many of the last of them lie in one piece there.
-    struct Rows {
-        Tile tile;
-        std::size_t in_one_piece = 0;
-    };
-    std::optional<Rows> across_rows(const TreeNode& n) const {
-        const Buffer& out = s_.buffers[0];
-        if (gpu_ || !out.blocking.empty()) return {};
-        std::vector<std::int64_t> strides(n.tile.steps.size(), 0);
-        std::int64_t stride = 1;
-        for (std::size_t d = out.shape.size(); d-- > 0; stride *= out.shape[d])
-            for (const auto& [atom, k] : linear(n.tile.index[d]).terms)
-                for (std::size_t i = 0; i < strides.size(); ++i)
-                    if (atom.uses(n.tile.steps[i].var)) {
-                        if (atom.kind() != Index::Kind::variable) return {};
-                        strides[i] += k * stride;
-                    }
-        bool across = false, ends = false;
-        each_body(n.children[0], [&](const TreeNode& b) {
-            if (b.write.stage != n.stage) return;
-            ends = ends || may_run_out(n, b);
-            for (std::size_t i = 0; i < strides.size(); ++i) {
-                const Index& at = b.write.index[i];
-                const TreeNode* loop = at.kind() == Index::Kind::variable ? loop_of_[static_cast<std::size_t>(at.var())] : nullptr;
-                across = across || (loop && loop->loop == LoopKind::vector && loop->extent > 1 && strides[i] > 1);
-            }
-        });
-        if (!across || ends) return {};
-        std::vector<std::size_t> order(strides.size());
-        std::iota(order.begin(), order.end(), std::size_t{0});
-        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return strides[a] > strides[b]; });
-        Rows rows{n.tile};
-        for (std::size_t i = 0; i < order.size(); ++i) rows.tile.steps[i] = n.tile.steps[order[i]];
-        std::int64_t piece = 1;
-        for (std::size_t i = order.size(); i-- > 0 && strides[order[i]] == piece && piece * rows.tile.steps[i].extent <= most_lanes; piece *= rows.tile.steps[i].extent) ++rows.in_one_piece;
-        const bool whole_rows = std::any_of(order.begin(), order.end(), [&](std::size_t i) { return strides[i] == 1 && n.tile.steps[i].extent > 1; });
-        return whole_rows ? std::optional(rows) : std::nullopt;
-    }
-
-    bool on_stack(const tv::Buffer& b) const {
-        std::int64_t bytes = 4;
-        for (std::int64_t d : b.shape) bytes *= d;
-        return !gpu_ && bytes <= most_stack_bytes;
-    }
-
     Obj emit_output_stage(const Tree& n) {
         const Tree& below = n->children[0];
         auto st = storage(n, n->tile, "acc" + std::to_string(n->stage), true);
@@ -262,9 +160,7 @@ private:
                 return put.buffer.store(from.load(), from.at);
             }));
             all.push_back(over_rows(rows->tile, restored() ? 0 : rows->in_one_piece, [&] {
-                std::vector<Expr> steps;
-                for (const Tile::Step& s : n->tile.steps) steps.push_back(env_[static_cast<std::size_t>(s.var)]);
-                return write(n->tile.index, {put.buffer, physical(put, steps)});
+                return write(n->tile.index, {put.buffer, physical(put, steps_here(n->tile))});
             }));
         } else {
             all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return write(logical, spot(logical, b)); }));
@@ -279,11 +175,7 @@ private:
         auto st = storage(n, n->tile, "tile" + std::to_string(n->stage), !shared);
         bool padded = false;
         for (const Access& a : s_.reads) padded = padded || (a.buffer == n->buffer && a.padded);
-        auto copy = [&] {
-            std::vector<Expr> steps;
-            for (const Tile::Step& s : n->tile.steps) steps.push_back(env_[static_cast<std::size_t>(s.var)]);
-            return st->buffer.store(read_buffer(n->buffer, n->tile.index, padded), physical(*st, steps));
-        };
+        auto copy = [&] { return st->buffer.store(read_buffer(n->buffer, n->tile.index, padded), physical(*st, steps_here(n->tile))); };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
         if (shared) all.push_back(cooperative(n->tile, copy));
         else all.push_back(padded ? copy_rows(n, *st, copy) : copy_tile(n, *st, copy));
@@ -293,53 +185,6 @@ private:
         input_stages_[n->buffer].pop_back();
         return tv::sequence(all);
     }
-    // A copy made by one thread. Steps that threads walk are set to the thread's own.
-    Obj copy_tile(const Tree& n, const Storage& st, const std::function<Obj()>& leaf) {
-        if (st.order.size() == n->tile.steps.size()) return over_tile(n->tile, spread_below(n->children[0]), leaf);
-        throw UserError("a stage of an input outside the loops bound to threads must be (shared ...)");
-    }
-
-    // A tile whose last step walks along one dimension, from before its beginning to past its end: each row is what lies outside, then
-    // a plain copy, then what lies outside. A test for each element instead costs LLVM more time than all other loops of a convolution.
-    Obj copy_rows(const Tree& n, const Storage& st, const std::function<Obj()>& leaf) {
-        const Tile& tile = n->tile;
-        const Shape& shape = s_.buffers[static_cast<std::size_t>(n->buffer)].shape;
-        std::size_t last = tile.steps.size();
-        while (last > 0 && tile.steps[last - 1].extent == 1) --last;
-        const bool plain = gpu_ || last < 2 || st.order.size() != tile.steps.size() || !tile.predicates.empty() || !input_stages_[n->buffer].empty();
-        if (plain) return copy_tile(n, st, leaf);
-        const Tile::Step along = tile.steps[--last];
-        std::size_t row = shape.size(), users = 0;
-        for (std::size_t d = 0; d < shape.size(); ++d)
-            if (tile.index[d].uses(along.var)) row = d, ++users;
-        if (users != 1) return copy_tile(n, st, leaf);
-        const LinearForm form = linear(tile.index[row]);
-        const bool alone = form.terms.size() == 1 && form.terms[0].second == 1 && form.terms[0].first.kind() == Index::Kind::variable;
-        const std::int64_t begin = std::max<std::int64_t>(0, -form.offset), end = std::min(along.extent, shape[row] - form.offset);
-        if (!alone || begin >= end || (begin == 0 && end == along.extent)) return copy_tile(n, st, leaf);
-        Tile rows = tile;
-        rows.steps[last].extent = 1;
-        auto stretch = [&](std::int64_t from, std::int64_t to, const std::function<Expr()>& value) {
-            const tv::Variable v = tv::variable("s" + std::to_string(along.var));
-            Expr& at = env_[static_cast<std::size_t>(along.var)];
-            at = to - from == 1 ? Expr(from) : v.expr() + Expr(from);
-            std::vector<Expr> steps;
-            for (const Tile::Step& s : tile.steps) steps.push_back(env_[static_cast<std::size_t>(s.var)]);
-            const Obj store = st.buffer.store(value(), physical(st, steps));
-            return to - from == 1 ? store : tv::loop(v, to - from, tv::LoopKind::serial, store);
-        };
-        return over_tile(rows, spread_below(n->children[0]), [&] {
-            auto beyond = [&] { return outside(); };
-            auto value = [&] { return read_buffer(n->buffer, tile.index, false); };
-            std::vector<Obj> all;
-            if (begin > 0) all.push_back(stretch(0, begin, beyond));
-            const Expr row_inside = inside(tile.index, shape, row);
-            all.push_back(row_inside.node.defined() ? tv::either(row_inside, stretch(begin, end, value), stretch(begin, end, beyond)) : stretch(begin, end, value));
-            if (end < along.extent) all.push_back(stretch(end, along.extent, beyond));
-            return tv::sequence(all);
-        });
-    }
-
     Obj emit_partial(const Tree& n) {
         const Tree& below = n->children[0];
         Storage st;
@@ -355,11 +200,7 @@ private:
         st.buffer = tv::buffer("partial" + std::to_string(n->var), shape, gpu_ || bytes <= most_stack_bytes ? "local" : "global");
         TreeNode lanes;
         lanes.kind = TreeNode::Kind::loop, lanes.extent = n->extent, lanes.var = n->var;
-        auto own = [&](const Tile& tile) {
-            std::vector<Expr> steps;
-            for (const Tile::Step& s : tile.steps) steps.push_back(env_[static_cast<std::size_t>(s.var)]);
-            return Spot{st.buffer, physical(st, steps)};
-        };
+        auto own = [&](const Tile& tile) { return Spot{st.buffer, physical(st, steps_here(tile))}; };
         std::vector<Obj> all{tv::allocate(st.buffer, on_stack(st.buffer))};
         all.push_back(around(lanes, [&] { return over_tile(n->tile, false, [&] { return own(n->tile).store(identity()); }); }, false));
         outputs_.push_back(&st);

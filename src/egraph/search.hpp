@@ -5,11 +5,10 @@
 // atoms 1..k, it is found once, with the first fresh atom taken from what changed and the atoms before it from what did not.
 #pragma once
 #include <chrono>
-#include <map>
-#include <vector>
 
 #include "egraph/compiled.hpp"
 #include "egraph/egraph.hpp"
+#include "egraph/search_index.hpp"
 
 namespace loopegg {
 
@@ -27,42 +26,6 @@ struct Budget {
 };
 
 enum class SearchEnd { complete, too_many, out_of_time, out_of_memory };
-
-// Nodes by operator: one list after another.
-struct NodesByOp {
-    std::vector<std::uint32_t> first;   // by operator, into nodes
-    std::vector<NodeId> nodes;
-    std::span<const NodeId> of(OpId op) const {
-        return op + 1 < first.size() ? std::span(nodes).subspan(first[op], first[op + 1] - first[op]) : std::span<const NodeId>{};
-    }
-};
-
-// What a search looks into, at one moment of an e-graph. Keeps from one moment to the next what changed in each epoch.
-class SearchIndex {
-public:
-    explicit SearchIndex(const EGraph& graph) : graph_(graph) {}
-    // The e-graph has changed; call before searching. No rule will ask for what changed in `seen` or before.
-    void update(std::uint32_t seen);
-
-    std::span<const NodeId> all(OpId op);
-    // The nodes of an operator that changed after one epoch and up to another: a list for each, from which those are to be taken whose
-    // stamp is that epoch and which still have the operator.
-    struct Touched { std::uint32_t epoch; std::span<const NodeId> nodes; };
-    void touched(std::uint32_t since, std::uint32_t upto, OpId op, std::vector<Touched>& out);
-    // For rules that read facts: also nodes one of whose classes changed its facts.
-    struct WithFacts { NodesByOp by_op; std::vector<bool> marked; };
-    const WithFacts& with_facts(std::uint32_t since);
-
-private:
-    NodesByOp group(std::span<const NodeId> nodes) const;
-
-    const EGraph& graph_;
-    std::uint64_t pops_ = 0;
-    NodesByOp all_;
-    bool all_known_ = false;
-    std::map<std::uint32_t, NodesByOp> epochs_;
-    std::map<std::uint32_t, WithFacts> with_facts_;
-};
 
 // An incremental search that found too many matches, kept so that the next one goes on where it ended. What changes meanwhile
 // counts as changed after `upto`: matches that it touches are dropped, and found again among the later changes.
