@@ -185,6 +185,7 @@ private:
         input_stages_[n->buffer].pop_back();
         return tv::sequence(all);
     }
+
     Obj emit_partial(const Tree& n) {
         const Tree& below = n->children[0];
         Storage st;

@@ -6,6 +6,8 @@
 
 namespace loopegg {
 
+double clock_seconds(clockid_t clock);   // 0 for a clock that there is not
+
 // Of the threads that there are when it is made. The clock of the whole process is no use for short samples: for a thread that runs on another
 // core it is behind by up to a tick of the scheduler, several milliseconds, and then catches up at once.
 class ThreadClocks {

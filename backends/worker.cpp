@@ -34,11 +34,7 @@ namespace {
 using Json = nlohmann::json;
 
 double wall() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-double own_cpu() {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
+double own_cpu() { return clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
 
 // Something that can be run again and again. A nest takes its weights from `cold`, where one is given; a network has its own.
 struct Subject {

@@ -1,6 +1,5 @@
 #include "fisher/evidence.hpp"
 
-
 #include <cstdlib>
 
 #include <fmt/format.h>

@@ -11,12 +11,6 @@
 namespace loopegg {
 namespace {
 
-// Works on each channel by itself.
-bool keeps_channels_apart(const std::string& op) {
-    static constexpr std::array<std::string_view, 8> ops{"batch_norm", "relu", "relu6", "silu", "gelu", "scale", "max_pool", "avg_pool"};
-    return std::find(ops.begin(), ops.end(), op) != ops.end();
-}
-
 // With groups a channel is two axes, and its readers and writers do not correspond one for one.
 bool has_plain_channels(const Node& node) { return node.op == "linear" || (node.op == "conv2d" && node.integer("groups") == 1); }
 
@@ -42,6 +36,11 @@ std::optional<Domain> as_outputs(const Node& reader) {
 }
 
 }  // namespace
+
+bool keeps_channels_apart(const std::string& op) {
+    static constexpr std::array<std::string_view, 8> ops{"batch_norm", "relu", "relu6", "silu", "gelu", "scale", "max_pool", "avg_pool"};
+    return std::find(ops.begin(), ops.end(), op) != ops.end();
+}
 
 std::vector<HiddenWidth> hidden_widths(const Graph& graph) {
     const std::map<std::string, const Node*> readers = only_readers(graph);

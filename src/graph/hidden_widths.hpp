@@ -9,6 +9,9 @@
 
 namespace loopegg {
 
+// Whether an operator works on each channel of its input by itself, and leaves it where it was.
+bool keeps_channels_apart(const std::string& op);
+
 // Two sites with nothing between them but operators that keep channels apart and that nobody else reads: the writer's output channels are the
 // reader's input channels, one for one.
 struct HiddenWidth {

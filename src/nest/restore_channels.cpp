@@ -1,8 +1,8 @@
 // Fewer output channels that come back through the network's own operators.
 #include <algorithm>
-#include <set>
 
 #include "base/error.hpp"
+#include "graph/hidden_widths.hpp"
 #include "graph/operators.hpp"
 #include "nest/apply_plan.hpp"
 #include "nest/site_form.hpp"
@@ -38,10 +38,8 @@ std::string fresh_name(const Graph& graph, const std::string& base) {
     return name;
 }
 
-bool keeps_channels(const std::string& op) {
-    static const std::set<std::string> ops{"batch_norm", "relu", "relu6", "silu", "gelu", "scale", "max_pool", "avg_pool", "global_avg_pool", "flatten"};
-    return ops.contains(op);
-}
+// A pooled or flattened channel is still that channel to the linear layer that reads it.
+bool keeps_channels(const std::string& op) { return keeps_channels_apart(op) || op == "global_avg_pool" || op == "flatten"; }
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include "optimize/capacity_desk.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 
@@ -11,6 +10,7 @@
 #include "graph/hidden_widths.hpp"
 #include "nest/domain.hpp"
 #include "optimize/named_sequences.hpp"
+#include "optimize/take_turns.hpp"
 
 namespace loopegg {
 namespace {
@@ -117,15 +117,9 @@ CapacityDesk::Likeness CapacityDesk::likeness(const Case& c) const { return {c.k
 
 // One that leaves half of the work, one that leaves a quarter, and so on, then the next of each: a small budget should not go into extremes.
 void CapacityDesk::from_mild_to_harsh(std::vector<Case*>& pile) const {
-    std::map<int, int> seen;   // by halvings of the work
-    std::vector<std::tuple<int, int, Case*>> order;
-    for (Case* c : pile) {
-        const double whole = static_cast<double>(sites_.all[sites_.kinds[c->kind].sites.front()].macs);
-        const int halvings = static_cast<int>(std::log2(whole / static_cast<double>(c->macs)));
-        order.emplace_back(seen[halvings]++, halvings, c);
-    }
-    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return std::pair(std::get<0>(a), std::get<1>(a)) < std::pair(std::get<0>(b), std::get<1>(b)); });
-    for (std::size_t i = 0; i < pile.size(); ++i) pile[i] = std::get<2>(order[i]);
+    auto key = [&](const Case* c) { return halvings(sites_.all[sites_.kinds[c->kind].sites.front()].macs, c->macs); };
+    std::stable_sort(pile.begin(), pile.end(), [&](const Case* a, const Case* b) { return key(a) < key(b); });
+    take_turns(pile, key);
 }
 
 // Every effect in turn, and of each every kind of site, so that a small budget still sees something of everything. Cases that are alike (as

@@ -1,7 +1,5 @@
 // Which nests are worth tuning, and what is tuned: the nest as it will run in the network, with everything fused into it.
 #include <algorithm>
-#include <cmath>
-#include <map>
 #include <numeric>
 #include <tuple>
 
@@ -11,6 +9,7 @@
 #include "base/places.hpp"
 #include "optimize/neighbours.hpp"
 #include "optimize/stages.hpp"
+#include "optimize/take_turns.hpp"
 #include "rules/load.hpp"
 
 namespace loopegg {
@@ -31,7 +30,7 @@ bool of_use(const Input& input, const Discovery& found, const Admission& a) {
 // One variant of a kind, as a candidate for tuning.
 struct OnOffer {
     std::size_t variant;
-    int halvings;            // of the work, rounded down
+    int halvings;            // of the work (take_turns.hpp)
     double cost;             // of capacity, the mean over the sites that admit it
     std::size_t sites;
 };
@@ -41,13 +40,10 @@ std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most)
     std::stable_sort(candidates.begin(), candidates.end(), [](const OnOffer& a, const OnOffer& b) {
         return std::tuple(-a.halvings, a.cost, -static_cast<double>(a.sites)) < std::tuple(-b.halvings, b.cost, -static_cast<double>(b.sites));
     });
-    std::map<int, int> taken;                                 // by halvings
-    std::vector<std::pair<int, std::size_t>> order;           // how many of its like come before it
-    for (const OnOffer& c : candidates) order.emplace_back(taken[c.halvings]++, c.variant);
-    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    order.resize(std::min(order.size(), most));
+    take_turns(candidates, [](const OnOffer& c) { return c.halvings; });
+    candidates.resize(std::min(candidates.size(), most));
     std::vector<std::size_t> out;
-    for (const auto& [before, variant] : order) out.push_back(variant);
+    for (const OnOffer& c : candidates) out.push_back(c.variant);
     return out;
 }
 
@@ -68,8 +64,7 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
             for (std::size_t v = input.sites.kinds.size(); v < found.variants.size(); ++v) {
                 const Use& use = (*uses)[v];
                 if (found.variants[v].kind != k || use.sites == 0 || std::find(picked.begin(), picked.end(), v) != picked.end()) continue;
-                const double left = static_cast<double>(found.variants[v].macs) / static_cast<double>(found.variants[k].macs);
-                candidates.push_back({v, static_cast<int>(-std::log2(left)), use.cost / static_cast<double>(use.sites), use.sites});
+                candidates.push_back({v, halvings(found.variants[k].macs, found.variants[v].macs), use.cost / static_cast<double>(use.sites), use.sites});
             }
             for (std::size_t v : menu(std::move(candidates), most)) picked.push_back(v);
         }

@@ -9,6 +9,7 @@
 #include "graph/interpreter.hpp"
 #include "graph/weights.hpp"
 #include "graph/zoo/zoo.hpp"
+#include "tests/domains.hpp"
 
 using namespace loopegg;
 
@@ -23,9 +24,7 @@ Graph block(const std::vector<std::string>& second_reads, bool residual = false)
     if (residual) y = b.add("sum", y, hidden);
     Graph g = b.finish({y});
     if (second_reads.empty()) return g;
-    DomainPart part;
-    for (const std::string& condition : second_reads) REQUIRE(add_condition(part, condition).empty());
-    g.find("second")->domain = {{part}, Restore::none};
+    g.find("second")->domain = test::domain({second_reads});
     complete(g);
     return g;
 }

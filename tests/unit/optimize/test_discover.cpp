@@ -19,14 +19,18 @@ public:
     }
 };
 
+Discovery discovered(const Graph& graph, const Sites& sites, std::int64_t budget) {
+    const RuleBook book = load_rules(shipped("rules/discover.rules"));
+    Generous oracle;
+    Progress quiet(Progress::Mode::quiet);
+    return discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = budget}, quiet);
+}
+
 }  // namespace
 
 TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, and sequences that no one has named", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
-    const RuleBook book = load_rules(shipped("rules/discover.rules"));
-    Generous oracle;
-    Progress quiet(Progress::Mode::quiet);
-    const Discovery found = discover(graph, sites_of(graph), book, *book.find_phase("discover"), oracle, {.budget = 1000}, quiet);
+    const Discovery found = discovered(graph, sites_of(graph), 1000);
     CHECK(found.configurations <= 1000);
     UNSCOPED_INFO(found.stop << ", " << found.nodes << " nodes, " << found.configurations << " configurations");
     const std::size_t originals = sites_of(graph).kinds.size();
@@ -49,10 +53,7 @@ TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, 
 TEST_CASE("outputs that the next convolution may leave unread are left out without a question", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
     const Sites sites = sites_of(graph, {"layer3.1.conv1", "layer3.2.conv2"});
-    const RuleBook book = load_rules(shipped("rules/discover.rules"));
-    Generous oracle;
-    Progress quiet(Progress::Mode::quiet);
-    const Discovery found = discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = 60}, quiet);
+    const Discovery found = discovered(graph, sites, 60);
     std::set<std::string> writers;
     for (const Admission& a : found.admissions) {
         if (!a.reader) continue;
@@ -72,10 +73,7 @@ TEST_CASE("outputs that the next convolution may leave unread are left out witho
 TEST_CASE("pixels are never repeated from far away", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
     const Sites sites = sites_of(graph);
-    const RuleBook book = load_rules(shipped("rules/discover.rules"));
-    Generous oracle;
-    Progress quiet(Progress::Mode::quiet);
-    const Discovery found = discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = 200}, quiet);
+    const Discovery found = discovered(graph, sites, 200);
     for (const Variant& v : found.variants)
         for (const DomainPart& p : v.domain.parts)
             for (const DigitRange& r : p.ranges) {
@@ -88,10 +86,7 @@ TEST_CASE("pixels are never repeated from far away", "[unit][optimize]") {
 TEST_CASE("rows of images or tokens, and products of activations, are never restricted", "[unit][optimize]") {
     const Graph graph = zoo_graph("bert-tiny");
     const Sites sites = sites_of(graph);
-    const RuleBook book = load_rules(shipped("rules/discover.rules"));
-    Generous oracle;
-    Progress quiet(Progress::Mode::quiet);
-    const Discovery found = discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = 60}, quiet);
+    const Discovery found = discovered(graph, sites, 60);
     CHECK(found.variants.size() > sites.kinds.size());
     for (std::size_t v = sites.kinds.size(); v < found.variants.size(); ++v) {
         const Variant& variant = found.variants[v];
