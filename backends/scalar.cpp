@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "backends/elementary.hpp"
 #include "base/error.hpp"
 
 namespace loopegg {
@@ -11,9 +12,13 @@ using tv::Expr;
 using tv::Fn;
 
 Expr number(double v) { return tv::float_value(v); }
-Expr sigmoid(const Expr& x) { return tv::binary(Fn::div, number(1), tv::binary(Fn::add, number(1), tv::intrinsic("tirx.exp", {tv::binary(Fn::mul, x, number(-1))}))); }
+Expr sigmoid(const Expr& x) { return tv::binary(Fn::div, number(1), tv::binary(Fn::add, number(1), exponential(tv::binary(Fn::mul, x, number(-1))))); }
+Expr hyperbolic_tangent(const Expr& x) {
+    const Expr e = exponential(tv::binary(Fn::mul, x, number(-2)));
+    return tv::binary(Fn::div, tv::binary(Fn::sub, number(1), e), tv::binary(Fn::add, number(1), e));
+}
 Expr gelu(const Expr& x) {
-    const Expr erf = tv::intrinsic("tirx.erf", {tv::binary(Fn::mul, x, number(0.70710678118654752440))});
+    const Expr erf = error_function(tv::binary(Fn::mul, x, number(0.70710678118654752440)));
     return tv::binary(Fn::mul, tv::binary(Fn::mul, x, number(0.5)), tv::binary(Fn::add, number(1), erf));
 }
 
@@ -27,8 +32,8 @@ const Unary unaries[]{
     {"sigmoid", sigmoid},
     {"silu", [](const Expr& x) { return tv::binary(Fn::mul, x, sigmoid(x)); }},
     {"gelu", gelu},
-    {"tanh", [](const Expr& x) { return tv::intrinsic("tirx.tanh", {x}); }},
-    {"exp", [](const Expr& x) { return tv::intrinsic("tirx.exp", {x}); }},
+    {"tanh", hyperbolic_tangent},
+    {"exp", exponential},
     {"sqrt", [](const Expr& x) { return tv::intrinsic("tirx.sqrt", {x}); }},
     {"square", [](const Expr& x) { return tv::binary(Fn::mul, x, x); }},
     {"copy", [](const Expr& x) { return x; }},

@@ -73,6 +73,8 @@ Expr select(const Expr& condition, const Expr& yes, const Expr& no) {
 Expr intrinsic(const char* op, const std::vector<Expr>& args) {
     return Expr(obj(Fn::call, primitive_type("float32"), obj(Fn::get_op, op), nodes(args), nullptr, List{}, no_span));
 }
+Expr truncate(const Expr& number) { return Expr(obj(Fn::cast, type_of("int32"), number.node, no_span)); }
+Expr with_bits(const Expr& whole) { return intrinsic("tirx.reinterpret", {whole}); }
 
 Variable variable(const std::string& name) { return {obj(Fn::var, name, primitive_type("int32"), no_span)}; }
 

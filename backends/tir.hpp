@@ -35,7 +35,9 @@ Expr float_value(double v);
 Expr binary(Fn f, const Expr& a, const Expr& b);
 Expr choose(const Expr& condition, const Expr& yes, const Expr& no);      // evaluates one side alone
 Expr select(const Expr& condition, const Expr& yes, const Expr& no);      // may evaluate both
-Expr intrinsic(const char* op, const std::vector<Expr>& args);            // "tirx.exp" and its kind, float32
+Expr intrinsic(const char* op, const std::vector<Expr>& args);            // "tirx.sqrt" and its kind, float32
+Expr truncate(const Expr& number);                                        // a float32 as an int32
+Expr with_bits(const Expr& whole);                                        // the float32 that has the bits of an int32
 
 struct Variable {
     Obj node;

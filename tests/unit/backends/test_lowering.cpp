@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include <catch2/catch.hpp>
@@ -60,6 +62,25 @@ TEST_CASE("epilogues, layouts and other statements", "[unit]") {
     check("(nest (map gelu 37) (at x done))");
     check("(nest (zip + 64) (par (quo x 16) (vec (rem x 16) done)))");
     check("(nest (row_softmax 3 5 1) (at r (at x done)))");
+}
+
+TEST_CASE("activations are right from far below zero to far above", "[unit]") {
+    const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+    const std::vector<std::pair<std::string, std::function<double(double)>>> activations{{"gelu", [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }},
+                                                                                         {"sigmoid", sigmoid},
+                                                                                         {"silu", [&](double x) { return x * sigmoid(x); }},
+                                                                                         {"tanh", [](double x) { return std::tanh(x); }}};
+    std::vector<float> inputs;
+    for (int i = -2048; i < 2048; ++i) inputs.push_back(static_cast<float>(std::pow(i / 256.0, 3) / 4));   // to 128 and back, closest around zero
+    for (const auto& [name, f] : activations) {
+        const Kernel kernel = compile_nest(parse_term("(nest (map " + name + " 4096) (par (quo x 16) (vec (rem x 16) done)))"), find_target("host"), "k");
+        const LoadedKernel loaded(kernel);
+        const std::vector<float> got = kernel_output(kernel, {{}, inputs}, std::cref(loaded));
+        double worst = 0;
+        for (std::size_t i = 0; i < inputs.size(); ++i) worst = std::max(worst, std::abs(got[i] - f(inputs[i])) / std::max(1.0, std::abs(f(inputs[i]))));
+        CAPTURE(name);
+        CHECK(worst < 1e-6);
+    }
 }
 
 TEST_CASE("restricted nests read small weights and bring missing outputs back", "[unit]") {
