@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "optimize/paid_sequences.hpp"
 
 namespace loopegg {
 namespace {
@@ -20,12 +21,34 @@ std::string other_classes(const RuleSet& set, const std::string& name) {
     return fmt::format("its set '{}' is for {}", set.name, join(classes, ", "));
 }
 
-std::string unpaid(const Rule& rule, const ClassCounts& counts) {
+// `sequences`: those that enough runs returned; none where nobody counted them.
+std::string unpaid(const Rule& rule, const ClassCounts& counts, const std::set<std::string>& sequences) {
     const auto it = counts.rules.find(rule.name);
     if (counts.runs < enough_runs || it == counts.rules.end()) return "";   // a rule that nobody counted has its chance
     if (it->second.fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
     if (it->second.paid == 0) return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", it->second.fired, counts.runs);
+    if (rule.arrow == Arrow::neural && !sequences.empty() && !in_sequences(sequences, rule.name)) return fmt::format("fewer than {} counted runs returned a network with it", enough_runs);
     return "";
+}
+
+// Takes the values out of a rule's lists that no sequence has.
+void leave_out_values(Rule& rule, const std::set<std::string>& sequences, std::vector<PrunedRule>& pruned) {
+    for (ChoiceCall& choice : rule.choices)
+        std::erase_if(choice.values, [&](const Term& value) {
+            const std::string name = choice.variable.text(), text = to_string(value);
+            if (in_sequences(sequences, rule.name, name + "=" + text)) return false;
+            pruned.push_back({fmt::format("{} {}={}", rule.name, name, text), fmt::format("fewer than {} counted runs returned a network with it", enough_runs)});
+            return true;
+        });
+}
+
+// As many as were enough for half of the runs: where measurements err, the best of more of them looks better though nothing is.
+int rounds_for_most(const ClassCounts& counts) {
+    std::int64_t runs = 0, served = 0;
+    for (const auto& [needed, n] : counts.rounds) runs += n;
+    for (const auto& [needed, n] : counts.rounds)
+        if (served += n; 2 * served >= runs) return needed;
+    return 0;
 }
 
 }  // namespace
@@ -50,29 +73,42 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     if (name == "all") return out;
     const auto known = counts.find(name);
     const ClassCounts none, &counted = known == counts.end() ? none : known->second;
+    for (const auto& [sequence, runs] : counted.sequences)
+        if (counted.runs >= enough_runs && runs >= enough_runs) out.paid.insert(sequence);
     std::int64_t asked_kept = 0, asked_all = 0;
     bool neural = false;
     for (RuleSet& set : out.book.sets) {
         if (std::find(phase.sets.begin(), phase.sets.end(), set.name) == phase.sets.end()) continue;
         const std::string not_for = other_classes(set, name);
-        std::erase_if(set.rules, [&](const Rule& rule) {
+        std::vector<Rule> left;
+        for (Rule& rule : set.rules) {
             const auto count = counted.rules.find(rule.name);
             const std::int64_t asked = count == counted.rules.end() ? 0 : count->second.asked;
             asked_all += asked;
-            std::string why = not_for.empty() ? unpaid(rule, counted) : not_for;
+            if (count == counted.rules.end()) out.uncounted.insert(rule.name);
+            std::string why = not_for.empty() ? unpaid(rule, counted, out.paid) : not_for;
             if (why.empty()) {
                 asked_kept += asked, neural = neural || rule.arrow == Arrow::neural;
-                return false;
+                if (rule.arrow == Arrow::neural && !out.paid.empty() && !out.uncounted.contains(rule.name)) leave_out_values(rule, out.paid, out.pruned);
+                left.push_back(std::move(rule));
+            } else {
+                out.pruned.push_back({rule.name, std::move(why)});
             }
-            out.pruned.push_back({rule.name, std::move(why)});
-            return true;
-        });
+        }
+        set.rules = std::move(left);
     }
     bool had_neural = false;
     for (const Rule* rule : book.rules_of(phase)) had_neural = had_neural || rule->arrow == Arrow::neural;
     out.searches = neural || !had_neural;
-    if (counted.runs >= enough_runs && asked_all > 0) out.budget_share = static_cast<double>(asked_kept) / static_cast<double>(asked_all);
+    if (counted.runs < enough_runs) return out;
+    out.rounds = rounds_for_most(counted);
+    if (asked_all > 0) out.budget_share = static_cast<double>(asked_kept) / static_cast<double>(asked_all);
     return out;
+}
+
+bool searched_for(const ClassRules& rules, const Variant& variant) {
+    if (rules.paid.empty() || variant.steps.empty() || rules.paid.contains(neural_sequence(rules.book, variant))) return true;
+    return std::any_of(variant.steps.begin(), variant.steps.end(), [&](const SequenceStep& s) { return s.neural && rules.uncounted.contains(s.rule); });
 }
 
 }  // namespace loopegg

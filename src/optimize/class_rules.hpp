@@ -1,11 +1,13 @@
 // The rules that a class of architecture is searched with: those whose sets are meant for it, without what never paid off there.
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
 #include "graph/architecture.hpp"
 #include "optimize/passes.hpp"
 #include "optimize/rule_counts.hpp"
+#include "optimize/variant.hpp"
 #include "rules/rule.hpp"
 
 namespace loopegg {
@@ -20,15 +22,22 @@ struct ClassRules {
     std::vector<PrunedRule> pruned;
     bool searches = true;             // false: no neural rule is left, and there is nothing to discover
     double budget_share = 1;          // of the guard's questions: what the rules that are left had of them in the counted runs
+    std::set<std::string> paid{};     // neural sequences that the search is for (paid_sequences.hpp); none: for all
+    std::set<std::string> uncounted{};   // rules that no counted run knew: they have their chance
+    int rounds = 0;                   // of tuning that are worth their time; 0: as many as are asked for
 };
 
 // "auto": what the detector says; "all": every rule; or a class by name. UserError with the known names otherwise.
 std::string class_name(const std::string& asked, const Graph& graph);
 
 // A set whose tags name classes serves these classes alone. A rule is left out when at least `enough_runs` runs of the class were counted and it
-// never changed an e-graph in them (it cannot fire), or no returned network has a step of it (it never paid).
+// never changed an e-graph in them (it cannot fire), or no returned network has a step of it (it never paid). What neural
+// rules do together is held to more: a sequence that fewer runs returned may have been luck, and is not searched for, nor a rule or a value of its
+// list (one number of groups) that stands in no other.
 constexpr std::int64_t enough_runs = 2;
 PassOrder passes_named(const std::string& text);   // UserError for what is no pass order
 ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::string& name, const CountTable& counts);
+// Whether a variant is what the search is for: worth being tuned.
+bool searched_for(const ClassRules& rules, const Variant& variant);
 
 }  // namespace loopegg

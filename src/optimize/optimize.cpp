@@ -55,7 +55,9 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     options.budget = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(static_cast<double>(request.budget) * rules.budget_share)));
     options.channels_multiple = request.channels_multiple;
     const std::string passes = request.passes.empty() ? shipped_passes(rules.name) : request.passes;
-    return discover(input.graph, input.sites, rules.book, *phase, oracle, options, progress, passes.empty() ? PassOrder{} : passes_named(passes));
+    Discovery found = discover(input.graph, input.sites, rules.book, *phase, oracle, options, progress, passes.empty() ? PassOrder{} : passes_named(passes));
+    for (Variant& v : found.variants) v.unpaid = !searched_for(rules, v);
+    return found;
 }
 
 std::size_t changed_sites(const Input& input, const Selection& selection) {
@@ -100,7 +102,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     for (const auto& [name, tensor] : input.weights) measuring.cold_bytes += static_cast<std::int64_t>(tensor.values.size() * sizeof(float));
     measuring.cold_bytes = cold_bytes_for(measuring.cold_bytes);
     TvmMeasurer measurer(measuring);
-    Tuning tuning = log.run("tune", 0, [&] { return tune_variants(request, input, found, measurer, progress); });
+    Tuning tuning = log.run("tune", 0, [&] { return tune_variants(request, input, found, rules.rounds, measurer, progress); });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
 
     Selection selection = log.run("choose", 0, [&] { return select(request, input, found, tuning, *oracle, progress); });
@@ -111,7 +113,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
 
     nlohmann::json result = result_of(request, input, found, tuning, selection, confirmed);
     add_class(result, rules);
-    count_run(default_store_file(), rules, input, found, returned_variants(input, selection, confirmed));
+    result["counts"] = count_run(default_store_file(), rules, input, found, tuning, returned_variants(input, selection, confirmed));
     if (request.all_targets) {
         result["targets"] = log.run("targets", 0, [&] { return compile_for_others(request, input, selection, confirmed, progress); });
         log.done(fmt::format("compiled for {} more", result["targets"].size()));

@@ -181,14 +181,4 @@ void add_class(json& result, const ClassRules& rules) {
     for (const PrunedRule& p : rules.pruned) result["rules_pruned"].push_back({{"rule", p.rule}, {"why", p.why}});
 }
 
-void count_run(const std::filesystem::path& store, const ClassRules& rules, const Input& input, const Discovery& found, const std::vector<std::size_t>& variant) {
-    if (!rules.pruned.empty() || found.rules_fired.empty()) return;
-    std::map<std::string, RuleCount> counts;
-    for (const auto& [rule, fired] : found.rules_fired) counts[rule].fired = static_cast<std::int64_t>(fired);
-    for (const auto& [rule, asked] : found.rules_asked) counts[rule].asked = asked;
-    for (std::size_t v : variant)
-        for (const SequenceStep& step : found.variants[v].steps) ++counts[step.rule].paid;
-    store_counts(store, to_string(classify_architecture(input.graph).kind), input.graph.name, counts);
-}
-
 }  // namespace loopegg

@@ -1,5 +1,7 @@
 #include "optimize/rule_counts.hpp"
 
+#include <vector>
+
 #include <sqlite3.h>
 
 #include "base/error.hpp"
@@ -13,6 +15,10 @@ constexpr const char* schema = R"(
 CREATE TABLE IF NOT EXISTS rule_counts(
   class TEXT NOT NULL, network TEXT NOT NULL, rule TEXT NOT NULL,
   fired INTEGER NOT NULL, asked INTEGER NOT NULL, paid INTEGER NOT NULL, PRIMARY KEY(class, network, rule)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sequence_counts(
+  class TEXT NOT NULL, network TEXT NOT NULL, sequence TEXT NOT NULL, PRIMARY KEY(class, network, sequence)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS round_counts(
+  class TEXT NOT NULL, network TEXT NOT NULL, rounds INTEGER NOT NULL, PRIMARY KEY(class, network)) WITHOUT ROWID;
 )";
 
 class Database {
@@ -30,10 +36,14 @@ public:
     void run(const char* sql) {
         if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail();
     }
-    template <class Bind, class Row> void each(const char* sql, Bind&& bind, Row&& row) {
+    template <class Row> void each(const char* sql, Row&& row) { each(sql, {}, {}, row); }
+    // `texts` and then `numbers` are the statement's parameters.
+    template <class Row> void each(const char* sql, const std::vector<std::string>& texts, const std::vector<std::int64_t>& numbers, Row&& row) {
         sqlite3_stmt* s = nullptr;
         if (sqlite3_prepare_v2(db_, sql, -1, &s, nullptr) != SQLITE_OK) fail();
-        bind(s);
+        int place = 0;
+        for (const std::string& t : texts) sqlite3_bind_text(s, ++place, t.c_str(), -1, SQLITE_TRANSIENT);
+        for (std::int64_t n : numbers) sqlite3_bind_int64(s, ++place, n);
         int code = SQLITE_ROW;
         while ((code = sqlite3_step(s)) == SQLITE_ROW) row(s);
         sqlite3_finalize(s);
@@ -53,6 +63,8 @@ void ClassCounts::add(const ClassCounts& other) {
         RuleCount& mine = rules[rule];
         mine.fired += c.fired, mine.asked += c.asked, mine.paid += c.paid;
     }
+    for (const auto& [sequence, n] : other.sequences) sequences[sequence] += n;
+    for (const auto& [needed, n] : other.rounds) rounds[needed] += n;
 }
 
 CountTable counts_from_json(const nlohmann::json& j) {
@@ -60,17 +72,25 @@ CountTable counts_from_json(const nlohmann::json& j) {
     for (const auto& [kind, entry] : j.items()) {
         ClassCounts& counts = table[kind];
         counts.runs = entry.at("runs").get<std::int64_t>();
+        if (entry.contains("sequences")) counts.sequences = entry["sequences"].get<std::map<std::string, std::int64_t>>();
+        if (entry.contains("rounds"))
+            for (const auto& [needed, runs] : entry["rounds"].items()) counts.rounds[std::stoi(needed)] = runs.get<std::int64_t>();
         for (const auto& [rule, c] : entry.at("rules").items()) counts.rules[rule] = {c.at("fired").get<std::int64_t>(), c.at("asked").get<std::int64_t>(), c.at("paid").get<std::int64_t>()};
     }
     return table;
 }
 
+nlohmann::json to_json(const ClassCounts& counts) {
+    nlohmann::json rules = nlohmann::json::object();
+    for (const auto& [rule, c] : counts.rules) rules[rule] = {{"fired", c.fired}, {"asked", c.asked}, {"paid", c.paid}};
+    nlohmann::json rounds = nlohmann::json::object();
+    for (const auto& [needed, runs] : counts.rounds) rounds[std::to_string(needed)] = runs;
+    return {{"runs", counts.runs}, {"rounds", std::move(rounds)}, {"rules", std::move(rules)}, {"sequences", counts.sequences}};
+}
+
 nlohmann::json to_json(const CountTable& table) {
     nlohmann::json j = nlohmann::json::object();
-    for (const auto& [kind, counts] : table) {
-        j[kind] = {{"runs", counts.runs}, {"rules", nlohmann::json::object()}};
-        for (const auto& [rule, c] : counts.rules) j[kind]["rules"][rule] = {{"fired", c.fired}, {"asked", c.asked}, {"paid", c.paid}};
-    }
+    for (const auto& [kind, counts] : table) j[kind] = to_json(counts);
     return j;
 }
 
@@ -99,22 +119,22 @@ CountTable stored_counts(const std::filesystem::path& store) {
     CountTable table;
     Database db(store);
     auto text = [](sqlite3_stmt* s, int column) { return std::string(reinterpret_cast<const char*>(sqlite3_column_text(s, column))); };
-    db.each("SELECT class, COUNT(DISTINCT network) FROM rule_counts GROUP BY class", [](sqlite3_stmt*) {}, [&](sqlite3_stmt* s) { table[text(s, 0)].runs = sqlite3_column_int64(s, 1); });
-    db.each("SELECT class, rule, SUM(fired), SUM(asked), SUM(paid) FROM rule_counts GROUP BY class, rule", [](sqlite3_stmt*) {},
+    db.each("SELECT class, COUNT(DISTINCT network) FROM rule_counts GROUP BY class", [&](sqlite3_stmt* s) { table[text(s, 0)].runs = sqlite3_column_int64(s, 1); });
+    db.each("SELECT class, rule, SUM(fired), SUM(asked), SUM(paid) FROM rule_counts GROUP BY class, rule",
             [&](sqlite3_stmt* s) { table[text(s, 0)].rules[text(s, 1)] = {sqlite3_column_int64(s, 2), sqlite3_column_int64(s, 3), sqlite3_column_int64(s, 4)}; });
+    db.each("SELECT class, sequence, COUNT(*) FROM sequence_counts GROUP BY class, sequence", [&](sqlite3_stmt* s) { table[text(s, 0)].sequences[text(s, 1)] = sqlite3_column_int64(s, 2); });
+    db.each("SELECT class, rounds, COUNT(*) FROM round_counts GROUP BY class, rounds", [&](sqlite3_stmt* s) { table[text(s, 0)].rounds[sqlite3_column_int(s, 1)] = sqlite3_column_int64(s, 2); });
     return table;
 }
 
-void store_counts(const std::filesystem::path& store, const std::string& kind, const std::string& network, const std::map<std::string, RuleCount>& rules) {
+void store_counts(const std::filesystem::path& store, const std::string& kind, const std::string& network, const ClassCounts& run) {
     Database db(store);
+    const auto nothing = [](sqlite3_stmt*) {};
     db.run("BEGIN IMMEDIATE");
-    for (const auto& [rule, c] : rules)
-        db.each("INSERT OR REPLACE INTO rule_counts VALUES(?1, ?2, ?3, ?4, ?5, ?6)", [&, &rule = rule, &c = c](sqlite3_stmt* s) {
-            sqlite3_bind_text(s, 1, kind.c_str(), -1, SQLITE_TRANSIENT);
-            sqlite3_bind_text(s, 2, network.c_str(), -1, SQLITE_TRANSIENT);
-            sqlite3_bind_text(s, 3, rule.c_str(), -1, SQLITE_TRANSIENT);
-            sqlite3_bind_int64(s, 4, c.fired), sqlite3_bind_int64(s, 5, c.asked), sqlite3_bind_int64(s, 6, c.paid);
-        }, [](sqlite3_stmt*) {});
+    for (const auto& [rule, c] : run.rules) db.each("INSERT OR REPLACE INTO rule_counts VALUES(?1, ?2, ?3, ?4, ?5, ?6)", {kind, network, rule}, {c.fired, c.asked, c.paid}, nothing);
+    db.each("DELETE FROM sequence_counts WHERE class = ?1 AND network = ?2", {kind, network}, {}, nothing);
+    for (const auto& [sequence, runs] : run.sequences) db.each("INSERT INTO sequence_counts VALUES(?1, ?2, ?3)", {kind, network, sequence}, {}, nothing);
+    for (const auto& [needed, runs] : run.rounds) db.each("INSERT OR REPLACE INTO round_counts VALUES(?1, ?2, ?3)", {kind, network}, {needed}, nothing);
     db.run("COMMIT");
 }
 

@@ -1,4 +1,4 @@
-// What rules did in earlier runs, counted by class of architecture: shipped counts, and those of this machine's store.
+// What rules did in earlier runs, and what paid off, counted by class of architecture: shipped counts, and those of this machine's store.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -19,13 +19,17 @@ struct RuleCount {
 struct ClassCounts {
     std::int64_t runs = 0;                     // with every rule switched on; a network counts once
     std::map<std::string, RuleCount> rules;
+    std::map<std::string, std::int64_t> sequences{};   // runs that returned a network with it at some site (paid_sequences.hpp)
+    std::map<int, std::int64_t> rounds{};      // how many runs needed so many rounds of tuning: later ones made their sites no faster
     void add(const ClassCounts& other);
+    friend bool operator==(const ClassCounts&, const ClassCounts&) = default;
 };
 
 using CountTable = std::map<std::string, ClassCounts>;   // by class
 
-// {"residual": {"runs": 2, "rules": {"group-axes": {"fired": 88, "asked": 40, "paid": 12}}}}
+// {"residual": {"runs": 2, "rounds": {"1": 1, "3": 1}, "rules": {"group-axes": {"fired": 88, "asked": 40, "paid": 12}}, "sequences": {"group-axes ?g=4": 2}}}
 CountTable counts_from_json(const nlohmann::json& j);
+nlohmann::json to_json(const ClassCounts& counts);
 nlohmann::json to_json(const CountTable& table);
 
 // rules/classes.json: "counts" made by bench/classes --count, and "passes", an order of passes for each class that has one of its own.
@@ -35,7 +39,7 @@ std::string shipped_passes(const std::string& kind);   // "AS-6"; empty: as the 
 // The counts of this machine, in the store of latencies. Several processes may add at once.
 CountTable stored_counts(const std::filesystem::path& store);
 // What one run of a network counted, in place of what an earlier run of it did: asking twice must not weigh double.
-void store_counts(const std::filesystem::path& store, const std::string& kind, const std::string& network, const std::map<std::string, RuleCount>& rules);
+void store_counts(const std::filesystem::path& store, const std::string& kind, const std::string& network, const ClassCounts& run);
 
 // Both together.
 CountTable known_counts(const std::filesystem::path& store);

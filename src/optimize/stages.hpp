@@ -57,7 +57,8 @@ struct Confirmed {
 };
 
 Input read_input(const OptimizeRequest& request);
-Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, Measurer& measurer, Progress& progress);
+// In `rounds` rounds at most, unless that is 0: as many as the request asks for.
+Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int rounds, Measurer& measurer, Progress& progress);
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);
 // Of the schedules that tuning liked best and the default ones, those that are fastest inside the network: each is compiled into it and its
 // steps are timed there, in folders inside `scratch`. By site; a site that is not named runs best with its default schedule.
@@ -74,8 +75,9 @@ nlohmann::json result_of(const OptimizeRequest& request, const Input& input, con
                          const Confirmed& confirmed);
 // The class that the rules were chosen for, and the rules that were left out.
 void add_class(nlohmann::json& result, const ClassRules& rules);
-// Notes in the store what each rule did for this network, if no rule was left out.
-void count_run(const std::filesystem::path& store, const ClassRules& rules, const Input& input, const Discovery& found, const std::vector<std::size_t>& variant);
+// What each rule did for this network and what of it is in the returned one: result.json's "counts", and noted in the store if no rule was left out.
+nlohmann::json count_run(const std::filesystem::path& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
+                         const std::vector<std::size_t>& variant);
 // Every file of the out folder beside result.json.
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
                Oracle& oracle);

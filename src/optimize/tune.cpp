@@ -28,6 +28,7 @@ struct Search {
     Measured best;
     Term best_nest;
     int failed = 0;
+    std::vector<double> after_round;
 
     void offer(std::vector<Term> more) {
         for (Term& t : more)
@@ -57,6 +58,7 @@ public:
                 if (round > 0 && spent_ > options_.seconds) return;
                 if (round > 0) widen(s, round);
                 step(s);
+                if (s.best.latency) s.after_round.push_back(s.best.latency->median_ms);
                 progress_.advance(done += options_.per_round, fmt::format("{} nests, round {} of {}", searches.size(), round + 1, rounds));
             }
             learn(searches);
@@ -125,7 +127,7 @@ std::vector<TunedNest> tune(std::span<const Term> nests, Measurer& measurer, con
     std::unordered_map<Term, std::size_t> index;
     for (const Term& nest : nests)
         if (index.emplace(nest, searches.size()).second) {
-            Search s{nest, {}, {}, {}, {}, {}, 0};
+            Search s{nest, {}, {}, {}, {}, {}, 0, {}};
             s.offer(options.starts(nest));
             searches.push_back(std::move(s));
         }
@@ -133,7 +135,7 @@ std::vector<TunedNest> tune(std::span<const Term> nests, Measurer& measurer, con
     std::vector<TunedNest> out;
     for (const Term& nest : nests) {
         const Search& s = searches[index.at(nest)];
-        out.push_back({s.best.latency ? s.best_nest : nest, s.best, static_cast<int>(s.trials.size()), s.failed, next_best(s)});
+        out.push_back({s.best.latency ? s.best_nest : nest, s.best, static_cast<int>(s.trials.size()), s.failed, next_best(s), s.after_round});
     }
     return out;
 }

@@ -28,6 +28,7 @@ struct TunedNest {
     Measured best;           // why there is no latency, where there is none
     int tried = 0, failed = 0;
     std::vector<Term> also;  // the next best, by the same measurements; may be empty
+    std::vector<double> after_round{};   // the best time so far, at the end of each round that it took part in, in milliseconds
 };
 
 // One answer per nest, in order. Equal nests are tuned once.

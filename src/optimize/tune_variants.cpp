@@ -63,7 +63,7 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
             std::vector<OnOffer> candidates;
             for (std::size_t v = input.sites.kinds.size(); v < found.variants.size(); ++v) {
                 const Use& use = (*uses)[v];
-                if (found.variants[v].kind != k || use.sites == 0 || std::find(picked.begin(), picked.end(), v) != picked.end()) continue;
+                if (found.variants[v].kind != k || found.variants[v].unpaid || use.sites == 0 || std::find(picked.begin(), picked.end(), v) != picked.end()) continue;
                 candidates.push_back({v, halvings(found.variants[k].macs, found.variants[v].macs), use.cost / static_cast<double>(use.sites), use.sites});
             }
             for (std::size_t v : menu(std::move(candidates), most)) picked.push_back(v);
@@ -99,12 +99,13 @@ VectorMachine vector_machine(const Target& target) {
     return {target.machine.cores, target.machine.lanes, few ? 16 : 32};
 }
 
-Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, Measurer& measurer, Progress& progress) {
+Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int rounds, Measurer& measurer, Progress& progress) {
     const Target target = find_target(request.target);
     const std::vector<std::size_t> picked = worth_tuning(input, found);
     const std::vector<Term> nests = as_they_run(input, found, picked, target);
     TuneOptions options;
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
+    if (rounds > 0) options.trials = std::min(options.trials, rounds * options.per_round);
     RuleBook book;
     if (target.gpu()) {
         options.starts = [](const Term& nest) { return std::vector{nest}; };   // the fused nest comes with the default schedule of a GPU

@@ -28,6 +28,7 @@ struct Variant {
     std::vector<SequenceStep> steps;
     std::vector<nlohmann::json> proofs;   // what the steps were read from, for an independent checker to replay, in order
     std::string effect;                   // named_sequences.hpp
+    bool unpaid = false;                  // no counted network of this class was returned with these neural steps: not worth tuning
 };
 
 // A variant at one site, with what the guard said of it.

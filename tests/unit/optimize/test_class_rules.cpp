@@ -11,6 +11,7 @@
 #include "graph/load.hpp"
 #include "optimize/class_rules.hpp"
 #include "optimize/optimize.hpp"
+#include "optimize/paid_sequences.hpp"
 #include "optimize/passes.hpp"
 #include "rules/load.hpp"
 
@@ -40,14 +41,14 @@ std::string reason(const ClassRules& rules, const std::string& rule) {
 
 }  // namespace
 
-TEST_CASE("a set serves the classes of its tags, and a transformer has nothing to discover", "[unit][optimize]") {
+TEST_CASE("a set serves the classes of its tags", "[unit][optimize]") {
     const RuleBook book = discover_rules();
     const Phase& phase = *book.find_phase("discover");
     const ClassRules transformer = rules_for_class(book, phase, "transformer", {}), residual = rules_for_class(book, phase, "residual", {}), all = rules_for_class(book, phase, "all", {});
-    CHECK_FALSE(transformer.searches);
-    CHECK(has(names(transformer, phase), "split-loop"));
-    CHECK_FALSE(has(names(transformer, phase), "group-axes"));
-    CHECK(reason(transformer, "group-axes").find("is for plain, residual") != std::string::npos);
+    CHECK(transformer.searches);
+    CHECK(has(names(transformer, phase), "group-axes"));
+    CHECK_FALSE(has(names(transformer, phase), "group-restored"));
+    CHECK(reason(transformer, "group-restored").find("is for plain, residual") != std::string::npos);
     CHECK(residual.searches);
     CHECK(residual.pruned.empty());
     CHECK(names(residual, phase) == names(all, phase));
@@ -71,6 +72,36 @@ TEST_CASE("rules that never fired or never paid are left out, with the budget th
     CHECK(rules_for_class(book, phase, "all", counts).pruned.empty());
 }
 
+TEST_CASE("sequences that too few runs returned are not searched for, nor what stands in no other", "[unit][optimize]") {
+    const RuleBook book = discover_rules();
+    const Phase& phase = *book.find_phase("discover");
+    CountTable counts;
+    ClassCounts& c = counts["mobile"];
+    c.runs = 3, c.rounds = {{1, 2}, {3, 1}};
+    c.rules = {{"group-axes", {50, 60, 4}}, {"bottleneck-axis", {20, 40, 3}}, {"group-all-axes", {9, 9, 1}}};
+    c.sequences = {{"group-axes ?g=4", 2}, {"bottleneck-axis ?k=2, group-axes ?g=8", 3}, {"group-axes ?g=16", 1}, {"group-all-axes", 1}};
+    const ClassRules mobile = rules_for_class(book, phase, "mobile", counts);
+    CHECK(mobile.paid == std::set<std::string>{"bottleneck-axis ?k=2, group-axes ?g=8", "group-axes ?g=4"});
+    CHECK(mobile.rounds == 1);
+    std::string left;
+    for (const char* name : {"group-axes", "bottleneck-axis"})
+        for (const Term& value : mobile.book.find_rule(name)->choices.front().values) left += to_string(value) + " ";
+    CHECK(left == "4 8 2 ");
+    CHECK(reason(mobile, "group-axes ?g=16") == "fewer than 2 counted runs returned a network with it");
+    CHECK(reason(mobile, "group-all-axes") == "fewer than 2 counted runs returned a network with it");
+    CHECK(rules_for_class(book, phase, "all", counts).paid.empty());
+
+    const Variant v{0, {}, {}, 0, 0, {{"swap-loops", false, {}, {}, {}}, {"group-axes", true, {{"?a", "co"}, {"?g", "8"}}, {}, {}}, {"bottleneck-axis", true, {{"?k", "2"}}, {}, {}}}, {}, "", false};
+    CHECK(neural_sequence(book, v) == "bottleneck-axis ?k=2, group-axes ?g=8");
+    Variant other = v;
+    other.steps.pop_back();
+    CHECK(searched_for(mobile, v));
+    CHECK_FALSE(searched_for(mobile, other));
+    other.steps.push_back({"bottleneck-output", true, {{"?k", "2"}, {"?h", "zero"}}, {}, {}});   // nobody counted it
+    CHECK(searched_for(mobile, other));
+    CHECK(mobile.book.find_rule("bottleneck-output")->choices.front().values.size() == 2);
+}
+
 TEST_CASE("the class is the detector's unless the user says another", "[unit][optimize]") {
     const Graph bert = load_graph("zoo:bert-tiny");
     CHECK(class_name("auto", bert) == "transformer");
@@ -83,13 +114,15 @@ TEST_CASE("counts are kept in the store, a network once", "[unit][optimize]") {
     const std::filesystem::path file = std::filesystem::temp_directory_path() / ("loopegg-counts-" + std::to_string(::getpid()) + ".sqlite");
     std::filesystem::remove(file);
     CHECK(stored_counts(file).empty());
-    store_counts(file, "residual", "a", {{"group-axes", {5, 3, 1}}});
-    store_counts(file, "residual", "a", {{"group-axes", {6, 3, 2}}});
-    store_counts(file, "residual", "b", {{"group-axes", {10, 4, 0}}, {"swap-loops", {1, 0, 0}}});
+    store_counts(file, "residual", "a", {1, {{"group-axes", {5, 3, 1}}}, {{"group-axes ?g=2", 1}}, {{3, 1}}});
+    store_counts(file, "residual", "a", {1, {{"group-axes", {6, 3, 2}}}, {{"group-axes ?g=4", 1}}, {{2, 1}}});
+    store_counts(file, "residual", "b", {1, {{"group-axes", {10, 4, 0}}, {"swap-loops", {1, 0, 0}}}, {{"group-axes ?g=4", 1}}, {{2, 1}}});
     const CountTable table = stored_counts(file);
     CHECK(table.at("residual").runs == 2);
     CHECK(table.at("residual").rules.at("group-axes") == RuleCount{16, 7, 2});
-    CHECK(counts_from_json(to_json(table)).at("residual").rules == table.at("residual").rules);
+    CHECK(table.at("residual").sequences == std::map<std::string, std::int64_t>{{"group-axes ?g=4", 2}});
+    CHECK(table.at("residual").rounds == std::map<int, std::int64_t>{{2, 2}});
+    CHECK(counts_from_json(to_json(table)).at("residual") == table.at("residual"));
     std::filesystem::remove(file);
 }
 

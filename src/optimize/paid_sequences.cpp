@@ -1,0 +1,33 @@
+#include "optimize/paid_sequences.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace loopegg {
+std::string neural_sequence(const RuleBook& book, const Variant& variant) {
+    std::vector<std::string> steps;
+    for (const SequenceStep& s : variant.steps) {
+        if (!s.neural) continue;
+        const Rule* rule = book.find_rule(s.rule);
+        require(rule, "a variant was made by a rule of the book");
+        std::string step = s.rule;
+        for (const ChoiceCall& choice : rule->choices)
+            for (const auto& [variable, value] : s.with)
+                if (!choice.values.empty() && variable == choice.variable.text()) step += " " + variable + "=" + value;
+        steps.push_back(std::move(step));
+    }
+    std::sort(steps.begin(), steps.end());
+    return join(steps, ", ");
+}
+
+bool in_sequences(const std::set<std::string>& sequences, const std::string& rule, const std::string& value) {
+    const auto has = [](const std::vector<std::string>& words, const std::string& one) { return std::find(words.begin(), words.end(), one) != words.end(); };
+    for (const std::string& sequence : sequences)
+        for (const std::string& step : split(sequence, ','))
+            if (const std::vector<std::string> words = split(step, ' '); has(words, rule) && (value.empty() || has(words, value))) return true;
+    return false;
+}
+
+}  // namespace loopegg

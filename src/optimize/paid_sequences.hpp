@@ -1,0 +1,18 @@
+// The neural steps of a variant with the values that were chosen for them: the unit in which it is counted what paid off for a class.
+#pragma once
+#include <set>
+#include <string>
+
+#include "optimize/variant.hpp"
+#include "rules/rule.hpp"
+
+namespace loopegg {
+
+// "bottleneck-axis ?k=4, group-axes ?g=8": values of lists that are written out in the rules; in alphabetical order, because one variant can be
+// reached in several. Empty for an original.
+std::string neural_sequence(const RuleBook& book, const Variant& variant);
+
+// Whether a step of the rule stands in one of them; with `value` ("?g=8"): with that value.
+bool in_sequences(const std::set<std::string>& sequences, const std::string& rule, const std::string& value = {});
+
+}  // namespace loopegg
