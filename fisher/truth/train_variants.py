@@ -202,6 +202,16 @@ def normalised(images, dtype):
     return ((images.float() - mean) / std).to(dtype).contiguous(memory_format=torch.channels_last)
 
 
+def augmented(padded, index):
+    """The images at `index` of N, 3, 40, 40, each cropped to 32 by 32 somewhere and flipped or not."""
+    device, batch = padded.device, len(index)
+    rows = torch.arange(32, device=device)
+    top = torch.randint(0, 9, (batch, 1, 1, 1), device=device) + rows.view(1, 1, 32, 1)
+    flip = torch.rand(batch, 1, 1, 1, device=device) < 0.5
+    left = torch.randint(0, 9, (batch, 1, 1, 1), device=device) + torch.where(flip, 31 - rows, rows)
+    return padded[index.view(-1, 1, 1, 1), torch.arange(3, device=device).view(1, 3, 1, 1), top, left]
+
+
 class Nesterov:
     """SGD with Nesterov momentum whose rate is a tensor, so that a captured step can be replayed with another rate."""
     def __init__(self, model, device, momentum=0.9, decay=5e-4):
@@ -285,18 +295,13 @@ def train(name, plan, seed, data, options, device, deadline):
     steps_per_epoch = len(images) // batch
     total = epochs * steps_per_epoch
     peak, warm = options.peak * batch / 512, max(1, int(0.25 * total))
-    rows = torch.arange(32, device=device)
-    channel = torch.arange(3, device=device).view(1, 3, 1, 1)
     step = 0
     for epoch in range(epochs):
         order = torch.randperm(len(images), device=device)
         for i in range(steps_per_epoch):
             optimizer.rate.fill_(peak * (step + 1) / warm if step < warm else peak * max(0.0, (total - step) / (total - warm)))
             index = order[i * batch:(i + 1) * batch]
-            top = torch.randint(0, 9, (batch, 1, 1, 1), device=device) + rows.view(1, 1, 32, 1)
-            flip = torch.rand(batch, 1, 1, 1, device=device) < 0.5
-            left = torch.randint(0, 9, (batch, 1, 1, 1), device=device) + torch.where(flip, 31 - rows, rows)
-            x = padded[index.view(-1, 1, 1, 1), channel, top, left].contiguous(memory_format=torch.channels_last)
+            x = augmented(padded, index).contiguous(memory_format=torch.channels_last)
             loss = trainer.step(x, labels[index])
             step += 1
             if options.max_steps and step >= options.max_steps:

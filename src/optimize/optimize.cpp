@@ -38,8 +38,11 @@ private:
 std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& input) {
     OracleOptions options;
     options.guard = request.guard, options.capacity = request.capacity, options.data = request.data, options.seed = request.seed;
-    if (!options.capacity && request.guard == default_guard)   // a threshold is one guard's: another keeps its own
-        if (const RuleBook book = load_rules(rules_file(request.rules), {.judge = false, .deep = false}); const Phase* phase = book.find_phase("discover")) options.capacity = phase->capacity;
+    if (!options.capacity && request.guard == default_guard) {   // a threshold is one guard's: another keeps its own
+        const RuleBook book = load_rules(rules_file(request.rules), {.judge = false, .deep = false});
+        if (const Phase* phase = book.find_phase("discover")) options.capacity = phase->capacity;
+        if (!options.capacity) options.capacity = shipped_capacity(to_string(classify_architecture(input.graph).kind));
+    }
     options.trained = input.trained ? &input.weights : nullptr;
     options.store = default_evidence_file();
     return make_oracle(std::move(options));

@@ -115,6 +115,10 @@ std::string shipped_passes(const std::string& kind) {
     return from_classes_file([&](const nlohmann::json& j) { return j.at("passes").value(kind, std::string()); });
 }
 
+std::optional<double> shipped_capacity(const std::string& kind) {
+    return from_classes_file([&](const nlohmann::json& j) { return j.at("capacity").contains(kind) ? std::optional(j["capacity"][kind].get<double>()) : std::nullopt; });
+}
+
 CountTable stored_counts(const std::filesystem::path& store) {
     CountTable table;
     Database db(store);

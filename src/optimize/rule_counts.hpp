@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -32,9 +33,11 @@ CountTable counts_from_json(const nlohmann::json& j);
 nlohmann::json to_json(const ClassCounts& counts);
 nlohmann::json to_json(const CountTable& table);
 
-// rules/classes.json: "counts" made by bench/classes --count, and "passes", an order of passes for each class that has one of its own.
+// rules/classes.json: "counts" made by bench/classes --count; "passes", an order of passes, and "capacity", a threshold of the default guard, for each
+// class that has one of its own.
 CountTable shipped_counts();
 std::string shipped_passes(const std::string& kind);   // "AS-6"; empty: as the phase says
+std::optional<double> shipped_capacity(const std::string& kind);
 
 // The counts of this machine, in the store of latencies. Several processes may add at once.
 CountTable stored_counts(const std::filesystem::path& store);
