@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "backends/elf.hpp"
+#include "backends/kernel_cache.hpp"
 #include "backends/network.hpp"
 #include "backends/network_memory.hpp"
 #include "backends/network_source.hpp"
@@ -32,7 +33,7 @@ struct KernelSet {
         if (fresh) nests.push_back(nest), sites.push_back(site);
         return it->second;
     }
-    void compile(const Target& target, Progress* progress) {
+    void compile(const Target& target, Progress* progress, KernelCache& cache) {
         kernels.resize(nests.size());
         std::atomic<std::size_t> next{0}, finished{0};
         std::mutex mutex;
@@ -40,7 +41,7 @@ struct KernelSet {
         auto work = [&] {
             for (std::size_t i = next++; i < nests.size(); i = next++) {
                 try {
-                    kernels[i] = compile_nest(nests[i], target, fmt::format("k{:03}", i));
+                    kernels[i] = cache.compile(nests[i], target);
                 } catch (const std::exception& e) {
                     std::lock_guard lock(mutex);
                     if (failure.empty()) failure = fmt::format("site '{}' cannot be compiled for {}: {}", sites[i], target.name, e.what());
@@ -163,7 +164,7 @@ void write_gpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
 
 }  // namespace
 
-PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests) {
+PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests, KernelCache* cache) {
     std::vector<std::string> inputs;
     for (const GraphInput& i : graph.inputs) inputs.push_back(i.name);
     place_concats(plan, inputs);
@@ -172,7 +173,8 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
     for (const NetworkPlan::Step& s : plan.steps)
         if (s.nest) set.add(s.nest->nest, s.nest->site);
     if (progress) progress->stage("compile for " + target.name, static_cast<std::int64_t>(set.nests.size()));
-    set.compile(target, progress);
+    KernelCache own;
+    set.compile(target, progress, cache ? *cache : own);
     PlacedNetwork n = place(graph, plan, memory, set);
     for (const std::string& out : graph.outputs) {
         const bool constant = plan.constants.contains(home(plan, out).first);
@@ -186,9 +188,9 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
 
 namespace {
 
-CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress) {
+CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress, KernelCache* cache = nullptr) {
     std::vector<Term> nests;
-    const PlacedNetwork n = place_network(graph, std::move(plan), target, progress, nests);
+    const PlacedNetwork n = place_network(graph, std::move(plan), target, progress, nests, cache);
     std::error_code ignored;
     fs::create_directories(folder, ignored);
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {   // kernels of an earlier, larger network
@@ -206,8 +208,8 @@ CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& targ
 
 void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress) { written(graph, std::move(plan), target, folder, progress); }
 
-CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target, const fs::path& folder, Progress* progress) {
-    return written(graph, plan_network(graph, weights, schedules, target), target, folder, progress);
+CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target, const fs::path& folder, Progress* progress, KernelCache* cache) {
+    return written(graph, plan_network(graph, weights, schedules, target), target, folder, progress, cache);
 }
 
 std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target) {

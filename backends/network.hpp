@@ -25,9 +25,11 @@ struct CompiledNetwork {
     std::int64_t arena_bytes = 0, weight_bytes = 0;
 };
 
+class KernelCache;
+
 // Writes everything into `folder`. Throws UserError when a schedule cannot be lowered, naming the site.
 CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target,
-                                const std::filesystem::path& folder, Progress* progress = nullptr);
+                                const std::filesystem::path& folder, Progress* progress = nullptr, KernelCache* cache = nullptr);
 
 // The nest that a site is compiled with when everything that can be fused is fused: what to tune.
 std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target);

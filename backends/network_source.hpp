@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/kernel.hpp"
+#include "backends/kernel_cache.hpp"
 #include "base/progress.hpp"
 #include "graph/graph.hpp"
 
@@ -37,7 +37,7 @@ struct PlacedNetwork {
 
 // Compiles the steps of a plan and gives everything its place; `nests` gets the distinct nests beside kernels.
 struct NetworkPlan;
-PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests);
+PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests, KernelCache* cache = nullptr);
 
 // Writes a planned network as compile_network does.
 void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const std::filesystem::path& folder, Progress* progress);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/kernel_cache.hpp"
 #include "backends/latency_store.hpp"
 #include "backends/network_measure.hpp"
 #include "backends/target.hpp"
@@ -69,10 +70,11 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     const bool changed = selection.chosen.variant != original;
     const Weights weights = changed ? carry_weights(input.graph, input.weights, selection.chosen.graph, request.seed) : Weights{};
     std::vector<Entrant> entrants;
+    KernelCache kernels;   // of the versions that are tried
     auto enter = [&](const Graph& graph, const Weights& w, const std::vector<std::size_t>& variant, const char* folder) {
-        Entrant e{graph, w, settle(graph, w, input.sites, tuning, variant, target, request.out / "trying", progress), {}};
+        Entrant e{graph, w, settle(graph, w, input.sites, tuning, variant, target, request.out / "trying", progress, kernels), {}};
         const auto start = std::chrono::steady_clock::now();
-        e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress);
+        e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress);   // its time tells what compiling takes: nothing is remembered
         e.record.compile_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         entrants.push_back(std::move(e));
     };

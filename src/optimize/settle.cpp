@@ -43,7 +43,7 @@ std::vector<std::string> step_sites(const std::filesystem::path& folder) {
 }
 
 // Fills in the times, from the store where all of them are known. False: the machine could not tell.
-bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weights& weights, const Target& target, const std::filesystem::path& scratch, Progress& progress) {
+bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weights& weights, const Target& target, const std::filesystem::path& scratch, Progress& progress, KernelCache& kernels) {
     LatencyStore store(default_store_file());
     std::vector<std::map<std::string, Hash128>> keys(versions.size());
     bool known = true;
@@ -60,7 +60,7 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
     std::vector<std::filesystem::path> paths;
     for (std::size_t v = 0; v < versions.size(); ++v) {
         paths.push_back(scratch / std::to_string(v));
-        compile_network(graph, weights, versions[v].schedules, target, paths[v], &progress);
+        compile_network(graph, weights, versions[v].schedules, target, paths[v], &progress, &kernels);
     }
     const std::vector<std::vector<double>> times = measure_steps(paths);
     std::vector<std::vector<std::string>> sites_of_steps;
@@ -82,9 +82,9 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
 }  // namespace
 
 Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant, const Target& target,
-                 const std::filesystem::path& scratch, Progress& progress) {
+                 const std::filesystem::path& scratch, Progress& progress, KernelCache& kernels) {
     std::vector<Version> versions = versions_of(graph, sites, tuning, variant, target);
-    if (versions.size() == 1 || target.reach != Reach::here || !time_inside(versions, graph, weights, target, scratch, progress)) return versions[0].schedules;
+    if (versions.size() == 1 || target.reach != Reach::here || !time_inside(versions, graph, weights, target, scratch, progress, kernels)) return versions[0].schedules;
     // Sites with the same nests in all versions are one: together they tell better, and their kernels stay shared.
     std::map<std::string, std::vector<std::string>> alike;
     for (const auto& [site, nest] : versions[0].nests) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "backends/kernel_cache.hpp"
 #include "backends/latency_store.hpp"
 #include "backends/scratch.hpp"
 #include "base/places.hpp"
@@ -44,12 +45,13 @@ TEST_CASE("a site gets one of the schedules that were offered, and the same one 
     }
     Progress progress(Progress::Mode::quiet);
     const auto variant = original_variants(input.sites);
-    const Schedules settled = settle(input.graph, input.weights, input.sites, tuning, variant, target, scratch.path(), progress);
+    KernelCache kernels;
+    const Schedules settled = settle(input.graph, input.weights, input.sites, tuning, variant, target, scratch.path(), progress, kernels);
     for (const auto& [site, nest] : settled)
         CHECK(std::any_of(tuning.best.begin(), tuning.best.end(), [&](const TunedNest& t) { return t.nest == nest; }));
     CHECK_FALSE(std::filesystem::exists(scratch.path()));
     const long known = LatencyStore(default_store_file()).counts().known;
     CHECK(known > 0);
-    CHECK(settle(input.graph, input.weights, input.sites, tuning, variant, target, scratch.path(), progress) == settled);
+    CHECK(settle(input.graph, input.weights, input.sites, tuning, variant, target, scratch.path(), progress, kernels) == settled);
     CHECK(LatencyStore(default_store_file()).counts().known == known);
 }
