@@ -1,6 +1,8 @@
 #include "optimize/capacity_desk.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -9,6 +11,7 @@
 #include "graph/flops.hpp"
 #include "graph/hidden_widths.hpp"
 #include "nest/domain.hpp"
+#include "optimize/families.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/take_turns.hpp"
 
@@ -60,7 +63,7 @@ std::string domain_text(const Domain& domain) {
 }
 
 CapacityDesk::CapacityDesk(const Graph& original, const Sites& sites, CapacityOracle& oracle, DeskOptions options)
-    : original_(original), sites_(sites), oracle_(oracle), options_(std::move(options)) {
+    : original_(original), sites_(sites), oracle_(oracle), options_(std::move(options)), families_(families_of(original, sites, options_.together)) {
     for (const HiddenWidth& h : hidden_widths(original)) reader_[sites.index_of(h.writer)] = sites.index_of(h.reader);
 }
 
@@ -80,13 +83,18 @@ const CapacityDesk::Reading& CapacityDesk::reading(const EGraph& graph, ClassId 
 CapacityDesk::Case CapacityDesk::read(const EGraph& graph, const CapacityProposal& proposal) {
     const Reading& to = reading(graph, proposal.to);
     Case c{to.kind, to.domain, to.nest, to.macs, reading(graph, proposal.from).macs, "", proposal.rule.text()};
-    c.refusal = c.kind == sites_.kinds.size() ? "no site of the network has this nest" : legality(c);
+    if (c.kind == sites_.kinds.size()) {
+        c.refusal = "no site of the network has this nest";
+        return c;
+    }
+    const auto [it, fresh] = legality_.try_emplace({c.kind, domain_text(c.domain)});
+    if (fresh) it->second = legality(c);
+    c.refusal = c.macs >= c.from_macs ? "it would not save a multiplication" : it->second;
     return c;
 }
 
 // What can be said without asking the oracle.
 std::string CapacityDesk::legality(const Case& c) const {
-    if (c.macs >= c.from_macs) return "it would not save a multiplication";
     // The guard sees a few images or tokens and cannot know that the next ones stand elsewhere.
     if (restricts(c.domain, "n")) return "the rows of axis n are different images or tokens: each needs all of the layer";
     // It sees how strongly values are felt, not where they stand: to it, an image of which the upper rows are shown twice is as good as the image.
@@ -113,39 +121,53 @@ std::string CapacityDesk::effect_of(const Case& c) const {
     return effect_name(c.domain, extent_of(graph_axes(statement_of(sites_.kinds[c.kind].statement)), "co"));
 }
 
-CapacityDesk::Likeness CapacityDesk::likeness(const Case& c) const { return {c.kind, effect_of(c), c.macs, c.domain.restore}; }
-
-// One that leaves half of the work, one that leaves a quarter, and so on, then the next of each: a small budget should not go into extremes.
-void CapacityDesk::from_mild_to_harsh(std::vector<Case*>& pile) const {
-    auto key = [&](const Case* c) { return halvings(sites_.all[sites_.kinds[c->kind].sites.front()].macs, c->macs); };
-    std::stable_sort(pile.begin(), pile.end(), [&](const Case* a, const Case* b) { return key(a) < key(b); });
-    take_turns(pile, key);
+CapacityDesk::Likeness CapacityDesk::likeness(const Case& c) const {
+    const std::int64_t whole = sites_.all[sites_.kinds[c.kind].sites.front()].macs, common = std::gcd(c.macs, whole);
+    return {effect_of(c), c.macs / common, whole / common, c.domain.restore};
 }
 
-// Every effect in turn, and of each every kind of site, so that a small budget still sees something of everything. Cases that are alike (as
-// much work left, restored the same way: another choice of channels, say) stand for each other: one of them is asked about.
-std::vector<CapacityDesk::Case*> CapacityDesk::in_turn(const std::vector<Case*>& cases) const {
-    std::set<Likeness> seen = asked_alike_;
-    std::map<std::string, std::map<std::size_t, std::vector<Case*>>> piles;   // by effect and kind
+CapacityDesk::Question CapacityDesk::question(std::vector<std::pair<std::size_t, Case*>> sites) const {
+    Question q{std::move(sites)};
+    for (const auto& [site, c] : q.sites) q.whole += sites_.all[site].macs, q.left += c->macs;
+    return q;
+}
+
+// Every effect in turn, and of each every family of sites, so that a small budget still sees something of everything; of each family one that leaves half
+// of the work, one that leaves a quarter, and so on, then the next of each: a small budget should not go into extremes. Cases of one kind that are alike
+// (as much work left, restored the same way: another choice of channels, say) stand for each other: one of them is asked about.
+std::vector<CapacityDesk::Question> CapacityDesk::in_turn(const std::vector<Case*>& cases) const {
+    std::map<Likeness, std::map<std::size_t, Case*>> alike;                   // by kind
     for (Case* c : cases) {
-        const auto [like, fresh] = seen.insert(likeness(*c));
-        if (!fresh) c->refusal = "one of the same effect and size was asked about";
-        else piles[std::get<std::string>(*like)][c->kind].push_back(c);
+        const Likeness like = likeness(*c);
+        const bool asked = asked_alike_.contains({c->kind, like}) || !alike[like].emplace(c->kind, c).second;
+        if (asked) c->refusal = "one of the same effect and size was asked about";
     }
-    std::map<std::string, std::vector<Case*>> rows;                           // by effect, kinds in turn
+    std::map<std::string, std::map<std::size_t, std::vector<Question>>> piles;   // by effect and family
+    for (const auto& [like, of_kind] : alike)
+        for (std::size_t f = 0; f < families_.size(); ++f) {
+            std::vector<std::pair<std::size_t, Case*>> sites;
+            for (std::size_t site : families_[f])
+                if (const auto c = of_kind.find(sites_.all[site].kind); c != of_kind.end()) sites.emplace_back(site, c->second);
+            if (!sites.empty()) piles[std::get<std::string>(like)][f].push_back(question(std::move(sites)));
+        }
+    std::map<std::string, std::vector<Question*>> rows;                       // by effect, families in turn
     std::size_t waiting = 0;
-    for (auto& [effect, kinds] : piles)
-        for (auto& [kind, pile] : kinds) from_mild_to_harsh(pile);
-    for (auto& [effect, kinds] : piles)
+    for (auto& [effect, families] : piles) {
+        for (auto& [family, pile] : families) {
+            const auto key = [](const Question& q) { return halvings(q.whole, q.left); };
+            std::stable_sort(pile.begin(), pile.end(), [&](const Question& a, const Question& b) { return key(a) < key(b); });
+            take_turns(pile, key);
+        }
         for (std::size_t i = 0, more = 1; more > 0; ++i) {
             more = 0;
-            for (auto& [kind, pile] : kinds)
-                if (i < pile.size()) rows[effect].push_back(pile[i]), ++more, ++waiting;
+            for (auto& [family, pile] : families)
+                if (i < pile.size()) rows[effect].push_back(&pile[i]), ++more, ++waiting;
         }
-    std::vector<Case*> order;
+    }
+    std::vector<Question> order;
     for (std::size_t i = 0; order.size() < waiting; ++i)
         for (auto& [effect, row] : rows)
-            if (i < row.size()) order.push_back(row[i]);
+            if (i < row.size()) order.push_back(std::move(*row[i]));
     return order;
 }
 
@@ -176,39 +198,69 @@ std::vector<std::string> CapacityDesk::admit_unread(const Case& c) {
     return at;
 }
 
+std::vector<Verdict> CapacityDesk::ask(std::span<const Question> questions) {
+    std::vector<Graph> graphs;
+    for (const Question& q : questions) {
+        std::vector<std::pair<std::string, Domain>> domains;
+        for (const auto& [site, c] : q.sites) domains.emplace_back(sites_.all[site].name, c->domain);
+        graphs.push_back(with_domains(original_, domains));
+    }
+    std::vector<Verdict> verdicts = oracle_.judge(original_, graphs);
+    require(verdicts.size() == questions.size(), "the oracle answered another number of questions");
+    for (std::size_t i = 0; i < verdicts.size(); ++i) ++asked_[questions[i].sites.front().second->rule], rejected_ += !verdicts[i].allowed;
+    configurations_ += static_cast<std::int64_t>(questions.size());
+    if (options_.told) options_.told(configurations_, options_.budget);
+    return verdicts;
+}
+
+// What the answer to a question says of each of its sites.
+void CapacityDesk::note(const Question& q, const Verdict& joint, std::map<Case*, Verdict>& by_case) {
+    std::vector<std::string> names;
+    std::vector<std::int64_t> saved;
+    for (const auto& [site, c] : q.sites) names.push_back(sites_.all[site].name), saved.push_back(sites_.all[site].macs - c->macs);
+    std::vector<Verdict> shares = shared_out(joint, names, saved);
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+        const auto [site, c] = q.sites[i];
+        Verdict& w = by_case[c];
+        w.allowed |= joint.allowed;
+        w.evidence[joint.allowed ? "admitted" : "rejected"].push_back(names[i]);
+        judged_.push_back({site, variant_of(*c), std::move(shares[i])});
+    }
+}
+
 void CapacityDesk::judge(const std::vector<Case*>& cases) {
-    // Each rule asks by itself: one takes at most a part of what is left, for the others and for what later iterations reach.
+    // Each rule asks by itself: one takes at most a part of what is left, for the others and for what later iterations reach. Half as much again
+    // is for asking about parts of what was refused.
     const std::int64_t left = options_.budget - configurations_;
     const std::int64_t allowance = std::max<std::int64_t>(left / options_.share, std::min<std::int64_t>(left, 16));
-    struct Asked { Case* c; std::size_t site; };
-    std::vector<Asked> asked;
-    for (Case* c : in_turn(cases)) {
-        const std::size_t before = asked.size();
-        for (std::size_t site : sites_.kinds[c->kind].sites)
-            if (!sites_.all[site].kept && static_cast<std::int64_t>(asked.size()) < allowance) asked.push_back({c, site});
-        if (asked.size() > before) asked_alike_.insert(likeness(*c));
-        else c->refusal = "the budget of configurations is used up, or every site of this shape is kept";
-    }
-    std::vector<Verdict> verdicts;
-    constexpr std::size_t batch = 32;   // small enough that progress moves and memory stays flat
-    for (std::size_t i = 0; i < asked.size(); i += batch) {
-        std::vector<Graph> graphs;
-        for (std::size_t k = i; k < std::min(i + batch, asked.size()); ++k)
-            graphs.push_back(with_domain(original_, sites_.all[asked[k].site].name, asked[k].c->domain));
-        for (Verdict& v : oracle_.judge(original_, graphs)) verdicts.push_back(std::move(v));
-        configurations_ += static_cast<std::int64_t>(graphs.size());
-        if (options_.told) options_.told(configurations_, options_.budget);
-    }
-    require(verdicts.size() == asked.size(), "the oracle answered another number of questions");
+    const std::int64_t last = std::min(options_.budget, configurations_ + allowance * 3 / 2);
+    std::vector<Question> first = in_turn(cases);
+    std::deque<Question> waiting(first.begin(), first.begin() + std::min(static_cast<std::ptrdiff_t>(first.size()), static_cast<std::ptrdiff_t>(allowance)));
+    for (const Question& q : waiting)
+        for (const auto& [site, c] : q.sites) asked_alike_.insert({c->kind, likeness(*c)});
+    for (Case* c : cases)
+        if (c->refusal.empty() && !asked_alike_.contains({c->kind, likeness(*c)})) c->refusal = "the budget of configurations is used up, or every site of this shape is kept";
     std::map<Case*, Verdict> whole;
-    for (std::size_t i = 0; i < asked.size(); ++i) {
-        auto [c, site] = asked[i];
-        ++asked_[c->rule];
-        rejected_ += !verdicts[i].allowed;
-        Verdict& w = whole[c];
-        w.allowed |= verdicts[i].allowed;
-        w.evidence[verdicts[i].allowed ? "admitted" : "rejected"].push_back(sites_.all[site].name);
-        judged_.push_back({site, variant_of(*c), std::move(verdicts[i])});
+    while (!waiting.empty()) {
+        constexpr std::size_t batch = 32;   // small enough that progress moves and memory stays flat
+        const auto end = waiting.begin() + static_cast<std::ptrdiff_t>(std::min(batch, waiting.size()));
+        const std::vector<Question> now(std::make_move_iterator(waiting.begin()), std::make_move_iterator(end));
+        waiting.erase(waiting.begin(), end);
+        const std::vector<Verdict> verdicts = ask(now);
+        for (std::size_t i = 0; i < now.size(); ++i) {
+            const auto& sites = now[i].sites;
+            const bool room = configurations_ + static_cast<std::int64_t>(waiting.size()) + 2 <= last;
+            if (verdicts[i].allowed || sites.size() == 1 || !room) {
+                note(now[i], verdicts[i], whole);
+                continue;
+            }
+            // Too much for all of them may be right for every second one.
+            for (std::size_t half : {0, 1}) {
+                std::vector<std::pair<std::size_t, Case*>> part;
+                for (std::size_t k = half; k < sites.size(); k += 2) part.push_back(sites[k]);
+                waiting.push_back(question(std::move(part)));
+            }
+        }
     }
     for (Case* c : cases)
         if (const std::vector<std::string> unread = admit_unread(*c); !unread.empty()) {

@@ -1,4 +1,4 @@
-// Where the rules' proposals meet the capacity oracle: in batches, each site by itself, nothing asked twice, and never past the budget.
+// Where the rules' proposals meet the capacity oracle: in batches, sites that are alike together, nothing asked twice, and never past the budget.
 #pragma once
 #include <functional>
 #include <map>
@@ -17,7 +17,8 @@
 namespace loopegg {
 
 struct DeskOptions {
-    std::int64_t budget = 1000;          // configurations (a site and a domain) that the oracle may be asked about
+    std::int64_t budget = 1000;          // configurations (networks in which some sites are restricted) that the oracle may be asked about
+    std::size_t together = 12;           // sites of one family that one question may be about (families.hpp)
     std::int64_t share = 5;              // one question of one rule may use 1/share of what is left: what takes several steps must find some
     std::size_t most_read = 240;         // distinct variants that one iteration may look at, taken evenly from all that are proposed
     int channels_multiple = 1;           // --channels-multiple-of: group sizes and kept widths must be multiples
@@ -49,6 +50,11 @@ private:
         std::string rule{};
     };
     using Key = std::pair<std::size_t, std::string>;
+    // The network in which each of these sites has its case. The cases are alike and the sites of one family.
+    struct Question {
+        std::vector<std::pair<std::size_t, Case*>> sites;
+        std::int64_t whole = 0, left = 0;   // MACs of the sites
+    };
 
     struct Reading {                    // what a nest class is, worked out once
         std::size_t kind;
@@ -59,11 +65,14 @@ private:
     const Reading& reading(const EGraph& graph, ClassId nest);
     Case read(const EGraph& graph, const CapacityProposal& proposal);
     std::string legality(const Case& c) const;
-    using Likeness = std::tuple<std::size_t, std::string, std::int64_t, Restore>;   // kind, effect, MACs, how outputs come back
+    // Effect, the part of the work that is left (a reduced fraction), how outputs come back: cases that stand for each other.
+    using Likeness = std::tuple<std::string, std::int64_t, std::int64_t, Restore>;
     std::string effect_of(const Case& c) const;
     Likeness likeness(const Case& c) const;
-    std::vector<Case*> in_turn(const std::vector<Case*>& cases) const;
-    void from_mild_to_harsh(std::vector<Case*>& pile) const;
+    Question question(std::vector<std::pair<std::size_t, Case*>> sites) const;
+    std::vector<Question> in_turn(const std::vector<Case*>& cases) const;
+    std::vector<Verdict> ask(std::span<const Question> questions);
+    void note(const Question& q, const Verdict& joint, std::map<Case*, Verdict>& by_case);
     void judge(const std::vector<Case*>& cases);
     std::size_t variant_of(const Case& c);
     std::vector<std::string> admit_unread(const Case& c);   // the sites where that can be
@@ -74,7 +83,9 @@ private:
     CapacityOracle& oracle_;
     DeskOptions options_;
     std::map<Key, Verdict> answers_;
-    std::set<Likeness> asked_alike_;
+    std::vector<std::vector<std::size_t>> families_;            // families_of
+    std::set<std::pair<std::size_t, Likeness>> asked_alike_;    // by kind
+    std::map<Key, std::string> legality_;                       // what legality() said
     std::unordered_map<Term, Reading> readings_;
     std::vector<ClassId> admitted_;     // that edges lead to
     std::vector<Admission> judged_;
