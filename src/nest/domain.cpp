@@ -58,21 +58,67 @@ bool add_condition(const Term& restriction, DomainPart& part) {
     return true;
 }
 
+// An axis as axis_value() reads it, made ready to be asked at very many points.
+class ReadyAxis {
+public:
+    ReadyAxis(const Term& axis, const std::vector<Term>& leaves) {
+        if (axis.size() == 0) {
+            op_ = Op::leaf, p_ = std::find(leaves.begin(), leaves.end(), axis) - leaves.begin();
+            return;
+        }
+        const std::string& op = axis.op().text();
+        const std::size_t first = op == "diag" ? 1 : 0;
+        parts_.emplace_back(axis[first], leaves);
+        if (op == "quo" || op == "rem") op_ = op == "quo" ? Op::quotient : Op::remainder, p_ = *axis[1].integer();
+        else if (op == "span") op_ = Op::span, p_ = *axis[1].integer(), q_ = *axis[2].integer();
+        else {
+            parts_.emplace_back(axis[first + 1], leaves);
+            op_ = op == "diag" ? Op::diagonal : Op::pair;
+            p_ = op == "diag" ? axis_extent(axis[1]) / *axis[0].integer() : axis_extent(axis[1]);
+            if (op == "diag") q_ = axis_extent(axis[2]) / *axis[0].integer();
+        }
+    }
+
+    std::optional<std::int64_t> at(const Values& values) const {
+        if (op_ == Op::leaf) return values[static_cast<std::size_t>(p_)];
+        const auto a = parts_[0].at(values);
+        if (!a) return {};
+        switch (op_) {
+            case Op::quotient: return *a / p_;
+            case Op::remainder: return *a % p_;
+            case Op::span: return p_ <= *a && *a < q_ ? std::optional(*a - p_) : std::nullopt;
+            default: break;
+        }
+        const auto b = parts_[1].at(values);
+        if (!b) return {};
+        if (op_ == Op::pair) return *a * p_ + *b;
+        return *a / p_ == *b / q_ ? std::optional(*a / p_) : std::nullopt;
+    }
+
+private:
+    enum class Op { leaf, quotient, remainder, span, pair, diagonal };
+    Op op_ = Op::leaf;
+    std::int64_t p_ = 0, q_ = 0;
+    std::vector<ReadyAxis> parts_;
+};
+
 // What restrictions that are no digits leave, as boxes: the values of the axes they name, enumerated and gathered into runs.
 class Enumeration {
 public:
-    Enumeration(const Statement& s, std::vector<Term> restrictions) : restrictions_(std::move(restrictions)) {
+    Enumeration(const Statement& s, const std::vector<Term>& restrictions) {
         std::int64_t points = 1;
+        std::vector<Term> leaves;
         for (const Iterator& it : s.axes) {
             Term leaf = axis_leaf(it.name, it.extent);
-            bool named = std::any_of(restrictions_.begin(), restrictions_.end(), [&](const Term& r) {
+            bool named = std::any_of(restrictions.begin(), restrictions.end(), [&](const Term& r) {
                 auto all = iterators_of(r);
                 return std::find(all.begin(), all.end(), leaf) != all.end();
             });
-            if (named) axes_.push_back(it), leaves_.push_back(leaf), points *= it.extent;
+            if (named) axes_.push_back(it), leaves.push_back(leaf), points *= it.extent;
         }
         if (points > (std::int64_t{1} << 24)) throw UserError("the restricted domain is too irregular to write down");
         values_.resize(axes_.size());
+        for (const Term& r : restrictions) restrictions_.emplace_back(r, leaves);
     }
 
     std::vector<DomainPart> run() {
@@ -108,15 +154,11 @@ private:
     }
 
     bool inside() const {
-        auto value = [&](const Term& leaf) -> std::optional<std::int64_t> {
-            return values_[static_cast<std::size_t>(std::find(leaves_.begin(), leaves_.end(), leaf) - leaves_.begin())];
-        };
-        return std::all_of(restrictions_.begin(), restrictions_.end(), [&](const Term& r) { return axis_value(r, value).has_value(); });
+        return std::all_of(restrictions_.begin(), restrictions_.end(), [&](const ReadyAxis& r) { return r.at(values_).has_value(); });
     }
 
-    std::vector<Term> restrictions_;
+    std::vector<ReadyAxis> restrictions_;
     std::vector<Iterator> axes_;
-    std::vector<Term> leaves_;
     Values values_;
 };
 
