@@ -68,8 +68,11 @@ CapacityDesk::CapacityDesk(const Graph& original, const Sites& sites, CapacityOr
 }
 
 const CapacityDesk::Reading& CapacityDesk::reading(const EGraph& graph, ClassId c) {
+    const auto [place, unread] = read_now_.try_emplace(graph.find(c));
+    if (!unread) return *place->second;
     Term nest = graph.smallest_term(c);
-    auto [it, fresh] = readings_.try_emplace(nest);
+    const auto [it, fresh] = readings_.try_emplace(nest);
+    place->second = &it->second;
     if (fresh) {
         const Term statement = nest_parts(nest).statement;
         Reading& r = it->second;
@@ -292,10 +295,11 @@ std::vector<std::size_t> CapacityDesk::derivable(const EGraph& graph, std::span<
 }
 
 std::vector<Verdict> CapacityDesk::answer(const EGraph& graph, std::span<const CapacityProposal> proposals) {
+    read_now_.clear();
     const std::string not_read = exhausted() ? "the budget of configurations is used up" : "more variants were proposed than one iteration may look at";
     std::vector<Verdict> out(proposals.size(), Verdict{false, not_read, {}});
     const std::vector<std::size_t> derived = exhausted() ? std::vector<std::size_t>{} : derivable(graph, proposals);
-    const std::size_t looks = std::min(options_.most_read, derived.size());
+    const std::size_t looks = std::min(options_.most_read * sites_.kinds.size(), derived.size());
     std::vector<std::size_t> looked;
     for (std::size_t i = 0; i < looks; ++i) looked.push_back(derived[i * derived.size() / looks]);
     std::vector<Case> cases;

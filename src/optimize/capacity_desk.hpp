@@ -20,7 +20,7 @@ struct DeskOptions {
     std::int64_t budget = 1000;          // configurations (networks in which some sites are restricted) that the oracle may be asked about
     std::size_t together = 12;           // sites of one family that one question may be about (families.hpp)
     std::int64_t share = 5;              // one question of one rule may use 1/share of what is left: what takes several steps must find some
-    std::size_t most_read = 240;         // distinct variants that one iteration may look at, taken evenly from all that are proposed
+    std::size_t most_read = 40;          // proposals that one rule may have looked at in one iteration, for each distinct nest, taken evenly from all
     int channels_multiple = 1;           // --channels-multiple-of: group sizes and kept widths must be multiples
     std::function<void(std::int64_t judged, std::int64_t budget)> told{};
 };
@@ -87,6 +87,7 @@ private:
     std::set<std::pair<std::size_t, Likeness>> asked_alike_;    // by kind
     std::map<Key, std::string> legality_;                       // what legality() said
     std::unordered_map<Term, Reading> readings_;
+    std::unordered_map<ClassId, const Reading*> read_now_;   // while the e-graph stays as it is
     std::vector<ClassId> admitted_;     // that edges lead to
     std::vector<Admission> judged_;
     std::vector<Variant> variants_;
