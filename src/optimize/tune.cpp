@@ -51,15 +51,21 @@ public:
 
     void run(std::vector<Search>& searches) {
         std::int64_t done = 0;
+        // Every nest has its first round; where there are very many, it is a short one, so that the best still get another.
+        constexpr int first_trials = 1000, least = 3, before_learning = 100;
+        const int first = std::clamp(first_trials / std::max(1, static_cast<int>(searches.size())), std::min(least, options_.per_round), options_.per_round);
+        std::size_t taught = 0;
         const int rounds = (options_.trials + options_.per_round - 1) / options_.per_round;
         for (int round = 0; round < rounds; ++round) {
             // Nests in order, so that a long run has tuned the first ones well when time is up; the model is shared by all.
             for (Search& s : searches) {
                 if (round > 0 && spent_ > options_.seconds) return;
                 if (round > 0) widen(s, round);
-                step(s);
+                const int trials = round > 0 ? options_.per_round : first;
+                taught += step(s, trials);
+                if (round == 0 && taught >= before_learning) learn(searches), taught = 0;   // what the first shapes taught is of use for the next
                 if (s.best.latency) s.after_round.push_back(s.best.latency->median_ms);
-                progress_.advance(done += options_.per_round, fmt::format("{} nests, round {} of {}", searches.size(), round + 1, rounds));
+                progress_.advance(done += trials, fmt::format("{} nests, round {} of {}", searches.size(), round + 1, rounds));
             }
             learn(searches);
         }
@@ -70,7 +76,7 @@ private:
         if (options_.neighbours && s.best.latency) s.offer(options_.neighbours(s.best_nest, options_.seed + static_cast<std::uint64_t>(round)));
     }
 
-    std::vector<Term> pick(Search& s) const {
+    std::vector<Term> pick(Search& s, int most) const {
         std::vector<std::size_t> order(s.waiting.size());
         std::iota(order.begin(), order.end(), 0);
         if (model_.ready()) {
@@ -79,7 +85,7 @@ private:
             const std::vector<double> speed = model_.predict(rows);
             std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return speed[a] > speed[b]; });
         }
-        order.resize(std::min(order.size(), static_cast<std::size_t>(options_.per_round)));
+        order.resize(std::min(order.size(), static_cast<std::size_t>(most)));
         std::vector<Term> picked;
         for (std::size_t i : order) picked.push_back(s.waiting[i]);
         std::sort(order.rbegin(), order.rend());
@@ -87,10 +93,11 @@ private:
         return picked;
     }
 
-    void step(Search& s) {
+    // How many were measured.
+    std::size_t step(Search& s, int most) {
         std::vector<Candidate> candidates;
-        for (Term& t : pick(s)) candidates.push_back({std::move(t), options_.target});
-        if (candidates.empty()) return;
+        for (Term& t : pick(s, most)) candidates.push_back({std::move(t), options_.target});
+        if (candidates.empty()) return 0;
         const std::vector<Measured> answers = measurer_.measure(candidates);
         for (std::size_t i = 0; i < answers.size(); ++i) {
             const bool ok = answers[i].latency.has_value();
@@ -100,6 +107,7 @@ private:
             if (ok && (!s.best.latency || answers[i].latency->median_ms < s.best.latency->median_ms)) s.best = answers[i], s.best_nest = candidates[i].nest;
             if (!ok && !s.best.latency) s.best.why = answers[i].why;
         }
+        return answers.size();
     }
 
     void learn(const std::vector<Search>& searches) {

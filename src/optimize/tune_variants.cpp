@@ -1,5 +1,6 @@
 // Which nests are worth tuning, and what is tuned: the nest as it will run in the network, with everything fused into it.
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 #include <tuple>
 
@@ -15,8 +16,14 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_variants_per_kind = 10;
-constexpr std::size_t most_unread_per_kind = 4;   // beside these, of those that leave out what nobody reads
+// A kind has up to ten variants on its menu, and up to four of those that leave out what nobody reads; fewer where there are many kinds, so that all
+// of them can be tuned in the same time.
+struct MenuSize { std::size_t variants, unread; };
+MenuSize menu_size(std::size_t kinds) {
+    constexpr std::size_t nests = 250;
+    const std::size_t share = nests / std::max<std::size_t>(1, kinds);
+    return {std::clamp<std::size_t>(share, 3, 10), std::clamp<std::size_t>(share * 2 / 5, 1, 4)};
+}
 constexpr std::size_t most_neighbours = 48;   // of one schedule and round; the model picks the few that are measured
 
 // What leaves outputs out because nobody reads them is of use where the reader has a variant of which that is true.
@@ -35,10 +42,12 @@ struct OnOffer {
     std::size_t sites;
 };
 
-// From every halving of the work the one that costs least capacity, then the next of each, most work saved first: a menu from mild to harsh.
+// From every halving of the work the one that costs least capacity, then the next of each: a menu from mild to harsh. Where it is short, those about
+// a quarter of the work come first: to take as much from all sites costs less than to take everything from a few.
 std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most) {
     std::stable_sort(candidates.begin(), candidates.end(), [](const OnOffer& a, const OnOffer& b) {
-        return std::tuple(-a.halvings, a.cost, -static_cast<double>(a.sites)) < std::tuple(-b.halvings, b.cost, -static_cast<double>(b.sites));
+        const auto key = [](const OnOffer& o) { return std::tuple(std::abs(o.halvings - 2), -o.halvings, o.cost, -static_cast<double>(o.sites)); };
+        return key(a) < key(b);
     });
     take_turns(candidates, [](const OnOffer& c) { return c.halvings; });
     candidates.resize(std::min(candidates.size(), most));
@@ -47,7 +56,8 @@ std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most)
     return out;
 }
 
-// The originals, and of each kind a menu of what its sites admit and one of what leaves out outputs that nobody reads.
+// Of each kind the original, a menu of what its sites admit and one of what leaves out outputs that nobody reads; the kinds with most work first, so that
+// when time runs out it is the small ones, original and variants alike, that had fewer trials.
 std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found) {
     struct Use { double cost = 0; std::size_t sites = 0; };
     std::vector<Use> admitted(found.variants.size()), unread(found.variants.size());   // by variant
@@ -56,10 +66,14 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
         Use& use = (a.reader ? unread : admitted)[a.variant];
         use.cost += capacity_cost(a.verdict), ++use.sites;
     }
-    std::vector<std::size_t> picked(input.sites.kinds.size());
-    std::iota(picked.begin(), picked.end(), 0);
-    for (std::size_t k = 0; k < input.sites.kinds.size(); ++k)
-        for (const auto& [uses, most] : {std::pair(&admitted, most_variants_per_kind), std::pair(&unread, most_unread_per_kind)}) {
+    std::vector<std::size_t> kinds(input.sites.kinds.size()), picked;
+    std::iota(kinds.begin(), kinds.end(), 0);
+    const auto work = [&](std::size_t k) { return found.variants[k].macs * static_cast<std::int64_t>(input.sites.kinds[k].sites.size()); };
+    std::stable_sort(kinds.begin(), kinds.end(), [&](std::size_t a, std::size_t b) { return work(a) > work(b); });
+    const MenuSize size = menu_size(kinds.size());
+    for (std::size_t k : kinds) {
+        picked.push_back(k);
+        for (const auto& [uses, most] : {std::pair(&admitted, size.variants), std::pair(&unread, size.unread)}) {
             std::vector<OnOffer> candidates;
             for (std::size_t v = input.sites.kinds.size(); v < found.variants.size(); ++v) {
                 const Use& use = (*uses)[v];
@@ -68,6 +82,7 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
             }
             for (std::size_t v : menu(std::move(candidates), most)) picked.push_back(v);
         }
+    }
     return picked;
 }
 
