@@ -83,6 +83,7 @@ json verdict_json(const Verdict& v) {
         if (v.evidence.is_object() && v.evidence.contains(key)) j[key] = v.evidence[key];
     if (v.evidence.is_object() && v.evidence.contains("capacity")) j["threshold"] = v.evidence["capacity"];   // the least share that it asks
     if (j.contains("seeds") && j["seeds"].is_array()) j["seeds"] = j["seeds"].size();
+    if (v.evidence.is_object() && v.evidence.contains("together")) j["together"] = {{"sites", v.evidence["together"]["sites"]}, {"ratio", v.evidence["together"]["kept"]}};
     return j;
 }
 

@@ -76,7 +76,7 @@ private:
     Selection& selection_;
 };
 
-// Least squares through the origin: what is lost on the whole against the sum of what the sites lose alone.
+// Least squares through the origin: what is lost on the whole against the sum of what the sites lose by their shares.
 double calibrate(const std::vector<Chosen>& judged) {
     double xy = 0, xx = 0;
     for (const Chosen& c : judged) xy += c.choice.capacity_cost * c.lost(), xx += c.choice.capacity_cost * c.choice.capacity_cost;
@@ -163,7 +163,7 @@ Selection select(const OptimizeRequest& request, const Input& input, const Disco
         if (c.verdict.allowed && (!best || faster(c, *best))) best = c;
     if (!best) throw UserError("the guard refuses every network that meets the limits; the one that keeps most: " + selection.front.front().verdict.why);
 
-    // The sum of single losses is a budget whose true price only the guard on the whole knows: between the best allowed point and the next
+    // The sum of shares is a budget whose true price only the guard on the whole knows: between the best allowed point and the next
     // one, which is refused, halve in on the largest budget that it allows.
     double low = best->choice.capacity_cost, high = low;
     for (const Chosen& c : selection.front)

@@ -47,7 +47,7 @@ struct Selection {
     Chosen chosen;
     std::vector<Chosen> front;             // no other is both faster and keeps more, by the sum over sites; each judged as a whole
     int backed_off = 0;                    // whole networks that the guard refused on the way
-    double calibration = 1;                // what a whole network loses for each part that its sites lose one by one (Chosen::lost against the sum)
+    double calibration = 1;                // what a whole network loses for each part that its sites lose by their shares (Chosen::lost against the sum)
 };
 
 struct Confirmed {

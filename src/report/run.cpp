@@ -99,9 +99,11 @@ void read_evidence(const fs::path& path, FinishedRun& run) {
         json j = parse(path, text, line);
         Evidence e;
         e.key = get<std::string>(j, "key", ""), e.oracle = get<std::string>(j, "oracle", ""), e.site = get<std::string>(j, "site", "");
+        if (const auto sites = j.find("sites"); sites != j.end() && sites->is_object() && !sites->empty())   // a question may be about many
+            e.site = sites->begin().key() + (sites->size() == 1 ? "" : fmt::format(" and {} more", sites->size() - 1));
         e.domain = j.contains("domain") && !j["domain"].is_string() ? j["domain"].dump() : get<std::string>(j, "domain", "");
         e.why = get<std::string>(j, "why", ""), e.allowed = get(j, "allowed", false);
-        e.ratio = get(j, "ratio", 1.0), e.low = get(j, "low", e.ratio), e.high = get(j, "high", e.ratio), e.seconds = get(j, "seconds", 0.0);
+        e.ratio = get(j, "ratio", get(j, "kept", 1.0)), e.low = get(j, "low", e.ratio), e.high = get(j, "high", e.ratio), e.seconds = get(j, "seconds", 0.0);
         run.evidence.push_back(std::move(e));
     }
 }

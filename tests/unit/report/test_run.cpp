@@ -62,6 +62,9 @@ TEST_CASE("a folder that is no run is refused in words", "[errors][report]") {
     CHECK_THROWS_WITH(read_run(folder.path()), Catch::Contains("docs/formats.md"));
     std::filesystem::copy_file(test::sample_runs() / "tiny-original/result.json", folder / "result.json", std::filesystem::copy_options::overwrite_existing);
     CHECK_NOTHROW(read_run(folder.path()));
+    write_file(folder / "evidence.jsonl", R"({"sites": {"a.conv1": "groups 2", "b.conv1": "groups 2"}, "kept": 0.9, "allowed": true})" "\n");
+    CHECK(read_run(folder.path()).evidence.at(0).site == "a.conv1 and 1 more");
+    CHECK(read_run(folder.path()).evidence.at(0).ratio == 0.9);
     write_file(folder / "evidence.jsonl", "{\"key\": \"1\"}\nnot json\n");
     CHECK_THROWS_WITH(read_run(folder.path()), Catch::Contains("evidence.jsonl") && Catch::Contains("line 2"));
 }
