@@ -94,7 +94,7 @@ RestoredCopies restored_copies(const Domain& domain, const std::vector<Axis>& ax
     for (const Axis& a : named)
         if (!a.reduction) result.axes.push_back(a);
     Domain repeated = domain;
-    repeated.restore = Restore::repeat;   // zeros are written by whoever would have been repeated
+    if (domain.restore == Restore::zero) repeated.restore = Restore::repeat;   // zeros are written by whoever would have been repeated
     const std::vector<std::int64_t> sources = output_sources(repeated, named);
     auto element = [&](std::int64_t index) {
         Values v(result.axes.size());

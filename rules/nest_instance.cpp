@@ -190,7 +190,7 @@ private:
         if (kind == "schedule") return rest();
         if (kind == "statement") return statement_.term;
         if (kind == "buffer") return Term(statement_.buffers[random_() % statement_.buffers.size()].name);
-        if (kind == "how") return Term(random_() % 2 ? "repeat" : "zero");
+        if (kind == "how") return pick(std::vector{Term("repeat"), Term("zero"), Term("pointwise")}, random_);
         if (kind == "place") return Term(random_() % 2 ? "blockIdx.x" : "threadIdx.x");
         if (kind == "loop-kind") return Term(random_() % 2 ? "serial" : "par");
         if (kind == "function") return Term("relu");

@@ -120,6 +120,15 @@ std::vector<GuardKind> guards() {
              const std::string word = q.graph.smallest_term(q.arguments[0].eclass).op().text();
              return is_epilogue_function(word) ? yes(word) : no(word + " is no epilogue");
          }, false});
+    all.push_back({"comes-back", {{"how", "axis"}}, "what is left out of the axis may be restored that way: pointwise where its first values are the first output channels", [](const Question& q) {
+             const AxisFact* a = axis(q, 1);
+             if (a == nullptr) return no("not an axis");
+             const Argument& word = q.arguments[0];
+             const std::string how = word.eclass == none ? word.word.text() : q.graph.smallest_term(word.eclass).op().text();   // the only node of its class
+             const auto leaf = axis_name(a->digit.base);
+             if (how != "pointwise" || (leaf && leaf->name == "co" && a->digit.top())) return yes(name_of(*a) + " comes back by " + how);
+             return no(name_of(*a) + " is not the leading part of the output channels");
+         }});
     GuardKind capacity;
     capacity.name = "capacity";
     capacity.summary = "the network keeps its capacity: asked of the oracle, per site";
@@ -222,7 +231,7 @@ std::vector<OperatorKind> operators() {
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
     for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"}) all.push_back({word, "place", {}});
     for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
-    for (const char* word : {"repeat", "zero"}) all.push_back({word, "how", {}});
+    for (const char* word : {"repeat", "zero", "pointwise"}) all.push_back({word, "how", {}});
     for (const char* word : {"O", "I", "J", "K", "W", "A", "B"}) all.push_back({word, "buffer", {}});
     for (const char* word : {"bias", "scale_shift", "relu", "relu6", "silu", "gelu", "sigmoid", "tanh", "add"}) all.push_back({word, "function", {}});
     for (const char* word : {"n", "g", "co", "ci", "oh", "ow", "kh", "kw", "b", "i", "j", "k", "c", "x", "r", "s"}) all.push_back({word, "iterator", {}});

@@ -35,12 +35,13 @@ void add_fused(const std::filesystem::path& network, json& sites) {
     const json steps = read(network).at("steps");
     for (auto& site : sites)
         for (const auto& step : steps)
-            if (step.at("site") == site.at("name") && step.contains("fused")) site["fused"] = step["fused"];
+            if (step.contains("fused") && !step["fused"].empty() && (step.at("site") == site.at("name") || step.at("site") == site.value("restored_by", ""))) site["fused"] = step["fused"];
 }
 
 void print_site(const json& site) {
     fmt::print("{}: {}\n", site["name"].get<std::string>(), site["sequence"].get<std::string>());
     if (site.contains("fused") && !site["fused"].empty()) fmt::print("    made one with what follows: {}\n", join(site["fused"].get<std::vector<std::string>>(), ", "));
+    if (site.contains("restored_by")) fmt::print("    {} makes all channels of those that it computes\n", site["restored_by"].get<std::string>());
     if (site["steps"].empty()) {
         fmt::print("    as it was\n");
         return;
@@ -71,8 +72,11 @@ Action setup(CLI::App& app) {
         }
         if (picked.empty()) throw UserError(Diagnostic{"no site matches '" + o->site + "'", {}, did_you_mean(o->site, names)});
         for (auto& site : picked)
-            for (const auto& measured : result.at("sites"))
-                if (measured.at("name") == site.at("name") && measured.contains("nest_after")) site["schedule"] = measured["nest_after"];
+            for (const auto& measured : result.at("sites")) {
+                if (measured.at("name") != site.at("name")) continue;
+                if (measured.contains("nest_after")) site["schedule"] = measured["nest_after"];
+                if (measured.contains("restoring")) site["restoring"] = measured["restoring"].at("nest"), site["restored_by"] = measured["restoring"].at("name");
+            }
         add_fused(std::filesystem::path(o->dir) / "network.json", picked);
         std::vector<SiteCheck> checks;
         if (o->check) checks = replay(picked, load_rules(rules_file(result.at("rules"))));

@@ -29,6 +29,18 @@ Tensor leading(const Tensor& old, const Shape& shape) {
     return out;
 }
 
+// The old output channel that a new one was: where there are fewer, the first of each old group are left.
+std::int64_t old_channel(const Node& from, std::int64_t old_channels, const Node& to, std::int64_t channels, std::int64_t o) {
+    const std::int64_t groups = from.integer("groups"), group = channels / groups;
+    return to.integer("groups") < groups || group == 0 ? o : o / group * (old_channels / groups) + o % group;
+}
+
+Tensor conv_bias(const Node& from, const Tensor& old, const Node& to, const Shape& shape) {
+    Tensor out{shape, std::vector<float>(at(shape[0]), 0.0f)};
+    for (std::int64_t o = 0; o < std::min(shape[0], old.shape[0]); ++o) out.values[at(o)] = old.values[at(old_channel(from, old.shape[0], to, shape[0], o))];
+    return out;
+}
+
 Tensor conv_weight(const Node& from, const Tensor& old, const Node& to, const Shape& shape) {
     Tensor out{shape, std::vector<float>(at(element_count(shape)), 0.0f)};
     std::int64_t old_per_group = old.shape[1], old_group = old.shape[0] / from.integer("groups"), group = shape[0] / to.integer("groups");
@@ -38,15 +50,17 @@ Tensor conv_weight(const Node& from, const Tensor& old, const Node& to, const Sh
         first[d] = (from.integers("padding")[d] - to.integers("padding")[d]) / dilation;
         step[d] = std::max<std::int64_t>(1, to.integers("dilation")[d] / dilation);
     }
-    for (std::int64_t o = 0; o < shape[0]; ++o)
+    for (std::int64_t o = 0; o < shape[0]; ++o) {
+        const std::int64_t row = old_channel(from, old.shape[0], to, shape[0], o);
         for (std::int64_t i = 0; i < shape[1]; ++i)
             for (std::int64_t y = 0; y < shape[2]; ++y)
                 for (std::int64_t x = 0; x < shape[3]; ++x) {
-                    std::int64_t input = o / group * shape[1] + i - o / old_group * old_per_group;   // within the old group of this output
+                    std::int64_t input = o / group * shape[1] + i - row / old_group * old_per_group;   // within the old group of this output
                     std::int64_t ky = first[0] + y * step[0], kx = first[1] + x * step[1];
-                    if (o >= old.shape[0] || input < 0 || input >= old_per_group || ky < 0 || ky >= old.shape[2] || kx < 0 || kx >= old.shape[3]) continue;
-                    out.values[at(((o * shape[1] + i) * shape[2] + y) * shape[3] + x)] = old.values[at(((o * old.shape[1] + input) * old.shape[2] + ky) * old.shape[3] + kx)];
+                    if (row >= old.shape[0] || input < 0 || input >= old_per_group || ky < 0 || ky >= old.shape[2] || kx < 0 || kx >= old.shape[3]) continue;
+                    out.values[at(((o * shape[1] + i) * shape[2] + y) * shape[3] + x)] = old.values[at(((row * old.shape[1] + input) * old.shape[2] + ky) * old.shape[3] + kx)];
                 }
+    }
     return out;
 }
 
@@ -70,7 +84,7 @@ Weights carry_weights(const Graph& from, const Weights& weights, const Graph& to
             } else if (old->second.shape == p.shape && (node.op != "conv2d" || old_node->attrs == node.attrs || !weight)) {
                 out[p.name] = old->second;
             } else {
-                out[p.name] = node.op == "conv2d" && weight ? conv_weight(*old_node, old->second, node, p.shape) : leading(old->second, p.shape);
+                out[p.name] = node.op != "conv2d" ? leading(old->second, p.shape) : weight ? conv_weight(*old_node, old->second, node, p.shape) : conv_bias(*old_node, old->second, node, p.shape);
             }
             if (weight && !node.domain.whole()) mask_out(out[p.name], weight_mask(node));
         }

@@ -1,6 +1,7 @@
 #include "graph/domain.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -11,6 +12,8 @@
 
 namespace loopegg {
 namespace {
+
+constexpr std::array<std::string_view, 4> restore_names{"none", "repeat", "zero", "pointwise"};   // in the order of Restore
 
 std::string to_string(const Digit& d) { return d.stride == 1 ? fmt::format("{}%{}", d.axis, d.radix) : fmt::format("{}/{}%{}", d.axis, d.stride, d.radix); }
 
@@ -95,6 +98,7 @@ void check_domain(const Domain& domain, const std::vector<Axis>& all_axes) {
         return;
     }
     if (all_axes.empty()) throw NodeProblem{"only conv2d, linear and matmul have a domain", "domain"};
+    if (domain.restore == Restore::pointwise) throw NodeProblem{"outputs come back pointwise by a convolution of their own, not by a domain", "domain"};
     if (domain.parts.size() > 256) throw NodeProblem{"a domain of more than 256 parts", "domain"};
     for (const DomainPart& part : domain.parts) {
         for (const DigitRange& r : part.ranges) {
@@ -128,7 +132,12 @@ void check_domain(const Domain& domain, const std::vector<Axis>& all_axes) {
 
 std::string to_string(const DigitRange& r) { return fmt::format("{} <= {} < {}", r.lo, to_string(r.digit), r.hi); }
 std::string to_string(const DigitPair& p) { return fmt::format("{} == {}", to_string(p.first), to_string(p.second)); }
-std::string to_string(Restore restore) { return restore == Restore::none ? "none" : restore == Restore::repeat ? "repeat" : "zero"; }
+std::string to_string(Restore restore) { return std::string(restore_names[static_cast<std::size_t>(restore)]); }
+
+std::optional<Restore> restore_named(std::string_view name) {
+    const auto it = std::find(restore_names.begin() + 1, restore_names.end(), name);
+    return it == restore_names.end() ? std::nullopt : std::optional(static_cast<Restore>(it - restore_names.begin()));
+}
 
 std::string to_string(const Domain& domain) {
     if (domain.whole()) return "whole";

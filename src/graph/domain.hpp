@@ -7,7 +7,9 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace loopegg {
@@ -44,8 +46,9 @@ struct DomainPart {
 };
 
 // How values that no instance computes any more come back (none: there are no such values; see output_sources).
-// 'pointwise' and 'propagate' become ordinary nodes and shapes of the graph.
-enum class Restore { none, repeat, zero };
+// 'pointwise' is for what rules propose: in a graph it is a 1x1 convolution of its own (nest/with_domain.hpp), and no node has it.
+// 'propagate' becomes ordinary shapes of the graph.
+enum class Restore { none, repeat, zero, pointwise };
 
 // A union of disjoint parts. No part at all means the whole nest; see whole().
 struct Domain {
@@ -68,6 +71,7 @@ std::string to_string(const DigitRange& range);
 std::string to_string(const DigitPair& pair);
 std::string to_string(const Domain& domain);   // "whole", or parts joined by " or ", and the restore
 std::string to_string(Restore restore);
+std::optional<Restore> restore_named(std::string_view name);   // repeat, zero or pointwise
 
 // Reads one condition into the part; returns what is wrong with it, or "".
 std::string add_condition(DomainPart& part, const std::string& text);

@@ -155,6 +155,7 @@ std::vector<char> projection(const Domain& domain, const std::vector<Axis>& axes
 }
 
 std::vector<std::int64_t> output_sources(const Domain& domain, const std::vector<Axis>& axes) {
+    if (domain.restore == Restore::pointwise) throw UserError("outputs that come back pointwise are those of a second nest, a 1x1 convolution: this one has no copies of them");
     std::vector<Axis> outputs;
     std::vector<std::string> names;
     for (const Axis& axis : axes)

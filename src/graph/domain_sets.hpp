@@ -41,7 +41,8 @@ std::vector<char> projection(const Domain& domain, const std::vector<Axis>& axes
 
 // Where each output element (row-major over the output axes) gets its value: its own index when an instance computes it, the index
 // of a computed one under restore repeat, -1 for zero. Repeat maps each restricted digit v to lo + (v - lo) mod (hi - lo), so a kept
-// block of channels is tiled and a kept row is copied; with several parts, the nearest source (then the first part) wins.
+// block of channels is tiled and a kept row is copied; with several parts, the nearest source (then the first part) wins. Throws UserError for
+// restore pointwise, whose outputs are no copies.
 std::vector<std::int64_t> output_sources(const Domain& domain, const std::vector<Axis>& axes);
 
 // The axes that some condition names, in their order.

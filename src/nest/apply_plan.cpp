@@ -164,15 +164,6 @@ Graph apply_plan(const Graph& original, const Plan& plan) {
     return normalise(std::move(graph));
 }
 
-Graph apply_nest(const Graph& original, const std::string& site, const Term& nest) {
-    Graph graph = original;
-    Node* node = graph.find(site);
-    if (node == nullptr) throw UserError("the network has no node '" + site + "'");
-    set_domain(*node, domain_of(nest));
-    complete(graph);
-    return normalise(std::move(graph));
-}
-
 void set_domain(Node& node, const Domain& domain) {
     node.domain = domain;
     if (node.op != "conv2d" || domain.parts.size() != 1 || domain.restore != Restore::none) return;

@@ -14,9 +14,6 @@ namespace loopegg {
 // rules leave the network as it is.
 Graph apply_plan(const Graph& graph, const Plan& plan);
 
-// The network with one site's nest replaced by a restriction of it (a NEST of the same statement, epilogues and layouts aside).
-Graph apply_nest(const Graph& graph, const std::string& site, const Term& nest);
-
 // The node with a domain, written as an ordinary operator where one says the same: grouped channels become `groups`.
 // The graph is left to complete().
 void set_domain(Node& node, const Domain& domain);

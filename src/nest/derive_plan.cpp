@@ -8,6 +8,7 @@
 #include "nest/apply_plan.hpp"
 #include "nest/domain.hpp"
 #include "nest/statement.hpp"
+#include "nest/with_domain.hpp"
 
 namespace loopegg {
 namespace {
@@ -150,10 +151,24 @@ Graph alone(const Node& node) {
     return graph;
 }
 
+// The channels first; then what is left of the site is a node like any other.
+std::vector<Application> restored_pointwise(const Node& node, const Domain& domain) {
+    const NarrowedDomain narrow = narrowed(domain, axes_of(node));
+    Application bottleneck;
+    bottleneck.rule = "bottleneck-axis", bottleneck.with = {{"?a", Term("co")}, {"?k", Term(narrow.factor)}}, bottleneck.restore = to_string(domain.restore);
+    Graph graph = alone(node);
+    restore_pointwise(graph, node.name, narrow.factor);
+    complete(graph);
+    std::vector<Application> all{std::move(bottleneck)};
+    for (Application& a : applications_for(*graph.find(node.name), narrow.rest)) all.push_back(std::move(a));
+    return all;
+}
+
 }  // namespace
 
 std::vector<Application> applications_for(const Node& node, const Domain& domain) {
     if (domain.whole()) return {};
+    if (domain.restore == Restore::pointwise) return restored_pointwise(node, domain);
     const Term nest = nest_of(node);
     const Statement statement = statement_of(nest_parts(nest).statement);
     const Graph before = alone(node);

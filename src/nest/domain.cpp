@@ -249,9 +249,10 @@ Domain domain_of(const Statement& statement, const Term& sched) {
 Domain domain_of(const Term& nest) {
     NestParts parts = nest_parts(nest);
     Domain domain = domain_of(statement_of(parts.statement), parts.schedule);
-    if (parts.restore == "repeat") domain.restore = Restore::repeat;
-    else if (parts.restore == "zero") domain.restore = Restore::zero;
-    else if (!parts.restore.empty()) throw UserError("unknown restore '" + parts.restore + "': expected repeat or zero");
+    if (parts.restore.empty()) return domain;
+    const auto restore = restore_named(parts.restore);
+    if (!restore) throw UserError("unknown restore '" + parts.restore + "': expected repeat, zero or pointwise");
+    domain.restore = *restore;
     return domain;
 }
 

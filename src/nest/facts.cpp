@@ -316,8 +316,7 @@ std::optional<Domain> NestAnalysis::domain(ClassId c) const {
     if (f.kind != NestFact::Kind::nest) return {};
     const auto& n = tables_->nests[f.id];
     Domain domain = domain_of_parts(*tables_->statements[n.statement].statement, tables_->schedules[n.schedule].parts);
-    if (n.restore == "repeat") domain.restore = Restore::repeat;
-    if (n.restore == "zero") domain.restore = Restore::zero;
+    domain.restore = restore_named(n.restore).value_or(Restore::none);
     return domain;
 }
 

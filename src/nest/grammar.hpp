@@ -1,7 +1,7 @@
 // The grammar of nest terms, in one place, and the names of its operators.
 //
 //   NEST   ::= (nest STMT SCHED)                    the instances that SCHED visits, of the statement STMT
-//            | (restore HOW NEST)                   HOW ::= repeat | zero: how outputs that no instance computes come back
+//            | (restore HOW NEST)                   HOW ::= repeat | zero | pointwise: how outputs that no instance computes come back
 //   STMT   ::= (conv2d N G CO CI IH IW KH KW SH SW PH PW DH DW) | (linear N CO CI) | ...      see statement.hpp
 //            | (epilogue E STMT)                    E ::= bias | scale_shift | relu | relu6 | silu | gelu | sigmoid | tanh | add:
 //                                                   done to each output element after its last instance; the innermost E is done first
@@ -40,6 +40,9 @@
 // first instance; each of its instances combines its value into it, in the order of the schedule; missing elements come back (restore);
 // then the statement's own last step (an average's division) and the epilogues are done, once. Reordering the instances of one element is allowed
 // (floating-point sums may be reassociated) unless strict-fp is on.
+//
+// (restore pointwise NEST) stands for two nests: NEST, finished on the channels that it computes, and a 1x1 convolution with weights of its
+// own that makes all channels of these. It is what rules propose; with_domain() makes the two nodes of it, and neither runs under this name.
 #pragma once
 #include <cstdint>
 #include <optional>

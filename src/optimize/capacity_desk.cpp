@@ -11,6 +11,7 @@
 #include "graph/flops.hpp"
 #include "graph/hidden_widths.hpp"
 #include "nest/domain.hpp"
+#include "nest/with_domain.hpp"
 #include "optimize/families.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/take_turns.hpp"
@@ -38,7 +39,7 @@ bool restricts(const Domain& domain, std::string_view axis) {
 
 // How far away the values come from that stand in for rows or columns of pixels; none where all of them are computed.
 std::optional<std::int64_t> farthest_pixel(const Domain& domain) {
-    if (domain.restore == Restore::none) return {};
+    if (domain.restore != Restore::repeat && domain.restore != Restore::zero) return {};
     std::optional<std::int64_t> farthest;
     for (const DomainPart& p : domain.parts)
         for (const DigitRange& r : p.ranges) {
@@ -49,10 +50,24 @@ std::optional<std::int64_t> farthest_pixel(const Domain& domain) {
     return farthest;
 }
 
+// Multiply-accumulates of what the domain leaves, and of the convolution that brings channels back, where there is one.
+std::int64_t work_of(const Domain& domain, const std::vector<Axis>& axes) {
+    std::int64_t work = instance_count(domain, axes);
+    if (domain.restore != Restore::pointwise || !restricts(domain, "co")) return work;
+    std::int64_t inputs = 1, outputs = 1;
+    const std::vector<char> computed = projection(domain, axes, {"co"});
+    for (const Axis& a : axes) {
+        if (!a.reduction) outputs *= a.extent;
+        if (a.name == "co") inputs *= std::count(computed.begin(), computed.end(), 1);
+        if (a.name == "g") inputs *= a.extent;
+    }
+    return work + inputs * outputs;
+}
+
 }  // namespace
 
 std::string domain_text(const Domain& domain) {
-    std::string text = domain.restore == Restore::repeat ? "repeat " : domain.restore == Restore::zero ? "zero " : "";
+    std::string text = domain.restore == Restore::none ? "" : to_string(domain.restore) + " ";
     for (const DomainPart& p : domain.parts) {
         text += "[";
         for (const DigitRange& r : p.ranges) text += fmt::format(" {}={}..{}", digit_text(r.digit), r.lo, r.hi);
@@ -78,7 +93,7 @@ const CapacityDesk::Reading& CapacityDesk::reading(const EGraph& graph, ClassId 
         Reading& r = it->second;
         r.nest = nest, r.domain = domain_of(nest), r.kind = 0;
         while (r.kind < sites_.kinds.size() && sites_.kinds[r.kind].statement != statement) ++r.kind;
-        r.macs = instance_count(r.domain, graph_axes(statement_of(statement)));
+        r.macs = work_of(r.domain, graph_axes(statement_of(statement)));
     }
     return it->second;
 }
@@ -116,6 +131,9 @@ std::string CapacityDesk::legality(const Case& c) const {
                 for (const Digit& digit : {d.first, d.second})
                     if ((digit.axis == "co" || digit.axis == "ci") && digit.stride % options_.channels_multiple != 0)
                         return fmt::format("blocks of {} channels are no multiple of {}", extent_of(axes, digit.axis) / digit.radix, options_.channels_multiple);
+        if (c.domain.restore == Restore::pointwise)
+            if (const NarrowedDomain n = narrowed(c.domain, axes); n.channels / n.factor % options_.channels_multiple != 0)
+                return fmt::format("the {} channels that are computed are no multiple of {}", n.channels / n.factor, options_.channels_multiple);
     }
     return "";
 }
@@ -125,8 +143,10 @@ std::string CapacityDesk::effect_of(const Case& c) const {
 }
 
 CapacityDesk::Likeness CapacityDesk::likeness(const Case& c) const {
-    const std::int64_t whole = sites_.all[sites_.kinds[c.kind].sites.front()].macs, common = std::gcd(c.macs, whole);
-    return {effect_of(c), c.macs / common, whole / common, c.domain.restore};
+    // Of what is restored by a convolution, the part of the site itself: the convolution is the same whatever the site reads.
+    const std::int64_t left = c.domain.restore == Restore::pointwise ? instance_count(c.domain, graph_axes(statement_of(sites_.kinds[c.kind].statement))) : c.macs;
+    const std::int64_t whole = sites_.all[sites_.kinds[c.kind].sites.front()].macs, common = std::gcd(left, whole);
+    return {effect_of(c), left / common, whole / common, c.domain.restore};
 }
 
 CapacityDesk::Question CapacityDesk::question(std::vector<std::pair<std::size_t, Case*>> sites) const {
@@ -180,7 +200,9 @@ std::size_t CapacityDesk::variant_of(const Case& c) {
         const std::string& site = sites_.all[sites_.kinds[c.kind].sites.front()].name;
         const Graph changed = with_domain(original_, site, c.domain);
         const Node& node = *changed.find(site);
-        variants_.push_back({c.kind, c.domain, c.nest, macs(node), parameters(node), {}, {}, effect_of(c)});
+        Variant v{c.kind, c.domain, c.nest, macs(node), parameters(node), {}, {}, effect_of(c)};
+        if (v.two_nests()) v.macs += macs(restoring_node(changed, site)), v.parameters += parameters(restoring_node(changed, site));
+        variants_.push_back(std::move(v));
     }
     return it->second;
 }

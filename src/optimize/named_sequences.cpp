@@ -61,6 +61,7 @@ std::string part_words(const DomainPart& p) {
 
 std::string effect_name(const Domain& d, std::int64_t channels) {
     if (d.whole()) return "dense";
+    if (d.restore == Restore::pointwise) return d.parts.size() == 1 && dense_piece(d.parts[0]) ? "pointwise" : "unnamed";
     if (d.parts.size() > 1) return cut_name(d);
     if (is_s1(d)) return "S1";
     const DomainPart& p = d.parts[0];
@@ -77,6 +78,7 @@ std::string effect_words(const Domain& d) {
     std::string text = join(words, "; then ");
     if (d.restore == Restore::repeat) text += "; missing outputs repeat";
     if (d.restore == Restore::zero) text += "; missing outputs are zero";
+    if (d.restore == Restore::pointwise) text += "; a 1x1 convolution makes all channels of these";
     return text;
 }
 

@@ -6,6 +6,7 @@
 #include "nest/domain.hpp"
 #include "nest/grammar.hpp"
 #include "nest/isl_judge.hpp"
+#include "nest/with_domain.hpp"
 #include "optimize/capacity_desk.hpp"
 
 namespace loopegg {
@@ -42,6 +43,26 @@ std::string schedule_fault(const nlohmann::json& site) {
     return "";
 }
 
+// A nest that is restored pointwise runs as two. The second is a 1x1 convolution, or a product, that makes all channels of those that the
+// chosen nest computes, and its schedule is one of it.
+std::string restoring_fault(const nlohmann::json& site) {
+    const Term chosen = complete(parse_term(site.at("chosen").get<std::string>()));
+    const Statement statement = statement_of(plain_statement(nest_parts(chosen).statement));
+    const Domain domain = domain_of(chosen);
+    if (domain.restore != Restore::pointwise) return site.contains("restoring") ? "a second nest runs where nothing is restored by one" : "";
+    if (!site.contains("schedule")) return "";
+    if (!site.contains("restoring")) return "the convolution that brings its channels back does not run";
+    const Shape& o = statement.buffers[0].shape;
+    const auto size = [&](std::size_t d) { return Term(o[d]); };
+    const Term one(1), none(0), inputs(o[1] / narrowed(domain, graph_axes(statement)).factor);
+    const Term wanted = o.size() == 2 ? Term("linear", {size(0), size(1), inputs})
+                                      : Term("conv2d", {size(0), one, size(1), inputs, size(2), size(3), one, one, one, one, none, none, one, one});
+    const Term runs = complete(parse_term(site.at("restoring").get<std::string>()));
+    if (plain_statement(nest_parts(runs).statement) != wanted) return "the nest that brings its channels back is not '" + to_string(wanted) + "'";
+    if (auto fault = isl_judge(runs)) return "the schedule of the nest that brings its channels back is none: " + *fault;
+    return "";
+}
+
 SiteCheck check(const nlohmann::json& site, const ProofRules& exact, const ProofRules& neural) {
     SiteCheck c{site.at("name"), false, chain_fault(site), 0};
     if (!c.why.empty()) return c;
@@ -51,6 +72,7 @@ SiteCheck check(const nlohmann::json& site, const ProofRules& exact, const Proof
         if (!v.valid) { c.why = v.why; return c; }
     }
     c.why = schedule_fault(site);
+    if (c.why.empty()) c.why = restoring_fault(site);
     c.valid = c.why.empty();
     return c;
 }

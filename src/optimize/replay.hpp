@@ -16,7 +16,8 @@ struct SiteCheck {
     std::size_t steps = 0;     // replayed
 };
 
-// `sites`: the array of sequences.json, each with the nest that runs as `schedule` (result.json's `nest_after`), which isl judges.
+// `sites`: the array of sequences.json, each with the nest that runs as `schedule` (result.json's `nest_after`), which isl judges, and with
+// the second one, where a site is restored by a convolution, as `restoring`.
 // One answer per site, in order.
 std::vector<SiteCheck> replay(const nlohmann::json& sites, const RuleBook& book);
 

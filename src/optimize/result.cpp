@@ -14,6 +14,7 @@
 #include "graph/architecture.hpp"
 #include "graph/flops.hpp"
 #include "nest/loop_tree.hpp"
+#include "nest/with_domain.hpp"
 #include "optimize/capacity_desk.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/stages.hpp"
@@ -91,7 +92,7 @@ std::string pseudo(const Term& nest) {
     return to_string(resolve(nest), statement_of(nest_parts(nest).statement));
 }
 
-json site_json(std::size_t s, const Input& input, const Discovery& found, const Tuning& tuning, const std::vector<std::size_t>& variant) {
+json site_json(std::size_t s, const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned, const std::vector<std::size_t>& variant) {
     const Site& site = input.sites.all[s];
     const Variant& v = found.variants[variant[s]];
     const TunedNest &before = tuning.best[site.kind], &after = tuning.best[variant[s]];
@@ -101,6 +102,10 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
            {"original_macs", site.macs}, {"macs", v.macs}, {"original_parameters", site.parameters}, {"parameters", v.parameters}};
     if (before.nest) j["nest_before"] = to_string(bare(before.nest)), j["pseudo_before"] = pseudo(before.nest);
     if (after.nest) j["nest_after"] = to_string(bare(after.nest)), j["pseudo_after"] = pseudo(after.nest);
+    if (const auto second = tuning.restoring.find(variant[s]); second != tuning.restoring.end()) {
+        const TunedNest& t = second->second;
+        j["restoring"] = {{"name", restoring_node(returned, site.name).name}, {"latency", latency_json(t.best)}, {"nest", to_string(bare(t.nest))}, {"pseudo", pseudo(t.nest)}};
+    }
     if (const Admission* a = admission_of(input.sites, found, variant, s)) {
         j["guard"] = verdict_json(a->verdict);
         if (a->reader) j["unread_by"] = input.sites.all[*a->reader].name;
@@ -165,7 +170,7 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
     r["guard"] = verdict_json(confirmed.keep_original ? Verdict{true, "the original network", {}} : selection.chosen.verdict);
     r["guard"]["name"] = request.guard;
     r["sites"] = json::array();
-    for (std::size_t s = 0; s < input.sites.all.size(); ++s) r["sites"].push_back(site_json(s, input, found, tuning, variant));
+    for (std::size_t s = 0; s < input.sites.all.size(); ++s) r["sites"].push_back(site_json(s, input, found, tuning, graph, variant));
     r["pareto"] = front_json(selection), r["calibration"] = selection.calibration;
     r["configurations"] = found.configurations, r["rejected"] = found.rejected, r["refused"] = found.refused, r["backed_off"] = selection.backed_off;
     r["rules_fired"] = found.rules_fired, r["rules_asked"] = found.rules_asked;

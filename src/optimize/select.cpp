@@ -8,6 +8,7 @@
 #include "graph/flops.hpp"
 #include "graph/hidden_widths.hpp"
 #include "nest/domain.hpp"
+#include "nest/with_domain.hpp"
 #include "optimize/stages.hpp"
 
 namespace loopegg {
@@ -40,6 +41,16 @@ void add_unread(std::vector<std::vector<SiteOption>>& options, const Input& inpu
             if (leaves_unread(input.sites, found, a, readers[*a.reader][o].variant)) option.only_with->options.push_back(o);
         if (!option.only_with->options.empty()) options[a.site].push_back(std::move(option));
     }
+}
+
+// A limit on memory counts on activations that stay as they are (limits_of): what holds two values where there was one may not raise their peak.
+void drop_larger_peaks(std::vector<std::vector<SiteOption>>& options, const Input& input, const Discovery& found) {
+    const std::int64_t peak = peak_activation_bytes(input.graph);
+    for (std::size_t s = 0; s < options.size(); ++s)
+        std::erase_if(options[s], [&](const SiteOption& o) {
+            const Variant& v = found.variants[o.variant];
+            return v.two_nests() && peak_activation_bytes(with_domain(input.graph, input.sites.all[s].name, v.domain)) > peak;
+        });
 }
 
 class Selector {
@@ -148,6 +159,7 @@ double Chosen::lost() const { return capacity_cost(verdict); }
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress) {
     Selection selection;
     selection.options = options_of(input, found, tuning);
+    if (std::isfinite(request.max_memory_mb)) drop_larger_peaks(selection.options, input, found);
     if (request.objective == "memory") keep_smallest(selection.options);
     add_unread(selection.options, input, found, tuning);
     ChoiceLimits limits = limits_of(request, input);

@@ -7,6 +7,7 @@
 #include "backends/latency_store.hpp"
 #include "backends/network_measure.hpp"
 #include "base/files.hpp"
+#include "nest/with_domain.hpp"
 #include "optimize/stages.hpp"
 
 namespace loopegg {
@@ -21,11 +22,15 @@ struct Version {
 
 std::vector<Version> versions_of(const Graph& graph, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant, const Target& target) {
     std::vector<Version> all(3);   // the best, the next best, the default schedules
+    auto offer = [&](const std::string& site, const TunedNest& t) {
+        all[0].schedules[site] = t.nest;
+        all[1].schedules[site] = t.also.empty() ? t.nest : t.also[0];
+    };
     for (std::size_t s = 0; s < sites.all.size(); ++s) {
         const TunedNest& t = tuning.best[variant[s]];
         if (!t.best.latency) continue;
-        all[0].schedules[sites.all[s].name] = t.nest;
-        all[1].schedules[sites.all[s].name] = t.also.empty() ? t.nest : t.also[0];
+        offer(sites.all[s].name, t);
+        if (const auto second = tuning.restoring.find(variant[s]); second != tuning.restoring.end()) offer(restoring_node(graph, sites.all[s].name).name, second->second);
     }
     std::vector<Version> distinct;
     for (Version& v : all) {

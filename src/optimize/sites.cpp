@@ -7,9 +7,7 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/flops.hpp"
-#include "graph/normalise.hpp"
 #include "graph/operators.hpp"
-#include "nest/apply_plan.hpp"
 
 namespace loopegg {
 namespace {
@@ -47,21 +45,6 @@ Sites sites_of(const Graph& graph, const std::vector<std::string>& keep) {
     }
     mark_kept(sites, keep);
     return sites;
-}
-
-Graph with_domains(const Graph& graph, std::span<const std::pair<std::string, Domain>> domains) {
-    Graph changed = graph;
-    for (const auto& [site, domain] : domains) {
-        Node* node = changed.find(site);
-        require(node != nullptr, "a restricted site is not in the graph");
-        set_domain(*node, domain);
-    }
-    return normalise(std::move(changed));
-}
-
-Graph with_domain(const Graph& graph, const std::string& site, const Domain& domain) {
-    const std::pair<std::string, Domain> one{site, domain};
-    return with_domains(graph, {&one, 1});
 }
 
 }  // namespace loopegg

@@ -1,8 +1,6 @@
 // The places of a network that rules may change: its compute nodes, and which of them share one loop nest.
 #pragma once
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "graph/graph.hpp"
@@ -35,10 +33,5 @@ struct Sites {
 
 // `keep`: globs over names. A glob that matches no site is a UserError that suggests near names.
 Sites sites_of(const Graph& graph, const std::vector<std::string>& keep = {});
-
-// The same network with some sites restricted, by name; a domain that an ordinary operator can say becomes that operator.
-Graph with_domains(const Graph& graph, std::span<const std::pair<std::string, Domain>> domains);
-// With one of them.
-Graph with_domain(const Graph& graph, const std::string& site, const Domain& domain);
 
 }  // namespace loopegg

@@ -30,6 +30,7 @@ struct Input {
 // Schedules and their times: by variant, the one that was found best.
 struct Tuning {
     std::vector<TunedNest> best;           // beside Discovery::variants; not tried where `tried` is 0
+    std::map<std::size_t, TunedNest> restoring{};   // the second nest of variants that have one; the time of `best` is of both
     int compiled = 0, failed = 0;
 };
 

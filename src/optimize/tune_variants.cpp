@@ -8,6 +8,7 @@
 
 #include "backends/target.hpp"
 #include "base/places.hpp"
+#include "nest/with_domain.hpp"
 #include "optimize/neighbours.hpp"
 #include "optimize/stages.hpp"
 #include "optimize/take_turns.hpp"
@@ -86,11 +87,17 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
     return picked;
 }
 
-// The nest of each variant with what follows its site fused in. One network shows a variant of every kind at once: planning is the cost.
-std::vector<Term> as_they_run(const Input& input, const Discovery& found, const std::vector<std::size_t>& picked, const Target& target) {
+// A variant as it is compiled.
+struct Running {
+    Term nest;
+    Term restoring{};   // of a variant of two nests
+};
+
+// The nests of each variant with what follows its site fused in. One network shows a variant of every kind at once: planning is the cost.
+std::vector<Running> as_they_run(const Input& input, const Discovery& found, const std::vector<std::size_t>& picked, const Target& target) {
     std::vector<std::vector<std::size_t>> of_kind(input.sites.kinds.size());   // places in `picked`
     for (std::size_t i = 0; i < picked.size(); ++i) of_kind[found.variants[picked[i]].kind].push_back(i);
-    std::vector<Term> nests(picked.size());
+    std::vector<Running> nests(picked.size());
     for (std::size_t row = 0, shown = 0; shown < picked.size(); ++row) {
         Graph graph = input.graph;
         std::vector<std::pair<std::size_t, std::string>> places;
@@ -100,10 +107,23 @@ std::vector<Term> as_they_run(const Input& input, const Discovery& found, const 
             graph = with_domain(graph, places.back().second, found.variants[picked[of_kind[k][row]]].domain);
         }
         const std::map<std::string, Term> fused = fused_nests(graph, {}, target);
-        for (const auto& [i, site] : places) nests[i] = fused.at(site);
+        for (const auto& [i, site] : places) {
+            nests[i].nest = fused.at(site);
+            if (found.variants[picked[i]].two_nests()) nests[i].restoring = fused.at(restoring_node(graph, site).name);
+        }
         shown += places.size();
     }
     return nests;
+}
+
+// One after the other.
+Measured together(const Measured& a, const Measured& b) {
+    if (!a.latency || !b.latency) return a.latency ? b : a;
+    Measured sum = a;
+    sum.latency->median_ms += b.latency->median_ms, sum.latency->iqr_ms += b.latency->iqr_ms, sum.latency->n = std::min(a.latency->n, b.latency->n);
+    sum.latency->measured &= b.latency->measured, sum.latency->disturbed |= b.latency->disturbed;
+    sum.seconds += b.seconds;
+    return sum;
 }
 
 }  // namespace
@@ -117,7 +137,12 @@ VectorMachine vector_machine(const Target& target) {
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int rounds, Measurer& measurer, Progress& progress) {
     const Target target = find_target(request.target);
     const std::vector<std::size_t> picked = worth_tuning(input, found);
-    const std::vector<Term> nests = as_they_run(input, found, picked, target);
+    std::vector<Term> nests;
+    std::map<std::size_t, std::size_t> second;   // by variant: where its second nest is
+    const std::vector<Running> running = as_they_run(input, found, picked, target);
+    for (const Running& r : running) nests.push_back(r.nest);
+    for (std::size_t i = 0; i < picked.size(); ++i)
+        if (running[i].restoring) second[picked[i]] = nests.size(), nests.push_back(running[i].restoring);
     TuneOptions options;
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
     if (rounds > 0) options.trials = std::min(options.trials, rounds * options.per_round);
@@ -137,9 +162,11 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     Tuning tuning;
     tuning.best.resize(found.variants.size());
-    for (std::size_t i = 0; i < picked.size(); ++i) {
-        tuning.compiled += tuned[i].tried, tuning.failed += tuned[i].failed;
-        tuning.best[picked[i]] = std::move(tuned[i]);
+    for (const TunedNest& t : tuned) tuning.compiled += t.tried, tuning.failed += t.failed;
+    for (std::size_t i = 0; i < picked.size(); ++i) tuning.best[picked[i]] = std::move(tuned[i]);
+    for (const auto& [variant, i] : second) {
+        tuning.best[variant].best = together(tuning.best[variant].best, tuned[i].best);
+        tuning.restoring[variant] = std::move(tuned[i]);
     }
     return tuning;
 }

@@ -47,7 +47,7 @@ const char* sequence_words(const std::string& name) {
         {"group", "channels in blocks that see only their own inputs"}, {"depthwise", "each channel by itself"}, {"bottleneck", "a part of the channels or of the kernel"},
         {"spatial-bottleneck", "some rows and columns computed, the others copied"}, {"S1", "groups over a part of the image"}, {"S2", "a part of the channels dense, the rest in groups"},
         {"S3", "each half of the channels with groups of its own"}, {"mixed-group", "parts of the channels with groups of their own"},
-        {"propagate", "outputs that the next layer does not read are not computed"}, {"unnamed", "a way that no menu lists: open the layer below"}};
+        {"pointwise", "fewer channels computed, a 1x1 convolution makes all of these"}, {"propagate", "outputs that the next layer does not read are not computed"}, {"unnamed", "a way that no menu lists: open the layer below"}};
     const auto it = words.find(name);
     return it == words.end() ? "" : it->second;
 }

@@ -34,7 +34,8 @@ std::string inside(const SiteResult& s) {
     out += fmt::format("<h3>Work</h3><p class=\"term\">{} → {} MACs, {} parameters, output {}; before {}, after {}</p>", human_count(static_cast<double>(s.original_macs)), human_count(static_cast<double>(s.macs)),
                        human_count(static_cast<double>(s.parameters)), human_shape(s.shape), describe(s.original_latency), describe(s.latency));
     if (!s.pseudo_before.empty() || !s.nest_before.empty())
-        out += "<h3>Loop nest</h3><div class=\"nests\">" + nest("before", s.pseudo_before, s.nest_before) + nest("after", s.pseudo_after, s.nest_after) + "</div>";
+        out += "<h3>Loop nest</h3><div class=\"nests\">" + nest("before", s.pseudo_before, s.nest_before) + nest("after", s.pseudo_after, s.nest_after) +
+               (s.pseudo_restoring.empty() ? "" : nest("then, for all channels", s.pseudo_restoring, s.nest_restoring)) + "</div>";
     return out + "</div>";
 }
 

@@ -64,6 +64,7 @@ SiteResult site_from_json(const json& j) {
     s.parameters = get<std::int64_t>(j, "parameters", 0);
     s.nest_before = get<std::string>(j, "nest_before", ""), s.nest_after = get<std::string>(j, "nest_after", "");
     s.pseudo_before = get<std::string>(j, "pseudo_before", ""), s.pseudo_after = get<std::string>(j, "pseudo_after", "");
+    if (j.contains("restoring")) s.nest_restoring = get<std::string>(j["restoring"], "nest", ""), s.pseudo_restoring = get<std::string>(j["restoring"], "pseudo", "");
     if (j.contains("guard") && j["guard"].is_object() && !j["guard"].empty()) s.guard = guard_from_json(j["guard"]);
     return s;
 }

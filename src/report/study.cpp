@@ -88,7 +88,7 @@ json optional_json(const std::optional<double>& value) { return value ? json(*va
 }  // namespace
 
 Fame fame_of(const std::string& sequence) {
-    static const std::set<std::string> known{"group", "depthwise", "bottleneck", "spatial-bottleneck", "mixed-group", "propagate", "group-axes", "bottleneck-axis"};
+    static const std::set<std::string> known{"group", "depthwise", "bottleneck", "spatial-bottleneck", "mixed-group", "pointwise", "propagate", "group-axes", "bottleneck-axis"};
     if (sequence.empty() || sequence == "dense") return Fame::dense;
     if (sequence == "S1" || sequence == "S2" || sequence == "S3") return Fame::paper;
     return known.contains(sequence) ? Fame::known : Fame::unnamed;

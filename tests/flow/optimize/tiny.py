@@ -10,6 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from cases import run_cases
 
 LOOPEGG = sys.argv[1]
+RULES = str(pathlib.Path(__file__).resolve().with_name("pointwise.rules"))
 MODEL = str(pathlib.Path(__file__).resolve().parents[3] / "examples" / "tiny-residual.json")
 FOLDER = tempfile.TemporaryDirectory()
 ENVIRONMENT = dict(os.environ, LOOPEGG_STORE=FOLDER.name + "/latency.sqlite", LOOPEGG_EVIDENCE=FOLDER.name + "/evidence.sqlite")
@@ -30,7 +31,7 @@ def a_run_answers_with_a_measured_result():
     assert r["original"]["measured"] and r["original"]["median_ms"] > 0 and r["original"]["n"] > 1, r["original"]
     assert r["speedup"] >= 1 or r["returned"] == "original", r["why"]
     assert r["guard"]["allowed"] and 0 < r["configurations"] <= 16, r["guard"]
-    assert sum(e["judged"] for e in r["discover"]["effects"].values()) == r["configurations"], r["discover"]
+    assert sum(e["judged"] for e in r["discover"]["effects"].values()) >= r["configurations"], r["discover"]   # one question may be about several sites
     assert [s["name"] for s in r["sites"]] == ["conv1", "conv2", "fc"]
     for name in ["result.json", "plan.json", "model.json", "weights.safetensors", "model.onnx", "sequences.json", "evidence.jsonl", "network.so", "network.h", "network.json", "network.py", "report.html"]:
         assert os.path.getsize(f"{FOLDER.name}/first/{name}") > 0, name
@@ -119,6 +120,38 @@ def a_tampered_sequence_is_refused():
     refused_after("sequences.json", "chosen", "(nest (conv2d 1 1 16 16 16 16 3 3 1 1 1 1 1 1) (at co:16 done))", "conv2: NOT VALID")
 
 
+def a_site_that_became_two_checks():
+    """One rule, which lets a 1x1 convolution make all channels of a quarter; times are estimates, so the choice is the same everywhere."""
+    wide = json.load(open(MODEL))
+    wide["inputs"][0]["shape"] = [1, 32, 16, 16]
+    for node in wide["nodes"]:
+        if node["op"] == "conv2d":
+            node["attrs"]["out_channels"] = 64
+    model, out = f"{FOLDER.name}/wide.json", pathlib.Path(FOLDER.name) / "two"
+    json.dump(wide, open(model, "w"))
+    r = run("optimize", model, "--rules", RULES, "--target", "i7", "--capacity", "0.1", "--trials", "3", "--out", str(out), "--json")
+    assert r.returncode == 0, r.stderr
+    result = json.loads(r.stdout)
+    assert [s["sequence"] for s in result["sites"]] == ["pointwise", "pointwise", "dense"], result["why"]
+    conv = result["sites"][1]
+    assert conv["restoring"]["name"] == "conv2.restore" and conv["restoring"]["latency"]["median_ms"] < conv["latency"]["median_ms"] < conv["original_latency"]["median_ms"], conv
+    assert result["optimized"]["macs"] == sum(s["macs"] for s in result["sites"]), result["optimized"]
+    plan = json.load(open(out / "plan.json"))
+    assert [a["restore"] for step in plan["steps"] for a in step["apply"]] == ["pointwise", "pointwise"], plan
+    assert run("apply", model, str(out / "plan.json"), "-o", f"{FOLDER.name}/again.json").returncode == 0
+    assert json.load(open(f"{FOLDER.name}/again.json"))["nodes"] == json.load(open(out / "model.json"))["nodes"]
+    r = run("explain", str(out), "--check")
+    assert r.returncode == 0 and "conv1.restore makes all channels" in r.stdout and "3 of 3 sites check" in r.stdout, r.stdout + r.stderr
+    conv["restoring"]["nest"] = conv["restoring"]["nest"].replace("(conv2d 1 1 64 16 ", "(conv2d 1 1 64 8 ")
+    (out / "result.json").write_text(json.dumps(result))
+    r = run("explain", str(out), "--check")
+    assert r.returncode == 1 and "conv2: NOT VALID: the nest that brings its channels back is not '(conv2d 1 1 64 16 16 16 1 1" in r.stdout, r.stdout
+    del conv["restoring"]
+    (out / "result.json").write_text(json.dumps(result))
+    r = run("explain", str(out), "--check")
+    assert r.returncode == 1 and "does not run" in r.stdout, r.stdout
+
+
 def kept_sites_stay_as_they_are():
     r = optimize("kept", "--keep", "*")
     assert r["returned"] == "original" and r["configurations"] == 0, r["why"]
@@ -142,6 +175,6 @@ def a_target_that_cannot_be_measured_is_estimated():
 
 CASES = [a_target_that_cannot_be_measured_is_estimated, a_run_answers_with_a_measured_result, one_record_of_metrics_is_kept, the_plan_gives_the_same_network_again, onnx_runtime_agrees_with_the_compiled_network,
          an_objective_that_cannot_be_measured_is_refused, memory_may_be_the_objective, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
-         a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest,
+         a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, a_site_that_became_two_checks, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest,
          a_limit_on_memory_is_one_on_weights_and_activations]
 run_cases(CASES)

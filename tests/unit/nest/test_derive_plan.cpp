@@ -3,10 +3,12 @@
 
 #include "base/error.hpp"
 #include "graph/builder.hpp"
+#include "graph/flops.hpp"
 #include "nest/apply_plan.hpp"
 #include "nest/derive_plan.hpp"
 #include "nest/domain.hpp"
 #include "nest/statement.hpp"
+#include "nest/with_domain.hpp"
 #include "tests/domains.hpp"
 
 using namespace loopegg;
@@ -30,10 +32,7 @@ Domain domain(std::vector<std::vector<std::string>> parts, Restore restore = Res
 // The plan that was derived, after it went through its file and gave the same network.
 std::string planned(const Domain& d) {
     const Graph graph = one_conv();
-    Graph wanted = graph;
-    set_domain(wanted.nodes[0], d);
-    complete(wanted);
-    wanted = apply_plan(wanted, {});
+    const Graph wanted = with_domain(graph, "conv", d);
     const std::string text = write_plan({{{"conv", applications_for(graph.nodes[0], d)}}});
     INFO(to_string(d) << " by " << text);
     CHECK(apply_plan(graph, read_plan(make_source("plan.json", text))) == wanted);
@@ -55,14 +54,44 @@ TEST_CASE("a restriction that rules of plans say becomes these rules", "[unit][n
     CHECK(in_words(planned(domain({{"0 <= oh%2 < 1", "0 <= ow%2 < 1"}}, Restore::repeat))));
     CHECK(in_words(planned(domain({{"0 <= co%16 < 4"}}, Restore::zero))));
     CHECK(in_words(planned(domain({{"0 <= co%4 < 2", "co/4%4 == ci/4%4"}}, Restore::repeat))));                      // both on one axis
+    CHECK(in_words(planned(domain({{"0 <= co%16 < 4"}}, Restore::pointwise))));
+    CHECK(in_words(planned(domain({{"0 <= co/8%2 < 1", "co/4%2 == ci/8%2"}}, Restore::pointwise))));                 // grouped, then a 1x1 convolution
+    CHECK(in_words(planned(domain({{"0 <= co%16 < 8", "0 <= kh%3 < 1"}}, Restore::pointwise))));
     CHECK(applications_for(one_conv().nodes[0], {}).empty());
 }
 
 TEST_CASE("a restriction that they do not say is given as its nest", "[unit][nest]") {
     CHECK_FALSE(in_words(planned(domain({{"0 <= co%16 < 8"}, {"8 <= co%16 < 16", "co/4%2 == ci/8%2"}}))));   // S2: its parts name the cut by different digits
     CHECK_FALSE(in_words(planned(domain({{"4 <= ci%16 < 12"}}))));
+    CHECK_FALSE(in_words(planned(domain({{"0 <= co%16 < 4", "4 <= ci%16 < 12"}}, Restore::pointwise))));
     CHECK_FALSE(in_words(planned(domain({{"3 <= ci%16 < 16"}}))));
     CHECK_FALSE(in_words(planned(domain({{"0 <= co%16 < 4"}, {"4 <= co%16 < 16", "ci/8%2 == co%2"}}))));
+}
+
+TEST_CASE("the leading channels come back by a 1x1 convolution, and nothing else does", "[unit][nest]") {
+    const Graph graph = one_conv();
+    const Graph two = with_domain(graph, "conv", domain({{"0 <= co/8%2 < 1", "0 <= co%8 < 4"}}, Restore::pointwise));   // half of the half
+    CHECK(two.find("conv")->shape == Shape{1, 4, 8, 8});
+    CHECK(two.find("conv")->domain.whole());
+    CHECK(restoring_node(two, "conv").name == "conv.restore");
+    CHECK(two.outputs == std::vector<std::string>{"conv.restore"});
+    const Graph groups = with_domain(graph, "conv", domain({{"0 <= co%16 < 8", "co/4%2 == ci/8%2"}}, Restore::pointwise));
+    CHECK(groups.find("conv")->integer("groups") == 2);
+    CHECK(macs(groups) == 64 * (8 * 8 * 9 + 8 * 16));
+    auto refused = [&](const Domain& d, const char* why) { CHECK_THROWS_WITH(with_domain(graph, "conv", d), Catch::Contains(why)); };
+    refused(domain({{"0 <= co%2 < 1"}}, Restore::pointwise), "first half of them");                                    // every second one
+    refused(domain({{"8 <= co%16 < 16"}}, Restore::pointwise), "first half of them");
+    refused(domain({{"0 <= co%16 < 6"}}, Restore::pointwise), "first half of them");
+    refused(domain({{"0 <= oh%2 < 1"}}, Restore::pointwise), "first half of them");
+    refused(domain({{"0 <= co%16 < 8", "0 <= oh%2 < 1"}}, Restore::pointwise), "nothing computes");
+    refused(domain({{"0 <= co%16 < 4", "0 <= kh%3 < 1"}, {"4 <= co%16 < 8"}}, Restore::pointwise), "in one piece");
+    refused(test::domain({{"0 <= co%16 < 4", "co/2%4 == ci/4%4"}}, Restore::pointwise), "speaks of the others");
+    GraphBuilder b("product");
+    b.node("matmul", "mm", {b.input("a", {1, 4, 4}), b.input("b", {1, 4, 4})});
+    CHECK_THROWS_WITH(with_domain(b.finish({"mm"}), "mm", test::domain({{"0 <= j%4 < 2"}}, Restore::pointwise)), Catch::Contains("there are none"));
+    Graph node = graph;
+    node.nodes[0].domain = domain({{"0 <= co%16 < 8"}}, Restore::pointwise);
+    CHECK_THROWS_WITH(complete(node), Catch::Contains("convolution of their own"));
 }
 
 TEST_CASE("a nest that is no restriction of the site is refused", "[unit][nest]") {

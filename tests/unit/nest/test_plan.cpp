@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "graph/builder.hpp"
 #include "graph/carry_weights.hpp"
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
@@ -122,6 +123,15 @@ TEST_CASE("weights carry over as slices", "[unit]") {
     CHECK(at(carried.at(site + ".weight"), 31, 63) == at(dense, 31, 63));
     CHECK(at(carried.at("layer1.0.conv2.weight"), 63, 31) == at(before.at("layer1.0.conv2.weight"), 63, 31));
     CHECK(carried.at("layer1.0.bn1.weight").shape == Shape{32});
+    // Of groups the first channels of each are left.
+    GraphBuilder b("grouped");
+    b.conv("conv", b.input("x", {1, 8, 3, 3}), {.out = 8, .kernel = 1, .groups = 2, .bias = true});
+    const Graph whole = b.finish({"conv"});
+    const Weights old = initial_weights(whole, 1), halved = carry_weights(whole, old, apply_plan(whole, plan("conv", bottleneck("co", 2, "pointwise"))));
+    for (std::int64_t o = 0; o < 4; ++o) {
+        CHECK(at(halved.at("conv.weight"), o, 3) == at(old.at("conv.weight"), o / 2 * 4 + o % 2, 3));
+        CHECK(halved.at("conv.bias").values[static_cast<std::size_t>(o)] == old.at("conv.bias").values[static_cast<std::size_t>(o / 2 * 4 + o % 2)]);
+    }
 }
 
 TEST_CASE("a plan is written as it was read", "[unit]") {

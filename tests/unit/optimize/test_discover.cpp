@@ -4,8 +4,12 @@
 #include <catch2/catch.hpp>
 
 #include "base/places.hpp"
+#include "graph/builder.hpp"
+#include "graph/flops.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "optimize/discover.hpp"
+#include "nest/apply_plan.hpp"
+#include "nest/derive_plan.hpp"
+#include "optimize/stages.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;
@@ -68,6 +72,35 @@ TEST_CASE("outputs that the next convolution may leave unread are left out witho
     CHECK(writers.size() == 14);   // of 16 blocks: a site that is kept stays whole, and so does what it reads
     CHECK_FALSE(writers.contains("layer3.1.conv1"));
     CHECK_FALSE(writers.contains("layer3.2.conv1"));
+}
+
+TEST_CASE("channels that a 1x1 convolution brings back are found, counted with it, and are what their plan makes", "[unit][optimize]") {
+    GraphBuilder b("block");
+    const std::string first = b.relu("relu", b.norm("bn", b.conv("conv1", b.input("x", {1, 8, 8, 8}), {.out = 16, .kernel = 3, .padding = 1})));
+    b.add("sum", b.conv("conv2", first, {.out = 16, .kernel = 3, .padding = 1, .groups = 2}), b.conv("conv3", first, {.out = 16, .kernel = 1}));
+    const Graph graph = b.finish({"sum"});
+    const Sites sites = sites_of(graph);
+    const Discovery found = discovered(graph, sites, 150);
+    std::map<std::string, int> seen;
+    for (const Admission& a : found.admissions) {
+        const Variant& v = found.variants[a.variant];
+        if (!v.two_nests()) continue;
+        const Site& site = sites.all[a.site];
+        INFO(site.name << ": " << to_string(v.domain));
+        ++seen[site.name], ++seen[v.effect];
+        std::vector<std::size_t> variant = original_variants(sites);
+        variant[a.site] = a.variant;
+        const Graph network = network_of(graph, sites, found, variant);
+        CHECK(network == apply_plan(graph, {{{site.name, applications_for(*graph.find(site.name), v.domain)}}}));
+        CHECK(macs(network) - macs(graph) == v.macs - site.macs);
+        CHECK(parameters(network) - parameters(graph) == v.parameters - site.parameters);
+        CHECK(v.macs < site.macs);
+        CHECK_FALSE(v.proofs.empty());
+    }
+    CHECK(seen["conv1"] > 0);
+    CHECK(seen["conv2"] > 0);
+    CHECK(seen["pointwise"] > 0);
+    CHECK(seen["unnamed"] > 0);  // and grouped, or with a smaller kernel
 }
 
 TEST_CASE("pixels are never repeated from far away", "[unit][optimize]") {

@@ -19,6 +19,8 @@ TEST_CASE("an effect has the name that people know it by", "[unit][optimize]") {
     CHECK(effect_name({{{{}, {diagonal("co", 1, "ci", 1, 64)}}}}, 64) == "depthwise");
     CHECK(effect_name({{{{keep("ci", 1, 64, 0, 32)}, {}}}}, 64) == "bottleneck");
     CHECK(effect_name({{{{keep("oh", 1, 2, 0, 1)}, {}}}, Restore::repeat}, 64) == "spatial-bottleneck");
+    CHECK(effect_name({{{{keep("co", 1, 64, 0, 16)}, {}}}, Restore::pointwise}, 64) == "pointwise");
+    CHECK(effect_name({{{{keep("co", 1, 64, 0, 16), keep("kh", 1, 3, 0, 1)}, {}}}, Restore::pointwise}, 64) == "unnamed");
     CHECK(effect_name({{{{}, {diagonal("oh", 16, "ci", 32, 2)}}}}, 64) == "S1");
     DomainPart dense{{keep("co", 32, 2, 0, 1)}, {}};
     DomainPart by2{{keep("co", 32, 2, 0, 1)}, {diagonal("co", 16, "ci", 32, 2)}};

@@ -1,0 +1,29 @@
+// A network with some sites restricted, whatever way their missing outputs come back.
+#pragma once
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace loopegg {
+
+// A domain that an ordinary operator can say becomes that operator. Under restore pointwise the site computes fewer channels and a 1x1
+// convolution after it makes the others (restore_pointwise). Throws UserError with the reason where that cannot be.
+Graph with_domain(const Graph& graph, const std::string& site, const Domain& domain);
+// With several sites, by name.
+Graph with_domains(const Graph& graph, std::span<const std::pair<std::string, Domain>> domains);
+
+// The node that makes the channels of a site which was restored pointwise.
+const Node& restoring_node(const Graph& restricted, const std::string& site);
+
+// What restore pointwise says of a node: it computes the first 1/factor of its `channels` output channels (of each group), and of these the
+// rest of the domain. Throws Refusal for a domain that is something else.
+struct NarrowedDomain {
+    std::int64_t channels, factor;
+    Domain rest;
+};
+NarrowedDomain narrowed(const Domain& domain, const std::vector<Axis>& axes);
+
+}  // namespace loopegg
