@@ -2,7 +2,7 @@
 """Trains the networks of variants.py on CIFAR-10 and appends one JSON line for each to a results file.
 
     python3 train_variants.py --data FOLDER --out results.jsonl [--epochs 10] [--workers 2] [--seconds 560] [--only GLOB,GLOB...] [--seed S]
-    python3 train_variants.py --data FOLDER --out results.jsonl --models chosen=out/model.json original=m.json --seeds 3 --epochs 14
+    python3 train_variants.py --data FOLDER --out results.jsonl --models chosen=out/network.py original=m.py --seeds 3 --epochs 14
 
 FOLDER holds CIFAR-10's binary files, or the parts that pack_cifar.py made (they are unpacked first), or is 'synthetic'. A network that the results
 file already has (same name, seed and epochs) is skipped, so a run that was stopped is continued by running it again. Nothing is
@@ -15,6 +15,7 @@ import fnmatch
 import json
 import math
 import os
+import runpy
 import sys
 import time
 
@@ -175,6 +176,28 @@ class ResNet34(nn.Module):
         return sum(c.params for c in convs) + others, sum(c.macs for c in convs) + self.fc.weight.numel()
 
 
+class Exported(nn.Module):
+    """A module that `loopegg export` or `optimize` wrote, from fresh weights: whatever was chosen is trained as it is."""
+    def __init__(self, file):
+        super().__init__()
+        self.net = runpy.run_path(file)["Network"]()
+        for m in self.net.modules():
+            if not isinstance(m, nn.Conv2d):
+                continue
+            masks = [kept for name, kept in m.named_buffers(recurse=False) if name.startswith("kept")]
+            used = torch.stack(masks).any(0) if masks else torch.ones_like(m.weight, dtype=torch.bool)
+            fan_in = used.flatten(1).sum(1).clamp(min=1).view(-1, 1, 1, 1)
+            with torch.no_grad():
+                m.weight.copy_(torch.randn(used.shape) * (2.0 / fan_in).sqrt() * used)
+
+    def forward(self, x):
+        with torch.autocast(x.device.type, torch.bfloat16, enabled=x.dtype == torch.bfloat16, cache_enabled=False):
+            return self.net(x).float()
+
+    def counts(self):
+        return sum(p.numel() for p in self.parameters()), None
+
+
 # ---- training ----------------------------------------------------------------------------------------------------------------
 
 def load(folder, device, limit=None):
@@ -279,11 +302,11 @@ class Trainer:
 
 
 def train(name, plan, seed, data, options, device, deadline):
-    """The result line, or None when the deadline came first. `plan` is a plan, or a whole model.json."""
+    """The result line, or None when the deadline came first. `plan` is a plan, or a whole model.json, or {"module": network.py}."""
     began = time.time()
     epochs, batch = options.epochs, options.batch
     torch.manual_seed(seed * 1000 + 17)
-    model = ResNet34(V.sites_of_model(plan) if "nodes" in plan else V.sites_under(plan))
+    model = Exported(plan["module"]) if "module" in plan else ResNet34(V.sites_of_model(plan) if "nodes" in plan else V.sites_under(plan))
     params, macs = model.counts()
     model = model.to(device, memory_format=torch.channels_last)
     model.train()
@@ -321,7 +344,7 @@ def train(name, plan, seed, data, options, device, deadline):
             right += int((guess == answers[i:i + 1000]).sum())
     return {"name": name, "seed": seed, "epochs": epochs, "batch": batch, "peak": options.peak, "params": params, "macs": macs,
             "accuracy": round(100.0 * right / len(tests), 3), "loss": round(float(loss.detach()), 4),
-            "seconds": round(time.time() - began, 2), **({} if "nodes" in plan else {"plan": plan})}
+            "seconds": round(time.time() - began, 2), **({} if "nodes" in plan or "module" in plan else {"plan": plan})}
 
 
 def finished(path):
@@ -365,8 +388,7 @@ def work(rank, options, jobs, counter, deadline):
         longest = max(longest, result["seconds"])
         with open(options.out, "a") as f:
             f.write(json.dumps(result) + "\n")
-        print(f"{name} seed {seed}: {result['accuracy']}% in {result['seconds']} s, {result['params'] / 1e6:.2f} M parameters, "
-              f"{result['macs'] / 1e6:.0f} M MACs, loss {result['loss']}", flush=True)
+        print(f"{name} seed {seed}: {result['accuracy']}% in {result['seconds']} s, {result['params'] / 1e6:.2f} M parameters, loss {result['loss']}", flush=True)
 
 
 def main():
@@ -379,7 +401,7 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=560)
     parser.add_argument("--only", default="*", help="names of networks, as globs with commas between them")
-    parser.add_argument("--models", nargs="*", metavar="NAME=model.json", help="train these (ResNet-34 as `optimize` wrote it) instead of the variants")
+    parser.add_argument("--models", nargs="*", metavar="NAME=FILE", help="train these instead of the variants: model.json (ResNet-34 as `optimize` wrote it), or network.py (any network)")
     parser.add_argument("--seeds", type=int, default=1, help="with --models: how often each is trained")
     parser.add_argument("--seed", type=int, help="train each of them once with this seed: how much of a loss is luck?")
     parser.add_argument("--limit", type=int, help="images per split, for a trial")
@@ -395,7 +417,7 @@ def main():
         open(options.out, "a").write("\n")       # ends the torn line of a run that was killed
     done = finished(options.out)
     wanted = V.variants() if not options.models else [
-        (name, json.load(open(file)), seed) for seed in range(options.seeds) for name, file in (m.split("=", 1) for m in options.models)]
+        (name, {"module": file} if file.endswith(".py") else json.load(open(file)), seed) for seed in range(options.seeds) for name, file in (m.split("=", 1) for m in options.models)]
     jobs = [j for j in wanted if any(fnmatch.fnmatchcase(j[0], glob) for glob in options.only.split(","))]
     if options.seed is not None:
         jobs = list({name: (name, plan, options.seed) for name, plan, _ in jobs}.values())

@@ -42,15 +42,6 @@ void leave_out_values(Rule& rule, const std::set<std::string>& sequences, std::v
         });
 }
 
-// As many as were enough for half of the runs: where measurements err, the best of more of them looks better though nothing is.
-int rounds_for_most(const ClassCounts& counts) {
-    std::int64_t runs = 0, served = 0;
-    for (const auto& [needed, n] : counts.rounds) runs += n;
-    for (const auto& [needed, n] : counts.rounds)
-        if (served += n; 2 * served >= runs) return needed;
-    return 0;
-}
-
 }  // namespace
 
 std::string class_name(const std::string& asked, const Graph& graph) {
@@ -101,7 +92,6 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     for (const Rule* rule : book.rules_of(phase)) had_neural = had_neural || rule->arrow == Arrow::neural;
     out.searches = neural || !had_neural;
     if (counted.runs < enough_runs) return out;
-    out.rounds = rounds_for_most(counted);
     if (asked_all > 0) out.budget_share = static_cast<double>(asked_kept) / static_cast<double>(asked_all);
     return out;
 }

@@ -24,7 +24,6 @@ struct ClassRules {
     double budget_share = 1;          // of the guard's questions: what the rules that are left had of them in the counted runs
     std::set<std::string> paid{};     // neural sequences that the search is for (paid_sequences.hpp); none: for all
     std::set<std::string> uncounted{};   // rules that no counted run knew: they have their chance
-    int rounds = 0;                   // of tuning that are worth their time; 0: as many as are asked for
 };
 
 // "auto": what the detector says; "all": every rule; or a class by name. UserError with the known names otherwise.

@@ -1,4 +1,4 @@
-// What a run teaches the next one about its class: which rules did something, which sequences were returned, how much tuning was of use.
+// What a run teaches the next one about its class: which rules did something, which sequences were returned, what each round of tuning brought.
 #include <algorithm>
 
 #include "graph/architecture.hpp"
@@ -7,8 +7,6 @@
 
 namespace loopegg {
 namespace {
-
-constexpr double of_use = 1.02;   // a round that makes the sites faster by less is within what measurements err
 
 // The best times of the returned network's sites and the original's, summed up, after each round of tuning.
 std::vector<double> after_rounds(const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant) {
@@ -23,21 +21,12 @@ std::vector<double> after_rounds(const Sites& sites, const Tuning& tuning, const
     return after;
 }
 
-// How many of them it took to be as fast as after the last.
-int rounds_of_use(const std::vector<double>& after) {
-    int rounds = 0;
-    while (static_cast<std::size_t>(rounds) < after.size() && (rounds == 0 || after[static_cast<std::size_t>(rounds) - 1] > of_use * after.back())) ++rounds;
-    return rounds;
-}
-
 }  // namespace
 
 nlohmann::json count_run(const std::filesystem::path& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
                          const std::vector<std::size_t>& variant) {
     ClassCounts run;
     run.runs = 1;
-    const std::vector<double> after = after_rounds(input.sites, tuning, variant);
-    run.rounds[rounds_of_use(after)] = 1;
     for (const auto& [rule, fired] : found.rules_fired) run.rules[rule].fired = static_cast<std::int64_t>(fired);
     for (const auto& [rule, asked] : found.rules_asked) run.rules[rule].asked = asked;
     for (std::size_t v : variant) {
@@ -46,7 +35,7 @@ nlohmann::json count_run(const std::filesystem::path& store, const ClassRules& r
     }
     if (rules.pruned.empty() && !found.rules_fired.empty()) store_counts(store, to_string(classify_architecture(input.graph).kind), input.graph.name, run);
     nlohmann::json j = to_json(run);
-    j["after_round_ms"] = after;
+    j["after_round_ms"] = after_rounds(input.sites, tuning, variant);
     return j;
 }
 

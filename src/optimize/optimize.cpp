@@ -105,7 +105,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     for (const auto& [name, tensor] : input.weights) measuring.cold_bytes += static_cast<std::int64_t>(tensor.values.size() * sizeof(float));
     measuring.cold_bytes = cold_bytes_for(measuring.cold_bytes);
     TvmMeasurer measurer(measuring);
-    Tuning tuning = log.run("tune", 0, [&] { return tune_variants(request, input, found, rules.rounds, measurer, progress); });
+    Tuning tuning = log.run("tune", 0, [&] { return tune_variants(request, input, found, rules.name == "all" ? 0 : shipped_rounds(rules.name), measurer, progress); });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
 
     Selection selection = log.run("choose", 0, [&] { return select(request, input, found, tuning, *oracle, progress); });

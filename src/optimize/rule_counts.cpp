@@ -17,8 +17,6 @@ CREATE TABLE IF NOT EXISTS rule_counts(
   fired INTEGER NOT NULL, asked INTEGER NOT NULL, paid INTEGER NOT NULL, PRIMARY KEY(class, network, rule)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS sequence_counts(
   class TEXT NOT NULL, network TEXT NOT NULL, sequence TEXT NOT NULL, PRIMARY KEY(class, network, sequence)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS round_counts(
-  class TEXT NOT NULL, network TEXT NOT NULL, rounds INTEGER NOT NULL, PRIMARY KEY(class, network)) WITHOUT ROWID;
 )";
 
 class Database {
@@ -64,7 +62,6 @@ void ClassCounts::add(const ClassCounts& other) {
         mine.fired += c.fired, mine.asked += c.asked, mine.paid += c.paid;
     }
     for (const auto& [sequence, n] : other.sequences) sequences[sequence] += n;
-    for (const auto& [needed, n] : other.rounds) rounds[needed] += n;
 }
 
 CountTable counts_from_json(const nlohmann::json& j) {
@@ -73,8 +70,6 @@ CountTable counts_from_json(const nlohmann::json& j) {
         ClassCounts& counts = table[kind];
         counts.runs = entry.at("runs").get<std::int64_t>();
         if (entry.contains("sequences")) counts.sequences = entry["sequences"].get<std::map<std::string, std::int64_t>>();
-        if (entry.contains("rounds"))
-            for (const auto& [needed, runs] : entry["rounds"].items()) counts.rounds[std::stoi(needed)] = runs.get<std::int64_t>();
         for (const auto& [rule, c] : entry.at("rules").items()) counts.rules[rule] = {c.at("fired").get<std::int64_t>(), c.at("asked").get<std::int64_t>(), c.at("paid").get<std::int64_t>()};
     }
     return table;
@@ -83,9 +78,7 @@ CountTable counts_from_json(const nlohmann::json& j) {
 nlohmann::json to_json(const ClassCounts& counts) {
     nlohmann::json rules = nlohmann::json::object();
     for (const auto& [rule, c] : counts.rules) rules[rule] = {{"fired", c.fired}, {"asked", c.asked}, {"paid", c.paid}};
-    nlohmann::json rounds = nlohmann::json::object();
-    for (const auto& [needed, runs] : counts.rounds) rounds[std::to_string(needed)] = runs;
-    return {{"runs", counts.runs}, {"rounds", std::move(rounds)}, {"rules", std::move(rules)}, {"sequences", counts.sequences}};
+    return {{"runs", counts.runs}, {"rules", std::move(rules)}, {"sequences", counts.sequences}};
 }
 
 nlohmann::json to_json(const CountTable& table) {
@@ -119,6 +112,10 @@ std::optional<double> shipped_capacity(const std::string& kind) {
     return from_classes_file([&](const nlohmann::json& j) { return j.at("capacity").contains(kind) ? std::optional(j["capacity"][kind].get<double>()) : std::nullopt; });
 }
 
+int shipped_rounds(const std::string& kind) {
+    return from_classes_file([&](const nlohmann::json& j) { return j.at("rounds").value(kind, 0); });
+}
+
 CountTable stored_counts(const std::filesystem::path& store) {
     CountTable table;
     Database db(store);
@@ -127,7 +124,6 @@ CountTable stored_counts(const std::filesystem::path& store) {
     db.each("SELECT class, rule, SUM(fired), SUM(asked), SUM(paid) FROM rule_counts GROUP BY class, rule",
             [&](sqlite3_stmt* s) { table[text(s, 0)].rules[text(s, 1)] = {sqlite3_column_int64(s, 2), sqlite3_column_int64(s, 3), sqlite3_column_int64(s, 4)}; });
     db.each("SELECT class, sequence, COUNT(*) FROM sequence_counts GROUP BY class, sequence", [&](sqlite3_stmt* s) { table[text(s, 0)].sequences[text(s, 1)] = sqlite3_column_int64(s, 2); });
-    db.each("SELECT class, rounds, COUNT(*) FROM round_counts GROUP BY class, rounds", [&](sqlite3_stmt* s) { table[text(s, 0)].rounds[sqlite3_column_int(s, 1)] = sqlite3_column_int64(s, 2); });
     return table;
 }
 
@@ -138,7 +134,6 @@ void store_counts(const std::filesystem::path& store, const std::string& kind, c
     for (const auto& [rule, c] : run.rules) db.each("INSERT OR REPLACE INTO rule_counts VALUES(?1, ?2, ?3, ?4, ?5, ?6)", {kind, network, rule}, {c.fired, c.asked, c.paid}, nothing);
     db.each("DELETE FROM sequence_counts WHERE class = ?1 AND network = ?2", {kind, network}, {}, nothing);
     for (const auto& [sequence, runs] : run.sequences) db.each("INSERT INTO sequence_counts VALUES(?1, ?2, ?3)", {kind, network, sequence}, {}, nothing);
-    for (const auto& [needed, runs] : run.rounds) db.each("INSERT OR REPLACE INTO round_counts VALUES(?1, ?2, ?3)", {kind, network}, {needed}, nothing);
     db.run("COMMIT");
 }
 

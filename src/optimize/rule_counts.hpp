@@ -21,23 +21,23 @@ struct ClassCounts {
     std::int64_t runs = 0;                     // with every rule switched on; a network counts once
     std::map<std::string, RuleCount> rules;
     std::map<std::string, std::int64_t> sequences{};   // runs that returned a network with it at some site (paid_sequences.hpp)
-    std::map<int, std::int64_t> rounds{};      // how many runs needed so many rounds of tuning: later ones made their sites no faster
     void add(const ClassCounts& other);
     friend bool operator==(const ClassCounts&, const ClassCounts&) = default;
 };
 
 using CountTable = std::map<std::string, ClassCounts>;   // by class
 
-// {"residual": {"runs": 2, "rounds": {"1": 1, "3": 1}, "rules": {"group-axes": {"fired": 88, "asked": 40, "paid": 12}}, "sequences": {"group-axes ?g=4": 2}}}
+// {"residual": {"runs": 2, "rules": {"group-axes": {"fired": 88, "asked": 40, "paid": 12}}, "sequences": {"group-axes ?g=4": 2}}}
 CountTable counts_from_json(const nlohmann::json& j);
 nlohmann::json to_json(const ClassCounts& counts);
 nlohmann::json to_json(const CountTable& table);
 
-// rules/classes.json: "counts" made by bench/classes --count; "passes", an order of passes, and "capacity", a threshold of the default guard, for each
-// class that has one of its own.
+// rules/classes.json: "counts" made by bench/classes --count; and for each class that has one of its own "passes", an order of passes, "capacity", a
+// threshold of the default guard, and "rounds", how many rounds of tuning are worth their time.
 CountTable shipped_counts();
 std::string shipped_passes(const std::string& kind);   // "AS-6"; empty: as the phase says
 std::optional<double> shipped_capacity(const std::string& kind);
+int shipped_rounds(const std::string& kind);           // 0: as many as are asked for
 
 // The counts of this machine, in the store of latencies. Several processes may add at once.
 CountTable stored_counts(const std::filesystem::path& store);

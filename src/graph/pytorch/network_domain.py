@@ -60,13 +60,19 @@ def any_batch(where):
     return where[:1] if torch.equal(where, where[:1].expand_as(where)) else where
 
 
+@functools.lru_cache(maxsize=None)
+def on_device(index, device):
+    """Made once, so that a step of training can be captured as a CUDA graph."""
+    return torch.tensor(index, device=device)
+
+
 def restore(y, sources):
     """Outputs that no instance computes come back: per dimension the index each value is taken from, -1 for zero; or all of them, flat."""
     if sources is None:
         return y
     if isinstance(sources, dict):
         for dim, index in sources.items():
-            index = torch.tensor(index, device=y.device)
+            index = on_device(tuple(index), y.device)
             shape = [1] * y.dim()
             shape[dim] = -1
             y = y.index_select(dim, index.clamp(min=0)) * (index >= 0).to(y.dtype).reshape(shape)

@@ -8,6 +8,7 @@
 Train it as any other module; state_dict() has the names of weights.safetensors, and save(model, path) writes such a file.
 """
 import ctypes
+import functools
 import itertools
 import json
 import pathlib

@@ -208,7 +208,7 @@ std::string network_py(const Graph& graph) {
     std::string text = replaced(std::string(network_head_py), "@NAME@", replaced(graph.name, "\"\"\"", "'''"));
     text = replaced(replaced(replaced(text, "@VERSION@", std::string(version)), "@CALL@", join(inputs, ", ")), "@SHAPES@", join(shapes, ", "));
     if (restricted) text += network_domain_py;
-    else text = replaced(text, "import itertools\n", "");
+    else text = replaced(text, "import functools\nimport itertools\n", "");
     text += "class Network(nn.Module):\n    def __init__(self):\n        super().__init__()\n" + modules + "\n    def forward(self, " + join(inputs, ", ") + "):\n        get = self.get_submodule\n" + calls;
     text += "        return " + join(outputs, ", ") + "\n";
     return text + std::string(network_tail_py);

@@ -77,12 +77,11 @@ TEST_CASE("sequences that too few runs returned are not searched for, nor what s
     const Phase& phase = *book.find_phase("discover");
     CountTable counts;
     ClassCounts& c = counts["mobile"];
-    c.runs = 3, c.rounds = {{1, 2}, {3, 1}};
+    c.runs = 3;
     c.rules = {{"group-axes", {50, 60, 4}}, {"bottleneck-axis", {20, 40, 3}}, {"group-all-axes", {9, 9, 1}}};
     c.sequences = {{"group-axes ?g=4", 2}, {"bottleneck-axis ?k=2, group-axes ?g=8", 3}, {"group-axes ?g=16", 1}, {"group-all-axes", 1}};
     const ClassRules mobile = rules_for_class(book, phase, "mobile", counts);
     CHECK(mobile.paid == std::set<std::string>{"bottleneck-axis ?k=2, group-axes ?g=8", "group-axes ?g=4"});
-    CHECK(mobile.rounds == 1);
     std::string left;
     for (const char* name : {"group-axes", "bottleneck-axis"})
         for (const Term& value : mobile.book.find_rule(name)->choices.front().values) left += to_string(value) + " ";
@@ -114,14 +113,13 @@ TEST_CASE("counts are kept in the store, a network once", "[unit][optimize]") {
     const std::filesystem::path file = std::filesystem::temp_directory_path() / ("loopegg-counts-" + std::to_string(::getpid()) + ".sqlite");
     std::filesystem::remove(file);
     CHECK(stored_counts(file).empty());
-    store_counts(file, "residual", "a", {1, {{"group-axes", {5, 3, 1}}}, {{"group-axes ?g=2", 1}}, {{3, 1}}});
-    store_counts(file, "residual", "a", {1, {{"group-axes", {6, 3, 2}}}, {{"group-axes ?g=4", 1}}, {{2, 1}}});
-    store_counts(file, "residual", "b", {1, {{"group-axes", {10, 4, 0}}, {"swap-loops", {1, 0, 0}}}, {{"group-axes ?g=4", 1}}, {{2, 1}}});
+    store_counts(file, "residual", "a", {1, {{"group-axes", {5, 3, 1}}}, {{"group-axes ?g=2", 1}}});
+    store_counts(file, "residual", "a", {1, {{"group-axes", {6, 3, 2}}}, {{"group-axes ?g=4", 1}}});
+    store_counts(file, "residual", "b", {1, {{"group-axes", {10, 4, 0}}, {"swap-loops", {1, 0, 0}}}, {{"group-axes ?g=4", 1}}});
     const CountTable table = stored_counts(file);
     CHECK(table.at("residual").runs == 2);
     CHECK(table.at("residual").rules.at("group-axes") == RuleCount{16, 7, 2});
     CHECK(table.at("residual").sequences == std::map<std::string, std::int64_t>{{"group-axes ?g=4", 2}});
-    CHECK(table.at("residual").rounds == std::map<int, std::int64_t>{{2, 2}});
     CHECK(counts_from_json(to_json(table)).at("residual") == table.at("residual"));
     std::filesystem::remove(file);
 }
