@@ -181,12 +181,14 @@ class Exported(nn.Module):
     def __init__(self, file):
         super().__init__()
         self.net = runpy.run_path(file)["Network"]()
+        self.unused = 0
         for m in self.net.modules():
             if not isinstance(m, nn.Conv2d):
                 continue
             masks = [kept for name, kept in m.named_buffers(recurse=False) if name.startswith("kept")]
             used = torch.stack(masks).any(0) if masks else torch.ones_like(m.weight, dtype=torch.bool)
             fan_in = used.flatten(1).sum(1).clamp(min=1).view(-1, 1, 1, 1)
+            self.unused += int((~used).sum())
             with torch.no_grad():
                 m.weight.copy_(torch.randn(used.shape) * (2.0 / fan_in).sqrt() * used)
 
@@ -195,7 +197,7 @@ class Exported(nn.Module):
             return self.net(x).float()
 
     def counts(self):
-        return sum(p.numel() for p in self.parameters()), None
+        return sum(p.numel() for p in self.parameters()) - self.unused, None
 
 
 # ---- training ----------------------------------------------------------------------------------------------------------------

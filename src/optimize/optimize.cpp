@@ -1,5 +1,6 @@
 #include "optimize/optimize.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -41,7 +42,7 @@ std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& 
     if (!options.capacity && request.guard == default_guard) {   // a threshold is one guard's: another keeps its own
         const RuleBook book = load_rules(rules_file(request.rules), {.judge = false, .deep = false});
         if (const Phase* phase = book.find_phase("discover")) options.capacity = phase->capacity;
-        if (!options.capacity) options.capacity = shipped_capacity(to_string(classify_architecture(input.graph).kind));
+        options.capacity = std::max(options.capacity, shipped_capacity(to_string(classify_architecture(input.graph).kind)));   // the stricter one; none is less than any
     }
     options.trained = input.trained ? &input.weights : nullptr;
     options.store = default_evidence_file();
