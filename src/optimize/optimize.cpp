@@ -53,7 +53,9 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     const RuleBook book = load_rules(rules_file(request.rules));
     const Phase* phase = book.find_phase("discover");
     if (!phase) return originals_only(input.sites);
-    rules = rules_for_class(book, *phase, class_name(request.architecture, input.graph), known_counts(default_store_file()));
+    // What never paid within the usual budget may within a larger one: who gives it wants to see everything.
+    const bool wide = request.budget > OptimizeRequest{}.budget;
+    rules = rules_for_class(book, *phase, class_name(request.architecture, input.graph), wide ? CountTable{} : known_counts(default_store_file()));
     if (!rules.searches) return originals_only(input.sites, "no neural rule is for this class of architecture");
     DeskOptions options;
     options.budget = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(static_cast<double>(request.budget) * rules.budget_share)));
