@@ -29,15 +29,33 @@ std::int64_t instances(const Term& nest) {
     return instance_count(domain_of(nest), graph_axes(statement_of(plain_statement(nest_parts(nest).statement))));
 }
 
+// What a schedule of the chosen nest may be over: a statement, and loops that visit the instances.
+struct Expected {
+    Term statement, loops;
+};
+// The nest itself; where a convolution of its own brings channels back, the statement with those channels alone that are computed.
+Expected expected(const Term& chosen) {
+    const NestParts parts = nest_parts(chosen);
+    const Term statement = plain_statement(parts.statement);
+    const Domain domain = domain_of(chosen);
+    if (domain.restore != Restore::pointwise) return {statement, parts.schedule};
+    const NarrowedDomain narrow = narrowed(domain, graph_axes(statement_of(statement)));
+    std::vector<Term> sizes(statement.children().begin(), statement.children().end());
+    sizes[static_cast<std::size_t>(statement_of(statement).axis("co"))] = Term(narrow.channels / narrow.factor);
+    const Term smaller(statement.op(), std::move(sizes));
+    return {smaller, schedule_of(statement_of(smaller), narrow.rest)};
+}
+
 // The schedule that runs is one of the chosen nest: isl, which has seen no rule, finds the same instances and no dependence reversed. Where
 // the restriction became an ordinary operator (groups, a smaller kernel), it is the whole of that operator, and as many instances.
 std::string schedule_fault(const nlohmann::json& site) {
     if (!site.contains("schedule")) return "";
     const Term chosen = complete(parse_term(site.at("chosen").get<std::string>()));
     const Term schedule = complete(parse_term(site.at("schedule").get<std::string>()));
-    const NestParts was = nest_parts(chosen), runs = nest_parts(schedule);
-    const bool same_statement = plain_statement(runs.statement) == plain_statement(was.statement);
-    const bool same = same_statement ? isl_same_domain(statement_of(runs.statement), was.schedule, runs.schedule) : instances(chosen) == instances(schedule);
+    const NestParts runs = nest_parts(schedule);
+    const Expected was = expected(chosen);
+    const bool same_statement = plain_statement(runs.statement) == was.statement;
+    const bool same = same_statement ? isl_same_domain(statement_of(runs.statement), was.loops, runs.schedule) : instances(chosen) == instances(schedule);
     if (!same) return "the schedule that runs does not visit the instances of the chosen nest";
     if (auto fault = isl_judge(schedule, {.may_restrict = same_statement})) return "the schedule that runs is none: " + *fault;
     return "";
