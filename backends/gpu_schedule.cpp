@@ -53,8 +53,8 @@ Term gpu_any(const Statement& s, const std::vector<Piece>& all) {
     for (const Piece& p : all) (p.output ? outputs : sums).push_back(p);
     LoopList loops;
     std::optional<Term> unrolled;
-    for (Piece& p : outputs)   // output channels share the input that a thread reads
-        if (p.iterator == "co" && p.extent % 4 == 0 && s.combine != Combine::assign) {
+    for (Piece& p : outputs)   // output channels share the input that a thread reads; a restricted axis may come in several pieces
+        if (!unrolled && p.iterator == "co" && p.extent % 4 == 0 && s.combine != Combine::assign) {
             const Cut c = cut(p, 4);
             unrolled = c.inner;
             if (c.outer) p = {*c.outer, c.blocks, p.iterator, true};

@@ -43,4 +43,8 @@ TEST_CASE("missing outputs come back on GPUs, written by the threads that comput
     check(parse_term("(restore repeat (nest " + bias + " (bind blockIdx.x co (at ci (bind threadIdx.y (quo oh 2) (bind threadIdx.x ow (at (span (rem oh 2) 0 1) (at kh (at kw done)))))))))"));
     const Target gpu = find_target("gtx1080ti");
     check(arrange(parse_term("(restore repeat (nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (at (span co 0 8) (at ci (at oh (at ow (at kh (at kw done))))))))"), gpu));
+    // Channels in two pieces: both are bound or unrolled, none is lost.
+    const Term pieces = arrange(parse_term("(restore repeat (nest (conv2d 1 1 64 8 8 8 3 3 1 1 1 1 1 1) (at (quo co 16) (at (span (rem co 16) 0 4) (at ci (at oh (at ow (at kh (at kw done)))))))))"), gpu);
+    CHECK(to_string(pieces).find("threadIdx") != std::string::npos);
+    check(pieces);
 }
