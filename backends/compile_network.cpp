@@ -1,4 +1,5 @@
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <thread>
 
@@ -27,6 +28,7 @@ struct KernelSet {
     std::vector<std::string> sites;
     std::vector<Kernel> kernels;
     std::map<std::string, int> index;
+    double seconds = 0;               // of a processor, for all kernels
 
     int add(const Term& nest, const std::string& site) {
         auto [it, fresh] = index.try_emplace(to_string(nest), static_cast<int>(nests.size()));
@@ -41,7 +43,10 @@ struct KernelSet {
         auto work = [&] {
             for (std::size_t i = next++; i < nests.size(); i = next++) {
                 try {
-                    kernels[i] = cache.compile(nests[i], target);
+                    KernelCache::Entry made = cache.compile(nests[i], target);
+                    kernels[i] = std::move(made.kernel);
+                    std::lock_guard lock(mutex);
+                    seconds += made.seconds;
                 } catch (const std::exception& e) {
                     std::lock_guard lock(mutex);
                     if (failure.empty()) failure = fmt::format("site '{}' cannot be compiled for {}: {}", sites[i], target.name, e.what());
@@ -172,16 +177,17 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
     KernelSet set;
     for (const NetworkPlan::Step& s : plan.steps)
         if (s.nest) set.add(s.nest->nest, s.nest->site);
-    if (progress) progress->stage("compile for " + target.name, static_cast<std::int64_t>(set.nests.size()));
+    Progress::Inner stage(progress, "compile for " + target.name, static_cast<std::int64_t>(set.nests.size()));
     KernelCache own;
     set.compile(target, progress, cache ? *cache : own);
     PlacedNetwork n = place(graph, plan, memory, set);
+    n.kernel_seconds = set.seconds;
     for (const std::string& out : graph.outputs) {
         const bool constant = plan.constants.contains(home(plan, out).first);
         n.outputs.push_back({out, graph.shape_of(out)});
         n.output_places.push_back({constant, constant ? 0 : memory.offsets.at(out)});
     }
-    if (progress) progress->finish(fmt::format("{} kernels, {} steps", set.nests.size(), n.steps.size()));
+    stage.finish(fmt::format("{} kernels, {} steps", set.nests.size(), n.steps.size()));
     nests = set.nests;
     return n;
 }
@@ -191,6 +197,7 @@ namespace {
 CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress, KernelCache* cache = nullptr) {
     std::vector<Term> nests;
     const PlacedNetwork n = place_network(graph, std::move(plan), target, progress, nests, cache);
+    const auto start = std::chrono::steady_clock::now();
     std::error_code ignored;
     fs::create_directories(folder, ignored);
     for (const auto& entry : fs::directory_iterator(folder, ignored)) {   // kernels of an earlier, larger network
@@ -201,7 +208,8 @@ CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& targ
     write_file(folder / "network.json", manifest(n, nests, target).dump(1) + "\n");
     if (target.gpu()) write_gpu(n, target, folder);
     else write_cpu(n, target, folder);
-    return {folder, target.name, static_cast<int>(nests.size()), static_cast<int>(n.steps.size()), n.arena * 4, static_cast<std::int64_t>(n.weights.size()) * 4};
+    return {folder, target.name, static_cast<int>(nests.size()), static_cast<int>(n.steps.size()), n.arena * 4, static_cast<std::int64_t>(n.weights.size()) * 4,
+            n.kernel_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ struct CompiledNetwork {
     std::string target;
     int kernels = 0, steps = 0;        // distinct kernels; launches in one inference
     std::int64_t arena_bytes = 0, weight_bytes = 0;
+    double seconds = 0;                // of a processor for the kernels, also where they were compiled before, and of putting them together
 };
 
 class KernelCache;

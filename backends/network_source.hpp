@@ -32,6 +32,7 @@ struct PlacedNetwork {
     std::vector<PlacedStep> steps;
     std::int64_t arena = 0;
     std::vector<float> weights;
+    double kernel_seconds = 0;            // of a processor, that it took to compile the kernels
     std::vector<std::pair<std::int64_t, std::int64_t>> constant_ranges;   // (start, count) in weights, one per operand
 };
 

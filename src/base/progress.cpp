@@ -18,6 +18,8 @@ std::size_t terminal_width() {
     return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
 }
 
+double seconds_since(Clock::time_point began) { return std::chrono::duration<double>(Clock::now() - began).count(); }
+
 }  // namespace
 
 std::string human_seconds(double s) {
@@ -31,18 +33,17 @@ Progress::Mode Progress::detect(bool quiet) {
     return ::isatty(STDERR_FILENO) ? Mode::bar : Mode::lines;
 }
 
-double Progress::elapsed() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
-
 void Progress::stage(std::string name, std::int64_t total) {
     std::lock_guard lock(mutex_);
-    name_ = std::move(name), total_ = total, done_ = 0, active_ = true;
-    began_ = drawn_ = Clock::now();
+    drawn_ = Clock::now();
+    stages_.push_back({std::move(name), total, 0, drawn_});
     if (mode_ == Mode::bar) draw("");
 }
 
 void Progress::advance(std::int64_t done, std::string_view detail) {
     std::lock_guard lock(mutex_);
-    done_ = done;
+    if (stages_.empty()) return;
+    stages_.back().done = done;
     // A terminal is redrawn a few times a second; a log gets a line every ten seconds.
     auto wait = mode_ == Mode::bar ? std::chrono::milliseconds(80) : std::chrono::milliseconds(10'000);
     if (mode_ == Mode::quiet || Clock::now() - drawn_ < wait) return;
@@ -51,20 +52,21 @@ void Progress::advance(std::int64_t done, std::string_view detail) {
 }
 
 void Progress::draw(std::string_view detail) {
+    const Stage& stage = stages_.back();
     std::string line;
-    if (total_ > 0) {
-        double share = std::clamp(static_cast<double>(done_) / static_cast<double>(total_), 0.0, 1.0);
+    if (stage.total > 0) {
+        double share = std::clamp(static_cast<double>(stage.done) / static_cast<double>(stage.total), 0.0, 1.0);
         if (mode_ == Mode::bar) {
             int filled = static_cast<int>(share * 24 + 0.5);
-            line = fmt::format("{:<12} [{:=<{}}{: <{}}] {}/{}", name_, "", filled, "", 24 - filled, done_, total_);
+            line = fmt::format("{:<12} [{:=<{}}{: <{}}] {}/{}", stage.name, "", filled, "", 24 - filled, stage.done, stage.total);
         } else {
-            line = fmt::format("{}: {}/{} ({:.0f}%)", name_, done_, total_, share * 100);
+            line = fmt::format("{}: {}/{} ({:.0f}%)", stage.name, stage.done, stage.total, share * 100);
         }
     } else {
-        line = done_ > 0 ? fmt::format("{}: {}", name_, done_) : name_ + "...";
+        line = stage.done > 0 ? fmt::format("{}: {}", stage.name, stage.done) : stage.name + "...";
     }
     if (!detail.empty()) line += fmt::format("  {}", detail);
-    line += fmt::format("  {}", human_seconds(elapsed()));
+    line += fmt::format("  {}", human_seconds(seconds_since(stage.began)));
     if (mode_ == Mode::bar) {
         std::size_t width = terminal_width() - 1;
         if (line.size() > width) line.resize(width);
@@ -83,12 +85,24 @@ void Progress::clear_bar() {
 
 void Progress::finish(std::string_view summary) {
     std::lock_guard lock(mutex_);
-    if (!active_) return;
-    active_ = false;
+    if (stages_.empty()) return;
+    const Stage ended = std::move(stages_.back());
+    stages_.pop_back();
     if (mode_ == Mode::quiet) return;
     clear_bar();
-    fmt::print(stderr, "{:<12} {}{}{}\n", name_, summary, summary.empty() ? "" : "  ", human_seconds(elapsed()));
+    fmt::print(stderr, "{:<12} {}{}{}\n", ended.name, summary, summary.empty() ? "" : "  ", human_seconds(seconds_since(ended.began)));
     std::fflush(stderr);
+}
+
+Progress::Inner::Inner(Progress* progress, std::string name, std::int64_t total) : progress_(progress) {
+    if (progress_) progress_->stage(std::move(name), total);
+}
+
+Progress::Inner::~Inner() { finish("not finished"); }
+
+void Progress::Inner::finish(std::string_view summary) {
+    if (progress_) progress_->finish(summary);
+    progress_ = nullptr;
 }
 
 void Progress::note(std::string_view line) {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace loopegg {
 
@@ -15,24 +16,39 @@ public:
     explicit Progress(Mode mode) : mode_(mode) {}
     static Mode detect(bool quiet);   // bar when standard error is a terminal
 
-    void stage(std::string name, std::int64_t total = 0);   // begins a stage; total 0 means unknown
-    void advance(std::int64_t done, std::string_view detail = {});   // how far the stage is
-    void finish(std::string_view summary = {});             // ends the stage with its time
+    // Begins a stage; total 0 means unknown. One that begins inside another is shown in its place until it ends.
+    void stage(std::string name, std::int64_t total = 0);
+    void advance(std::int64_t done, std::string_view detail = {});   // how far the innermost stage is
+    void finish(std::string_view summary = {});             // ends the innermost stage with its time
     void note(std::string_view line);                       // one line that stays on the screen
 
-    // Seconds since the current stage began.
-    double elapsed() const;
+    // A stage that ends with its scope even when an error leaves it, so that the one around it goes on. No progress: nothing is told.
+    class Inner {
+    public:
+        Inner(Progress* progress, std::string name, std::int64_t total);
+        ~Inner();
+        Inner(const Inner&) = delete;
+        void finish(std::string_view summary);
+
+    private:
+        Progress* progress_;
+    };
 
 private:
+    struct Stage {
+        std::string name;
+        std::int64_t total, done;
+        std::chrono::steady_clock::time_point began;
+    };
+
     void draw(std::string_view detail);
     void clear_bar();
 
     Mode mode_;
     std::mutex mutex_;
-    std::string name_;
-    std::int64_t total_ = 0, done_ = 0;
-    std::chrono::steady_clock::time_point began_{}, drawn_{};
-    bool bar_visible_ = false, active_ = false;
+    std::vector<Stage> stages_;                             // the innermost is the last
+    std::chrono::steady_clock::time_point drawn_{};
+    bool bar_visible_ = false;
 };
 
 // "850 ms", "12.3 s", "4 min 05 s"

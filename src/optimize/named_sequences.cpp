@@ -1,6 +1,7 @@
 #include "optimize/named_sequences.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -80,6 +81,20 @@ std::string effect_words(const Domain& d) {
     if (d.restore == Restore::zero) text += "; missing outputs are zero";
     if (d.restore == Restore::pointwise) text += "; a 1x1 convolution makes all channels of these";
     return text;
+}
+
+std::string restriction_kind(const Domain& d) {
+    std::set<std::string> parts, blocks;
+    for (const DomainPart& p : d.parts) {
+        for (const DigitRange& r : p.ranges) parts.insert(r.digit.axis);
+        for (const DigitPair& b : p.diagonals) blocks.insert({b.first.axis, b.second.axis});
+    }
+    std::string text;
+    for (const auto& [axes, how] : {std::pair(&parts, "part "), std::pair(&blocks, "blocks ")}) {
+        for (const std::string& axis : *axes) text += axis + " ";
+        if (!axes->empty()) text += how;
+    }
+    return d.whole() ? "" : text + to_string(d.restore);
 }
 
 }  // namespace loopegg

@@ -36,7 +36,7 @@ std::optional<double> figure_of(Objective objective, const NetworkRecord& n) {
         case Objective::throughput: return n.profile ? std::optional(-n.profile->throughput_per_s) : std::nullopt;
         case Objective::energy: return n.profile ? n.profile->energy_j : std::nullopt;
         case Objective::memory: return static_cast<double>(n.files.arena_bytes + n.files.weight_bytes);
-        case Objective::compile: return n.compile_seconds;
+        case Objective::compile: return n.files.seconds;
     }
     throw InternalFault("an objective without a figure");
 }

@@ -21,7 +21,6 @@ Objective objective_for(const std::string& name, const Target& target);
 struct NetworkRecord {
     CompiledNetwork files;
     Measured time;
-    double compile_seconds = 0;
     std::optional<NetworkProfile> profile{};   // none where the target cannot be run here
 };
 

@@ -26,7 +26,7 @@ public:
     explicit StageLog(Progress& progress) : progress_(progress) {}
     template <class F> auto run(const char* name, std::int64_t total, F&& f) {
         progress_.stage(name, total);
-        const auto start = std::chrono::steady_clock::now();   // not the progress's clock: compiling inside a stage is shown as one of its own
+        const auto start = std::chrono::steady_clock::now();
         auto value = f();
         seconds[name] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         return value;
@@ -110,7 +110,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     for (const auto& [name, tensor] : input.weights) measuring.cold_bytes += static_cast<std::int64_t>(tensor.values.size() * sizeof(float));
     measuring.cold_bytes = cold_bytes_for(measuring.cold_bytes);
     TvmMeasurer measurer(measuring);
-    Tuning tuning = log.run("tune", 0, [&] { return tune_variants(request, input, found, rules.name == "all" ? 0 : shipped_rounds(rules.name), measurer, progress); });
+    Tuning tuning = log.run("tune", 0, [&] { return tune_variants(request, input, found, rules.name == "all" ? 0 : shipped_trials(rules.name), measurer, progress); });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
 
     Selection selection = log.run("choose", 0, [&] { return select(request, input, found, tuning, *oracle, progress); });

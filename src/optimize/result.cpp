@@ -32,7 +32,7 @@ json network_json(const Measured& m, const Graph& graph) {
 }
 
 json profile_json(const NetworkRecord& n) {
-    json j{{"compile_seconds", n.compile_seconds}, {"activations_mb", static_cast<double>(n.files.arena_bytes) / 1e6}, {"weights_mb", static_cast<double>(n.files.weight_bytes) / 1e6}};
+    json j{{"compile_seconds", n.files.seconds}, {"activations_mb", static_cast<double>(n.files.arena_bytes) / 1e6}, {"weights_mb", static_cast<double>(n.files.weight_bytes) / 1e6}};
     for (const char* key : {"throughput_per_s", "p50_ms", "p99_ms", "calls", "peak_memory_mb", "energy_j", "temperature_c"}) j[key] = nullptr;
     if (!n.profile) return j;
     const NetworkProfile& p = *n.profile;

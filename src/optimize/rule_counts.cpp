@@ -112,8 +112,8 @@ std::optional<double> shipped_capacity(const std::string& kind) {
     return from_classes_file([&](const nlohmann::json& j) { return j.at("capacity").contains(kind) ? std::optional(j["capacity"][kind].get<double>()) : std::nullopt; });
 }
 
-int shipped_rounds(const std::string& kind) {
-    return from_classes_file([&](const nlohmann::json& j) { return j.at("rounds").value(kind, 0); });
+int shipped_trials(const std::string& kind) {
+    return from_classes_file([&](const nlohmann::json& j) { return j.at("trials").value(kind, 0); });
 }
 
 CountTable stored_counts(const std::filesystem::path& store) {

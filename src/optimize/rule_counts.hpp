@@ -33,11 +33,11 @@ nlohmann::json to_json(const ClassCounts& counts);
 nlohmann::json to_json(const CountTable& table);
 
 // rules/classes.json: "counts" made by bench/classes --count; and for each class that has one of its own "passes", an order of passes, "capacity", a
-// threshold of the default guard, and "rounds", how many rounds of tuning are worth their time.
+// threshold of the default guard, and "trials", how many schedules of a nest are worth their time.
 CountTable shipped_counts();
 std::string shipped_passes(const std::string& kind);   // "AS-6"; empty: as the phase says
 std::optional<double> shipped_capacity(const std::string& kind);
-int shipped_rounds(const std::string& kind);           // 0: as many as are asked for
+int shipped_trials(const std::string& kind);           // 0: as many as are asked for
 
 // The counts of this machine, in the store of latencies. Several processes may add at once.
 CountTable stored_counts(const std::filesystem::path& store);

@@ -1,6 +1,7 @@
 // The last word on schedules belongs to the network: what is fastest alone is not always fastest among neighbours.
 #include <algorithm>
 #include <filesystem>
+#include <future>
 
 #include <nlohmann/json.hpp>
 
@@ -48,7 +49,7 @@ std::vector<std::string> step_sites(const std::filesystem::path& folder) {
 }
 
 // Fills in the times, from the store where all of them are known. False: the machine could not tell.
-bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weights& weights, const Target& target, const std::filesystem::path& scratch, Progress& progress, KernelCache& kernels) {
+bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weights& weights, const Target& target, const std::filesystem::path& scratch, KernelCache& kernels) {
     LatencyStore store(default_store_file());
     std::vector<std::map<std::string, Hash128>> keys(versions.size());
     bool known = true;
@@ -63,10 +64,11 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
     }
     if (known) return true;
     std::vector<std::filesystem::path> paths;
-    for (std::size_t v = 0; v < versions.size(); ++v) {
-        paths.push_back(scratch / std::to_string(v));
-        compile_network(graph, weights, versions[v].schedules, target, paths[v], &progress, &kernels);
-    }
+    for (std::size_t v = 0; v < versions.size(); ++v) paths.push_back(scratch / std::to_string(v));
+    std::vector<std::future<CompiledNetwork>> compiled;   // side by side: while one is put together, kernels of the next are compiled
+    for (std::size_t v = 0; v < versions.size(); ++v)
+        compiled.push_back(std::async(std::launch::async, [&, v] { return compile_network(graph, weights, versions[v].schedules, target, paths[v], nullptr, &kernels); }));
+    for (std::future<CompiledNetwork>& c : compiled) c.get();
     const std::vector<std::vector<double>> times = measure_steps(paths);
     std::vector<std::vector<std::string>> sites_of_steps;
     for (const auto& path : paths) sites_of_steps.push_back(step_sites(path));
@@ -87,9 +89,9 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
 }  // namespace
 
 Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant, const Target& target,
-                 const std::filesystem::path& scratch, Progress& progress, KernelCache& kernels) {
+                 const std::filesystem::path& scratch, KernelCache& kernels) {
     std::vector<Version> versions = versions_of(graph, sites, tuning, variant, target);
-    if (versions.size() == 1 || target.reach != Reach::here || !time_inside(versions, graph, weights, target, scratch, progress, kernels)) return versions[0].schedules;
+    if (versions.size() == 1 || target.reach != Reach::here || !time_inside(versions, graph, weights, target, scratch, kernels)) return versions[0].schedules;
     // Sites with the same nests in all versions are one: together they tell better, and their kernels stay shared.
     std::map<std::string, std::vector<std::string>> alike;
     for (const auto& [site, nest] : versions[0].nests) {

@@ -58,13 +58,13 @@ struct Confirmed {
 };
 
 Input read_input(const OptimizeRequest& request);
-// In `rounds` rounds at most, unless that is 0: as many as the request asks for.
-Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int rounds, Measurer& measurer, Progress& progress);
+// With `trials` schedules of a nest at most, unless that is 0: as many as the request asks for.
+Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress);
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);
 // Of the schedules that tuning liked best and the default ones, those that are fastest inside the network: each is compiled into it and its
 // steps are timed there, in folders inside `scratch`. By site; a site that is not named runs best with its default schedule.
 Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant, const Target& target,
-                 const std::filesystem::path& scratch, Progress& progress, KernelCache& kernels);
+                 const std::filesystem::path& scratch, KernelCache& kernels);
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, Progress& progress);
 // The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
 nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed, Progress& progress);

@@ -14,7 +14,7 @@ inline int halvings(std::int64_t whole, std::int64_t left) { return static_cast<
 
 // The first item of every key, then the second of every key, and so on; otherwise in the order in which they are.
 template <class T, class Key> void take_turns(std::vector<T>& items, Key key) {
-    std::map<int, int> seen;
+    std::map<std::decay_t<decltype(key(items.front()))>, int> seen;
     std::vector<std::pair<int, T>> turns;
     for (T& item : items) {
         const int turn = seen[key(item)]++;

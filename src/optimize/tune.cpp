@@ -61,7 +61,7 @@ public:
             for (Search& s : searches) {
                 if (round > 0 && spent_ > options_.seconds) return;
                 if (round > 0) widen(s, round);
-                const int trials = round > 0 ? options_.per_round : first;
+                const int trials = round > 0 ? std::min(options_.per_round, options_.trials - round * options_.per_round) : first;
                 taught += step(s, trials);
                 if (round == 0 && taught >= before_learning) learn(searches), taught = 0;   // what the first shapes taught is of use for the next
                 if (s.best.latency) s.after_round.push_back(s.best.latency->median_ms);

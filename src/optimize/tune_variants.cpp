@@ -9,6 +9,7 @@
 #include "backends/target.hpp"
 #include "base/places.hpp"
 #include "nest/with_domain.hpp"
+#include "optimize/named_sequences.hpp"
 #include "optimize/neighbours.hpp"
 #include "optimize/stages.hpp"
 #include "optimize/take_turns.hpp"
@@ -41,15 +42,20 @@ struct OnOffer {
     int halvings;            // of the work (take_turns.hpp)
     double cost;             // of capacity, the mean over the sites that admit it
     std::size_t sites;
+    std::string how;         // restriction_kind
 };
 
 // From every halving of the work the one that costs least capacity, then the next of each: a menu from mild to harsh. Where it is short, those about
-// a quarter of the work come first: to take as much from all sites costs less than to take everything from a few.
+// a quarter of the work come first: to take as much from all sites costs less than to take everything from a few. Of each halving the ways to restrict a
+// site take turns too: a family is to be a mixture (mixture.hpp).
 std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most) {
-    std::stable_sort(candidates.begin(), candidates.end(), [](const OnOffer& a, const OnOffer& b) {
-        const auto key = [](const OnOffer& o) { return std::tuple(std::abs(o.halvings - 2), -o.halvings, o.cost, -static_cast<double>(o.sites)); };
+    const auto nearness = [](const OnOffer& o) { return std::pair(std::abs(o.halvings - 2), -o.halvings); };
+    std::stable_sort(candidates.begin(), candidates.end(), [&](const OnOffer& a, const OnOffer& b) {
+        const auto key = [&](const OnOffer& o) { return std::tuple(nearness(o), o.cost, -static_cast<double>(o.sites)); };
         return key(a) < key(b);
     });
+    take_turns(candidates, [](const OnOffer& c) { return std::pair(c.halvings, c.how); });
+    std::stable_sort(candidates.begin(), candidates.end(), [&](const OnOffer& a, const OnOffer& b) { return nearness(a) < nearness(b); });
     take_turns(candidates, [](const OnOffer& c) { return c.halvings; });
     candidates.resize(std::min(candidates.size(), most));
     std::vector<std::size_t> out;
@@ -79,7 +85,7 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
             for (std::size_t v = input.sites.kinds.size(); v < found.variants.size(); ++v) {
                 const Use& use = (*uses)[v];
                 if (found.variants[v].kind != k || found.variants[v].unpaid || use.sites == 0 || std::find(picked.begin(), picked.end(), v) != picked.end()) continue;
-                candidates.push_back({v, halvings(found.variants[k].macs, found.variants[v].macs), use.cost / static_cast<double>(use.sites), use.sites});
+                candidates.push_back({v, halvings(found.variants[k].macs, found.variants[v].macs), use.cost / static_cast<double>(use.sites), use.sites, restriction_kind(found.variants[v].domain)});
             }
             for (std::size_t v : menu(std::move(candidates), most)) picked.push_back(v);
         }
@@ -134,7 +140,7 @@ VectorMachine vector_machine(const Target& target) {
     return {target.machine.cores, target.machine.lanes, few ? 16 : 32};
 }
 
-Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int rounds, Measurer& measurer, Progress& progress) {
+Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress) {
     const Target target = find_target(request.target);
     const std::vector<std::size_t> picked = worth_tuning(input, found);
     std::vector<Term> nests;
@@ -145,7 +151,7 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
         if (running[i].restoring) second[picked[i]] = nests.size(), nests.push_back(running[i].restoring);
     TuneOptions options;
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
-    if (rounds > 0) options.trials = std::min(options.trials, rounds * options.per_round);
+    if (trials > 0) options.trials = std::min(options.trials, trials);
     RuleBook book;
     if (target.gpu()) {
         options.starts = [](const Term& nest) { return std::vector{nest}; };   // the fused nest comes with the default schedule of a GPU

@@ -19,7 +19,7 @@ TEST_CASE("an objective that nothing here measures is refused with a reason", "[
 
 TEST_CASE("each objective looks at its own figure", "[unit][optimize]") {
     NetworkRecord n;
-    n.files.arena_bytes = 1'000'000, n.files.weight_bytes = 2'000'000, n.compile_seconds = 4;
+    n.files.arena_bytes = 1'000'000, n.files.weight_bytes = 2'000'000, n.files.seconds = 4;
     CHECK_FALSE(figure_of(Objective::latency, n));
     CHECK(figure_words(Objective::latency, n) == "no figure");
     n.time.latency = Latency{3, 0.1, 9, "host", true, false};

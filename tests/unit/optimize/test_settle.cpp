@@ -43,15 +43,14 @@ TEST_CASE("a site gets one of the schedules that were offered, and the same one 
         t.best.latency = Latency{1, 0, 1, "host", true, false};
         tuning.best.push_back(t);
     }
-    Progress progress(Progress::Mode::quiet);
     const auto variant = original_variants(input.sites);
     KernelCache kernels;
-    const Schedules settled = settle(input.graph, input.weights, input.sites, tuning, variant, target, scratch.path(), progress, kernels);
+    const Schedules settled = settle(input.graph, input.weights, input.sites, tuning, variant, target, scratch.path(), kernels);
     for (const auto& [site, nest] : settled)
         CHECK(std::any_of(tuning.best.begin(), tuning.best.end(), [&](const TunedNest& t) { return t.nest == nest; }));
     CHECK_FALSE(std::filesystem::exists(scratch.path()));
     const long known = LatencyStore(default_store_file()).counts().known;
     CHECK(known > 0);
-    CHECK(settle(input.graph, input.weights, input.sites, tuning, variant, target, scratch.path(), progress, kernels) == settled);
+    CHECK(settle(input.graph, input.weights, input.sites, tuning, variant, target, scratch.path(), kernels) == settled);
     CHECK(LatencyStore(default_store_file()).counts().known == known);
 }
