@@ -135,6 +135,8 @@ Term with_epilogue(const Term& stmt, std::string_view epilogue);
 Term with_layout(const Term& stmt, std::string_view buffer, std::string_view axis, std::int64_t factor);
 // The statement inside all of them.
 Term plain_statement(Term stmt);
+// The same statement with another size of one axis, by its name ("ci"); as it is where no child of it is that size.
+Term with_size(const Term& stmt, std::string_view axis, Term size);
 
 // What a scalar function of `value` and `finish` gives.
 double apply_scalar(std::string_view function, std::span<const double> operands);

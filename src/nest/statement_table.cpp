@@ -1,5 +1,7 @@
 // The table of statements: what each STMT operator's numbers mean.
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <limits>
 
 #include "base/error.hpp"
@@ -277,6 +279,21 @@ std::vector<StatementForm> statement_forms() {
 
 Term plain_statement(Term stmt) {
     while (stmt.is("epilogue", 2) || stmt.is("layout", 4)) stmt = stmt[stmt.size() - 1];
+    return stmt;
+}
+
+Term with_size(const Term& stmt, std::string_view axis, Term size) {
+    std::string name(axis);   // children are named in capitals
+    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+    for (const Row& row : table) {
+        if (row.op != stmt.op().text()) continue;
+        const std::vector<std::string> names = split(row.values, ' ');
+        const auto at = std::find(names.begin(), names.end(), name);
+        if (at == names.end()) return stmt;
+        std::vector<Term> sizes(stmt.children().begin(), stmt.children().end());
+        sizes.at(static_cast<std::size_t>(at - names.begin())) = std::move(size);
+        return Term(stmt.op(), std::move(sizes));
+    }
     return stmt;
 }
 

@@ -14,14 +14,8 @@
 namespace loopegg {
 namespace {
 
-// The statement without the number of input channels.
-std::string stage_of(const Term& statement) {
-    const int channels = statement_of(statement).axis("ci");
-    std::string text = statement.op().text();
-    for (std::size_t i = 0; i < statement.children().size(); ++i)
-        text += static_cast<int>(i) == channels ? " *" : " " + to_string(statement.children()[i]);
-    return text;
-}
+// The statement, whatever its number of input channels.
+std::string stage_of(const Term& statement) { return to_string(with_size(statement, "ci", Term("*"))); }
 
 }  // namespace
 

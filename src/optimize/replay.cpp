@@ -40,9 +40,7 @@ Expected expected(const Term& chosen) {
     const Domain domain = domain_of(chosen);
     if (domain.restore != Restore::pointwise) return {statement, parts.schedule};
     const NarrowedDomain narrow = narrowed(domain, graph_axes(statement_of(statement)));
-    std::vector<Term> sizes(statement.children().begin(), statement.children().end());
-    sizes[static_cast<std::size_t>(statement_of(statement).axis("co"))] = Term(narrow.channels / narrow.factor);
-    const Term smaller(statement.op(), std::move(sizes));
+    const Term smaller = with_size(statement, "co", Term(narrow.channels / narrow.factor));
     return {smaller, schedule_of(statement_of(smaller), narrow.rest)};
 }
 
