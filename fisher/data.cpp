@@ -11,6 +11,8 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
+#include "fisher/dead_leaves.hpp"
+#include "fisher/splitmix.hpp"
 #include "graph/npy.hpp"
 #include "graph/weights.hpp"
 
@@ -29,13 +31,7 @@ Shape image_shape(const Graph& graph) {
     return {shape.begin() + 1, shape.end()};
 }
 
-std::size_t below(std::uint64_t& state, std::size_t n) {   // splitmix64: the same everywhere, unlike std's distributions
-    state += 0x9e3779b97f4a7c15ull;
-    std::uint64_t z = state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return static_cast<std::size_t>((z ^ (z >> 31)) % n);
-}
+std::size_t below(std::uint64_t& state, std::size_t n) { return static_cast<std::size_t>(splitmix(state) % n); }
 
 // All images that a folder holds, addressed by number.
 class Collection {
@@ -154,7 +150,9 @@ Batch take(const Collection& from, const std::vector<std::size_t>& which, const 
 Batch synthetic_batch(const Graph& graph, std::int64_t n, std::uint64_t seed, std::int64_t k) {
     Shape shape = image_shape(graph);
     shape.insert(shape.begin(), n);
-    Batch batch{shape, normal_tensor(shape, seed, fmt::format("synthetic images {}", k)).values, {}};
+    const std::string name = fmt::format("synthetic images {}", k);
+    const bool pictures = shape.size() == 4;   // what is fed with tokens or features gets noise
+    Batch batch{shape, pictures ? dead_leaves(shape, Hasher().add(seed).add(name).finish().low) : normal_tensor(shape, seed, name).values, {}};
     std::uint64_t state = Hasher().add(seed).add(static_cast<std::uint64_t>(k)).add(std::string_view("labels")).finish().low;
     for (std::int64_t i = 0; i < n; ++i) batch.labels.push_back(static_cast<std::int64_t>(below(state, static_cast<std::size_t>(classes_of(graph)))));
     return batch;
