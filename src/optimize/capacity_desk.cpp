@@ -12,7 +12,6 @@
 #include "graph/hidden_widths.hpp"
 #include "nest/domain.hpp"
 #include "nest/with_domain.hpp"
-#include "optimize/families.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/take_turns.hpp"
 

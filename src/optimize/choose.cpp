@@ -29,7 +29,10 @@ NetworkChoice add_up(const Sites& sites, std::vector<std::size_t> picked) {
 // One 0/1 column per option, one equality per site, one row per limit, and one per option that depends on another site's.
 class Program {
 public:
-    explicit Program(const Sites& sites) : sites_(sites) {}
+    explicit Program(const Sites& sites) : sites_(sites) {
+        int column = 0;
+        for (const auto& options : sites) first_.push_back(column), column += static_cast<int>(options.size());
+    }
 
     std::optional<NetworkChoice> minimise(const Objective& weight, const ChoiceLimits& limits) const {
         Mip mip;
@@ -42,6 +45,7 @@ public:
             mip.add_row({1, 1, std::move(exactly_one)});
         }
         add_company(mip);
+        for (const AtMost& few : limits.few) add_few(mip, few);
         add_limit(mip, limits.capacity, [](const SiteOption& o) { return o.capacity_cost; });
         add_limit(mip, limits.latency_ms, [](const SiteOption& o) { return o.latency_ms; });
         if (limits.parameters != std::numeric_limits<std::int64_t>::max())
@@ -54,17 +58,20 @@ public:
 private:
     // What stands only together with others is not more than they are.
     void add_company(Mip& mip) const {
-        std::vector<int> first;
-        int column = 0;
-        for (const auto& options : sites_) first.push_back(column), column += static_cast<int>(options.size());
         for (std::size_t s = 0; s < sites_.size(); ++s)
             for (std::size_t i = 0; i < sites_[s].size(); ++i) {
                 const auto& company = sites_[s][i].only_with;
                 if (!company) continue;
-                MipTerms row{{first[s] + static_cast<int>(i), 1.0}};
-                for (std::size_t o : company->options) row.emplace_back(first[company->site] + static_cast<int>(o), -1.0);
+                MipTerms row{{column(s, i), 1.0}};
+                for (std::size_t o : company->options) row.emplace_back(column(company->site, o), -1.0);
                 mip.add_row({-Mip::unbounded(), 0, std::move(row)});
             }
+    }
+
+    void add_few(Mip& mip, const AtMost& few) const {
+        MipTerms row;
+        for (const auto& [site, option] : few.options) row.emplace_back(column(site, option), 1.0);
+        mip.add_row({-Mip::unbounded(), static_cast<double>(few.count), std::move(row)});
     }
 
     template <class Value> void add_limit(Mip& mip, double upper, Value value) const {
@@ -87,7 +94,10 @@ private:
         return picked;
     }
 
+    int column(std::size_t site, std::size_t option) const { return first_[site] + static_cast<int>(option); }
+
     const Sites& sites_;
+    std::vector<int> first_;   // by site: the column of its first option
 };
 
 std::string nearest(const Program& program, const ChoiceLimits& limits) {

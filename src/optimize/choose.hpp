@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace loopegg {
@@ -19,10 +20,17 @@ struct SiteOption {
     std::optional<Company> only_with{};
 };
 
+// At most `count` of these options (site, option) may be picked.
+struct AtMost {
+    std::vector<std::pair<std::size_t, std::size_t>> options;
+    std::size_t count = 0;
+};
+
 struct ChoiceLimits {
     double capacity = std::numeric_limits<double>::infinity();
     double latency_ms = std::numeric_limits<double>::infinity();
     std::int64_t parameters = std::numeric_limits<std::int64_t>::max();
+    std::vector<AtMost> few{};          // see mixture.hpp
 };
 
 struct NetworkChoice {

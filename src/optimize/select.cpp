@@ -9,6 +9,8 @@
 #include "graph/hidden_widths.hpp"
 #include "nest/domain.hpp"
 #include "nest/with_domain.hpp"
+#include "optimize/families.hpp"
+#include "optimize/mixture.hpp"
 #include "optimize/stages.hpp"
 
 namespace loopegg {
@@ -163,6 +165,7 @@ Selection select(const OptimizeRequest& request, const Input& input, const Disco
     if (request.objective == "memory") keep_smallest(selection.options);
     add_unread(selection.options, input, found, tuning);
     ChoiceLimits limits = limits_of(request, input);
+    limits.few = mixture_limits(families_of(input.graph, input.sites), selection.options, found.variants);
     if (ChooseResult any = choose(selection.options, limits); !any.choice) throw UserError(any.why);
     Selector selector(input, found, oracle, selection);
 

@@ -17,6 +17,8 @@ std::optional<double> best_by_trying(const std::vector<std::vector<SiteOption>>&
         double latency = 0, capacity = 0;
         std::int64_t parameters = 0;
         bool together = true;
+        for (const AtMost& few : limits.few)
+            together = together && static_cast<std::size_t>(std::ranges::count_if(few.options, [&](const auto& o) { return pick[o.first] == o.second; })) <= few.count;
         for (std::size_t s = 0; s < sites.size(); ++s) {
             const SiteOption& o = sites[s][pick[s]];
             latency += o.latency_ms, capacity += o.capacity_cost, parameters += o.parameters;
@@ -49,6 +51,11 @@ TEST_CASE("the choice is the best of all choices", "[unit][optimize][property]")
         ChoiceLimits limits;
         limits.capacity = *rc::gen::inRange(0, 200) / 8.0;
         limits.parameters = *rc::gen::inRange(1, 150);
+        AtMost few{{}, *rc::gen::inRange<std::size_t>(0, 3)};
+        for (std::size_t s = 0; s < sites.size(); ++s)
+            for (std::size_t o = 1; o < sites[s].size(); ++o)
+                if (*rc::gen::arbitrary<bool>()) few.options.emplace_back(s, o);
+        limits.few.push_back(few);
         auto expected = best_by_trying(sites, limits);
         auto got = choose(sites, limits);
         RC_ASSERT(expected.has_value() == got.choice.has_value());
