@@ -21,12 +21,34 @@ std::string other_classes(const RuleSet& set, const std::string& name) {
     return fmt::format("its set '{}' is for {}", set.name, join(classes, ", "));
 }
 
-// `sequences`: those that enough runs returned; none where nobody counted them.
-std::string unpaid(const Rule& rule, const ClassCounts& counts, const std::set<std::string>& sequences) {
+std::set<Symbol> operators_of(const std::vector<Rooted>& side) {
+    std::set<Symbol> found;
+    std::vector<Term> waiting;
+    for (const Rooted& r : side) waiting.push_back(r.term);
+    while (!waiting.empty()) {
+        const Term t = waiting.back();
+        waiting.pop_back();
+        found.insert(t.op());
+        waiting.insert(waiting.end(), t.children().begin(), t.children().end());
+    }
+    return found;
+}
+
+// Whether the rule makes an operator that it does not look for itself, but others do (`wanted`).
+bool makes_way(const Rule& rule, const std::set<Symbol>& wanted) {
+    const std::set<Symbol> before = operators_of(rule.left);
+    for (Symbol op : operators_of(rule.right))
+        if (wanted.contains(op) && !before.contains(op)) return true;
+    return false;
+}
+
+// `sequences`: those that enough runs returned; none where nobody counted them. `wanted`: operators that the neural rules look for. Steps that only make
+// way for others are not in the shortest proofs, so a rule that makes such an operator need not pay itself.
+std::string unpaid(const Rule& rule, const ClassCounts& counts, const std::set<std::string>& sequences, const std::set<Symbol>& wanted = {}) {
     const auto it = counts.rules.find(rule.name);
     if (counts.runs < enough_runs || it == counts.rules.end()) return "";   // a rule that nobody counted has its chance
     if (it->second.fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
-    if (it->second.paid == 0) return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", it->second.fired, counts.runs);
+    if (it->second.paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted))) return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", it->second.fired, counts.runs);
     if (rule.arrow == Arrow::neural && !sequences.empty() && !in_sequences(sequences, rule.name)) return fmt::format("fewer than {} counted runs returned a network with it", enough_runs);
     return "";
 }
@@ -66,6 +88,10 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     const ClassCounts none, &counted = known == counts.end() ? none : known->second;
     for (const auto& [sequence, runs] : counted.sequences)
         if (counted.runs >= enough_runs && runs >= enough_runs) out.paid.insert(sequence);
+    std::set<Symbol> wanted;
+    for (const RuleSet& set : book.sets)
+        for (const Rule& rule : set.rules)
+            if (rule.arrow == Arrow::neural && other_classes(set, name).empty() && unpaid(rule, counted, out.paid).empty()) wanted.merge(operators_of(rule.left));
     std::int64_t asked_kept = 0, asked_all = 0;
     bool neural = false;
     for (RuleSet& set : out.book.sets) {
@@ -77,7 +103,7 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
             const std::int64_t asked = count == counted.rules.end() ? 0 : count->second.asked;
             asked_all += asked;
             if (count == counted.rules.end()) out.uncounted.insert(rule.name);
-            std::string why = not_for.empty() ? unpaid(rule, counted, out.paid) : not_for;
+            std::string why = not_for.empty() ? unpaid(rule, counted, out.paid, wanted) : not_for;
             if (why.empty()) {
                 asked_kept += asked, neural = neural || rule.arrow == Arrow::neural;
                 if (rule.arrow == Arrow::neural && !out.paid.empty() && !out.uncounted.contains(rule.name)) leave_out_values(rule, out.paid, out.pruned);

@@ -30,7 +30,7 @@ struct ClassRules {
 std::string class_name(const std::string& asked, const Graph& graph);
 
 // A set whose tags name classes serves these classes alone. A rule is left out when at least `enough_runs` runs of the class were counted and it
-// never changed an e-graph in them (it cannot fire), or no returned network has a step of it (it never paid). What neural
+// never changed an e-graph in them (it cannot fire), or no returned network has a step of it (it never paid) and it makes nothing that a neural rule looks for. What neural
 // rules do together is held to more: a sequence that fewer runs returned may have been luck, and is not searched for, nor a rule or a value of its
 // list (one number of groups) that stands in no other.
 constexpr std::int64_t enough_runs = 2;

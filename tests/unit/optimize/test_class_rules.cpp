@@ -72,6 +72,18 @@ TEST_CASE("rules that never fired or never paid are left out, with the budget th
     CHECK(rules_for_class(book, phase, "all", counts).pruned.empty());
 }
 
+TEST_CASE("an exact rule that only makes way for others stays with them", "[unit][optimize]") {
+    const RuleBook book = discover_rules();
+    const Phase& phase = *book.find_phase("discover");
+    CountTable counts;
+    counts["mobile"].runs = enough_runs;
+    counts["mobile"].rules = {{"cut-domain", {50, 0, 0}}, {"split-loop", {50, 0, 0}}, {"group-axes", {50, 60, 4}}};
+    CHECK(has(names(rules_for_class(book, phase, "mobile", counts), phase), "cut-domain"));   // somebody looks for the cuts that it makes
+    CHECK_FALSE(has(names(rules_for_class(book, phase, "mobile", counts), phase), "split-loop"));
+    for (const char* part : {"group-first-part", "group-second-part", "bottleneck-first-part", "bottleneck-second-part"}) counts["mobile"].rules[part] = {5, 5, 0};
+    CHECK_FALSE(has(names(rules_for_class(book, phase, "mobile", counts), phase), "cut-domain"));
+}
+
 TEST_CASE("sequences that too few runs returned are not searched for, nor what stands in no other", "[unit][optimize]") {
     const RuleBook book = discover_rules();
     const Phase& phase = *book.find_phase("discover");
