@@ -14,9 +14,9 @@ struct BatchSet {
     bool synthetic = false;
 };
 
-// Batches of n images each, `count` of them, drawn by the seed. `spec` is a folder, or "synthetic" (or empty) for drawn pictures
-// (dead_leaves.hpp; normal noise for inputs that are no images) with random labels. The network says what an image and a label look like. Throws UserError: no such folder, a torn or empty file, images of another
-// shape, a label beyond the network's classes, fewer than one image a batch.
+// Batches of n images each, `count` of them, drawn by the seed. `spec` is a folder, or "synthetic" (or empty) for drawn pictures (dead_leaves.hpp; normal
+// noise for inputs that are no images) with random labels. The network says what an image and a label look like. Throws UserError: no such folder, a
+// torn or empty file, images of another shape, a label beyond the network's classes, fewer than one image a batch.
 BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t n, std::int64_t count, std::uint64_t seed);
 
 // Everything in the folder, for training: the training part and the test part (of CIFAR-10; of .npy batches, the last tenth).

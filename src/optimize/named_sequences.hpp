@@ -13,7 +13,7 @@ std::string effect_name(const Domain& domain, std::int64_t channels);
 // The restriction in words: "co and ci in 4 diagonal blocks; oh keeps 1 of every 2".
 std::string effect_words(const Domain& domain);
 
-// What is restricted and how, whatever the sizes: "ci part", "co part repeat", "ci co blocks". Nothing for the whole domain.
+// What is restricted and how it is restored, whatever the sizes: "ci part none", "co part repeat", "ci co blocks none". Nothing for the whole domain.
 std::string restriction_kind(const Domain& domain);
 
 }  // namespace loopegg

@@ -45,18 +45,22 @@ struct OnOffer {
     std::string how;         // restriction_kind
 };
 
-// From every halving of the work the one that costs least capacity, then the next of each: a menu from mild to harsh. Where it is short, those about
-// a quarter of the work come first: to take as much from all sites costs less than to take everything from a few. Of each halving the ways to restrict a
-// site take turns too: a family is to be a mixture (mixture.hpp).
+// From every halving of the work the one that costs least capacity, then the next of each: a menu from mild to harsh, on which of each halving the ways
+// to restrict a site take turns: a family is to be a mixture (mixture.hpp). A short menu has one of each way instead, about a quarter of the work: to take
+// as much from all sites costs less than to take everything from a few.
 std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most) {
     const auto nearness = [](const OnOffer& o) { return std::pair(std::abs(o.halvings - 2), -o.halvings); };
     std::stable_sort(candidates.begin(), candidates.end(), [&](const OnOffer& a, const OnOffer& b) {
         const auto key = [&](const OnOffer& o) { return std::tuple(nearness(o), o.cost, -static_cast<double>(o.sites)); };
         return key(a) < key(b);
     });
-    take_turns(candidates, [](const OnOffer& c) { return std::pair(c.halvings, c.how); });
-    std::stable_sort(candidates.begin(), candidates.end(), [&](const OnOffer& a, const OnOffer& b) { return nearness(a) < nearness(b); });
-    take_turns(candidates, [](const OnOffer& c) { return c.halvings; });
+    if (most < 6) {
+        take_turns(candidates, [](const OnOffer& c) { return c.how; });
+    } else {
+        take_turns(candidates, [](const OnOffer& c) { return std::pair(c.halvings, c.how); });
+        std::stable_sort(candidates.begin(), candidates.end(), [&](const OnOffer& a, const OnOffer& b) { return nearness(a) < nearness(b); });
+        take_turns(candidates, [](const OnOffer& c) { return c.halvings; });
+    }
     candidates.resize(std::min(candidates.size(), most));
     std::vector<std::size_t> out;
     for (const OnOffer& c : candidates) out.push_back(c.variant);
