@@ -1,5 +1,4 @@
 // What a waiting person is told.
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>

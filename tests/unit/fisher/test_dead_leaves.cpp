@@ -13,10 +13,10 @@ constexpr std::int64_t n = 64, channels = 3, side = 32;
 
 // Over all pixels that have one: the correlation with the value `step` places further on.
 double agreement(const std::vector<float>& x, std::size_t step, std::int64_t within) {
-    double xy = 0, xx = 0, count = 0;
+    double xy = 0, xx = 0;
     for (std::size_t i = 0; i + step < x.size(); ++i) {
         if (static_cast<std::int64_t>(i / step) % within == within - 1) continue;
-        xy += x[i] * x[i + step], xx += x[i] * x[i], ++count;
+        xy += x[i] * x[i + step], xx += x[i] * x[i];
     }
     return xy / xx;
 }
