@@ -13,6 +13,7 @@
 #include "backends/network.hpp"
 #include "backends/roofline.hpp"
 #include "backends/rpc.hpp"
+#include "backends/thread_clocks.hpp"
 #include "base/error.hpp"
 #include "nest/grammar.hpp"
 
@@ -39,6 +40,7 @@ struct TvmMeasurer::Job {
     int worker = -1, generation = -1;
     std::vector<double> ms{};
     int clean = 0, asked = 0, rebuilt = 0;
+    double seconds = 0;              // its part of the time that measuring takes
     MachineLoad load{};
     std::optional<Measured> answer{};
 };
@@ -51,11 +53,13 @@ TvmMeasurer::TvmMeasurer(MeasurerOptions options) : options_(std::move(options))
 }
 TvmMeasurer::~TvmMeasurer() = default;
 
-// Compiles and checks with all workers while nothing is timed; then times one candidate at a time, in turns.
+// Compiles and checks with all workers while nothing is timed; then times one candidate at a time, in turns. What is known of a candidate is stored at once:
+// whoever is killed loses what was in flight.
 void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
     std::atomic<std::size_t> next{0};
     std::mutex mutex;
     auto build = [&](Job& job, int w) {
+        const double start = clock_seconds(CLOCK_MONOTONIC);
         WorkerProcess& worker = *workers_[static_cast<std::size_t>(w)];
         nlohmann::json request{{"op", "build"}, {"id", job.id}, {"nest", to_string(job.nest)}, {"target", job.target}};
         if (options_.fault)
@@ -64,10 +68,10 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
         std::lock_guard lock(mutex);
         ++counts_.compiled;
         if (reply.value("died", false)) ++counts_.worker_deaths;
-        if (!reply["ok"].get<bool>()) job.answer = Measured{{}, reply.value("why", "failed")};
         job.worker = w, job.generation = worker.generation();
+        job.seconds += (clock_seconds(CLOCK_MONOTONIC) - start) / static_cast<double>(workers_.size());   // others are built meanwhile
+        if (!reply["ok"].get<bool>()) settle(job, Measured{{}, reply.value("why", "failed")});
     };
-    const auto began = std::chrono::steady_clock::now();
     for (Job& job : jobs) job.id = next_id_++;
     std::vector<std::thread> team;
     for (int w = 0; w < static_cast<int>(workers_.size()); ++w)
@@ -79,33 +83,32 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
         for (Job& job : jobs) {
             if (job.answer) continue;
             if (!current(job)) {   // its worker died of another candidate
-                if (++job.rebuilt > 4) job.answer = Measured{{}, "its worker died again and again"};
+                if (++job.rebuilt > 4) settle(job, Measured{{}, "its worker died again and again"});
                 else build(job, job.worker);
                 if (job.answer) continue;
             }
             job.load.look();
+            const double start = clock_seconds(CLOCK_MONOTONIC);
             const nlohmann::json reply = workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "time"}, {"id", job.id}, {"samples", options_.samples}, {"cold", options_.cold_bytes}});
+            job.seconds += clock_seconds(CLOCK_MONOTONIC) - start;
             if (reply.value("died", false)) ++counts_.worker_deaths;
             if (!reply["ok"].get<bool>()) {
-                job.answer = Measured{{}, reply.value("why", "failed")};
+                settle(job, Measured{{}, reply.value("why", "failed")});
                 continue;
             }
             for (double v : reply["ms"]) job.ms.push_back(v);
             job.clean += reply["clean"].get<int>(), job.asked += options_.samples;
+            if (round + 1 < options_.rounds) continue;
+            settle(job, Measured{summarize(job.ms, job.target, job.clean < 0.7 * job.asked || job.load.busy()), ""});
+            workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "drop"}, {"id", job.id}});
         }
-    const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() / static_cast<double>(jobs.size());
-    for (Job& job : jobs) {
-        if (!job.answer) {
-            ++counts_.timed;
-            const bool disturbed = job.clean < 0.7 * job.asked || job.load.busy();
-            job.answer = Measured{summarize(job.ms, job.target, disturbed), ""};
-            if (current(job)) workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "drop"}, {"id", job.id}});
-        } else {
-            ++counts_.failed;
-        }
-        job.answer->seconds = spent;
-        store_.put(job.key, job.target, to_string(job.nest), *job.answer, timing_words(options_.cold_bytes));
-    }
+}
+
+void TvmMeasurer::settle(Job& job, Measured answer) {
+    ++(answer.latency ? counts_.timed : counts_.failed);
+    answer.seconds = job.seconds;
+    store_.put(job.key, job.target, to_string(job.nest), answer, timing_words(options_.cold_bytes));
+    job.answer = std::move(answer);
 }
 
 std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates) {

@@ -36,6 +36,7 @@ public:
 private:
     struct Job;
     void run_batch(std::vector<Job>& jobs);
+    void settle(Job& job, Measured answer);   // its last word, to the store as well
     Counts counts_;
     MeasurerOptions options_;
     LatencyStore store_;

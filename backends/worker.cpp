@@ -27,6 +27,7 @@
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "graph/weights.hpp"
+#include "nest/domain.hpp"
 
 namespace loopegg {
 namespace {
@@ -62,14 +63,11 @@ struct GuardedBuffer {
     }
 };
 
-// References are kept: tuning asks for one statement again and again.
+// References are kept: tuning asks for one statement again and again, in many schedules over the same instances.
 const std::vector<float>& wanted_output(const Term& nest, const Statement& s, const std::vector<std::vector<float>>& operands) {
     static std::map<std::string, std::vector<float>> known;
-    std::string key = to_string(s.term);
-    const std::string all = to_string(nest);
-    const bool whole = all.find("(span ") == all.npos && all.find("(diag ") == all.npos && !nest.is("restore", 2);
-    if (!whole) key = all;
     if (known.size() > 32) known.clear();
+    const std::string key = to_string(s.term) + " " + to_string(domain_of(nest));
     auto found = known.find(key);
     if (found == known.end()) found = known.emplace(key, reference_output(nest, operands)).first;
     return found->second;

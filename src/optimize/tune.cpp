@@ -53,19 +53,24 @@ public:
         std::int64_t done = 0;
         // Every nest has its first round; where there are very many, it is a short one, so that the best still get another.
         constexpr int first_trials = 1000, least = 3, before_learning = 100;
-        const int first = std::clamp(first_trials / std::max(1, static_cast<int>(searches.size())), std::min(least, options_.per_round), options_.per_round);
+        const int per_round = std::min(options_.per_round, options_.trials);
+        const int first = std::clamp(first_trials / std::max(1, static_cast<int>(searches.size())), std::min(least, per_round), per_round);
         std::size_t taught = 0;
         const int rounds = (options_.trials + options_.per_round - 1) / options_.per_round;
         for (int round = 0; round < rounds; ++round) {
+            const int trials = round > 0 ? std::min(options_.per_round, options_.trials - round * options_.per_round) : first;
+            const std::size_t nests = static_cast<std::size_t>(std::max(1, options_.together / trials));
             // Nests in order, so that a long run has tuned the first ones well when time is up; the model is shared by all.
-            for (Search& s : searches) {
+            for (std::size_t at = 0; at < searches.size(); at += nests) {
                 if (round > 0 && spent_ > options_.seconds) return;
-                if (round > 0) widen(s, round);
-                const int trials = round > 0 ? std::min(options_.per_round, options_.trials - round * options_.per_round) : first;
-                taught += step(s, trials);
+                const std::span<Search> some(searches.begin() + static_cast<std::ptrdiff_t>(at), std::min(nests, searches.size() - at));
+                for (Search& s : some)
+                    if (round > 0) widen(s, round);
+                taught += step(some, trials);
                 if (round == 0 && taught >= before_learning) learn(searches), taught = 0;   // what the first shapes taught is of use for the next
-                if (s.best.latency) s.after_round.push_back(s.best.latency->median_ms);
-                progress_.advance(done += trials, fmt::format("{} nests, round {} of {}", searches.size(), round + 1, rounds));
+                for (Search& s : some)
+                    if (s.best.latency) s.after_round.push_back(s.best.latency->median_ms);
+                progress_.advance(done += trials * static_cast<std::int64_t>(some.size()), fmt::format("{} nests, round {} of {}", searches.size(), round + 1, rounds));
             }
             learn(searches);
         }
@@ -93,13 +98,16 @@ private:
         return picked;
     }
 
-    // How many were measured.
-    std::size_t step(Search& s, int most) {
+    // So many of each nest. How many were measured.
+    std::size_t step(std::span<Search> some, int most) {
         std::vector<Candidate> candidates;
-        for (Term& t : pick(s, most)) candidates.push_back({std::move(t), options_.target});
+        std::vector<Search*> of;   // beside the candidates
+        for (Search& s : some)
+            for (Term& t : pick(s, most)) candidates.push_back({std::move(t), options_.target}), of.push_back(&s);
         if (candidates.empty()) return 0;
         const std::vector<Measured> answers = measurer_.measure(candidates);
         for (std::size_t i = 0; i < answers.size(); ++i) {
+            Search& s = *of[i];
             const bool ok = answers[i].latency.has_value();
             s.trials.push_back({candidates[i].nest, features_of(candidates[i].nest), ok ? answers[i].latency->median_ms : -1});
             s.failed += !ok;

@@ -17,6 +17,7 @@ struct TuneOptions {
     std::function<std::vector<Term>(const Term& nest)> starts{};   // the first schedules to try, most promising first
     int trials = 24;                  // candidates measured per nest, at most
     int per_round = 6;
+    int together = 24;                // candidates of one batch, of several nests: all cores compile, and what is timed takes turns
     double seconds = 1e9;             // of measuring, for all nests together; every nest gets its first round whatever this says
     // Exact rewritings near a schedule that turned out well (by the tune rules); may be empty.
     std::function<std::vector<Term>(const Term& nest, std::uint64_t seed)> neighbours{};
