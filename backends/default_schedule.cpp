@@ -9,12 +9,12 @@
 namespace loopegg {
 namespace {
 
-Term arranged(const Statement& s, const Term& sched, const Target& target) {
-    if (sched.is("cat", 2)) return Term("cat", {arranged(s, sched[0], target), arranged(s, sched[1], target)});
+Term arranged(const Statement& s, const Term& sched, const Target& target, bool alone) {
+    if (sched.is("cat", 2)) return Term("cat", {arranged(s, sched[0], target, false), arranged(s, sched[1], target, false)});
     const auto all = pieces(s, sched);
     if (!all) return sched;
     if (std::any_of(s.axes.begin(), s.axes.end(), [](const Iterator& a) { return a.role == AxisRole::sequential; })) return sched;
-    if (target.gpu()) return gpu_schedule(s, *all, target.machine);
+    if (target.gpu()) return gpu_schedule(s, *all, target.machine, alone);
     return cpu_schedule(s, *all, target.machine).value_or(sched);
 }
 
@@ -24,7 +24,7 @@ Term arrange(const Term& nest, const Target& target) {
     const Term whole = complete(nest);
     const NestParts parts = nest_parts(whole);
     const Statement s = statement_of(parts.statement);
-    const Term better("nest", {parts.statement, arranged(s, parts.schedule, target)});
+    const Term better("nest", {parts.statement, arranged(s, parts.schedule, target, true)});
     const Term result = parts.restore.empty() ? better : Term("restore", {Term(parts.restore), better});
     try {
         resolve(result);

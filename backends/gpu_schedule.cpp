@@ -6,19 +6,49 @@
 namespace loopegg {
 namespace {
 
-// A block computes channels x rows x columns, its threads a few of each; chunks of the input and the weights pass through
-// shared memory, all threads copying together.
-std::optional<Term> gpu_convolution(const Statement& s, const Roles& r, const Machine& m) {
+// What a block computes (channels x rows x columns), what of it a thread does, and how many input channels pass through shared memory at a time.
+struct BlockTile {
+    std::int64_t channels, rows, columns, own_channels, own_rows, chunk;
+};
+
+// A multiprocessor without a block is idle and one with few threads waits for memory. So where outputs are few (late layers, parts of outputs), blocks become
+// smaller until there is one for each, and a thread has one output; then longer chunks keep more loads in flight. `alone`: in a kernel of several parts a block
+// does all of them one after the other, and smaller blocks were seen to make each as slow as the whole.
+std::optional<BlockTile> block_tile(const Statement& s, const Roles& r, const Machine& m, bool alone) {
+    const Piece n = r.get("n"), g = r.get("g"), co = r.get("co"), ci = r.get("ci"), oh = r.get("oh"), ow = r.get("ow"), kh = r.get("kh"), kw = r.get("kw");
+    BlockTile t{largest_divisor(co.extent, 32), 1, largest_divisor(ow.extent, 16), 1, 1, 1};
+    t.rows = largest_divisor(oh.extent, std::max<std::int64_t>(1, 64 / t.columns));
+    std::int64_t outside = n.extent * g.extent * (ow.extent / t.columns);
+    for (const Piece& p : r.outer) outside *= p.extent;
+    const auto blocks = [&] { return outside * (co.extent / t.channels) * (oh.extent / t.rows); };
+    const auto shrink = [&](std::int64_t& size, const Piece& of, std::int64_t least, std::int64_t wanted) {
+        while (size > least && blocks() < wanted) size = largest_divisor(of.extent, size - 1);
+    };
+    shrink(t.channels, co, 8, 2 * m.cores);
+    if (alone) shrink(t.rows, oh, 1, m.cores), shrink(t.channels, co, 4, m.cores);
+    const auto threads = [&] { return t.channels * t.rows * t.columns / (t.own_channels * t.own_rows); };
+    constexpr std::int64_t enough = 128;
+    t.own_channels = largest_divisor(t.channels, t.channels >= 16 ? 4 : 2), t.own_rows = largest_divisor(t.rows, 2);
+    if (alone && threads() < enough) t.own_rows = 1;
+    while (alone && t.own_channels > 1 && threads() < enough) t.own_channels = largest_divisor(t.channels, t.own_channels - 1);
+    const auto shared_bytes = [&] {
+        const std::int64_t input = ((t.rows - 1) * number(s, 8) + kh.extent) * ((t.columns - 1) * number(s, 9) + kw.extent);
+        return 4 * t.chunk * (input + t.channels * kh.extent * kw.extent);
+    };
+    const bool point = kh.extent * kw.extent == 1;
+    t.chunk = largest_divisor(ci.extent, (alone && blocks() <= 2 * m.cores ? 16 : 8) * (point ? 2 : 1));
+    while (t.chunk > 1 && shared_bytes() > 40000) t.chunk = largest_divisor(ci.extent, t.chunk - 1);
+    if (shared_bytes() > 40000) return {};
+    return t;
+}
+
+// Chunks of the input and the weights pass through shared memory, all threads copying together.
+std::optional<Term> gpu_convolution(const Statement& s, const Roles& r, const Machine& m, bool alone) {
     const Piece n = r.get("n"), g = r.get("g"), co = r.get("co"), ci = r.get("ci"), oh = r.get("oh"), ow = r.get("ow"), kh = r.get("kh"), kw = r.get("kw");
     if (co.extent < 8 || ci.extent < 4 || !s.buffers[0].blocking.empty()) return {};
-    const std::int64_t columns = largest_divisor(ow.extent, 16), rows = largest_divisor(oh.extent, std::max<std::int64_t>(1, 64 / columns));
-    const std::int64_t others = n.extent * g.extent * (oh.extent / rows) * (ow.extent / columns);
-    std::int64_t channels = largest_divisor(co.extent, 32);
-    while (channels > 8 && co.extent / channels * others < 2 * m.cores) channels = largest_divisor(co.extent, channels - 1);
-    const std::int64_t own_channels = largest_divisor(channels, channels >= 16 ? 4 : 2), own_rows = largest_divisor(rows, 2);
-    const std::int64_t chunk = largest_divisor(ci.extent, kh.extent * kw.extent == 1 ? 16 : 8);
-    const std::int64_t shared_floats = chunk * ((rows - 1) * number(s, 8) + kh.extent) * ((columns - 1) * number(s, 9) + kw.extent) + channels * chunk * kh.extent * kw.extent;
-    if (shared_floats * 4 > 40000) return {};
+    const auto tile = block_tile(s, r, m, alone);
+    if (!tile) return {};
+    const auto [channels, rows, columns, own_channels, own_rows, chunk] = *tile;
     const Cut c = cut(co, channels), y = cut(oh, rows), x = cut(ow, columns), k = cut(ci, chunk);
     LoopList loops;
     std::vector<Term> blocks;
@@ -47,14 +77,20 @@ std::optional<Term> gpu_convolution(const Statement& s, const Roles& r, const Ma
     return loops.term();
 }
 
-// Blocks over output tiles, threads over their elements, a few outputs of a thread in registers.
-Term gpu_any(const Statement& s, const std::vector<Piece>& all) {
+// Blocks over output tiles, threads over their elements, a few outputs of a thread in registers; where outputs are few, one of each, in smaller blocks.
+Term gpu_any(const Statement& s, const std::vector<Piece>& all, const Machine& m) {
     std::vector<Piece> outputs, sums;
-    for (const Piece& p : all) (p.output ? outputs : sums).push_back(p);
+    std::int64_t elements = 1;
+    for (const Piece& p : all) {
+        (p.output ? outputs : sums).push_back(p);
+        if (p.output) elements *= p.extent;
+    }
+    const bool many = elements >= 4 * 128 * m.cores;
+    const std::int64_t block_threads = many ? 128 : std::clamp<std::int64_t>(elements / m.cores, 32, 128);
     LoopList loops;
     std::optional<Term> unrolled;
     for (Piece& p : outputs)   // output channels share the input that a thread reads; a restricted axis may come in several pieces
-        if (!unrolled && p.iterator == "co" && p.extent % 4 == 0 && s.combine != Combine::assign) {
+        if (many && !unrolled && p.iterator == "co" && p.extent % 4 == 0 && s.combine != Combine::assign) {
             const Cut c = cut(p, 4);
             unrolled = c.inner;
             if (c.outer) p = {*c.outer, c.blocks, p.iterator, true};
@@ -64,7 +100,7 @@ Term gpu_any(const Statement& s, const std::vector<Piece>& all) {
     std::vector<Term> block, thread;
     std::int64_t threads = 1;
     for (auto it = outputs.rbegin(); it != outputs.rend(); ++it) {
-        const std::int64_t k = largest_divisor(it->extent, std::max<std::int64_t>(1, 128 / threads));
+        const std::int64_t k = largest_divisor(it->extent, std::max<std::int64_t>(1, block_threads / threads));
         const Cut c = cut(*it, k);
         if (c.inner) thread.insert(thread.begin(), *c.inner), threads *= c.size;
         if (c.outer) block.insert(block.begin(), *c.outer);
@@ -79,10 +115,10 @@ Term gpu_any(const Statement& s, const std::vector<Piece>& all) {
 
 }  // namespace
 
-Term gpu_schedule(const Statement& s, const std::vector<Piece>& all, const Machine& m) {
+Term gpu_schedule(const Statement& s, const std::vector<Piece>& all, const Machine& m, bool alone) {
     if (operation(s) == "conv2d")
-        if (auto tiled = gpu_convolution(s, roles(all), m)) return *tiled;
-    return gpu_any(s, all);
+        if (auto tiled = gpu_convolution(s, roles(all), m, alone)) return *tiled;
+    return gpu_any(s, all, m);
 }
 
 }  // namespace loopegg

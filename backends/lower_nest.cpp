@@ -92,9 +92,10 @@ private:
             throw InternalFault("a statement's value names an unknown buffer");
         });
         const Spot to = output(b);
-        if (s_.combine != Combine::assign) return tv::guarded(both(holds(b.predicates), here(to)), to.store(combined(to.load(), value)));
-        if (restored() && !to_global(to)) return tv::guarded(holds(b.predicates), to.store(value));   // finished where it leaves the storage
-        return tv::guarded(holds(b.predicates), finish_element(written(b), true, value, to));
+        const Expr runs = both(busy(), holds(b.predicates));
+        if (s_.combine != Combine::assign) return tv::guarded(both(runs, here(to)), to.store(combined(to.load(), value)));
+        if (restored() && !to_global(to)) return tv::guarded(runs, to.store(value));   // finished where it leaves the storage
+        return tv::guarded(runs, finish_element(written(b), true, value, to));
     }
 
     Obj emit_complete(const Tree& n) {
@@ -175,7 +176,7 @@ private:
         auto st = storage(n, n->tile, "tile" + std::to_string(n->stage), !shared);
         bool padded = false;
         for (const Access& a : s_.reads) padded = padded || (a.buffer == n->buffer && a.padded);
-        auto copy = [&] { return st->buffer.store(read_buffer(n->buffer, n->tile.index, padded), physical(*st, steps_here(n->tile))); };
+        auto copy = [&] { return tv::guarded(busy(), st->buffer.store(read_buffer(n->buffer, n->tile.index, padded), physical(*st, steps_here(n->tile)))); };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
         if (shared) all.push_back(cooperative(n->tile, copy));
         else all.push_back(padded ? copy_rows(n, *st, copy) : copy_tile(n, *st, copy));

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "backends/cuda_emulator.hpp"
 #include "backends/default_schedule.hpp"
@@ -34,6 +35,17 @@ TEST_CASE("threads that are bound inside shared tiles keep their own accumulator
                      " (bind threadIdx.x (pair (quo oh 2) ow) (at (rem ci 4) (unroll kh (unroll kw (unroll (rem co 2) (unroll (rem oh 2) done)))))))))))))"));
     check(parse_term("(nest (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1) (at ci (bind blockIdx.x co (bind threadIdx.x (pair oh ow) (at kh (at kw done))))))"));
     check(parse_term("(nest (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"));
+}
+
+TEST_CASE("threads that have nothing to do in a part of a nest read nothing there", "[flow]") {
+    const auto part = [](const char* channels, const char* inputs, int threads) {
+        return fmt::format("(bind blockIdx.x oh (stage O (stage (shared I) (stage (shared W) (bind threadIdx.y (quo {0} {2}) (bind threadIdx.x ow (at {1} (at kh (at kw (unroll (rem {0} {2}) done)))))))))) ", channels, inputs, threads);
+    };
+    const Term nest = parse_term("(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (cat " + part("(span co 0 8)", "ci", 4) + part("(span co 8 16)", "(span ci 0 4)", 2) + "))");
+    check(nest);
+    const std::string code = compile_nest(complete(nest), find_target("gtx1080ti"), "k").code;
+    CHECK_THAT(code, Catch::Contains("((int)threadIdx.y) < 2"));   // the first part has two, the second four
+    CHECK(code.find("if (((int)threadIdx.y) < 2)") < code.find("acc0_ptr[0] = (acc0_ptr[0] +"));
 }
 
 TEST_CASE("missing outputs come back on GPUs, written by the threads that computed their sources", "[flow]") {
