@@ -21,10 +21,10 @@ namespace loopegg {
 namespace {
 
 Latency timed(const std::filesystem::path& folder, int rounds, Progress& progress) {
-    progress.stage("time", rounds);
     const std::filesystem::path all[]{folder};
+    Progress::Inner stage(&progress, "time", rounds);
     const Measured m = measure_networks(all, rounds)[0];
-    progress.finish();
+    stage.finish({});
     if (!m.latency) throw UserError("the network could not be timed: " + m.why);
     return *m.latency;
 }
@@ -34,7 +34,7 @@ NetworkLatency sum_over_rpc(const Term& steps, const Target& target, Progress& p
     std::vector<Candidate> candidates;
     for (const Term& nest : steps.children()) candidates.push_back({nest, target.name});
     MeasurerOptions options;
-    progress.stage("measure on " + target.name, static_cast<std::int64_t>(candidates.size()));
+    Progress::Inner stage(&progress, "measure on " + target.name, static_cast<std::int64_t>(candidates.size()));
     options.progress = [&](std::size_t done, std::size_t) { progress.advance(static_cast<std::int64_t>(done)); };
     TvmMeasurer measurer(options);
     NetworkLatency sum{{0, 0, 0, target.name, true, false}, 0, 0};
@@ -45,7 +45,7 @@ NetworkLatency sum_over_rpc(const Term& steps, const Target& target, Progress& p
         sum.latency.disturbed = sum.latency.disturbed || m.latency->disturbed;
     }
     sum.compiled = static_cast<int>(measurer.counts().compiled), sum.timed = static_cast<int>(measurer.counts().timed);
-    progress.finish();
+    stage.finish({});
     return sum;
 }
 
