@@ -67,14 +67,15 @@ Kept paper(std::span<const ScoredPair> seeds) {
 }
 
 // How far a variant's Fisher Potential has moved, up or down, how much less its ReLUs tell images apart, and what is left of the work of
-// stages and sites. The layer-wise distance and the sizes go into the evidence alone. Weights by trained networks: docs/guards.md.
+// stages and sites and of the parameters. The layer-wise distance and the multiplications of the whole go into the evidence alone. Weights by trained networks: docs/guards.md.
 Kept band(std::span<const ScoredPair> seeds) {
-    constexpr double fisher_weight = 0.15, code_weight = 6, stage_weight = 0.25, site_weight = 0.1;
+    constexpr double fisher_weight = 0.15, code_weight = 6, stage_weight = 0.25, site_weight = 0.1, parameter_weight = 0.1;
     double fisher = mean_over(seeds, [](const ScoredPair& p) { return std::log(fisher_total(p.variant.raw) / fisher_total(p.original.raw)); });
     double layers = layer_distance(seeds), codes = mean_over(seeds, code_loss);
     const WorkLoss work = work_loss(seeds[0]);
     double params = seeds[0].variant.params / seeds[0].original.params, macs = seeds[0].variant.macs / seeds[0].original.macs;
-    double lost = fisher_weight * std::abs(fisher) + code_weight * std::max(0.0, codes) + stage_weight * work.stages + site_weight * work.sites;
+    double lost = fisher_weight * std::abs(fisher) + code_weight * std::max(0.0, codes) + stage_weight * work.stages + site_weight * work.sites +
+                  parameter_weight * std::max(0.0, -std::log(params));
     if (!std::isfinite(layers)) lost = layers;   // layers that cannot be compared
     return {std::exp(-lost), {{"fisher", std::exp(fisher)}, {"codes", codes}, {"stages", work.stages}, {"sites", work.sites}, {"macs", macs}, {"params", params}, {"layers", layers}}};
 }
@@ -83,7 +84,7 @@ Kept band(std::span<const ScoredPair> seeds) {
 
 const std::vector<CapacityGuard>& guards() {
     static const std::vector<CapacityGuard> all{
-        {"fisher-band", "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of the work of stages and sites", {true, true, false, false}, 0.57, 0.03, band},
+        {"fisher-band", "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of the work of stages and sites and of the parameters", {true, true, false, false}, 0.52, 0.03, band},
         {"fisher-paper", "reject what scores below the original, as the paper does", {true, false, false, false}, 1.00, 0.16, paper},
     };
     return all;

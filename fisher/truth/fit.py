@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How well fisher-band's four parts tell trained networks apart when their weights are fitted on other networks.
+"""How well fisher-band's five parts tell trained networks apart when their weights are fitted on other networks.
 
     python3 fit.py SCORES.json
 
@@ -17,15 +17,15 @@ import sys
 
 from judge import area, losses, trained
 
-SHIPPED = {"fisher": 0.15, "codes": 6.0, "stages": 0.25, "sites": 0.1}               # as in fisher/guards.cpp
-GRID = {"fisher": (0.05, 0.1, 0.15, 0.2, 0.3, 0.5), "codes": (2.0, 4.0, 6.0, 8.0, 12.0), "stages": (0.25,), "sites": (0.0, 0.05, 0.1, 0.2)}
+SHIPPED = {"fisher": 0.15, "codes": 6.0, "stages": 0.25, "sites": 0.1, "params": 0.1}   # as in fisher/guards.cpp
+GRID = {"fisher": (0.05, 0.1, 0.15, 0.2, 0.3, 0.5), "codes": (2.0, 4.0, 6.0, 8.0, 12.0), "stages": (0.25,), "sites": (0.0, 0.05, 0.1, 0.2), "params": (0.0, 0.1, 0.2)}
 
 
 def parts_of(scores):
     rows = {}
     for name, s in scores.items():
         p = s["guards"]["fisher-band"]["evidence"]["parts"]
-        rows[name] = {"fisher": abs(math.log(p["fisher"])), "codes": max(0.0, p["codes"]), "stages": p["stages"], "sites": p["sites"]}
+        rows[name] = {"fisher": abs(math.log(p["fisher"])), "codes": max(0.0, p["codes"]), "stages": p["stages"], "sites": p["sites"], "params": max(0.0, -math.log(p["params"]))}
     return rows
 
 

@@ -88,14 +88,15 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     const ClassCounts none, &counted = known == counts.end() ? none : known->second;
     for (const auto& [sequence, runs] : counted.sequences)
         if (counted.runs >= enough_runs && runs >= enough_runs) out.paid.insert(sequence);
+    const auto of_phase = [&](const RuleSet& set) { return std::find(phase.sets.begin(), phase.sets.end(), set.name) != phase.sets.end(); };
     std::set<Symbol> wanted;
     for (const RuleSet& set : book.sets)
         for (const Rule& rule : set.rules)
-            if (rule.arrow == Arrow::neural && other_classes(set, name).empty() && unpaid(rule, counted, out.paid).empty()) wanted.merge(operators_of(rule.left));
+            if (rule.arrow == Arrow::neural && of_phase(set) && other_classes(set, name).empty() && unpaid(rule, counted, out.paid).empty()) wanted.merge(operators_of(rule.left));
     std::int64_t asked_kept = 0, asked_all = 0;
     bool neural = false;
     for (RuleSet& set : out.book.sets) {
-        if (std::find(phase.sets.begin(), phase.sets.end(), set.name) == phase.sets.end()) continue;
+        if (!of_phase(set)) continue;
         const std::string not_for = other_classes(set, name);
         std::vector<Rule> left;
         for (Rule& rule : set.rules) {

@@ -156,6 +156,7 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     TuneOptions options;
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
     if (trials > 0) options.trials = std::min(options.trials, trials);
+    options.per_round = std::max(3, (options.trials + 2) / 3);   // the first ones as they come, then twice what was learnt
     RuleBook book;
     if (target.gpu()) {
         options.starts = [](const Term& nest) { return std::vector{nest}; };   // the fused nest comes with the default schedule of a GPU

@@ -156,4 +156,9 @@ TEST_CASE("guards on both sides of the original", "[unit][fisher]") {
     ScoredPair narrow = staged, even = staged;
     narrow.variant.sites = {{"a", 3, 64}, {"b", 1, 64}, {"c", 60, 16}}, even.variant.sites = {{"a", 19.2, 64}, {"b", 6.4, 64}, {"c", 38.4, 16}};
     CHECK(kept(band, narrow) < kept(band, even));
+    // Parameters that are gone cost something whatever they computed; more than before make up for nothing.
+    ScoredPair small = pair(1, 1, 1), large = small;
+    small.variant.params = 0.25, large.variant.params = 4;
+    CHECK(-std::log(kept(band, small)) == Approx(0.1 * std::log(4)));
+    CHECK(kept(band, large) == 1);
 }
