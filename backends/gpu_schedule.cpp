@@ -12,8 +12,8 @@ struct BlockTile {
 };
 
 // A multiprocessor without a block is idle and one with few threads waits for memory. So where outputs are few (late layers, parts of outputs), blocks become
-// smaller until there is one for each, and a thread has one output; then longer chunks keep more loads in flight. `alone`: in a kernel of several parts a block
-// does all of them one after the other, and smaller blocks were seen to make each as slow as the whole.
+// smaller until there is one for each, and a thread has one output; then longer chunks keep more loads in flight. Not where the nest has several
+// parts (`alone` is false): blocks do these one after the other, and a part with fewer blocks than the widest does without shared tiles (lower_nest.cpp).
 std::optional<BlockTile> block_tile(const Statement& s, const Roles& r, const Machine& m, bool alone) {
     const Piece n = r.get("n"), g = r.get("g"), co = r.get("co"), ci = r.get("ci"), oh = r.get("oh"), ow = r.get("ow"), kh = r.get("kh"), kw = r.get("kw");
     BlockTile t{largest_divisor(co.extent, 32), 1, largest_divisor(ow.extent, 16), 1, 1, 1};
