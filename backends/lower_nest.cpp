@@ -61,7 +61,7 @@ private:
         return tv::sequence(all);
     }
     bool restored() const { return domain_.restore != Restore::none; }
-    Expr here(const Spot& to) { return to_global(to) ? mine() : Expr(Obj{nullptr}); }   // what a thread must be to write there
+    Expr here(const Spot& to) { return to_global(to) ? mine() : busy(); }   // what a thread must be to write there
 
     Obj emit(const Tree& n) {
         switch (n->kind) {
@@ -92,10 +92,9 @@ private:
             throw InternalFault("a statement's value names an unknown buffer");
         });
         const Spot to = output(b);
-        const Expr runs = both(busy(), holds(b.predicates));
-        if (s_.combine != Combine::assign) return tv::guarded(both(runs, here(to)), to.store(combined(to.load(), value)));
-        if (restored() && !to_global(to)) return tv::guarded(runs, to.store(value));   // finished where it leaves the storage
-        return tv::guarded(runs, finish_element(written(b), true, value, to));
+        if (s_.combine != Combine::assign) return tv::guarded(both(holds(b.predicates), here(to)), to.store(combined(to.load(), value)));
+        if (restored() && !to_global(to)) return tv::guarded(both(holds(b.predicates), here(to)), to.store(value));   // finished where it leaves the storage
+        return tv::guarded(holds(b.predicates), finish_element(written(b), true, value, to));
     }
 
     Obj emit_complete(const Tree& n) {

@@ -45,7 +45,9 @@ TEST_CASE("threads that have nothing to do in a part of a nest read nothing ther
     check(nest);
     const std::string code = compile_nest(complete(nest), find_target("gtx1080ti"), "k").code;
     CHECK_THAT(code, Catch::Contains("((int)threadIdx.y) < 2"));   // the first part has two, the second four
-    CHECK(code.find("if (((int)threadIdx.y) < 2)") < code.find("acc0_ptr[0] = (acc0_ptr[0] +"));
+    const std::size_t sum = code.find("acc0_ptr[0] = (acc0_ptr[0] +");
+    CHECK(code.find("if (((int)threadIdx.y) < 2)") < sum);
+    CHECK(code.rfind("if (((int)threadIdx.y) < 2)", sum) > code.rfind("__syncthreads()", sum));   // the sums themselves stand behind it
 }
 
 TEST_CASE("missing outputs come back on GPUs, written by the threads that computed their sources", "[flow]") {
