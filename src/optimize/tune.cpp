@@ -88,7 +88,9 @@ private:
             std::vector<std::vector<float>> rows;
             for (const Term& t : s.waiting) rows.push_back(features_of(t));
             const std::vector<double> speed = model_.predict(rows);
-            std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return speed[a] > speed[b]; });
+            // The first of all is measured whatever the model says: it is the default, and nothing slower must be chosen.
+            const auto free = order.begin() + (s.trials.empty() && !order.empty() ? 1 : 0);
+            std::stable_sort(free, order.end(), [&](std::size_t a, std::size_t b) { return speed[a] > speed[b]; });
         }
         order.resize(std::min(order.size(), static_cast<std::size_t>(most)));
         std::vector<Term> picked;

@@ -14,7 +14,7 @@ namespace loopegg {
 
 struct TuneOptions {
     std::string target = "host";
-    std::function<std::vector<Term>(const Term& nest)> starts{};   // the first schedules to try, most promising first
+    std::function<std::vector<Term>(const Term& nest)> starts{};   // the first schedules to try, most promising first; the very first is tried in any case
     int trials = 24;                  // candidates measured per nest, at most
     int per_round = 6;
     int together = 24;                // candidates of one batch, of several nests: all cores compile, and what is timed takes turns

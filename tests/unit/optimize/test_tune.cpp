@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <unordered_set>
+
 #include "base/sexpr.hpp"
 #include "nest/domain.hpp"
 #include "nest/loop_tree.hpp"
@@ -17,6 +19,7 @@ public:
         std::vector<Measured> out;
         for (const Candidate& c : candidates) {
             ++asked;
+            seen.insert(c.nest);
             const std::string text = to_string(c.nest);
             if (fail_all) { out.push_back({std::nullopt, "it crashed"}); continue; }
             double ms = 10;
@@ -27,6 +30,7 @@ public:
         return out;
     }
     int asked = 0;
+    std::unordered_set<Term> seen;
     bool fail_all = false;
 };
 
@@ -62,4 +66,19 @@ TEST_CASE("a nest that nothing can be measured for keeps its schedule and its re
     CHECK_FALSE(tuned[0].best.latency);
     CHECK(tuned[0].best.why == "it crashed");
     CHECK(tuned[0].failed == tuned[0].tried);
+}
+
+TEST_CASE("the schedule that a nest comes with is measured, whatever was learnt from others", "[unit][optimize]") {
+    PaperMachine machine;
+    Progress quiet(Progress::Mode::quiet);
+    TuneOptions options = small();
+    options.starts = [](const Term& nest) {
+        std::vector<Term> all{nest};
+        for (Term& t : sketches(nest, {2, 8, 32})) all.push_back(std::move(t));
+        return all;
+    };
+    std::vector<Term> nests;   // so many that the last ones are picked by a model, which has learnt that schedules like these are slow
+    for (int i = 1; i <= 60; ++i) nests.push_back(complete(parse_term("(nest (linear 4 " + std::to_string(8 * i) + " 8) (at n (at co (at ci done))))")));
+    tune(nests, machine, options, quiet);
+    for (const Term& nest : nests) CHECK(machine.seen.contains(nest));
 }
