@@ -6,41 +6,19 @@
     options: --threads N (default: all cores)  --rounds N (default 40)  --trials N (layers: schedules tried for each)
 
 FOLDER is what `loopegg compile` writes, or out/original and out/optimized of a run. MODEL is what every loopegg command reads.
-Every contestant has a process of its own and runs only in its turn, so that no one's spinning threads take another's core;
-a turn is a few runs of which the first is not counted, and turns go round.
 `layers` makes a network of one convolution with its batch norm and ReLU for each, tunes it with `optimize --rules exact`
 and times that: what ONNX Runtime may fuse, it fuses too.
 """
 import argparse
-import ctypes
 import json
-import multiprocessing
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
+
+from turns import Ours, in_turns, summary, words
 
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-RUNS_A_TURN = 6
-
-
-class Ours:
-    def __init__(self, folder):
-        library = ctypes.CDLL(os.path.join(folder, "network.so"))
-        library.loopegg_open.restype = ctypes.c_void_p
-        library.loopegg_input_size.restype = library.loopegg_output_size.restype = ctypes.c_long
-        self.network = ctypes.c_void_p(library.loopegg_open(os.path.join(folder, "weights.bin").encode()))
-        floats = ctypes.POINTER(ctypes.c_float)
-        self.input = (ctypes.c_float * library.loopegg_input_size(0))(*[1.0] * library.loopegg_input_size(0))
-        self.output = (ctypes.c_float * library.loopegg_output_size(0))()
-        self.pointers = (floats * 1)(ctypes.cast(self.input, floats)), (floats * 1)(ctypes.cast(self.output, floats))
-        self.library = library
-
-    def run(self):
-        if self.library.loopegg_run(self.network, *self.pointers):
-            raise RuntimeError("the compiled network failed")
 
 
 class OnnxRuntime:
@@ -54,52 +32,6 @@ class OnnxRuntime:
 
     def run(self):
         self.session.run(None, self.feed)
-
-
-def contestant(make, arguments, pipe):
-    entrant = make(*arguments)
-    for _ in range(3):
-        entrant.run()
-    pipe.send([])
-    while pipe.recv():
-        times = []
-        for _ in range(RUNS_A_TURN):
-            begin = time.perf_counter()
-            entrant.run()
-            times.append(1000 * (time.perf_counter() - begin))
-        pipe.send(times[1:])
-
-
-def in_turns(entrants, rounds):
-    """The times in milliseconds of each (make, arguments), taken in turns."""
-    context = multiprocessing.get_context("spawn")
-    pipes, processes, times = [], [], [[] for _ in entrants]
-    for make, arguments in entrants:
-        mine, theirs = context.Pipe()
-        process = context.Process(target=contestant, args=(make, arguments, theirs), daemon=True)
-        process.start()
-        theirs.close()
-        pipes.append(mine), processes.append(process)
-    for pipe in pipes:
-        pipe.recv()
-    for _ in range(rounds):
-        for i, pipe in enumerate(pipes):
-            time.sleep(0.02)                    # lets the last one's threads fall asleep
-            pipe.send(True)
-            times[i] += pipe.recv()
-    for pipe, process in zip(pipes, processes):
-        pipe.send(False)
-        process.join()
-    return times
-
-
-def summary(times):
-    quarters = statistics.quantiles(times, n=4)
-    return {"median_ms": statistics.median(times), "iqr_ms": quarters[2] - quarters[0], "n": len(times)}
-
-
-def words(s):
-    return f"{s['median_ms']:9.3f} ms (iqr {s['iqr_ms']:.3f}, n {s['n']})"
 
 
 def loopegg(*arguments):

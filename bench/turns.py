@@ -1,0 +1,103 @@
+"""What a machine whose speed changes by the minute can still tell: contestants take turns, so that each has its share of good and bad minutes."""
+import ctypes
+import multiprocessing
+import os
+import signal
+import statistics
+import subprocess
+import time
+
+RUNS_A_TURN = 6
+
+
+class Ours:
+    def __init__(self, folder):
+        library = ctypes.CDLL(os.path.join(folder, "network.so"))
+        library.loopegg_open.restype = ctypes.c_void_p
+        library.loopegg_input_size.restype = library.loopegg_output_size.restype = ctypes.c_long
+        self.network = ctypes.c_void_p(library.loopegg_open(os.path.join(folder, "weights.bin").encode()))
+        floats = ctypes.POINTER(ctypes.c_float)
+        self.input = (ctypes.c_float * library.loopegg_input_size(0))(*[1.0] * library.loopegg_input_size(0))
+        self.output = (ctypes.c_float * library.loopegg_output_size(0))()
+        self.pointers = (floats * 1)(ctypes.cast(self.input, floats)), (floats * 1)(ctypes.cast(self.output, floats))
+        self.library = library
+
+    def run(self):
+        if self.library.loopegg_run(self.network, *self.pointers):
+            raise RuntimeError("the compiled network failed")
+
+
+def contestant(make, arguments, pipe):
+    entrant = make(*arguments)
+    for _ in range(3):
+        entrant.run()
+    pipe.send([])
+    while pipe.recv():
+        times = []
+        for _ in range(RUNS_A_TURN):
+            begin = time.perf_counter()
+            entrant.run()
+            times.append(1000 * (time.perf_counter() - begin))
+        pipe.send(times[1:])
+
+
+def in_turns(entrants, rounds):
+    """The times in milliseconds of each (make, arguments), taken in turns. Every contestant has a process of its own and runs only in its turn, so that no one's spinning
+    threads take another's core; a turn is a few runs of which the first is not counted."""
+    context = multiprocessing.get_context("spawn")
+    pipes, processes, times = [], [], [[] for _ in entrants]
+    for make, arguments in entrants:
+        mine, theirs = context.Pipe()
+        process = context.Process(target=contestant, args=(make, arguments, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        pipes.append(mine), processes.append(process)
+    for pipe in pipes:
+        pipe.recv()
+    for _ in range(rounds):
+        for i, pipe in enumerate(pipes):
+            time.sleep(0.02)                    # lets the last one's threads fall asleep
+            pipe.send(True)
+            times[i] += pipe.recv()
+    for pipe, process in zip(pipes, processes):
+        pipe.send(False)
+        process.join()
+    return times
+
+
+def summary(times):
+    quarters = statistics.quantiles(times, n=4)
+    return {"median_ms": statistics.median(times), "iqr_ms": quarters[2] - quarters[0], "n": len(times)}
+
+
+def words(s):
+    return f"{s['median_ms']:9.3f} ms (iqr {s['iqr_ms']:.3f}, n {s['n']})"
+
+
+def commands_in_turns(commands, seconds=2):
+    """Runs commands (words, environment, file for what they print) all together, but never two at once: each has so many seconds, then stands still while the next has its own.
+    How many seconds each had until it ended, and its exit code."""
+    had, running = [0.0] * len(commands), {}
+    try:
+        waiting = list(range(len(commands)))
+        while waiting:
+            for i in list(waiting):
+                words_, environment, out = commands[i]
+                begin = time.monotonic()
+                if i in running:
+                    os.killpg(running[i].pid, signal.SIGCONT)
+                else:
+                    with open(out, "w") as file:
+                        running[i] = subprocess.Popen(words_, env=environment, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)   # a group: its workers stand still with it
+                try:
+                    running[i].wait(seconds)
+                    waiting.remove(i)
+                except subprocess.TimeoutExpired:
+                    if len(waiting) > 1:
+                        os.killpg(running[i].pid, signal.SIGSTOP)
+                had[i] += time.monotonic() - begin
+    finally:
+        for process in running.values():
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    return had, [running[i].returncode for i in range(len(commands))]
