@@ -1,8 +1,11 @@
 // Runs a loopegg bundle: loads cubins with the CUDA driver, checks every output, times what is right. Needs cuda.h and libcuda alone.
 #include <cuda.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -150,94 +153,173 @@ std::vector<double> times(const Program& p, CUstream stream) {
     return all;
 }
 
-}  // namespace
+constexpr unsigned most_seconds = 60;   // for one program
+constexpr int start_again = 3, no_device = 4;   // how a process of programs ends, if not well
 
-int main(int argc, char** argv) {
-    if (argc != 3) return std::fprintf(stderr, "usage: bundle_runner bundle.txt results.txt\n"), 2;
-    try {
+// Reads the bundle line by line and answers its programs, one line each, but for the first `answered`.
+class Runner {
+public:
+    Runner(const std::string& results, int answered) : out_(results, std::ios::app), skip_(answered) {
         CUdevice device;
         CUcontext context;
-        CUstream stream;
         MUST(cuInit(0));
         MUST(cuDeviceGet(&device, 0));
         MUST(cuDevicePrimaryCtxRetain(&context, device));
         MUST(cuCtxSetCurrent(context));
-        MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-        std::ifstream in(argv[1]);
-        std::ofstream out(argv[2]);
-        std::string line, word;
-        std::getline(in, line);
-        if (line.rfind("loopegg-bundle 1 ", 0) != 0) throw Failure{"not a bundle that this runner knows"};
-        Program p;
-        std::string broken;
-        int right = 0, all = 0;
-        while (std::getline(in, line)) {
-            std::istringstream w(line);
-            w >> word;
-            try {
-                if (word == "program") {
-                    p.release();
-                    broken.clear();
-                    w >> p.key;
-                } else if (!broken.empty() && word != "end") {
-                    continue;
-                } else if (word == "memory") {
-                    w >> p.size;
-                    MUST(cuMemAlloc(&p.memory, static_cast<std::size_t>(p.size) * sizeof(float) + 256));
-                    MUST(cuMemsetD8(p.memory, 0, static_cast<std::size_t>(p.size) * sizeof(float)));
-                } else if (word == "kernel") {
-                    int id;
-                    std::string cubin, symbol;
-                    KernelEntry k{};
-                    CUmodule module;
-                    w >> id >> cubin >> symbol >> k.grid[0] >> k.grid[1] >> k.grid[2] >> k.block[0] >> k.block[1] >> k.block[2];
-                    MUST(cuModuleLoadData(&module, file_bytes(cubin).data()));
-                    p.modules.push_back(module);
-                    MUST(cuModuleGetFunction(&k.function, module, symbol.c_str()));
-                    p.kernels[id] = k;
-                } else if (word == "load" || word == "check") {
-                    long offset, count;
-                    std::string format, file;
-                    double step, tolerance;
-                    w >> offset >> count >> format >> step >> file >> tolerance;
-                    std::vector<float> v = floats(count, format, step, file);
-                    if (word == "load") MUST(cuMemcpyHtoD(p.at(offset), v.data(), v.size() * sizeof(float)));
-                    else p.checks.push_back({offset, count, std::move(v), tolerance});
-                } else if (word == "launch") {
-                    Step s;
-                    std::size_t n;
-                    w >> s.kernel >> n;
-                    for (long o; s.arguments.size() < n && w >> o;) s.arguments.push_back(p.at(o));
-                    p.steps.push_back(s);
-                } else if (word == "copy") {
-                    Step s;
-                    std::size_t rank;
-                    w >> s.to >> s.from >> rank;
-                    for (long d; s.dims.size() < 3 * rank && w >> d;) s.dims.push_back(d);
-                    p.steps.push_back(s);
-                } else if (word == "end") {
-                    ++all;
-                    if (broken.empty()) {
-                        p.run(stream);
-                        MUST(cuStreamSynchronize(stream));
-                        broken = verdict(p);
-                    }
-                    if (broken.empty()) {
-                        const std::vector<double> t = times(p, stream);
-                        out << p.key << " ok " << t[10] << " " << t[15] - t[5] << " " << t.size() << "\n";
-                        ++right;
-                    } else {
-                        out << p.key << " failed " << broken << "\n";
-                    }
-                    out.flush();
+        MUST(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+    }
+
+    void run(std::istream& in) {
+        for (std::string line; std::getline(in, line);) {
+            std::istringstream words(line);
+            std::string word;
+            words >> word;
+            if (word == "program") {
+                skipping_ = skip_-- > 0;
+                if (!skipping_) begin(words);
+            } else if (skipping_) {
+                continue;
+            } else if (word == "end") {
+                end();
+            } else if (broken_.empty()) {
+                try {
+                    prepare(word, words);
+                } catch (const Failure& f) {
+                    broken_ = f.words;
                 }
-            } catch (const Failure& f) {
-                broken = f.words;
-                if (word == "end") out << p.key << " failed " << broken << "\n";
             }
         }
-        std::printf("%d of %d programs right; times are in %s\n", right, all, argv[2]);
-        return right == all ? 0 : 1;
+    }
+
+private:
+    void begin(std::istream& words) {
+        program_.release();
+        broken_.clear();
+        words >> program_.key;
+        alarm(most_seconds);
+    }
+
+    void prepare(const std::string& word, std::istream& words) {
+        Program& p = program_;
+        if (word == "memory") {
+            words >> p.size;
+            MUST(cuMemAlloc(&p.memory, static_cast<std::size_t>(p.size) * sizeof(float) + 256));
+            MUST(cuMemsetD8(p.memory, 0, static_cast<std::size_t>(p.size) * sizeof(float)));
+        } else if (word == "kernel") {
+            int id;
+            std::string cubin, symbol;
+            KernelEntry k{};
+            CUmodule module;
+            words >> id >> cubin >> symbol >> k.grid[0] >> k.grid[1] >> k.grid[2] >> k.block[0] >> k.block[1] >> k.block[2];
+            MUST(cuModuleLoadData(&module, file_bytes(cubin).data()));
+            p.modules.push_back(module);
+            MUST(cuModuleGetFunction(&k.function, module, symbol.c_str()));
+            p.kernels[id] = k;
+        } else if (word == "load" || word == "check") {
+            long offset, count;
+            std::string format, file;
+            double step, tolerance;
+            words >> offset >> count >> format >> step >> file >> tolerance;
+            std::vector<float> v = floats(count, format, step, file);
+            if (word == "load") MUST(cuMemcpyHtoD(p.at(offset), v.data(), v.size() * sizeof(float)));
+            else p.checks.push_back({offset, count, std::move(v), tolerance});
+        } else if (word == "launch") {
+            Step s;
+            std::size_t n;
+            words >> s.kernel >> n;
+            for (long o; s.arguments.size() < n && words >> o;) s.arguments.push_back(p.at(o));
+            p.steps.push_back(s);
+        } else if (word == "copy") {
+            Step s;
+            std::size_t rank;
+            words >> s.to >> s.from >> rank;
+            for (long d; s.dims.size() < 3 * rank && words >> d;) s.dims.push_back(d);
+            p.steps.push_back(s);
+        }
+    }
+
+    void end() {
+        try {
+            if (broken_.empty()) {
+                program_.run(stream_);
+                MUST(cuStreamSynchronize(stream_));
+                broken_ = verdict(program_);
+            }
+            if (!broken_.empty()) return failed(broken_);
+            const std::vector<double> t = times(program_, stream_);
+            out_ << program_.key << " ok " << t[10] << " " << t[15] - t[5] << " " << t.size() << std::endl;
+        } catch (const Failure& f) {   // an illegal address, say, which breaks the context for all that come after
+            failed(f.words);
+            std::_Exit(start_again);
+        }
+    }
+    void failed(const std::string& why) { out_ << program_.key << " failed " << why << std::endl; }
+
+    CUstream stream_ = nullptr;
+    Program program_;
+    std::ofstream out_;
+    int skip_;
+    bool skipping_ = false;
+    std::string broken_;
+};
+
+std::vector<std::string> program_keys(const std::string& bundle) {
+    std::ifstream in(bundle);
+    std::string line, word, key;
+    std::getline(in, line);
+    if (line.rfind("loopegg-bundle 1 ", 0) != 0) throw Failure{bundle + " is no bundle that this runner knows"};
+    std::vector<std::string> keys;
+    while (std::getline(in, line))
+        if (std::istringstream words(line); words >> word >> key && word == "program") keys.push_back(key);
+    return keys;
+}
+
+std::size_t lines_with(const std::string& file, const std::string& text) {
+    std::ifstream in(file);
+    std::size_t count = 0;
+    for (std::string line; std::getline(in, line);) count += line.find(text) != line.npos;
+    return count;
+}
+
+// Programs run in a process of their own, so that one that crashes, hangs or breaks the context costs itself alone. Says what became of the process if it left
+// the program in hand without an answer.
+std::string run_apart(const std::string& bundle, const std::string& results, int answered) {
+    const pid_t child = fork();
+    if (child < 0) throw Failure{"no process can be started"};
+    if (child == 0) {
+        try {
+            std::ifstream in(bundle);
+            Runner(results, answered).run(in);
+            std::_Exit(0);
+        } catch (const Failure& f) {
+            std::fprintf(stderr, "%s\n", f.words.c_str());
+            std::_Exit(no_device);
+        }
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGALRM ? "it takes more than " + std::to_string(most_seconds) + " s" : "it crashed by signal " + std::to_string(WTERMSIG(status));
+    if (WEXITSTATUS(status) == no_device) throw Failure{"the programs cannot be run here"};
+    return "";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 3) return std::fprintf(stderr, "usage: bundle_runner bundle.txt results.txt\n"), 2;
+    const std::string bundle = argv[1], results = argv[2];
+    try {
+        const std::vector<std::string> keys = program_keys(bundle);
+        std::ofstream(results, std::ios::trunc);
+        for (std::size_t answered = 0; answered < keys.size(); answered = lines_with(results, "")) {
+            std::string why = run_apart(bundle, results, static_cast<int>(answered));
+            const std::size_t now = lines_with(results, "");
+            if (why.empty() && now == answered) why = "the bundle ends inside it";
+            if (!why.empty() && now < keys.size()) std::ofstream(results, std::ios::app) << keys[now] << " failed " << why << std::endl;
+        }
+        const std::size_t right = lines_with(results, " ok ");
+        std::printf("%zu of %zu programs right; times are in %s\n", right, keys.size(), results.c_str());
+        return right == keys.size() ? 0 : 1;
     } catch (const Failure& f) {
         return std::fprintf(stderr, "%s\n", f.words.c_str()), 1;
     }

@@ -1,0 +1,68 @@
+"""A bundle's runner, built with a driver of main memory: a program that is wrong, crashes, is late or breaks the device costs itself alone."""
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from cases import run_cases   # noqa: E402
+
+FOLDER = tempfile.TemporaryDirectory()
+RUNNER = FOLDER.name + "/runner"
+subprocess.run([os.environ.get("CXX", "c++"), "-std=c++17", f"-I{HERE}", str(HERE.parents[2] / "backends/runtime/bundle_runner.cpp"), str(HERE / "driver.cpp"), "-o", RUNNER], check=True)
+
+
+def answers(programs, environment=None, cut=""):
+    """How the runner ends and, by program, what it says. `programs`: what the kernel of each does, and what its one float should then be; `cut`: what the bundle ends with."""
+    with tempfile.TemporaryDirectory() as folder:
+        lines = ["loopegg-bundle 1 test"]
+        for i, (does, wanted) in enumerate(programs):
+            pathlib.Path(folder, f"k{i}").write_bytes(does.encode() + b"\0")
+            pathlib.Path(folder, f"w{i}").write_bytes(struct.pack("f", wanted))
+            lines += [f"program p{i}", "memory 1", f"kernel 0 k{i} f 1 1 1 1 1 1", f"check 0 1 f32 1 w{i} 1e-6", "launch 0 1 0", "end"]
+        pathlib.Path(folder, "bundle.txt").write_text("\n".join(lines) + "\n" + cut)
+        done = subprocess.run([RUNNER, "bundle.txt", "results.txt"], cwd=folder, capture_output=True, text=True, timeout=60, env={**os.environ, **(environment or {})})
+        results = pathlib.Path(folder, "results.txt")
+        said = dict(line.split(" ", 1) for line in results.read_text().splitlines()) if results.exists() else {}
+        return done, said
+
+
+def expect(said, wanted):
+    assert list(said) == list(wanted), said
+    for key, start in wanted.items():
+        assert said[key].startswith(start), (key, said[key])
+
+
+def right_programs_are_timed():
+    done, said = answers([("add", 1), ("add", 1)])
+    expect(said, {"p0": "ok 0.", "p1": "ok 0."})
+    assert done.returncode == 0 and "2 of 2 programs right" in done.stdout, done
+
+
+def a_program_that_fails_costs_itself_alone():
+    done, said = answers([("add", 1), ("illegal", 1), ("add", 1), ("crash", 1), ("add", 1), ("late", 1), ("add", 2), ("add", 1)])
+    expect(said, {"p0": "ok", "p1": "failed cuStreamSynchronize(stream_): CUDA_ERROR_ILLEGAL_ADDRESS", "p2": "ok", "p3": "failed it crashed by signal 11", "p4": "ok",
+                  "p5": "failed it takes more than", "p6": "failed wrong element 0 is 1", "p7": "ok"})
+    assert done.returncode == 1 and "4 of 8 programs right" in done.stdout, done
+
+
+def the_last_program_may_fail_too():
+    _, said = answers([("add", 1), ("illegal", 1)])
+    expect(said, {"p0": "ok", "p1": "failed"})
+
+
+def a_bundle_that_was_cut_short_says_so():
+    done, said = answers([("add", 1)], cut="program half\nmemory 1\n")
+    expect(said, {"p0": "ok", "half": "failed the bundle ends inside it"})
+    assert done.returncode == 1, done
+
+
+def without_a_device_nothing_is_run():
+    done, said = answers([("add", 1), ("add", 1)], {"NO_DEVICE": "1"})
+    assert done.returncode == 1 and "cuInit" in done.stderr and not said, (done, said)
+
+
+run_cases([right_programs_are_timed, a_program_that_fails_costs_itself_alone, the_last_program_may_fail_too, a_bundle_that_was_cut_short_says_so, without_a_device_nothing_is_run], "bundle runner: ")
