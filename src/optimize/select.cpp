@@ -1,5 +1,6 @@
 // Chooses a variant for every site, and asks the guard about the whole: the verdicts of single sites do not add up to the network's.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -179,18 +180,23 @@ Selection select(const OptimizeRequest& request, const Input& input, const Disco
     if (!best) throw UserError("the guard refuses every network that meets the limits; the one that keeps most: " + selection.front.front().verdict.why);
 
     // The sum of shares is a budget whose true price only the guard on the whole knows: between the best allowed point and the next
-    // one, which is refused, halve in on the largest budget that it allows.
+    // one, which is refused, close in on the largest budget that it allows, by thirds: the guard judges two networks in the time of one.
     double low = best->choice.capacity_cost, high = low;
     for (const Chosen& c : selection.front)
         if (faster(c, *best)) { high = c.choice.capacity_cost; break; }
-    for (int i = 0; i < 8 && high > low; ++i) {
+    for (int i = 0; i < 5 && high > low; ++i) {
         progress.advance(i + 1, fmt::format("capacity budget between {:.3f} and {:.3f}", low, high));
-        limits.capacity = (low + high) / 2;
-        ChooseResult r = choose(selection.options, limits);
-        if (!r.choice) break;
-        Chosen c = selector.ask({*r.choice}).front();
-        (c.verdict.allowed ? low : high) = limits.capacity;
-        if (c.verdict.allowed && faster(c, *best)) best = std::move(c);
+        const std::array budgets{low + (high - low) / 3, high - (high - low) / 3};
+        std::vector<NetworkChoice> choices;
+        for (double budget : budgets) {
+            limits.capacity = budget;
+            if (ChooseResult r = choose(selection.options, limits); r.choice) choices.push_back(std::move(*r.choice));
+        }
+        if (choices.size() < budgets.size()) break;
+        std::vector<Chosen> judged = selector.ask(std::move(choices));
+        for (std::size_t b = 0; b < budgets.size() && high > budgets[b]; ++b) (judged[b].verdict.allowed ? low : high) = budgets[b];
+        for (Chosen& c : judged)
+            if (c.verdict.allowed && faster(c, *best)) best = std::move(c);
     }
     selection.chosen = std::move(*best);
     return selection;
