@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/elf.hpp"
+#include "backends/kernel_cache.hpp"
 #include "backends/latency_store.hpp"
 #include "backends/network_plan.hpp"
 #include "backends/network_source.hpp"
@@ -159,7 +160,8 @@ void write_network(Writer& out, const Graph& graph, const Weights& weights, cons
     round_weights(plan);
     std::vector<Term> nests;
     std::vector<std::pair<std::int64_t, std::vector<float>>> constants;
-    const PlacedNetwork n = place_network(graph, std::move(plan), target, nullptr, nests);
+    KernelCache kernels;
+    const PlacedNetwork n = place_network(graph, std::move(plan), target, nullptr, nests, kernels);
     Term steps("network", [&] {
         std::vector<Term> all;
         for (const PlacedStep& s : n.steps)

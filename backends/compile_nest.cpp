@@ -26,26 +26,24 @@ std::vector<int> argument_order(const std::string& source, const std::string& sy
     return order;
 }
 
-}  // namespace
-
-Kernel compile_nest(const Term& nest, const Target& target, const std::string& name) {
-    const LoweredNest lowered = lower_nest(nest, target, name);
-    Kernel kernel{"", lowered.parameters, {}, lowered.launch, ""};
-    for (std::size_t i = 0; i < lowered.parameters.size(); ++i) kernel.arguments.push_back(static_cast<int>(i));
+std::string code_of(const LoweredNest& lowered, const Target& target, const std::string& name) {
     try {
         const tv::Obj machine = tv::obj(tv::Fn::target, target.tvm.dump());
         const tv::Obj module = tv::module_of({{name, lowered.function}});
-        if (target.gpu()) {
-            kernel.symbol = name + "_kernel";
-            kernel.code = tv::cuda_source(module, machine, tv::obj(tv::Fn::target, R"({"kind":"llvm"})"));
-            kernel.arguments = argument_order(kernel.code, kernel.symbol, kernel.parameters);
-        } else {
-            kernel.symbol = "__tvm_ffi_" + name;
-            kernel.code = tv::object_code(module, machine);
-        }
+        return target.gpu() ? tv::cuda_source(module, machine, tv::obj(tv::Fn::target, R"({"kind":"llvm"})")) : tv::object_code(module, machine);
     } catch (const tv::ffi::Error& e) {
         throw UserError("TVM refuses the nest: " + tv::brief(e));
     }
+}
+
+}  // namespace
+
+Kernel compile_nest(const Term& nest, const Target& target, const std::string& name, std::string known) {
+    const LoweredNest lowered = lower_nest(nest, target, name);
+    Kernel kernel{target.gpu() ? name + "_kernel" : "__tvm_ffi_" + name, lowered.parameters, {}, lowered.launch, std::move(known)};
+    if (kernel.code.empty()) kernel.code = code_of(lowered, target, name);
+    for (std::size_t i = 0; i < lowered.parameters.size(); ++i) kernel.arguments.push_back(static_cast<int>(i));
+    if (target.gpu()) kernel.arguments = argument_order(kernel.code, kernel.symbol, kernel.parameters);
     return kernel;
 }
 

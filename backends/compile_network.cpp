@@ -12,6 +12,7 @@
 #include "backends/network_source.hpp"
 #include "backends/nvrtc.hpp"
 #include "backends/process.hpp"
+#include "backends/scratch.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
@@ -43,7 +44,7 @@ struct KernelSet {
         auto work = [&] {
             for (std::size_t i = next++; i < nests.size(); i = next++) {
                 try {
-                    KernelCache::Entry made = cache.compile(nests[i], target);
+                    TimedKernel made = cache.compile(nests[i], target);
                     kernels[i] = std::move(made.kernel);
                     std::lock_guard lock(mutex);
                     seconds += made.seconds;
@@ -133,22 +134,28 @@ nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, 
             {"kernels", kernels}, {"steps", steps}};
 }
 
-void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& folder) {
+// Of this target; none where it is not installed.
+std::string c_compiler(const Target& target) {
+    const std::string name = target.architecture() == native_architecture() ? "cc" : target.architecture() + "-linux-gnu-gcc";
+    return program_exists(name) ? name : "";
+}
+
+// Sources and objects are written plainly: what counts is the library that the compiler makes of them.
+void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& folder, const std::string& compiler, const fs::path& runtime_object) {
     const fs::path runtime = shipped("backends/runtime");
-    write_file(folder / "network.c", network_source(n));
+    write_scratch(folder / "network.c", network_source(n));
     write_file(folder / "network.h", network_header(n));
-    for (const char* file : {"loopegg_runtime.c", "loopegg_runtime.h"}) write_file(folder / file, read_file(runtime / file));
+    for (const char* file : {"loopegg_runtime.c", "loopegg_runtime.h"}) write_scratch(folder / file, read_file(runtime / file));
     std::vector<std::string> objects;
     for (std::size_t i = 0; i < n.kernels.size(); ++i) {
         const fs::path object = folder / fmt::format("kernel{:03}.o", i);
         const std::string architecture = elf_architecture(n.kernels[i].code);
         if (architecture != target.architecture()) throw InternalFault("a kernel's object is for " + architecture);
-        write_file(object, n.kernels[i].code);
+        write_scratch(object, n.kernels[i].code);
         objects.push_back(object.string());
     }
-    const std::string compiler = target.architecture() == native_architecture() ? "cc" : target.architecture() + "-linux-gnu-gcc";
-    if (!program_exists(compiler)) return;   // objects and sources are there; network.c says how to build
-    std::vector<std::string> words{compiler, "-O2", "-std=gnu11", "-shared", "-fPIC", (folder / "network.c").string(), (folder / "loopegg_runtime.c").string()};
+    if (compiler.empty()) return;   // objects and sources are there; network.c says how to build
+    std::vector<std::string> words{compiler, "-O2", "-std=gnu11", "-shared", "-fPIC", (folder / "network.c").string(), runtime_object.string()};
     words.insert(words.end(), objects.begin(), objects.end());
     for (const char* w : {"-o", "-lm", "-lpthread"}) {
         words.emplace_back(w);
@@ -169,7 +176,7 @@ void write_gpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
 
 }  // namespace
 
-PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests, KernelCache* cache) {
+PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests, KernelCache& cache) {
     std::vector<std::string> inputs;
     for (const GraphInput& i : graph.inputs) inputs.push_back(i.name);
     place_concats(plan, inputs);
@@ -178,8 +185,7 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
     for (const NetworkPlan::Step& s : plan.steps)
         if (s.nest) set.add(s.nest->nest, s.nest->site);
     Progress::Inner stage(progress, "compile for " + target.name, static_cast<std::int64_t>(set.nests.size()));
-    KernelCache own;
-    set.compile(target, progress, cache ? *cache : own);
+    set.compile(target, progress, cache);
     PlacedNetwork n = place(graph, plan, memory, set);
     n.kernel_seconds = set.seconds;
     for (const std::string& out : graph.outputs) {
@@ -194,9 +200,11 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
 
 namespace {
 
-CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress, KernelCache* cache = nullptr) {
+CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress, KernelCache& cache) {
     std::vector<Term> nests;
     const PlacedNetwork n = place_network(graph, std::move(plan), target, progress, nests, cache);
+    const std::string compiler = target.gpu() ? "" : c_compiler(target);
+    const fs::path runtime = compiler.empty() ? fs::path() : cache.runtime(compiler);   // before the clock starts: it is every network's
     const auto start = std::chrono::steady_clock::now();
     std::error_code ignored;
     fs::create_directories(folder, ignored);
@@ -207,17 +215,21 @@ CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& targ
     write_file(folder / "weights.bin", {reinterpret_cast<const char*>(n.weights.data()), n.weights.size() * sizeof(float)});
     write_file(folder / "network.json", manifest(n, nests, target).dump(1) + "\n");
     if (target.gpu()) write_gpu(n, target, folder);
-    else write_cpu(n, target, folder);
+    else write_cpu(n, target, folder, compiler, runtime);
     return {folder, target.name, static_cast<int>(nests.size()), static_cast<int>(n.steps.size()), n.arena * 4, static_cast<std::int64_t>(n.weights.size()) * 4,
             n.kernel_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
 }
 
 }  // namespace
 
-void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress) { written(graph, std::move(plan), target, folder, progress); }
+void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress) {
+    KernelCache own;
+    written(graph, std::move(plan), target, folder, progress, own);
+}
 
 CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target, const fs::path& folder, Progress* progress, KernelCache* cache) {
-    return written(graph, plan_network(graph, weights, schedules, target), target, folder, progress, cache);
+    KernelCache own;
+    return written(graph, plan_network(graph, weights, schedules, target), target, folder, progress, cache ? *cache : own);
 }
 
 std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target) {

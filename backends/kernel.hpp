@@ -51,8 +51,8 @@ struct Kernel {
     std::string code;                      // an ELF object, or CUDA C
 };
 
-// Throws UserError when the term cannot be lowered, saying why. `name` becomes part of symbols.
-Kernel compile_nest(const Term& nest, const Target& target, const std::string& name);
+// Throws UserError when the term cannot be lowered, saying why. `name` becomes part of symbols. `known`: the code that this gave before, if it was kept.
+Kernel compile_nest(const Term& nest, const Target& target, const std::string& name, std::string known = {});
 
 // Logical row-major values to the kernel's storage and back.
 std::vector<float> to_storage(const KernelBuffer& parameter, std::span<const float> logical);

@@ -38,7 +38,7 @@ struct PlacedNetwork {
 
 // Compiles the steps of a plan and gives everything its place; `nests` gets the distinct nests beside kernels.
 struct NetworkPlan;
-PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests, KernelCache* cache = nullptr);
+PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests, KernelCache& cache);
 
 // Writes a planned network as compile_network does.
 void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const std::filesystem::path& folder, Progress* progress);

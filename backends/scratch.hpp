@@ -18,6 +18,19 @@ private:
     std::filesystem::path path_;
 };
 
+// A folder, empty at first (what a killed run left there is gone), removed with all that is in it.
+class ScratchFolder {
+public:
+    explicit ScratchFolder(std::filesystem::path path);
+    ~ScratchFolder();
+    ScratchFolder(const ScratchFolder&) = delete;
+    ScratchFolder& operator=(const ScratchFolder&) = delete;
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
 // Plain writing, with none of write_file's care for readers and disks: the file is ours alone.
 void write_scratch(const std::filesystem::path& path, const std::string& bytes);
 

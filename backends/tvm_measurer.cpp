@@ -61,7 +61,7 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
     auto build = [&](Job& job, int w) {
         const double start = clock_seconds(CLOCK_MONOTONIC);
         WorkerProcess& worker = *workers_[static_cast<std::size_t>(w)];
-        nlohmann::json request{{"op", "build"}, {"id", job.id}, {"nest", to_string(job.nest)}, {"target", job.target}};
+        nlohmann::json request{{"op", "build"}, {"id", job.id}, {"nest", to_string(job.nest)}, {"target", job.target}, {"shelf", options_.shelf.string()}};
         if (options_.fault)
             if (const std::string fault = options_.fault(job.index); !fault.empty()) request["fault"] = fault;
         const nlohmann::json reply = worker.ask(request);

@@ -16,6 +16,7 @@ struct MeasurerOptions {
     int samples = 5;          // per round
     int batch = 24;           // compiled together, then timed together
     std::int64_t cold_bytes = 0;   // on this machine, weights come from so much memory in turns (cold_weights.hpp); 0: the same ones every time
+    std::filesystem::path shelf{};   // a folder for the kernels that are compiled (kernel_shelf.hpp); none: they are not kept
     WorkerLimits limits{};
     std::function<void(std::size_t done, std::size_t all)> progress{};
     std::function<std::string(std::size_t index)> fault{};   // tests: what the worker should do instead of candidate `index`

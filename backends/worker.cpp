@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/cold_weights.hpp"
+#include "backends/kernel_shelf.hpp"
 #include "backends/loaded_kernel.hpp"
 #include "backends/network.hpp"
 #include "backends/reference.hpp"
@@ -73,9 +74,9 @@ const std::vector<float>& wanted_output(const Term& nest, const Statement& s, co
     return found->second;
 }
 
-Subject build(const Term& nest, const std::string& target) {
+Subject build(const Term& nest, const std::string& target, const KernelShelf& shelf) {
     const Statement s = statement_of(nest_parts(nest).statement);
-    const Kernel kernel = compile_nest(nest, find_target(target), "candidate");
+    const Kernel kernel = shelf.compile(nest, find_target(target)).kernel;
     auto loaded = std::make_shared<LoadedKernel>(kernel);
     const auto operands = sample_operands(s, 1);
     auto buffers = std::make_shared<std::vector<GuardedBuffer>>();
@@ -205,7 +206,7 @@ int run_worker(int reply_fd, long memory_mb) {
             reply["id"] = id;
             const std::string op = request.at("op");
             if (faults && request.contains("fault")) commit_fault(request["fault"], reply_fd);
-            if (op == "build") subjects[id] = build(complete(parse_term(request.at("nest").get<std::string>())), request.at("target"));
+            if (op == "build") subjects[id] = build(complete(parse_term(request.at("nest").get<std::string>())), request.at("target"), KernelShelf(request.value("shelf", "")));
             else if (op == "open") subjects[id] = open(request.at("folder"));
             else if (op == "time") {
                 const std::int64_t bytes = request.value("cold", std::int64_t{0});

@@ -62,17 +62,17 @@ void measure(std::span<Entrant> entrants, const Target& target) {
 
 }  // namespace
 
-Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, Progress& progress) {
+Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, const KernelShelf& shelf, Progress& progress) {
     const Target target = find_target(request.target);
     const Objective objective = objective_for(request.objective, target);
     const std::vector<std::size_t> original = original_variants(input.sites);
     const bool changed = selection.chosen.variant != original;
     const Weights weights = changed ? carry_weights(input.graph, input.weights, selection.chosen.graph, request.seed) : Weights{};
     std::vector<Entrant> entrants;
-    KernelCache kernels;   // of the versions that are tried
+    KernelCache kernels{shelf};
     auto enter = [&](const Graph& graph, const Weights& w, const std::vector<std::size_t>& variant, const char* folder) {
         progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
-        Entrant e{graph, w, settle(graph, w, input.sites, tuning, variant, target, request.out / "trying", kernels), {}};
+        Entrant e{graph, w, settle(graph, w, input.sites, tuning, variant, target, request.out / ".loopegg-trying", kernels), {}};
         e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress, &kernels);
         entrants.push_back(std::move(e));
     };

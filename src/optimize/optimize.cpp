@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backends/cold_weights.hpp"
+#include "backends/scratch.hpp"
 #include "backends/target.hpp"
 #include "backends/tvm_measurer.hpp"
 #include "base/files.hpp"
@@ -106,7 +107,9 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     Discovery found = log.run("discover", request.budget, [&] { return discover_variants(request, input, *oracle, progress, rules); });
     log.done(fmt::format("{} variants from {} configurations ({} rejected by {})", found.variants.size() - input.sites.kinds.size(), found.configurations, found.rejected, request.guard));
 
+    const ScratchFolder kernels(request.out / ".loopegg-kernels");   // what tuning compiles, until the networks are made of it
     MeasurerOptions measuring;
+    measuring.shelf = kernels.path();
     for (const auto& [name, tensor] : input.weights) measuring.cold_bytes += static_cast<std::int64_t>(tensor.values.size() * sizeof(float));
     measuring.cold_bytes = cold_bytes_for(measuring.cold_bytes);
     TvmMeasurer measurer(measuring);
@@ -116,7 +119,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     Selection selection = log.run("choose", 0, [&] { return select(request, input, found, tuning, *oracle, progress); });
     log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(input, selection), selection.backed_off));
 
-    Confirmed confirmed = log.run("confirm", 0, [&] { return confirm(request, input, tuning, selection, progress); });
+    Confirmed confirmed = log.run("confirm", 0, [&] { return confirm(request, input, tuning, selection, KernelShelf(kernels.path()), progress); });
     log.done(fmt::format("original {}, chosen {}", say(confirmed.original.time), say(confirmed.optimized.time)));
 
     nlohmann::json result = result_of(request, input, found, tuning, selection, confirmed);

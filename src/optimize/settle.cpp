@@ -7,6 +7,7 @@
 
 #include "backends/latency_store.hpp"
 #include "backends/network_measure.hpp"
+#include "backends/scratch.hpp"
 #include "base/files.hpp"
 #include "nest/with_domain.hpp"
 #include "optimize/stages.hpp"
@@ -63,6 +64,7 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
         }
     }
     if (known) return true;
+    const ScratchFolder trying(scratch);
     std::vector<std::filesystem::path> paths;
     for (std::size_t v = 0; v < versions.size(); ++v) paths.push_back(scratch / std::to_string(v));
     std::vector<std::future<CompiledNetwork>> compiled;   // side by side: while one is put together, kernels of the next are compiled
@@ -72,8 +74,6 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
     const std::vector<std::vector<double>> times = measure_steps(paths);
     std::vector<std::vector<std::string>> sites_of_steps;
     for (const auto& path : paths) sites_of_steps.push_back(step_sites(path));
-    std::error_code ignored;
-    std::filesystem::remove_all(scratch, ignored);
     for (std::size_t v = 0; v < versions.size(); ++v) {
         const std::vector<std::string>& sites = sites_of_steps[v];
         if (times[v].size() != sites.size()) return false;

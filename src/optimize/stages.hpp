@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/kernel_shelf.hpp"
 #include "backends/network.hpp"
 #include "fisher/oracle.hpp"
 #include "graph/graph.hpp"
@@ -65,7 +66,8 @@ Selection select(const OptimizeRequest& request, const Input& input, const Disco
 // steps are timed there, in folders inside `scratch`. By site; a site that is not named runs best with its default schedule.
 Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant, const Target& target,
                  const std::filesystem::path& scratch, KernelCache& kernels);
-Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, Progress& progress);
+// `shelf`: where the kernels are that tuning compiled.
+Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, const KernelShelf& shelf, Progress& progress);
 // The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
 nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed, Progress& progress);
 
