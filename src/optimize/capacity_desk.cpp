@@ -253,11 +253,14 @@ void CapacityDesk::note(const Question& q, const Verdict& joint, std::map<Case*,
 }
 
 void CapacityDesk::judge(const std::vector<Case*>& cases) {
-    // Each rule asks by itself: one takes at most a part of what is left, for the others and for what later iterations reach. Half as much again
-    // is for asking about parts of what was refused.
+    // Each rule asks by itself: one takes at most a part of what is left, for the others and for what later iterations reach, or what it is known to need.
+    // Half as much again is for asking about parts of what was refused, which is among what is known.
     const std::int64_t left = options_.budget - configurations_;
-    const std::int64_t allowance = std::max<std::int64_t>(left / options_.share, std::min<std::int64_t>(left, 16));
-    const std::int64_t last = std::min(options_.budget, configurations_ + allowance * 3 / 2);
+    const std::int64_t part = std::max<std::int64_t>(left / options_.share, std::min<std::int64_t>(left, 16));
+    const std::string& rule = cases.front()->rule;
+    const auto known = options_.expected.find(rule);
+    const std::int64_t needed = known == options_.expected.end() ? 0 : std::min(left, known->second - asked_[rule]);
+    const std::int64_t allowance = std::max(part, needed), last = std::min(options_.budget, configurations_ + std::max(part * 3 / 2, needed));
     std::vector<Question> first = in_turn(cases);
     std::deque<Question> waiting(first.begin(), first.begin() + std::min(static_cast<std::ptrdiff_t>(first.size()), static_cast<std::ptrdiff_t>(allowance)));
     for (const Question& q : waiting)

@@ -21,6 +21,7 @@ struct DeskOptions {
     std::int64_t budget = 1000;          // configurations (networks in which some sites are restricted) that the oracle may be asked about
     std::size_t together = most_together;   // sites of one family that one question may be about (families.hpp)
     std::int64_t share = 5;              // one question of one rule may use 1/share of what is left: what takes several steps must find some
+    std::map<std::string, std::int64_t> expected{};   // questions that a rule is known to need: so many it may ask, whatever waits behind it
     std::size_t most_read = 40;          // proposals that one rule may have looked at in one iteration, for each distinct nest, taken evenly from all
     int channels_multiple = 1;           // --channels-multiple-of: group sizes and kept widths must be multiples
     std::function<void(std::int64_t judged, std::int64_t budget)> told{};

@@ -93,7 +93,7 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     for (const RuleSet& set : book.sets)
         for (const Rule& rule : set.rules)
             if (rule.arrow == Arrow::neural && of_phase(set) && other_classes(set, name).empty() && unpaid(rule, counted, out.paid).empty()) wanted.merge(operators_of(rule.left));
-    std::int64_t asked_kept = 0, asked_all = 0;
+    std::int64_t asked_all = 0;
     bool neural = false;
     for (RuleSet& set : out.book.sets) {
         if (!of_phase(set)) continue;
@@ -106,7 +106,8 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
             if (count == counted.rules.end()) out.uncounted.insert(rule.name);
             std::string why = not_for.empty() ? unpaid(rule, counted, out.paid, wanted) : not_for;
             if (why.empty()) {
-                asked_kept += asked, neural = neural || rule.arrow == Arrow::neural;
+                out.shares[rule.name] = static_cast<double>(asked);
+                neural = neural || rule.arrow == Arrow::neural;
                 if (rule.arrow == Arrow::neural && !out.paid.empty() && !out.uncounted.contains(rule.name)) leave_out_values(rule, out.paid, out.pruned);
                 left.push_back(std::move(rule));
             } else {
@@ -118,8 +119,8 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     bool had_neural = false;
     for (const Rule* rule : book.rules_of(phase)) had_neural = had_neural || rule->arrow == Arrow::neural;
     out.searches = neural || !had_neural;
-    if (counted.runs < enough_runs) return out;
-    if (asked_all > 0) out.budget_share = static_cast<double>(asked_kept) / static_cast<double>(asked_all);
+    if (counted.runs < enough_runs || asked_all == 0) out.shares.clear();
+    for (auto& [rule, share] : out.shares) share /= static_cast<double>(asked_all);
     return out;
 }
 

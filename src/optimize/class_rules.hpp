@@ -1,5 +1,6 @@
 // The rules that a class of architecture is searched with: those whose sets are meant for it, without what never paid off there.
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ struct ClassRules {
     RuleBook book;                    // with the rules that are left
     std::vector<PrunedRule> pruned;
     bool searches = true;             // false: no neural rule is left, and there is nothing to discover
-    double budget_share = 1;          // of the guard's questions: what the rules that are left had of them in the counted runs
+    std::map<std::string, double> shares{};   // of the guard's questions: what each rule that is left had of them in the counted runs; none: nobody knows
     std::set<std::string> paid{};     // neural sequences that the search is for (paid_sequences.hpp); none: for all
     std::set<std::string> uncounted{};   // rules that no counted run knew: they have their chance
 };

@@ -52,6 +52,8 @@ std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& 
     return make_oracle(std::move(options));
 }
 
+std::int64_t questions(std::int64_t budget, double share) { return static_cast<std::int64_t>(std::ceil(static_cast<double>(budget) * share)); }
+
 Discovery discover_variants(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Progress& progress, ClassRules& rules) {
     const RuleBook book = load_rules(rules_file(request.rules));
     const Phase* phase = book.find_phase("discover");
@@ -61,7 +63,12 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     rules = rules_for_class(book, *phase, class_name(request.architecture, input.graph), wide ? CountTable{} : known_counts(default_store_file()));
     if (!rules.searches) return originals_only(input.sites, "no neural rule is for this class of architecture");
     DeskOptions options;
-    options.budget = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(static_cast<double>(request.budget) * rules.budget_share)));
+    options.budget = request.budget;
+    if (!rules.shares.empty()) {
+        double kept = 0;
+        for (const auto& [rule, share] : rules.shares) kept += share, options.expected[rule] = questions(request.budget, share);
+        options.budget = std::max<std::int64_t>(1, questions(request.budget, kept));
+    }
     options.channels_multiple = request.channels_multiple;
     const std::string passes = request.passes.empty() ? shipped_passes(rules.name) : request.passes;
     Discovery found = discover(input.graph, input.sites, rules.book, *phase, oracle, options, progress, passes.empty() ? PassOrder{} : passes_named(passes));

@@ -1,6 +1,5 @@
 // Chooses a variant for every site, and asks the guard about the whole: the verdicts of single sites do not add up to the network's.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -179,24 +178,26 @@ Selection select(const OptimizeRequest& request, const Input& input, const Disco
         if (c.verdict.allowed && (!best || faster(c, *best))) best = c;
     if (!best) throw UserError("the guard refuses every network that meets the limits; the one that keeps most: " + selection.front.front().verdict.why);
 
-    // The sum of shares is a budget whose true price only the guard on the whole knows: between the best allowed point and the next
-    // one, which is refused, close in on the largest budget that it allows, by thirds: the guard judges two networks in the time of one.
+    // The sum of shares is a budget whose true price only the guard on the whole knows, and a little more of it may buy a quite different network: between the
+    // best allowed point and the next one, which is refused, several budgets at once, then some between the largest that it allows and the one above.
     double low = best->choice.capacity_cost, high = low;
     for (const Chosen& c : selection.front)
         if (faster(c, *best)) { high = c.choice.capacity_cost; break; }
-    for (int i = 0; i < 5 && high > low; ++i) {
-        progress.advance(i + 1, fmt::format("capacity budget between {:.3f} and {:.3f}", low, high));
-        const std::array budgets{low + (high - low) / 3, high - (high - low) / 3};
+    for (int points : {6, 4, 2}) {
+        if (high <= low) break;
+        progress.advance(0, fmt::format("{} capacity budgets between {:.3f} and {:.3f}", points, low, high));
+        std::vector<double> budgets{low};
         std::vector<NetworkChoice> choices;
-        for (double budget : budgets) {
-            limits.capacity = budget;
-            if (ChooseResult r = choose(selection.options, limits); r.choice) choices.push_back(std::move(*r.choice));
+        for (int i = 1; i <= points; ++i) {
+            limits.capacity = low + (high - low) * i / (points + 1);
+            if (ChooseResult r = choose(selection.options, limits); r.choice) budgets.push_back(limits.capacity), choices.push_back(std::move(*r.choice));
         }
-        if (choices.size() < budgets.size()) break;
+        budgets.push_back(high);
         std::vector<Chosen> judged = selector.ask(std::move(choices));
-        for (std::size_t b = 0; b < budgets.size() && high > budgets[b]; ++b) (judged[b].verdict.allowed ? low : high) = budgets[b];
-        for (Chosen& c : judged)
-            if (c.verdict.allowed && faster(c, *best)) best = std::move(c);
+        std::size_t allowed = judged.size();   // of budgets, the first of which is
+        while (allowed > 0 && !judged[allowed - 1].verdict.allowed) --allowed;
+        low = budgets[allowed], high = budgets[allowed + 1];
+        if (allowed > 0 && faster(judged[allowed - 1], *best)) best = std::move(judged[allowed - 1]);
     }
     selection.chosen = std::move(*best);
     return selection;

@@ -65,9 +65,11 @@ TEST_CASE("rules that never fired or never paid are left out, with the budget th
     CHECK(has(names(mobile, phase), "split-loop"));   // nobody counted it
     CHECK(reason(mobile, "join-domain") == "it never fired in 2 counted runs");
     CHECK(reason(mobile, "bottleneck-axis") == "it fired 20 times in 2 counted runs, and no returned network has a step of it");
-    CHECK(mobile.budget_share == Approx(0.6));
+    CHECK(mobile.shares.at("group-axes") == Approx(0.6));
+    CHECK_FALSE(mobile.shares.contains("bottleneck-axis"));
     counts["mobile"].runs = enough_runs - 1;
     CHECK(rules_for_class(book, phase, "mobile", counts).pruned.empty());
+    CHECK(rules_for_class(book, phase, "mobile", counts).shares.empty());
     CHECK(rules_for_class(book, phase, "dense", counts).pruned.empty());
     CHECK(rules_for_class(book, phase, "all", counts).pruned.empty());
 }

@@ -23,11 +23,11 @@ public:
     }
 };
 
-Discovery discovered(const Graph& graph, const Sites& sites, std::int64_t budget) {
+Discovery discovered(const Graph& graph, const Sites& sites, std::int64_t budget, std::map<std::string, std::int64_t> expected = {}) {
     const RuleBook book = load_rules(shipped("rules/discover.rules"));
     Generous oracle;
     Progress quiet(Progress::Mode::quiet);
-    return discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = budget}, quiet);
+    return discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = budget, .expected = std::move(expected)}, quiet);
 }
 
 }  // namespace
@@ -129,4 +129,13 @@ TEST_CASE("rows of images or tokens, and products of activations, are never rest
         CHECK(to_string(variant.domain).find("n/") == std::string::npos);
         CHECK(to_string(variant.domain).find("n%") == std::string::npos);
     }
+}
+
+TEST_CASE("a rule may ask as many questions as it is known to need, whatever waits behind it", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const Sites sites = sites_of(graph);
+    const Discovery usual = discovered(graph, sites, 60), known = discovered(graph, sites, 60, {{"bottleneck-axis", 25}});
+    CHECK(usual.rules_asked.at("bottleneck-axis") < 25);
+    CHECK(known.rules_asked.at("bottleneck-axis") >= 25);
+    CHECK(known.configurations <= 60);
 }
