@@ -93,7 +93,6 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     for (const RuleSet& set : book.sets)
         for (const Rule& rule : set.rules)
             if (rule.arrow == Arrow::neural && of_phase(set) && other_classes(set, name).empty() && unpaid(rule, counted, out.paid).empty()) wanted.merge(operators_of(rule.left));
-    std::int64_t asked_all = 0;
     bool neural = false;
     for (RuleSet& set : out.book.sets) {
         if (!of_phase(set)) continue;
@@ -101,12 +100,12 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
         std::vector<Rule> left;
         for (Rule& rule : set.rules) {
             const auto count = counted.rules.find(rule.name);
-            const std::int64_t asked = count == counted.rules.end() ? 0 : count->second.asked;
-            asked_all += asked;
+            const double asked = count == counted.rules.end() ? 0 : static_cast<double>(count->second.asked) / static_cast<double>(counted.runs);
+            out.asked_by_all += asked;
             if (count == counted.rules.end()) out.uncounted.insert(rule.name);
             std::string why = not_for.empty() ? unpaid(rule, counted, out.paid, wanted) : not_for;
             if (why.empty()) {
-                out.shares[rule.name] = static_cast<double>(asked);
+                out.asked[rule.name] = asked;
                 neural = neural || rule.arrow == Arrow::neural;
                 if (rule.arrow == Arrow::neural && !out.paid.empty() && !out.uncounted.contains(rule.name)) leave_out_values(rule, out.paid, out.pruned);
                 left.push_back(std::move(rule));
@@ -119,8 +118,7 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     bool had_neural = false;
     for (const Rule* rule : book.rules_of(phase)) had_neural = had_neural || rule->arrow == Arrow::neural;
     out.searches = neural || !had_neural;
-    if (counted.runs < enough_runs || asked_all == 0) out.shares.clear();
-    for (auto& [rule, share] : out.shares) share /= static_cast<double>(asked_all);
+    if (counted.runs < enough_runs || out.asked_by_all == 0) out.asked.clear();
     return out;
 }
 

@@ -22,7 +22,8 @@ struct ClassRules {
     RuleBook book;                    // with the rules that are left
     std::vector<PrunedRule> pruned;
     bool searches = true;             // false: no neural rule is left, and there is nothing to discover
-    std::map<std::string, double> shares{};   // of the guard's questions: what each rule that is left had of them in the counted runs; none: nobody knows
+    std::map<std::string, double> asked{};   // questions to the guard of each rule that is left, in a counted run on average; none: nobody knows
+    double asked_by_all = 0;          // and of all rules
     std::set<std::string> paid{};     // neural sequences that the search is for (paid_sequences.hpp); none: for all
     std::set<std::string> uncounted{};   // rules that no counted run knew: they have their chance
 };

@@ -52,8 +52,6 @@ std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& 
     return make_oracle(std::move(options));
 }
 
-std::int64_t questions(std::int64_t budget, double share) { return static_cast<std::int64_t>(std::ceil(static_cast<double>(budget) * share)); }
-
 Discovery discover_variants(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Progress& progress, ClassRules& rules) {
     const RuleBook book = load_rules(rules_file(request.rules));
     const Phase* phase = book.find_phase("discover");
@@ -64,10 +62,11 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     if (!rules.searches) return originals_only(input.sites, "no neural rule is for this class of architecture");
     DeskOptions options;
     options.budget = request.budget;
-    if (!rules.shares.empty()) {
-        double kept = 0;
-        for (const auto& [rule, share] : rules.shares) kept += share, options.expected[rule] = questions(request.budget, share);
-        options.budget = std::max<std::int64_t>(1, questions(request.budget, kept));
+    if (!rules.asked.empty()) {   // what the rules asked when they were counted, or as much less as the budget is smaller
+        const double part = std::min(1.0, static_cast<double>(request.budget) / rules.asked_by_all);
+        std::int64_t all = 0;
+        for (const auto& [rule, questions] : rules.asked) all += options.expected[rule] = static_cast<std::int64_t>(std::ceil(part * questions));
+        options.budget = std::clamp<std::int64_t>(all, 1, request.budget);
     }
     options.channels_multiple = request.channels_multiple;
     const std::string passes = request.passes.empty() ? shipped_passes(rules.name) : request.passes;

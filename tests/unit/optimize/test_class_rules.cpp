@@ -65,11 +65,12 @@ TEST_CASE("rules that never fired or never paid are left out, with the budget th
     CHECK(has(names(mobile, phase), "split-loop"));   // nobody counted it
     CHECK(reason(mobile, "join-domain") == "it never fired in 2 counted runs");
     CHECK(reason(mobile, "bottleneck-axis") == "it fired 20 times in 2 counted runs, and no returned network has a step of it");
-    CHECK(mobile.shares.at("group-axes") == Approx(0.6));
-    CHECK_FALSE(mobile.shares.contains("bottleneck-axis"));
+    CHECK(mobile.asked.at("group-axes") == Approx(30));
+    CHECK_FALSE(mobile.asked.contains("bottleneck-axis"));
+    CHECK(mobile.asked_by_all == Approx(50));
     counts["mobile"].runs = enough_runs - 1;
     CHECK(rules_for_class(book, phase, "mobile", counts).pruned.empty());
-    CHECK(rules_for_class(book, phase, "mobile", counts).shares.empty());
+    CHECK(rules_for_class(book, phase, "mobile", counts).asked.empty());
     CHECK(rules_for_class(book, phase, "dense", counts).pruned.empty());
     CHECK(rules_for_class(book, phase, "all", counts).pruned.empty());
 }
