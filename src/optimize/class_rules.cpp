@@ -49,17 +49,17 @@ std::string unpaid(const Rule& rule, const ClassCounts& counts, const std::set<s
     if (counts.runs < enough_runs || it == counts.rules.end()) return "";   // a rule that nobody counted has its chance
     if (it->second.fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
     if (it->second.paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted))) return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", it->second.fired, counts.runs);
-    if (rule.arrow == Arrow::neural && !sequences.empty() && !in_sequences(sequences, rule.name)) return fmt::format("fewer than {} counted runs returned a network with it", enough_runs);
+    if (rule.arrow == Arrow::neural && !sequences.empty() && !in_sequences(sequences, rule.name)) return fmt::format("fewer than {} of {} counted runs returned a network with it", enough_of(counts.runs), counts.runs);
     return "";
 }
 
 // Takes the values out of a rule's lists that no sequence has.
-void leave_out_values(Rule& rule, const std::set<std::string>& sequences, std::vector<PrunedRule>& pruned) {
+void leave_out_values(Rule& rule, const std::set<std::string>& sequences, std::int64_t runs, std::vector<PrunedRule>& pruned) {
     for (ChoiceCall& choice : rule.choices)
         std::erase_if(choice.values, [&](const Term& value) {
             const std::string name = choice.variable.text(), text = to_string(value);
             if (in_sequences(sequences, rule.name, name + "=" + text)) return false;
-            pruned.push_back({fmt::format("{} {}={}", rule.name, name, text), fmt::format("fewer than {} counted runs returned a network with it", enough_runs)});
+            pruned.push_back({fmt::format("{} {}={}", rule.name, name, text), fmt::format("fewer than {} of {} counted runs returned a network with it", enough_of(runs), runs)});
             return true;
         });
 }
@@ -87,7 +87,7 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     const auto known = counts.find(name);
     const ClassCounts none, &counted = known == counts.end() ? none : known->second;
     for (const auto& [sequence, runs] : counted.sequences)
-        if (counted.runs >= enough_runs && runs >= enough_runs) out.paid.insert(sequence);
+        if (counted.runs >= enough_runs && runs >= enough_of(counted.runs)) out.paid.insert(sequence);
     const auto of_phase = [&](const RuleSet& set) { return std::find(phase.sets.begin(), phase.sets.end(), set.name) != phase.sets.end(); };
     std::set<Symbol> wanted;
     for (const RuleSet& set : book.sets)
@@ -107,7 +107,7 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
             if (why.empty()) {
                 out.asked[rule.name] = asked;
                 neural = neural || rule.arrow == Arrow::neural;
-                if (rule.arrow == Arrow::neural && !out.paid.empty() && !out.uncounted.contains(rule.name)) leave_out_values(rule, out.paid, out.pruned);
+                if (rule.arrow == Arrow::neural && !out.paid.empty() && !out.uncounted.contains(rule.name)) leave_out_values(rule, out.paid, counted.runs, out.pruned);
                 left.push_back(std::move(rule));
             } else {
                 out.pruned.push_back({rule.name, std::move(why)});
