@@ -22,6 +22,7 @@ struct Trial {
 // One nest on its way to a schedule.
 struct Search {
     Term nest;
+    double uses = 1;                  // in the network
     std::vector<Term> waiting;        // not measured yet, most promising first by the sketch's own order
     std::unordered_set<Term> seen;
     std::vector<Trial> trials;
@@ -50,33 +51,46 @@ public:
     Tuner(Measurer& measurer, const TuneOptions& options, Progress& progress) : measurer_(measurer), options_(options), progress_(progress) {}
 
     void run(std::vector<Search>& searches) {
-        std::int64_t done = 0;
         // Every nest has its first round; where there are very many, it is a short one, so that the best still get another.
-        constexpr int first_trials = 1000, least = 3, before_learning = 100;
+        constexpr int first_trials = 1000, least = 3;
+        const int nests = std::max(1, static_cast<int>(searches.size()));
         const int per_round = std::min(options_.per_round, options_.trials);
-        const int first = std::clamp(first_trials / std::max(1, static_cast<int>(searches.size())), std::min(least, per_round), per_round);
-        std::size_t taught = 0;
         const int rounds = (options_.trials + options_.per_round - 1) / options_.per_round;
+        std::vector<int> trials(searches.size(), std::clamp(first_trials / nests, std::min(least, per_round), per_round));
         for (int round = 0; round < rounds; ++round) {
-            const int trials = round > 0 ? std::min(options_.per_round, options_.trials - round * options_.per_round) : first;
-            const std::size_t nests = static_cast<std::size_t>(std::max(1, options_.together / trials));
+            if (round > 0) trials = shared_out(searches, std::max(0, options_.trials * nests - tried_) / (rounds - round));
             // Nests in order, so that a long run has tuned the first ones well when time is up; the model is shared by all.
-            for (std::size_t at = 0; at < searches.size(); at += nests) {
+            for (std::size_t at = 0, end = 0; at < searches.size(); at = end) {
                 if (round > 0 && spent_ > options_.seconds) return;
-                const std::span<Search> some(searches.begin() + static_cast<std::ptrdiff_t>(at), std::min(nests, searches.size() - at));
-                for (Search& s : some)
-                    if (round > 0) widen(s, round);
-                taught += step(some, trials);
-                if (round == 0 && taught >= before_learning) learn(searches), taught = 0;   // what the first shapes taught is of use for the next
-                for (Search& s : some)
-                    if (s.best.latency) s.after_round.push_back(s.best.latency->median_ms);
-                progress_.advance(done += trials * static_cast<std::int64_t>(some.size()), fmt::format("{} nests, round {} of {}", searches.size(), round + 1, rounds));
+                for (int together = 0; end < searches.size() && (end == at || together + trials[end] <= options_.together); ++end) together += trials[end];
+                step(std::span(searches).subspan(at, end - at), std::span(trials).subspan(at, end - at), round);
+                progress_.advance(tried_, fmt::format("{} nests, round {} of {}", searches.size(), round + 1, rounds));
+                if (round == 0) learn_early(searches);
             }
             learn(searches);
         }
     }
 
 private:
+    // So many trials for all nests, by the time that the network spends in each: there is most to gain. None has more than thrice its even part, and that
+    // is what those have of which nothing is known yet.
+    static std::vector<int> shared_out(const std::vector<Search>& searches, int all) {
+        const double even = static_cast<double>(all) / static_cast<double>(searches.size());
+        const auto part = [&](const Search& s, double rate) { return s.best.latency ? std::min(3 * even, rate * s.uses * s.best.latency->median_ms) : even; };
+        const auto sum = [&](double rate) { return std::accumulate(searches.begin(), searches.end(), 0.0, [&](double before, const Search& s) { return before + part(s, rate); }); };
+        double low = 0, high = 1;
+        while (sum(high) < all && sum(2 * high) > sum(high)) high *= 2;
+        for (int i = 0; i < 40; ++i) (sum((low + high) / 2) < all ? low : high) = (low + high) / 2;
+        std::vector<int> trials;
+        double owed = 0;   // what was rounded off
+        for (const Search& s : searches) {
+            owed += part(s, high);
+            trials.push_back(static_cast<int>(owed));
+            owed -= trials.back();
+        }
+        return trials;
+    }
+
     void widen(Search& s, int round) {
         if (options_.neighbours && s.best.latency) s.offer(options_.neighbours(s.best_nest, options_.seed + static_cast<std::uint64_t>(round)));
     }
@@ -100,14 +114,21 @@ private:
         return picked;
     }
 
-    // So many of each nest. How many were measured.
-    std::size_t step(std::span<Search> some, int most) {
+    // So many of each nest.
+    void step(std::span<Search> some, std::span<const int> trials, int round) {
         std::vector<Candidate> candidates;
         std::vector<Search*> of;   // beside the candidates
+        for (std::size_t i = 0; i < some.size(); ++i) {
+            if (trials[i] == 0) continue;
+            if (round > 0) widen(some[i], round);
+            for (Term& t : pick(some[i], trials[i])) candidates.push_back({std::move(t), options_.target}), of.push_back(&some[i]);
+        }
+        if (!candidates.empty()) note(candidates, of, measurer_.measure(candidates));
         for (Search& s : some)
-            for (Term& t : pick(s, most)) candidates.push_back({std::move(t), options_.target}), of.push_back(&s);
-        if (candidates.empty()) return 0;
-        const std::vector<Measured> answers = measurer_.measure(candidates);
+            if (s.best.latency) s.after_round.push_back(s.best.latency->median_ms);
+    }
+
+    void note(const std::vector<Candidate>& candidates, const std::vector<Search*>& of, const std::vector<Measured>& answers) {
         for (std::size_t i = 0; i < answers.size(); ++i) {
             Search& s = *of[i];
             const bool ok = answers[i].latency.has_value();
@@ -117,7 +138,13 @@ private:
             if (ok && (!s.best.latency || answers[i].latency->median_ms < s.best.latency->median_ms)) s.best = answers[i], s.best_nest = candidates[i].nest;
             if (!ok && !s.best.latency) s.best.why = answers[i].why;
         }
-        return answers.size();
+        tried_ += static_cast<int>(answers.size()), untaught_ += static_cast<int>(answers.size());
+    }
+
+    // What the first shapes taught is of use for the next.
+    void learn_early(const std::vector<Search>& searches) {
+        constexpr int enough = 100;
+        if (untaught_ >= enough) learn(searches);
     }
 
     void learn(const std::vector<Search>& searches) {
@@ -127,6 +154,7 @@ private:
                 model_.add(t.features, t.median_ms < 0 || !s.best.latency ? 0 : s.best.latency->median_ms / t.median_ms);
             }
         for (const Search& s : searches) learnt_[&s] = s.trials.size();
+        untaught_ = 0;
         model_.fit();
     }
 
@@ -134,6 +162,7 @@ private:
     const TuneOptions& options_;
     Progress& progress_;
     CostModel model_;
+    int tried_ = 0, untaught_ = 0;   // candidates that were measured, and those of them that the model has not seen
     double spent_ = 0;      // seconds of measuring; what the store remembers counts as when it was measured, so a second run ends where the first did
     std::unordered_map<const Search*, std::size_t> learnt_;
 };
@@ -143,12 +172,15 @@ private:
 std::vector<TunedNest> tune(std::span<const Term> nests, Measurer& measurer, const TuneOptions& options, Progress& progress) {
     std::vector<Search> searches;
     std::unordered_map<Term, std::size_t> index;
-    for (const Term& nest : nests)
-        if (index.emplace(nest, searches.size()).second) {
-            Search s{nest, {}, {}, {}, {}, {}, 0, {}};
-            s.offer(options.starts(nest));
-            searches.push_back(std::move(s));
+    for (std::size_t i = 0; i < nests.size(); ++i) {
+        const auto [at, fresh] = index.emplace(nests[i], searches.size());
+        if (fresh) {
+            searches.push_back({nests[i], 0, {}, {}, {}, {}, {}, 0, {}});
+            searches.back().offer(options.starts(nests[i]));
         }
+        Search& s = searches[at->second];
+        s.uses = std::max(s.uses, options.uses ? options.uses(i) : 1.0);
+    }
     Tuner(measurer, options, progress).run(searches);
     std::vector<TunedNest> out;
     for (const Term& nest : nests) {

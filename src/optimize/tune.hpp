@@ -15,8 +15,9 @@ namespace loopegg {
 struct TuneOptions {
     std::string target = "host";
     std::function<std::vector<Term>(const Term& nest)> starts{};   // the first schedules to try, most promising first; the very first is tried in any case
-    int trials = 24;                  // candidates measured per nest, at most
+    int trials = 24;                  // candidates measured per nest on average: after the first round, more where more time can be gained
     int per_round = 6;
+    std::function<double(std::size_t nest)> uses{};   // how often the network runs a nest, by its place among them; none: once each
     int together = 24;                // candidates of one batch, of several nests: all cores compile, and what is timed takes turns
     double seconds = 1e9;             // of measuring, for all nests together; every nest gets its first round whatever this says
     // Exact rewritings near a schedule that turned out well (by the tune rules); may be empty.

@@ -150,10 +150,13 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     std::vector<Term> nests;
     std::map<std::size_t, std::size_t> second;   // by variant: where its second nest is
     const std::vector<Running> running = as_they_run(input, found, picked, target);
-    for (const Running& r : running) nests.push_back(r.nest);
+    std::vector<std::size_t> uses;   // beside nests
+    const auto add = [&](std::size_t variant, const Term& nest) { nests.push_back(nest), uses.push_back(input.sites.kinds[found.variants[variant].kind].sites.size()); };
+    for (std::size_t i = 0; i < picked.size(); ++i) add(picked[i], running[i].nest);
     for (std::size_t i = 0; i < picked.size(); ++i)
-        if (running[i].restoring) second[picked[i]] = nests.size(), nests.push_back(running[i].restoring);
+        if (running[i].restoring) second[picked[i]] = nests.size(), add(picked[i], running[i].restoring);
     TuneOptions options;
+    options.uses = [&](std::size_t i) { return static_cast<double>(uses[i]); };
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
     if (trials > 0) options.trials = std::min(options.trials, trials);
     options.per_round = std::max(3, (options.trials + 2) / 3);   // the first ones as they come, then twice what was learnt
