@@ -28,7 +28,7 @@ struct OptimizeRequest {
     std::int64_t budget = 400;                // configurations that the guard may be asked about
     std::int64_t batch = 1;
     std::uint64_t seed = 1;
-    int trials = 18;                          // schedules measured per nest
+    int trials = 18;                          // schedules measured per nest, on average
     double tune_seconds = 420;
     std::vector<std::string> keep{};
     int channels_multiple = 1;

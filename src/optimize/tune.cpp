@@ -22,7 +22,7 @@ struct Trial {
 // One nest on its way to a schedule.
 struct Search {
     Term nest;
-    double uses = 1;                  // in the network
+    double uses = 0;                  // in the network
     std::vector<Term> waiting;        // not measured yet, most promising first by the sketch's own order
     std::unordered_set<Term> seen;
     std::vector<Trial> trials;
@@ -72,8 +72,8 @@ public:
     }
 
 private:
-    // So many trials for all nests, by the time that the network spends in each: there is most to gain. None has more than thrice its even part, and that
-    // is what those have of which nothing is known yet.
+    // So many trials for all nests, by the time that the network spends in each: where it spends most there is most to gain. None has more than thrice an
+    // even part; an even part have those of which nothing is known yet.
     static std::vector<int> shared_out(const std::vector<Search>& searches, int all) {
         const double even = static_cast<double>(all) / static_cast<double>(searches.size());
         const auto part = [&](const Search& s, double rate) { return s.best.latency ? std::min(3 * even, rate * s.uses * s.best.latency->median_ms) : even; };
