@@ -74,7 +74,7 @@ def words(s):
     return f"{s['median_ms']:9.3f} ms (iqr {s['iqr_ms']:.3f}, n {s['n']})"
 
 
-def commands_in_turns(commands, seconds=2):
+def commands_in_turns(commands, seconds=5):
     """Runs commands (words, environment, file for what they print) all together, but never two at once: each has so many seconds, then stands still while the next has its own.
     How many seconds each had until it ended, and its exit code."""
     had, running = [0.0] * len(commands), {}
