@@ -23,6 +23,7 @@ struct Trial {
 struct Search {
     Term nest;
     double uses = 0;                  // in the network
+    std::size_t instead_of = 0;       // place among the searches, its own if of none
     std::vector<Term> waiting;        // not measured yet, most promising first by the sketch's own order
     std::unordered_set<Term> seen;
     std::vector<Trial> trials;
@@ -72,11 +73,21 @@ public:
     }
 
 private:
+    // Whether a nest is so much slower than what it would stand for that no schedule will make it of use.
+    static bool hopeless(const std::vector<Search>& searches, const Search& s) {
+        constexpr double catch_up = 1.3;   // more than tuning gains after a first round
+        const auto& other = searches[s.instead_of].best.latency;
+        return s.best.latency && other && s.best.latency->median_ms > catch_up * other->median_ms;
+    }
+
     // So many trials for all nests, by the time that the network spends in each: where it spends most there is most to gain. None has more than thrice an
     // even part; an even part have those of which nothing is known yet.
     static std::vector<int> shared_out(const std::vector<Search>& searches, int all) {
         const double even = static_cast<double>(all) / static_cast<double>(searches.size());
-        const auto part = [&](const Search& s, double rate) { return s.best.latency ? std::min(3 * even, rate * s.uses * s.best.latency->median_ms) : even; };
+        const auto part = [&](const Search& s, double rate) {
+            if (!s.best.latency) return even;
+            return hopeless(searches, s) ? 0.0 : std::min(3 * even, rate * s.uses * s.best.latency->median_ms);
+        };
         const auto sum = [&](double rate) { return std::accumulate(searches.begin(), searches.end(), 0.0, [&](double before, const Search& s) { return before + part(s, rate); }); };
         double low = 0, high = 1;
         while (sum(high) < all && sum(2 * high) > sum(high)) high *= 2;
@@ -175,11 +186,13 @@ std::vector<TunedNest> tune(std::span<const Term> nests, Measurer& measurer, con
     for (std::size_t i = 0; i < nests.size(); ++i) {
         const auto [at, fresh] = index.emplace(nests[i], searches.size());
         if (fresh) {
-            searches.push_back({nests[i], 0, {}, {}, {}, {}, {}, 0, {}});
+            searches.push_back({nests[i], 0, at->second, {}, {}, {}, {}, {}, 0, {}});
             searches.back().offer(options.starts(nests[i]));
         }
         Search& s = searches[at->second];
-        s.uses = std::max(s.uses, options.uses ? options.uses(i) : 1.0);
+        const TuneOptions::Role role = options.role ? options.role(i) : TuneOptions::Role{1, i};
+        s.uses = std::max(s.uses, role.uses);
+        if (fresh && role.instead_of < i) s.instead_of = index.at(nests[role.instead_of]);
     }
     Tuner(measurer, options, progress).run(searches);
     std::vector<TunedNest> out;

@@ -17,7 +17,9 @@ struct TuneOptions {
     std::function<std::vector<Term>(const Term& nest)> starts{};   // the first schedules to try, most promising first; the very first is tried in any case
     int trials = 24;                  // candidates measured per nest on average: after the first round, more where more time can be gained
     int per_round = 6;
-    std::function<double(std::size_t nest)> uses{};   // how often the network runs a nest, by its place among them; none: once each
+    // By a nest's place among them: how often the network runs it, and the place of the nest that it would stand for, its own if for none. Without these: once each, for none.
+    struct Role { double uses = 1; std::size_t instead_of = 0; };
+    std::function<Role(std::size_t nest)> role{};
     int together = 24;                // candidates of one batch, of several nests: all cores compile, and what is timed takes turns
     double seconds = 1e9;             // of measuring, for all nests together; every nest gets its first round whatever this says
     // Exact rewritings near a schedule that turned out well (by the tune rules); may be empty.

@@ -150,13 +150,16 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     std::vector<Term> nests;
     std::map<std::size_t, std::size_t> second;   // by variant: where its second nest is
     const std::vector<Running> running = as_they_run(input, found, picked, target);
-    std::vector<std::size_t> uses;   // beside nests
-    const auto add = [&](std::size_t variant, const Term& nest) { nests.push_back(nest), uses.push_back(input.sites.kinds[found.variants[variant].kind].sites.size()); };
+    std::vector<std::size_t> kinds;   // beside nests
+    const auto add = [&](std::size_t variant, const Term& nest) { nests.push_back(nest), kinds.push_back(found.variants[variant].kind); };
     for (std::size_t i = 0; i < picked.size(); ++i) add(picked[i], running[i].nest);
     for (std::size_t i = 0; i < picked.size(); ++i)
         if (running[i].restoring) second[picked[i]] = nests.size(), add(picked[i], running[i].restoring);
     TuneOptions options;
-    options.uses = [&](std::size_t i) { return static_cast<double>(uses[i]); };
+    options.role = [&](std::size_t i) {   // an original comes before its variants
+        const auto first = std::find(kinds.begin(), kinds.end(), kinds[i]);
+        return TuneOptions::Role{static_cast<double>(input.sites.kinds[kinds[i]].sites.size()), static_cast<std::size_t>(first - kinds.begin())};
+    };
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
     if (trials > 0) options.trials = std::min(options.trials, trials);
     options.per_round = std::max(3, (options.trials + 2) / 3);   // the first ones as they come, then twice what was learnt

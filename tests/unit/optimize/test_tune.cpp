@@ -87,11 +87,23 @@ TEST_CASE("a nest in which the network spends more time has more trials, and all
     PaperMachine machine;
     Progress quiet(Progress::Mode::quiet);
     TuneOptions options = small();
-    options.uses = [](std::size_t nest) { return nest == 0 ? 10.0 : 1.0; };
+    options.role = [](std::size_t nest) { return TuneOptions::Role{nest == 0 ? 10.0 : 1.0, nest}; };
     std::vector<Term> nests;
     for (int i = 1; i <= 4; ++i) nests.push_back(complete(parse_term("(nest (conv2d 1 1 " + std::to_string(16 * i) + " 8 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))")));
     const auto tuned = tune(nests, machine, options, quiet);
     for (int i = 1; i < 4; ++i) CHECK(tuned[0].tried > tuned[static_cast<std::size_t>(i)].tried);
     CHECK(machine.asked <= 4 * 12);
     CHECK(machine.asked > 4 * 12 - 4);
+}
+
+TEST_CASE("what is much slower than the nest that it would stand for has no more than a first round", "[unit][optimize]") {
+    PaperMachine machine;   // of 16 channels it makes vectors of eight, which it likes; of 2 it can make none
+    Progress quiet(Progress::Mode::quiet);
+    TuneOptions options = small();
+    options.role = [](std::size_t) { return TuneOptions::Role{1, 0}; };
+    const Term slow = complete(parse_term("(nest (conv2d 1 1 2 8 3 3 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"));
+    const auto tuned = tune(std::vector{conv, slow}, machine, options, quiet);
+    REQUIRE(tuned[1].best.latency->median_ms > 2 * tuned[0].best.latency->median_ms);
+    CHECK(tuned[1].tried <= options.per_round);
+    CHECK(tuned[0].tried > options.per_round);
 }
