@@ -82,13 +82,13 @@ def commands_in_turns(commands, seconds=5):
         waiting = list(range(len(commands)))
         while waiting:
             for i in list(waiting):
-                words_, environment, out = commands[i]
+                command, environment, out = commands[i]
                 begin = time.monotonic()
                 if i in running:
                     os.killpg(running[i].pid, signal.SIGCONT)
                 else:
                     with open(out, "w") as file:
-                        running[i] = subprocess.Popen(words_, env=environment, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)   # a group: its workers stand still with it
+                        running[i] = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)   # a group: its workers stand still with it
                 try:
                     running[i].wait(seconds)
                     waiting.remove(i)

@@ -42,13 +42,22 @@ bool makes_way(const Rule& rule, const std::set<Symbol>& wanted) {
     return false;
 }
 
+// Steps of neural rules in returned networks.
+std::int64_t paid_by_neural_rules(const RuleBook& book, const ClassCounts& counts) {
+    std::int64_t sum = 0;
+    for (const auto& [name, count] : counts.rules)
+        if (const Rule* rule = book.find_rule(name); rule && rule->arrow == Arrow::neural) sum += count.paid;
+    return sum;
+}
+
 // `sequences`: those that enough runs returned; none where nobody counted them. `wanted`: operators that the neural rules look for. Steps that only make
 // way for others are not in the shortest proofs, so a rule that makes such an operator need not pay itself.
-std::string unpaid(const Rule& rule, const ClassCounts& counts, const std::set<std::string>& sequences, const std::set<Symbol>& wanted = {}) {
+std::string unpaid(const Rule& rule, const ClassCounts& counts, std::int64_t paid_by_all, const std::set<std::string>& sequences, const std::set<Symbol>& wanted = {}) {
     const auto it = counts.rules.find(rule.name);
     if (counts.runs < enough_runs || it == counts.rules.end()) return "";   // a rule that nobody counted has its chance
     if (it->second.fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
     if (it->second.paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted))) return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", it->second.fired, counts.runs);
+    if (rule.arrow == Arrow::neural && least_share * it->second.paid < paid_by_all) return fmt::format("only {} of {} neural steps of the networks that {} counted runs returned are its own", it->second.paid, paid_by_all, counts.runs);
     if (rule.arrow == Arrow::neural && !sequences.empty() && !in_sequences(sequences, rule.name)) return fmt::format("fewer than {} of {} counted runs returned a network with it", enough_of(counts.runs), counts.runs);
     return "";
 }
@@ -88,11 +97,12 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     const ClassCounts none, &counted = known == counts.end() ? none : known->second;
     for (const auto& [sequence, runs] : counted.sequences)
         if (counted.runs >= enough_runs && runs >= enough_of(counted.runs)) out.paid.insert(sequence);
+    const std::int64_t paid_by_all = paid_by_neural_rules(book, counted);
     const auto of_phase = [&](const RuleSet& set) { return std::find(phase.sets.begin(), phase.sets.end(), set.name) != phase.sets.end(); };
     std::set<Symbol> wanted;
     for (const RuleSet& set : book.sets)
         for (const Rule& rule : set.rules)
-            if (rule.arrow == Arrow::neural && of_phase(set) && other_classes(set, name).empty() && unpaid(rule, counted, out.paid).empty()) wanted.merge(operators_of(rule.left));
+            if (rule.arrow == Arrow::neural && of_phase(set) && other_classes(set, name).empty() && unpaid(rule, counted, paid_by_all, out.paid).empty()) wanted.merge(operators_of(rule.left));
     bool neural = false;
     for (RuleSet& set : out.book.sets) {
         if (!of_phase(set)) continue;
@@ -103,7 +113,7 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
             const double asked = count == counted.rules.end() ? 0 : static_cast<double>(count->second.asked) / static_cast<double>(counted.runs);
             out.asked_by_all += asked;
             if (count == counted.rules.end()) out.uncounted.insert(rule.name);
-            std::string why = not_for.empty() ? unpaid(rule, counted, out.paid, wanted) : not_for;
+            std::string why = not_for.empty() ? unpaid(rule, counted, paid_by_all, out.paid, wanted) : not_for;
             if (why.empty()) {
                 out.asked[rule.name] = asked;
                 neural = neural || rule.arrow == Arrow::neural;
