@@ -42,6 +42,8 @@ bool makes_way(const Rule& rule, const std::set<Symbol>& wanted) {
     return false;
 }
 
+std::string too_few(std::int64_t runs) { return fmt::format("fewer than {} of {} counted runs returned a network with it", enough_of(runs), runs); }
+
 // Steps of neural rules in returned networks.
 std::int64_t paid_by_neural_rules(const RuleBook& book, const ClassCounts& counts) {
     std::int64_t sum = 0;
@@ -58,7 +60,7 @@ std::string unpaid(const Rule& rule, const ClassCounts& counts, std::int64_t pai
     if (it->second.fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
     if (it->second.paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted))) return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", it->second.fired, counts.runs);
     if (rule.arrow == Arrow::neural && least_share * it->second.paid < paid_by_all) return fmt::format("only {} of {} neural steps of the networks that {} counted runs returned are its own", it->second.paid, paid_by_all, counts.runs);
-    if (rule.arrow == Arrow::neural && !sequences.empty() && !in_sequences(sequences, rule.name)) return fmt::format("fewer than {} of {} counted runs returned a network with it", enough_of(counts.runs), counts.runs);
+    if (rule.arrow == Arrow::neural && !sequences.empty() && !in_sequences(sequences, rule.name)) return too_few(counts.runs);
     return "";
 }
 
@@ -68,7 +70,7 @@ void leave_out_values(Rule& rule, const std::set<std::string>& sequences, std::i
         std::erase_if(choice.values, [&](const Term& value) {
             const std::string name = choice.variable.text(), text = to_string(value);
             if (in_sequences(sequences, rule.name, name + "=" + text)) return false;
-            pruned.push_back({fmt::format("{} {}={}", rule.name, name, text), fmt::format("fewer than {} of {} counted runs returned a network with it", enough_of(runs), runs)});
+            pruned.push_back({fmt::format("{} {}={}", rule.name, name, text), too_few(runs)});
             return true;
         });
 }
