@@ -44,14 +44,14 @@ double code_loss(const ScoredPair& p) { return p.original.raw.code_spread - p.va
 struct WorkLoss {
     double stages = 0, sites = 0;
 };
-WorkLoss work_loss(const ScoredPair& p) {
+WorkLoss work_loss(const Measurement& original, const Measurement& variant) {
     struct Work { double before = 0, after = 0; };
     std::map<std::int64_t, Work> stages;
     double whole = 0, squares = 0, sum = 0;
     auto loss = [](const Work& w) { return std::max(0.0, std::log(w.before / w.after)); };
-    for (const SiteWork& site : p.original.sites) {
-        auto found = std::find_if(p.variant.sites.begin(), p.variant.sites.end(), [&](const SiteWork& s) { return s.name == site.name; });
-        const Work work{site.macs, found != p.variant.sites.end() ? found->macs : site.macs};
+    for (const SiteWork& site : original.sites) {
+        auto found = std::find_if(variant.sites.begin(), variant.sites.end(), [&](const SiteWork& s) { return s.name == site.name; });
+        const Work work{site.macs, found != variant.sites.end() ? found->macs : site.macs};
         Work& stage = stages[site.places];
         stage.before += work.before, stage.after += work.after;
         whole += work.before, sum += work.before * loss(work);
@@ -66,25 +66,31 @@ Kept paper(std::span<const ScoredPair> seeds) {
     return {ratio, {{"fisher", ratio}}};
 }
 
+double size_loss(const Measurement& original, const Measurement& variant, const WorkLoss& work) {
+    constexpr double stage_weight = 0.25, site_weight = 0.1, parameter_weight = 0.1;
+    return stage_weight * work.stages + site_weight * work.sites + parameter_weight * std::max(0.0, std::log(original.params / variant.params));
+}
+
+double band_by_size(const Measurement& original, const Measurement& variant) { return std::exp(-size_loss(original, variant, work_loss(original, variant))); }
+
 // How far a variant's Fisher Potential has moved, up or down, how much less its ReLUs tell images apart, and what is left of the work of
 // stages and sites and of the parameters. The layer-wise distance and the multiplications of the whole go into the evidence alone. Weights by trained networks: docs/guards.md.
 Kept band(std::span<const ScoredPair> seeds) {
-    constexpr double fisher_weight = 0.15, code_weight = 6, stage_weight = 0.25, site_weight = 0.1, parameter_weight = 0.1;
+    constexpr double fisher_weight = 0.15, code_weight = 6;
+    const Measurement &original = seeds[0].original, &variant = seeds[0].variant;
     double fisher = mean_over(seeds, [](const ScoredPair& p) { return std::log(fisher_total(p.variant.raw) / fisher_total(p.original.raw)); });
     double layers = layer_distance(seeds), codes = mean_over(seeds, code_loss);
-    const WorkLoss work = work_loss(seeds[0]);
-    double params = seeds[0].variant.params / seeds[0].original.params, macs = seeds[0].variant.macs / seeds[0].original.macs;
-    double lost = fisher_weight * std::abs(fisher) + code_weight * std::max(0.0, codes) + stage_weight * work.stages + site_weight * work.sites +
-                  parameter_weight * std::max(0.0, -std::log(params));
+    const WorkLoss work = work_loss(original, variant);
+    double lost = fisher_weight * std::abs(fisher) + code_weight * std::max(0.0, codes) + size_loss(original, variant, work);
     if (!std::isfinite(layers)) lost = layers;   // layers that cannot be compared
-    return {std::exp(-lost), {{"fisher", std::exp(fisher)}, {"codes", codes}, {"stages", work.stages}, {"sites", work.sites}, {"macs", macs}, {"params", params}, {"layers", layers}}};
+    return {std::exp(-lost), {{"fisher", std::exp(fisher)}, {"codes", codes}, {"stages", work.stages}, {"sites", work.sites}, {"macs", variant.macs / original.macs}, {"params", variant.params / original.params}, {"layers", layers}}};
 }
 
 }  // namespace
 
 const std::vector<CapacityGuard>& guards() {
     static const std::vector<CapacityGuard> all{
-        {"fisher-band", "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of the work of stages and sites and of the parameters", {true, true, false, false}, 0.52, 0.03, band},
+        {"fisher-band", "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of the work of stages and sites and of the parameters", {true, true, false, false}, 0.52, 0.03, band, band_by_size},
         {"fisher-paper", "reject what scores below the original, as the paper does", {true, false, false, false}, 1.00, 0.16, paper},
     };
     return all;

@@ -30,6 +30,7 @@ struct CapacityGuard {
     double capacity;                    // the default threshold
     double spread;                      // of `kept` from seed to seed, relative, as seen on trained networks' plans (docs/guards.md)
     Kept (*kept)(std::span<const ScoredPair> seeds);
+    double (*kept_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // at least what `kept` says; null: sizes tell nothing
 };
 
 const std::vector<CapacityGuard>& guards();

@@ -67,6 +67,14 @@ public:
         return verdicts;
     }
 
+    std::vector<double> kept_by_size(const Graph& original, std::span<const Graph> variants) override {
+        std::vector<double> kept;
+        if (!guard_.kept_by_size) return kept;
+        const Measurement whole = sizes_of(without_unread_outputs(original));
+        for (const Graph& v : variants) kept.push_back(guard_.kept_by_size(whole, sizes_of(without_unread_outputs(v))));
+        return kept;
+    }
+
     OracleCounts counts() const override { return counts_; }
     std::vector<nlohmann::json> evidence() override { return store_.all(); }
 
@@ -207,6 +215,7 @@ private:
         double kept = c.kept.value, half = half_width(c);
         bool allowed = kept >= capacity_;
         evidence["kept"] = kept;
+        if (guard_.kept_by_size) evidence["kept_by_size"] = guard_.kept_by_size(size_, c.size);
         if (std::isfinite(half)) evidence["low"] = kept - half, evidence["high"] = kept + half;
         evidence["margin"] = kept - capacity_;
         evidence["allowed"] = allowed;

@@ -17,6 +17,9 @@ public:
     // One verdict per variant, in order. The variants are `original` after neural rules: the same nodes by name, some of them
     // restricted (Node::domain, or normalised to ordinary attributes). Asked in batches, because the original is scored once.
     virtual std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants) = 0;
+
+    // What sizes alone leave of the capacity, told without running a network: no verdict finds more kept. Empty where sizes tell nothing.
+    virtual std::vector<double> kept_by_size(const Graph& /*original*/, std::span<const Graph> /*variants*/) { return {}; }
 };
 
 }  // namespace loopegg

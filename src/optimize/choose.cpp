@@ -16,16 +16,6 @@ struct Objective {
     double latency = 0, capacity = 0, parameters = 0;   // the weight of each in what is minimised
 };
 
-NetworkChoice add_up(const Sites& sites, std::vector<std::size_t> picked) {
-    NetworkChoice c;
-    for (std::size_t s = 0; s < sites.size(); ++s) {
-        const SiteOption& o = sites[s][picked[s]];
-        c.latency_ms += o.latency_ms, c.capacity_cost += o.capacity_cost, c.parameters += o.parameters;
-    }
-    c.picked = std::move(picked);
-    return c;
-}
-
 // One 0/1 column per option, one equality per site, one row per limit, and one per option that depends on another site's.
 class Program {
 public:
@@ -121,12 +111,36 @@ std::string nearest(const Program& program, const ChoiceLimits& limits) {
 
 }  // namespace
 
+NetworkChoice add_up(const Sites& sites, std::vector<std::size_t> picked) {
+    NetworkChoice c;
+    for (std::size_t s = 0; s < sites.size(); ++s) {
+        const SiteOption& o = sites[s][picked[s]];
+        c.latency_ms += o.latency_ms, c.capacity_cost += o.capacity_cost, c.parameters += o.parameters;
+    }
+    c.picked = std::move(picked);
+    return c;
+}
+
 ChooseResult choose(const Sites& sites, const ChoiceLimits& limits) {
     for (const auto& options : sites) require(!options.empty(), "a site without an option");
     if (sites.empty()) return {NetworkChoice{}, ""};
     Program program(sites);
     if (auto c = program.minimise({1, 0, 0}, limits)) return {c, ""};
     return {std::nullopt, nearest(program, limits)};
+}
+
+std::optional<NetworkChoice> choose_near(const Sites& sites, const NetworkChoice& from, const Prices& prices, std::size_t changes, ChoiceLimits limits) {
+    Sites priced = sites;
+    AtMost changed{{}, changes};
+    for (std::size_t s = 0; s < sites.size(); ++s)
+        for (std::size_t o = 0; o < sites[s].size(); ++o) {
+            priced[s][o].capacity_cost = prices[s][o];
+            if (o != from.picked[s]) changed.options.emplace_back(s, o);
+        }
+    limits.few.push_back(std::move(changed));
+    auto near = Program(priced).minimise({1, 0, 0}, limits);
+    if (!near) return std::nullopt;
+    return add_up(sites, std::move(near->picked));
 }
 
 std::vector<NetworkChoice> pareto_front(const Sites& sites, const ChoiceLimits& limits, int points) {

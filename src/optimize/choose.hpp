@@ -18,6 +18,7 @@ struct SiteOption {
     // Only together with one of these options of another site; none: by itself.
     struct Company { std::size_t site; std::vector<std::size_t> options; };
     std::optional<Company> only_with{};
+    double beyond_size = 0;          // of the capacity cost, what sizes do not tell (CapacityOracle::kept_by_size)
 };
 
 // At most `count` of these options (site, option) may be picked.
@@ -45,7 +46,16 @@ struct ChooseResult {
     std::string why;
 };
 
+NetworkChoice add_up(const std::vector<std::vector<SiteOption>>& sites, std::vector<std::size_t> picked);
+
 ChooseResult choose(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits);
+
+// By site and option: what a network loses more once it has that option there; 0 for the one that it has.
+using Prices = std::vector<std::vector<double>>;
+
+// The fastest choice that differs from `from` at no more than `changes` sites, priced as what they lose beside it: limits.capacity is how much that may be. Nothing where
+// none meets the limits.
+std::optional<NetworkChoice> choose_near(const std::vector<std::vector<SiteOption>>& sites, const NetworkChoice& from, const Prices& prices, std::size_t changes, ChoiceLimits limits);
 
 // The choices that no other beats in both latency and capacity cost, from the original's cost to the fastest; `points` budgets are tried.
 std::vector<NetworkChoice> pareto_front(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits, int points = 12);

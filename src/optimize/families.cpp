@@ -45,7 +45,7 @@ std::vector<Verdict> shared_out(const Verdict& joint, const std::vector<std::str
     for (std::int64_t mine : saved) {
         Verdict v = joint;
         if (const auto kept = joint.evidence.find("kept"); kept != joint.evidence.end() && kept->is_number()) {
-            for (const char* key : {"kept", "low", "high"})
+            for (const char* key : {"kept", "kept_by_size", "low", "high"})
                 if (const auto it = joint.evidence.find(key); it != joint.evidence.end() && it->is_number())
                     v.evidence[key] = std::pow(std::max(it->get<double>(), 1e-9), static_cast<double>(mine) / all);
             v.why = fmt::format("its share of {:.3f} that {} sites keep together: {}", kept->get<double>(), sites.size(), joint.why);

@@ -1,4 +1,4 @@
-// Chooses a variant for every site, and asks the guard about the whole: the verdicts of single sites do not add up to the network's.
+// Chooses a variant for every site: the options and limits to choose from and by; network_search.hpp chooses.
 #include <algorithm>
 #include <cmath>
 
@@ -11,10 +11,16 @@
 #include "nest/with_domain.hpp"
 #include "optimize/families.hpp"
 #include "optimize/mixture.hpp"
+#include "optimize/network_search.hpp"
 #include "optimize/stages.hpp"
 
 namespace loopegg {
 namespace {
+
+double beyond_size(const Verdict& v) {
+    const auto by_size = v.evidence.find("kept_by_size");
+    return by_size == v.evidence.end() ? 0 : capacity_cost(v) - capacity_cost({v.allowed, {}, {{"kept", *by_size}}});
+}
 
 std::vector<std::vector<SiteOption>> options_of(const Input& input, const Discovery& found, const Tuning& tuning) {
     std::vector<std::vector<SiteOption>> options(input.sites.all.size());
@@ -26,7 +32,7 @@ std::vector<std::vector<SiteOption>> options_of(const Input& input, const Discov
     for (const Admission& a : found.admissions) {
         const auto& latency = tuning.best[a.variant].best.latency;
         if (!a.verdict.allowed || !latency || a.reader) continue;
-        const SiteOption option{a.variant, latency->median_ms, capacity_cost(a.verdict), found.variants[a.variant].parameters};
+        const SiteOption option{a.variant, latency->median_ms, capacity_cost(a.verdict), found.variants[a.variant].parameters, {}, beyond_size(a.verdict)};
         if (option.latency_ms < options[a.site][0].latency_ms) options[a.site].push_back(option);
     }
     return options;
@@ -38,7 +44,7 @@ void add_unread(std::vector<std::vector<SiteOption>>& options, const Input& inpu
     for (const Admission& a : found.admissions) {
         const auto& latency = tuning.best[a.variant].best.latency;
         if (!a.reader || !latency || latency->median_ms >= options[a.site][0].latency_ms) continue;
-        SiteOption option{a.variant, latency->median_ms, capacity_cost(a.verdict), found.variants[a.variant].parameters, SiteOption::Company{*a.reader, {}}};
+        SiteOption option{a.variant, latency->median_ms, capacity_cost(a.verdict), found.variants[a.variant].parameters, SiteOption::Company{*a.reader, {}}, beyond_size(a.verdict)};
         for (std::size_t o = 0; o < readers[*a.reader].size(); ++o)
             if (leaves_unread(input.sites, found, a, readers[*a.reader][o].variant)) option.only_with->options.push_back(o);
         if (!option.only_with->options.empty()) options[a.site].push_back(std::move(option));
@@ -53,47 +59,6 @@ void drop_larger_peaks(std::vector<std::vector<SiteOption>>& options, const Inpu
             const Variant& v = found.variants[o.variant];
             return v.two_nests() && peak_activation_bytes(with_domain(input.graph, input.sites.all[s].name, v.domain)) > peak;
         });
-}
-
-class Selector {
-public:
-    Selector(const Input& input, const Discovery& found, CapacityOracle& oracle, Selection& selection)
-        : input_(input), found_(found), oracle_(oracle), selection_(selection) {}
-
-    // The networks of several choices, with the guard's verdicts on them.
-    std::vector<Chosen> ask(std::vector<NetworkChoice> choices) {
-        std::vector<Chosen> out;
-        std::vector<Graph> graphs;
-        for (NetworkChoice& choice : choices) {
-            Chosen c{std::move(choice), {}, {}, {true, "the original network", {{"kept", 1.0}}}};
-            for (std::size_t s = 0; s < selection_.options.size(); ++s) c.variant.push_back(selection_.options[s][c.choice.picked[s]].variant);
-            c.graph = network_of(input_.graph, input_.sites, found_, c.variant);
-            if (!original(c)) graphs.push_back(c.graph);
-            out.push_back(std::move(c));
-        }
-        const std::vector<Verdict> verdicts = oracle_.judge(input_.graph, graphs);
-        auto next = verdicts.begin();
-        for (Chosen& c : out) {
-            if (!original(c)) c.verdict = *next++;
-            selection_.backed_off += !c.verdict.allowed;
-        }
-        return out;
-    }
-
-private:
-    bool original(const Chosen& c) const { return c.variant == original_variants(input_.sites); }
-
-    const Input& input_;
-    const Discovery& found_;
-    CapacityOracle& oracle_;
-    Selection& selection_;
-};
-
-// Least squares through the origin: what is lost on the whole against the sum of what the sites lose by their shares.
-double calibrate(const std::vector<Chosen>& judged) {
-    double xy = 0, xx = 0;
-    for (const Chosen& c : judged) xy += c.choice.capacity_cost * c.lost(), xx += c.choice.capacity_cost * c.choice.capacity_cost;
-    return xx > 0 ? xy / xx : 1;
 }
 
 ChoiceLimits limits_of(const OptimizeRequest& request, const Input& input) {
@@ -129,10 +94,10 @@ std::vector<std::size_t> returned_variants(const Input& input, const Selection& 
 }
 
 Graph network_of(const Graph& original, const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant) {
-    Graph graph = original;
+    std::vector<std::pair<std::string, Domain>> domains;
     for (std::size_t s = 0; s < sites.all.size(); ++s)
-        if (!found.variants[variant[s]].domain.whole()) graph = with_domain(graph, sites.all[s].name, found.variants[variant[s]].domain);
-    return graph;
+        if (const Domain& domain = found.variants[variant[s]].domain; !domain.whole()) domains.emplace_back(sites.all[s].name, domain);
+    return with_domains(original, domains);
 }
 
 bool leaves_unread(const Sites& sites, const Discovery& found, const Admission& a, std::size_t variant) {
@@ -167,39 +132,7 @@ Selection select(const OptimizeRequest& request, const Input& input, const Disco
     ChoiceLimits limits = limits_of(request, input);
     limits.few = mixture_limits(families_of(input.graph, input.sites), selection.options, found.variants);
     if (ChooseResult any = choose(selection.options, limits); !any.choice) throw UserError(any.why);
-    Selector selector(input, found, oracle, selection);
-
-    progress.advance(0, "judging the front as whole networks");
-    selection.front = selector.ask(pareto_front(selection.options, limits));
-    selection.calibration = calibrate(selection.front);
-    auto faster = [](const Chosen& a, const Chosen& b) { return a.choice.latency_ms < b.choice.latency_ms; };
-    std::optional<Chosen> best;
-    for (const Chosen& c : selection.front)
-        if (c.verdict.allowed && (!best || faster(c, *best))) best = c;
-    if (!best) throw UserError("the guard refuses every network that meets the limits; the one that keeps most: " + selection.front.front().verdict.why);
-
-    // The sum of shares is a budget whose true price only the guard on the whole knows, and a little more of it may buy a quite different network: between the
-    // best allowed point and the next one, which is refused, several budgets at once, then some between the largest that it allows and the one above.
-    double low = best->choice.capacity_cost, high = low;
-    for (const Chosen& c : selection.front)
-        if (faster(c, *best)) { high = c.choice.capacity_cost; break; }
-    for (int points : {6, 4, 2}) {
-        if (high <= low) break;
-        progress.advance(0, fmt::format("{} capacity budgets between {:.3f} and {:.3f}", points, low, high));
-        std::vector<double> budgets{low};
-        std::vector<NetworkChoice> choices;
-        for (int i = 1; i <= points; ++i) {
-            limits.capacity = low + (high - low) * i / (points + 1);
-            if (ChooseResult r = choose(selection.options, limits); r.choice) budgets.push_back(limits.capacity), choices.push_back(std::move(*r.choice));
-        }
-        budgets.push_back(high);
-        std::vector<Chosen> judged = selector.ask(std::move(choices));
-        std::size_t allowed = judged.size();   // of budgets, the first of which is
-        while (allowed > 0 && !judged[allowed - 1].verdict.allowed) --allowed;
-        low = budgets[allowed], high = budgets[allowed + 1];
-        if (allowed > 0 && faster(judged[allowed - 1], *best)) best = std::move(judged[allowed - 1]);
-    }
-    selection.chosen = std::move(*best);
+    search_networks(selection, limits, input, found, oracle, progress);
     return selection;
 }
 

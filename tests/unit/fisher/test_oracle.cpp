@@ -85,6 +85,26 @@ TEST_CASE("the original keeps all of its own capacity", "[unit][fisher]") {
     }
 }
 
+TEST_CASE("no verdict finds more kept than sizes leave, and it says how much that is", "[unit][fisher]") {
+    const Graph g = small_network();
+    const std::vector<Graph> all = variants(g);
+    auto oracle = make_oracle(options());
+    const std::vector<double> by_size = oracle->kept_by_size(g, all);
+    const std::vector<Verdict> verdicts = oracle->judge(g, all);
+    REQUIRE(by_size.size() == all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        CAPTURE(i);
+        CHECK(by_size[i] < 1);
+        CHECK(verdicts[i].evidence.at("kept").get<double>() <= by_size[i]);
+        CHECK(verdicts[i].evidence.at("kept_by_size").get<double>() == by_size[i]);
+    }
+    CHECK(oracle->kept_by_size(g, std::vector<Graph>{g}) == std::vector<double>{1});
+
+    OracleOptions paper = options();
+    paper.guard = "fisher-paper";
+    CHECK(make_oracle(paper)->kept_by_size(g, all).empty());
+}
+
 TEST_CASE("same seed, same bits; threads agree; another seed differs", "[unit][fisher]") {
     Graph g = small_network();
     std::vector<Graph> all = variants(g);

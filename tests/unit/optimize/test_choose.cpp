@@ -80,3 +80,39 @@ TEST_CASE("the front goes from the original to the fastest and always gets faste
     CHECK(front.front().latency_ms == Approx(18));
     CHECK(front.back().latency_ms == Approx(7));
 }
+
+TEST_CASE("a choice near another differs at few sites and spends no more than it may beside it", "[unit][optimize][property]") {
+    CHECK(rc::check("from any choice, at any prices", [] {
+        std::vector<std::vector<SiteOption>> sites(static_cast<std::size_t>(*rc::gen::inRange(1, 5)));
+        Prices prices;
+        std::vector<std::size_t> picked;
+        for (auto& options : sites) {
+            options.resize(static_cast<std::size_t>(*rc::gen::inRange(1, 4)));
+            picked.push_back(*rc::gen::inRange<std::size_t>(0, options.size()));
+            prices.emplace_back();
+            for (std::size_t o = 0; o < options.size(); ++o) {
+                options[o] = {o, *rc::gen::inRange(1, 100) / 8.0, *rc::gen::inRange(0, 100) / 8.0, *rc::gen::inRange(1, 50)};
+                prices.back().push_back(o == picked.back() ? 0 : *rc::gen::inRange(-50, 50) / 8.0);
+            }
+        }
+        const NetworkChoice from = add_up(sites, picked);
+        const auto changes = *rc::gen::inRange<std::size_t>(0, 4);
+        ChoiceLimits limits;
+        limits.capacity = *rc::gen::inRange(0, 40) / 8.0;
+        const auto near = choose_near(sites, from, prices, changes, limits);
+        RC_ASSERT(near.has_value());   // `from` itself is one
+        RC_ASSERT(near->latency_ms <= from.latency_ms + 1e-9);
+        std::size_t changed = 0;
+        double spent = 0;
+        for (std::size_t s = 0; s < sites.size(); ++s) changed += near->picked[s] != picked[s], spent += prices[s][near->picked[s]];
+        RC_ASSERT(changed <= changes);
+        RC_ASSERT(spent <= limits.capacity + 1e-6);
+        RC_ASSERT(std::abs(near->capacity_cost - add_up(sites, near->picked).capacity_cost) < 1e-9);   // on the scale of the options, not of the prices
+
+        // No single change does better.
+        if (changes > 0)
+            for (std::size_t s = 0; s < sites.size(); ++s)
+                for (std::size_t o = 0; o < sites[s].size(); ++o)
+                    if (prices[s][o] <= limits.capacity) RC_ASSERT(near->latency_ms <= from.latency_ms - sites[s][picked[s]].latency_ms + sites[s][o].latency_ms + 1e-6);
+    }));
+}

@@ -85,10 +85,11 @@ TEST_CASE("a family differs in input channels alone, and reads and writes hidden
 }
 
 TEST_CASE("what sites lose together is shared out by the work that each saves", "[unit][optimize]") {
-    const Verdict joint{true, "enough", {{"kept", 0.64}, {"high", 0.81}, {"capacity", 0.5}}};
+    const Verdict joint{true, "enough", {{"kept", 0.64}, {"kept_by_size", 0.6561}, {"high", 0.81}, {"capacity", 0.5}}};
     const auto shares = shared_out(joint, {"a", "b", "c"}, {1, 1, 2});
     REQUIRE(shares.size() == 3);
     CHECK(shares[2].evidence["kept"].get<double>() == Approx(0.8));
+    CHECK(shares[2].evidence["kept_by_size"].get<double>() == Approx(0.81));
     CHECK(shares[2].evidence["high"].get<double>() == Approx(0.9));
     CHECK(shares[0].evidence["kept"].get<double>() * shares[1].evidence["kept"].get<double>() == Approx(0.8));
     CHECK(shares[0].evidence["together"] == nlohmann::json{{"sites", {"a", "b", "c"}}, {"kept", 0.64}});

@@ -1,0 +1,177 @@
+#include "optimize/network_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace loopegg {
+namespace {
+
+bool faster(const Chosen& a, const Chosen& b) { return a.choice.latency_ms < b.choice.latency_ms; }
+
+// Least squares through the origin: what is lost on the whole against the sum of what the sites lose by their shares.
+double calibrate(const std::vector<Chosen>& judged) {
+    double xy = 0, xx = 0;
+    for (const Chosen& c : judged) xy += c.choice.capacity_cost * c.lost(), xx += c.choice.capacity_cost * c.choice.capacity_cost;
+    return xx > 0 ? xy / xx : 1;
+}
+
+class NetworkSearch {
+public:
+    NetworkSearch(Selection& selection, const ChoiceLimits& limits, const Input& input, const Discovery& found, CapacityOracle& oracle, Progress& progress)
+        : selection_(selection), limits_(limits), input_(input), found_(found), oracle_(oracle), progress_(progress) {}
+
+    void judge_front() {
+        progress_.advance(0, "judging the front as whole networks");
+        selection_.front = ask(pareto_front(selection_.options, limits_));
+        selection_.calibration = calibrate(selection_.front);
+        const Chosen* best = nullptr;
+        for (const Chosen& c : selection_.front)
+            if (c.verdict.allowed && (!best || faster(c, *best))) best = &c;
+        if (!best) throw UserError("the guard refuses every network that meets the limits; the one that keeps most: " + selection_.front.front().verdict.why);
+        selection_.chosen = *best;
+    }
+
+    // The sum of shares is a budget whose true price only the guard on the whole knows, and a little more of it may buy a quite different network: between the
+    // best allowed point of the front and the next one, which is refused, several budgets at once, then some between the largest that it allows and the one above.
+    void narrow_budget() {
+        double low = selection_.chosen.choice.capacity_cost, high = low;
+        for (const Chosen& c : selection_.front)
+            if (faster(c, selection_.chosen)) { high = c.choice.capacity_cost; break; }
+        for (int points : {6, 4, 2}) {
+            if (high <= low) break;
+            progress_.advance(0, fmt::format("{} capacity budgets between {:.3f} and {:.3f}", points, low, high));
+            std::vector<double> budgets{low};
+            std::vector<NetworkChoice> choices;
+            for (int i = 1; i <= points; ++i) {
+                ChoiceLimits limits = limits_;
+                limits.capacity = low + (high - low) * i / (points + 1);
+                if (ChooseResult r = choose(selection_.options, limits); r.choice) budgets.push_back(limits.capacity), choices.push_back(std::move(*r.choice));
+            }
+            budgets.push_back(high);
+            std::vector<Chosen> judged = ask(std::move(choices));
+            std::size_t allowed = judged.size();   // of budgets, the first of which is
+            while (allowed > 0 && !judged[allowed - 1].verdict.allowed) --allowed;
+            low = budgets[allowed], high = budgets[allowed + 1];
+            if (allowed > 0) keep_if_better(judged[allowed - 1]);
+        }
+    }
+
+    // What a site loses was told beside the original. Beside the network that is chosen by now it loses something else, most of which sizes tell: so prices are made anew
+    // there, and networks are chosen by them that differ at few sites, for which such prices hold. What they then lose differs by about a part in a hundred from what they
+    // should: hence some that should lose a little less, or more, than the guard allows. The one that is kept was lucky, and its neighbours will not all be.
+    void reprice() {
+        constexpr int rounds = 4;
+        constexpr std::size_t changes[] = {2, 5, 12};
+        constexpr double margins[] = {-0.01, 0, 0.01};
+        double luck = 0;   // how much less the chosen network loses than networks like it
+        for (int round = 0; round < rounds; ++round) {
+            const std::optional<double> room = room_left(selection_.chosen.verdict);
+            const Prices prices = room ? prices_beside(selection_.chosen) : Prices{};
+            if (prices.empty()) return;
+            std::vector<NetworkChoice> near;
+            for (std::size_t most : changes)
+                for (double more : margins) {
+                    ChoiceLimits limits = limits_;
+                    limits.capacity = *room - luck + more;
+                    auto c = choose_near(selection_.options, selection_.chosen.choice, prices, most, limits);
+                    if (c && c->latency_ms < selection_.chosen.choice.latency_ms && asked_.insert(c->picked).second) near.push_back(std::move(*c));
+                }
+            if (near.empty()) return;
+            progress_.advance(0, fmt::format("{} networks near the one that keeps {:.3f}", near.size(), kept_share(selection_.chosen.verdict)));
+            luck = keep_best(ask(std::move(near)), prices);
+        }
+    }
+
+private:
+    // The networks of several choices, with the guard's verdicts on them.
+    std::vector<Chosen> ask(std::vector<NetworkChoice> choices) {
+        std::vector<Chosen> out;
+        std::vector<Graph> graphs;
+        for (NetworkChoice& choice : choices) {
+            Chosen c{std::move(choice), {}, {}, {true, "the original network", {{"kept", 1.0}}}};
+            for (std::size_t s = 0; s < selection_.options.size(); ++s) c.variant.push_back(selection_.options[s][c.choice.picked[s]].variant);
+            c.graph = network_of(input_.graph, input_.sites, found_, c.variant);
+            if (!original(c)) graphs.push_back(c.graph);
+            out.push_back(std::move(c));
+        }
+        const std::vector<Verdict> verdicts = oracle_.judge(input_.graph, graphs);
+        auto next = verdicts.begin();
+        for (Chosen& c : out) {
+            if (!original(c)) c.verdict = *next++;
+            selection_.backed_off += !c.verdict.allowed;
+        }
+        return out;
+    }
+
+    bool keep_if_better(const Chosen& c) {
+        if (!faster(c, selection_.chosen)) return false;
+        selection_.chosen = c;
+        return true;
+    }
+
+    // Of networks near the chosen one, as judged: the fastest that is allowed becomes the chosen one. How much less it loses than was foretold, beside the mean of them.
+    double keep_best(const std::vector<Chosen>& judged, const Prices& prices) {
+        const Chosen before = selection_.chosen;
+        double mean = 0, best = 0;
+        for (const Chosen& c : judged) {
+            double foretold = before.lost();
+            for (std::size_t s = 0; s < prices.size(); ++s) foretold += prices[s][c.choice.picked[s]];
+            mean += (c.lost() - foretold) / static_cast<double>(judged.size());
+            if (c.verdict.allowed && keep_if_better(c)) best = c.lost() - foretold;
+        }
+        return mean - best;
+    }
+
+    // How much more may be lost until the guard refuses, where its verdict tells.
+    static std::optional<double> room_left(const Verdict& v) {
+        if (!v.evidence.is_object() || !v.evidence.contains("margin")) return std::nullopt;
+        const double kept = kept_share(v), least = kept - v.evidence["margin"].get<double>();
+        return kept > 0 && least > 0 ? std::optional(std::log(kept / least)) : std::nullopt;
+    }
+
+    Prices prices_beside(const Chosen& chosen) {
+        std::vector<Graph> graphs{chosen.graph};
+        for (std::size_t s = 0; s < selection_.options.size(); ++s)
+            for (const SiteOption& o : selection_.options[s]) {
+                std::vector<std::size_t> variant = chosen.variant;
+                variant[s] = o.variant;
+                graphs.push_back(network_of(input_.graph, input_.sites, found_, variant));
+            }
+        const std::vector<double> kept = oracle_.kept_by_size(input_.graph, graphs);
+        Prices prices;
+        if (kept.empty()) return prices;
+        auto next = kept.begin() + 1;
+        for (std::size_t s = 0; s < selection_.options.size(); ++s) {
+            const auto& options = selection_.options[s];
+            prices.emplace_back();
+            for (const SiteOption& o : options) prices.back().push_back(std::log(kept[0] / *next++) + o.beyond_size - options[chosen.choice.picked[s]].beyond_size);
+        }
+        return prices;
+    }
+
+    bool original(const Chosen& c) const { return c.variant == original_variants(input_.sites); }
+
+    Selection& selection_;
+    const ChoiceLimits limits_;
+    const Input& input_;
+    const Discovery& found_;
+    CapacityOracle& oracle_;
+    Progress& progress_;
+    std::set<std::vector<std::size_t>> asked_;   // near others; by what they pick
+};
+
+}  // namespace
+
+void search_networks(Selection& selection, ChoiceLimits limits, const Input& input, const Discovery& found, CapacityOracle& oracle, Progress& progress) {
+    NetworkSearch search(selection, limits, input, found, oracle, progress);
+    search.judge_front();
+    search.narrow_budget();
+    search.reprice();
+}
+
+}  // namespace loopegg
