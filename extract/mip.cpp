@@ -19,7 +19,7 @@ struct Mip::Solver {
         Highs_setBoolOptionValue(highs, "output_flag", 0);
         Highs_setIntOptionValue(highs, "threads", 1);            // the same answer on every machine
         Highs_setStringOptionValue(highs, "parallel", "off");
-        Highs_setDoubleOptionValue(highs, "mip_rel_gap", 0);     // 'optimal' must mean it
+        Highs_setDoubleOptionValue(highs, "mip_rel_gap", 0);     // 'optimal' must mean it, unless solve() is told otherwise
         Highs_setDoubleOptionValue(highs, "mip_abs_gap", 1e-10);
     }
     ~Solver() { Highs_destroy(highs); }
@@ -101,8 +101,9 @@ MipAnswer Mip::solve_relaxed(double seconds) {
     return relaxed_->run(columns_.size(), seconds, false);
 }
 
-MipAnswer Mip::solve(double seconds, std::span<const double> start) {
+MipAnswer Mip::solve(double seconds, std::span<const double> start, double gap) {
     Solver solver;
+    Highs_setDoubleOptionValue(solver.highs, "mip_rel_gap", gap);
     solver.pass(columns_, rows_, true);
     if (!start.empty()) Highs_setSolution(solver.highs, start.data(), nullptr, nullptr, nullptr);
     return solver.run(columns_.size(), seconds, true);

@@ -43,7 +43,8 @@ public:
     std::size_t rows() const { return rows_.size(); }
 
     MipAnswer solve_relaxed(double seconds);                                   // variables may take any value between their bounds
-    MipAnswer solve(double seconds, std::span<const double> start = {});       // `start`: a feasible point to begin from
+    // `start`: a feasible point to begin from. `gap`: how much worse than the best an answer may be, as a part of it, and still be called optimal.
+    MipAnswer solve(double seconds, std::span<const double> start = {}, double gap = 0);
 
 private:
     struct Solver;

@@ -150,6 +150,7 @@ double promise(const Builder& b, const Tiling& t, const VectorMachine& m) {
     const double needed = t.accumulators() + static_cast<double>(std::min(t.vectors, t.other_tile * t.third_tile)) + 1;
     double score = std::min(t.accumulators(), enough) / enough + 0.1 * std::min(t.accumulators(), 24.0) / 24.0;
     if (needed > m.registers) score -= 1;
+    score -= 0.1 * static_cast<double>(t.vectors + t.other_tile * t.third_tile) / t.accumulators();   // loads for each multiply-add: the squarer, the fewer
     score += static_cast<double>(t.vector) / m.lanes;
     double tasks = 1;
     if (t.rows > 0) {

@@ -24,7 +24,7 @@ public:
         for (const auto& options : sites) first_.push_back(column), column += static_cast<int>(options.size());
     }
 
-    std::optional<NetworkChoice> minimise(const Objective& weight, const ChoiceLimits& limits) const {
+    std::optional<NetworkChoice> minimise(const Objective& weight, const ChoiceLimits& limits, double gap = 0) const {
         Mip mip;
         for (const auto& options : sites_) {
             MipTerms exactly_one;
@@ -40,7 +40,7 @@ public:
         add_limit(mip, limits.latency_ms, [](const SiteOption& o) { return o.latency_ms; });
         if (limits.parameters != std::numeric_limits<std::int64_t>::max())
             add_limit(mip, static_cast<double>(limits.parameters), [](const SiteOption& o) { return static_cast<double>(o.parameters); });
-        MipAnswer answer = mip.solve(60);
+        MipAnswer answer = mip.solve(60, {}, gap);
         if (answer.values.empty()) return std::nullopt;
         return add_up(sites_, read(answer.values));
     }
@@ -121,37 +121,40 @@ NetworkChoice add_up(const Sites& sites, std::vector<std::size_t> picked) {
     return c;
 }
 
-ChooseResult choose(const Sites& sites, const ChoiceLimits& limits) {
+ChooseResult choose(const Sites& sites, const ChoiceLimits& limits, double gap) {
     for (const auto& options : sites) require(!options.empty(), "a site without an option");
     if (sites.empty()) return {NetworkChoice{}, ""};
     Program program(sites);
-    if (auto c = program.minimise({1, 0, 0}, limits)) return {c, ""};
+    if (auto c = program.minimise({1, 0, 0}, limits, gap)) return {c, ""};
     return {std::nullopt, nearest(program, limits)};
 }
 
-std::optional<NetworkChoice> choose_near(const Sites& sites, const NetworkChoice& from, const Prices& prices, std::size_t changes, ChoiceLimits limits) {
+std::optional<NetworkChoice> choose_near(const Sites& sites, const NetworkChoice& from, const Prices& prices, std::size_t changes, ChoiceLimits limits, double gap) {
     Sites priced = sites;
-    AtMost changed{{}, changes};
+    AtMost changed{{}, changes}, useless{{}, 0};
     for (std::size_t s = 0; s < sites.size(); ++s)
         for (std::size_t o = 0; o < sites[s].size(); ++o) {
             priced[s][o].capacity_cost = prices[s][o];
-            if (o != from.picked[s]) changed.options.emplace_back(s, o);
+            if (o == from.picked[s]) continue;
+            const bool gains = prices[s][o] < 0 || sites[s][o].latency_ms < sites[s][from.picked[s]].latency_ms;
+            (gains ? changed : useless).options.emplace_back(s, o);
         }
     limits.few.push_back(std::move(changed));
-    auto near = Program(priced).minimise({1, 0, 0}, limits);
+    limits.few.push_back(std::move(useless));
+    auto near = Program(priced).minimise({1, 0, 0}, limits, gap);
     if (!near) return std::nullopt;
     return add_up(sites, std::move(near->picked));
 }
 
-std::vector<NetworkChoice> pareto_front(const Sites& sites, const ChoiceLimits& limits, int points) {
+std::vector<NetworkChoice> pareto_front(const Sites& sites, const ChoiceLimits& limits, int points, double gap) {
     std::vector<NetworkChoice> front;
-    auto fastest = choose(sites, limits);
+    auto fastest = choose(sites, limits, gap);
     if (!fastest.choice) return front;
     double most = fastest.choice->capacity_cost;
     for (int i = 0; i < points; ++i) {
         ChoiceLimits l = limits;
         l.capacity = std::min(limits.capacity, most * i / std::max(1, points - 1));
-        auto r = choose(sites, l);
+        auto r = choose(sites, l, gap);
         if (!r.choice) continue;
         bool better = front.empty() || r.choice->latency_ms < front.back().latency_ms - 1e-9;
         if (better) front.push_back(std::move(*r.choice));

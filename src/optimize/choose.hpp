@@ -48,16 +48,17 @@ struct ChooseResult {
 
 NetworkChoice add_up(const std::vector<std::vector<SiteOption>>& sites, std::vector<std::size_t> picked);
 
-ChooseResult choose(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits);
+// `gap`: by how much, as a part of it, the latency may be above the best.
+ChooseResult choose(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits, double gap = 0);
 
 // By site and option: what a network loses more once it has that option there; 0 for the one that it has.
 using Prices = std::vector<std::vector<double>>;
 
 // The fastest choice that differs from `from` at no more than `changes` sites, priced as what they lose beside it: limits.capacity is how much that may be. Nothing where
 // none meets the limits.
-std::optional<NetworkChoice> choose_near(const std::vector<std::vector<SiteOption>>& sites, const NetworkChoice& from, const Prices& prices, std::size_t changes, ChoiceLimits limits);
+std::optional<NetworkChoice> choose_near(const std::vector<std::vector<SiteOption>>& sites, const NetworkChoice& from, const Prices& prices, std::size_t changes, ChoiceLimits limits, double gap = 0);
 
 // The choices that no other beats in both latency and capacity cost, from the original's cost to the fastest; `points` budgets are tried.
-std::vector<NetworkChoice> pareto_front(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits, int points = 12);
+std::vector<NetworkChoice> pareto_front(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits, int points = 12, double gap = 0);
 
 }  // namespace loopegg
