@@ -121,10 +121,10 @@ private:
 
     // Of networks near the chosen one, as judged: the fastest that is allowed becomes the chosen one. How much less it loses than was foretold, beside the mean of them.
     double keep_best(const std::vector<Chosen>& judged, const Prices& prices) {
-        const Chosen before = selection_.chosen;
+        const double lost = selection_.chosen.lost();
         double mean = 0, best = 0;
         for (const Chosen& c : judged) {
-            double foretold = before.lost();
+            double foretold = lost;
             for (std::size_t s = 0; s < prices.size(); ++s) foretold += prices[s][c.choice.picked[s]];
             mean += (c.lost() - foretold) / static_cast<double>(judged.size());
             if (c.verdict.allowed && keep_if_better(c)) best = c.lost() - foretold;
