@@ -71,6 +71,7 @@ public:
         constexpr int rounds = 4;
         constexpr std::size_t changes[] = {2, 5, 12};
         constexpr double margins[] = {-0.01, 0, 0.01};
+        std::set<std::vector<std::size_t>> asked;   // by what they pick
         double luck = 0;   // how much less the chosen network loses than networks like it
         for (int round = 0; round < rounds; ++round) {
             const std::optional<double> room = room_left(selection_.chosen.verdict);
@@ -82,7 +83,7 @@ public:
                     ChoiceLimits limits = limits_;
                     limits.capacity = *room - luck + more;
                     auto c = choose_near(selection_.options, selection_.chosen.choice, prices, most, limits, gap);
-                    if (c && c->latency_ms < selection_.chosen.choice.latency_ms && asked_.insert(c->picked).second) near.push_back(std::move(*c));
+                    if (c && c->latency_ms < selection_.chosen.choice.latency_ms && asked.insert(c->picked).second) near.push_back(std::move(*c));
                 }
             if (near.empty()) return;
             progress_.advance(0, fmt::format("{} networks near the one that keeps {:.3f}", near.size(), kept_share(selection_.chosen.verdict)));
@@ -167,12 +168,11 @@ private:
     const Discovery& found_;
     CapacityOracle& oracle_;
     Progress& progress_;
-    std::set<std::vector<std::size_t>> asked_;   // near others; by what they pick
 };
 
 }  // namespace
 
-void search_networks(Selection& selection, ChoiceLimits limits, const Input& input, const Discovery& found, CapacityOracle& oracle, Progress& progress) {
+void search_networks(Selection& selection, const ChoiceLimits& limits, const Input& input, const Discovery& found, CapacityOracle& oracle, Progress& progress) {
     NetworkSearch search(selection, limits, input, found, oracle, progress);
     search.judge_front();
     search.narrow_budget();

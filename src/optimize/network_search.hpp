@@ -5,6 +5,6 @@
 namespace loopegg {
 
 // Fills the front, the calibration and the chosen network of a selection whose options are known. Throws UserError when the guard refuses every network within the limits.
-void search_networks(Selection& selection, ChoiceLimits limits, const Input& input, const Discovery& found, CapacityOracle& oracle, Progress& progress);
+void search_networks(Selection& selection, const ChoiceLimits& limits, const Input& input, const Discovery& found, CapacityOracle& oracle, Progress& progress);
 
 }  // namespace loopegg

@@ -17,9 +17,12 @@
 namespace loopegg {
 namespace {
 
+double lost_by(double kept) { return std::max(0.0, -std::log(std::max(1e-9, kept))); }
+
+// Of what a verdict finds lost, what sizes do not tell.
 double beyond_size(const Verdict& v) {
     const auto by_size = v.evidence.find("kept_by_size");
-    return by_size == v.evidence.end() ? 0 : capacity_cost(v) - capacity_cost({v.allowed, {}, {{"kept", *by_size}}});
+    return by_size == v.evidence.end() ? 0 : capacity_cost(v) - lost_by(by_size->get<double>());
 }
 
 std::vector<std::vector<SiteOption>> options_of(const Input& input, const Discovery& found, const Tuning& tuning) {
@@ -120,7 +123,7 @@ std::string sequence_name(const Sites& sites, const Discovery& found, const std:
     return a && a->reader ? "propagate" : found.variants[variant[site]].effect;
 }
 
-double capacity_cost(const Verdict& v) { return std::max(0.0, -std::log(std::max(1e-9, kept_share(v)))); }
+double capacity_cost(const Verdict& v) { return lost_by(kept_share(v)); }
 double Chosen::lost() const { return capacity_cost(verdict); }
 
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress) {

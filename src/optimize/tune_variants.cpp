@@ -109,13 +109,14 @@ std::vector<Running> as_they_run(const Input& input, const Discovery& found, con
     for (std::size_t i = 0; i < picked.size(); ++i) of_kind[found.variants[picked[i]].kind].push_back(i);
     std::vector<Running> nests(picked.size());
     for (std::size_t row = 0, shown = 0; shown < picked.size(); ++row) {
-        Graph graph = input.graph;
         std::vector<std::pair<std::size_t, std::string>> places;
+        std::vector<std::pair<std::string, Domain>> domains;
         for (std::size_t k = 0; k < of_kind.size(); ++k) {
             if (row >= of_kind[k].size()) continue;
             places.emplace_back(of_kind[k][row], input.sites.all[input.sites.kinds[k].sites.front()].name);
-            graph = with_domain(graph, places.back().second, found.variants[picked[of_kind[k][row]]].domain);
+            domains.emplace_back(places.back().second, found.variants[picked[of_kind[k][row]]].domain);
         }
+        const Graph graph = with_domains(input.graph, domains);
         const std::map<std::string, Term> fused = fused_nests(graph, {}, target);
         for (const auto& [i, site] : places) {
             nests[i].nest = fused.at(site);
