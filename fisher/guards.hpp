@@ -21,7 +21,7 @@ struct ScoredPair {
 
 struct Kept {
     double value = 0;
-    nlohmann::json parts;   // what it was made of, by name
+    nlohmann::json parts = nlohmann::json::object();   // what it was made of, by name
 };
 
 struct CapacityGuard {

@@ -124,6 +124,7 @@ private:
         Kept kept{};                      // by all of them
         std::string broken{};
         bool open = true;
+        std::optional<double> by_size{};   // no more than that is kept, where the guard can tell
     };
 
     // So many are scored together, seed by seed, and stored together: what was judged survives an interruption.
@@ -146,7 +147,7 @@ private:
             places[i] = static_cast<std::size_t>(twin - cases.begin());
             if (twin != cases.end()) continue;
             cases.push_back({&variants[i], key, own});
-            cases.back().size = sizes_of(variants[i]);
+            weigh(cases.back());
         }
         for (int k = 0; k < options_.seeds; ++k) ask(original, cases, k);
         std::vector<std::pair<Hash128, nlohmann::json>> fresh;
@@ -162,6 +163,13 @@ private:
             verdicts.push_back({evidence[i].at("allowed").get<bool>(), evidence[i].at("why").get<std::string>(), std::move(evidence[i])});
         }
         return verdicts;
+    }
+
+    // What sizes alone refuse needs no run.
+    void weigh(Case& c) const {
+        c.size = sizes_of(*c.variant);
+        if (guard_.kept_by_size) c.by_size = guard_.kept_by_size(size_, c.size);
+        c.open = !options_.early_stop || !c.by_size || *c.by_size >= capacity_;
     }
 
     // One more seed for every case that is still open.
@@ -212,14 +220,15 @@ private:
             evidence["why"] = c.broken + ": never admitted";
             return evidence;
         }
-        double kept = c.kept.value, half = half_width(c);
-        bool allowed = kept >= capacity_;
+        const bool run = !c.seen.empty();
+        const double kept = run ? c.kept.value : *c.by_size, half = half_width(c);
+        const bool allowed = kept >= capacity_;
         evidence["kept"] = kept;
-        if (guard_.kept_by_size) evidence["kept_by_size"] = guard_.kept_by_size(size_, c.size);
+        if (c.by_size) evidence["kept_by_size"] = *c.by_size;
         if (std::isfinite(half)) evidence["low"] = kept - half, evidence["high"] = kept + half;
         evidence["margin"] = kept - capacity_;
         evidence["allowed"] = allowed;
-        evidence["why"] = fmt::format("keeps {:.3f} of the capacity, {} {:.3f}", kept, allowed ? "at least" : "below", capacity_);
+        evidence["why"] = fmt::format("keeps {}{:.3f} of the capacity, {} {:.3f}", run ? "" : "by its sizes no more than ", kept, allowed ? "at least" : "below", capacity_);
         return evidence;
     }
 

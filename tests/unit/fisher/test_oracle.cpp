@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
@@ -103,6 +104,28 @@ TEST_CASE("no verdict finds more kept than sizes leave, and it says how much tha
     OracleOptions paper = options();
     paper.guard = "fisher-paper";
     CHECK(make_oracle(paper)->kept_by_size(g, all).empty());
+}
+
+TEST_CASE("what sizes alone refuse is refused without a run, as a run would refuse it", "[unit]") {
+    const Graph g = small_network();
+    const std::vector<Graph> all = variants(g);
+    OracleOptions quick = options(), slow = options();
+    quick.early_stop = true;
+    const std::vector<double> by_size = make_oracle(options())->kept_by_size(g, all);
+    quick.capacity = slow.capacity = 0.5 * (*std::min_element(by_size.begin(), by_size.end()) + 1);
+    auto oracle = make_oracle(quick);
+    const std::vector<Verdict> soon = oracle->judge(g, all), late = make_oracle(slow)->judge(g, all);
+    std::size_t unseen = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        CHECK(soon[i].allowed == late[i].allowed);
+        CHECK(soon[i].evidence.at("seeds").empty() == (by_size[i] < *quick.capacity));
+        if (!soon[i].evidence.at("seeds").empty()) continue;
+        ++unseen;
+        CHECK(soon[i].evidence.at("kept").get<double>() == by_size[i]);
+        CHECK(soon[i].why.find("by its sizes") != std::string::npos);
+    }
+    CHECK(unseen > 0);
+    CHECK(unseen < all.size());
 }
 
 TEST_CASE("same seed, same bits; threads agree; another seed differs", "[unit][fisher]") {
