@@ -22,6 +22,12 @@ double calibrate(const std::vector<Chosen>& judged) {
     return xx > 0 ? xy / xx : 1;
 }
 
+std::size_t sites_apart(const NetworkChoice& a, const NetworkChoice& b) {
+    std::size_t apart = 0;
+    for (std::size_t s = 0; s < a.picked.size(); ++s) apart += a.picked[s] != b.picked[s];
+    return apart;
+}
+
 class NetworkSearch {
 public:
     NetworkSearch(Selection& selection, const ChoiceLimits& limits, const Input& input, const Discovery& found, CapacityOracle& oracle, Progress& progress)
@@ -66,30 +72,37 @@ public:
 
     // What a site loses was told beside the original. Beside the network that is chosen by now it loses something else, most of which sizes tell: so prices are made anew
     // there, and networks are chosen by them that differ at few sites, for which such prices hold. What they then lose differs by about a part in a hundred from what they
-    // should: hence some that should lose a little less, or more, than the guard allows. The one that is kept was lucky, and its neighbours will not all be.
+    // should: hence some that should lose a little less, or more, than the guard allows. The one that is kept was lucky, and its neighbours will not all be; a round that
+    // keeps none tells by how much.
     void reprice() {
-        constexpr int rounds = 4;
+        constexpr int rounds = 6;
         constexpr std::size_t changes[] = {2, 5, 12};
         constexpr double margins[] = {-0.01, 0, 0.01};
+        constexpr double worth_another = 0.005;   // of room, after a round in vain
         std::set<std::vector<std::size_t>> asked;   // by what they pick
         double luck = 0;   // how much less the chosen network loses than networks like it
+        bool in_vain = false;
         for (int round = 0; round < rounds; ++round) {
             const std::optional<double> room = room_left(selection_.chosen.verdict);
-            const Prices prices = room ? prices_beside(selection_.chosen) : Prices{};
+            if (!room || (in_vain && *room < worth_another)) return;
+            const Prices prices = prices_beside(selection_.chosen);
             if (prices.empty()) return;
             std::vector<NetworkChoice> near;
-            for (std::size_t most : changes)
-                for (double more : margins) {
+            for (double more : margins)
+                for (std::size_t most : changes) {
                     ChoiceLimits limits = limits_;
                     limits.capacity = *room - luck + more;
                     auto c = choose_near(selection_.options, selection_.chosen.choice, prices, most, limits, gap);
-                    if (c && c->latency_ms < selection_.chosen.choice.latency_ms && asked.insert(c->picked).second) near.push_back(std::move(*c));
+                    if (!c) continue;
+                    const std::size_t changed = sites_apart(*c, selection_.chosen.choice);
+                    if (c->latency_ms < selection_.chosen.choice.latency_ms && asked.insert(c->picked).second) near.push_back(std::move(*c));
+                    if (changed < most) break;   // more sites would not be changed
                 }
             if (near.empty()) return;
             progress_.advance(0, fmt::format("{} networks near the one that keeps {:.3f}", near.size(), kept_share(selection_.chosen.verdict)));
             const double before = selection_.chosen.choice.latency_ms;
             luck = keep_best(ask(std::move(near)), prices);
-            if (selection_.chosen.choice.latency_ms == before) return;
+            in_vain = selection_.chosen.choice.latency_ms == before;
         }
     }
 
