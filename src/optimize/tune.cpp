@@ -66,7 +66,6 @@ public:
                 for (int together = 0; end < searches.size() && (end == at || together + trials[end] <= options_.together); ++end) together += trials[end];
                 step(std::span(searches).subspan(at, end - at), std::span(trials).subspan(at, end - at), round);
                 progress_.advance(tried_, fmt::format("{} nests, round {} of {}", searches.size(), round + 1, rounds));
-                if (round == 0) learn_early(searches);
             }
             learn(searches);
         }
@@ -109,13 +108,11 @@ private:
     std::vector<Term> pick(Search& s, int most) const {
         std::vector<std::size_t> order(s.waiting.size());
         std::iota(order.begin(), order.end(), 0);
-        if (model_.ready()) {
+        if (model_.ready() && !s.trials.empty()) {   // what other nests taught says less of a new one than the order in which its schedules come
             std::vector<std::vector<float>> rows;
             for (const Term& t : s.waiting) rows.push_back(features_of(t));
             const std::vector<double> speed = model_.predict(rows);
-            // The first of all is measured whatever the model says: it is the default, and nothing slower must be chosen.
-            const auto free = order.begin() + (s.trials.empty() && !order.empty() ? 1 : 0);
-            std::stable_sort(free, order.end(), [&](std::size_t a, std::size_t b) { return speed[a] > speed[b]; });
+            std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return speed[a] > speed[b]; });
         }
         order.resize(std::min(order.size(), static_cast<std::size_t>(most)));
         std::vector<Term> picked;
@@ -149,13 +146,7 @@ private:
             if (ok && (!s.best.latency || answers[i].latency->median_ms < s.best.latency->median_ms)) s.best = answers[i], s.best_nest = candidates[i].nest;
             if (!ok && !s.best.latency) s.best.why = answers[i].why;
         }
-        tried_ += static_cast<int>(answers.size()), untaught_ += static_cast<int>(answers.size());
-    }
-
-    // What the first shapes taught is of use for the next.
-    void learn_early(const std::vector<Search>& searches) {
-        constexpr int enough = 100;
-        if (untaught_ >= enough) learn(searches);
+        tried_ += static_cast<int>(answers.size());
     }
 
     void learn(const std::vector<Search>& searches) {
@@ -165,7 +156,6 @@ private:
                 model_.add(t.features, t.median_ms < 0 || !s.best.latency ? 0 : s.best.latency->median_ms / t.median_ms);
             }
         for (const Search& s : searches) learnt_[&s] = s.trials.size();
-        untaught_ = 0;
         model_.fit();
     }
 
@@ -173,7 +163,7 @@ private:
     const TuneOptions& options_;
     Progress& progress_;
     CostModel model_;
-    int tried_ = 0, untaught_ = 0;   // candidates that were measured, and those of them that the model has not seen
+    int tried_ = 0;         // candidates that were measured
     double spent_ = 0;      // seconds of measuring; what the store remembers counts as when it was measured, so a second run ends where the first did
     std::unordered_map<const Search*, std::size_t> learnt_;
 };

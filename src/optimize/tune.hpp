@@ -14,7 +14,7 @@ namespace loopegg {
 
 struct TuneOptions {
     std::string target = "host";
-    std::function<std::vector<Term>(const Term& nest)> starts{};   // the first schedules to try, most promising first; the very first is tried in any case
+    std::function<std::vector<Term>(const Term& nest)> starts{};   // the first schedules to try, most promising first
     int trials = 24;                  // candidates measured per nest on average: after the first round, more where more time can be gained
     int per_round = 6;
     // By a nest's place among them: how often the network runs it, and the place of the nest that it would stand for, its own if for none. Without these: once each, for none.

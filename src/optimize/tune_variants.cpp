@@ -168,9 +168,9 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     if (target.gpu()) {
         options.starts = [](const Term& nest) { return std::vector{nest}; };   // the fused nest comes with the default schedule of a GPU
     } else {
-        options.starts = [machine = vector_machine(target)](const Term& nest) {   // the default schedule first: nothing slower is ever chosen
-            std::vector<Term> all{nest};
-            for (Term& t : sketches(nest, machine)) all.push_back(std::move(t));
+        options.starts = [machine = vector_machine(target)](const Term& nest) {   // the default schedule is tried soon: nothing slower should be chosen
+            std::vector<Term> all = sketches(nest, machine);
+            all.insert(all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, all.size())), nest);
             return all;
         };
         book = load_rules(shipped("rules/tune-cpu.rules"));

@@ -1,0 +1,205 @@
+#include "nest/tiling.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nest/axis.hpp"
+#include "nest/grammar.hpp"
+
+namespace loopegg {
+namespace {
+
+// Whether the iterator goes up by one where the axis does, as long as no digit above it changes.
+bool steps_by_one(const Term& axis, const Term& iterator) {
+    if (axis.size() == 0) return axis == iterator;
+    if (axis.is("rem", 2) || axis.is("span", 3)) return steps_by_one(axis[0], iterator);
+    if (!axis.is("diag", 3)) return false;
+    return std::any_of(axis.children().begin() + 1, axis.children().end(), [&](const Term& side) { return axis_extent(side) == axis[0].integer() && steps_by_one(side, iterator); });
+}
+
+NaiveLoop naive_loop(const Statement& statement, const Term& axis) {
+    constexpr std::int64_t far = 1 << 20;   // further than any window reaches
+    NaiveLoop loop{axis, axis_extent(axis)};
+    for (const Access& read : statement.reads) loop.strides.emplace_back(read.index.size(), 0);
+    for (const Term& leaf : iterators_of(axis)) {
+        const auto a = static_cast<std::size_t>(statement.axis(axis_name(leaf)->name));
+        const std::int64_t step = steps_by_one(axis, leaf) ? 1 : far;
+        loop.reduction = loop.reduction && !statement.writes_axis(static_cast<int>(a));
+        loop.contiguous = loop.contiguous || statement.write.index.back().coefficients[a] * step == 1;
+        for (std::size_t r = 0; r < statement.reads.size(); ++r)
+            for (std::size_t d = 0; d < loop.strides[r].size(); ++d) loop.strides[r][d] += std::abs(statement.reads[r].index[d].coefficients[a]) * step;
+    }
+    for (std::size_t r = 0; r < statement.reads.size(); ++r)
+        if (statement.buffers[static_cast<std::size_t>(statement.reads[r].buffer)].kind == BufferKind::input && loop.moves(r)) loop.weights_only = false;
+    return loop;
+}
+
+// Fitted by eye to 1,100 tilings of ten convolutions on a Neoverse V1; what comes first hardly changes when one of them is halved or doubled.
+constexpr double enough_accumulators = 8;   // to hide the latency of a multiply-add
+constexpr double load = 1.5, crossing_load = 1.3;   // a vector that begins anywhere
+constexpr double branch = 1, store = 2, scattered_store = 8;
+constexpr double from_afar = 1, near_bytes = 96 * 1024;   // what is read again and again and does not stay near
+constexpr double too_few_registers = 1, windows_of_numbers = 0.5;
+constexpr double copied_by_one = 0.06, copied_twice = 0.03;   // the padded input: by one core before the others begin, or by each with the rows around its own
+
+class Cost {
+public:
+    Cost(const NaiveLoops& nest, const Tiling& t, const VectorMachine& m) : nest_(nest), t_(t), m_(m) {
+        for (std::size_t i = 0; i < nest.loops.size(); ++i)
+            if (nest.loops[i].reduction) steps_ *= static_cast<double>(t.unrolled(nest, i)), sum_ *= static_cast<double>(nest.loops[i].extent);
+    }
+
+    double total() const {
+        const double accumulators = static_cast<double>(t_.accumulators());
+        double loads = 0, afar = 0, vectors = 0, numbers = 0;
+        bool windows = false;
+        for (std::size_t r = 0; r < reads(); ++r) {
+            const bool as_vectors = vector_loop().moves(r);
+            const double each = per_step(r);
+            loads += values(r), (as_vectors ? vectors : numbers) += each;
+            windows = windows || (!as_vectors && two_windows(r));
+            if (read_again(r) && bytes(r) > near_bytes) afar += as_vectors ? each : each / m_.lanes;
+        }
+        double cost = std::max(1.0, enough_accumulators / accumulators) + (load * loads + branch) / (steps_ * accumulators) + (vector_loop().contiguous ? store : scattered_store) / sum_ + from_afar * afar / accumulators;
+        if (accumulators + vectors + std::ceil(numbers / m_.lanes) > m_.registers) cost += too_few_registers;
+        if (windows) cost += windows_of_numbers;
+        const double rounds = std::ceil(tasks() / m_.cores);
+        cost *= rounds * m_.cores / tasks() * m_.lanes / static_cast<double>(t_.vector);
+        if (nest_.padded) cost += t_.rows > 0 ? copied_twice / static_cast<double>(t_.rows) : copied_by_one;
+        if (t_.weights_stay) cost += 0.005;                                    // rarely better, seldom much worse
+        if (t_.other && nest_.loops[*t_.other].contiguous) cost -= 0.01;       // neighbours in memory
+        return cost;
+    }
+
+private:
+    std::size_t reads() const { return vector_loop().strides.size(); }
+    const NaiveLoop& vector_loop() const { return nest_.loops[t_.vector_loop]; }
+    std::int64_t in_body(std::size_t loop) const { return nest_.loops[loop].reduction ? t_.unrolled(nest_, loop) : t_.size(loop); }
+
+    // Loads of one read in the unrolled body. Windows that overlap share what they read: rows of vectors do, numbers along the last dimension do.
+    double values(std::size_t r) const {
+        const bool as_vectors = vector_loop().moves(r);
+        double all = 1, most = 1, crossing = 1;
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (nest_.loops[i].moves(r)) most *= static_cast<double>(in_body(i));
+        const std::size_t dimensions = vector_loop().strides[r].size();
+        for (std::size_t d = 0; d < dimensions; ++d) {
+            double product = 1, reach = 1;
+            bool window = false;
+            const std::int64_t along = vector_loop().strides[r][d];
+            for (std::size_t i = 0; i < nest_.loops.size(); ++i) {
+                const std::int64_t stride = nest_.loops[i].strides[r][d], n = in_body(i);
+                if (stride == 0) continue;
+                product *= static_cast<double>(n), reach += static_cast<double>(stride * (n - 1));
+                window = window || (nest_.loops[i].reduction && n > 1);
+            }
+            if (along > 0 && window) crossing *= crossing_load;
+            if (along > 0 && as_vectors && gathered(along)) crossing *= static_cast<double>(along);
+            const bool shared = along == 0 && (as_vectors || d + 1 == dimensions);
+            all *= shared ? std::min(product, reach) : product;
+        }
+        return std::min(all, most) * crossing;
+    }
+
+    // Lanes that are a few elements apart are loaded one by one; weights are laid out for the lanes.
+    static bool gathered(std::int64_t stride) { return stride > 1 && stride <= 4; }
+
+    // Numbers that windows in two directions share: too many for the registers, and compilers try.
+    bool two_windows(std::size_t r) const {
+        const std::size_t dimensions = vector_loop().strides[r].size();
+        for (std::size_t d = 0; d + 1 < dimensions; ++d) {
+            bool output = false, reduction = false;
+            for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+                if (nest_.loops[i].strides[r][d] > 0 && in_body(i) > 1) (nest_.loops[i].reduction ? reduction : output) = true;
+            if (output && reduction) return true;
+        }
+        return false;
+    }
+
+    double per_step(std::size_t r) const {
+        double n = 1;
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (!nest_.loops[i].reduction && nest_.loops[i].moves(r)) n *= static_cast<double>(t_.size(i));
+        return n;
+    }
+
+    // What a tile reads of it in its whole sum.
+    double bytes(std::size_t r) const {
+        double all = 4;
+        for (std::size_t d = 0; d < vector_loop().strides[r].size(); ++d) {
+            double product = 1, reach = 1;
+            for (std::size_t i = 0; i < nest_.loops.size(); ++i) {
+                const NaiveLoop& l = nest_.loops[i];
+                const std::int64_t n = l.reduction ? l.extent : t_.size(i) * (i == t_.vector_loop ? t_.vector : 1);
+                if (l.strides[r][d] > 0) product *= static_cast<double>(n), reach += static_cast<double>(l.strides[r][d] * (n - 1));
+            }
+            all *= std::min(product, reach);
+        }
+        return all;
+    }
+
+    // Whether other tiles read the same.
+    bool read_again(std::size_t r) const {
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (const NaiveLoop& l = nest_.loops[i]; !l.reduction && !l.moves(r) && l.extent > t_.size(i)) return true;
+        return false;
+    }
+
+    // Pieces that the cores share.
+    double tasks() const {
+        const auto pieces = [&](std::size_t i) { return static_cast<double>(nest_.loops[i].extent) / static_cast<double>(t_.size(i) * (i == t_.vector_loop ? t_.vector : 1)); };
+        if (t_.rows > 0) return static_cast<double>(nest_.loops[*nest_.row_loop()].extent) / static_cast<double>(t_.rows);
+        if (t_.weights_stay) return pieces(t_.vector_loop);
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (!nest_.loops[i].reduction && pieces(i) > 1) return pieces(i);
+        return 1;
+    }
+
+    const NaiveLoops& nest_;
+    const Tiling& t_;
+    const VectorMachine& m_;
+    double steps_ = 1, sum_ = 1;   // multiply-adds of an accumulator: in the unrolled body, in all
+};
+
+}  // namespace
+
+bool NaiveLoop::moves(std::size_t read) const {
+    return std::any_of(strides[read].begin(), strides[read].end(), [](std::int64_t s) { return s != 0; });
+}
+
+std::optional<std::size_t> NaiveLoops::innermost_reduction() const {
+    for (std::size_t i = loops.size(); i-- > 0;)
+        if (loops[i].reduction) return i;
+    return std::nullopt;
+}
+
+std::optional<std::size_t> NaiveLoops::row_loop() const {
+    std::optional<std::size_t> row;
+    for (std::size_t i = 0; i < loops.size(); ++i) {
+        if (loops[i].reduction) continue;
+        if (loops[i].contiguous) return row;
+        row = i;
+    }
+    return row;
+}
+
+NaiveLoops naive_loops(const Statement& statement, Term schedule) {
+    NaiveLoops nest;
+    for (; schedule.is("at", 2); schedule = schedule[1]) nest.loops.push_back(naive_loop(statement, schedule[0]));
+    nest.padded = std::any_of(statement.reads.begin(), statement.reads.end(), [](const Access& a) { return a.padded; });
+    return nest;
+}
+
+std::int64_t Tiling::size(std::size_t loop) const { return loop == vector_loop ? vectors : other == loop ? other_tile : third == loop ? third_tile : 1; }
+
+std::int64_t Tiling::unrolled(const NaiveLoops& nest, std::size_t reduction) const {
+    constexpr std::int64_t small = 8;
+    const std::int64_t extent = nest.loops[reduction].extent;
+    const bool innermost = nest.innermost_reduction() == reduction;
+    if (extent <= small) return innermost || unroll_first ? extent : 1;
+    return innermost ? steps : 1;
+}
+
+double tiling_cost(const NaiveLoops& nest, const Tiling& tiling, const VectorMachine& machine) { return Cost(nest, tiling, machine).total(); }
+
+}  // namespace loopegg
