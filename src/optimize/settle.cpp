@@ -23,7 +23,7 @@ struct Version {
 };
 
 std::vector<Version> versions_of(const Graph& graph, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant, const Target& target) {
-    std::vector<Version> all(3);   // the best, the next best, the default schedules
+    std::vector<Version> all(2);   // the best, the next best
     auto offer = [&](const std::string& site, const TunedNest& t) {
         all[0].schedules[site] = t.nest;
         all[1].schedules[site] = t.also.empty() ? t.nest : t.also[0];
