@@ -154,7 +154,7 @@ Json profile(const Subject& subject, double seconds) {
     for (int i = 0; i < 3; ++i) subject.run(nullptr);
     std::vector<double> ms;
     const double start = wall();
-    while (ms.size() < 20 || (wall() - start < seconds && ms.size() < 500)) {   // 500: five calls are beyond the last percentile
+    while (ms.size() < 20 || (wall() - start < seconds && ms.size() < 300)) {   // 300: three calls are beyond the last percentile
         const double t = wall();
         subject.run(nullptr);
         ms.push_back((wall() - t) * 1e3);
