@@ -1,0 +1,59 @@
+// How good the order of sketches is: measures all of them for every distinct site of a model and says how much longer than the best the first takes, and the best of the first three.
+//   bench_sketches [MODEL] [SKETCHES] [TRIED]       TRIED: at most so many of SKETCHES, evenly taken beside the first three
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "backends/cold_weights.hpp"
+#include "backends/network.hpp"
+#include "backends/target.hpp"
+#include "backends/tvm_measurer.hpp"
+#include "graph/load.hpp"
+#include "nest/sketch.hpp"
+#include "optimize/stages.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+std::vector<Term> evenly(std::vector<Term> all, std::size_t most) {
+    if (all.size() <= most) return all;
+    std::vector<Term> some(all.begin(), all.begin() + 3);
+    for (std::size_t i = 3; i < most; ++i) some.push_back(all[3 + (i - 3) * (all.size() - 3) / (most - 3)]);
+    return some;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string model = argc > 1 ? argv[1] : "zoo:resnet34-cifar10";
+    const std::size_t limit = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 300, tried = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 100;
+    const Target host = find_target("host");
+    OptimizeRequest request;
+    request.model = model;
+    const Input input = read_input(request);
+    MeasurerOptions options;
+    for (const auto& [name, tensor] : input.weights) options.cold_bytes += static_cast<std::int64_t>(tensor.values.size() * sizeof(float));
+    options.cold_bytes = cold_bytes_for(options.cold_bytes);
+    TvmMeasurer measurer(options);
+    const std::map<std::string, Term> nests = fused_nests(input.graph, {}, host);
+    double first_sum = 0, three_sum = 0;
+    int count = 0;
+    for (const SiteKind& kind : input.sites.kinds) {
+        const Term& nest = nests.at(input.sites.all[kind.sites.front()].name);
+        std::vector<Candidate> candidates;
+        for (const Term& t : evenly(sketches(nest, vector_machine(host), limit), std::max<std::size_t>(tried, 4))) candidates.push_back({t, host.name});
+        const std::vector<Measured> answers = measurer.measure(candidates);
+        std::vector<double> ms;
+        for (const Measured& m : answers)
+            if (m.latency) ms.push_back(m.latency->median_ms);
+        if (ms.size() < 3 || !answers[0].latency) continue;
+        const double best = *std::min_element(ms.begin(), ms.end()), three = *std::min_element(ms.begin(), ms.begin() + 3);
+        ++count, first_sum += ms[0] / best, three_sum += three / best;
+        fmt::print("{:.2f} {:.2f}  {:.3f} ms, best of {}  {}\n", ms[0] / best, three / best, best, ms.size(), to_string(nest_parts(nest).statement));
+        std::fflush(stdout);
+    }
+    if (count > 0) fmt::print("{:.3f} {:.3f}  mean over {} nests: the first, the best of the first three, beside the best\n", first_sum / count, three_sum / count, count);
+}
