@@ -74,31 +74,40 @@ public:
 private:
     std::size_t reads() const { return vector_loop().strides.size(); }
     const NaiveLoop& vector_loop() const { return nest_.loops[t_.vector_loop]; }
+    std::size_t dimensions(std::size_t r) const { return vector_loop().strides[r].size(); }
+    std::int64_t elements(std::size_t loop) const { return t_.size(loop) * (loop == t_.vector_loop ? t_.vector : 1); }   // of an output loop in the tile
     std::int64_t in_body(std::size_t loop) const { return nest_.loops[loop].reduction ? t_.unrolled(nest_, loop) : t_.size(loop); }
+
+    // What so many iterations of each loop read along one dimension, if no two read the same, and how far apart the first and the last are.
+    struct Walk { double values = 1, reach = 1; };
+    template <class Count> Walk walk(std::size_t r, std::size_t d, Count count) const {
+        Walk w;
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (const std::int64_t stride = nest_.loops[i].strides[r][d]; stride > 0) w.values *= static_cast<double>(count(i)), w.reach += static_cast<double>(stride * (count(i) - 1));
+        return w;
+    }
+
+    bool window(std::size_t r, std::size_t d) const {
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (nest_.loops[i].reduction && nest_.loops[i].strides[r][d] > 0 && in_body(i) > 1) return true;
+        return false;
+    }
 
     // Loads of one read in the unrolled body. Windows that overlap share what they read: rows of vectors do, numbers along the last dimension do.
     double values(std::size_t r) const {
         const bool as_vectors = vector_loop().moves(r);
-        double all = 1, most = 1, crossing = 1;
+        double all = 1, most = 1, dearer = 1;
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
-            if (nest_.loops[i].moves(r)) most *= static_cast<double>(in_body(i));
-        const std::size_t dimensions = vector_loop().strides[r].size();
-        for (std::size_t d = 0; d < dimensions; ++d) {
-            double product = 1, reach = 1;
-            bool window = false;
+            if (nest_.loops[i].moves(r)) most *= static_cast<double>(in_body(i));   // one loop may walk two dimensions
+        for (std::size_t d = 0; d < dimensions(r); ++d) {
             const std::int64_t along = vector_loop().strides[r][d];
-            for (std::size_t i = 0; i < nest_.loops.size(); ++i) {
-                const std::int64_t stride = nest_.loops[i].strides[r][d], n = in_body(i);
-                if (stride == 0) continue;
-                product *= static_cast<double>(n), reach += static_cast<double>(stride * (n - 1));
-                window = window || (nest_.loops[i].reduction && n > 1);
-            }
-            if (along > 0 && window) crossing *= crossing_load;
-            if (along > 0 && as_vectors && gathered(along)) crossing *= static_cast<double>(along);
-            const bool shared = along == 0 && (as_vectors || d + 1 == dimensions);
-            all *= shared ? std::min(product, reach) : product;
+            if (along > 0 && window(r, d)) dearer *= crossing_load;
+            if (gathered(along)) dearer *= static_cast<double>(along);
+            const Walk w = walk(r, d, [&](std::size_t i) { return in_body(i); });
+            const bool shared = along == 0 && (as_vectors || d + 1 == dimensions(r));
+            all *= shared ? std::min(w.values, w.reach) : w.values;
         }
-        return std::min(all, most) * crossing;
+        return std::min(all, most) * dearer;
     }
 
     // Lanes that are a few elements apart are loaded one by one; weights are laid out for the lanes.
@@ -106,13 +115,9 @@ private:
 
     // Numbers that windows in two directions share: too many for the registers, and compilers try.
     bool two_windows(std::size_t r) const {
-        const std::size_t dimensions = vector_loop().strides[r].size();
-        for (std::size_t d = 0; d + 1 < dimensions; ++d) {
-            bool output = false, reduction = false;
+        for (std::size_t d = 0; d + 1 < dimensions(r); ++d)
             for (std::size_t i = 0; i < nest_.loops.size(); ++i)
-                if (nest_.loops[i].strides[r][d] > 0 && in_body(i) > 1) (nest_.loops[i].reduction ? reduction : output) = true;
-            if (output && reduction) return true;
-        }
+                if (!nest_.loops[i].reduction && nest_.loops[i].strides[r][d] > 0 && in_body(i) > 1 && window(r, d)) return true;
         return false;
     }
 
@@ -125,15 +130,10 @@ private:
 
     // What a tile reads of it in its whole sum.
     double bytes(std::size_t r) const {
-        double all = 4;
-        for (std::size_t d = 0; d < vector_loop().strides[r].size(); ++d) {
-            double product = 1, reach = 1;
-            for (std::size_t i = 0; i < nest_.loops.size(); ++i) {
-                const NaiveLoop& l = nest_.loops[i];
-                const std::int64_t n = l.reduction ? l.extent : t_.size(i) * (i == t_.vector_loop ? t_.vector : 1);
-                if (l.strides[r][d] > 0) product *= static_cast<double>(n), reach += static_cast<double>(l.strides[r][d] * (n - 1));
-            }
-            all *= std::min(product, reach);
+        double all = sizeof(float);
+        for (std::size_t d = 0; d < dimensions(r); ++d) {
+            const Walk w = walk(r, d, [&](std::size_t i) { return nest_.loops[i].reduction ? nest_.loops[i].extent : elements(i); });
+            all *= std::min(w.values, w.reach);
         }
         return all;
     }
@@ -141,13 +141,13 @@ private:
     // Whether other tiles read the same.
     bool read_again(std::size_t r) const {
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
-            if (const NaiveLoop& l = nest_.loops[i]; !l.reduction && !l.moves(r) && l.extent > t_.size(i)) return true;
+            if (const NaiveLoop& l = nest_.loops[i]; !l.reduction && !l.moves(r) && l.extent > elements(i)) return true;
         return false;
     }
 
     // Pieces that the cores share.
     double tasks() const {
-        const auto pieces = [&](std::size_t i) { return static_cast<double>(nest_.loops[i].extent) / static_cast<double>(t_.size(i) * (i == t_.vector_loop ? t_.vector : 1)); };
+        const auto pieces = [&](std::size_t i) { return static_cast<double>(nest_.loops[i].extent) / static_cast<double>(elements(i)); };
         if (t_.rows > 0) return static_cast<double>(nest_.loops[*nest_.row_loop()].extent) / static_cast<double>(t_.rows);
         if (t_.weights_stay) return pieces(t_.vector_loop);
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
