@@ -27,6 +27,12 @@ std::int64_t cold_bytes_for(std::int64_t weight_bytes) {
     return std::min(most, static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(weight_bytes))));
 }
 
+std::int64_t cold_bytes_for(const Weights& weights) {
+    std::int64_t bytes = 0;
+    for (const auto& [name, tensor] : weights) bytes += static_cast<std::int64_t>(tensor.values.size() * sizeof(float));
+    return cold_bytes_for(bytes);
+}
+
 std::string timing_words(std::int64_t cold_bytes) { return cold_bytes == 0 ? "warm" : "cold " + std::to_string(cold_bytes >> 20) + " MiB"; }
 
 }  // namespace loopegg

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backends/loaded_kernel.hpp"
+#include "graph/graph.hpp"
 
 namespace loopegg {
 
@@ -25,6 +26,7 @@ private:
 // How much memory stands for a network of so many bytes of weights: the next power of two, at most 128 MiB, which no cache holds; below
 // 1 MiB nothing, for such a network stays in the caches.
 std::int64_t cold_bytes_for(std::int64_t weight_bytes);
+std::int64_t cold_bytes_for(const Weights& weights);
 
 // What the store keeps beside a time: "warm", or "cold 64 MiB".
 std::string timing_words(std::int64_t cold_bytes);

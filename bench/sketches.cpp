@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -10,7 +11,6 @@
 #include "backends/network.hpp"
 #include "backends/target.hpp"
 #include "backends/tvm_measurer.hpp"
-#include "graph/load.hpp"
 #include "nest/sketch.hpp"
 #include "optimize/stages.hpp"
 
@@ -35,8 +35,7 @@ int main(int argc, char** argv) {
     request.model = model;
     const Input input = read_input(request);
     MeasurerOptions options;
-    for (const auto& [name, tensor] : input.weights) options.cold_bytes += static_cast<std::int64_t>(tensor.values.size() * sizeof(float));
-    options.cold_bytes = cold_bytes_for(options.cold_bytes);
+    options.cold_bytes = cold_bytes_for(input.weights);
     TvmMeasurer measurer(options);
     const std::map<std::string, Term> nests = fused_nests(input.graph, {}, host);
     double first_sum = 0, three_sum = 0;
@@ -45,11 +44,9 @@ int main(int argc, char** argv) {
         const Term& nest = nests.at(input.sites.all[kind.sites.front()].name);
         std::vector<Candidate> candidates;
         for (const Term& t : evenly(sketches(nest, vector_machine(host), limit), std::max<std::size_t>(tried, 4))) candidates.push_back({t, host.name});
-        const std::vector<Measured> answers = measurer.measure(candidates);
         std::vector<double> ms;
-        for (const Measured& m : answers)
-            if (m.latency) ms.push_back(m.latency->median_ms);
-        if (ms.size() < 3 || !answers[0].latency) continue;
+        for (const Measured& m : measurer.measure(candidates)) ms.push_back(m.latency ? m.latency->median_ms : std::numeric_limits<double>::infinity());
+        if (ms.size() < 3) continue;
         const double best = *std::min_element(ms.begin(), ms.end()), three = *std::min_element(ms.begin(), ms.begin() + 3);
         ++count, first_sum += ms[0] / best, three_sum += three / best;
         fmt::print("{:.2f} {:.2f}  {:.3f} ms, best of {}  {}\n", ms[0] / best, three / best, best, ms.size(), to_string(nest_parts(nest).statement));

@@ -88,13 +88,28 @@ std::vector<std::int64_t> divisors(std::int64_t n, std::int64_t most) {
     return out;
 }
 
-std::vector<Term> tilings(const NaiveLoops& nest, const VectorMachine& m, std::size_t limit) {
-    const Builder builder(nest);
+// Ways to hand out one tile to the cores, and to unroll its reductions.
+void add_shared(std::vector<Tiling>& all, const NaiveLoops& nest, Tiling t) {
+    const NaiveLoop& along = nest.loops[t.vector_loop];
+    const auto row = nest.row_loop();
+    for (bool unroll : {true, false}) {
+        t.unroll_first = unroll;
+        all.push_back(t);
+        if (along.weights_only && along.extent > t.vector * t.vectors) {
+            all.push_back(t);
+            all.back().weights_stay = true;
+        }
+        if (!row || row == t.other || *row == t.vector_loop || row == t.third) continue;
+        for (std::int64_t rows : divisors(nest.loops[*row].extent, 8)) {
+            all.push_back(t);
+            all.back().rows = rows;
+        }
+    }
+}
+
+std::vector<Tiling> every_tiling(const NaiveLoops& nest, const VectorMachine& m) {
     const std::vector<NaiveLoop>& loops = nest.loops;
-    std::vector<std::pair<double, Term>> found;
-    const auto add = [&](const Tiling& t) { found.emplace_back(tiling_cost(nest, t, m), builder.build(t)); };
-    const auto innermost = nest.innermost_reduction();
-    const std::int64_t steps = innermost && loops[*innermost].extent % 4 == 0 ? 4 : 1;
+    std::vector<Tiling> all;
     std::vector<std::size_t> outputs;
     for (std::size_t i = 0; i < loops.size(); ++i)
         if (!loops[i].reduction) outputs.push_back(i);
@@ -113,36 +128,25 @@ std::vector<Term> tilings(const NaiveLoops& nest, const VectorMachine& m, std::s
                                 for (std::int64_t k : divisors(loops[p].extent, 8))
                                     if (k > 1) thirds.emplace_back(p, k);
                         for (auto [third, third_tile] : thirds)
-                            for (bool unroll : {true, false}) {
-                                Tiling t{v, vector, vectors, o, tile, third, third_tile, 0, unroll, steps};
-                                if (t.accumulators() >= m.registers) continue;
-                                add(t);
-                                if (along.weights_only && along.extent > vector * vectors) {
-                                    t.weights_stay = true;
-                                    add(t);
-                                    t.weights_stay = false;
-                                }
-                                const auto row = nest.row_loop();
-                                if (!row || *row == o || *row == v || third == row) continue;
-                                for (std::int64_t rows : divisors(loops[*row].extent, 8)) {
-                                    t.rows = rows;
-                                    add(t);
-                                }
-                            }
+                            if (const Tiling t{v, vector, vectors, o, tile, third, third_tile}; t.accumulators() < m.registers) add_shared(all, nest, t);
                     }
                 }
             if (outputs.size() == 1)
-                for (std::int64_t vectors : divisors(along.extent / vector, 8)) {
-                    Tiling t{v, vector, vectors, {}, 1, {}, 1, 0, true, steps};
-                    add(t);
-                }
+                for (std::int64_t vectors : divisors(along.extent / vector, 8)) all.push_back({v, vector, vectors});
         }
     }
+    return all;
+}
+
+std::vector<Term> tilings(const NaiveLoops& nest, const VectorMachine& m, std::size_t limit) {
+    std::vector<std::pair<double, Tiling>> found;
+    for (const Tiling& t : every_tiling(nest, m)) found.emplace_back(tiling_cost(nest, t, m), t);
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    const Builder builder(nest);
     std::vector<Term> out;
-    for (auto& [cost, term] : found) {
+    for (const auto& [cost, tiling] : found) {
         if (out.size() >= limit) break;
-        if (std::find(out.begin(), out.end(), term) == out.end()) out.push_back(std::move(term));
+        if (Term term = builder.build(tiling); std::find(out.begin(), out.end(), term) == out.end()) out.push_back(std::move(term));
     }
     return out;
 }

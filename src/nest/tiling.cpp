@@ -193,11 +193,11 @@ NaiveLoops naive_loops(const Statement& statement, Term schedule) {
 std::int64_t Tiling::size(std::size_t loop) const { return loop == vector_loop ? vectors : other == loop ? other_tile : third == loop ? third_tile : 1; }
 
 std::int64_t Tiling::unrolled(const NaiveLoops& nest, std::size_t reduction) const {
-    constexpr std::int64_t small = 8;
+    constexpr std::int64_t small = 8, steps = 4;   // of one that is too long for all of it
     const std::int64_t extent = nest.loops[reduction].extent;
     const bool innermost = nest.innermost_reduction() == reduction;
     if (extent <= small) return innermost || unroll_first ? extent : 1;
-    return innermost ? steps : 1;
+    return innermost && extent % steps == 0 ? steps : 1;
 }
 
 double tiling_cost(const NaiveLoops& nest, const Tiling& tiling, const VectorMachine& machine) { return Cost(nest, tiling, machine).total(); }

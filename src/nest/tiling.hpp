@@ -34,13 +34,12 @@ struct Tiling {
     std::size_t vector_loop;            // which loop the lanes run along
     std::int64_t vector = 1;            // lanes
     std::int64_t vectors = 1;           // vectors of that loop in the tile
-    std::optional<std::size_t> other;   // a second output loop in the tile, and how much of it
+    std::optional<std::size_t> other{};   // a second output loop in the tile, and how much of it
     std::int64_t other_tile = 1;
-    std::optional<std::size_t> third;
+    std::optional<std::size_t> third{};
     std::int64_t third_tile = 1;
     std::int64_t rows = 0;              // >0: the cores share blocks of so many of the loop before the contiguous one
     bool unroll_first = true;           // unroll all small reductions, or only the innermost
-    std::int64_t steps = 1;             // of the innermost reduction that are unrolled where it is too long for all of them
     bool weights_stay = false;          // the cores share the vector loop, so that each goes through its own weights again and again
 
     std::int64_t accumulators() const { return vectors * other_tile * third_tile; }

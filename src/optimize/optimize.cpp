@@ -116,8 +116,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     const ScratchFolder kernels(request.out / ".loopegg-kernels");   // what tuning compiles, until the networks are made of it
     MeasurerOptions measuring;
     measuring.shelf = kernels.path();
-    for (const auto& [name, tensor] : input.weights) measuring.cold_bytes += static_cast<std::int64_t>(tensor.values.size() * sizeof(float));
-    measuring.cold_bytes = cold_bytes_for(measuring.cold_bytes);
+    measuring.cold_bytes = cold_bytes_for(input.weights);
     TvmMeasurer measurer(measuring);
     Tuning tuning = log.run("tune", 0, [&] { return tune_variants(request, input, found, rules.name == "all" ? 0 : shipped_trials(rules.name), measurer, progress); });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
