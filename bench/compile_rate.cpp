@@ -11,12 +11,12 @@
 
 #include <fmt/format.h>
 
-#include "backends/codegen.hpp"
-#include "backends/loaded_kernel.hpp"
-#include "backends/lower_nest.hpp"
-#include "backends/network.hpp"
+#include "backends/lower/codegen.hpp"
+#include "backends/kernel/loaded_kernel.hpp"
+#include "backends/lower/lower_nest.hpp"
+#include "backends/network/network.hpp"
 #include "graph/load.hpp"
-#include "nest/sketch.hpp"
+#include "nest/schedule/sketch.hpp"
 
 using namespace loopegg;
 

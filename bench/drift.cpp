@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "backends/codegen.hpp"
-#include "backends/lower_nest.hpp"
-#include "backends/random_nest.hpp"
+#include "backends/lower/codegen.hpp"
+#include "backends/lower/lower_nest.hpp"
+#include "backends/lower/random_nest.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 

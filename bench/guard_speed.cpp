@@ -14,7 +14,7 @@
 #include "fisher/oracle.hpp"
 #include "graph/flops.hpp"
 #include "graph/load.hpp"
-#include "nest/apply_plan.hpp"
+#include "nest/plan/apply_plan.hpp"
 
 using namespace loopegg;
 

@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
-#include "backends/cold_weights.hpp"
-#include "backends/network.hpp"
-#include "backends/target.hpp"
-#include "backends/tvm_measurer.hpp"
-#include "nest/sketch.hpp"
+#include "backends/measure/cold_weights.hpp"
+#include "backends/network/network.hpp"
+#include "backends/target/target.hpp"
+#include "backends/measure/tvm_measurer.hpp"
+#include "nest/schedule/sketch.hpp"
 #include "optimize/stages.hpp"
 
 using namespace loopegg;

@@ -15,8 +15,8 @@
 
 #include <fmt/format.h>
 
-#include "backends/default_schedule.hpp"
-#include "backends/tvm_measurer.hpp"
+#include "backends/lower/default_schedule.hpp"
+#include "backends/measure/tvm_measurer.hpp"
 #include "base/sexpr.hpp"
 
 using namespace loopegg;

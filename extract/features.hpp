@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nest/loop_tree.hpp"
+#include "nest/run/loop_tree.hpp"
 
 namespace loopegg {
 

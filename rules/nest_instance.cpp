@@ -7,7 +7,7 @@
 
 #include "base/sexpr.hpp"
 #include "egraph/rewrite.hpp"
-#include "nest/facts.hpp"
+#include "nest/term/facts.hpp"
 #include "rules/nest_language.hpp"
 
 namespace loopegg {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "nest/facts.hpp"
-#include "nest/fuse.hpp"
-#include "nest/grammar.hpp"
+#include "nest/term/facts.hpp"
+#include "nest/schedule/fuse.hpp"
+#include "nest/term/grammar.hpp"
 #include "rules/nest_judge.hpp"
 
 namespace loopegg {

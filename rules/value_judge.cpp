@@ -6,9 +6,9 @@
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "egraph/runner.hpp"
-#include "nest/class_terms.hpp"
-#include "nest/facts.hpp"
-#include "nest/value.hpp"
+#include "nest/term/class_terms.hpp"
+#include "nest/term/facts.hpp"
+#include "nest/term/value.hpp"
 
 namespace loopegg {
 namespace {

@@ -8,7 +8,7 @@
 #include "graph/flops.hpp"
 #include "graph/load.hpp"
 #include "graph/model_json.hpp"
-#include "nest/apply_plan.hpp"
+#include "nest/plan/apply_plan.hpp"
 
 namespace loopegg {
 namespace {

@@ -1,8 +1,8 @@
 // 'loopegg bundle': code, operands and a runner for a machine that has neither TVM nor a network; 'bundle import' takes its times back.
 #include <fmt/format.h>
 
-#include "backends/bundle.hpp"
-#include "backends/latency_store.hpp"
+#include "backends/network/bundle.hpp"
+#include "backends/measure/latency_store.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/sexpr.hpp"

@@ -1,7 +1,7 @@
 // 'loopegg compile': a network as machine code for a target, with good schedules and no search.
 #include <fmt/format.h>
 
-#include "backends/network.hpp"
+#include "backends/network/network.hpp"
 #include "cli/commands.hpp"
 #include "graph/load.hpp"
 

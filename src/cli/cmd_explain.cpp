@@ -9,7 +9,7 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
-#include "nest/grammar.hpp"
+#include "nest/term/grammar.hpp"
 #include "optimize/optimize.hpp"
 #include "optimize/replay.hpp"
 #include "rules/load.hpp"

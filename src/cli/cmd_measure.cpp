@@ -1,8 +1,8 @@
 // 'loopegg measure': how long a network takes on a target, measured here or estimated.
 #include <fmt/format.h>
 
-#include "backends/network.hpp"
-#include "backends/network_measure.hpp"
+#include "backends/network/network.hpp"
+#include "backends/measure/network_measure.hpp"
 #include "cli/commands.hpp"
 #include "graph/load.hpp"
 

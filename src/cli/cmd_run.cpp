@@ -1,7 +1,7 @@
 // 'loopegg run': one inference of a compiled network on this machine.
 #include <fmt/format.h>
 
-#include "backends/network.hpp"
+#include "backends/network/network.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "cli/commands.hpp"

@@ -8,7 +8,7 @@
 #include "fisher/evidence.hpp"
 #include "fisher/score.hpp"
 #include "graph/load.hpp"
-#include "nest/apply_plan.hpp"
+#include "nest/plan/apply_plan.hpp"
 
 namespace loopegg {
 namespace {

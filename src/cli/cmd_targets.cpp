@@ -1,7 +1,7 @@
 // 'loopegg targets': what nests can be compiled for, and how a time can be had there.
 #include <fmt/format.h>
 
-#include "backends/target.hpp"
+#include "backends/target/target.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "cli/commands.hpp"

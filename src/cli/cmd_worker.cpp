@@ -1,5 +1,5 @@
 // 'loopegg worker': compiles, checks and times candidates for another loopegg process.
-#include "backends/worker.hpp"
+#include "backends/measure/worker.hpp"
 #include "cli/commands.hpp"
 
 namespace loopegg {

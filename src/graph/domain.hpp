@@ -46,7 +46,7 @@ struct DomainPart {
 };
 
 // How values that no instance computes any more come back (none: there are no such values; see output_sources).
-// 'pointwise' is for what rules propose: in a graph it is a 1x1 convolution of its own (nest/with_domain.hpp), and no node has it.
+// 'pointwise' is for what rules propose: in a graph it is a 1x1 convolution of its own (nest/domain/with_domain.hpp), and no node has it.
 // 'propagate' becomes ordinary shapes of the graph.
 enum class Restore { none, repeat, zero, pointwise };
 

@@ -10,8 +10,8 @@
 #include "graph/domain_sets.hpp"
 #include "graph/flops.hpp"
 #include "graph/hidden_widths.hpp"
-#include "nest/domain.hpp"
-#include "nest/with_domain.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/domain/with_domain.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/take_turns.hpp"
 

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "backends/kernel_cache.hpp"
-#include "backends/latency_store.hpp"
-#include "backends/network_measure.hpp"
-#include "backends/target.hpp"
+#include "backends/kernel/kernel_cache.hpp"
+#include "backends/measure/latency_store.hpp"
+#include "backends/measure/network_measure.hpp"
+#include "backends/target/target.hpp"
 #include "graph/carry_weights.hpp"
 #include "optimize/stages.hpp"
 

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "egraph/runner.hpp"
-#include "nest/class_terms.hpp"
+#include "nest/term/class_terms.hpp"
 
 namespace loopegg {
 

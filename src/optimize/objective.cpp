@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "backends/sensors.hpp"
+#include "backends/measure/sensors.hpp"
 #include "base/error.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/network.hpp"
-#include "backends/network_profile.hpp"
+#include "backends/network/network.hpp"
+#include "backends/measure/network_profile.hpp"
 #include "optimize/choose.hpp"
 
 namespace loopegg {

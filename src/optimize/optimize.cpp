@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "backends/cold_weights.hpp"
-#include "backends/scratch.hpp"
-#include "backends/target.hpp"
-#include "backends/tvm_measurer.hpp"
+#include "backends/measure/cold_weights.hpp"
+#include "base/scratch.hpp"
+#include "backends/target/target.hpp"
+#include "backends/measure/tvm_measurer.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
 #include "fisher/evidence.hpp"

@@ -1,10 +1,10 @@
 // '--target all': what was chosen on this machine, compiled for every other target too, with what it would take there.
 #include <fmt/format.h>
 
-#include "backends/bundle.hpp"
-#include "backends/network_measure.hpp"
-#include "backends/roofline.hpp"
-#include "backends/target.hpp"
+#include "backends/network/bundle.hpp"
+#include "backends/measure/network_measure.hpp"
+#include "backends/measure/roofline.hpp"
+#include "backends/target/target.hpp"
 #include "base/error.hpp"
 #include "graph/carry_weights.hpp"
 #include "optimize/stages.hpp"

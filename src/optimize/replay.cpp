@@ -3,10 +3,10 @@
 #include "base/sexpr.hpp"
 #include "egraph/proof_check.hpp"
 #include "graph/domain_sets.hpp"
-#include "nest/domain.hpp"
-#include "nest/grammar.hpp"
-#include "nest/isl_judge.hpp"
-#include "nest/with_domain.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/term/grammar.hpp"
+#include "nest/judge/isl_judge.hpp"
+#include "nest/domain/with_domain.hpp"
 #include "optimize/capacity_desk.hpp"
 
 namespace loopegg {

@@ -5,11 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "backends/latency_store.hpp"
-#include "backends/network_measure.hpp"
-#include "backends/scratch.hpp"
+#include "backends/measure/latency_store.hpp"
+#include "backends/measure/network_measure.hpp"
+#include "base/scratch.hpp"
 #include "base/files.hpp"
-#include "nest/with_domain.hpp"
+#include "nest/domain/with_domain.hpp"
 #include "optimize/stages.hpp"
 
 namespace loopegg {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "graph/graph.hpp"
-#include "nest/statement.hpp"
+#include "nest/term/statement.hpp"
 
 namespace loopegg {
 

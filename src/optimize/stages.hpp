@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "backends/kernel_shelf.hpp"
-#include "backends/network.hpp"
+#include "backends/kernel/kernel_shelf.hpp"
+#include "backends/network/network.hpp"
 #include "fisher/oracle.hpp"
 #include "graph/graph.hpp"
-#include "nest/sketch.hpp"
+#include "nest/schedule/sketch.hpp"
 #include "optimize/choose.hpp"
 #include "optimize/class_rules.hpp"
 #include "optimize/discover.hpp"

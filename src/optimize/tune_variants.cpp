@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "backends/target.hpp"
+#include "backends/target/target.hpp"
 #include "base/places.hpp"
-#include "nest/with_domain.hpp"
+#include "nest/domain/with_domain.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/neighbours.hpp"
 #include "optimize/stages.hpp"

@@ -7,7 +7,7 @@
 #include "graph/onnx/onnx.hpp"
 #include "graph/pytorch/network_py.hpp"
 #include "graph/safetensors.hpp"
-#include "nest/derive_plan.hpp"
+#include "nest/plan/derive_plan.hpp"
 #include "optimize/capacity_desk.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/stages.hpp"

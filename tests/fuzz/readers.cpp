@@ -1,6 +1,6 @@
 #include "fuzz/readers.hpp"
 
-#include "backends/parse_target.hpp"
+#include "backends/target/parse_target.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/sexpr.hpp"
@@ -11,9 +11,9 @@
 #include "graph/npy.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/safetensors.hpp"
-#include "nest/grammar.hpp"
-#include "nest/loop_tree.hpp"
-#include "nest/plan.hpp"
+#include "nest/term/grammar.hpp"
+#include "nest/run/loop_tree.hpp"
+#include "nest/plan/plan.hpp"
 #include "rules/load.hpp"
 
 namespace loopegg {

@@ -6,9 +6,9 @@
 #include "base/places.hpp"
 #include "base/sexpr.hpp"
 #include "egraph/runner.hpp"
-#include "nest/domain.hpp"
-#include "nest/interpreter.hpp"
-#include "nest/isl_judge.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/run/interpreter.hpp"
+#include "nest/judge/isl_judge.hpp"
 #include "rules/load.hpp"
 
 namespace loopegg {

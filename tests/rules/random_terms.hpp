@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "egraph/egraph.hpp"
-#include "nest/class_terms.hpp"
-#include "nest/facts.hpp"
+#include "nest/term/class_terms.hpp"
+#include "nest/term/facts.hpp"
 #include "rules/rule.hpp"
 
 namespace loopegg {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "nest/axis.hpp"
-#include "nest/statement.hpp"
+#include "nest/term/axis.hpp"
+#include "nest/term/statement.hpp"
 
 namespace loopegg {
 namespace {

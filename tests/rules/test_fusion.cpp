@@ -8,10 +8,10 @@
 
 #include "base/sexpr.hpp"
 #include "egraph/runner.hpp"
-#include "nest/class_terms.hpp"
-#include "nest/facts.hpp"
-#include "nest/fuse.hpp"
-#include "nest/value.hpp"
+#include "nest/term/class_terms.hpp"
+#include "nest/term/facts.hpp"
+#include "nest/schedule/fuse.hpp"
+#include "nest/term/value.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;

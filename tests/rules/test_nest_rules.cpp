@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "nest/facts.hpp"
-#include "nest/class_terms.hpp"
+#include "nest/term/facts.hpp"
+#include "nest/term/class_terms.hpp"
 #include "base/files.hpp"
 #include "base/sexpr.hpp"
 #include "egraph/runner.hpp"

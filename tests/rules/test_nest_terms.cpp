@@ -9,7 +9,7 @@
 #include <random>
 
 #include "base/sexpr.hpp"
-#include "nest/statement.hpp"
+#include "nest/term/statement.hpp"
 #include "rules/load.hpp"
 #include "random_terms.hpp"
 #include "shrink.hpp"

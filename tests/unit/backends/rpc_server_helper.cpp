@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string>
 
-#include "backends/tvm_adapter.hpp"
+#include "backends/lower/tvm_adapter.hpp"
 
 using namespace loopegg;
 

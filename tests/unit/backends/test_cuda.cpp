@@ -1,10 +1,10 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include "backends/cuda_emulator.hpp"
-#include "backends/default_schedule.hpp"
-#include "backends/loaded_kernel.hpp"
-#include "backends/reference.hpp"
+#include "backends/kernel/cuda_emulator.hpp"
+#include "backends/lower/default_schedule.hpp"
+#include "backends/kernel/loaded_kernel.hpp"
+#include "backends/kernel/reference.hpp"
 #include "base/sexpr.hpp"
 
 using namespace loopegg;

@@ -1,9 +1,9 @@
 #include <catch2/catch.hpp>
 
-#include "backends/kernel_cache.hpp"
-#include "backends/tvm_measurer.hpp"
+#include "backends/kernel/kernel_cache.hpp"
+#include "backends/measure/tvm_measurer.hpp"
 #include "base/sexpr.hpp"
-#include "nest/domain.hpp"
+#include "nest/domain/domain.hpp"
 
 using namespace loopegg;
 

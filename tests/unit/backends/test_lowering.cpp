@@ -4,11 +4,11 @@
 
 #include <catch2/catch.hpp>
 
-#include "backends/kernel.hpp"
-#include "backends/loaded_kernel.hpp"
-#include "backends/reference.hpp"
+#include "backends/kernel/kernel.hpp"
+#include "backends/kernel/loaded_kernel.hpp"
+#include "backends/kernel/reference.hpp"
 #include "base/sexpr.hpp"
-#include "nest/interpreter.hpp"
+#include "nest/run/interpreter.hpp"
 
 using namespace loopegg;
 

@@ -5,9 +5,9 @@
 #include <set>
 #include <thread>
 
-#include "backends/cold_weights.hpp"
-#include "backends/scratch.hpp"
-#include "backends/tvm_measurer.hpp"
+#include "backends/measure/cold_weights.hpp"
+#include "base/scratch.hpp"
+#include "backends/measure/tvm_measurer.hpp"
 #include "base/sexpr.hpp"
 
 using namespace loopegg;

@@ -6,17 +6,17 @@
 #include <cstring>
 #include <map>
 
-#include "backends/elf.hpp"
-#include "backends/network.hpp"
-#include "backends/network_plan.hpp"
-#include "backends/process.hpp"
-#include "backends/scratch.hpp"
+#include "backends/kernel/elf.hpp"
+#include "backends/network/network.hpp"
+#include "backends/network/network_plan.hpp"
+#include "base/process.hpp"
+#include "base/scratch.hpp"
 #include "base/files.hpp"
 #include "graph/carry_weights.hpp"
 #include "graph/interpreter.hpp"
 #include "graph/load.hpp"
 #include "graph/weights.hpp"
-#include "nest/apply_plan.hpp"
+#include "nest/plan/apply_plan.hpp"
 
 using namespace loopegg;
 

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
-#include "backends/elf.hpp"
-#include "backends/kernel.hpp"
-#include "backends/object_image.hpp"
+#include "backends/kernel/elf.hpp"
+#include "backends/kernel/kernel.hpp"
+#include "backends/kernel/object_image.hpp"
 #include "base/sexpr.hpp"
 
 using namespace loopegg;

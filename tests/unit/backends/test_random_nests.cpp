@@ -4,12 +4,12 @@
 #include <cstdlib>
 #include <map>
 
-#include "backends/cuda_emulator.hpp"
-#include "backends/elf.hpp"
-#include "backends/loaded_kernel.hpp"
-#include "backends/nvrtc.hpp"
-#include "backends/random_nest.hpp"
-#include "backends/reference.hpp"
+#include "backends/kernel/cuda_emulator.hpp"
+#include "backends/kernel/elf.hpp"
+#include "backends/kernel/loaded_kernel.hpp"
+#include "backends/lower/nvrtc.hpp"
+#include "backends/lower/random_nest.hpp"
+#include "backends/kernel/reference.hpp"
 #include "base/error.hpp"
 
 using namespace loopegg;

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "backends/restored_copies.hpp"
+#include "backends/lower/restored_copies.hpp"
 #include "graph/domain_sets.hpp"
 
 using namespace loopegg;

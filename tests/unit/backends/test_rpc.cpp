@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "backends/rpc.hpp"
-#include "backends/scratch.hpp"
+#include "backends/measure/rpc.hpp"
+#include "base/scratch.hpp"
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 

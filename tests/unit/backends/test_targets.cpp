@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
-#include "backends/parse_target.hpp"
-#include "backends/target.hpp"
-#include "backends/tvm_adapter.hpp"
+#include "backends/target/parse_target.hpp"
+#include "backends/target/target.hpp"
+#include "backends/lower/tvm_adapter.hpp"
 #include "base/error.hpp"
 
 using namespace loopegg;

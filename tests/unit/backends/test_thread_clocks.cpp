@@ -5,7 +5,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "backends/thread_clocks.hpp"
+#include "backends/measure/thread_clocks.hpp"
 
 using namespace loopegg;
 

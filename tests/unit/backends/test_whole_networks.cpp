@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
-#include "backends/elf.hpp"
-#include "backends/network.hpp"
-#include "backends/scratch.hpp"
+#include "backends/kernel/elf.hpp"
+#include "backends/network/network.hpp"
+#include "base/scratch.hpp"
 #include "base/files.hpp"
 #include "fisher/engine.hpp"
 #include "graph/load.hpp"

@@ -11,7 +11,7 @@
 #include "graph/carry_weights.hpp"
 #include "graph/operators.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "nest/apply_plan.hpp"
+#include "nest/plan/apply_plan.hpp"
 
 using namespace loopegg;
 

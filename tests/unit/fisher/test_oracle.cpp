@@ -12,7 +12,7 @@
 #include "fisher/score.hpp"
 #include "graph/builder.hpp"
 #include "graph/load.hpp"
-#include "nest/apply_plan.hpp"
+#include "nest/plan/apply_plan.hpp"
 
 using namespace loopegg;
 

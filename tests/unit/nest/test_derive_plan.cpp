@@ -4,11 +4,11 @@
 #include "base/error.hpp"
 #include "graph/builder.hpp"
 #include "graph/flops.hpp"
-#include "nest/apply_plan.hpp"
-#include "nest/derive_plan.hpp"
-#include "nest/domain.hpp"
-#include "nest/statement.hpp"
-#include "nest/with_domain.hpp"
+#include "nest/plan/apply_plan.hpp"
+#include "nest/plan/derive_plan.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/term/statement.hpp"
+#include "nest/domain/with_domain.hpp"
 #include "tests/domains.hpp"
 
 using namespace loopegg;

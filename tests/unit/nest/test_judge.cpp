@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "base/sexpr.hpp"
-#include "nest/facts.hpp"
-#include "nest/isl_judge.hpp"
+#include "nest/term/facts.hpp"
+#include "nest/judge/isl_judge.hpp"
 
 using namespace loopegg;
 

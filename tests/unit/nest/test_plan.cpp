@@ -7,8 +7,8 @@
 #include "graph/operators.hpp"
 #include "graph/weights.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "nest/apply_plan.hpp"
-#include "nest/domain.hpp"
+#include "nest/plan/apply_plan.hpp"
+#include "nest/domain/domain.hpp"
 
 using namespace loopegg;
 

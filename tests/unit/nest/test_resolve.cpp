@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "base/sexpr.hpp"
-#include "nest/domain.hpp"
-#include "nest/interpreter.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/run/interpreter.hpp"
 
 using namespace loopegg;
 

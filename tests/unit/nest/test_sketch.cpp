@@ -1,9 +1,9 @@
 #include <catch2/catch.hpp>
 
 #include "base/sexpr.hpp"
-#include "nest/domain.hpp"
-#include "nest/interpreter.hpp"
-#include "nest/sketch.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/run/interpreter.hpp"
+#include "nest/schedule/sketch.hpp"
 
 using namespace loopegg;
 

@@ -7,8 +7,8 @@
 #include "graph/builder.hpp"
 #include "graph/flops.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "nest/apply_plan.hpp"
-#include "nest/derive_plan.hpp"
+#include "nest/plan/apply_plan.hpp"
+#include "nest/plan/derive_plan.hpp"
 #include "optimize/stages.hpp"
 #include "rules/load.hpp"
 

@@ -3,10 +3,10 @@
 
 #include "base/places.hpp"
 #include "base/sexpr.hpp"
-#include "nest/domain.hpp"
-#include "nest/grammar.hpp"
-#include "nest/loop_tree.hpp"
-#include "nest/sketch.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/term/grammar.hpp"
+#include "nest/run/loop_tree.hpp"
+#include "nest/schedule/sketch.hpp"
 #include "optimize/neighbours.hpp"
 #include "rules/load.hpp"
 

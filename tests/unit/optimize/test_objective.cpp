@@ -1,7 +1,7 @@
 // What a run may be asked to make better.
 #include <catch2/catch.hpp>
 
-#include "backends/sensors.hpp"
+#include "backends/measure/sensors.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "optimize/objective.hpp"

@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/sexpr.hpp"
-#include "nest/domain.hpp"
+#include "nest/domain/domain.hpp"
 #include "optimize/capacity_desk.hpp"
 #include "optimize/optimize.hpp"
 #include "optimize/replay.hpp"

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "backends/kernel_cache.hpp"
-#include "backends/latency_store.hpp"
-#include "backends/scratch.hpp"
+#include "backends/kernel/kernel_cache.hpp"
+#include "backends/measure/latency_store.hpp"
+#include "base/scratch.hpp"
 #include "base/places.hpp"
-#include "nest/grammar.hpp"
+#include "nest/term/grammar.hpp"
 #include "optimize/stages.hpp"
 
 using namespace loopegg;

@@ -3,9 +3,9 @@
 #include <unordered_set>
 
 #include "base/sexpr.hpp"
-#include "nest/domain.hpp"
-#include "nest/loop_tree.hpp"
-#include "nest/sketch.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/run/loop_tree.hpp"
+#include "nest/schedule/sketch.hpp"
 #include "optimize/tune.hpp"
 
 using namespace loopegg;

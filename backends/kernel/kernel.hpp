@@ -1,0 +1,61 @@
+// A loop nest compiled for one target: what its buffers hold, how it is launched, and its code.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/target/target.hpp"
+#include "nest/run/loop_tree.hpp"
+#include "nest/term/statement.hpp"
+
+namespace loopegg {
+
+// One place of a schedule that reads a weight, and the order in which its loops visit it: the element at (a0, a1, ...), each atom
+// running from 0 to its extent, is the weight's logical element offset + sum of coefficients * atoms in every dimension.
+struct WeightReader {
+    struct Atom {
+        Index index;             // over the loops' variables
+        std::int64_t extent = 1;
+    };
+    std::vector<Atom> atoms;     // outermost first
+    std::vector<std::vector<std::int64_t>> coefficients;   // [dimension][atom]
+    std::vector<std::int64_t> offsets;                     // [dimension]
+    std::int64_t start = 0;      // of its part of the storage
+    std::int64_t elements() const;
+};
+
+// One buffer of the statement as the kernel wants it. A weight with no layout of its own is stored in the order that the schedule
+// visits it, and holds what is visited alone: a restricted nest has small weights.
+struct KernelBuffer {
+    std::string name;
+    BufferKind kind = BufferKind::input;
+    Shape logical;
+    std::vector<Blocking> blocking;
+    std::int64_t elements = 0;             // floats of storage
+    std::vector<WeightReader> readers;     // empty: stored as the statement says
+};
+
+struct Launch {
+    std::array<std::int64_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+    std::int64_t blocks() const { return grid[0] * grid[1] * grid[2]; }
+    std::int64_t threads() const { return block[0] * block[1] * block[2]; }
+};
+
+struct Kernel {
+    std::string symbol;                    // C name of the entry: "__tvm_ffi_NAME" on CPUs, "NAME_kernel" on GPUs
+    std::vector<KernelBuffer> parameters;     // one per buffer of the statement, in its order: the output first
+    std::vector<int> arguments;            // the parameters in the order of the entry's own: TVM sorts those of GPU kernels
+    Launch launch;                         // of a GPU
+    std::string code;                      // an ELF object, or CUDA C
+};
+
+// Throws UserError when the term cannot be lowered, saying why. `name` becomes part of symbols. `known`: the code that this gave before, if it was kept.
+Kernel compile_nest(const Term& nest, const Target& target, const std::string& name, std::string known = {});
+
+// Logical row-major values to the kernel's storage and back.
+std::vector<float> to_storage(const KernelBuffer& parameter, std::span<const float> logical);
+std::vector<float> from_storage(const KernelBuffer& parameter, std::span<const float> stored);
+
+}  // namespace loopegg

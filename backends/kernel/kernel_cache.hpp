@@ -1,0 +1,33 @@
+// What was compiled before: versions of a network differ in few of their kernels, and in nothing of the runtime.
+#pragma once
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "backends/kernel/kernel_shelf.hpp"
+#include "base/scratch.hpp"
+
+namespace loopegg {
+
+// Several threads may ask for the same: who comes second waits for the first.
+class KernelCache {
+public:
+    explicit KernelCache(KernelShelf shelf = KernelShelf()) : shelf_(std::move(shelf)) {}
+    // As the shelf's.
+    TimedKernel compile(const Term& nest, const Target& target);
+    // The object, by this C compiler, of the runtime that every network on CPUs is linked with.
+    std::filesystem::path runtime(const std::string& compiler);
+
+private:
+    template <class Made> Made once(std::map<std::string, std::shared_future<Made>>& known, const std::string& key, std::function<Made()> make);
+
+    KernelShelf shelf_;
+    std::mutex mutex_;
+    std::map<std::string, std::shared_future<TimedKernel>> kernels_;   // by target and nest
+    std::map<std::string, std::shared_future<std::shared_ptr<ScratchFile>>> runtimes_;   // by compiler
+};
+
+}  // namespace loopegg

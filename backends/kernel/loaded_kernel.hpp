@@ -1,0 +1,51 @@
+// A CPU kernel made callable in this process: linked, loaded, given threads.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/kernel/kernel.hpp"
+#include "backends/kernel/object_image.hpp"
+
+namespace loopegg {
+
+// Floats that start at a multiple of 64 bytes, as kernels want them, with room for a vector beyond the end.
+class AlignedFloats {
+public:
+    explicit AlignedFloats(std::size_t count = 0, float value = 0);
+    explicit AlignedFloats(std::span<const float> values);
+    float* data() { return values_.get(); }
+    std::span<float> span() { return {values_.get(), count_}; }
+    std::size_t size() const { return count_; }
+
+private:
+    struct Free { void operator()(float* p) const; };
+    std::unique_ptr<float[], Free> values_;
+    std::size_t count_ = 0;
+};
+
+class LoadedKernel {
+public:
+    explicit LoadedKernel(const Kernel& kernel);
+    ~LoadedKernel();
+    LoadedKernel(const LoadedKernel&) = delete;
+    LoadedKernel& operator=(const LoadedKernel&) = delete;
+
+    // One address per parameter of the kernel, in order.
+    void operator()(std::span<float* const> buffers) const;
+
+private:
+    std::unique_ptr<ObjectImage> image_;
+    void* library_ = nullptr;   // where there is no image
+    void* entry_ = nullptr;
+};
+
+// The logical output for logical operands, which are laid out as the kernel wants them. `run` calls it: a LoadedKernel, or the emulator of GPUs.
+std::vector<float> kernel_output(const Kernel& kernel, const std::vector<std::vector<float>>& operands, const std::function<void(std::span<float* const>)>& run);
+
+// Links objects into a shared library at `out` with the system's linker. Throws UserError with its words.
+void link_shared(const std::vector<std::string>& objects, const std::string& out);
+
+}  // namespace loopegg

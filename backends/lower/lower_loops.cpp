@@ -1,0 +1,222 @@
+#include "backends/lower/lower_loops.hpp"
+
+#include "base/error.hpp"
+
+namespace loopegg {
+
+using tv::Expr;
+using tv::Obj;
+
+namespace {
+
+// Beyond this, a loop that was to be unrolled is an ordinary one: code grows with the product of the extents.
+constexpr std::int64_t most_unrolled = 2048;
+
+// The axis 0..2 of "blockIdx.x" and so on.
+int place_axis(const std::string& place) { return place.empty() ? 0 : std::clamp(place.back() - 'x', 0, 2); }
+bool is_block(const std::string& place) { return place.starts_with("blockIdx"); }
+
+// TVM makes vectors of plain statements: storage, threads or vectors inside keep a loop a loop.
+bool plain_below(const TreeNode& n) {
+    for (const Tree& c : n.children) {
+        if (c->kind == TreeNode::Kind::stage || (c->kind == TreeNode::Kind::loop && (c->partial || c->loop == LoopKind::vector || c->loop == LoopKind::parallel))) return false;
+        if (!plain_below(*c)) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+bool is_thread(const std::string& place) { return place.starts_with("threadIdx"); }
+
+NestLoops::NestLoops(const Statement& statement, const LoopTree& tree, bool gpu)
+    : NestOperands(statement, tree), gpu_(gpu), loop_of_(static_cast<std::size_t>(tree.variables), nullptr), depth_(static_cast<std::size_t>(tree.variables), 0) {
+    scan(tree.root);
+}
+
+void NestLoops::scan(const Tree& n, int depth) {
+    if (n->kind == TreeNode::Kind::loop) {
+        loop_of_[static_cast<std::size_t>(n->var)] = n.get();
+        depth_[static_cast<std::size_t>(n->var)] = depth++;
+        if (n->loop == LoopKind::bind && gpu_) {
+            auto& e = places_[n->place];
+            e.extent = std::max(e.extent, n->extent);
+        }
+    }
+    for (const Tree& c : n->children) scan(c, depth);
+}
+
+Expr NestLoops::place_variable(PlaceUse& p, const std::string& name) {
+    if (!p.var.node.defined()) p.var = tv::variable(name == "vthread" ? "vthread" : name);
+    return p.var.expr();
+}
+
+// On a GPU every thread runs the whole program: what is not inside a loop bound to a place is for the first of that place alone.
+Expr NestLoops::mine() {
+    Expr c = guard_;
+    for (auto& [name, p] : places_)
+        if (p.extent > 1 && p.depth == 0 && name != "vthread") c = both(c, less(place_variable(p, name), 1));
+    return c;
+}
+
+bool NestLoops::inside_threads() const {
+    return std::any_of(places_.begin(), places_.end(), [](const auto& p) { return is_thread(p.first) && p.second.depth > 0; });
+}
+
+// One loop around what `inner` makes. The variable is fresh each time, so that a tree may be walked more than once.
+Obj NestLoops::around(const TreeNode& n, const std::function<Obj()>& inner, bool may_vectorize) {
+    Expr& slot = env_[static_cast<std::size_t>(n.var)];
+    const Expr before = slot;
+    const Expr guard_before = guard_;
+    const std::int64_t unrolled_before = unrolled_;
+    const bool parallel_before = in_parallel_;
+    if (n.extent == 1) {
+        slot = 0;
+        Obj body = inner();
+        slot = before;
+        return body;
+    }
+    if (gpu_ && n.loop == LoopKind::bind && n.place != "vthread") {
+        PlaceUse& p = places_[n.place];
+        if (p.depth) throw UserError("two loops, one inside the other, are bound to " + n.place);
+        ++p.depth;
+        slot = place_variable(p, n.place);
+        if (n.extent < p.extent) guard_ = both(guard_, less(slot, n.extent));
+        Obj body = inner();
+        --p.depth;
+        slot = before, guard_ = guard_before;
+        return body;
+    }
+    tv::LoopKind kind = tv::LoopKind::serial;
+    if (n.loop == LoopKind::parallel && !gpu_ && !in_parallel_) kind = tv::LoopKind::parallel, in_parallel_ = true;
+    const bool wants_unroll = n.loop == LoopKind::unroll || (gpu_ && (n.loop == LoopKind::vector || n.loop == LoopKind::bind));
+    if (wants_unroll && unrolled_ * n.extent <= most_unrolled) kind = tv::LoopKind::unrolled, unrolled_ *= n.extent;
+    if (n.loop == LoopKind::vector && !gpu_ && may_vectorize && n.extent <= most_lanes && plain_below(n)) kind = tv::LoopKind::vectorized;
+    const tv::Variable v = tv::variable("v" + std::to_string(n.var));
+    slot = v.expr();
+    Obj body = inner();
+    slot = before, unrolled_ = unrolled_before, in_parallel_ = parallel_before;
+    return tv::loop(v, n.extent, kind, body);
+}
+
+// Loops over the steps of a tile, innermost body from `leaf`; the first one may run on several cores.
+Obj NestLoops::over_tile(const Tile& tile, bool parallel, const std::function<Obj()>& leaf) {
+    Scope keep(env_);
+    std::vector<tv::Variable> vars;
+    for (const Tile::Step& step : tile.steps) {
+        vars.push_back(tv::variable("s" + std::to_string(step.var)));
+        env_[static_cast<std::size_t>(step.var)] = step.extent == 1 ? Expr(0) : vars.back().expr();
+    }
+    Obj body = tv::guarded(holds(tile.predicates), leaf());
+    bool outermost_done = !parallel;
+    int outermost = -1;
+    for (std::size_t i = 0; i < tile.steps.size() && !outermost_done; ++i)
+        if (tile.steps[i].extent > 1) outermost = static_cast<int>(i), outermost_done = true;
+    for (std::size_t i = tile.steps.size(); i-- > 0;)
+        if (tile.steps[i].extent > 1) body = tv::loop(vars[i], tile.steps[i].extent, static_cast<int>(i) == outermost ? tv::LoopKind::parallel : tv::LoopKind::serial, body);
+    return body;
+}
+
+Obj NestLoops::over_rows(const Tile& tile, std::size_t in_one_piece, const std::function<Obj()>& leaf) {
+    std::int64_t lanes = 1;
+    for (std::size_t i = tile.steps.size() - in_one_piece; i < tile.steps.size(); ++i) lanes *= tile.steps[i].extent;
+    if (lanes < 4 || !tile.predicates.empty()) return over_tile(tile, false, leaf);
+    const tv::Variable lane = tv::variable("lane");
+    Tile outer = tile;
+    outer.steps.resize(tile.steps.size() - in_one_piece);
+    return over_tile(outer, false, [&] {
+        Scope keep(env_);
+        std::int64_t below = 1;
+        for (std::size_t i = tile.steps.size(); i-- > outer.steps.size(); below *= tile.steps[i].extent)
+            env_[static_cast<std::size_t>(tile.steps[i].var)] = below * tile.steps[i].extent == lanes ? floor_div(lane.expr(), below) : floor_mod(floor_div(lane.expr(), below), tile.steps[i].extent);
+        return tv::loop(lane, lanes, tv::LoopKind::vectorized, leaf());
+    });
+}
+
+bool NestLoops::spread_below(const Tree& n) const {
+    return !gpu_ && !in_parallel_ && any_node(n, [](const TreeNode& x) { return x.kind == TreeNode::Kind::loop && x.loop == LoopKind::parallel; });
+}
+
+// The loops of a tree that output elements depend on, with their kinds: visits each element of the output once.
+// False if a loop walks outputs and something else at once, or two parts visit the same element: then tiles are walked instead.
+bool NestLoops::projectable(const Tree& n, std::int64_t elements) const { return points(n) == elements; }
+
+std::int64_t NestLoops::points(const Tree& n) const {
+    switch (n->kind) {
+        case TreeNode::Kind::loop: return (writes_through(n->children[0], n->var) ? n->extent : 1) * points(n->children[0]);
+        case TreeNode::Kind::cat: return points(n->children[0]) + points(n->children[1]);
+        case TreeNode::Kind::body: return 1;
+        default: return points(n->children[0]);
+    }
+}
+
+Obj NestLoops::project(const Tree& n, const std::function<Obj(const TreeNode&)>& leaf) {
+    switch (n->kind) {
+        case TreeNode::Kind::loop: {
+            if (writes_through(n->children[0], n->var)) return around(*n, [&] { return project(n->children[0], leaf); }, true);
+            Scope keep(env_);
+            env_[static_cast<std::size_t>(n->var)] = 0;
+            return project(n->children[0], leaf);
+        }
+        case TreeNode::Kind::cat: return tv::sequence({project(n->children[0], leaf), project(n->children[1], leaf)});
+        case TreeNode::Kind::body: return tv::guarded(both(holds(n->predicates), Expr(Obj{nullptr})), leaf(*n));
+        default: return project(n->children[0], leaf);
+    }
+}
+
+bool NestLoops::bound_below(const Tree& n) const {
+    return gpu_ && any_node(n, [](const TreeNode& x) { return x.kind == TreeNode::Kind::loop && x.loop == LoopKind::bind && x.extent > 1; });
+}
+
+Obj NestLoops::each_element(const Tree& below, const std::vector<Tile>& tiles, const ElementLeaf& leaf) {
+    std::int64_t elements = 0;
+    for (const Tile& t : tiles) elements += element_count(t);
+    if (projectable(below, elements)) return project(below, [&](const TreeNode& b) { return leaf(written(b), &b); });
+    if (bound_below(below)) throw UserError("threads are bound inside a part of the schedule that begins and ends outputs in an order that threads cannot share");
+    std::vector<Obj> all;
+    for (const Tile& t : tiles) all.push_back(over_tile(t, spread_below(below), [&] { return leaf(t.index, nullptr); }));
+    return tv::sequence(all);
+}
+
+// All threads of a block copy a tile together.
+Obj NestLoops::cooperative(const Tile& tile, const std::function<Obj()>& leaf) {
+    std::int64_t threads = 1;
+    Expr me = 0;
+    for (auto place = places_.rbegin(); place != places_.rend(); ++place)   // x last: neighbours of a warp copy neighbours
+        if (auto& [name, p] = *place; is_thread(name)) me = me * Expr(p.extent) + place_variable(p, name), threads *= p.extent;
+    const std::int64_t total = element_count(tile), rounds = (total + threads - 1) / threads;
+    const tv::Variable r = tv::variable("copy");
+    const Expr flat = (rounds == 1 ? Expr(0) : r.expr() * Expr(threads)) + me;
+    Scope keep(env_);
+    std::int64_t stride = 1;
+    for (std::size_t i = tile.steps.size(); i-- > 0;) {
+        Expr e = floor_div(flat, stride);
+        stride *= tile.steps[i].extent;
+        if (stride < total) e = floor_mod(e, tile.steps[i].extent);
+        env_[static_cast<std::size_t>(tile.steps[i].var)] = e;
+    }
+    Expr in_range{Obj{nullptr}};
+    if (rounds * threads > total) in_range = less(flat, total);
+    Obj body = tv::guarded(both(in_range, holds(tile.predicates)), leaf());
+    return rounds == 1 ? body : tv::loop(r, rounds, tv::LoopKind::serial, body);
+}
+
+// On a GPU: the whole program inside the launch.
+Obj NestLoops::launched(Obj body, Launch& launch) {
+    bool any = false;
+    for (auto& [name, p] : places_) {
+        if (name == "vthread") continue;
+        (is_block(name) ? launch.grid : launch.block)[static_cast<std::size_t>(place_axis(name))] = p.extent;
+    }
+    if (launch.threads() > 1024) throw UserError("a block of " + std::to_string(launch.threads()) + " threads; a GPU takes 1,024");
+    for (auto& [name, p] : places_)
+        if (name != "vthread") {
+            place_variable(p, name);
+            body = tv::loop(p.var, p.extent, tv::LoopKind::bound, body, name);
+            any = any || is_block(name);
+        }
+    if (!any) body = tv::loop(tv::variable("block"), 1, tv::LoopKind::bound, body, "blockIdx.x");
+    return body;
+}
+
+}  // namespace loopegg

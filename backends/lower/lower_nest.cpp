@@ -1,0 +1,234 @@
+#include "backends/lower/lower_nest.hpp"
+
+#include <optional>
+
+#include "backends/lower/lower_stages.hpp"
+#include "backends/lower/restored_copies.hpp"
+#include "backends/lower/scalar.hpp"
+#include "base/error.hpp"
+#include "nest/domain/domain.hpp"
+
+namespace loopegg {
+namespace {
+
+// The nodes of a loop tree, one by one.
+class Lowering : NestStages {
+public:
+    Lowering(const Statement& statement, const LoopTree& tree, const Domain& domain, const Target& target) : NestStages(statement, tree, target.gpu()), domain_(domain) {
+        if (restored()) copies_ = restored_copies(domain, graph_axes(statement));
+    }
+
+    LoweredNest run(const std::string& name) {
+        LoweredNest result;
+        for (std::size_t b = 0; b < s_.buffers.size(); ++b) result.parameters.push_back(parameter(static_cast<int>(b)));
+        Obj body = emit(t_.root);
+        if (gpu_) body = launched(body, result.launch);
+        result.function = tv::primitive(name, buffers_, body);
+        return result;
+    }
+
+private:
+    // The last write of an element: the statement's finish, and with it the missing elements that it stands for. `computed`: the element
+    // is known to be one that instances compute.
+    Obj finish_element(const std::vector<Index>& logical, bool computed, const Expr& acc, const Spot& to) {
+        if (!restored()) return tv::guarded(here(to), to.store(finished(acc, logical)));
+        const std::vector<Index> iterators = iterators_at(logical);
+        std::vector<Obj> all, own;
+        for (const RestoredCopy& c : copies_.copies) {
+            Expr when{Obj{nullptr}};
+            if (!(c.always && computed))
+                for (const DigitRange& r : c.when) {
+                    const Expr d = floor_mod(floor_div(expr(iterators[static_cast<std::size_t>(s_.axis(r.digit.axis))]), r.digit.stride), r.digit.radix);
+                    if (r.lo > 0) when = both(when, at_least(d, r.lo));
+                    if (r.hi < r.digit.radix) when = both(when, less(d, r.hi));
+                }
+            Scope keep(env_);
+            const tv::Variable k = tv::variable("copy");
+            env_[static_cast<std::size_t>(t_.variables)] = c.count > 1 ? k.expr() : Expr(0);
+            const Index copy = Index::variable(t_.variables);
+            std::vector<Index> at = logical;
+            for (std::size_t a = 0; a < copies_.axes.size(); ++a)
+                for (std::size_t d = 0; d < at.size(); ++d) {
+                    const std::int64_t scale = s_.write.index[d].coefficients[static_cast<std::size_t>(s_.axis(copies_.axes[a].name))];
+                    if (scale != 0) at[d] = at[d] + Index(c.offset[a] * scale) + copy * (c.step[a] * scale);
+                }
+            const Expr value = c.itself() || domain_.restore == Restore::repeat ? acc : tv::float_value(0);
+            Obj store = tv::guarded(both(when, mine()), buffers_[0].store(finished(value, at), stored(0, at)));
+            if (c.count > 1) store = tv::loop(k, c.count, tv::LoopKind::serial, store);
+            (c.itself() ? own : all).push_back(store);
+        }
+        all.insert(all.end(), own.begin(), own.end());   // last: acc may be the element itself
+        return tv::sequence(all);
+    }
+    bool restored() const { return domain_.restore != Restore::none; }
+    Expr here(const Spot& to) { return to_global(to) ? mine() : busy(); }   // what a thread must be to write there
+
+    Obj emit(const Tree& n) {
+        switch (n->kind) {
+            case TreeNode::Kind::loop: return n->partial ? emit_partial(n) : around(*n, [&] { return turn(*n); }, writes_through(n->children[0], n->var));
+            case TreeNode::Kind::cat: return tv::sequence({emit(n->children[0]), emit(n->children[1])});
+            case TreeNode::Kind::complete: return emit_complete(n);
+            case TreeNode::Kind::stage: return n->buffer == 0 ? emit_output_stage(n) : emit_input_stage(n);
+            case TreeNode::Kind::body: return emit_body(*n);
+        }
+        return {};
+    }
+
+    // The innermost loop that stays a loop asks ahead for weights: they are read once, and a core that waits for memory multiplies nothing.
+    Obj turn(const TreeNode& n) {
+        const Tree& below = n.children[0];
+        Obj body = emit(below);
+        if (gpu_ || n.loop != LoopKind::serial || n.extent == 1) return body;
+        if (any_node(below, [](const TreeNode& x) { return x.kind == TreeNode::Kind::stage || (x.kind == TreeNode::Kind::loop && x.loop == LoopKind::serial && x.extent > 1); })) return body;
+        std::vector<Obj> all = prefetched(below);
+        all.push_back(body);
+        return tv::sequence(all);
+    }
+
+    Obj emit_body(const TreeNode& b) {
+        const Expr value = scalar(s_.value, [&](const std::string& name) -> Expr {
+            for (std::size_t r = 0; r < s_.reads.size(); ++r)
+                if (buffer_name(s_.reads[r].buffer) == name) return read(b, r);
+            throw InternalFault("a statement's value names an unknown buffer");
+        });
+        const Spot to = output(b);
+        if (s_.combine != Combine::assign) return tv::guarded(both(holds(b.predicates), here(to)), to.store(combined(to.load(), value)));
+        if (restored() && !to_global(to)) return tv::guarded(both(holds(b.predicates), here(to)), to.store(value));   // finished where it leaves the storage
+        return tv::guarded(holds(b.predicates), finish_element(written(b), true, value, to));
+    }
+
+    Obj emit_complete(const Tree& n) {
+        const Tree& below = n->children[0];
+        auto begin = [&](const std::vector<Index>& logical, const TreeNode* b) {
+            const Spot to = b && outputs_.empty() ? output(logical) : b ? output(*b) : output(logical);
+            return tv::guarded(here(to), to.store(identity()));
+        };
+        auto end = [&](const std::vector<Index>& logical, const TreeNode* b) {
+            const Spot to = output(logical);
+            return finish_element(logical, b || n != t_.root, to.load(), to);   // at the root a tile may be the whole output
+        };
+        std::vector<Obj> all{each_element(below, n->tiles, begin), emit(below)};
+        // Restored elements are finished as they are written to the output itself.
+        if (restored() ? outputs_.empty() : has_finish()) all.push_back(each_element(below, n->tiles, end));
+        return tv::sequence(all);
+    }
+
+    // Iterators of the statement that belong to an output element: the written axes solved from its logical index.
+    std::vector<Index> iterators_at(const std::vector<Index>& logical) const {
+        std::vector<Index> r(s_.axes.size(), Index(std::int64_t{0}));
+        for (std::size_t d = 0; d < logical.size(); ++d) {
+            const Affine& f = s_.write.index[d];
+            std::vector<std::pair<std::int64_t, std::size_t>> here;
+            for (std::size_t a = 0; a < f.coefficients.size(); ++a)
+                if (f.coefficients[a] != 0) here.emplace_back(f.coefficients[a], a);
+            std::sort(here.rbegin(), here.rend());
+            for (std::size_t i = 0; i < here.size(); ++i) {
+                Index q = (logical[d] - Index(f.offset)) / here[i].first;
+                r[here[i].second] = i == 0 ? q : q % s_.axes[here[i].second].extent;
+            }
+        }
+        return r;
+    }
+
+    Obj emit_output_stage(const Tree& n) {
+        const Tree& below = n->children[0];
+        auto st = storage(n, n->tile, "acc" + std::to_string(n->stage), true);
+        storages_[static_cast<std::size_t>(n->stage)] = st;
+        const bool begins_below = any_node(below, [](const TreeNode& x) { return x.kind == TreeNode::Kind::complete || (x.kind == TreeNode::Kind::stage && x.buffer == 0 && x.owns); });
+        outputs_.push_back(st.get());
+        auto spot = [&](const std::vector<Index>& logical, const TreeNode* b) -> Spot {
+            if (b && b->write.stage == n->stage) return {st->buffer, placed(*st, b->write.index)};
+            return in_storage(*st, logical);
+        };
+        std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
+        const bool assigns = s_.combine == Combine::assign;
+        if (n->owns && !assigns) all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(identity()); }));
+        else if (!assigns && !begins_below)
+            all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(output(logical, 1).load()); }));
+        all.push_back(emit(below));
+        auto write = [&](const std::vector<Index>& logical, const Spot& from) {
+            const Spot to = output(logical, 1);
+            const bool finishes = restored() ? to_global(to) && (n->owns || begins_below) : n->owns && !assigns;
+            return finishes ? finish_element(logical, true, from.load(), to) : tv::guarded(here(to), to.store(from.load()));
+        };
+        if (const auto rows = outputs_.size() == 1 ? across_rows(*n) : std::nullopt) {
+            Storage put = *st;
+            put.buffer = tv::buffer("rows" + std::to_string(n->stage), st->buffer.shape, "local");
+            all.push_back(tv::allocate(put.buffer, on_stack(put.buffer)));
+            all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) {
+                const Spot from = spot(logical, b);
+                return put.buffer.store(from.load(), from.at);
+            }));
+            all.push_back(over_rows(rows->tile, restored() ? 0 : rows->in_one_piece, [&] {
+                return write(n->tile.index, {put.buffer, physical(put, steps_here(n->tile))});
+            }));
+        } else {
+            all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return write(logical, spot(logical, b)); }));
+        }
+        outputs_.pop_back();
+        return tv::sequence(all);
+    }
+
+    Obj emit_input_stage(const Tree& n) {
+        const Tree& below = n->children[0];
+        const bool shared = gpu_ && n->scope == "shared" && !inside_threads() && !guarded_here();
+        auto st = storage(n, n->tile, "tile" + std::to_string(n->stage), !shared);
+        bool padded = false;
+        for (const Access& a : s_.reads) padded = padded || (a.buffer == n->buffer && a.padded);
+        auto copy = [&] { return tv::guarded(busy(), st->buffer.store(read_buffer(n->buffer, n->tile.index, padded), physical(*st, steps_here(n->tile)))); };
+        std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
+        if (shared) all.push_back(cooperative(n->tile, copy));
+        else all.push_back(padded ? copy_rows(n, *st, copy) : copy_tile(n, *st, copy));
+        storages_[static_cast<std::size_t>(n->stage)] = st;
+        input_stages_[n->buffer].push_back(st.get());
+        all.push_back(emit(below));
+        input_stages_[n->buffer].pop_back();
+        return tv::sequence(all);
+    }
+
+    Obj emit_partial(const Tree& n) {
+        const Tree& below = n->children[0];
+        Storage st;
+        st.tile = &n->tile, st.stage = n->stage, st.lane_var = n->var, st.lane_last = n->loop == LoopKind::vector;
+        Shape shape;
+        std::int64_t bytes = 4 * n->extent;
+        for (std::size_t i = 0; i < n->tile.steps.size(); ++i) {
+            st.order.push_back(static_cast<int>(i));
+            shape.push_back(n->tile.steps[i].extent);
+            bytes *= shape.back();
+        }
+        shape.insert(st.lane_last ? shape.end() : shape.begin(), n->extent);
+        st.buffer = tv::buffer("partial" + std::to_string(n->var), shape, gpu_ || bytes <= most_stack_bytes ? "local" : "global");
+        TreeNode lanes;
+        lanes.kind = TreeNode::Kind::loop, lanes.extent = n->extent, lanes.var = n->var;
+        auto own = [&](const Tile& tile) { return Spot{st.buffer, physical(st, steps_here(tile))}; };
+        std::vector<Obj> all{tv::allocate(st.buffer, on_stack(st.buffer))};
+        all.push_back(around(lanes, [&] { return over_tile(n->tile, false, [&] { return own(n->tile).store(identity()); }); }, false));
+        outputs_.push_back(&st);
+        all.push_back(around(*n, [&] { return emit(below); }, true));
+        outputs_.pop_back();
+        all.push_back(around(lanes, [&] {
+            return over_tile(n->tile, false, [&] {
+                const Spot to = output(n->tile.index);
+                return tv::guarded(here(to), to.store(combined(to.load(), own(n->tile).load())));
+            });
+        }, false));
+        return tv::sequence(all);
+    }
+
+    const Domain& domain_;   // of a nest with restore
+    RestoredCopies copies_;
+};
+
+}  // namespace
+
+LoweredNest lower_nest(const Term& nest, const Target& target, const std::string& name) {
+    const Term whole = complete(nest);
+    const NestParts parts = nest_parts(whole);
+    const Statement statement = statement_of(parts.statement);
+    const LoopTree tree = resolve(statement, parts.schedule);   // copies are written with their sources, so elements end where they would anyway
+    const Domain domain = parts.restore.empty() ? Domain{} : domain_of(whole);
+    return Lowering(statement, tree, domain, target).run(name);
+}
+
+}  // namespace loopegg

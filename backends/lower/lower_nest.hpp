@@ -1,0 +1,33 @@
+// Loop trees to TIR: loops in exactly the order that the term says, and nothing that it does not say.
+#pragma once
+#include "backends/kernel/kernel.hpp"
+#include "backends/lower/tir.hpp"
+
+namespace loopegg {
+
+struct LoweredNest {
+    tv::Obj function;   // one PrimFunc
+    std::vector<KernelBuffer> parameters;
+    Launch launch;
+};
+
+LoweredNest lower_nest(const Term& nest, const Target& target, const std::string& name);
+
+// Where the loops of a tree read each weight, and in which order (see WeightReader). Empty for a weight that keeps its own layout.
+std::vector<WeightReader> weight_readers(const Statement& statement, const LoopTree& tree, int buffer);
+
+// The smallest and largest value of an index when every variable v runs from 0 to extents[v]-1.
+struct Bounds {
+    std::int64_t low = 0, high = 0;
+};
+Bounds interval(const Index& index, const std::vector<std::int64_t>& extents);
+std::vector<std::int64_t> extents_of(const LoopTree& tree);   // by variable
+
+// An index as offset + sum of coefficients * atoms; atoms are variables, quotients and remainders.
+struct LinearForm {
+    std::int64_t offset = 0;
+    std::vector<std::pair<Index, std::int64_t>> terms;
+};
+LinearForm linear(const Index& index);
+
+}  // namespace loopegg

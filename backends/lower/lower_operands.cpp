@@ -1,0 +1,283 @@
+#include "backends/lower/lower_operands.hpp"
+
+#include <optional>
+
+#include "backends/lower/lower_nest.hpp"
+#include "backends/lower/scalar.hpp"
+#include "base/error.hpp"
+
+namespace loopegg {
+
+using tv::Expr;
+using tv::Obj;
+
+namespace {
+
+// In floats: how far ahead weights are asked for (a page, where the processor's own foresight ends), how many at once at most, a cache line.
+constexpr std::int64_t far_ahead = 1024, most_asked = 1024, line = 16;
+
+// Infinities become the largest float: CUDA C spells infinity only with a header.
+Expr finite(double v) { return tv::float_value(std::clamp(v, -3.4028234663852886e38, 3.4028234663852886e38)); }
+
+// The terms of a logical index, one for each step of the tile (zero where it has none); nothing unless they make up the whole of it.
+std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::vector<Index>& logical, const std::vector<std::int64_t>& extents) {
+    std::map<int, Index> value;
+    for (std::size_t d = 0; d < tile.index.size(); ++d) {
+        const LinearForm of_tile = linear(tile.index[d]);
+        LinearForm rest = linear(logical[d]);
+        if (rest.offset != of_tile.offset) return {};
+        for (const auto& [atom, k] : of_tile.terms) {
+            const auto step = std::find_if(tile.steps.begin(), tile.steps.end(), [&a = atom](const Tile::Step& s) { return a.kind() == Index::Kind::variable && a.var() == s.var; });
+            const bool outside = step == tile.steps.end();   // fixed while the tile is walked
+            const auto same = std::find_if(rest.terms.begin(), rest.terms.end(), [&, &a = atom, &k = k](const auto& term) {
+                if (term.second != k) return false;
+                if (outside) return term.first == a;
+                const Bounds reach = interval(term.first, extents);
+                return reach.low == 0 && reach.high < step->extent;
+            });
+            if (same == rest.terms.end()) {
+                if (outside) return {};
+                continue;
+            }
+            if (!outside && !value.emplace(step->var, same->first).second) return {};   // a step that counts in two dimensions
+            rest.terms.erase(same);
+        }
+        if (!rest.terms.empty()) return {};
+    }
+    std::vector<Index> steps;
+    for (const Tile::Step& step : tile.steps) {
+        const auto found = value.find(step.var);
+        steps.push_back(found == value.end() ? Index(std::int64_t{0}) : found->second);
+    }
+    return steps;
+}
+
+}  // namespace
+
+std::int64_t element_count(const Tile& tile) {
+    std::int64_t n = 1;
+    for (const Tile::Step& s : tile.steps) n *= s.extent;
+    return n;
+}
+
+NestOperands::NestOperands(const Statement& statement, const LoopTree& tree)
+    : s_(statement), t_(tree), extents_(extents_of(tree)), env_(static_cast<std::size_t>(tree.variables) + 1, Expr(0)), storages_(static_cast<std::size_t>(tree.stages)) {}
+
+KernelBuffer NestOperands::parameter(int b) {
+    const Buffer& from = s_.buffers[static_cast<std::size_t>(b)];
+    KernelBuffer p{from.name, from.kind, from.shape, from.blocking, 1, weight_readers(s_, t_, b)};
+    Shape shape = from.stored_shape();
+    if (!p.readers.empty()) {
+        shape = {p.readers.back().start + p.readers.back().elements()};
+        readers_[b] = p.readers;
+    }
+    if (shape.empty()) shape = {1};
+    for (std::int64_t d : shape) p.elements *= d;
+    buffers_.push_back(tv::buffer(from.name, shape, "global"));
+    return p;
+}
+
+std::vector<Index> NestOperands::written(const TreeNode& body) const {
+    std::vector<Index> r;
+    for (const Affine& a : s_.write.index) r.push_back(a.over(body.iterators));
+    return r;
+}
+
+bool NestOperands::writes_through(const Tree& below, int var) const {
+    bool used = false;
+    each_body(below, [&](const TreeNode& b) { for (const Index& i : written(b)) used = used || i.uses(var); });
+    return used;
+}
+
+Expr NestOperands::expr(const Index& i) const {
+    switch (i.kind()) {
+        case Index::Kind::constant: return i.value();
+        case Index::Kind::variable: return env_[static_cast<std::size_t>(i.var())];
+        case Index::Kind::add: return expr(i.left()) + expr(i.right());
+        case Index::Kind::multiply: return expr(i.left()) * Expr(i.value());
+        case Index::Kind::divide: return floor_div(expr(i.left()), Expr(i.value()));
+        case Index::Kind::modulo: return floor_mod(expr(i.left()), Expr(i.value()));
+    }
+    return 0;
+}
+
+std::vector<Expr> NestOperands::exprs(const std::vector<Index>& all) const {
+    std::vector<Expr> r;
+    for (const Index& i : all) r.push_back(expr(i));
+    return r;
+}
+
+Expr NestOperands::holds(const std::vector<Predicate>& all) const {
+    Expr c{Obj{nullptr}};
+    for (const Predicate& p : all)
+        if (interval(p.expression, extents_).high >= p.bound) c = both(c, less(expr(p.expression), p.bound));
+    return c;
+}
+
+// 'inside the buffer', for the dimensions that may leave it; one is known to be inside
+Expr NestOperands::inside(const std::vector<Index>& index, const Shape& shape, std::size_t but) const {
+    Expr c{Obj{nullptr}};
+    for (std::size_t d = 0; d < index.size(); ++d) {
+        if (d == but) continue;
+        const Bounds i = interval(index[d], extents_);
+        if (i.low < 0) c = both(c, at_least(expr(index[d]), 0));
+        if (i.high >= shape[d]) c = both(c, less(expr(index[d]), shape[d]));
+    }
+    return c;
+}
+
+// The position in a storage of a logical element of its buffer. Where the element's index is a sum of the same shape as the tile's, its
+// terms are the steps: that spares divisions, and TVM's passes lose their way in deep ones.
+std::vector<Expr> NestOperands::steps_of(const Tile& tile, const std::vector<Index>& logical) {
+    const auto matched = matching_steps(tile, logical, extents_);
+    return matched ? exprs(*matched) : solved_steps(tile, exprs(logical));
+}
+
+// Each step is a digit of one dimension.
+std::vector<Expr> NestOperands::solved_steps(const Tile& tile, const std::vector<Expr>& logical) {
+    std::map<int, Expr> value;
+    for (std::size_t d = 0; d < tile.index.size(); ++d) {
+        const LinearForm form = linear(tile.index[d]);
+        std::vector<std::pair<std::int64_t, const Tile::Step*>> here;
+        for (const Tile::Step& step : tile.steps)
+            for (const auto& [atom, k] : form.terms)
+                if (atom.kind() == Index::Kind::variable && atom.var() == step.var) here.emplace_back(k, &step);
+        std::sort(here.begin(), here.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+        Scope keep(env_);
+        for (const Tile::Step& step : tile.steps) env_[static_cast<std::size_t>(step.var)] = 0;
+        Expr rest = logical[d] - expr(tile.index[d]);   // what the smaller steps must make up; theirs is less than one of the larger
+        bool nested = true;   // each step runs inside one of the next larger: digits of one mixed radix
+        for (std::size_t i = 1; i < here.size(); ++i) nested = nested && here[i - 1].first == here[i].first * here[i].second->extent;
+        for (std::size_t i = 0; i < here.size(); ++i) {
+            const auto& [stride, step] = here[i];
+            Expr digit = floor_div(rest, stride);
+            if (nested && i > 0) digit = floor_mod(digit, step->extent);
+            if (!nested) rest = floor_mod(rest, stride);
+            value[step->var] = digit;
+        }
+    }
+    std::vector<Expr> r;
+    for (const Tile::Step& step : tile.steps) {
+        auto found = value.find(step.var);
+        r.push_back(found == value.end() ? Expr(0) : found->second);
+    }
+    return r;
+}
+
+std::vector<Expr> NestOperands::physical(const Storage& st, const std::vector<Expr>& steps) const {
+    std::vector<Expr> r;
+    if (st.lane_var >= 0 && !st.lane_last) r.push_back(env_[static_cast<std::size_t>(st.lane_var)]);
+    for (int i : st.order) r.push_back(steps[static_cast<std::size_t>(i)]);
+    if (st.lane_var >= 0 && st.lane_last) r.push_back(env_[static_cast<std::size_t>(st.lane_var)]);
+    if (r.empty()) r.push_back(0);
+    return r;
+}
+
+// An OperandPlace's index; that of partial sums begins with the loop's own variable.
+std::vector<Expr> NestOperands::placed(const Storage& st, const std::vector<Index>& index) const {
+    std::vector<Expr> steps = exprs(index);
+    if (st.lane_var >= 0) steps.erase(steps.begin());
+    return physical(st, steps);
+}
+
+std::vector<Expr> NestOperands::stored(int b, const std::vector<Index>& logical) const {
+    auto r = exprs(s_.buffers[static_cast<std::size_t>(b)].stored_index(logical));
+    if (r.empty()) r.push_back(0);
+    return r;
+}
+
+// An element of the output, in the innermost storage that stands for it (or `levels_up` further out).
+NestOperands::Spot NestOperands::output(const std::vector<Index>& logical, std::size_t levels_up) {
+    if (outputs_.size() > levels_up) return in_storage(*outputs_[outputs_.size() - 1 - levels_up], logical);
+    return {buffers_[0], stored(0, logical)};
+}
+
+NestOperands::Spot NestOperands::output(const TreeNode& body) {
+    if (!outputs_.empty() && outputs_.back()->stage >= 0 && outputs_.back()->stage == body.write.stage)
+        return {outputs_.back()->buffer, placed(*outputs_.back(), body.write.index)};
+    return output(written(body));
+}
+
+// The weight's position in visiting order: the reader whose index this is.
+Expr NestOperands::visited(int b, const std::vector<Index>& logical) const {
+    for (const WeightReader& r : readers_.at(b)) {
+        bool same = true;
+        for (std::size_t d = 0; d < logical.size() && same; ++d) {
+            const LinearForm form = linear(logical[d]);
+            std::size_t found = 0;
+            same = form.offset == r.offsets[d];
+            for (const auto& [atom, k] : form.terms)
+                for (std::size_t a = 0; a < r.atoms.size(); ++a)
+                    if (r.atoms[a].index == atom && r.coefficients[d][a] == k) ++found;
+            same = same && found == form.terms.size();
+        }
+        if (!same) continue;
+        Expr position = 0;
+        for (const WeightReader::Atom& a : r.atoms) position = position * Expr(a.extent) + expr(a.index);
+        return position + Expr(r.start);
+    }
+    throw InternalFault("a weight is read where no reader was noted");
+}
+
+std::vector<Obj> NestOperands::prefetched(const Tree& below) const {
+    std::vector<Obj> all;
+    std::vector<const TreeNode*> bodies;
+    each_body(below, [&](const TreeNode& b) { bodies.push_back(&b); });
+    if (bodies.size() != 1) return all;   // parts of a cat have weights of their own
+    for (std::size_t r = 0; r < s_.reads.size(); ++r) {
+        const int b = s_.reads[r].buffer;
+        const auto readers = readers_.find(b);
+        if (readers == readers_.end() || readers->second.size() != 1 || bodies[0]->reads[r].stage >= 0) continue;
+        std::int64_t turn = 1;   // floats read in one
+        for (const WeightReader::Atom& a : readers->second[0].atoms) {
+            std::vector<int> vars;
+            a.index.collect(vars);
+            if (std::all_of(vars.begin(), vars.end(), [&](int v) { return any_node(below, [&](const TreeNode& n) { return n.kind == TreeNode::Kind::loop && n.var == v; }); })) turn *= a.extent;
+        }
+        const Expr position = visited(b, bodies[0]->reads[r].index);
+        for (std::int64_t at = 0; at < std::min(turn, most_asked); at += line) all.push_back(buffers_[static_cast<std::size_t>(b)].prefetch({position + Expr(far_ahead + at)}));
+    }
+    return all;
+}
+
+Expr NestOperands::read_buffer(int b, const std::vector<Index>& logical, bool padded) {
+    const Buffer& from = s_.buffers[static_cast<std::size_t>(b)];
+    if (auto id = input_stages_.find(b); id != input_stages_.end() && !id->second.empty()) return in_storage(*id->second.back(), logical).load();
+    if (readers_.contains(b)) return buffers_[static_cast<std::size_t>(b)].load({visited(b, logical)});
+    const Expr value = buffers_[static_cast<std::size_t>(b)].load(stored(b, logical));
+    return padded ? choose(inside(logical, from.shape), value, outside()) : value;
+}
+
+Expr NestOperands::read(const TreeNode& body, std::size_t r) {
+    const Access& access = s_.reads[r];
+    const OperandPlace& place = body.reads[r];
+    if (place.stage >= 0) {
+        const Storage& st = *storages_[static_cast<std::size_t>(place.stage)];
+        return st.buffer.load(physical(st, exprs(place.index)));
+    }
+    return read_buffer(access.buffer, place.index, access.padded);
+}
+
+// The statement's last step, for the element at a logical index that holds `acc`.
+Expr NestOperands::finished(const Expr& acc, const std::vector<Index>& logical) {
+    if (!s_.finish) return acc;
+    return scalar(s_.finish, [&](const std::string& name) -> Expr {
+        if (name == "acc") return acc;
+        for (const FinishRead& f : s_.finish_reads)
+            if (buffer_name(f.buffer) == name) {
+                std::vector<Index> at;
+                for (int d : f.dimensions) at.push_back(logical[static_cast<std::size_t>(d)]);
+                return buffers_[static_cast<std::size_t>(f.buffer)].load(stored(f.buffer, at));
+            }
+        throw InternalFault("the last step of a statement names an unknown buffer");
+    });
+}
+
+Expr NestOperands::combined(const Expr& a, const Expr& b) const {
+    return s_.combine == Combine::max ? tv::binary(tv::Fn::max, a, b) : tv::binary(tv::Fn::add, a, b);
+}
+
+Expr NestOperands::outside() const { return finite(s_.outside); }
+Expr NestOperands::identity() const { return finite(s_.identity()); }
+
+}  // namespace loopegg

@@ -1,0 +1,60 @@
+#include "backends/lower/scalar.hpp"
+
+#include <charconv>
+
+#include "backends/lower/elementary.hpp"
+#include "base/error.hpp"
+
+namespace loopegg {
+namespace {
+
+using tv::Expr;
+using tv::Fn;
+
+Expr number(double v) { return tv::float_value(v); }
+Expr sigmoid(const Expr& x) { return tv::binary(Fn::div, number(1), tv::binary(Fn::add, number(1), exponential(tv::binary(Fn::mul, x, number(-1))))); }
+Expr hyperbolic_tangent(const Expr& x) {
+    const Expr e = exponential(tv::binary(Fn::mul, x, number(-2)));
+    return tv::binary(Fn::div, tv::binary(Fn::sub, number(1), e), tv::binary(Fn::add, number(1), e));
+}
+Expr gelu(const Expr& x) {
+    const Expr erf = error_function(tv::binary(Fn::mul, x, number(0.70710678118654752440)));
+    return tv::binary(Fn::mul, tv::binary(Fn::mul, x, number(0.5)), tv::binary(Fn::add, number(1), erf));
+}
+
+struct Binary { const char* name; Fn fn; };
+constexpr Binary binaries[]{{"+", Fn::add}, {"-", Fn::sub}, {"*", Fn::mul}, {"/", Fn::div}, {"max", Fn::max}, {"min", Fn::min}};
+
+struct Unary { const char* name; Expr (*make)(const Expr&); };
+const Unary unaries[]{
+    {"relu", [](const Expr& x) { return tv::binary(Fn::max, x, number(0)); }},
+    {"relu6", [](const Expr& x) { return tv::binary(Fn::min, tv::binary(Fn::max, x, number(0)), number(6)); }},
+    {"sigmoid", sigmoid},
+    {"silu", [](const Expr& x) { return tv::binary(Fn::mul, x, sigmoid(x)); }},
+    {"gelu", gelu},
+    {"tanh", hyperbolic_tangent},
+    {"exp", exponential},
+    {"sqrt", [](const Expr& x) { return tv::intrinsic("tirx.sqrt", {x}); }},
+    {"square", [](const Expr& x) { return tv::binary(Fn::mul, x, x); }},
+    {"copy", [](const Expr& x) { return x; }},
+};
+
+}  // namespace
+
+Expr scalar(const Term& term, const std::function<Expr(const std::string&)>& leaf) {
+    const std::string& op = term.op().text();
+    if (term.size() == 0) {
+        double value = 0;
+        const auto [end, error] = std::from_chars(op.data(), op.data() + op.size(), value);
+        return error == std::errc{} && end == op.data() + op.size() ? number(value) : leaf(op);
+    }
+    if (term.size() == 2)
+        for (const Binary& b : binaries)
+            if (op == b.name) return tv::binary(b.fn, scalar(term[0], leaf), scalar(term[1], leaf));
+    if (term.size() == 1)
+        for (const Unary& u : unaries)
+            if (op == u.name) return u.make(scalar(term[0], leaf));
+    throw InternalFault("no lowering for the scalar function '" + op + "'");
+}
+
+}  // namespace loopegg

@@ -1,0 +1,72 @@
+// How the values of a buffer lie in memory: blocked layouts, and weights in the order of their visits.
+#include <algorithm>
+
+#include "backends/kernel/kernel.hpp"
+#include "base/error.hpp"
+
+namespace loopegg {
+namespace {
+
+// Calls f(stored position, logical position) for every logical element of a blocked buffer.
+template <class F> void each_blocked(const KernelBuffer& p, F f) {
+    const Buffer buffer{p.name, p.logical, p.kind, p.blocking};
+    const Shape stored = buffer.stored_shape();
+    std::vector<Index> variables;
+    for (std::size_t d = 0; d < p.logical.size(); ++d) variables.push_back(Index::variable(static_cast<int>(d)));
+    const std::vector<Index> index = buffer.stored_index(variables);
+    std::vector<std::int64_t> at(p.logical.size(), 0);
+    for (std::int64_t i = 0, n = element_count(p.logical); i < n; ++i) {
+        std::int64_t rest = i, position = 0;
+        for (std::size_t d = at.size(); d-- > 0;) at[d] = rest % p.logical[d], rest /= p.logical[d];
+        for (std::size_t d = 0; d < stored.size(); ++d) position = position * stored[d] + index[d].at(at);
+        f(position, i);
+    }
+}
+
+void gather(const KernelBuffer& p, const WeightReader& r, std::span<const float> logical, std::vector<float>& out) {
+    const std::size_t n = r.atoms.size(), rank = p.logical.size();
+    std::vector<std::int64_t> digit(n, 0), at(r.offsets);
+    for (std::int64_t i = 0, all = r.elements(); i < all; ++i) {
+        std::int64_t position = 0;
+        bool inside = true;
+        for (std::size_t d = 0; d < rank; ++d) {
+            inside = inside && at[d] >= 0 && at[d] < p.logical[d];
+            position = position * p.logical[d] + at[d];
+        }
+        out[static_cast<std::size_t>(r.start + i)] = inside ? logical[static_cast<std::size_t>(position)] : 0.0f;
+        for (std::size_t a = n; a-- > 0;) {   // the next digits, innermost fastest
+            ++digit[a];
+            for (std::size_t d = 0; d < rank; ++d) at[d] += r.coefficients[d][a];
+            if (digit[a] < r.atoms[a].extent) break;
+            for (std::size_t d = 0; d < rank; ++d) at[d] -= r.coefficients[d][a] * r.atoms[a].extent;
+            digit[a] = 0;
+        }
+    }
+}
+
+}  // namespace
+
+std::int64_t WeightReader::elements() const {
+    std::int64_t n = 1;
+    for (const Atom& a : atoms) n *= a.extent;
+    return n;
+}
+
+std::vector<float> to_storage(const KernelBuffer& p, std::span<const float> logical) {
+    require(static_cast<std::int64_t>(logical.size()) == element_count(p.logical), "a buffer is given as many values as its shape has elements");
+    if (p.readers.empty() && p.blocking.empty()) return {logical.begin(), logical.end()};
+    std::vector<float> out(static_cast<std::size_t>(p.elements), 0.0f);
+    if (p.readers.empty()) each_blocked(p, [&](std::int64_t s, std::int64_t l) { out[static_cast<std::size_t>(s)] = logical[static_cast<std::size_t>(l)]; });
+    for (const WeightReader& r : p.readers) gather(p, r, logical, out);
+    return out;
+}
+
+std::vector<float> from_storage(const KernelBuffer& p, std::span<const float> stored) {
+    require(p.readers.empty(), "weights in visiting order are not read back");
+    if (p.blocking.empty()) return {stored.begin(), stored.end()};
+    std::vector<float> out(static_cast<std::size_t>(element_count(p.logical)));
+    each_blocked(p, [&](std::int64_t s, std::int64_t l) { out[static_cast<std::size_t>(l)] = stored[static_cast<std::size_t>(s)]; });
+    return out;
+}
+
+}  // namespace loopegg

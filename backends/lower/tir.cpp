@@ -1,0 +1,143 @@
+#include "backends/lower/tir.hpp"
+
+#include "base/error.hpp"
+
+namespace loopegg::tv {
+namespace {
+
+const Obj no_span{nullptr};
+
+DLDataType type_of(const char* name) { return ffi::StringToDLDataType(name); }
+Obj primitive_type(const char* name) { return obj(Fn::prim_type, type_of(name)); }
+
+std::int64_t floor_division(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+
+List nodes(const std::vector<Expr>& all) {
+    List r;
+    for (const Expr& e : all) r.push_back(e.node);
+    return r;
+}
+
+}  // namespace
+
+Expr::Expr(std::int64_t v) : node(obj(Fn::int_imm, type_of("int32"), v, no_span)), constant(true), value(v) {}
+
+Expr binary(Fn f, const Expr& a, const Expr& b) { return Expr(obj(f, a.node, b.node, no_span)); }
+
+Expr operator+(const Expr& a, const Expr& b) {
+    if (a.constant && b.constant) return a.value + b.value;
+    if (a.is(0)) return b;
+    if (b.is(0)) return a;
+    return binary(Fn::add, a, b);
+}
+Expr operator-(const Expr& a, const Expr& b) {
+    if (a.constant && b.constant) return a.value - b.value;
+    if (b.is(0)) return a;
+    return binary(Fn::sub, a, b);
+}
+Expr operator*(const Expr& a, const Expr& b) {
+    if (a.constant && b.constant) return a.value * b.value;
+    if (a.is(0) || b.is(0)) return 0;
+    if (a.is(1)) return b;
+    if (b.is(1)) return a;
+    return binary(Fn::mul, a, b);
+}
+Expr floor_div(const Expr& a, const Expr& b) {
+    if (a.constant && b.constant) return floor_division(a.value, b.value);
+    if (b.is(1)) return a;
+    return binary(Fn::floor_div, a, b);
+}
+Expr floor_mod(const Expr& a, const Expr& b) {
+    if (a.constant && b.constant) return a.value - floor_division(a.value, b.value) * b.value;
+    if (b.is(1)) return 0;
+    return binary(Fn::floor_mod, a, b);
+}
+
+Expr less(const Expr& a, const Expr& b) { return binary(Fn::lt, a, b); }
+Expr at_least(const Expr& a, const Expr& b) { return binary(Fn::ge, a, b); }
+Expr both(const Expr& a, const Expr& b) {
+    if (!a.node.defined()) return b;
+    if (!b.node.defined()) return a;
+    return binary(Fn::logical_and, a, b);
+}
+
+Expr float_value(double v) { return Expr(obj(Fn::float_imm, type_of("float32"), v, no_span)); }
+Expr choose(const Expr& condition, const Expr& yes, const Expr& no) {
+    if (!condition.node.defined()) return yes;
+    return Expr(obj(Fn::if_expr, condition.node, yes.node, no.node, no_span));
+}
+Expr select(const Expr& condition, const Expr& yes, const Expr& no) {
+    if (!condition.node.defined()) return yes;
+    return Expr(obj(Fn::select, condition.node, yes.node, no.node, no_span));
+}
+Expr intrinsic(const char* op, const std::vector<Expr>& args) {
+    return Expr(obj(Fn::call, primitive_type("float32"), obj(Fn::get_op, op), nodes(args), nullptr, List{}, no_span));
+}
+Expr truncate(const Expr& number) { return Expr(obj(Fn::cast, type_of("int32"), number.node, no_span)); }
+Expr with_bits(const Expr& whole) { return intrinsic("tirx.reinterpret", {whole}); }
+
+Variable variable(const std::string& name) { return {obj(Fn::var, name, primitive_type("int32"), no_span)}; }
+
+Buffer buffer(const std::string& name, const std::vector<std::int64_t>& shape, const char* scope) {
+    List extents;
+    for (std::int64_t s : shape) extents.push_back(Expr(s).node);
+    Obj type = obj(Fn::buffer_type, scope, primitive_type("float32"), extents, List{}, Expr(0).node, 64, 1, nullptr, List{}, no_span);
+    return {obj(Fn::buffer_var, name, type, no_span), shape};
+}
+Expr Buffer::load(const std::vector<Expr>& at) const {
+    require(at.size() == shape.size(), "a buffer is indexed by as many expressions as it has dimensions");
+    return Expr(obj(Fn::buffer_load, node, nodes(at), no_span));
+}
+Obj Buffer::store(const Expr& value, const std::vector<Expr>& at) const {
+    require(at.size() == shape.size(), "a buffer is indexed by as many expressions as it has dimensions");
+    return obj(Fn::buffer_store, node, value.node, nodes(at), no_span);
+}
+Obj Buffer::prefetch(const std::vector<Expr>& at) const {
+    const Expr address = Expr(obj(Fn::call, obj(Fn::pointer_type, primitive_type("float32"), "global"), obj(Fn::get_op, "tirx.address_of"), List{load(at).node}, nullptr, List{}, no_span));
+    const Expr call = Expr(obj(Fn::call, primitive_type("void"), obj(Fn::get_op, "tirx.prefetch"), nodes({address, 0, 3, 1}), nullptr, List{}, no_span));
+    return obj(Fn::evaluate, call.node, no_span);
+}
+
+Obj loop(const Variable& v, std::int64_t extent, LoopKind kind, const Obj& body, const std::string& thread) {
+    Obj bound{nullptr};
+    if (kind == LoopKind::bound) {
+        Obj range = obj(Fn::range, Expr(0).node, Expr(extent).node, no_span);
+        bound = obj(Fn::iter_var, range, obj(Fn::var, thread, primitive_type("int32"), no_span), 1, thread, no_span);
+    }
+    return obj(Fn::for_loop, v.node, Expr(0).node, Expr(extent).node, static_cast<int>(kind), body, bound, ffi::Map<ffi::String, Any>{}, nullptr, no_span);
+}
+Obj sequence(const std::vector<Obj>& statements) {
+    if (statements.size() == 1) return statements[0];
+    List all;
+    for (const Obj& s : statements) all.push_back(s);
+    return obj(Fn::seq_stmt, all, no_span);
+}
+Obj guarded(const Expr& condition, const Obj& body) {
+    if (!condition.node.defined()) return body;
+    return obj(Fn::if_stmt, condition.node, body, nullptr, no_span);
+}
+Obj either(const Expr& condition, const Obj& yes, const Obj& no) {
+    if (!condition.node.defined()) return yes;
+    return obj(Fn::if_stmt, condition.node, yes, no, no_span);
+}
+// TVM takes even small storage from a heap from 1,024 bytes on unless it is told to leave it alone; what is on the stack stays in registers.
+Obj allocate(const Buffer& b, bool on_stack) {
+    ffi::Map<ffi::String, Any> annotations;
+    if (on_stack) annotations.Set("disable_lower_builtin", obj(Fn::int_imm, type_of("bool"), 1, no_span));
+    return obj(Fn::alloc_buffer, b.node, annotations, no_span);
+}
+
+Obj primitive(const std::string& name, const std::vector<Buffer>& parameters, const Obj& body) {
+    List params;
+    for (const Buffer& p : parameters) params.push_back(p.node);
+    ffi::Map<ffi::String, Any> attributes{{"global_symbol", ffi::String(name)}, {"tirx.noalias", true}};
+    Obj attrs = obj(Fn::make_object, "ir.DictAttrs", "__dict__", attributes);
+    return obj(Fn::prim_func, params, body, primitive_type("void"), attrs, no_span);
+}
+Obj module_of(const std::vector<std::pair<std::string, Obj>>& functions) {
+    ffi::Map<Any, Any> all;
+    for (const auto& [name, f] : functions) all.Set(obj(Fn::global_var, name), f);
+    return obj(Fn::ir_module, all, nullptr, ffi::Map<ffi::String, Any>{});
+}
+
+}  // namespace loopegg::tv

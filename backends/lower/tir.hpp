@@ -1,0 +1,66 @@
+// Loop programs as TVM's TIR, built by hand: expressions, buffers, loops, functions. Nothing here decides anything.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "backends/lower/tvm_adapter.hpp"
+
+namespace loopegg::tv {
+
+// An expression. Whole numbers fold here, so that the IR stays small before TVM's simplifier sees it.
+struct Expr {
+    Obj node;
+    bool constant = false;
+    std::int64_t value = 0;
+
+    Expr() = default;
+    explicit Expr(Obj n) : node(std::move(n)) {}
+    Expr(std::int64_t v);
+    Expr(int v) : Expr(std::int64_t{v}) {}
+    bool is(std::int64_t v) const { return constant && value == v; }
+};
+Expr operator+(const Expr& a, const Expr& b);
+Expr operator-(const Expr& a, const Expr& b);
+Expr operator*(const Expr& a, const Expr& b);
+Expr floor_div(const Expr& a, const Expr& b);
+Expr floor_mod(const Expr& a, const Expr& b);
+
+// Conditions: an Expr whose node is empty means 'always'.
+Expr less(const Expr& a, const Expr& b);
+Expr at_least(const Expr& a, const Expr& b);
+Expr both(const Expr& a, const Expr& b);
+
+Expr float_value(double v);
+Expr binary(Fn f, const Expr& a, const Expr& b);
+Expr choose(const Expr& condition, const Expr& yes, const Expr& no);      // evaluates one side alone
+Expr select(const Expr& condition, const Expr& yes, const Expr& no);      // may evaluate both
+Expr intrinsic(const char* op, const std::vector<Expr>& args);            // "tirx.sqrt" and its kind, float32
+Expr truncate(const Expr& number);                                        // a float32 as an int32
+Expr with_bits(const Expr& whole);                                        // the float32 that has the bits of an int32
+
+struct Variable {
+    Obj node;
+    Expr expr() const { return Expr(node); }
+};
+Variable variable(const std::string& name);
+
+struct Buffer {
+    Obj node;
+    std::vector<std::int64_t> shape;
+    Expr load(const std::vector<Expr>& at) const;
+    Obj store(const Expr& value, const std::vector<Expr>& at) const;
+    Obj prefetch(const std::vector<Expr>& at) const;   // asks for the cache line of an element; any position may be named
+};
+Buffer buffer(const std::string& name, const std::vector<std::int64_t>& shape, const char* scope);
+
+enum class LoopKind : int { serial = 0, parallel = 1, vectorized = 2, unrolled = 3, bound = 4 };
+Obj loop(const Variable& v, std::int64_t extent, LoopKind kind, const Obj& body, const std::string& thread = {});
+Obj sequence(const std::vector<Obj>& statements);
+Obj guarded(const Expr& condition, const Obj& body);                      // body alone when the condition is 'always'
+Obj either(const Expr& condition, const Obj& yes, const Obj& no);
+Obj allocate(const Buffer& b, bool on_stack = false);                     // in scope for the statements after it in a sequence
+Obj primitive(const std::string& name, const std::vector<Buffer>& parameters, const Obj& body);
+Obj module_of(const std::vector<std::pair<std::string, Obj>>& functions);
+
+}  // namespace loopegg::tv

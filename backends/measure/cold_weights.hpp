@@ -1,0 +1,34 @@
+// Weights as a network leaves them: since a kernel last ran, all others' weights were read, so that its own are no longer in the caches.
+//
+// A candidate that is timed again and again with one set of weights has them at hand, and schedules that read weights badly look good.
+// Here each run takes the next stretch of one large memory, as large as the network's weights together.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "backends/kernel/loaded_kernel.hpp"
+#include "graph/graph.hpp"
+
+namespace loopegg {
+
+class ColdWeights {
+public:
+    explicit ColdWeights(std::int64_t bytes) : bytes_(bytes) {}
+    // Where a run finds `floats` weights: a line of cache is given again only after all others were.
+    float* next(std::int64_t floats);
+    std::int64_t bytes() const { return bytes_; }
+
+private:
+    std::int64_t bytes_, at_ = 0;
+    AlignedFloats memory_;
+};
+
+// How much memory stands for a network of so many bytes of weights: the next power of two, at most 128 MiB, which no cache holds; below
+// 1 MiB nothing, for such a network stays in the caches.
+std::int64_t cold_bytes_for(std::int64_t weight_bytes);
+std::int64_t cold_bytes_for(const Weights& weights);
+
+// What the store keeps beside a time: "warm", or "cold 64 MiB".
+std::string timing_words(std::int64_t cold_bytes);
+
+}  // namespace loopegg

@@ -1,0 +1,98 @@
+#include "backends/measure/network_measure.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "backends/measure/latency_store.hpp"
+#include "backends/network/network.hpp"
+#include "backends/network/network_plan.hpp"
+#include "backends/measure/roofline.hpp"
+#include "base/scratch.hpp"
+#include "backends/measure/tvm_measurer.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "graph/load.hpp"
+
+namespace loopegg {
+namespace {
+
+Latency timed(const std::filesystem::path& folder, int rounds, Progress& progress) {
+    const std::filesystem::path all[]{folder};
+    Progress::Inner stage(&progress, "time", rounds);
+    const Measured m = measure_networks(all, rounds)[0];
+    stage.finish({});
+    if (!m.latency) throw UserError("the network could not be timed: " + m.why);
+    return *m.latency;
+}
+
+// A board runs kernel by kernel: the network is the sum of its steps.
+NetworkLatency sum_over_rpc(const Term& steps, const Target& target, Progress& progress) {
+    std::vector<Candidate> candidates;
+    for (const Term& nest : steps.children()) candidates.push_back({nest, target.name});
+    MeasurerOptions options;
+    Progress::Inner stage(&progress, "measure on " + target.name, static_cast<std::int64_t>(candidates.size()));
+    options.progress = [&](std::size_t done, std::size_t) { progress.advance(static_cast<std::int64_t>(done)); };
+    TvmMeasurer measurer(options);
+    NetworkLatency sum{{0, 0, 0, target.name, true, false}, 0, 0};
+    for (const Measured& m : measurer.measure(candidates)) {
+        if (!m.latency) throw UserError("the network could not be timed on " + target.name + ": " + m.why);
+        sum.latency.median_ms += m.latency->median_ms, sum.latency.iqr_ms += m.latency->iqr_ms;
+        sum.latency.n = sum.latency.n ? std::min(sum.latency.n, m.latency->n) : m.latency->n;
+        sum.latency.disturbed = sum.latency.disturbed || m.latency->disturbed;
+    }
+    sum.compiled = static_cast<int>(measurer.counts().compiled), sum.timed = static_cast<int>(measurer.counts().timed);
+    stage.finish({});
+    return sum;
+}
+
+}  // namespace
+
+Term network_term(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
+    std::vector<Term> nests;
+    for (const NetworkPlan::Step& s : plan_network(graph, weights, schedules, target).steps)
+        if (s.nest) nests.push_back(s.nest->nest);
+    return Term("network", std::move(nests));
+}
+
+Latency estimate_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
+    Latency sum{0, 0, 0, target.name, false, false};
+    const Term network = network_term(graph, weights, schedules, target);   // its children live as long as it does
+    for (const Term& nest : network.children()) sum.median_ms += estimate_latency(nest, target).median_ms;
+    return sum;
+}
+
+NetworkLatency measure_model(const std::string& model, const std::string& target_name, std::uint64_t seed, int rounds, Progress& progress) {
+    if (std::filesystem::exists(std::filesystem::path(model) / "network.json")) return {timed(model, rounds, progress), 0, rounds * 3};
+    const Target target = find_target(target_name);
+    const Model m = load_model(model, seed);
+    const Term steps = network_term(m.graph, m.weights, {}, target);
+    if (target.reach == Reach::rpc) return sum_over_rpc(steps, target, progress);
+    if (target.reach != Reach::here) return {estimate_network(m.graph, m.weights, {}, target), 0, 0};
+    LatencyStore store(default_store_file());
+    const Hash128 key = latency_key(target, steps);
+    for (;;) {   // another process may be at it: then its answer is ours
+        if (auto known = store.find(key); known && known->latency) return {*known->latency, 0, 0};
+        if (store.claim(key, target.name, "network " + m.graph.name)) break;
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    ScratchFile folder(".network");
+    NetworkLatency result;
+    try {
+        result.compiled = compile_network(m.graph, m.weights, {}, target, folder.path(), &progress).kernels;
+        result.latency = timed(folder.path(), rounds, progress);
+        result.timed = result.latency.n;
+    } catch (...) {
+        std::filesystem::remove_all(folder.path());
+        store.release(key);
+        throw;
+    }
+    std::filesystem::remove_all(folder.path());
+    store.put(key, target.name, "network " + m.graph.name, {result.latency, ""});
+    return result;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,25 @@
+// The latency of a model on a target, remembered: a second question asks the machine nothing.
+#pragma once
+#include <string>
+
+#include "backends/network/network.hpp"
+#include "base/progress.hpp"
+#include "extract/measurer.hpp"
+
+namespace loopegg {
+
+struct NetworkLatency {
+    Latency latency;
+    int compiled = 0, timed = 0;   // what this call had to do
+};
+
+// What a compiled network runs, as one term: equal for networks that take equally long.
+Term network_term(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);
+
+// For a machine that cannot be asked: the sum over its nests. Latency::measured is false.
+Latency estimate_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);
+
+// `model` as load_model takes it, or a folder that compile_network wrote. Throws UserError when it cannot be had.
+NetworkLatency measure_model(const std::string& model, const std::string& target, std::uint64_t seed, int rounds, Progress& progress);
+
+}  // namespace loopegg

@@ -1,0 +1,12 @@
+// What a nest would cost on a machine that cannot be asked: a roofline over its data sheet. Always marked as an estimate.
+#pragma once
+#include "backends/target/target.hpp"
+#include "base/term.hpp"
+#include "extract/measurer.hpp"
+
+namespace loopegg {
+
+// Of one nest, as its schedule would run. Latency::measured is false and n is 0.
+Latency estimate_latency(const Term& nest, const Target& target);
+
+}  // namespace loopegg

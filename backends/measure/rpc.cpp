@@ -1,0 +1,99 @@
+#include "backends/measure/rpc.hpp"
+
+#include <charconv>
+#include <cstring>
+
+#include "backends/kernel/elf.hpp"
+#include "backends/kernel/kernel.hpp"
+#include "base/process.hpp"
+#include "backends/kernel/reference.hpp"
+#include "backends/measure/rpc_tracker.hpp"
+#include "base/scratch.hpp"
+#include "backends/lower/tvm_adapter.hpp"
+#include "backends/measure/tvm_measurer.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/text.hpp"
+#include "nest/term/grammar.hpp"
+
+namespace loopegg {
+namespace {
+
+namespace ffi = tv::ffi;
+using tv::Fn;
+
+// The object as a shared library of its own architecture: LLVM's linker links for any, GNU's for this machine.
+std::string shared_library(const std::string& object) {
+    ScratchFile from(".o"), to(".so");
+    write_scratch(from.path(), object);
+    const std::string linker = elf_architecture(object) == native_architecture() ? "ld" : "ld.lld";
+    run_or_throw({linker, "-shared", "-o", to.path().string(), from.path().string()}, "linking for " + elf_architecture(object));
+    return read_file(to.path());
+}
+
+// HOST:PORT is a server; HOST:PORT/KEY a tracker, which names a free server of that key.
+RpcServer server_of(const Target& target) {
+    const auto slash = target.address.find('/');
+    const auto parts = split(target.address.substr(0, slash), ':');
+    int port = 0;
+    if (parts.size() == 2) std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), port);
+    if (port <= 0) throw UserError("the address of target '" + target.name + "' is '" + target.address + "', expected HOST:PORT or HOST:PORT/KEY");
+    if (slash == target.address.npos) return {parts[0], port, ""};
+    return ask_tracker(parts[0], port, target.address.substr(slash + 1));
+}
+
+ffi::Module connect(const Target& target) {
+    const RpcServer server = server_of(target);
+    try {
+        return tv::call(Fn::rpc_connect, server.host, server.port, server.key, false).cast<ffi::Module>();
+    } catch (const std::exception& e) {
+        throw UserError("no TVM RPC server answers at " + target.address + " (target '" + target.name + "'): " + tv::brief(e));
+    }
+}
+
+}  // namespace
+
+Measured measure_over_rpc(const Term& given, const Target& target, int samples) {
+    const ffi::Module session = connect(target);
+    try {
+        const Term nest = complete(given);
+        const Statement s = statement_of(nest_parts(nest).statement);
+        const Kernel kernel = compile_nest(nest, target, "candidate");
+        const std::string library = shared_library(kernel.code);
+        (*session->GetFunction("tvm.rpc.server.upload"))("candidate.so", ffi::Bytes(library));
+        const auto module = tv::call(Fn::rpc_load, session, "candidate.so").cast<ffi::Module>();
+        const int index = tv::call(Fn::rpc_index, session).cast<int>();
+        const DLDevice device{static_cast<DLDeviceType>(kDLCPU + (index + 1) * 128), 0};
+        const auto operands = sample_operands(s, 1);
+        std::vector<ffi::Tensor> tensors;
+        std::vector<tv::Any> arguments;
+        for (std::size_t b = 0; b < s.buffers.size(); ++b) {
+            const std::vector<std::int64_t> shape = kernel.parameters[b].readers.empty() ? s.buffers[b].stored_shape() : Shape{kernel.parameters[b].elements};
+            tensors.push_back(tv::call(Fn::tensor_alloc, ffi::Shape(shape), ffi::StringToDLDataType("float32"), device, nullptr).cast<ffi::Tensor>());
+            std::vector<float> values = b == 0 ? std::vector<float>(static_cast<std::size_t>(kernel.parameters[b].elements), 0.0f) : to_storage(kernel.parameters[b], operands[b]);
+            tv::call(Fn::tensor_from_bytes, tensors.back(), static_cast<void*>(values.data()), static_cast<std::int64_t>(values.size() * sizeof(float)));
+            arguments.emplace_back(tensors.back());
+        }
+        std::vector<ffi::AnyView> views(arguments.begin(), arguments.end());
+        tv::Any nothing;
+        (*module->GetFunction("candidate")).CallPacked(views.data(), static_cast<std::int32_t>(views.size()), &nothing);
+        std::vector<float> got(static_cast<std::size_t>(kernel.parameters[0].elements));
+        tv::call(Fn::tensor_to_bytes, tensors[0], static_cast<void*>(got.data()), static_cast<std::int64_t>(got.size() * sizeof(float)));
+        if (std::string wrong = difference(s, from_storage(kernel.parameters[0], got), reference_output(nest, operands)); !wrong.empty()) return {{}, wrong};
+        const auto evaluator = tv::call(Fn::time_evaluator, module, "candidate", static_cast<int>(device.device_type), 0, 1, samples, 2, 100, 0, 1, 0, "").cast<ffi::Function>();
+        tv::Any raw;
+        evaluator.CallPacked(views.data(), static_cast<std::int32_t>(views.size()), &raw);
+        const std::string bytes = raw.cast<ffi::Bytes>();
+        std::vector<double> ms;
+        for (std::size_t at = 0; at + sizeof(double) <= bytes.size(); at += sizeof(double)) {
+            double seconds = 0;
+            std::memcpy(&seconds, bytes.data() + at, sizeof seconds);
+            ms.push_back(seconds * 1e3);
+        }
+        return {summarize(ms, target.name, false), ""};
+    } catch (const ffi::Error& e) {
+        return {{}, "over RPC: " + tv::brief(e)};
+    }
+}
+
+}  // namespace loopegg

@@ -1,0 +1,89 @@
+#include "backends/measure/sensors.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "base/process.hpp"
+
+namespace loopegg {
+namespace fs = std::filesystem;
+namespace {
+
+std::optional<double> number_in(const fs::path& file) {
+    std::ifstream in(file);
+    double value = 0;
+    return in >> value ? std::optional(value) : std::nullopt;
+}
+
+std::string word_in(const fs::path& file) {
+    std::ifstream in(file);
+    std::string word;
+    in >> word;
+    return word;
+}
+
+template <class F> void each_in(const fs::path& folder, F&& visit) {
+    std::error_code ignored;
+    for (fs::directory_iterator it(folder, ignored), end; !ignored && it != end; it.increment(ignored)) visit(it->path());
+}
+
+}  // namespace
+
+std::map<std::string, double> Sensors::energy() const {
+    std::map<std::string, double> joules;
+    each_in(powercap, [&](const fs::path& zone) {
+        // "intel-rapl:0" is a package; "intel-rapl:0:1" is a part of it, and only memory is not counted in the package.
+        const std::string name = zone.filename().string();
+        const bool part = std::count(name.begin(), name.end(), ':') > 1;
+        if (part && word_in(zone / "name") != "dram") return;
+        if (auto micro = number_in(zone / "energy_uj")) joules[name] = *micro * 1e-6;
+    });
+    return joules;
+}
+
+std::optional<double> Sensors::joules(const std::map<std::string, double>& before, const std::map<std::string, double>& after) const {
+    double sum = 0;
+    bool any = false;
+    for (const auto& [zone, from] : before) {
+        auto it = after.find(zone);
+        if (it == after.end()) continue;
+        double used = it->second - from;
+        if (used < 0) used += number_in(powercap / zone / "max_energy_range_uj").value_or(0) * 1e-6;
+        sum += used, any = true;
+    }
+    return any ? std::optional(sum) : std::nullopt;
+}
+
+std::optional<double> Sensors::temperature() const {
+    std::optional<double> hottest;
+    auto offer = [&](std::optional<double> milli) {
+        if (milli && *milli > 0 && *milli < 200'000) hottest = std::max(hottest.value_or(0), *milli / 1000);
+    };
+    each_in(hwmon, [&](const fs::path& chip) {
+        const std::string name = word_in(chip / "name");
+        if (name != "coretemp" && name != "k10temp" && name != "zenpower" && name != "cpu_thermal") return;
+        each_in(chip, [&](const fs::path& file) {
+            const std::string f = file.filename().string();
+            if (f.starts_with("temp") && f.ends_with("_input")) offer(number_in(file));
+        });
+    });
+    if (hottest) return hottest;
+    each_in(thermal, [&](const fs::path& zone) {
+        const std::string type = word_in(zone / "type");
+        if (type.find("cpu") != type.npos || type.find("pkg") != type.npos || type == "acpitz") offer(number_in(zone / "temp"));
+    });
+    return hottest;
+}
+
+std::optional<GpuReading> read_gpu() {
+    if (!program_exists("nvidia-smi")) return {};
+    FILE* pipe = ::popen("nvidia-smi --query-gpu=power.draw,temperature.gpu --format=csv,noheader,nounits -i 0 2>/dev/null", "r");
+    if (!pipe) return {};
+    GpuReading r;
+    const int read = std::fscanf(pipe, "%lf, %lf", &r.watts, &r.celsius);
+    ::pclose(pipe);
+    return read == 2 ? std::optional(r) : std::nullopt;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,51 @@
+// Answers how long a nest takes: from the store, by running it in worker processes, or, where no device is, by an estimate.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "backends/measure/latency_store.hpp"
+#include "backends/measure/worker_process.hpp"
+#include "extract/measurer.hpp"
+
+namespace loopegg {
+
+struct MeasurerOptions {
+    std::filesystem::path store = default_store_file();
+    int workers = 0;          // 0: as many as there are cores
+    int rounds = 3;           // candidates of a batch take turns this often
+    int samples = 5;          // per round
+    int batch = 24;           // compiled together, then timed together
+    std::int64_t cold_bytes = 0;   // on this machine, weights come from so much memory in turns (cold_weights.hpp); 0: the same ones every time
+    std::filesystem::path shelf{};   // a folder for the kernels that are compiled (kernel_shelf.hpp); none: they are not kept
+    WorkerLimits limits{};
+    std::function<void(std::size_t done, std::size_t all)> progress{};
+    std::function<std::string(std::size_t index)> fault{};   // tests: what the worker should do instead of candidate `index`
+};
+
+class TvmMeasurer : public Measurer {
+public:
+    explicit TvmMeasurer(MeasurerOptions options = {});
+    ~TvmMeasurer() override;
+
+    std::vector<Measured> measure(std::span<const Candidate> candidates) override;
+
+    struct Counts {
+        long asked = 0, from_store = 0, compiled = 0, timed = 0, failed = 0, estimated = 0, worker_deaths = 0;
+    };
+    const Counts& counts() const { return counts_; }
+
+private:
+    struct Job;
+    void run_batch(std::vector<Job>& jobs);
+    void settle(Job& job, Measured answer);   // its last word, to the store as well
+    Counts counts_;
+    MeasurerOptions options_;
+    LatencyStore store_;
+    std::vector<std::unique_ptr<WorkerProcess>> workers_;
+    std::int64_t next_id_ = 0;
+};
+
+// Median and quartile distance of samples.
+Latency summarize(std::vector<double> ms, const std::string& target, bool disturbed);
+
+}  // namespace loopegg

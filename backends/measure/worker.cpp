@@ -1,0 +1,236 @@
+#include "backends/measure/worker.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "backends/measure/cold_weights.hpp"
+#include "backends/kernel/kernel_shelf.hpp"
+#include "backends/kernel/loaded_kernel.hpp"
+#include "backends/network/network.hpp"
+#include "backends/kernel/reference.hpp"
+#include "backends/measure/thread_clocks.hpp"
+#include "base/error.hpp"
+#include "base/sexpr.hpp"
+#include "graph/weights.hpp"
+#include "nest/domain/domain.hpp"
+
+namespace loopegg {
+namespace {
+
+using Json = nlohmann::json;
+
+double wall() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double own_cpu() { return clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
+
+// Something that can be run again and again. A nest takes its weights from `cold`, where one is given; a network has its own.
+struct Subject {
+    std::function<void(ColdWeights* cold)> run;
+    std::int64_t batch = 1;
+    std::function<std::vector<double>()> run_steps{};   // of a network
+};
+
+constexpr std::size_t guard = 64;          // floats before and after every buffer
+constexpr float guard_value = -7.62939453125e-06f;
+
+// A buffer between two guard zones, so that a kernel that writes beyond it is caught.
+struct GuardedBuffer {
+    AlignedFloats all;
+    std::size_t count;
+    explicit GuardedBuffer(std::span<const float> values) : all(values.size() + 2 * guard, guard_value), count(values.size()) {
+        std::copy(values.begin(), values.end(), data());
+    }
+    float* data() { return all.data() + guard; }
+    bool intact() {
+        auto s = all.span();
+        for (std::size_t i = 0; i < guard; ++i)
+            if (s[i] != guard_value || s[guard + count + i] != guard_value) return false;
+        return true;
+    }
+};
+
+// References are kept: tuning asks for one statement again and again, in many schedules over the same instances.
+const std::vector<float>& wanted_output(const Term& nest, const Statement& s, const std::vector<std::vector<float>>& operands) {
+    static std::map<std::string, std::vector<float>> known;
+    if (known.size() > 32) known.clear();
+    const std::string key = to_string(s.term) + " " + to_string(domain_of(nest));
+    auto found = known.find(key);
+    if (found == known.end()) found = known.emplace(key, reference_output(nest, operands)).first;
+    return found->second;
+}
+
+Subject build(const Term& nest, const std::string& target, const KernelShelf& shelf) {
+    const Statement s = statement_of(nest_parts(nest).statement);
+    const Kernel kernel = shelf.compile(nest, find_target(target)).kernel;
+    auto loaded = std::make_shared<LoadedKernel>(kernel);
+    const auto operands = sample_operands(s, 1);
+    auto buffers = std::make_shared<std::vector<GuardedBuffer>>();
+    auto addresses = std::make_shared<std::vector<float*>>();
+    buffers->reserve(s.buffers.size());
+    for (std::size_t b = 0; b < s.buffers.size(); ++b)
+        buffers->emplace_back(b == 0 ? std::vector<float>(static_cast<std::size_t>(kernel.parameters[b].elements), 0.0f) : to_storage(kernel.parameters[b], operands[b]));
+    for (GuardedBuffer& b : *buffers) addresses->push_back(b.data());
+    (*loaded)(*addresses);
+    for (GuardedBuffer& b : *buffers)
+        if (!b.intact()) throw UserError("the kernel writes outside its buffers");
+    const auto got = from_storage(kernel.parameters[0], {(*buffers)[0].data(), (*buffers)[0].count});
+    if (std::string wrong = difference(s, got, wanted_output(nest, s, operands)); !wrong.empty()) throw UserError(wrong);
+    std::vector<std::pair<std::size_t, std::int64_t>> weights;   // place, floats
+    for (std::size_t b = 0; b < s.buffers.size(); ++b)
+        if (s.buffers[b].kind == BufferKind::weight) weights.emplace_back(b, kernel.parameters[b].elements);
+    return {[loaded, buffers, addresses, weights](ColdWeights* cold) {
+        for (const auto& [place, floats] : weights) (*addresses)[place] = cold ? cold->next(floats) : (*buffers)[place].data();
+        (*loaded)(*addresses);
+    }};
+}
+
+Subject open(const std::string& folder) {
+    auto network = std::make_shared<LoadedNetwork>(folder);
+    auto tensors = std::make_shared<std::vector<Tensor>>();
+    for (const GraphInput& in : network->inputs()) tensors->push_back(normal_tensor(in.shape, 1, in.name));
+    for (const GraphInput& out : network->outputs()) tensors->push_back({out.shape, std::vector<float>(static_cast<std::size_t>(element_count(out.shape)))});
+    auto in = std::make_shared<std::vector<const float*>>();
+    auto out = std::make_shared<std::vector<float*>>();
+    for (std::size_t i = 0; i < tensors->size(); ++i)
+        if (i < network->inputs().size()) in->push_back((*tensors)[i].values.data());
+        else out->push_back((*tensors)[i].values.data());
+    return {[network, tensors, in, out](ColdWeights*) { network->run(*in, *out); }, network->inputs().empty() ? 1 : network->inputs()[0].shape[0],
+            [network, tensors, in, out] { return network->run_steps(*in, *out); }};
+}
+
+// Short samples, so that many fit between two interruptions; those that were interrupted count only if nothing better is had.
+Json time_samples(const Subject& subject, int samples, ColdWeights* cold) {
+    const double start = wall();
+    int calls = 0;
+    do subject.run(cold), ++calls;
+    while (wall() - start < 0.002 && calls < 1000);
+    double each = 1e9;
+    for (int i = 0; i < 3; ++i) {
+        const double t = wall();
+        subject.run(cold);
+        each = std::min(each, wall() - t);
+    }
+    const int number = std::clamp(static_cast<int>(std::ceil(0.0004 / std::max(each, 1e-9))), 1, 20000);
+    // Helpers that spin between loops use their processors all the time: in a sample with less processor time than others one was kept from its own.
+    const ThreadClocks threads;
+    struct Sample { double ms, mine, all; };
+    std::vector<Sample> taken;
+    std::vector<double> clean, disturbed;
+    for (int attempt = 0; attempt < 4 * samples && static_cast<int>(clean.size()) < samples; ++attempt) {
+        const double t = wall(), c = own_cpu(), p = threads.seconds();
+        for (int i = 0; i < number; ++i) subject.run(cold);
+        const double took = wall() - t;
+        taken.push_back({took / number * 1e3, (own_cpu() - c) / took, (threads.seconds() - p) / took});
+        double most = 0;
+        for (const Sample& s : taken) most = std::max(most, s.all);
+        clean.clear(), disturbed.clear();
+        for (const Sample& s : taken) (s.mine > 0.95 && s.all > 0.95 * most ? clean : disturbed).push_back(s.ms);
+        if (wall() - start > 5) break;
+    }
+    const std::size_t honest = clean.size();
+    std::sort(disturbed.begin(), disturbed.end());
+    for (double d : disturbed)
+        if (static_cast<int>(clean.size()) < samples) clean.push_back(d);
+    return {{"ok", true}, {"ms", clean}, {"clean", honest}};
+}
+
+// Every call by itself, for percentiles, and the most memory that this process ever held.
+Json profile(const Subject& subject, double seconds) {
+    for (int i = 0; i < 3; ++i) subject.run(nullptr);
+    std::vector<double> ms;
+    const double start = wall();
+    while (ms.size() < 20 || (wall() - start < seconds && ms.size() < 300)) {   // 300: three calls are beyond the last percentile
+        const double t = wall();
+        subject.run(nullptr);
+        ms.push_back((wall() - t) * 1e3);
+    }
+    // Not getrusage: its maximum begins with what the parent held when it forked.
+    long peak_kb = 0;
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("VmHWM:")) peak_kb = std::strtol(line.c_str() + 6, nullptr, 10);
+    return {{"ms", ms}, {"batch", subject.batch}, {"peak_kb", peak_kb}};
+}
+
+[[noreturn]] void hang() {
+    for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+void commit_fault(const std::string& kind, int reply_fd) {
+    if (kind == "crash") abort();
+    if (kind == "hang") hang();
+    if (kind == "memory") {
+        std::vector<std::unique_ptr<char[]>> all;
+        for (;;) all.emplace_back(new char[64 << 20]), std::fill_n(all.back().get(), 64 << 20, 1);
+    }
+    if (kind == "divide") raise(SIGFPE);
+    volatile std::uintptr_t nowhere = 16;
+    if (kind == "stray") *reinterpret_cast<volatile int*>(nowhere) = 1;
+    if (kind == "garbage" && write(reply_fd, "\x01\xff not json {{{\n", 16) < 0) _exit(3);
+}
+
+}  // namespace
+
+int run_worker(int reply_fd, long memory_mb) {
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    dup2(null, 1);
+    if (!std::getenv("LOOPEGG_DEBUG")) dup2(null, 2);   // the parent says how a worker ended
+    if (memory_mb > 0) {
+        const rlimit limit{static_cast<rlim_t>(memory_mb) << 20, static_cast<rlim_t>(memory_mb) << 20};
+        setrlimit(RLIMIT_AS, &limit);
+    }
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    const bool faults = std::getenv("LOOPEGG_FAULTS") != nullptr;
+    std::map<std::int64_t, Subject> subjects;
+    std::unique_ptr<ColdWeights> cold;   // one for all: what another candidate reads is what pushes this one's weights out
+    for (std::string line; std::getline(std::cin, line);) {
+        Json reply{{"ok", true}};
+        try {
+            const Json request = Json::parse(line);
+            const std::int64_t id = request.at("id");
+            reply["id"] = id;
+            const std::string op = request.at("op");
+            if (faults && request.contains("fault")) commit_fault(request["fault"], reply_fd);
+            if (op == "build") subjects[id] = build(complete(parse_term(request.at("nest").get<std::string>())), request.at("target"), KernelShelf(request.value("shelf", "")));
+            else if (op == "open") subjects[id] = open(request.at("folder"));
+            else if (op == "time") {
+                const std::int64_t bytes = request.value("cold", std::int64_t{0});
+                if (bytes > 0 && (!cold || cold->bytes() != bytes)) cold = std::make_unique<ColdWeights>(bytes);
+                reply.update(time_samples(subjects.at(id), request.at("samples"), bytes > 0 ? cold.get() : nullptr));
+            }
+            else if (op == "profile") reply.update(profile(subjects.at(id), request.at("seconds")));
+            else if (op == "steps") {
+                for (int i = 0, runs = request.at("runs"); i < runs; ++i) reply["ms"].push_back(subjects.at(id).run_steps());
+            } else if (op == "drop") subjects.erase(id);
+            else throw UserError("unknown request");
+        } catch (const std::bad_alloc&) {
+            reply["ok"] = false, reply["why"] = "out of memory";
+        } catch (const std::exception& e) {
+            reply["ok"] = false, reply["why"] = e.what();
+        }
+        const std::string text = reply.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+        for (std::size_t at = 0; at < text.size();) {
+            const ssize_t n = write(reply_fd, text.data() + at, text.size() - at);
+            if (n <= 0) return 1;
+            at += static_cast<std::size_t>(n);
+        }
+    }
+    return 0;
+}
+
+}  // namespace loopegg

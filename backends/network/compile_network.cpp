@@ -1,0 +1,245 @@
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "backends/kernel/elf.hpp"
+#include "backends/kernel/kernel_cache.hpp"
+#include "backends/network/network.hpp"
+#include "backends/network/network_memory.hpp"
+#include "backends/network/network_source.hpp"
+#include "backends/lower/nvrtc.hpp"
+#include "base/process.hpp"
+#include "base/scratch.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/places.hpp"
+#include "graph/operators.hpp"
+
+namespace loopegg {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Distinct nests, compiled by all cores.
+struct KernelSet {
+    std::vector<Term> nests;
+    std::vector<std::string> sites;
+    std::vector<Kernel> kernels;
+    std::map<std::string, int> index;
+    double seconds = 0;               // of a processor, for all kernels
+
+    int add(const Term& nest, const std::string& site) {
+        auto [it, fresh] = index.try_emplace(to_string(nest), static_cast<int>(nests.size()));
+        if (fresh) nests.push_back(nest), sites.push_back(site);
+        return it->second;
+    }
+    void compile(const Target& target, Progress* progress, KernelCache& cache) {
+        kernels.resize(nests.size());
+        std::atomic<std::size_t> next{0}, finished{0};
+        std::mutex mutex;
+        std::string failure;
+        auto work = [&] {
+            for (std::size_t i = next++; i < nests.size(); i = next++) {
+                try {
+                    TimedKernel made = cache.compile(nests[i], target);
+                    kernels[i] = std::move(made.kernel);
+                    std::lock_guard lock(mutex);
+                    seconds += made.seconds;
+                } catch (const std::exception& e) {
+                    std::lock_guard lock(mutex);
+                    if (failure.empty()) failure = fmt::format("site '{}' cannot be compiled for {}: {}", sites[i], target.name, e.what());
+                }
+                if (progress) progress->advance(static_cast<std::int64_t>(++finished), sites[i]);
+            }
+        };
+        std::vector<std::thread> team;
+        for (unsigned t = 1; t < std::max(1u, std::thread::hardware_concurrency()); ++t) team.emplace_back(work);
+        work();
+        for (std::thread& t : team) t.join();
+        if (!failure.empty()) throw UserError(failure);
+    }
+};
+
+PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPlan& memory, KernelSet& set) {
+    PlacedNetwork n;
+    n.name = graph.name;
+    n.inputs = graph.inputs;
+    std::map<std::string, std::int64_t> constant_at;
+    auto store = [&](const std::vector<float>& values) {
+        const auto at = static_cast<std::int64_t>(n.weights.size());
+        n.constant_ranges.emplace_back(at, static_cast<std::int64_t>(values.size()));
+        n.weights.insert(n.weights.end(), values.begin(), values.end());
+        n.weights.resize((n.weights.size() + 31) / 16 * 16, 0.0f);
+        return at;
+    };
+    auto locate = [&](const std::string& value) -> PlacedOperand {
+        const auto [root, offset] = home(plan, value);
+        if (auto c = plan.constants.find(root); c != plan.constants.end()) {
+            auto [it, fresh] = constant_at.try_emplace(root, 0);
+            if (fresh) it->second = store(c->second);
+            return {true, it->second + offset};
+        }
+        return {false, memory.offsets.at(value)};
+    };
+    for (const NetworkPlan::Step& step : plan.steps) {
+        PlacedStep placed;
+        if (step.nest) {
+            placed.site = step.nest->site;
+            for (const FusedRule& f : step.nest->fused) placed.fused.push_back(f.node.empty() ? f.rule : f.rule + " " + f.node);
+            placed.kernel = set.add(step.nest->nest, step.nest->site);
+            const Kernel& kernel = set.kernels[static_cast<std::size_t>(placed.kernel)];
+            for (std::size_t i = 0; i < step.nest->operands.size(); ++i) {
+                const Operand& o = step.nest->operands[i];
+                if (o.value.empty()) placed.operands.push_back({true, store(to_storage(kernel.parameters[i], o.constants))});
+                else placed.operands.push_back(locate(o.value));
+            }
+        } else {
+            const CopyStep& c = *step.copy;
+            PlacedOperand to = locate(c.to);
+            to.offset += c.to_offset;
+            placed = {-1, {to, locate(c.from)}, c.shape, c.to_strides, c.from_strides, c.site, {}};
+        }
+        n.steps.push_back(std::move(placed));
+    }
+    for (const GraphInput& in : graph.inputs) n.input_offsets.push_back(memory.offsets.at(in.name));
+    n.kernels = set.kernels;
+    n.arena = memory.floats;
+    return n;
+}
+
+nlohmann::json described(const std::vector<GraphInput>& all) {
+    nlohmann::json j = nlohmann::json::array();
+    for (const GraphInput& i : all) j.push_back({{"name", i.name}, {"shape", i.shape}});
+    return j;
+}
+
+nlohmann::json operands_json(const std::vector<PlacedOperand>& all) {
+    nlohmann::json j = nlohmann::json::array();
+    for (const PlacedOperand& o : all) j.push_back({{"space", o.constant ? "weights" : "arena"}, {"offset", o.offset}});
+    return j;
+}
+
+// All that another program needs to run the network: also what a bundle's runner reads.
+nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, const Target& target) {
+    nlohmann::json kernels = nlohmann::json::array(), steps = nlohmann::json::array();
+    for (std::size_t i = 0; i < n.kernels.size(); ++i)
+        kernels.push_back({{"symbol", n.kernels[i].symbol}, {"nest", to_string(nests[i])}, {"grid", n.kernels[i].launch.grid}, {"block", n.kernels[i].launch.block}});
+    for (const PlacedStep& s : n.steps)
+        steps.push_back({{"site", s.site}, {"kernel", s.kernel}, {"fused", s.fused}, {"operands", operands_json(s.operands)}, {"shape", s.shape}, {"to_strides", s.to_strides}, {"from_strides", s.from_strides}});
+    return {{"loopegg", 1}, {"name", n.name}, {"target", target.name}, {"architecture", target.architecture()}, {"inputs", described(n.inputs)}, {"outputs", described(n.outputs)},
+            {"input_offsets", n.input_offsets}, {"output_places", operands_json(n.output_places)}, {"arena_floats", n.arena}, {"weight_floats", n.weights.size()},
+            {"kernels", kernels}, {"steps", steps}};
+}
+
+// Of this target; none where it is not installed.
+std::string c_compiler(const Target& target) {
+    const std::string name = target.architecture() == native_architecture() ? "cc" : target.architecture() + "-linux-gnu-gcc";
+    return program_exists(name) ? name : "";
+}
+
+// Sources and objects are written plainly: what counts is the library that the compiler makes of them.
+void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& folder, const std::string& compiler, const fs::path& runtime_object) {
+    const fs::path runtime = shipped("backends/runtime");
+    write_scratch(folder / "network.c", network_source(n));
+    write_file(folder / "network.h", network_header(n));
+    for (const char* file : {"loopegg_runtime.c", "loopegg_runtime.h"}) write_scratch(folder / file, read_file(runtime / file));
+    std::vector<std::string> objects;
+    for (std::size_t i = 0; i < n.kernels.size(); ++i) {
+        const fs::path object = folder / fmt::format("kernel{:03}.o", i);
+        const std::string architecture = elf_architecture(n.kernels[i].code);
+        if (architecture != target.architecture()) throw InternalFault("a kernel's object is for " + architecture);
+        write_scratch(object, n.kernels[i].code);
+        objects.push_back(object.string());
+    }
+    if (compiler.empty()) return;   // objects and sources are there; network.c says how to build
+    std::vector<std::string> words{compiler, "-O2", "-std=gnu11", "-shared", "-fPIC", (folder / "network.c").string(), runtime_object.string()};
+    words.insert(words.end(), objects.begin(), objects.end());
+    for (const char* w : {"-o", "-lm", "-lpthread"}) {
+        words.emplace_back(w);
+        if (std::string(w) == "-o") words.push_back((folder / "network.so").string());
+    }
+    run_or_throw(words, "building network.so");
+}
+
+void write_gpu(const PlacedNetwork& n, const Target& target, const fs::path& folder) {
+    for (std::size_t i = 0; i < n.kernels.size(); ++i) {
+        write_file(folder / fmt::format("kernel{:03}.cu", i), n.kernels[i].code);
+        const std::string cubin = make_cubin(n.kernels[i].code, target.architecture());
+        const std::string architecture = elf_architecture(cubin);
+        if (architecture != target.architecture()) throw InternalFault("a kernel's cubin is for " + architecture);
+        write_file(folder / fmt::format("kernel{:03}.cubin", i), cubin);
+    }
+}
+
+}  // namespace
+
+PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests, KernelCache& cache) {
+    std::vector<std::string> inputs;
+    for (const GraphInput& i : graph.inputs) inputs.push_back(i.name);
+    place_concats(plan, inputs);
+    const MemoryPlan memory = plan_memory(plan, inputs, graph.outputs);
+    KernelSet set;
+    for (const NetworkPlan::Step& s : plan.steps)
+        if (s.nest) set.add(s.nest->nest, s.nest->site);
+    Progress::Inner stage(progress, "compile for " + target.name, static_cast<std::int64_t>(set.nests.size()));
+    set.compile(target, progress, cache);
+    PlacedNetwork n = place(graph, plan, memory, set);
+    n.kernel_seconds = set.seconds;
+    for (const std::string& out : graph.outputs) {
+        const bool constant = plan.constants.contains(home(plan, out).first);
+        n.outputs.push_back({out, graph.shape_of(out)});
+        n.output_places.push_back({constant, constant ? 0 : memory.offsets.at(out)});
+    }
+    stage.finish(fmt::format("{} kernels, {} steps", set.nests.size(), n.steps.size()));
+    nests = set.nests;
+    return n;
+}
+
+namespace {
+
+CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress, KernelCache& cache) {
+    std::vector<Term> nests;
+    const PlacedNetwork n = place_network(graph, std::move(plan), target, progress, nests, cache);
+    const std::string compiler = target.gpu() ? "" : c_compiler(target);
+    const fs::path runtime = compiler.empty() ? fs::path() : cache.runtime(compiler);   // before the clock starts: it is every network's
+    const auto start = std::chrono::steady_clock::now();
+    std::error_code ignored;
+    fs::create_directories(folder, ignored);
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {   // kernels of an earlier, larger network
+        const std::string name = entry.path().filename().string();
+        if (name.starts_with("kernel") || name == "network.so") fs::remove(entry.path(), ignored);
+    }
+    write_file(folder / "weights.bin", {reinterpret_cast<const char*>(n.weights.data()), n.weights.size() * sizeof(float)});
+    write_file(folder / "network.json", manifest(n, nests, target).dump(1) + "\n");
+    if (target.gpu()) write_gpu(n, target, folder);
+    else write_cpu(n, target, folder, compiler, runtime);
+    return {folder, target.name, static_cast<int>(nests.size()), static_cast<int>(n.steps.size()), n.arena * 4, static_cast<std::int64_t>(n.weights.size()) * 4,
+            n.kernel_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+}
+
+}  // namespace
+
+void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress) {
+    KernelCache own;
+    written(graph, std::move(plan), target, folder, progress, own);
+}
+
+CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target, const fs::path& folder, Progress* progress, KernelCache* cache) {
+    KernelCache own;
+    return written(graph, plan_network(graph, weights, schedules, target), target, folder, progress, cache ? *cache : own);
+}
+
+std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target) {
+    Weights zeros;
+    for (const Node& node : graph.nodes)
+        for (const Parameter& p : parameters_of(node)) zeros[p.name] = {p.shape, std::vector<float>(static_cast<std::size_t>(element_count(p.shape)), 0.0f)};
+    std::map<std::string, Term> all;
+    for (const NetworkPlan::Step& s : plan_network(graph, zeros, schedules, target).steps)
+        if (s.nest) all.try_emplace(s.nest->site, s.nest->nest);
+    return all;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,65 @@
+// A whole network compiled for one target: one shared library with a plain C entry point, its weights beside it, its memory planned.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backends/target/target.hpp"
+#include "base/progress.hpp"
+#include "base/term.hpp"
+#include "extract/measurer.hpp"
+#include "graph/graph.hpp"
+
+namespace loopegg {
+
+// A NEST per site, by node name. Its schedule is used; batch norms, biases, activations and additions that follow a site are fused
+// into it here. A site that is not named gets default_nest.
+using Schedules = std::map<std::string, Term>;
+
+struct CompiledNetwork {
+    std::filesystem::path folder;      // network.so | network.o, network.h, weights.bin, network.json, the sources
+    std::string target;
+    int kernels = 0, steps = 0;        // distinct kernels; launches in one inference
+    std::int64_t arena_bytes = 0, weight_bytes = 0;
+    double seconds = 0;                // of a processor for the kernels, also where they were compiled before, and of putting them together
+};
+
+class KernelCache;
+
+// Writes everything into `folder`. Throws UserError when a schedule cannot be lowered, naming the site.
+CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target,
+                                const std::filesystem::path& folder, Progress* progress = nullptr, KernelCache* cache = nullptr);
+
+// The nest that a site is compiled with when everything that can be fused is fused: what to tune.
+std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target);
+
+// A network loaded into this process. Inputs and outputs in the order of the graph's.
+class LoadedNetwork {
+public:
+    explicit LoadedNetwork(const std::filesystem::path& folder);
+    ~LoadedNetwork();
+    LoadedNetwork(const LoadedNetwork&) = delete;
+    LoadedNetwork& operator=(const LoadedNetwork&) = delete;
+
+    const std::vector<GraphInput>& inputs() const { return inputs_; }
+    const std::vector<GraphInput>& outputs() const { return outputs_; }
+    std::vector<Tensor> run(std::span<const Tensor> inputs);
+    void run(std::span<const float* const> inputs, std::span<float* const> outputs);   // no copies, for timing
+    std::vector<double> run_steps(std::span<const float* const> inputs, std::span<float* const> outputs);   // milliseconds of each step
+
+private:
+    void* library_ = nullptr;
+    void* network_ = nullptr;
+    std::vector<GraphInput> inputs_, outputs_;
+    std::size_t steps_ = 0;
+};
+
+// Times of whole networks, each in a process of its own, interleaved so that a disturbance hits all of them.
+std::vector<Measured> measure_networks(std::span<const std::filesystem::path> folders, int rounds = 15);
+
+// The time of every step (the lower quartile) of each network, by the order of "steps" in its network.json, in turns as well. Empty for a network that cannot be run.
+std::vector<std::vector<double>> measure_steps(std::span<const std::filesystem::path> folders, int rounds = 5);
+
+}  // namespace loopegg

@@ -1,0 +1,25 @@
+// Where every value of a network lies in one arena: values that never live at the same time share memory.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "backends/network/network_plan.hpp"
+
+namespace loopegg {
+
+struct MemoryPlan {
+    std::map<std::string, std::int64_t> offsets;   // floats, multiples of 16, by value (constants are not in the arena)
+    std::int64_t floats = 0;
+};
+
+// Lets the parts of a concat be written where they belong, and drops the copies that this saves.
+void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs);
+
+// `kept` values (inputs and outputs) live from the first step to the last.
+MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+
+// The value that holds `value`, and how far in.
+std::pair<std::string, std::int64_t> home(const NetworkPlan& plan, std::string value);
+
+}  // namespace loopegg

@@ -1,0 +1,266 @@
+#include "backends/network/network_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "backends/lower/default_schedule.hpp"
+#include "base/error.hpp"
+#include "graph/operators.hpp"
+#include "nest/schedule/fuse.hpp"
+#include "nest/term/grammar.hpp"
+#include "nest/term/value.hpp"
+
+namespace loopegg {
+namespace {
+
+bool is_view(const std::string& op) { return op == "flatten" || op == "reshape"; }
+
+const std::vector<float>& tensor(const Weights& w, const std::string& name) {
+    auto found = w.find(name);
+    if (found == w.end()) throw UserError("the weights have no tensor '" + name + "'");
+    return found->second.values;
+}
+
+// Batch norm at inference: x * scale + shift, per channel.
+struct ScaleShift {
+    std::vector<float> scale, shift;
+};
+ScaleShift scale_shift(const Node& bn, const Weights& w) {
+    const auto &gamma = tensor(w, bn.name + ".weight"), &beta = tensor(w, bn.name + ".bias"), &mean = tensor(w, bn.name + ".running_mean"), &var = tensor(w, bn.name + ".running_var");
+    ScaleShift s;
+    for (std::size_t c = 0; c < gamma.size(); ++c) {
+        const double k = gamma[c] / std::sqrt(static_cast<double>(var[c]) + bn.real("eps"));
+        s.scale.push_back(static_cast<float>(k));
+        s.shift.push_back(static_cast<float>(beta[c] - mean[c] * k));
+    }
+    return s;
+}
+
+class Planner {
+public:
+    Planner(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) : graph_(graph), weights_(weights), schedules_(schedules), target_(target) {
+        for (std::size_t i = 0; i < graph.inputs.size(); ++i) position_[graph.inputs[i].name] = -1;
+        for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+            position_[graph.nodes[i].name] = static_cast<int>(i);
+            for (const std::string& in : graph.nodes[i].inputs) users_[in].push_back(&graph.nodes[i]);
+        }
+        for (const std::string& out : graph.outputs) users_[out].push_back(nullptr);
+    }
+
+    NetworkPlan run() {
+        for (const GraphInput& in : graph_.inputs) plan_.sizes[in.name] = element_count(in.shape);
+        for (const Node& node : graph_.nodes)
+            if (!done_.contains(node.name)) visit(node);
+        return std::move(plan_);
+    }
+
+private:
+    const Node* only_user(const std::string& value) const {
+        auto found = users_.find(value);
+        return found != users_.end() && found->second.size() == 1 ? found->second[0] : nullptr;
+    }
+    // Fused nodes give their value under the name of the last of them.
+    std::string actual(const std::string& value) const {
+        auto found = renamed_.find(value);
+        return found == renamed_.end() ? value : found->second;
+    }
+
+    void visit(const Node& node) {
+        plan_.sizes[node.name] = element_count(node.shape);
+        if (node.op == "parameter") {
+            plan_.constants[node.name] = tensor(weights_, node.name);
+            return;
+        }
+        if (is_view(node.op)) {
+            plan_.inside[node.name] = {actual(node.inputs[0]), 0};
+            return;
+        }
+        if (node.op == "concat") return concat(node);
+        if (node.op == "transpose") return transpose(node);
+        const std::vector<Statement> statements = statements_of(node);
+        if (statements.empty()) throw UserError("no way to compile the operator '" + node.op + "' of node '" + node.name + "'");
+        if (statements.size() > 1) return several(node, statements);
+        single(node, statements[0]);
+    }
+
+    // Softmax and layer norm: every nest but the last writes a scratch, which later ones read as J, K.
+    void several(const Node& node, const std::vector<Statement>& statements) {
+        std::vector<std::string> scratch;
+        for (std::size_t i = 0; i < statements.size(); ++i) {
+            const Statement& s = statements[i];
+            NetworkStep step{node.name, default_nest(s, target_), {}};
+            const bool last = i + 1 == statements.size();
+            const std::string to = last ? node.name : node.name + "#" + std::to_string(i);
+            plan_.sizes[to] = element_count(s.buffers[0].shape);
+            for (const Buffer& b : s.buffers) {
+                if (b.kind == BufferKind::output) step.operands.push_back({to, {}});
+                else if (b.name == "I") step.operands.push_back({actual(node.inputs[0]), {}});
+                else if (b.name == "J" || b.name == "K") step.operands.push_back({scratch.at(b.name == "J" ? 0 : 1), {}});
+                else step.operands.push_back({"", tensor(weights_, node.name + (b.name == "A" ? ".weight" : ".bias"))});
+            }
+            scratch.push_back(to);
+            plan_.steps.push_back({std::move(step), {}});
+        }
+    }
+
+    // One nest, and after it what the rules that span sites take into it: each follower that alone reads what was made so far.
+    void single(const Node& node, const Statement& statement) {
+        Term value("site", {nest_of(node)});
+        std::vector<Operand> operands;
+        for (const Buffer& b : statement.buffers)
+            if (b.kind != BufferKind::output) operands.push_back(own_operand(node, b));
+        std::vector<FusedRule> fused;
+        std::string last = node.name;
+        for (const Node* next = only_user(last); next; next = only_user(last)) {
+            auto more = follower(*next, last, node);
+            if (!more) break;
+            const std::vector<FusionStep> steps = fuse(Term("then", {value, more->nest}));
+            if (steps.empty()) break;
+            value = steps.back().value;
+            operands.insert(operands.end(), more->operands.begin(), more->operands.end());
+            for (; value.is("prepare", 2); value = value[1]) prepare(value, operands);
+            for (const FusionStep& step : steps)
+                if (step.rule != "prepare-first") fused.push_back({step.rule, step.rule.starts_with("fuse-") ? next->name : ""});
+            take(*next, last);
+        }
+        NetworkStep step{node.name, chosen(node, nest_parts(value[0]).statement), {{last, {}}}, std::move(fused)};
+        step.operands.insert(step.operands.end(), operands.begin(), operands.end());
+        plan_.sizes[last] = element_count(node.shape);
+        plan_.steps.push_back({std::move(step), {}});
+    }
+
+    Operand own_operand(const Node& node, const Buffer& b) const {
+        if (b.name == "I") return {actual(node.inputs[0]), {}};
+        if (b.name == "J") return {actual(node.inputs[1]), {}};
+        if (b.name == "W") return {"", tensor(weights_, node.name + ".weight")};
+        if (b.name == "E0bias") return {"", tensor(weights_, node.name + ".bias")};
+        return {"", channel_constants(node, b)};
+    }
+
+    // The nest of a node that reads `last`, and what it reads besides; none if that does not yet exist when `site` runs.
+    struct Follower {
+        Term nest;
+        std::vector<Operand> operands;
+    };
+    std::optional<Follower> follower(const Node& next, const std::string& last, const Node& site) const {
+        if (is_view(next.op) || !next.domain.whole()) return {};
+        const std::vector<Statement> statements = statements_of(next);
+        if (statements.size() != 1) return {};
+        Follower f{nest_of(statements[0]), {}};
+        for (const Buffer& b : statements[0].buffers) {
+            if (b.kind == BufferKind::output || b.name == "I") continue;
+            if (b.name == "J") {   // the sum's other side, whichever that is
+                const std::string& other = next.inputs[next.inputs[0] == last ? 1 : 0];
+                if (other == last || !ready(other, site)) return {};
+                f.operands.push_back({actual(other), {}});
+            } else if (next.op == "batch_norm") {
+                f.operands.push_back({"", channel_constants(next, b)});
+            } else {
+                return {};
+            }
+        }
+        return f;
+    }
+
+    static void prepare(const Term& value, std::vector<Operand>& operands) {
+        Operands constants;
+        for (Operand& o : operands) constants.push_back(std::move(o.constants));
+        const std::size_t before = constants.size();
+        const std::vector<Buffer> after = operands_of(value[1]);
+        constants = prepared(value[0].op().text(), after, std::move(constants));
+        require(before == constants.size() + 1, "a preparation makes one constant of two");
+        // The operand that went is the one that the first epilogue has no place for any more.
+        std::size_t gone = 0;
+        while (after[gone].name[0] != 'E') ++gone;
+        operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(gone));
+        for (std::size_t i = 0; i < operands.size(); ++i) operands[i].constants = std::move(constants[i]);
+    }
+
+    void take(const Node& next, std::string& last) {
+        done_.insert(next.name);
+        renamed_[last] = next.name;
+        for (auto& [from, to] : renamed_)
+            if (to == last) to = next.name;
+        last = next.name;
+    }
+    // Whether a value exists before `node` runs: it stands earlier, and no view or fused node that it needs comes later.
+    bool ready(const std::string& value, const Node& node) const {
+        auto at = position_.find(value);
+        if (at == position_.end()) return false;
+        if (at->second < position_.at(node.name)) return true;
+        return done_.contains(value);   // fused into an earlier step
+    }
+    std::vector<float> channel_constants(const Node& node, const Buffer& b) const {
+        if (node.op == "batch_norm") {
+            const ScaleShift s = scale_shift(node, weights_);
+            return b.name == "A" ? s.scale : s.shift;
+        }
+        if (node.op == "avg_pool") {   // how many elements of each window lie inside the image
+            const auto &k = node.integers("kernel"), &s = node.integers("stride"), &p = node.integers("padding");
+            auto inside = [&](std::size_t d, std::int64_t o) {
+                const std::int64_t low = std::max<std::int64_t>(0, o * s[d] - p[d]), high = std::min(node.input_shapes[0][2 + d], o * s[d] - p[d] + k[d]);
+                return high - low;
+            };
+            std::vector<float> counts;
+            for (std::int64_t y = 0; y < node.shape[2]; ++y)
+                for (std::int64_t x = 0; x < node.shape[3]; ++x) counts.push_back(static_cast<float>(inside(0, y) * inside(1, x)));
+            return counts;
+        }
+        throw InternalFault("a statement has an operand that its node does not explain");
+    }
+
+    // The caller's schedule around the fused statement, or a good one.
+    Term chosen(const Node& node, const Term& stmt) const {
+        auto given = schedules_.find(node.name);
+        if (given == schedules_.end()) {
+            const Term plain = node.domain.whole() ? nest_of(statement_of(stmt)) : nest_of(node);
+            NestParts parts = nest_parts(plain);
+            const Term nest("nest", {stmt, parts.schedule});
+            return arrange(parts.restore.empty() ? nest : Term("restore", {Term(parts.restore), nest}), target_);
+        }
+        const NestParts parts = nest_parts(complete(given->second));
+        const Term nest("nest", {stmt, parts.schedule});
+        return parts.restore.empty() ? nest : Term("restore", {Term(parts.restore), nest});
+    }
+
+    // Parts that are contiguous in the result are written there by their makers; the rest is copied.
+    void concat(const Node& node) {
+        std::int64_t axis = node.integer("axis");
+        if (axis < 0) axis += static_cast<std::int64_t>(node.shape.size());
+        std::int64_t outer = 1, inner = 1;
+        for (std::size_t d = 0; d < node.shape.size(); ++d) (static_cast<std::int64_t>(d) < axis ? outer : inner) *= static_cast<std::int64_t>(d) == axis ? 1 : node.shape[d];
+        const std::int64_t row = inner * node.shape[static_cast<std::size_t>(axis)];
+        std::int64_t offset = 0;
+        for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+            const std::int64_t width = inner * node.input_shapes[i][static_cast<std::size_t>(axis)];
+            plan_.steps.push_back({{}, CopyStep{node.name, node.name, actual(node.inputs[i]), {outer, width}, {row, 1}, {width, 1}, offset}});
+            offset += width;
+        }
+    }
+
+    void transpose(const Node& node) {
+        const auto& order = node.integers("order");
+        const Shape& in = node.input_shapes[0];
+        std::vector<std::int64_t> strides(in.size(), 1), to(in.size(), 1), from;
+        for (std::size_t d = in.size(); d-- > 1;) strides[d - 1] = strides[d] * in[d], to[d - 1] = to[d] * node.shape[d];
+        for (std::int64_t d : order) from.push_back(strides[static_cast<std::size_t>(d)]);
+        plan_.steps.push_back({{}, CopyStep{node.name, node.name, actual(node.inputs[0]), node.shape, to, from, 0}});
+    }
+
+    const Graph& graph_;
+    const Weights& weights_;
+    const Schedules& schedules_;
+    const Target& target_;
+    std::map<std::string, int> position_;
+    std::map<std::string, std::vector<const Node*>> users_;
+    std::set<std::string> done_;
+    std::map<std::string, std::string> renamed_;
+    NetworkPlan plan_;
+};
+
+}  // namespace
+
+NetworkPlan plan_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) { return Planner(graph, weights, schedules, target).run(); }
+
+}  // namespace loopegg

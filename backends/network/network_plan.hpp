@@ -1,0 +1,53 @@
+// What a network does, step by step, before any code exists: fused nests and where their operands come from.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/network/network.hpp"
+#include "nest/term/statement.hpp"
+
+namespace loopegg {
+
+// An operand: a value of the graph by name, a scratch of its own step, or constants.
+struct Operand {
+    std::string value;               // "" for constants; "site#1" for a scratch
+    std::vector<float> constants;
+};
+
+// A rule that spans sites (rules/fusion.rules), and the node that it took in; "" for one that only prepares constants.
+struct FusedRule {
+    std::string rule, node;
+};
+
+// One nest run once; operands beside Statement::buffers, the first being what it writes.
+struct NetworkStep {
+    std::string site;                // the node it came from, for people
+    Term nest;
+    std::vector<Operand> operands;
+    std::vector<FusedRule> fused{};  // what made it one step, in order
+};
+
+// Data moved, not computed: dst[i...] = src[i...] over a shape with strides in floats.
+struct CopyStep {
+    std::string site, to, from;
+    Shape shape;
+    std::vector<std::int64_t> to_strides, from_strides;
+    std::int64_t to_offset = 0;
+};
+
+struct NetworkPlan {
+    struct Step {
+        std::optional<NetworkStep> nest;
+        std::optional<CopyStep> copy;
+    };
+    std::vector<Step> steps;
+    std::map<std::string, std::int64_t> sizes;                // floats of every value that a step writes or reads
+    std::map<std::string, std::pair<std::string, std::int64_t>> inside;   // value -> (value it lies in, offset): views and parts of a concat
+    std::map<std::string, std::vector<float>> constants;      // values that are weights (parameter nodes)
+};
+
+NetworkPlan plan_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);
+
+}  // namespace loopegg

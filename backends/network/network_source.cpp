@@ -1,0 +1,197 @@
+#include "backends/network/network_source.hpp"
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace loopegg {
+namespace {
+
+std::string sizes(const std::vector<GraphInput>& all) {
+    std::vector<std::string> r;
+    for (const GraphInput& i : all) r.push_back(std::to_string(element_count(i.shape)));
+    return join(r, ", ");
+}
+
+constexpr const char* prologue = R"(#include "network.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "loopegg_runtime.h"
+
+struct loopegg_network {
+    float *arena, *weights;
+};
+typedef struct {
+    int kernel;        /* -1: a copy */
+    int first, count;  /* operands, or the dimensions of a copy after its two operands */
+} step;
+typedef struct {
+    int constant;
+    long offset;
+} operand;
+typedef struct {
+    long extent, to, from;
+} dimension;
+)";
+
+constexpr const char* epilogue = R"(
+/* Large pages, where the system gives them: weights are read once in a run, and with small pages much of that is address translation. */
+static float* floats(long count) {
+    const size_t page = (size_t)2 << 20, bytes = (size_t)count * sizeof(float) + 64, align = bytes < page ? 64 : page;
+    const size_t all = (bytes + align - 1) / align * align;
+    float* memory = aligned_alloc(align, all);
+#ifdef MADV_HUGEPAGE
+    if (memory && align == page) madvise(memory, all, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
+
+loopegg_network* loopegg_open(const char* weights_file) {
+    loopegg_network* n = calloc(1, sizeof *n);
+    FILE* file = fopen(weights_file, "rb");
+    if (n) n->arena = floats(arena_floats), n->weights = floats(weight_floats);
+    int ok = n && n->arena && n->weights && file && fread(n->weights, sizeof(float), weight_floats, file) == (size_t)weight_floats;
+    if (file) fclose(file);
+    if (!ok) return loopegg_close(n), NULL;
+    memset(n->arena, 0, (size_t)arena_floats * sizeof(float));
+    return n;
+}
+
+void loopegg_close(loopegg_network* n) {
+    if (!n) return;
+    free(n->arena);
+    free(n->weights);
+    free(n);
+}
+
+static void copy(float* to, const float* from, const dimension* d, int rank) {
+    if (rank == 1 && d->to == 1 && d->from == 1) {
+        memcpy(to, from, (size_t)d->extent * sizeof(float));
+        return;
+    }
+    for (long i = 0; i < d->extent; ++i) {
+        if (rank == 1) to[i * d->to] = from[i * d->from];
+        else copy(to + i * d->to, from + i * d->from, d + 1, rank - 1);
+    }
+}
+
+static float* at(loopegg_network* n, operand o) { return (o.constant ? n->weights : n->arena) + o.offset; }
+
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+int loopegg_run_steps(loopegg_network* n, const float* const* inputs, float* const* outputs, double* ms) {
+    loopegg_tensor tensors[most_operands];
+    loopegg_argument arguments[most_operands];
+    for (int i = 0; i < input_count; ++i) memcpy(n->arena + input_offsets[i], inputs[i], (size_t)input_sizes[i] * sizeof(float));
+    double began = ms ? now_ms() : 0;
+    for (int s = 0; s < step_count; ++s) {
+        if (ms && s > 0) {
+            const double ended = now_ms();
+            ms[s - 1] = ended - began;
+            began = ended;
+        }
+        const step* now = &steps[s];
+        const operand* o = &operands[now->first];
+        if (now->kernel < 0) {
+            copy(at(n, o[0]), at(n, o[1]), &dimensions[now->count >> 8], now->count & 255);
+            continue;
+        }
+        for (int i = 0; i < now->count; ++i) {
+            tensors[i].data = at(n, o[i]);
+            arguments[i].type = 7;
+            arguments[i].pad = 0;
+            arguments[i].tensor = &tensors[i];
+        }
+        if (kernels[now->kernel](NULL, arguments, now->count, NULL)) return -1;
+    }
+    if (ms && step_count > 0) ms[step_count - 1] = now_ms() - began;
+    for (int i = 0; i < output_count; ++i) memcpy(outputs[i], at(n, output_places[i]), (size_t)output_sizes[i] * sizeof(float));
+    return 0;
+}
+
+int loopegg_run(loopegg_network* n, const float* const* inputs, float* const* outputs) { return loopegg_run_steps(n, inputs, outputs, NULL); }
+
+int loopegg_inputs(void) { return input_count; }
+int loopegg_outputs(void) { return output_count; }
+long loopegg_input_size(int index) { return input_sizes[index]; }
+long loopegg_output_size(int index) { return output_sizes[index]; }
+)";
+
+std::string place(const PlacedOperand& o) { return fmt::format("{{{}, {}}}", o.constant ? 1 : 0, o.offset); }
+
+}  // namespace
+
+std::string network_source(const PlacedNetwork& n) {
+    std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c loopegg_runtime.c *.o -o network.so -lm -lpthread */\n", n.name) + prologue;
+    std::vector<std::string> kernels, operands, dimensions, steps, offsets, places;
+    for (const Kernel& k : n.kernels) {
+        s += fmt::format("extern int {}(void*, const loopegg_argument*, int32_t, void*);\n", k.symbol);
+        kernels.push_back(k.symbol);
+    }
+    std::size_t most = 2;
+    for (const PlacedStep& step : n.steps) {
+        const std::size_t first = operands.size();
+        for (const PlacedOperand& o : step.operands) operands.push_back(place(o));
+        most = std::max(most, step.operands.size());
+        std::size_t length = step.operands.size();
+        if (step.kernel < 0) {
+            length = dimensions.size() << 8 | step.shape.size();
+            for (std::size_t d = 0; d < step.shape.size(); ++d) dimensions.push_back(fmt::format("{{{}, {}, {}}}", step.shape[d], step.to_strides[d], step.from_strides[d]));
+        }
+        steps.push_back(fmt::format("{{{}, {}, {}}} /* {} */", step.kernel, first, length, step.site));
+    }
+    if (dimensions.empty()) dimensions.push_back("{0, 0, 0}");
+    for (std::int64_t o : n.input_offsets) offsets.push_back(std::to_string(o));
+    for (const PlacedOperand& o : n.output_places) places.push_back(place(o));
+    s += fmt::format("\nenum {{ step_count = {}, input_count = {}, output_count = {}, most_operands = {} }};\n", n.steps.size(), n.inputs.size(), n.outputs.size(), most);
+    s += fmt::format("static const long arena_floats = {}, weight_floats = {};\n", n.arena, n.weights.size());
+    s += "static const loopegg_kernel kernels[] = {" + join(kernels, ", ") + "};\n";
+    s += "static const operand operands[] = {\n    " + join(operands, ",\n    ") + "};\n";
+    s += "static const dimension dimensions[] = {" + join(dimensions, ", ") + "};\n";
+    s += "static const step steps[] = {\n    " + join(steps, ",\n    ") + "};\n";
+    s += "static const long input_offsets[] = {" + join(offsets, ", ") + "}, input_sizes[] = {" + sizes(n.inputs) + "}, output_sizes[] = {" + sizes(n.outputs) + "};\n";
+    s += "static const operand output_places[] = {" + join(places, ", ") + "};\n";
+    return s + epilogue;
+}
+
+std::string network_header(const PlacedNetwork& n) {
+    return fmt::format(R"(/* {}: a network compiled by loopegg. Link or dlopen network.so; it needs nothing but libc, libm and pthreads. */
+#pragma once
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+typedef struct loopegg_network loopegg_network;
+
+loopegg_network* loopegg_open(const char* weights_file); /* NULL: no memory, or not these weights */
+void loopegg_close(loopegg_network* network);
+
+/* Arrays of addresses: {} input(s), {} output(s), float32, row-major. 0 when done. One call at a time per process. */
+int loopegg_run(loopegg_network* network, const float* const* inputs, float* const* outputs);
+
+/* The same, and how many milliseconds each step took: {} of them, in the order of "steps" in network.json. */
+int loopegg_run_steps(loopegg_network* network, const float* const* inputs, float* const* outputs, double* ms);
+
+int loopegg_inputs(void);
+int loopegg_outputs(void);
+long loopegg_input_size(int index);  /* floats */
+long loopegg_output_size(int index);
+
+void loopegg_set_threads(int count); /* 0: as many as the machine has cores */
+
+#ifdef __cplusplus
+}}
+#endif
+)", n.name, n.inputs.size(), n.outputs.size(), n.steps.size());
+}
+
+}  // namespace loopegg

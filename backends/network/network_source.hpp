@@ -1,0 +1,49 @@
+// The C source of a compiled network: its steps as tables, a plain entry point, and the header that others include.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "backends/kernel/kernel_cache.hpp"
+#include "base/progress.hpp"
+#include "graph/graph.hpp"
+
+namespace loopegg {
+
+struct PlacedOperand {
+    bool constant = false;           // in the weights, not in the arena
+    std::int64_t offset = 0;         // floats
+};
+struct PlacedStep {
+    int kernel = -1;                 // -1: a copy of operands[1] to operands[0]
+    std::vector<PlacedOperand> operands;
+    Shape shape{};
+    std::vector<std::int64_t> to_strides{}, from_strides{};
+    std::string site{};
+    std::vector<std::string> fused{};   // the rules over sites that made it one step, each with the node it took in
+};
+struct PlacedNetwork {
+    std::string name;
+    std::vector<GraphInput> inputs, outputs;
+    std::vector<std::int64_t> input_offsets, output_offsets;
+    std::vector<PlacedOperand> output_places;
+    std::vector<Kernel> kernels;
+    std::vector<PlacedStep> steps;
+    std::int64_t arena = 0;
+    std::vector<float> weights;
+    double kernel_seconds = 0;            // of a processor, that it took to compile the kernels
+    std::vector<std::pair<std::int64_t, std::int64_t>> constant_ranges;   // (start, count) in weights, one per operand
+};
+
+// Compiles the steps of a plan and gives everything its place; `nests` gets the distinct nests beside kernels.
+struct NetworkPlan;
+PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests, KernelCache& cache);
+
+// Writes a planned network as compile_network does.
+void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const std::filesystem::path& folder, Progress* progress);
+
+std::string network_source(const PlacedNetwork& network);
+std::string network_header(const PlacedNetwork& network);
+
+}  // namespace loopegg

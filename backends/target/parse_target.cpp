@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include "backends/target/parse_target.hpp"
+#include "base/error.hpp"
+#include "base/json.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+
+namespace loopegg {
+namespace {
+
+Reach reach_of(const JsonView& file) {
+    const auto member = file.find("reach");
+    if (!member) return Reach::compile;
+    std::vector<std::string> names;
+    for (Reach r : {Reach::here, Reach::rpc, Reach::bundle, Reach::compile}) {
+        if (to_string(r) == member->text()) return r;
+        names.push_back(to_string(r));
+    }
+    member->fail(fmt::format("'reach' is '{}', expected here, rpc, bundle or compile", member->text()), did_you_mean(member->text(), names));
+}
+
+// HOST:PORT, since that is taken apart where a connection is made.
+std::string address_of(const JsonView& view) {
+    const std::string& text = view.text();
+    const std::size_t colon = text.find(':');
+    const std::string port = colon == text.npos ? "" : text.substr(colon + 1);
+    const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
+    if (colon == 0 || !digits || std::stoi(port) > 65535) view.fail(fmt::format("'{}' is not HOST:PORT", text));
+    return text;
+}
+
+nlohmann::json tvm_of(const JsonView& view, const std::function<HostFacts()>& host) {
+    const std::string kind = view.at("kind").text();
+    if (kind != "llvm" && kind != "cuda") view.at("kind").fail(fmt::format("the TVM kind '{}' is not one that loopegg compiles for (llvm, cuda)", kind));
+    if (kind == "cuda") view.at("arch").text();
+    if (auto triple = view.find("mtriple")) triple->text();
+    nlohmann::json tvm = view.value();
+    if (auto native = view.find("native")) {
+        tvm.erase("native");
+        if (native->boolean()) tvm.update(host().tvm);
+    }
+    return tvm;
+}
+
+Machine machine_of(const JsonView& view, const std::function<HostFacts()>& host) {
+    view.only({"native", "cores", "lanes", "fma_per_cycle", "ghz", "memory_gbs", "l1_kb", "l2_kb", "l3_kb", "launch_us", "threads_per_core", "registers_per_core", "shared_kb_per_core"});
+    Machine m;
+    if (auto native = view.find("native"); native && native->boolean()) m = host().machine;
+    auto count = [&view](const char* key, int& field, int least) {
+        if (auto member = view.find(key)) field = static_cast<int>(member->integer(least, 1'000'000'000));
+    };
+    auto number = [&view](const char* key, double& field, bool zero) {
+        auto member = view.find(key);
+        if (!member) return;
+        field = member->number();
+        if (field < 0 || (field == 0 && !zero)) member->fail(fmt::format("'{}' must be {}", key, zero ? "0 or more" : "more than 0"));
+    };
+    count("cores", m.cores, 1), count("lanes", m.lanes, 1), count("fma_per_cycle", m.fma_per_cycle, 1);
+    count("threads_per_core", m.threads_per_core, 0), count("registers_per_core", m.registers_per_core, 0);
+    number("ghz", m.ghz, false), number("memory_gbs", m.memory_gbs, false), number("launch_us", m.launch_us, true);
+    number("l1_kb", m.l1_kb, true), number("l2_kb", m.l2_kb, true), number("l3_kb", m.l3_kb, true), number("shared_kb_per_core", m.shared_kb_per_core, true);
+    return m;
+}
+
+}  // namespace
+
+std::string to_string(Reach reach) {
+    switch (reach) {
+        case Reach::here: return "here";
+        case Reach::rpc: return "rpc";
+        case Reach::bundle: return "bundle";
+        case Reach::compile: return "compile";
+    }
+    return "";
+}
+
+std::string Target::architecture() const {
+    if (gpu()) return tvm.at("arch");
+    return split(tvm.value("mtriple", "unknown"), '-')[0];
+}
+
+Hash128 Target::fingerprint() const { return Hasher().add(name).add(tvm.dump()).finish(); }
+
+Target parse_target(const SourcePtr& source, const std::function<HostFacts()>& host) {
+    const JsonView file = read_json(source);
+    file.only({"name", "summary", "reach", "address", "tvm", "machine"});
+    Target t;
+    t.name = file.at("name").text();
+    if (auto summary = file.find("summary")) t.summary = summary->text();
+    t.reach = reach_of(file);
+    if (auto address = file.find("address"); address && !address->text().empty()) t.address = address_of(*address);
+    if (t.reach == Reach::rpc && t.address.empty()) file.fail("a target reached by rpc needs an \"address\", HOST:PORT");
+    t.tvm = tvm_of(file.at("tvm"), host);
+    if (auto machine = file.find("machine")) t.machine = machine_of(*machine, host);
+    return t;
+}
+
+}  // namespace loopegg

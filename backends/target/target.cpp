@@ -1,0 +1,122 @@
+#include "backends/target/target.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include <tvm/ffi/reflection/accessor.h>
+
+#include "backends/target/parse_target.hpp"
+#include "backends/lower/tvm_adapter.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/places.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+
+namespace loopegg {
+namespace {
+
+namespace fs = std::filesystem;
+
+int available_cores() {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// The CPU's name alone would let LLVM use features that a virtual machine hides: every feature is said, on or off.
+nlohmann::json native_features() {
+    const auto features = tv::call(tv::Fn::host_features).cast<tv::ffi::Map<tv::ffi::String, tv::Any>>();
+    tv::ffi::reflection::FieldGetter value("ir.IntImm", "value");
+    std::vector<std::string> all;
+    for (auto [name, on] : features) {
+        const bool has = value(on.cast<tv::Obj>()).cast<std::int64_t>() != 0;
+        all.push_back((has ? "+" : "-") + std::string(name));
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+}
+
+bool has_feature(const nlohmann::json& features, const char* name) { return std::find(features.begin(), features.end(), std::string("+") + name) != features.end(); }
+
+double megahertz() {
+    std::ifstream in("/proc/cpuinfo");
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with("cpu MHz"))
+            if (auto colon = line.find(':'); colon != line.npos) return std::atof(line.c_str() + colon + 1);
+    return 2500;
+}
+double cache_kb(int index) {
+    std::ifstream in("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
+    double size = 0;
+    char unit = 'K';
+    if (!(in >> size)) return 0;
+    in >> unit;
+    return unit == 'M' ? size * 1024 : size;
+}
+
+HostFacts host_facts() {
+    HostFacts host;
+    const nlohmann::json features = native_features();
+    const bool wide = has_feature(features, "avx512f");
+    host.tvm = {{"mtriple", std::string(tv::call(tv::Fn::host_triple).cast<tv::ffi::String>())}, {"mcpu", std::string(tv::call(tv::Fn::host_cpu).cast<tv::ffi::String>())},
+                {"mattr", features}, {"num-cores", available_cores()}};
+    if (wide) host.tvm["vector-width"] = 512;
+    Machine& m = host.machine;
+    m.cores = available_cores();
+    m.ghz = megahertz() / 1000;
+    m.lanes = wide ? 16 : has_feature(features, "avx2") ? 8 : 4;
+    m.fma_per_cycle = 2;
+    if (double kb = cache_kb(0)) m.l1_kb = kb;
+    if (double kb = cache_kb(2)) m.l2_kb = kb;
+    m.l3_kb = cache_kb(3);
+    return host;
+}
+
+std::vector<fs::path> target_files() {
+    std::vector<fs::path> all;
+    for (const fs::path& folder : {shipped("backends/targets"), user_targets_folder()}) {
+        std::vector<fs::path> here;
+        std::error_code none;
+        for (const auto& entry : fs::directory_iterator(folder, none))
+            if (entry.path().extension() == ".json") here.push_back(entry.path());
+        std::sort(here.begin(), here.end());
+        all.insert(all.end(), here.begin(), here.end());
+    }
+    return all;
+}
+
+}  // namespace
+
+fs::path user_targets_folder() {
+    if (const char* folder = std::getenv("LOOPEGG_TARGETS")) return folder;
+    if (const char* config = std::getenv("XDG_CONFIG_HOME")) return fs::path(config) / "loopegg" / "targets";
+    const char* home = std::getenv("HOME");
+    return fs::path(home ? home : ".") / ".config" / "loopegg" / "targets";
+}
+
+Target read_target(const fs::path& file) {
+    Target target = parse_target(make_source(file.string(), loopegg::read_file(file, 1 << 20)), host_facts);
+    target.file = file;
+    return target;
+}
+
+std::vector<Target> all_targets() {
+    std::vector<Target> all;
+    for (const fs::path& file : target_files()) all.push_back(read_target(file));
+    return all;
+}
+
+Target find_target(const std::string& name) {
+    std::vector<std::string> names;
+    for (const fs::path& file : target_files()) {
+        if (file.stem() == name) return read_target(file);
+        names.push_back(file.stem().string());
+    }
+    std::string hint = did_you_mean(name, names);
+    throw UserError(Diagnostic{"unknown target '" + name + "'; known are " + join(names, ", "), {}, hint});
+}
+
+}  // namespace loopegg

@@ -1,0 +1,14 @@
+// The way back from a chosen network to plan.json: rule applications that lead from one node to a given restriction of it.
+#pragma once
+#include <vector>
+
+#include "graph/graph.hpp"
+#include "nest/plan/plan.hpp"
+
+namespace loopegg {
+
+// Applications that make `apply_plan` give the node exactly this domain: cuts, groupings and bottlenecks where these say it, the nest itself
+// otherwise. Empty for a whole domain.
+std::vector<Application> applications_for(const Node& node, const Domain& domain);
+
+}  // namespace loopegg

@@ -1,0 +1,85 @@
+// What every e-class of a nest e-graph knows: axes their extents, schedules the digits they enumerate and the part of the domain they
+// keep, nests their domain. Two classes that know different things are never merged.
+//
+// A schedule's fact is about the list from here to its end, whatever stands before it: `open` is the set of digits that it enumerates
+// (neighbouring digits joined, so it does not matter how an axis was split), `parts` the union of restrictions under which. Facts are
+// interned: equal facts have equal numbers, and what a loop makes of the fact below it is worked out once.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "egraph/analysis.hpp"
+#include "egraph/egraph.hpp"
+#include "nest/term/axis.hpp"
+#include "nest/term/schedule_fact.hpp"
+#include "nest/term/statement.hpp"
+
+namespace loopegg {
+
+struct AxisFact {
+    AxisDigit digit;                     // its normal form
+    std::vector<Term> restrictions;      // where it is defined: (span ...), (diag ...)
+    std::vector<Term> iterators;         // leaves
+    std::int64_t extent = 1;
+    bool ordered = false;                // its iterations accumulate into one result, or must keep their order
+    bool sequential = false;             // they must keep their order
+    int depth = 0;                       // how many splits, pairs, spans and diagonals it is made of
+};
+
+struct StatementFact {
+    Term plain;                                   // without layouts: what it computes
+    std::shared_ptr<const Statement> statement;   // null: no statement
+};
+
+struct NestFact {
+    enum class Kind : std::uint8_t { unknown, number, axis, schedule, statement, nest, broken };
+    Kind kind = Kind::unknown;
+    std::uint32_t id = 0;                         // into the table of its kind
+    friend bool operator==(const NestFact&, const NestFact&) = default;
+};
+
+class NestAnalysis final : public LatticeAnalysis<NestFact> {
+public:
+    struct Options {
+        bool strict_fp = false;                   // sums keep the order of the naive nest
+        bool proven = true;                       // the rules were tried when they were loaded: a conflict is our fault
+    };
+    NestAnalysis() : NestAnalysis(Options{}) {}
+    explicit NestAnalysis(Options options);
+    ~NestAnalysis() override;
+
+    std::string_view name() const override { return "nest domains"; }
+    NestFact fact_of(const EGraph& graph, const NodeView& node) const override;
+    bool join_facts(NestFact& into, const NestFact& other) const override;
+    std::optional<std::string> conflict_of(const NestFact& a, const NestFact& b) const override;
+    bool conflict_is_our_fault() const override { return options_.proven; }
+
+    // The fact of a class, or null when it is of another kind. Classes must be canonical.
+    const AxisFact* axis(ClassId c) const;
+    const ScheduleFact* schedule(ClassId c) const;
+    const StatementFact* statement(ClassId c) const;
+    // Of a nest: the statement and what its schedule visits, as a graph domain.
+    std::optional<Domain> domain(ClassId c) const;
+    bool strict_fp() const { return options_.strict_fp; }
+
+    // The facts of a term by itself.
+    const ScheduleFact& schedule_of(const Term& sched) const;
+
+private:
+    struct Tables;
+    NestFact of_term(const Term& term) const;
+    NestFact make(Symbol op, std::span<const NestFact> children, Symbol leaf) const;
+
+    Options options_;
+    std::unique_ptr<Tables> tables_;
+};
+
+// Whether two neighbouring loops may change places.
+bool permutable(const AxisFact& a, const AxisFact& b, bool strict_fp);
+
+}  // namespace loopegg

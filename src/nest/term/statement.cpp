@@ -1,0 +1,107 @@
+#include "nest/term/statement.hpp"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "base/error.hpp"
+
+namespace loopegg {
+
+Index Affine::over(std::span<const Index> iterators) const {
+    Index sum(0);
+    for (std::size_t i = 0; i < coefficients.size(); ++i)
+        if (coefficients[i] != 0) sum = sum + iterators[i] * coefficients[i];
+    return sum + Index(offset);
+}
+
+std::int64_t Affine::at(std::span<const std::int64_t> iterators) const {
+    std::int64_t sum = offset;
+    for (std::size_t i = 0; i < coefficients.size(); ++i) sum += coefficients[i] * iterators[i];
+    return sum;
+}
+
+Shape Buffer::stored_shape() const {
+    Shape stored = shape, blocks;
+    for (const Blocking& b : blocking) {
+        auto& d = stored[static_cast<std::size_t>(b.dimension)];
+        d = (d + b.factor - 1) / b.factor;
+        blocks.push_back(b.factor);
+    }
+    stored.insert(stored.end(), blocks.begin(), blocks.end());
+    return stored;
+}
+
+std::vector<Index> Buffer::stored_index(const std::vector<Index>& logical) const {
+    std::vector<Index> stored = logical, inner;
+    for (const Blocking& b : blocking) {
+        auto& d = stored[static_cast<std::size_t>(b.dimension)];
+        inner.push_back(d % b.factor);
+        d = d / b.factor;
+    }
+    stored.insert(stored.end(), inner.begin(), inner.end());
+    return stored;
+}
+
+AxisRole role_of(std::string_view name) {
+    if (name == "ci" || name == "kh" || name == "kw" || name == "k") return AxisRole::reduction;
+    return name == "t" || name == "y" ? AxisRole::sequential : AxisRole::parallel;
+}
+
+int Statement::axis(std::string_view name) const {
+    for (std::size_t i = 0; i < axes.size(); ++i)
+        if (axes[i].name == name) return static_cast<int>(i);
+    return -1;
+}
+
+int Statement::buffer(std::string_view name) const {
+    for (std::size_t i = 0; i < buffers.size(); ++i)
+        if (buffers[i].name == name) return static_cast<int>(i);
+    return -1;
+}
+
+bool Statement::writes_axis(int axis) const {
+    for (const Affine& a : write.index)
+        if (a.coefficients[static_cast<std::size_t>(axis)] != 0) return true;
+    return false;
+}
+
+std::int64_t Statement::instances() const {
+    std::int64_t count = 1;
+    for (const Iterator& a : axes) count *= a.extent;
+    return count;
+}
+
+Term naive_schedule(const Statement& statement) {
+    Term sched("done");
+    for (std::size_t i = statement.axes.size(); i-- > 0;)
+        if (const Iterator& a = statement.axes[i]; a.extent > 1) sched = Term("at", {axis_leaf(a.name, a.extent), sched});
+    return sched;
+}
+
+Term nest_of(const Statement& statement) { return Term("nest", {statement.term, naive_schedule(statement)}); }
+
+Term with_epilogue(const Term& stmt, std::string_view epilogue) { return Term("epilogue", {Term(epilogue), stmt}); }
+
+Term with_layout(const Term& stmt, std::string_view buffer, std::string_view axis, std::int64_t factor) {
+    return Term("layout", {Term(buffer), Term(axis), Term(factor), stmt});
+}
+
+double apply_scalar(std::string_view f, std::span<const double> x) {
+    if (f == "+") return x[0] + x[1];
+    if (f == "-") return x[0] - x[1];
+    if (f == "*") return x[0] * x[1];
+    if (f == "/") return x[0] / x[1];
+    if (f == "max") return x[0] > x[1] ? x[0] : x[1];
+    if (f == "exp") return std::exp(x[0]);
+    if (f == "sqrt") return std::sqrt(x[0]);
+    if (f == "copy") return x[0];
+    if (f == "relu") return x[0] > 0 ? x[0] : 0;
+    if (f == "relu6") return x[0] < 0 ? 0 : x[0] > 6 ? 6 : x[0];
+    if (f == "sigmoid") return 1 / (1 + std::exp(-x[0]));
+    if (f == "silu") return x[0] / (1 + std::exp(-x[0]));
+    if (f == "tanh") return std::tanh(x[0]);
+    if (f == "gelu") return x[0] * 0.5 * (1 + std::erf(x[0] * 0.70710678118654752440));
+    throw UserError("unknown scalar function '" + std::string(f) + "'");
+}
+
+}  // namespace loopegg

@@ -1,0 +1,144 @@
+// Statements: what one compute operator does at each point of its domain. Two operators of one shape are one statement, one term.
+//
+//   STMT                                             axes (in order)         what an instance does
+//   (conv2d N G CO CI IH IW KH KW SH SW PH PW DH DW) n g co ci oh ow kh kw   O[n, g*CO+co, oh, ow] += W[g*CO+co, ci, kh, kw] *
+//                                                                            I[n, g*CI+ci, oh*SH+kh*DH-PH, ow*SW+kw*DW-PW]
+//                                                                            CO, CI are per group; OH = (IH+2PH-DH(KH-1)-1)/SH+1
+//   (linear N CO CI)                                 n co ci                 O[n,co] += W[co,ci] * I[n,ci]
+//   (matmul B M N K)                                 b i j k                 O[b,i,j] += I[b,i,k] * J[b,k,j]
+//   (max_pool N C IH IW KH KW SH SW PH PW)           n c oh ow kh kw         O[n,c,oh,ow] max= I[n,c,oh*SH+kh-PH,ow*SW+kw-PW]
+//   (avg_pool N C IH IW KH KW SH SW PH PW)           n c oh ow kh kw         the same with +=, then / (KH*KW)
+//   (avg_pool_inside ...)                            n c oh ow kh kw         the same, then / C[oh,ow], the count of elements inside the image
+//   (row_sum R C S), (row_mean R C S)                r s k                   O[r,s] += I[r,k,s], and the mean then / C
+//   (row_max R C S)                                  r s k                   O[r,s] max= I[r,k,s]
+//   (row_exp_sum R C S)                              r s k                   O[r,s] += exp(I[r,k,s] - J[r,s])
+//   (row_square R C S)                               r s k                   O[r,s] += (I[r,k,s] - J[r,s])^2, then / C
+//   (row_softmax R C S)                              r x s                   O[r,x,s] = exp(I[r,x,s] - J[r,s]) / K[r,s]
+//   (row_norm R C EPS)                               r x                     O[r,x] = (I[r,x]-J[r]) / sqrt(K[r]+EPS) * A[x] + B[x]
+//   (map F SIZE)                                     x                       O[x] = F(I[x]), F ::= relu relu6 silu gelu sigmoid tanh copy
+//   (scale V SIZE)                                   x                       O[x] = I[x] * V
+//   (zip F SIZE)                                     x                       O[x] = F(I[x], J[x]), F ::= + - *
+//   (stretch F D0 D1 D2 D3 MI MJ)                    x0 x1 x2 x3             the same over four dimensions, where I has dimension d only if
+//                                                                            bit d of MI is set (else 1), J likewise: broadcasting
+//   (channel_scale N C S)                            n c x                   O[n,c,x] = I[n,c,x] * A[c] + B[c] (batch-norm at inference)
+//   (recurrence T Y)                                 t y                     O[t+1,y] = O[t,y+1] + I[t,y]: it carries a dependence that an
+//                                                                            interchange reverses; it is what the judge tries rules on
+//
+// A read outside its buffer gives `outside` (0 for sums, -inf for max): that is how padding is said.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/term.hpp"
+#include "graph/graph.hpp"
+#include "nest/term/grammar.hpp"
+#include "nest/term/index.hpp"
+
+namespace loopegg {
+
+// What the iterations of an axis owe one another: nothing; only the accumulation of a result; an order that must be kept.
+enum class AxisRole { parallel, reduction, sequential };
+
+// The role follows from an iterator's name in every statement: ci kh kw k are reductions, t y are sequential, all others parallel.
+AxisRole role_of(std::string_view iterator);
+
+struct Iterator {
+    std::string name;
+    std::int64_t extent = 1;
+    AxisRole role = AxisRole::parallel;
+};
+
+// offset + sum of coefficients * axes; one coefficient per axis of the statement.
+struct Affine {
+    std::vector<std::int64_t> coefficients;
+    std::int64_t offset = 0;
+    Index over(std::span<const Index> iterators) const;
+    std::int64_t at(std::span<const std::int64_t> iterators) const;
+};
+
+enum class BufferKind { input, weight, output };
+
+// d/factor stays in place, d%factor becomes the innermost dimension. Applied in order, each to the dimensions the one before left.
+struct Blocking {
+    int dimension;          // of the logical shape
+    std::int64_t factor;
+};
+
+struct Buffer {
+    std::string name;       // O the output; I J K inputs; W weights; A B per-channel constants; E* operands of epilogues
+    Shape shape;            // logical
+    BufferKind kind = BufferKind::input;
+    std::vector<Blocking> blocking{};
+
+    Shape stored_shape() const;                                            // with the blocking
+    std::vector<Index> stored_index(const std::vector<Index>& logical) const;
+};
+
+struct Access {
+    int buffer = 0;                  // of Statement::buffers
+    std::vector<Affine> index;       // one per logical dimension
+    bool padded = false;             // may leave the buffer; reads `outside` there
+};
+
+// An operand of `finish`, read at the output element's own logical index, of which it takes some dimensions (bias: the channel).
+struct FinishRead {
+    int buffer = 0;
+    std::vector<int> dimensions;     // of O, one per dimension of the operand
+};
+
+enum class Combine { assign, sum, max };
+
+struct Statement {
+    Term term;                       // STMT
+    std::vector<Iterator> axes;
+    std::vector<Buffer> buffers;     // buffers[0] is O
+    Access write;
+    std::vector<Access> reads;       // one per buffer that `value` names
+    Combine combine = Combine::assign;
+    Term value;                      // a scalar term over buffer names and numbers: (* W I). Operators: + - * / max exp sqrt and the
+                                     // functions of `map`
+    Term finish;                     // a scalar term over `acc` and the buffers of finish_reads, done once per output element
+    std::vector<FinishRead> finish_reads;
+    double outside = 0;
+
+    int axis(std::string_view name) const;       // -1 if there is none
+    int buffer(std::string_view name) const;     // -1 if there is none
+    bool writes_axis(int axis) const;            // the output's index depends on it
+    std::int64_t instances() const;              // of the whole domain
+    double identity() const { return combine == Combine::max ? -1.0 / 0.0 : 0.0; }
+};
+
+// The statement of a STMT. Throws UserError (unknown operator with a hint, wrong number of shapes, shapes that cannot be).
+Statement statement_of(const Term& stmt);
+
+// The operators of statements, and for each child whether it is a word (a function's name, a real number) or a whole number.
+struct StatementForm {
+    std::string op;
+    std::vector<bool> words;
+};
+std::vector<StatementForm> statement_forms();
+
+// The statements of one compute node, in the order they run; none for nodes that only move data (flatten, concat ...).
+// Softmax, layer norm: several. A node's own bias and activation attributes become epilogues.
+std::vector<Statement> statements_of(const Node& node);
+
+// The naive nest: one serial loop per axis of extent > 1, in the statement's order; of a restricted node, what its domain leaves.
+Term naive_schedule(const Statement& statement);
+Term nest_of(const Statement& statement);
+Term nest_of(const Node& node);   // of the node's first statement (its site)
+
+// An epilogue or a layout put around a statement.
+Term with_epilogue(const Term& stmt, std::string_view epilogue);
+Term with_layout(const Term& stmt, std::string_view buffer, std::string_view axis, std::int64_t factor);
+// The statement inside all of them.
+Term plain_statement(Term stmt);
+// The same statement with another size of one axis, by its name ("ci"); as it is where no child of it is that size.
+Term with_size(const Term& stmt, std::string_view axis, Term size);
+
+// What a scalar function of `value` and `finish` gives.
+double apply_scalar(std::string_view function, std::span<const double> operands);
+
+}  // namespace loopegg

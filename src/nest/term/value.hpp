@@ -1,0 +1,31 @@
+// Sites in a row as terms: what one nest computes and the next one reads.
+//
+//   VALUE ::= (site NEST)            what the nest computes of its operands: the buffers of its statement but O, in their order
+//           | (then VALUE NEST)      what the nest computes of VALUE, which it reads as I and which nothing else reads; the operands that it
+//                                    has besides come after those of VALUE
+//           | (prepare HOW VALUE)    VALUE of constants that are worked out once, before anything runs
+//   HOW   ::= fold-bias              operands ... bias scale shift ... become ... scale shift+bias*scale ...
+//           | fold-scale             operands W ... scale shift ... become W*scale ... shift ...: each output channel's weights by its scale
+//
+// A bias, a scale and a shift are constants of the output channels. Rules over values are the ones that span sites (rules/fusion.rules).
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "nest/term/statement.hpp"
+
+namespace loopegg {
+
+using Operands = std::vector<std::vector<float>>;
+
+// The operands of a VALUE, in order. Throws UserError for what is no value: a nest that cannot read what comes before it, a preparation
+// that finds no operands to work on.
+std::vector<Buffer> operands_of(const Term& value);
+
+// What `how` makes of the operands of a (prepare HOW VALUE); `after` are those of VALUE.
+Operands prepared(std::string_view how, const std::vector<Buffer>& after, Operands operands);
+
+// Runs the nests one after another with the interpreter.
+std::vector<float> interpret_value(const Term& value, const Operands& operands);
+
+}  // namespace loopegg

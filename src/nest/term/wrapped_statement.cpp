@@ -1,0 +1,61 @@
+#include "nest/term/wrapped_statement.hpp"
+
+#include <array>
+
+#include "base/error.hpp"
+#include "base/suggest.hpp"
+
+namespace loopegg {
+
+Statement with_finish(Statement s, const Term& stmt) {
+    const std::string& e = stmt[0].op().text();
+    std::size_t channel_dim = s.write.index.size() > 1 ? 1 : 0;
+    auto operand = [&](const std::string& suffix, bool whole) {
+        std::string name = "E" + std::to_string(s.finish_reads.size()) + suffix;
+        std::vector<int> dimensions;
+        Shape shape;
+        for (std::size_t d = whole ? 0 : channel_dim; d < (whole ? s.buffers[0].shape.size() : channel_dim + 1); ++d) {
+            dimensions.push_back(static_cast<int>(d));
+            shape.push_back(s.buffers[0].shape[d]);
+        }
+        s.buffers.push_back({name, shape, whole ? BufferKind::input : BufferKind::weight, {}});
+        s.finish_reads.push_back({static_cast<int>(s.buffers.size()) - 1, dimensions});
+        return Term(name);
+    };
+    if (e == "bias") s.finish = Term("+", {s.finish, operand("bias", false)});
+    else if (e == "scale_shift") {
+        Term scaled("*", {s.finish, operand("scale", false)});
+        s.finish = Term("+", {scaled, operand("shift", false)});
+    } else if (e == "add") s.finish = Term("+", {s.finish, operand("add", true)});
+    else if (e == "relu" || e == "relu6" || e == "silu" || e == "gelu" || e == "sigmoid" || e == "tanh") s.finish = Term(e, {s.finish});
+    else {
+        constexpr std::array<std::string_view, 9> known{"bias", "scale_shift", "relu", "relu6", "silu", "gelu", "sigmoid", "tanh", "add"};
+        throw UserError(Diagnostic{"unknown epilogue '" + e + "'", {}, did_you_mean(e, known)});
+    }
+    return s;
+}
+
+Statement with_blocking(Statement s, const Term& stmt) {
+    int buffer = s.buffer(stmt[0].op().text());
+    auto name = axis_name(stmt[1]);
+    int axis = name ? s.axis(name->name) : -1;
+    auto factor = stmt[2].integer();
+    if (buffer < 0 || axis < 0 || !factor || *factor < 2)
+        throw UserError("a layout is (layout BUFFER AXIS factor STMT), not " + to_string(stmt));
+    auto walk = [&](const Access& a) {
+        for (std::size_t d = 0; d < a.index.size(); ++d)
+            if (a.buffer == buffer && a.index[d].coefficients[static_cast<std::size_t>(axis)] == 1) return static_cast<int>(d);
+        return -1;
+    };
+    int dim = walk(s.write);
+    for (const Access& a : s.reads) dim = dim < 0 ? walk(a) : dim;
+    for (const FinishRead& r : s.finish_reads)
+        if (r.buffer == buffer)
+            for (std::size_t d = 0; d < r.dimensions.size(); ++d)
+                if (s.write.index[static_cast<std::size_t>(r.dimensions[d])].coefficients[static_cast<std::size_t>(axis)] == 1) dim = static_cast<int>(d);
+    if (dim < 0) throw UserError("axis '" + name->name + "' walks no dimension of " + s.buffers[static_cast<std::size_t>(buffer)].name + " in " + to_string(s.term));
+    s.buffers[static_cast<std::size_t>(buffer)].blocking.push_back({dim, *factor});
+    return s;
+}
+
+}  // namespace loopegg
