@@ -7,8 +7,8 @@
 namespace loopegg {
 
 // Weights for `to`, tensor by tensor name. A convolution's values are found by output channel, input channel and kernel place, whatever its
-// groups, kernel and padding have become; fewer channels are the first ones; entries outside a domain are zero. A tensor that `from`
-// did not have (a node that a rule added) is drawn from the seed.
+// groups, kernel and padding have become; fewer channels are the same ones wherever they are written or read (channel_maps.hpp); entries outside
+// a domain are zero. A tensor that `from` did not have (a node that a rule added) is drawn from the seed.
 Weights carry_weights(const Graph& from, const Weights& weights, const Graph& to, std::uint64_t seed = 0);
 
 }  // namespace loopegg
