@@ -47,17 +47,17 @@ void drop_second_rectifiers(Graph& graph, const std::string& value) {
 
 // Nodes whose value is needed for nothing once the joins do without `value`.
 std::vector<std::string> feeding_only(const Graph& graph, const std::string& value, const std::vector<std::string>& joins) {
-    std::set<std::string> lost{value};
+    std::set<std::string> needed(graph.outputs.begin(), graph.outputs.end());   // by something that stays
     for (std::size_t i = graph.nodes.size(); i-- > 0;) {
         const Node& node = graph.nodes[i];
-        if (node.name == value || is_output(graph, node.name)) continue;
-        const auto readers = readers_of(graph, node.name);
-        if (!readers.empty() && std::all_of(readers.begin(), readers.end(), [&](const Node* r) { return lost.contains(r->name) && std::find(joins.begin(), joins.end(), r->name) == joins.end(); }))
-            lost.insert(node.name);
+        if (!needed.contains(node.name)) continue;
+        const bool join = std::find(joins.begin(), joins.end(), node.name) != joins.end();
+        for (const std::string& input : node.inputs)
+            if (!join || input != value) needed.insert(input);
     }
     std::vector<std::string> out;
     for (const Node& node : graph.nodes)
-        if (lost.contains(node.name)) out.push_back(node.name);
+        if (!needed.contains(node.name)) out.push_back(node.name);
     return out;
 }
 
