@@ -27,7 +27,7 @@ public:
 
     std::vector<NetworkCandidate> run() {
         ask(naive_scalings(space_));
-        while (!options_.only_naive && left() > 0 && all_.size() > 0) {
+        while (left() > 0 && !all_.empty()) {
             const std::size_t before = all_.size();
             ask(children());
             if (all_.size() == before) break;   // nothing that is not known
@@ -63,17 +63,14 @@ private:
         return best ? fmt::format("whole networks judged; the fastest that is allowed takes about {:.2f} ms ({})", best->ms, best->origin) : std::string("whole networks judged; none is allowed yet");
     }
 
-    // What is not allowed stands behind by how far it is not.
-    static double fitness(const NetworkCandidate& c) { return c.ms * (1 + 3 * std::max(0.0, c.judged.excess)); }
-
     // Of many changes to the best networks, those that would be fastest without being further from what is allowed than their parents, by the clock;
     // the guard decides.
     std::vector<std::pair<std::string, NetworkShape>> children() {
         std::vector<std::size_t> order(all_.size());
         for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return fitness(all_[a]) < fitness(all_[b]); });
+        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return fitness(all_[a], options_.max_ms) < fitness(all_[b], options_.max_ms); });
         order.resize(std::min(order.size(), parents));
-        const double best = fitness(all_[order.front()]);
+        const double best = all_[order.front()].ms;
         std::vector<std::pair<std::string, NetworkShape>> out;
         std::set<NetworkShape> mine;
         for (std::size_t t = 0; t < tries && out.size() < each_time; ++t) {
@@ -82,7 +79,7 @@ private:
             for (std::size_t changes = 1 + below(random_, 3); changes > 0; --changes) change(shape);
             if (known_.contains(shape) || !mine.insert(shape).second) continue;
             const std::optional<Graph> graph = space_.network(shape);
-            // Twice as slow as the best, or half as fast: too far away to learn from.
+            // Much slower than the best, or much faster: too far away to learn from.
             if (!graph || clock_.ms(*graph) > 1.3 * best || clock_.ms(*graph) < 0.4 * best) continue;
             out.emplace_back("rules", std::move(shape));
         }
@@ -153,6 +150,11 @@ private:
 
 }  // namespace
 
+double fitness(const NetworkCandidate& c, double max_ms) {
+    if (std::isfinite(max_ms)) return c.judged.loss.points + 20 * std::max(0.0, c.ms / max_ms - 1);
+    return c.ms * (1 + 3 * std::max(0.0, c.judged.excess));   // what is not allowed stands behind by how far it is not
+}
+
 SiteClock::SiteClock(const Graph& original, const std::map<std::string, double>& ms) {
     for (const Node& node : original.nodes)
         if (const auto it = ms.find(node.name); it != ms.end())
@@ -183,20 +185,20 @@ std::vector<std::pair<std::string, NetworkShape>> naive_scalings(const ShapeSpac
     return out;
 }
 
-std::vector<std::size_t> finalists(const std::vector<NetworkCandidate>& all, std::size_t most) {
+std::vector<std::size_t> finalists(const std::vector<NetworkCandidate>& all, std::size_t most, double max_ms) {
     std::map<std::string, std::vector<std::size_t>> kinds;
     for (std::size_t i = 0; i < all.size(); ++i) kinds[all[i].naive() ? all[i].origin : std::string("own")].push_back(i);
     const auto before = [&](std::size_t a, std::size_t b) {
         const NetworkCandidate &x = all[a], &y = all[b];
-        if (x.judged.allowed != y.judged.allowed) return x.judged.allowed;
-        return x.judged.allowed ? x.ms < y.ms : x.judged.excess < y.judged.excess;
+        if (!std::isfinite(max_ms) && x.judged.allowed != y.judged.allowed) return x.judged.allowed;
+        return fitness(x, max_ms) < fitness(y, max_ms);
     };
     std::vector<std::size_t> out;
     for (auto& [kind, members] : kinds) {
         std::stable_sort(members.begin(), members.end(), before);
-        std::size_t count = 0;
-        for (std::size_t i : members)
-            if (count < (kind == "own" ? most : 1) && (all[i].judged.allowed || (kind != "own" && count == 0))) out.push_back(i), ++count;
+        if (kind == "own" && !std::isfinite(max_ms)) std::erase_if(members, [&](std::size_t i) { return !all[i].judged.allowed; });
+        members.resize(std::min<std::size_t>(members.size(), kind == "own" ? most : 1));
+        out.insert(out.end(), members.begin(), members.end());
     }
     std::stable_sort(out.begin(), out.end(), before);
     return out;

@@ -1,6 +1,7 @@
 // A search over whole networks: what is judged and chosen is the network. Naive scalings of the original are always among the candidates.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -35,8 +36,11 @@ struct NetworkCandidate {
 struct ShapeSearchOptions {
     std::int64_t budget = 160;       // networks that the guard may be asked about, naive scalings among them
     std::uint64_t seed = 1;
-    bool only_naive = false;
+    double max_ms = std::numeric_limits<double>::infinity();   // given: the network that loses least and takes no longer, not the fastest that is allowed
 };
+
+// Which of two candidates to prefer: smaller is better.
+double fitness(const NetworkCandidate& candidate, double max_ms);
 
 // Everything that was judged, in the order in which it was. Same seed, same answer.
 std::vector<NetworkCandidate> search_shapes(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options, Progress& progress);
@@ -44,8 +48,7 @@ std::vector<NetworkCandidate> search_shapes(const ShapeSpace& space, NetworkJudg
 // Uniform width, uniform depth, and both, from a little less to a quarter.
 std::vector<std::pair<std::string, NetworkShape>> naive_scalings(const ShapeSpace& space);
 
-// The fastest that is allowed of every naive kind, and the `most` fastest of the others; of a kind of which none is allowed, the one that loses least. The
-// original is not among them. Indices into `all`, the fastest allowed ones first.
-std::vector<std::size_t> finalists(const std::vector<NetworkCandidate>& all, std::size_t most);
+// The best of every naive kind, allowed or not, and the `most` best of the others that are allowed. Indices into `all`, the best first.
+std::vector<std::size_t> finalists(const std::vector<NetworkCandidate>& all, std::size_t most, double max_ms = std::numeric_limits<double>::infinity());
 
 }  // namespace loopegg

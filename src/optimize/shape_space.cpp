@@ -90,6 +90,11 @@ std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed_writers(c
     return out;
 }
 
+std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed(const NetworkShape& shape) const {
+    const Graph left = without_dropped(shape);
+    return narrowed_writers(shape, left, streams_of(left));
+}
+
 Plan ShapeSpace::plan(const NetworkShape& shape) const {
     Plan plan;
     const Graph left = without_dropped(shape);
@@ -125,8 +130,9 @@ NetworkShape ShapeSpace::scaled(double width, double depth) const {
     NetworkShape shape;
     if (width < 1)
         for (const Width& w : widths_) {
-            const std::int64_t kept = std::llround(static_cast<double>(w.choices.back()) * width / static_cast<double>(w.step)) * w.step;
-            if (kept < w.choices.back()) shape.widths[w.name] = std::max(w.step, kept);
+            const double share = static_cast<double>(w.choices.back()) * width;
+            const std::int64_t kept = *std::min_element(w.choices.begin(), w.choices.end(), [&](std::int64_t a, std::int64_t b) { return std::abs(static_cast<double>(a) - share) < std::abs(static_cast<double>(b) - share); });
+            if (kept < w.choices.back()) shape.widths[w.name] = kept;
         }
     for (std::size_t stage = 0; depth < 1 && stage < stages_; ++stage) {
         std::vector<const Depth*> here;

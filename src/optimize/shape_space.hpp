@@ -51,6 +51,9 @@ public:
     // Empty where a rule refuses.
     std::optional<Graph> network(const NetworkShape& shape) const;
 
+    // The streams of what is left that are narrower than they were: a writer of each, and its width.
+    std::vector<std::pair<std::string, std::int64_t>> narrowed(const NetworkShape& shape) const;
+
     // What anyone would train: every width the same share of what it was, and of every stage the same share of its branches, the first ones.
     NetworkShape scaled(double width, double depth) const;
 
