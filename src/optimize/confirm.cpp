@@ -9,7 +9,6 @@
 #include "backends/measure/network_measure.hpp"
 #include "backends/target/target.hpp"
 #include "base/scratch.hpp"
-#include "graph/carry_weights.hpp"
 #include "optimize/stages.hpp"
 
 namespace loopegg {
@@ -73,7 +72,7 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     const Objective objective = objective_for(request.objective, target);
     const Input& read = input.as_read();
     const bool changed = input.read || selection.chosen.variant != original_variants(input.sites);
-    const Weights weights = changed ? carry_weights(read.graph, read.weights, selection.chosen.graph, request.seed) : Weights{};
+    const Weights weights = changed ? read.carried_to(selection.chosen.graph, request.seed) : Weights{};
     std::vector<Entrant> entrants;
     KernelCache kernels{shelf};
     auto enter = [&](const Graph& graph, const Weights& w, const Sites& sites, const Tuning& tuned, const std::vector<std::size_t>& variant, const char* folder) {

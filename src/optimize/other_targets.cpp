@@ -6,7 +6,7 @@
 #include "backends/measure/roofline.hpp"
 #include "backends/target/target.hpp"
 #include "base/error.hpp"
-#include "graph/carry_weights.hpp"
+
 #include "optimize/stages.hpp"
 
 namespace loopegg {
@@ -44,7 +44,7 @@ json compiled_for(const Target& target, const Graph& graph, const Weights& weigh
 json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed, Progress& progress) {
     const Input& read = input.as_read();
     const Graph& chosen = confirmed.keep_original ? read.graph : selection.chosen.graph;
-    const Weights weights = confirmed.keep_original ? read.weights : carry_weights(read.graph, read.weights, chosen, request.seed);
+    const Weights weights = confirmed.keep_original ? read.weights : read.carried_to(chosen, request.seed);
     json all = json::array();
     for (const Target& target : all_targets()) {
         if (target.name == request.target) continue;

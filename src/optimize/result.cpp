@@ -17,6 +17,7 @@
 #include "nest/run/loop_tree.hpp"
 #include "nest/domain/with_domain.hpp"
 #include "optimize/capacity_desk.hpp"
+#include "optimize/judge_networks.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/stages.hpp"
 #include "version.hpp"
@@ -201,6 +202,8 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
     }
     r["guard"] = verdict_json(confirmed.keep_original ? Verdict{true, "the original network", {}} : selection.chosen.verdict);
     r["guard"]["name"] = request.guard;
+    const PredictedLoss loss = confirmed.keep_original ? PredictedLoss{} : predicted_loss(selection.chosen.verdict);
+    r["guard"]["loss"] = {{"points", loss.points}, {"low", loss.low}, {"high", loss.high}};
     r["sites"] = sites_json(input, found, tuning, graph, variant, confirmed.keep_original);
     r["pareto"] = front_json(selection), r["calibration"] = selection.calibration;
     r["configurations"] = found.configurations, r["rejected"] = found.rejected, r["refused"] = found.refused, r["backed_off"] = selection.backed_off;

@@ -9,6 +9,7 @@
 #include "backends/kernel/kernel_shelf.hpp"
 #include "backends/network/network.hpp"
 #include "fisher/oracle.hpp"
+#include "graph/carry_weights.hpp"
 #include "graph/graph.hpp"
 #include "nest/plan/plan.hpp"
 #include "nest/schedule/sketch.hpp"
@@ -34,6 +35,8 @@ struct Input {
     nlohmann::json proof{};              // of the steps (network_proof.hpp)
     Verdict verdict{true, "the original network", {{"kept", 1.0}}};
     const Input& as_read() const { return read ? *read : *this; }
+    // The weights of a network that was made from this one.
+    Weights carried_to(const Graph& network, std::uint64_t seed) const { return carry_weights(graph, weights, network, seed, trained ? KeepChannels::largest : KeepChannels::first); }
 };
 
 // Schedules and their times: by variant, the one that was found best.

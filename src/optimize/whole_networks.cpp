@@ -9,7 +9,6 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "fisher/evidence.hpp"
-#include "graph/carry_weights.hpp"
 #include "graph/flops.hpp"
 #include "optimize/network_proof.hpp"
 #include "optimize/rivals.hpp"
@@ -39,7 +38,7 @@ std::map<std::string, double> site_times(const Sites& sites, const Tuning& tunin
 Input input_of(const Input& read, const ShapeSpace& space, const NetworkCandidate& c, const OptimizeRequest& request) {
     Input input;
     input.graph = c.graph, input.trained = read.trained, input.read = &read;
-    input.weights = carry_weights(read.graph, read.weights, c.graph, request.seed);
+    input.weights = read.carried_to(c.graph, request.seed);
     std::vector<std::string> keep;
     for (const Site& s : read.sites.all)
         if (s.kept) keep.push_back(s.name);

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
-#include "graph/carry_weights.hpp"
 #include "graph/model_json.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/pytorch/network_py.hpp"
@@ -91,7 +90,7 @@ void write_out(const OptimizeRequest& request, const Input& input, const Discove
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
     const Input& read = input.as_read();
     const Graph& graph = confirmed.keep_original ? read.graph : selection.chosen.graph;
-    write_network(graph, carry_weights(read.graph, read.weights, graph, request.seed), request.out);
+    write_network(graph, read.carried_to(graph, request.seed), request.out);
     write_file(request.out / "plan.json", write_plan(confirmed.keep_original ? Plan{} : plan_of(input, found, variant)));
     link_artifact(confirmed.keep_original ? confirmed.original.files.folder : confirmed.optimized.files.folder, request.out);
     write_file(request.out / "sequences.json", sequences_json(input, found, variant).dump(1));

@@ -164,3 +164,20 @@ TEST_CASE("a layer of a dense block leaves its readers with the right channels",
     const Tensor wide = interpret(graph, zeroed, {{"x", image}}).at("last"), small = interpret(without, carry_weights(graph, weights, without), {{"x", image}}).at("last");
     for (std::size_t i = 0; i < wide.values.size(); ++i) CHECK(small.values[i] == Approx(wide.values[i]).margin(1e-5));
 }
+
+TEST_CASE("of trained weights the largest channels stay, the same for every writer and reader", "[unit][graph]") {
+    const Graph graph = small_residual();
+    Weights weights = initial_weights(graph, 3);
+    const Streams streams = streams_of(graph);
+    const std::size_t s = *streams.written_by("stem");
+    // Channels 3 and 6 are loud wherever they are written; with two groups, two of each four stay.
+    for (const std::string& norm : {"stem.bn", "block0.bn2", "block1.bn2"})
+        for (std::size_t c : {1, 3, 6, 7}) weights[norm + ".weight"].values[c] = 100;
+    const Graph narrow = with_widths(graph, streams, {{s, 4}});
+    const Weights carried = carry_weights(graph, weights, narrow, 0, KeepChannels::largest);
+    for (const std::string& norm : {"stem.bn", "block0.bn2", "block1.bn2"}) CHECK(carried.at(norm + ".weight").values == std::vector<float>(4, 100.0f));
+    const Tensor &old = weights.at("block0.conv1.weight"), &now = carried.at("block0.conv1.weight");
+    CHECK(now.shape == Shape{8, 4, 3, 3});
+    CHECK(now.values[9] == old.values[3 * 9]);       // its second input is the old fourth
+    CHECK(now.values[2 * 9] == old.values[6 * 9]);
+}
