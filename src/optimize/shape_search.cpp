@@ -171,6 +171,10 @@ double SiteClock::ms(const Graph& network) const {
     return sum;
 }
 
+std::vector<NetworkCandidate> search_shapes(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options, Progress& progress) {
+    return ShapeSearch(space, judge, clock, options, progress).run();
+}
+
 std::vector<std::pair<std::string, NetworkShape>> naive_scalings(const ShapeSpace& space) {
     std::vector<std::pair<std::string, NetworkShape>> out;
     std::set<NetworkShape> known{NetworkShape{}};

@@ -194,16 +194,26 @@ bool is_net(const Term& term) {
     return std::find(operators.begin(), operators.end(), term.op().text()) != operators.end();
 }
 
+namespace {
+
+// With another size, whatever comes after its sums.
+Term resized(const Term& statement, const char* axis, std::int64_t size) {
+    if (statement.is("epilogue", 2)) return Term("epilogue", {statement[0], resized(statement[1], axis, size)});
+    return with_size(statement, axis, Term(size));
+}
+
+}  // namespace
+
 Term NetLayer::statement() const {
     const Term& statement = nest_parts(nest).statement;
     const Statement s = statement_of(statement);
     if (s.axis("co") < 0 || s.axis("ci") < 0) return statement;
     std::int64_t groups = extent_of(s, "g");
-    if (channel_by_channel(s)) return with_size(statement, "g", Term(outputs));
+    if (channel_by_channel(s)) return resized(statement, "g", outputs);
     const Term& sched = nest_parts(nest).schedule;   // split in groups, channels first: the diagonal is the outermost loop
     if (sched.is("at", 2) && sched[0].is("diag", 3) && groups == 1) groups = *sched[0][0].integer();
-    const Term sized = with_size(with_size(statement, "co", Term(outputs / groups)), "ci", Term(inputs / groups));
-    return s.axis("g") < 0 ? sized : with_size(sized, "g", Term(groups));
+    const Term sized = resized(resized(statement, "co", outputs / groups), "ci", inputs / groups);
+    return s.axis("g") < 0 ? sized : resized(sized, "g", groups);
 }
 
 bool has_sites(const Term& net) {
