@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/fault.hpp"
 #include "fisher/evidence.hpp"
 #include "graph/flops.hpp"
 #include "graph/hidden_widths.hpp"
@@ -179,6 +180,7 @@ private:
         for (Case& c : cases)
             if (c.open) questions.push_back({c.variant, options_.seed + static_cast<std::uint64_t>(k)}), asked.push_back(&c);
         if (asked.empty()) return;
+        if (fault_here(FaultPlace::guard)) throw UserError("the guard cannot score: out of memory");
         const Measurement& base = original_on(original, k);
         std::vector<RawScores> scores = scorer_->score(questions, guard_.wanted);
         counts_.passes += static_cast<std::int64_t>(scores.size());

@@ -274,7 +274,9 @@ Expr NestOperands::finished(const Expr& acc, const std::vector<Index>& logical) 
 }
 
 Expr NestOperands::combined(const Expr& a, const Expr& b) const {
-    return s_.combine == Combine::max ? tv::binary(tv::Fn::max, a, b) : tv::binary(tv::Fn::add, a, b);
+    if (s_.combine != Combine::max) return tv::binary(tv::Fn::add, a, b);
+    // The larger; what is no number stays, whichever of the two it is.
+    return tv::select(tv::binary(tv::Fn::lt, b, a), a, tv::select(tv::binary(tv::Fn::eq, a, a), b, a));
 }
 
 Expr NestOperands::outside() const { return finite(s_.outside); }

@@ -3,10 +3,12 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
 #include "graph/architecture.hpp"
 #include "optimize/objective.hpp"
 #include "optimize/optimize.hpp"
+#include "optimize/preflight.hpp"
 #include "report/page.hpp"
 
 namespace loopegg {
@@ -52,7 +54,7 @@ Action setup(CLI::App& app) {
     app.add_option("--batch", r->batch, "batch size")->capture_default_str()->check(CLI::Range(1, 65536));
     app.add_option("--seed", r->seed, "draws data, weights and candidates")->capture_default_str();
     app.add_option("--trials", r->trials, "schedules measured per nest, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
-    app.add_option("--tune-seconds", r->tune_seconds, "stop tuning after this long")->capture_default_str();
+    app.add_option("--tune-seconds", r->tune_seconds, "stop tuning after this long")->capture_default_str()->check(CLI::NonNegativeNumber);
     app.add_option("--out", *out, "the folder to write")->capture_default_str();
     app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
     app.add_option("--channels-multiple-of", r->channels_multiple, "blocks of channels must be multiples of this")->check(CLI::Range(1, 4096));
@@ -61,10 +63,16 @@ Action setup(CLI::App& app) {
     app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
     return [=](Session& session) {
         r->model = *model, r->out = *out;
+        preflight(*r, session.progress);
+        FolderUpdate update(*out);
+        r->out = update.path();
         if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*capacity >= 0) r->capacity = *capacity;
         nlohmann::json result = optimize(*r, session.progress);
+        session.progress.stage("write");
         write_file(r->out / "report.html", report_page(read_run(r->out.string())));
+        update.commit();
+        session.progress.finish(*out);
         if (session.json) session.answer(result);
         else print(result, *out);
         return 0;

@@ -7,6 +7,8 @@
 #include "backends/measure/latency_store.hpp"
 #include "backends/measure/network_measure.hpp"
 #include "backends/target/target.hpp"
+#include "base/error.hpp"
+#include "base/whole_folder.hpp"
 #include "graph/carry_weights.hpp"
 #include "optimize/stages.hpp"
 
@@ -74,6 +76,7 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
         progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
         Entrant e{graph, w, settle(graph, w, input.sites, tuning, variant, target, request.out / ".loopegg-trying", kernels), {}};
         e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress, &kernels);
+        seal_folder(e.record.files.folder);   // it is run by itself, too
         entrants.push_back(std::move(e));
     };
     enter(input.graph, input.weights, original, "original");
@@ -81,6 +84,8 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     measure(entrants, target);
 
     Confirmed c;
+    if (!entrants.front().record.time.latency)
+        throw UserError(Diagnostic{"the original network could not be timed: " + entrants.front().record.time.why, {}, "what was measured so far is kept; the same command goes on from there"});
     c.original = entrants.front().record, c.optimized = entrants.back().record;
     const auto before = figure_of(objective, c.original), after = figure_of(objective, c.optimized);
     if (!changed) c.keep_original = true, c.why = "no site has a variant that is both faster and admitted by the guard: the original is returned";

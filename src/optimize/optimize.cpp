@@ -103,7 +103,6 @@ Input read_input(const OptimizeRequest& request) {
 nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     StageLog log(progress);
     objective_for(request.objective, find_target(request.target));   // a wrong word is told before the work
-    std::filesystem::create_directories(request.out);
 
     Input input = log.run("read", 0, [&] { return read_input(request); });
     log.done(fmt::format("{}: {} sites, {} distinct nests", input.graph.name, input.sites.all.size(), input.sites.kinds.size()));
@@ -116,6 +115,8 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     const ScratchFolder kernels(request.out / ".loopegg-kernels");   // what tuning compiles, until the networks are made of it
     MeasurerOptions measuring;
     measuring.shelf = kernels.path();
+    measuring.wait_seconds = std::min(measuring.wait_seconds, request.tune_seconds);
+    measuring.note = [&](const std::string& line) { progress.note(line); };
     measuring.cold_bytes = cold_bytes_for(input.weights);
     TvmMeasurer measurer(measuring);
     Tuning tuning = log.run("tune", 0, [&] { return tune_variants(request, input, found, rules.name == "all" ? 0 : shipped_trials(rules.name), measurer, progress); });
@@ -140,7 +141,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     log.seconds["total"] = total;
     result["seconds"] = log.seconds;
     write_file(request.out / "result.json", result.dump(1));
-    log.done(request.out.string());
+    log.done("");
     return result;
 }
 
