@@ -27,9 +27,9 @@ namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Signals that nothing sends itself: the system when memory is short, a person, a batch system.
+// What no kernel does to itself: an end by a code, and signals of the system when memory is short, of a person, of a batch system.
 bool from_outside(int status) {
-    return WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP || WTERMSIG(status) == SIGXCPU);
+    return WIFEXITED(status) || (WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP || WTERMSIG(status) == SIGXCPU));
 }
 
 const char* word(WorkerRole role) {

@@ -20,7 +20,7 @@ void share_flags(CLI::App& app) {
     }
 }
 
-// No option means 'not a number', an infinity, or, where it counts something, less than nothing: the library reads -1 as the largest number.
+// No option means 'not a number', an infinity, or less than nothing: the library reads -1 as the largest whole number.
 void refuse_nonsense_numbers(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
         const std::string kind = option->get_type_name();
@@ -28,8 +28,8 @@ void refuse_nonsense_numbers(CLI::App& app) {
             option->check([](const std::string& word) { return word.starts_with("-") ? "expected a whole number from 0 on, found " + word : std::string(); }, "");
         if (kind.starts_with("FLOAT"))
             option->check([](const std::string& word) {
-                char* end = nullptr;
-                return std::isfinite(std::strtod(word.c_str(), &end)) ? std::string() : "expected a finite number, found " + word;
+                const double value = std::strtod(word.c_str(), nullptr);
+                return std::isfinite(value) && value >= 0 ? std::string() : "expected a number from 0 on, found " + word;
             }, "");
     }
     for (CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) refuse_nonsense_numbers(*below);

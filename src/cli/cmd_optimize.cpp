@@ -54,7 +54,7 @@ Action setup(CLI::App& app) {
     app.add_option("--batch", r->batch, "batch size")->capture_default_str()->check(CLI::Range(1, 65536));
     app.add_option("--seed", r->seed, "draws data, weights and candidates")->capture_default_str();
     app.add_option("--trials", r->trials, "schedules measured per nest, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
-    app.add_option("--tune-seconds", r->tune_seconds, "stop tuning after this long")->capture_default_str()->check(CLI::NonNegativeNumber);
+    app.add_option("--tune-seconds", r->tune_seconds, "stop tuning after this long")->capture_default_str();
     app.add_option("--out", *out, "the folder to write")->capture_default_str();
     app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
     app.add_option("--channels-multiple-of", r->channels_multiple, "blocks of channels must be multiples of this")->check(CLI::Range(1, 4096));

@@ -10,7 +10,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from cases import Skipped, run_cases  # noqa: F401
 
-LOOPEGG = sys.argv[1]
+LOOPEGG = os.path.abspath(sys.argv[1])
 DEEP = os.environ.get("LOOPEGG_DEEP") == "1"
 
 TINY = {"loopegg": 1, "name": "tiny", "inputs": [{"name": "x", "shape": [1, 3, 8, 8], "dtype": "float32"}],
