@@ -168,7 +168,11 @@ void FolderUpdate::commit() {
     fs::remove(staged_ / lock_name, ignored);
     fs::rename(staged_, folder_ / committed_name);
     staged_.clear();
-    install(folder_);
+    try {
+        install(folder_);
+    } catch (const std::exception&) {   // what is committed can be put in place again, now or by whoever reads the folder next
+        install(folder_);
+    }
     fs::remove(folder_ / lock_name, ignored);
 }
 
