@@ -3,6 +3,7 @@
 
 #include "backends/network/network.hpp"
 #include "cli/commands.hpp"
+#include "cli/reading_options.hpp"
 #include "graph/load.hpp"
 
 namespace loopegg {
@@ -19,8 +20,10 @@ Action setup(CLI::App& app) {
     app.add_option("--target", a->target, "see 'loopegg targets'");
     app.add_option("--out", a->out, "the folder to write")->required();
     app.add_option("--seed", a->seed, "of the weights, when the model brings none");
-    return [a](Session& session) {
-        const Model model = load_model(a->model, a->seed);
+    auto reading = add_reading_options(app);
+    return [a, reading](Session& session) {
+        const Model model = load_model(a->model, a->seed, reading->read());
+        say_notes(model.notes);
         const CompiledNetwork n = compile_network(model.graph, model.weights, {}, find_target(a->target), a->out, &session.progress);
         if (session.json)
             session.answer({{"folder", n.folder.string()}, {"target", n.target}, {"kernels", n.kernels}, {"steps", n.steps}, {"arena_bytes", n.arena_bytes}, {"weight_bytes", n.weight_bytes}});
