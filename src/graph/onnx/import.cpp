@@ -13,7 +13,7 @@ namespace loopegg {
 namespace {
 
 constexpr std::int64_t most_folded = std::int64_t{1} << 28;   // elements of all constants that are computed while reading
-constexpr int float32 = 1, float16 = 10, bfloat16 = 16;
+constexpr int float32 = 1, float16 = 10, float64 = 11, bfloat16 = 16;
 
 // Names of element types, as ONNX numbers them.
 std::string type_name(int type) {
@@ -263,6 +263,7 @@ int OnnxImporter::type_of(const std::string& name) const {
     if (auto found = types_.find(name); found != types_.end()) return found->second;
     if (auto found = constants_.find(name); found != constants_.end() && !values_.contains(name)) {
         const int type = element_type(found->second);
+        if (ours_ && type == float64) return float32;   // a number with all its digits, rounded when it is used
         return is_narrow(type) && how_.as_float32 ? float32 : type;
     }
     return float32;
