@@ -6,6 +6,7 @@
 
 #include "nest/term/facts.hpp"
 #include "nest/schedule/fuse.hpp"
+#include "graph/functions.hpp"
 #include "nest/term/grammar.hpp"
 #include "rules/nest_judge.hpp"
 
@@ -233,7 +234,9 @@ std::vector<OperatorKind> operators() {
     for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
     for (const char* word : {"repeat", "zero", "pointwise"}) all.push_back({word, "how", {}});
     for (const char* word : {"O", "I", "J", "K", "W", "A", "B"}) all.push_back({word, "buffer", {}});
-    for (const char* word : {"bias", "scale_shift", "relu", "relu6", "silu", "gelu", "sigmoid", "tanh", "add"}) all.push_back({word, "function", {}});
+    for (const char* word : {"bias", "scale_shift", "add"}) all.push_back({word, "function", {}});
+    for (const ElementFunction& f : element_functions())
+        if (is_plain_function(f.name)) all.push_back({std::string(f.name), "function", {}});
     for (const char* word : {"n", "g", "co", "ci", "oh", "ow", "kh", "kw", "b", "i", "j", "k", "c", "x", "r", "s"}) all.push_back({word, "iterator", {}});
     statement_operators(all);
     return all;

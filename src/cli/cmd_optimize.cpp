@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
+#include "cli/reading_options.hpp"
 #include "graph/architecture.hpp"
 #include "optimize/objective.hpp"
 #include "optimize/optimize.hpp"
@@ -37,6 +38,16 @@ void print(const nlohmann::json& r, const std::string& out) {
     fmt::print("\n  everything is in {0}/; open {0}/report.html\n", out);
 }
 
+// What an ONNX file leaves open is settled here, and said; the pipeline and whoever looks later have the network as it was read.
+std::filesystem::path read_once(const std::string& file, OnnxReading how, std::int64_t batch, const std::filesystem::path& out) {
+    if (batch > 1) how.batch = batch;
+    const Model model = load_model(file, 0, how);
+    say_notes(model.notes);
+    std::filesystem::create_directories(out);
+    save_model(model.graph, model.weights, out / "original.json");
+    return out / "original.json";
+}
+
 Action setup(CLI::App& app) {
     auto r = std::make_shared<OptimizeRequest>();
     auto model = std::make_shared<std::string>(), out = std::make_shared<std::string>("out");
@@ -61,11 +72,13 @@ Action setup(CLI::App& app) {
     app.add_option("--max-latency", r->max_latency_ms, "milliseconds that the sites may take together")->check(CLI::PositiveNumber);
     app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
     app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
+    auto reading = add_reading_options(app, true);
     return [=](Session& session) {
         r->model = *model, r->out = *out;
         preflight(*r, session.progress);
         FolderUpdate update(*out);
         r->out = update.path();
+        if (is_onnx(*model)) r->model = read_once(*model, reading->read(), r->batch, r->out);
         if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*capacity >= 0) r->capacity = *capacity;
         nlohmann::json result = optimize(*r, session.progress);
