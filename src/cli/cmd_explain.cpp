@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "nest/term/grammar.hpp"
+#include "optimize/network_proof.hpp"
 #include "optimize/optimize.hpp"
 #include "optimize/replay.hpp"
 #include "rules/load.hpp"
@@ -55,6 +56,26 @@ void print_site(const json& site) {
     }
 }
 
+void print_network(const json& network) {
+    fmt::print("the network as a whole:\n");
+    for (const auto& step : network.at("steps")) {
+        std::string with;
+        for (const auto& [name, value] : step["with"].items()) with += fmt::format(" {}={}", name, value.get<std::string>());
+        fmt::print("  ~> {:<28} {}\n", step["rule"].get<std::string>() + with, step["site"].get<std::string>());
+    }
+}
+
+SiteCheck check_network(const json& sequences, const RuleBook& book) {
+    SiteCheck c{"the network", false, "", 0};
+    try {
+        c.why = network_fault(sequences.at("network"), sequences.at("sites"), book, c.steps);
+    } catch (const json::exception& e) {
+        c.why = std::string("sequences.json is not whole: ") + e.what();
+    }
+    c.valid = c.why.empty();
+    return c;
+}
+
 Action setup(CLI::App& app) {
     struct Options { std::string dir, site = "*"; bool check = false; };
     auto o = std::make_shared<Options>();
@@ -79,18 +100,28 @@ Action setup(CLI::App& app) {
             }
         add_fused(std::filesystem::path(o->dir) / "network.json", picked);
         std::vector<SiteCheck> checks;
-        if (o->check) checks = replay(picked, load_rules(rules_file(result.at("rules"))));
+        if (o->check) {
+            const RuleBook book = load_rules(rules_file(result.at("rules")));
+            checks = replay(picked, book);
+            if (sequences.contains("network") && o->site == "*") checks.push_back(check_network(sequences, book));
+        }
         std::size_t bad = 0, steps = 0;
         for (const SiteCheck& c : checks) bad += !c.valid, steps += c.steps;
         if (session.json) {
-            for (std::size_t i = 0; i < checks.size(); ++i)
+            for (std::size_t i = 0; i < std::min(picked.size(), checks.size()); ++i)
                 picked[i]["check"] = {{"valid", checks[i].valid}, {"why", checks[i].why}, {"steps", checks[i].steps}};
-            session.answer({{"ok", bad == 0}, {"sites", picked}});
+            json answer{{"ok", bad == 0}, {"sites", picked}};
+            if (sequences.contains("network")) answer["network"] = sequences["network"].at("steps");
+            if (checks.size() > picked.size()) answer["network_check"] = {{"valid", checks.back().valid}, {"why", checks.back().why}, {"steps", checks.back().steps}};
+            session.answer(answer);
         } else {
+            if (sequences.contains("network") && o->site == "*") print_network(sequences["network"]);
             for (const auto& site : picked) print_site(site);
             for (const SiteCheck& c : checks)
                 if (!c.valid) fmt::print("{}: NOT VALID: {}\n", c.site, c.why);
-            if (o->check) fmt::print("{} of {} sites check, {} steps replayed\n", checks.size() - bad, checks.size(), steps);
+            const bool whole = checks.size() > picked.size();
+            const std::size_t bad_sites = bad - (whole && !checks.back().valid ? 1 : 0);
+            if (o->check) fmt::print("{} of {} sites check{}, {} steps replayed\n", picked.size() - bad_sites, picked.size(), !whole ? "" : checks.back().valid ? ", and the network" : ", and not the network", steps);
         }
         return bad == 0 ? 0 : 1;
     };

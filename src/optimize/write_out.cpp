@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
-#include "graph/carry_weights.hpp"
 #include "graph/model_json.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/pytorch/network_py.hpp"
@@ -37,7 +36,9 @@ json sequences_json(const Input& input, const Discovery& found, const std::vecto
         sites.push_back({{"name", input.sites.all[s].name}, {"sequence", sequence_name(input.sites, found, variant, s)}, {"key", key}, {"effect", domain_text(v.domain)}, {"steps", steps_json(v)},
                          {"original", to_string(input.sites.kinds[input.sites.all[s].kind].nest)}, {"chosen", to_string(v.nest)}, {"proofs", v.proofs}});
     }
-    return {{"sites", sites}};
+    json all{{"sites", sites}};
+    if (input.read) all["network"] = input.proof;
+    return all;
 }
 
 // A glob that matches this name alone.
@@ -49,7 +50,7 @@ std::string glob_for(const std::string& name) {
 
 // What 'loopegg apply' needs to make the same network of the original.
 Plan plan_of(const Input& input, const Discovery& found, const std::vector<std::size_t>& variant) {
-    Plan plan;
+    Plan plan = input.plan;
     for (std::size_t s = 0; s < input.sites.all.size(); ++s) {
         const Node& node = *input.graph.find(input.sites.all[s].name);
         if (auto apply = applications_for(node, found.variants[variant[s]].domain); !apply.empty()) plan.steps.push_back({glob_for(node.name), std::move(apply)});
@@ -87,9 +88,10 @@ void link_artifact(const fs::path& from, const fs::path& out) {
 
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed, Oracle& oracle) {
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
-    const Graph& graph = confirmed.keep_original ? input.graph : selection.chosen.graph;
-    write_network(graph, carry_weights(input.graph, input.weights, graph, request.seed), request.out);
-    write_file(request.out / "plan.json", write_plan(plan_of(input, found, variant)));
+    const Input& read = input.as_read();
+    const Graph& graph = confirmed.keep_original ? read.graph : selection.chosen.graph;
+    write_network(graph, read.carried_to(graph, request.seed), request.out);
+    write_file(request.out / "plan.json", write_plan(confirmed.keep_original ? Plan{} : plan_of(input, found, variant)));
     link_artifact(confirmed.keep_original ? confirmed.original.files.folder : confirmed.optimized.files.folder, request.out);
     write_file(request.out / "sequences.json", sequences_json(input, found, variant).dump(1));
     std::string lines;
