@@ -127,7 +127,7 @@ std::vector<GuardKind> guards() {
          }, false});
     all.push_back({"computes", {{"net"}}, "the network has a site", [](const Question& q) {
              if (q.arguments[0].eclass == none) return no("not a network");
-             return layers_of(q.graph.smallest_term(q.arguments[0].eclass)).empty() ? no("it computes nothing") : yes("it has sites");
+             return has_sites(q.graph.smallest_term(q.arguments[0].eclass)) ? yes("it has sites") : no("it computes nothing");
          }, false});
     all.push_back({"comes-back", {{"how", "axis"}}, "what is left out of the axis may be restored that way: pointwise where its first values are the first output channels", [](const Question& q) {
              const AxisFact* a = axis(q, 1);
@@ -258,6 +258,7 @@ std::vector<OperatorKind> operators() {
     };
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
     for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"}) all.push_back({word, "place", {}});
+    all.push_back({"concat", "joint", {}});   // what (join add ...) adds is a function already
     for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
     for (const char* word : {"repeat", "zero", "pointwise"}) all.push_back({word, "how", {}});
     for (const char* word : {"O", "I", "J", "K", "W", "A", "B"}) all.push_back({word, "buffer", {}});

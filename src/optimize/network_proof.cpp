@@ -64,7 +64,8 @@ public:
                 if (n == 0 || place->second[n - 1] != 1) break;
                 return narrow_stream(site, upto(place->second, n - 1), with);
             }
-            if (!computes(term[1])) continue;   // operators on each channel go with what comes before them
+            // Operators on each channel go with what comes before them, and what goes past a branch is the stream's.
+            if (!has_sites(term[1]) || passes_through(term[0])) continue;
             if (term[1].is("row", 2) && term[1][0].is("stream", 1)) return narrow_stream(site, here, with);
             return step("narrow-width", site, here, with, [&](Path& path) { shift(path, here, {0}, {0, 1}), shift(path, here, {1}, {1, 1}); });
         }
@@ -77,17 +78,6 @@ public:
     }
 
 private:
-    static bool computes(const Term& net) { return !layers_of_any(net).empty(); }
-    // Where channels cannot be told, sites still can.
-    static std::vector<Term> layers_of_any(const Term& net) {
-        if (net.is("layer", 1)) return {net};
-        std::vector<Term> all;
-        if (is_net(net))
-            for (const Term& c : net.children())
-                for (Term& l : layers_of_any(c)) all.push_back(std::move(l));
-        return all;
-    }
-
     // What was at `here` + `from` is at `here` + `to`.
     static bool shift(Path& path, const Path& here, const Path& from, const Path& to) {
         Path old = here, now = here;

@@ -80,10 +80,7 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
 bool searches_networks(const OptimizeRequest& request) {
     if (request.search != "rules") return true;
     const RuleBook book = load_rules(rules_file(request.rules), {.judge = false, .deep = false});
-    const Phase* phase = book.find_phase("discover");
-    if (!phase) return false;
-    const std::vector<const Rule*> rules = book.rules_of(*phase);
-    return std::any_of(rules.begin(), rules.end(), [](const Rule* r) { return r->name == "drop-branch" || r->name == "narrow-stream"; });
+    return book.find_phase("networks") != nullptr;
 }
 
 // Why rules on single sites are not tried any more; empty where they are.
@@ -152,7 +149,8 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     Tuning tuning = log.run("tune", 0, [&] { return tune_variants(left, network, found, rules.name == "all" ? 0 : shipped_trials(rules.name), measurer, progress); });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
 
-    Selection selection = log.run("choose", 0, [&] { return select(request, network, found, tuning, beside, progress); });
+    if (network.read) left.max_latency_ms = std::numeric_limits<double>::infinity();   // the network as a whole meets it already
+    Selection selection = log.run("choose", 0, [&] { return select(left, network, found, tuning, beside, progress); });
     if (network.read && selection.chosen.variant != original_variants(network.sites))   // told beside the original again
         selection.chosen.verdict = NetworkJudge(*oracle, input.graph, request.max_loss).judge({&selection.chosen.graph, 1}).front().verdict;
     log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(network, selection), selection.backed_off));

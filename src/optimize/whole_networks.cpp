@@ -101,7 +101,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     const SiteClock clock(input.graph, site_times(input.sites, out.original_tuning));
     NetworkJudge judge(oracle, input.graph, request.max_loss);
     ShapeSearchOptions options;
-    options.seed = request.seed, options.budget = std::max<std::int64_t>(30, request.budget * 2 / 5), options.max_ms = request.max_latency_ms;
+    options.seed = request.seed, options.budget = std::max<std::int64_t>(1, request.budget * 2 / 5), options.max_ms = request.max_latency_ms;
     if (request.search == "rules") {
         out.judged = search_shapes(space, judge, clock, options, progress);
     } else {
@@ -130,6 +130,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         c.ms = times[i + 1].latency->median_ms;
         const bool rival = request.search == "random" || request.search == "blockswap";
         if (rival && c.naive()) continue;   // beside it, to be seen; not what that search picks
+        if (parameters(c.graph) > request.max_parameters) continue;
         const bool within = std::isfinite(options.max_ms) ? c.ms <= options.max_ms : c.judged.allowed && (!out.original.latency || c.ms < out.original.latency->median_ms);
         const auto better = [&](const NetworkCandidate& b) { return std::isfinite(options.max_ms) ? c.judged.loss.points < b.judged.loss.points : c.ms < b.ms; };
         if (within && (!out.best || better(out.judged[out.timed[*out.best].candidate]))) out.best = i;

@@ -44,6 +44,9 @@ Channels only(Width total, std::int64_t w, const Term& net) {
     return {total, std::max<std::int64_t>(0, *total - w)};
 }
 
+// One filter for each channel: what does not come in is not written, and the other way about.
+bool channel_by_channel(const Statement& s) { return s.axis("g") >= 0 && extent_of(s, "g") > 1 && extent_of(s, "co") == 1 && extent_of(s, "ci") == 1; }
+
 // What comes out where `in` comes in.
 Channels flow(const Term& net, const Channels& in) {
     if (net.is("same", 0) || net.is("each", 1)) return in;
@@ -51,6 +54,7 @@ Channels flow(const Term& net, const Channels& in) {
     if (net.is("layer", 1)) {
         const Statement s = statement_of(nest_parts(net[0]).statement);
         if (s.axis("co") < 0) return {};
+        if (channel_by_channel(s)) return {extent_of(s, "g"), in.missing};
         return {extent_of(s, "co") * extent_of(s, "g"), 0};
     }
     if (net.is("row", 2)) return flow(net[1], flow(net[0], in));
@@ -70,7 +74,8 @@ Channels flow(const Term& net, const Channels& in) {
 // How many of the channels that come in are of use where `out` are wanted.
 Width wanted(const Term& net, Width out) {
     if (net.is("same", 0) || net.is("each", 1)) return out;
-    if (net.is("layer", 1) || net.is("tangle", 2)) return {};
+    if (net.is("layer", 1)) return channel_by_channel(statement_of(nest_parts(net[0]).statement)) ? out : Width{};
+    if (net.is("tangle", 2)) return {};
     if (net.is("row", 2)) return wanted(net[0], wanted(net[1], out));
     if (net.is("join", 3)) return net[0].is("add", 0) ? larger(wanted(net[1], out), wanted(net[2], out)) : Width{};
     if (net.is("stream", 1)) return wanted(net[0], out);
@@ -119,8 +124,7 @@ private:
         const Statement s = statement_of(nest_parts(nest).statement);
         const std::int64_t groups = extent_of(s, "g"), inputs = extent_of(s, "ci") * groups, outputs = extent_of(s, "co") * groups;
         NetLayer l{nest, inputs - std::min(inputs, in.missing), std::min(outputs, out.value_or(outputs))};
-        // One filter for each channel: what does not come in is not written, and the other way about.
-        if (groups == inputs && groups == outputs && groups > 1) l.inputs = l.outputs = std::min(l.inputs, l.outputs);
+        if (channel_by_channel(s)) l.inputs = l.outputs = std::min(l.inputs, l.outputs);
         layers.push_back(std::move(l));
     }
 };
@@ -195,11 +199,17 @@ Term NetLayer::statement() const {
     const Statement s = statement_of(statement);
     if (s.axis("co") < 0 || s.axis("ci") < 0) return statement;
     std::int64_t groups = extent_of(s, "g");
-    if (groups > 1 && extent_of(s, "co") == 1 && extent_of(s, "ci") == 1) return with_size(statement, "g", Term(outputs));
+    if (channel_by_channel(s)) return with_size(statement, "g", Term(outputs));
     const Term& sched = nest_parts(nest).schedule;   // split in groups, channels first: the diagonal is the outermost loop
     if (sched.is("at", 2) && sched[0].is("diag", 3) && groups == 1) groups = *sched[0][0].integer();
     const Term sized = with_size(with_size(statement, "co", Term(outputs / groups)), "ci", Term(inputs / groups));
     return s.axis("g") < 0 ? sized : with_size(sized, "g", Term(groups));
+}
+
+bool has_sites(const Term& net) {
+    if (net.is("layer", 1)) return true;
+    if (net.is("none", 1) || !is_net(net)) return false;
+    return std::any_of(net.children().begin(), net.children().end(), has_sites);
 }
 
 bool passes_through(const Term& net) {

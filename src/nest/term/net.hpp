@@ -48,6 +48,8 @@ struct NetLayer {
 };
 std::vector<NetLayer> layers_of(const Term& net);
 
+bool has_sites(const Term& net);   // that compute something
+
 // Whether some of what comes in goes on as it is, or channel by channel.
 bool passes_through(const Term& net);
 
