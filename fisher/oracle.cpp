@@ -231,6 +231,10 @@ private:
         evidence["margin"] = kept - capacity_;
         evidence["allowed"] = allowed;
         evidence["why"] = fmt::format("keeps {}{:.3f} of the capacity, {} {:.3f}", run ? "" : "by its sizes no more than ", kept, allowed ? "at least" : "below", capacity_);
+        if (const std::optional<ExpectedLoss> loss = run ? c.kept.loss : guard_.loss_by_size ? std::optional(guard_.loss_by_size(size_, c.size)) : std::nullopt) {
+            evidence["loss"] = {{"points", loss->points}, {"low", loss->low}, {"high", loss->high}};
+            evidence["why"] = fmt::format("is expected to lose {:.2f} points ({:.2f} to {:.2f}), {} {:.2f}", loss->points, loss->low, loss->high, allowed ? "at most" : "above", loss_at_kept(capacity_));
+        }
         return evidence;
     }
 

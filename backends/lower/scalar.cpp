@@ -4,6 +4,7 @@
 
 #include "backends/lower/elementary.hpp"
 #include "base/error.hpp"
+#include "graph/functions.hpp"
 
 namespace loopegg {
 namespace {
@@ -25,6 +26,7 @@ Expr gelu(const Expr& x) {
 }
 
 struct Binary { const char* name; Fn fn; };
+// Of sums and products, machines know these; every other function is spelt by its formula.
 constexpr Binary binaries[]{{"+", Fn::add}, {"-", Fn::sub}, {"*", Fn::mul}, {"/", Fn::div}, {"max", Fn::max}, {"min", Fn::min}};
 
 struct Unary { const char* name; Expr (*make)(const Expr&); };
@@ -39,6 +41,8 @@ const Unary unaries[]{
     {"exp", exponential},
     {"sqrt", [](const Expr& x) { return tv::intrinsic("tirx.sqrt", {x}); }},
     {"square", [](const Expr& x) { return tv::binary(Fn::mul, x, x); }},
+    {"erf", error_function},
+    {"floor", [](const Expr& x) { return tv::intrinsic("tirx.floor", {x}); }},
     {"copy", [](const Expr& x) { return x; }},
 };
 
@@ -57,6 +61,10 @@ Expr scalar(const Term& term, const std::function<Expr(const std::string&)>& lea
     if (term.size() == 1)
         for (const Unary& u : unaries)
             if (op == u.name) return u.make(scalar(term[0], leaf));
+    if (const ElementFunction* f = find_function(op)) {
+        const std::vector<Term> operands(term.children().begin(), term.children().end());
+        return scalar(expanded(*f, operands), leaf);
+    }
     throw InternalFault("no lowering for the scalar function '" + op + "'");
 }
 

@@ -186,6 +186,7 @@ void write_network(Writer& out, const Graph& graph, const Weights& weights, cons
     }
     auto where = [&](const PlacedOperand& o) { return o.constant ? weights_at + o.offset : o.offset; };
     for (const PlacedStep& s : n.steps) {
+        if (s.kernel == -2) throw UserError("node '" + s.site + "' is an ONNX operator that loopegg's own code runs, and that code is not for GPUs");
         if (s.kernel < 0) {
             out.copy(where(s.operands[0]), where(s.operands[1]), s);
             continue;

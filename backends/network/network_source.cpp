@@ -41,6 +41,11 @@ typedef struct {
 typedef struct {
     long extent, to, from;
 } dimension;
+typedef struct {
+    const char* node;
+    int output, inputs, first_dim;
+    long count;
+} opaque;
 )";
 
 constexpr const char* epilogue = R"(
@@ -118,6 +123,13 @@ int loopegg_run_steps(loopegg_network* n, const float* const* inputs, float* con
         }
         const step* now = &steps[s];
         const operand* o = &operands[now->first];
+        if (now->kernel == -2) {
+            const opaque* p = &opaques[now->count];
+            const float* values[64];
+            for (int i = 0; i < p->inputs; ++i) values[i] = at(n, o[1 + i]);
+            if (loopegg_run_opaque(p->node, p->output, p->inputs, values, &opaque_dims[p->first_dim], at(n, o[0]), p->count)) return -1;
+            continue;
+        }
         if (now->kernel < 0) {
             copy(at(n, o[0]), at(n, o[1]), &dimensions[now->count >> 8], now->count & 255);
             continue;
@@ -156,13 +168,26 @@ std::uint64_t fingerprint(const std::vector<float>& values) {
     return h;
 }
 
+// In pieces, for compilers bound the length of one.
+std::string c_string(const std::string& text) {
+    std::string out = "\"";
+    std::size_t piece = 0;
+    for (char c : text) {
+        if (++piece % 1000 == 0) out += "\"\n    \"";
+        if (c == '"' || c == '\\') out += std::string("\\") + c;
+        else if (static_cast<unsigned char>(c) < 32 || static_cast<unsigned char>(c) > 126 || c == '?') out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+        else out += c;
+    }
+    return out + "\"";
+}
+
 std::string place(const PlacedOperand& o) { return fmt::format("{{{}, {}}}", o.constant ? 1 : 0, o.offset); }
 
 }  // namespace
 
 std::string network_source(const PlacedNetwork& n) {
     std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c loopegg_runtime.c *.o -o network.so -lm -lpthread */\n", comment_text(n.name)) + prologue;
-    std::vector<std::string> kernels, operands, dimensions, steps, offsets, places;
+    std::vector<std::string> kernels, operands, dimensions, steps, offsets, places, opaques, dims;
     for (const Kernel& k : n.kernels) {
         s += fmt::format("extern int {}(void*, const loopegg_argument*, int32_t, void*);\n", k.symbol);
         kernels.push_back(k.symbol);
@@ -173,19 +198,35 @@ std::string network_source(const PlacedNetwork& n) {
         for (const PlacedOperand& o : step.operands) operands.push_back(place(o));
         most = std::max(most, step.operands.size());
         std::size_t length = step.operands.size();
-        if (step.kernel < 0) {
+        if (step.kernel == -2) {
+            length = opaques.size();
+            opaques.push_back(fmt::format("{{{}, {}, {}, {}, {}}}", c_string(step.opaque), step.output, step.read_shapes.size(), dims.size(), step.shape[0]));
+            for (const Shape& shape : step.read_shapes) {
+                dims.push_back(std::to_string(shape.size()));
+                for (std::int64_t d : shape) dims.push_back(std::to_string(d));
+            }
+        } else if (step.kernel < 0) {
             length = dimensions.size() << 8 | step.shape.size();
             for (std::size_t d = 0; d < step.shape.size(); ++d) dimensions.push_back(fmt::format("{{{}, {}, {}}}", step.shape[d], step.to_strides[d], step.from_strides[d]));
         }
         steps.push_back(fmt::format("{{{}, {}, {}}} /* {} */", step.kernel, first, length, comment_text(step.site)));
     }
     if (dimensions.empty()) dimensions.push_back("{0, 0, 0}");
+    s += opaques.empty() ? "static int loopegg_run_opaque(const char* node, int output, int inputs, const float* const* values, const long* dims, float* out, long count) {\n"
+                           "    (void)node, (void)output, (void)inputs, (void)values, (void)dims, (void)out, (void)count;\n    return -1;\n}\n"
+                         : "extern int loopegg_run_opaque(const char*, int, int, const float* const*, const long*, float*, long);\n";
+    if (opaques.empty()) opaques.push_back("{0, 0, 0, 0, 0}");
+    if (dims.empty()) dims.push_back("0");
+    if (kernels.empty()) kernels.push_back("0");
+    if (operands.empty()) operands.push_back("{0, 0}");
+    if (steps.empty()) steps.push_back("{0, 0, 0}");
     for (std::int64_t o : n.input_offsets) offsets.push_back(std::to_string(o));
     for (const PlacedOperand& o : n.output_places) places.push_back(place(o));
     s += fmt::format("\nenum {{ step_count = {}, input_count = {}, output_count = {}, most_operands = {} }};\n", n.steps.size(), n.inputs.size(), n.outputs.size(), most);
     s += fmt::format("static const long arena_floats = {}, weight_floats = {};\nstatic const uint64_t weight_fingerprint = {}ull;\n", n.arena, n.weights.size(), fingerprint(n.weights));
     s += "static const loopegg_kernel kernels[] = {" + join(kernels, ", ") + "};\n";
     s += "static const operand operands[] = {\n    " + join(operands, ",\n    ") + "};\n";
+    s += "static const opaque opaques[] = {\n    " + join(opaques, ",\n    ") + "};\nstatic const long opaque_dims[] = {" + join(dims, ", ") + "};\n";
     s += "static const dimension dimensions[] = {" + join(dimensions, ", ") + "};\n";
     s += "static const step steps[] = {\n    " + join(steps, ",\n    ") + "};\n";
     s += "static const long input_offsets[] = {" + join(offsets, ", ") + "}, input_sizes[] = {" + sizes(n.inputs) + "}, output_sizes[] = {" + sizes(n.outputs) + "};\n";

@@ -4,6 +4,7 @@
 #include "backends/network/network.hpp"
 #include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
+#include "cli/reading_options.hpp"
 #include "graph/load.hpp"
 
 namespace loopegg {
@@ -20,8 +21,10 @@ Action setup(CLI::App& app) {
     app.add_option("--target", a->target, "see 'loopegg targets'");
     app.add_option("--out", a->out, "the folder to write")->required();
     app.add_option("--seed", a->seed, "of the weights, when the model brings none");
-    return [a](Session& session) {
-        const Model model = load_model(a->model, a->seed);
+    auto reading = add_reading_options(app);
+    return [a, reading](Session& session) {
+        const Model model = load_model(a->model, a->seed, reading->read());
+        say_notes(model.notes);
         const Target target = find_target(a->target);
         require_compiler(target);
         FolderUpdate update(a->out);

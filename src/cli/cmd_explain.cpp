@@ -65,6 +65,15 @@ void print_checks(const RunChecks& checks) {
     fmt::print("{} of {} sites check, {} steps replayed\n", checks.sites.size() - bad, checks.sites.size(), steps);
 }
 
+void print_network(const json& network) {
+    fmt::print("the network as a whole:\n");
+    for (const auto& step : network.at("steps")) {
+        std::string with;
+        for (const auto& [name, value] : step["with"].items()) with += fmt::format(" {}={}", name, value.get<std::string>());
+        fmt::print("  ~> {:<28} {}\n", step["rule"].get<std::string>() + with, step["site"].get<std::string>());
+    }
+}
+
 Action setup(CLI::App& app) {
     struct Options { std::string dir, site = "*", recheck; bool check = false; };
     auto o = std::make_shared<Options>();
@@ -100,8 +109,10 @@ Action setup(CLI::App& app) {
                     if (site.at("name") == c.site) site["check"] = {{"valid", c.valid}, {"why", c.why}, {"steps", c.steps}};
             json answer{{"ok", checks.valid()}, {"sites", picked}};
             if (check) answer["held"] = checks.held, answer["faults"] = checks.faults;
+            if (sequences.contains("network")) answer["network"] = sequences["network"].at("steps");
             session.answer(answer);
         } else {
+            if (sequences.contains("network") && o->site == "*") print_network(sequences["network"]);
             for (const auto& site : picked) print_site(site);
             if (check) print_checks(checks);
         }

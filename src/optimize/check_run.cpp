@@ -29,6 +29,7 @@
 #include "nest/plan/derive_plan.hpp"
 #include "nest/plan/plan.hpp"
 #include "optimize/exact_glob.hpp"
+#include "optimize/network_proof.hpp"
 #include "optimize/optimize.hpp"
 #include "optimize/sites.hpp"
 #include "rules/load.hpp"
@@ -95,16 +96,25 @@ private:
         expect(read_file(folder_ / "model.onnx") == export_onnx(model.graph, model.weights), "model.onnx", "it is not the network of model.json and weights.safetensors");
         expect(read_file(folder_ / "network.py") == network_py(model.graph), "network.py", "it is not the network of model.json");
         returned_ = std::move(model.graph), weights_ = std::move(model.weights);
-        sites_ = sites_of(original_);
+        whole_sites_ = sites_of(original_);
+        if (sequences_.contains("network")) shape_ = read_plan(make_source("the plan in sequences.json", sequences_.at("network").at("plan").dump()));
+        shaped_ = apply_plan(original_, shape_);
+        sites_ = sites_of(shaped_);
     }
 
     void plan() {
         const Plan plan = read_plan(read_source(folder_ / "plan.json"));
         expect(text_of(apply_plan(original_, plan)) == text_of(returned_), "plan.json", "applied to original.json it does not give model.json");
         std::map<std::string, std::vector<Application>> said;
-        for (const SiteStep& s : plan.steps) said[s.site] = s.apply;
+        const std::size_t over_sites = std::min(shape_.steps.size(), plan.steps.size());
+        for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+            const SiteStep& s = plan.steps[i];
+            if (i >= over_sites) said[s.site] = s.apply;
+            else expect(s.site == shape_.steps[i].site && s.apply == shape_.steps[i].apply, "plan.json", "its step {} is not the one that sequences.json says", i + 1);
+        }
+        expect(over_sites == shape_.steps.size(), "plan.json", "it lacks steps that sequences.json says");
         for (const json& s : sequences_.at("sites")) {   // each site's part of the plan is what its chosen nest says
-            const Node* node = original_.find(s.at("name").get<std::string>());
+            const Node* node = shaped_.find(s.at("name").get<std::string>());
             if (!node) continue;
             const auto wanted = applications_for(*node, domain_of(parse_term(s.at("chosen").get<std::string>())));
             expect(said[exact_glob(node->name)] == wanted, "plan.json", "what it does to '{}' is not what sequences.json says", node->name);
@@ -112,10 +122,11 @@ private:
         if (out_.faults.empty()) out_.held.push_back("the plan makes the network of the original");
     }
 
-    // All sites of the original, none twice, each from its own nest.
+    // All sites of the original, or of what rules over several sites left of it, none twice, each from its own nest.
     void sequences() {
         json all = sequences_.at("sites");
-        expect(all.size() == sites_.all.size(), "sequences.json", "it has {} sites and the original {}", all.size(), sites_.all.size());
+        const RuleBook book = load_rules(rules_file(result_.at("rules")));
+        expect(all.size() == sites_.all.size(), "sequences.json", "it has {} sites and the network {}", all.size(), sites_.all.size());
         std::map<std::string, const json*> results;
         for (const json& r : result_.at("sites")) results[r.at("name")] = &r;
         for (std::size_t i = 0; i < all.size(); ++i) {
@@ -132,8 +143,13 @@ private:
             if (r->second->contains("nest_after")) s["schedule"] = r->second->at("nest_after");
             if (r->second->contains("restoring")) s["restoring"] = r->second->at("restoring").at("nest");
         }
-        out_.sites = replay(all, load_rules(rules_file(result_.at("rules"))));
+        out_.sites = replay(all, book);
         std::size_t steps = 0;
+        if (sequences_.contains("network")) {
+            const std::string why = network_fault(sequences_.at("network"), sequences_.at("sites"), book, steps);
+            if (why.empty()) out_.held.push_back("the proof leads from the original to the network whose sites these are");
+            else fault("sequences.json", "the network: " + why);
+        }
         for (const SiteCheck& c : out_.sites) steps += c.steps;
         out_.held.push_back(fmt::format("{} steps replayed", steps));
     }
@@ -168,16 +184,22 @@ private:
         const std::string returned = result_.at("returned");
         expect(returned == (same ? "original" : "optimized"), "result.json", "it says that the {} network is returned", returned);
         const json& sites = result_.at("sites");
-        expect(sites.size() == sites_.all.size(), "result.json", "it has {} sites and the original {}", sites.size(), sites_.all.size());
-        for (std::size_t i = 0; i < std::min(sites.size(), sites_.all.size()); ++i) {
-            const Site& s = sites_.all[i];
+        expect(sites.size() == whole_sites_.all.size(), "result.json", "it has {} sites and the original {}", sites.size(), whole_sites_.all.size());
+        for (std::size_t i = 0; i < std::min(sites.size(), whole_sites_.all.size()); ++i) {
+            const Site& s = whole_sites_.all[i];
             const json& r = sites[i];
             const json* q = nullptr;
             for (const json& candidate : sequences_.at("sites"))
                 if (candidate.at("name") == s.name) q = &candidate;
-            expect(r.at("name") == s.name && r.at("op") == s.op && r.at("shape") == s.shape && r.at("statement") == to_string(s.statement) && r.at("original_macs") == s.macs && r.at("original_parameters") == s.parameters,
+            const auto now = std::find_if(sites_.all.begin(), sites_.all.end(), [&](const Site& t) { return t.name == s.name; });
+            const Site& is = now == sites_.all.end() ? s : *now;
+            expect(r.at("name") == s.name && r.at("op") == s.op && r.at("shape") == is.shape && r.at("statement") == to_string(is.statement) && r.at("original_macs") == s.macs && r.at("original_parameters") == s.parameters,
                    "result.json", "site {} is not the original's '{}'", i, s.name);
-            expect(q && r.at("variant") == q->at("effect") && r.at("sequence") == q->at("sequence"), "result.json", "'{}' is not what sequences.json says", s.name);
+            if (now == sites_.all.end()) {   // its branch was dropped
+                expect(!q && r.at("macs") == 0 && r.at("parameters") == 0, "result.json", "'{}' is not there any more", s.name);
+                continue;
+            }
+            expect(q && r.at("variant") == q->at("effect") && r.at("sequence") == (q->at("sequence") == "dense" && to_string(is.statement) != to_string(s.statement) ? json("narrower") : q->at("sequence")), "result.json", "'{}' is not what sequences.json says", s.name);
             expect(q && r.at("steps").size() == q->at("steps").size(), "result.json", "the steps of '{}' are not those of sequences.json", s.name);
         }
     }
@@ -265,9 +287,10 @@ private:
     RunChecks out_;
     json result_, sequences_, verdict_;
     std::vector<json> rows_;
-    Graph original_, returned_;
+    Plan shape_;                    // steps of rules over several sites
+    Graph original_, shaped_, returned_;
     Weights weights_;
-    Sites sites_;
+    Sites whole_sites_, sites_;     // of the original, and of what these steps left of it
 };
 
 }  // namespace
