@@ -13,9 +13,11 @@ using tv::Expr;
 using tv::Fn;
 
 Expr number(double v) { return tv::float_value(v); }
+Expr below(const Expr& x, double limit) { return tv::binary(Fn::lt, x, number(limit)); }
+Expr above(const Expr& x, double limit) { return tv::binary(Fn::lt, number(limit), x); }
 Expr sigmoid(const Expr& x) { return tv::binary(Fn::div, number(1), tv::binary(Fn::add, number(1), exponential(tv::binary(Fn::mul, x, number(-1))))); }
 Expr hyperbolic_tangent(const Expr& x) {
-    const Expr e = exponential(tv::binary(Fn::mul, x, number(-2)));
+    const Expr e = bounded_exponential(tv::binary(Fn::mul, x, number(-2)));
     return tv::binary(Fn::div, tv::binary(Fn::sub, number(1), e), tv::binary(Fn::add, number(1), e));
 }
 Expr gelu(const Expr& x) {
@@ -29,8 +31,9 @@ constexpr Binary binaries[]{{"+", Fn::add}, {"-", Fn::sub}, {"*", Fn::mul}, {"/"
 
 struct Unary { const char* name; Expr (*make)(const Expr&); };
 const Unary unaries[]{
-    {"relu", [](const Expr& x) { return tv::binary(Fn::max, x, number(0)); }},
-    {"relu6", [](const Expr& x) { return tv::binary(Fn::min, tv::binary(Fn::max, x, number(0)), number(6)); }},
+    // Comparisons that are false for what is no number, so that it stays what it is; each is one instruction of a processor.
+    {"relu", [](const Expr& x) { return tv::select(below(x, 0), number(0), x); }},
+    {"relu6", [](const Expr& x) { return tv::select(below(x, 0), number(0), tv::select(above(x, 6), number(6), x)); }},
     {"sigmoid", sigmoid},
     {"silu", [](const Expr& x) { return tv::binary(Fn::mul, x, sigmoid(x)); }},
     {"gelu", gelu},

@@ -14,6 +14,7 @@
 #include "base/process.hpp"
 #include "base/scratch.hpp"
 #include "base/error.hpp"
+#include "base/fault.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
 #include "graph/opaque.hpp"
@@ -144,10 +145,13 @@ nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, 
             {"kernels", kernels}, {"steps", steps}};
 }
 
-// Of this target; none where it is not installed.
+// Of this target; none where it is not installed. What is to run here must be built here.
 std::string c_compiler(const Target& target) {
-    const std::string name = target.architecture() == native_architecture() ? "cc" : target.architecture() + "-linux-gnu-gcc";
-    return program_exists(name) ? name : "";
+    const bool native = target.architecture() == native_architecture();
+    const std::string name = native ? "cc" : target.architecture() + "-linux-gnu-gcc";
+    if (program_exists(name)) return name;
+    if (native) throw UserError(Diagnostic{"there is no C compiler: '" + name + "' is not on the PATH", {}, "install gcc (Debian: apt install gcc)"});
+    return "";
 }
 
 const PlacedStep* first_opaque(const PlacedNetwork& n) {
@@ -180,6 +184,7 @@ void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
         words.emplace_back(w);
         if (std::string(w) == "-o") words.push_back((folder / "network.so").string());
     }
+    if (fault_here(FaultPlace::compile)) throw UserError("building network.so failed: No space left on device");
     run_or_throw(words, "building network.so");
 }
 
@@ -223,21 +228,20 @@ CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& targ
     const std::string compiler = target.gpu() ? "" : c_compiler(target);
     const fs::path runtime = compiler.empty() ? fs::path() : cache.runtime(compiler);   // before the clock starts: it is every network's
     const auto start = std::chrono::steady_clock::now();
-    std::error_code ignored;
-    fs::create_directories(folder, ignored);
-    for (const auto& entry : fs::directory_iterator(folder, ignored)) {   // kernels of an earlier, larger network
-        const std::string name = entry.path().filename().string();
-        if (name.starts_with("kernel") || name == "network.so") fs::remove(entry.path(), ignored);
-    }
+    fs::create_directories(folder);
     write_file(folder / "weights.bin", {reinterpret_cast<const char*>(n.weights.data()), n.weights.size() * sizeof(float)});
     write_file(folder / "network.json", manifest(n, nests, target).dump(1) + "\n");
     if (target.gpu()) write_gpu(n, target, folder);
     else write_cpu(n, target, folder, compiler, runtime);
     return {folder, target.name, static_cast<int>(nests.size()), static_cast<int>(n.steps.size()), n.arena * 4, static_cast<std::int64_t>(n.weights.size()) * 4,
-            n.kernel_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+            n.kernel_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), target.gpu() || !compiler.empty()};
 }
 
 }  // namespace
+
+void require_compiler(const Target& target) {
+    if (!target.gpu()) c_compiler(target);
+}
 
 void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress) {
     KernelCache own;

@@ -1,7 +1,10 @@
 #include "backends/network/network_source.hpp"
 
+#include <cstring>
+
 #include <fmt/format.h>
 
+#include "base/quote.hpp"
 #include "base/text.hpp"
 
 namespace loopegg {
@@ -15,6 +18,7 @@ std::string sizes(const std::vector<GraphInput>& all) {
 
 constexpr const char* prologue = R"(#include "network.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,11 +60,24 @@ static float* floats(long count) {
     return memory;
 }
 
+/* Tells these weights from all others, whatever their number. */
+static uint64_t fingerprint(const float* values, long count) {
+    uint64_t h = 0x9e3779b97f4a7c15ull;
+    for (long i = 0; i + 1 < count; i += 2) {
+        uint64_t two;
+        memcpy(&two, values + i, sizeof two);
+        h = (h ^ two) * 0xff51afd7ed558ccdull;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
 loopegg_network* loopegg_open(const char* weights_file) {
     loopegg_network* n = calloc(1, sizeof *n);
     FILE* file = fopen(weights_file, "rb");
     if (n) n->arena = floats(arena_floats), n->weights = floats(weight_floats);
-    int ok = n && n->arena && n->weights && file && fread(n->weights, sizeof(float), weight_floats, file) == (size_t)weight_floats;
+    int ok = n && n->arena && n->weights && file && fread(n->weights, sizeof(float), weight_floats, file) == (size_t)weight_floats && fgetc(file) == EOF;
+    ok = ok && fingerprint(n->weights, weight_floats) == weight_fingerprint;
     if (file) fclose(file);
     if (!ok) return loopegg_close(n), NULL;
     memset(n->arena, 0, (size_t)arena_floats * sizeof(float));
@@ -132,11 +149,24 @@ int loopegg_run_steps(loopegg_network* n, const float* const* inputs, float* con
 
 int loopegg_run(loopegg_network* n, const float* const* inputs, float* const* outputs) { return loopegg_run_steps(n, inputs, outputs, NULL); }
 
+int loopegg_steps(void) { return step_count; }
 int loopegg_inputs(void) { return input_count; }
 int loopegg_outputs(void) { return output_count; }
 long loopegg_input_size(int index) { return input_sizes[index]; }
 long loopegg_output_size(int index) { return output_sizes[index]; }
 )";
+
+// As network.c has it; the number of weights is even, and bytes lie as the target's, which is little-endian as all of ours.
+std::uint64_t fingerprint(const std::vector<float>& values) {
+    std::uint64_t h = 0x9e3779b97f4a7c15ull;
+    for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
+        std::uint64_t two = 0;
+        std::memcpy(&two, values.data() + i, sizeof two);
+        h = (h ^ two) * 0xff51afd7ed558ccdull;
+        h ^= h >> 32;
+    }
+    return h;
+}
 
 // In pieces, for compilers bound the length of one.
 std::string c_string(const std::string& text) {
@@ -156,7 +186,7 @@ std::string place(const PlacedOperand& o) { return fmt::format("{{{}, {}}}", o.c
 }  // namespace
 
 std::string network_source(const PlacedNetwork& n) {
-    std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c loopegg_runtime.c *.o -o network.so -lm -lpthread */\n", n.name) + prologue;
+    std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c loopegg_runtime.c *.o -o network.so -lm -lpthread */\n", comment_text(n.name)) + prologue;
     std::vector<std::string> kernels, operands, dimensions, steps, offsets, places, opaques, dims;
     for (const Kernel& k : n.kernels) {
         s += fmt::format("extern int {}(void*, const loopegg_argument*, int32_t, void*);\n", k.symbol);
@@ -179,7 +209,7 @@ std::string network_source(const PlacedNetwork& n) {
             length = dimensions.size() << 8 | step.shape.size();
             for (std::size_t d = 0; d < step.shape.size(); ++d) dimensions.push_back(fmt::format("{{{}, {}, {}}}", step.shape[d], step.to_strides[d], step.from_strides[d]));
         }
-        steps.push_back(fmt::format("{{{}, {}, {}}} /* {} */", step.kernel, first, length, step.site));
+        steps.push_back(fmt::format("{{{}, {}, {}}} /* {} */", step.kernel, first, length, comment_text(step.site)));
     }
     if (dimensions.empty()) dimensions.push_back("{0, 0, 0}");
     s += opaques.empty() ? "static int loopegg_run_opaque(const char* node, int output, int inputs, const float* const* values, const long* dims, float* out, long count) {\n"
@@ -193,7 +223,7 @@ std::string network_source(const PlacedNetwork& n) {
     for (std::int64_t o : n.input_offsets) offsets.push_back(std::to_string(o));
     for (const PlacedOperand& o : n.output_places) places.push_back(place(o));
     s += fmt::format("\nenum {{ step_count = {}, input_count = {}, output_count = {}, most_operands = {} }};\n", n.steps.size(), n.inputs.size(), n.outputs.size(), most);
-    s += fmt::format("static const long arena_floats = {}, weight_floats = {};\n", n.arena, n.weights.size());
+    s += fmt::format("static const long arena_floats = {}, weight_floats = {};\nstatic const uint64_t weight_fingerprint = {}ull;\n", n.arena, n.weights.size(), fingerprint(n.weights));
     s += "static const loopegg_kernel kernels[] = {" + join(kernels, ", ") + "};\n";
     s += "static const operand operands[] = {\n    " + join(operands, ",\n    ") + "};\n";
     s += "static const opaque opaques[] = {\n    " + join(opaques, ",\n    ") + "};\nstatic const long opaque_dims[] = {" + join(dims, ", ") + "};\n";
@@ -222,6 +252,7 @@ int loopegg_run(loopegg_network* network, const float* const* inputs, float* con
 /* The same, and how many milliseconds each step took: {} of them, in the order of "steps" in network.json. */
 int loopegg_run_steps(loopegg_network* network, const float* const* inputs, float* const* outputs, double* ms);
 
+int loopegg_steps(void);
 int loopegg_inputs(void);
 int loopegg_outputs(void);
 long loopegg_input_size(int index);  /* floats */
@@ -232,7 +263,7 @@ void loopegg_set_threads(int count); /* 0: as many as the machine has cores */
 #ifdef __cplusplus
 }}
 #endif
-)", n.name, n.inputs.size(), n.outputs.size(), n.steps.size());
+)", comment_text(n.name), n.inputs.size(), n.outputs.size(), n.steps.size());
 }
 
 }  // namespace loopegg

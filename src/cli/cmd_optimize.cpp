@@ -3,11 +3,15 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
 #include "cli/reading_options.hpp"
+#include "fisher/expected_loss.hpp"
 #include "graph/architecture.hpp"
 #include "optimize/objective.hpp"
 #include "optimize/optimize.hpp"
+#include "optimize/preflight.hpp"
+#include "optimize/whole_networks.hpp"
 #include "report/page.hpp"
 
 namespace loopegg {
@@ -49,7 +53,7 @@ std::filesystem::path read_once(const std::string& file, OnnxReading how, std::i
 Action setup(CLI::App& app) {
     auto r = std::make_shared<OptimizeRequest>();
     auto model = std::make_shared<std::string>(), out = std::make_shared<std::string>("out");
-    auto capacity = std::make_shared<double>(-1.0);
+    auto capacity = std::make_shared<double>(-1.0), max_loss = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     app.add_option("--rules", r->rules, "a rule file, or a name of rules/: discover, exact")->capture_default_str();
     app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
@@ -58,6 +62,8 @@ Action setup(CLI::App& app) {
     app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))->capture_default_str();
     app.add_option("--passes", r->passes, "AS-k: all rules in k rounds; PO-k: k rounds of one ruleset after another; otherwise as the rule file says");
     app.add_option("--capacity", *capacity, "the guard's threshold: how much capacity must be kept")->check(CLI::Range(0.0, 10.0));
+    app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of --capacity")->check(CLI::Range(0.0, 100.0));
+    app.add_option("--search", r->search, "how whole networks are looked for: " + join(search_names(), ", ") + " (scale, random and blockswap are rivals)")->capture_default_str();
     app.add_option("--data", r->data, "images for the guard: a CIFAR-10 folder or one of .npy batches; none: seeded synthetic ones");
     app.add_option("--budget", r->budget, "configurations that the guard may be asked about")->capture_default_str()->check(CLI::Range(1, 10'000'000));
     app.add_option("--batch", r->batch, "batch size")->capture_default_str()->check(CLI::Range(1, 65536));
@@ -73,11 +79,18 @@ Action setup(CLI::App& app) {
     auto reading = add_reading_options(app, true);
     return [=](Session& session) {
         r->model = *model, r->out = *out;
+        preflight(*r, session.progress);
+        FolderUpdate update(*out);
+        r->out = update.path();
         if (is_onnx(*model)) r->model = read_once(*model, reading->read(), r->batch, r->out);
         if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*capacity >= 0) r->capacity = *capacity;
+        if (*max_loss >= 0) r->capacity = kept_at_loss(*max_loss);
         nlohmann::json result = optimize(*r, session.progress);
+        session.progress.stage("write");
         write_file(r->out / "report.html", report_page(read_run(r->out.string())));
+        update.commit();
+        session.progress.finish(*out);
         if (session.json) session.answer(result);
         else print(result, *out);
         return 0;

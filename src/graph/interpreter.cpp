@@ -131,7 +131,7 @@ Tensor pool(const Node& node, const Tensor& x, bool take_max) {
                     for (std::int64_t b = j * s[1] - p[1]; b < j * s[1] - p[1] + k[1]; ++b) {
                         if (a < 0 || a >= h || b < 0 || b >= w) continue;
                         double v = x.values[at((plane * h + a) * w + b)];
-                        peak = std::max(peak, v), sum += v, ++seen;
+                        peak = v < peak || peak != peak ? peak : v, sum += v, ++seen;
                     }
                 double divisor = static_cast<double>(count_padding ? k[0] * k[1] : seen);
                 y.values[at((plane * oh + i) * ow + j)] = static_cast<float>(take_max ? peak : sum / divisor);

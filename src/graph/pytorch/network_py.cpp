@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/quote.hpp"
 #include "base/text.hpp"
 #include "graph/domain_sets.hpp"
 #include "graph/functions.hpp"
@@ -17,17 +18,6 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-std::string quoted(const std::string& text) {
-    std::string out = "\"";
-    for (char c : text) switch (c) {
-            case '"': out += "\\\""; break;
-            case '\\': out += "\\\\"; break;
-            case '\n': out += "\\n"; break;
-            default: out += c;
-        }
-    return out + "\"";
-}
-
 std::string tuple(const Ints& values) {
     std::string out = "(";
     for (std::int64_t v : values) out += fmt::format("{}, ", v);
@@ -36,7 +26,7 @@ std::string tuple(const Ints& values) {
     return out + ")";
 }
 
-std::string digit(const Digit& d) { return fmt::format("({}, {}, {})", quoted(d.axis), d.stride, d.radix); }
+std::string digit(const Digit& d) { return fmt::format("({}, {}, {})", python_string(d.axis), d.stride, d.radix); }
 
 std::string parts_of(const Domain& domain) {
     std::vector<std::string> parts;
@@ -131,7 +121,7 @@ Line matmul(const Node& n, const std::string& call, const std::string& a, const 
     std::string extents;
     Shape out;
     for (const Axis& axis : axes_of(n)) {
-        extents += fmt::format("{}{}: {}", extents.empty() ? "" : ", ", quoted(axis.name), axis.extent);
+        extents += fmt::format("{}{}: {}", extents.empty() ? "" : ", ", python_string(axis.name), axis.extent);
         if (!axis.reduction) out.push_back(axis.extent);
     }
     return {fmt::format("RestrictedMatmul({}, {{{}}}, sources={})", parts_of(n.domain), extents, sources_of(n, out)), call};
@@ -196,14 +186,14 @@ Line line_of(const Node& n, const std::vector<std::string>& x, const std::string
     if (op == "flatten") return {"", fmt::format("torch.flatten({}, {})", x[0], n.integer("axis"))};
     if (op == "reshape") return {"", fmt::format("{}.reshape({})", x[0], reshape_arguments(n, x[0]))};
     if (op == "transpose") return {"", fmt::format("{}.permute{}", x[0], tuple(n.integers("order")))};
-    if (op == "parameter") return {fmt::format("nn.Parameter(torch.empty{})", tuple(n.shape)), fmt::format("get({})", quoted(n.name))};
+    if (op == "parameter") return {fmt::format("nn.Parameter(torch.empty{})", tuple(n.shape)), fmt::format("self.get_parameter({})", python_string(n.name))};
     if (op == "identity") return {"", x[0]};
     if (op == "slice") return {"", x[0] + slices(n)};
     if (op == "pad") return {"", fmt::format("F.pad({}, {}, value={})", x[0], pads(n.integers("before"), n.integers("after")), n.real("value"))};
     if (op == "expand") return {"", fmt::format("{}.expand({})", x[0], expand_arguments(n))};
     if (op == "reduce_mean" || op == "reduce_sum") return {"", fmt::format("{}.{}({}, keepdim={})", x[0], op.substr(7), tuple(n.integers("axes")), n.flag("keepdims") ? "True" : "False")};
     if (op == "reduce_max") return {"", fmt::format("torch.amax({}, {}, keepdim={})", x[0], tuple(n.integers("axes")), n.flag("keepdims") ? "True" : "False")};
-    if (op == "onnx") return {"", fmt::format("run_onnx({}, {}, [{}])", quoted(n.text("node")), n.integer("output"), join(x, ", "))};
+    if (op == "onnx") return {"", fmt::format("run_onnx({}, {}, [{}])", python_string(n.text("node")), n.integer("output"), join(x, ", "))};
     if (const ElementFunction* f = find_function(op)) return {"", function_words(*f, n, x)};
     throw InternalFault("network_py has no words for the operator '" + op + "'");
 }
@@ -233,22 +223,22 @@ private:
 std::string network_py(const Graph& graph) {
     Variables variables;
     std::vector<std::string> inputs, shapes;
-    for (const GraphInput& in : graph.inputs) inputs.push_back(variables.of(in.name)), shapes.push_back(fmt::format("{} {}", in.name, tuple(in.shape)));
+    for (const GraphInput& in : graph.inputs) inputs.push_back(variables.of(in.name)), shapes.push_back(fmt::format("{} {}", comment_text(in.name), tuple(in.shape)));
     std::string modules, calls;
     bool restricted = false, opaque = false;
     for (const Node& node : graph.nodes) {
         opaque = opaque || node.op == "onnx";
         std::vector<std::string> x;
         for (const std::string& in : node.inputs) x.push_back(variables.of(in));
-        const Line line = line_of(node, x, fmt::format("get({})({})", quoted(node.name), join(x, ", ")));
+        const Line line = line_of(node, x, fmt::format("get({})({})", python_string(node.name), join(x, ", ")));
         restricted = restricted || !node.domain.whole();
-        if (!line.module.empty()) modules += fmt::format("        put(self, {}, {})\n", quoted(node.name), line.module);
-        calls += fmt::format("        {} = {}\n", variables.of(node.name), node.op == "parameter" ? replaced(line.call, "get(", "self.get_parameter(") : line.call);
+        if (!line.module.empty()) modules += fmt::format("        put(self, {}, {})\n", python_string(node.name), line.module);
+        calls += fmt::format("        {} = {}\n", variables.of(node.name), line.call);
     }
     std::vector<std::string> outputs;
     for (const std::string& out : graph.outputs) outputs.push_back(variables.of(out));
 
-    std::string text = replaced(std::string(network_head_py), "@NAME@", replaced(graph.name, "\"\"\"", "'''"));
+    std::string text = replaced(std::string(network_head_py), "@NAME@", comment_text(graph.name));
     text = replaced(replaced(replaced(text, "@VERSION@", std::string(version)), "@CALL@", join(inputs, ", ")), "@SHAPES@", join(shapes, ", "));
     if (restricted) text += network_domain_py;
     else text = replaced(text, "import functools\nimport itertools\n", "");
