@@ -3,6 +3,8 @@
 #include "base/sexpr.hpp"
 #include "egraph/proof_check.hpp"
 #include "graph/domain_sets.hpp"
+#include "nest/domain/winograd_nests.hpp"
+#include "nest/term/value.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/judge/isl_judge.hpp"
@@ -46,9 +48,12 @@ Expected expected(const Term& chosen) {
 
 // The schedule that runs is one of the chosen nest: isl, which has seen no rule, finds the same instances and no dependence reversed. Where
 // the restriction became an ordinary operator (groups, a smaller kernel), it is the whole of that operator, and as many instances.
+std::string row_fault(const Term& chosen, const Term& row);
+
 std::string schedule_fault(const nlohmann::json& site) {
     if (!site.contains("schedule")) return "";
     const Term chosen = complete(parse_term(site.at("chosen").get<std::string>()));
+    if (const Term row = parse_term(site.at("schedule").get<std::string>()); row.is("prepare", 2)) return row_fault(chosen, row);
     const Term schedule = complete(parse_term(site.at("schedule").get<std::string>()));
     const NestParts runs = nest_parts(schedule);
     const Expected was = expected(chosen);
@@ -56,6 +61,29 @@ std::string schedule_fault(const nlohmann::json& site) {
     const bool same = same_statement ? isl_same_domain(statement_of(runs.statement), was.loops, runs.schedule) : instances(chosen) == instances(schedule);
     if (!same) return "the schedule that runs does not visit the instances of the chosen nest";
     if (auto fault = isl_judge(schedule, {.may_restrict = same_statement})) return "the schedule that runs is none: " + *fault;
+    return "";
+}
+
+// Nests in a row: those that stand for the chosen one by Winograd's transforms, each with a schedule of it.
+std::string row_fault(const Term& chosen, const Term& row) {
+    const Expected was = expected(chosen);
+    const Domain domain = domain_of(chosen);
+    Term nest("nest", {was.statement, was.loops});
+    if (domain.restore == Restore::repeat || domain.restore == Restore::zero) nest = Term("restore", {Term(to_string(domain.restore)), nest});
+    const bool known = row[0].is("winograd", 2) && row[0][0].integer() && row[0][1].integer();
+    const auto made = known ? winograd_nests(nest, *row[0][0].integer(), *row[0][1].integer()) : std::nullopt;
+    if (!made) return "no rule makes this row of the chosen nest: " + to_string(row[0]);
+    const std::vector<Term> runs = nests_of(row[1]), wanted{made->input, made->products, made->output};
+    if (runs.size() != wanted.size()) return "the row has not the nests of " + to_string(row[0]);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        const Term run = complete(runs[i]);
+        const NestParts is = nest_parts(run), should = nest_parts(wanted[i]);
+        Term stmt = is.statement;
+        while (stmt.is("epilogue", 2)) stmt = stmt[1];
+        if (stmt != should.statement || is.restore != should.restore) return "nest " + std::to_string(i + 1) + " of the row is not '" + to_string(should.statement) + "'";
+        if (!isl_same_domain(statement_of(stmt), should.schedule, is.schedule)) return "nest " + std::to_string(i + 1) + " of the row does not visit what it should";
+        if (auto fault = isl_judge(run, {.may_restrict = true})) return "the schedule of nest " + std::to_string(i + 1) + " of the row is none: " + *fault;
+    }
     return "";
 }
 
