@@ -17,13 +17,10 @@
 #include "backends/measure/tvm_measurer.hpp"
 #include "backends/network/network.hpp"
 #include "backends/target/target.hpp"
-#include "base/sexpr.hpp"
 #include "graph/load.hpp"
 #include "nest/domain/winograd_nests.hpp"
-#include "nest/run/interpreter.hpp"
 #include "nest/schedule/sketch.hpp"
 #include "nest/schedule/transform_schedules.hpp"
-#include "nest/term/value.hpp"
 #include "nest/term/winograd.hpp"
 
 using namespace loopegg;
@@ -81,49 +78,62 @@ int times(const std::string& model, std::size_t tried) {
     return 0;
 }
 
-// One convolution of a whole image in double precision, and by a form in float32, where every step is rounded.
-struct Error { double largest = 0, sum = 0; std::int64_t count = 0; };
+using Matrix = std::vector<std::vector<double>>;
+
+// One tile of every input channel with its weights, by the transforms as kernels do them: in float32, one dimension after the other, then sums over channels in order.
+std::vector<float> by_form(const WinogradForm& form, const std::vector<std::vector<float>>& tiles, const std::vector<std::vector<float>>& weights) {
+    const auto p = static_cast<std::size_t>(form.products()), m = static_cast<std::size_t>(form.outputs);
+    auto pass = [](const Matrix& matrix, const std::vector<float>& x, std::size_t rows, std::size_t columns) {   // matrix * x, transposed: two make both dimensions
+        std::vector<float> out(columns * matrix.size());
+        for (std::size_t c = 0; c < columns; ++c)
+            for (std::size_t r = 0; r < matrix.size(); ++r) {
+                float sum = 0;
+                for (std::size_t k = 0; k < rows; ++k)
+                    if (matrix[r][k] != 0) sum += static_cast<float>(matrix[r][k]) * x[k * columns + c];
+                out[c * matrix.size() + r] = sum;
+            }
+        return out;
+    };
+    std::vector<float> products(p * p, 0.0f);
+    for (std::size_t c = 0; c < tiles.size(); ++c) {
+        const std::vector<float> v = pass(form.input, pass(form.input, tiles[c], p, p), p, p), u = winograd_weights(form, weights[c]);
+        for (std::size_t i = 0; i < p * p; ++i) products[i] += u[i] * v[i];
+    }
+    return pass(form.output, pass(form.output, products, p, p), p, m);
+}
 
 int error(int layers) {
+    struct Error { double largest = 0, sum = 0; std::int64_t count = 0; };
     constexpr double unit = 1.0 / (1 << 24);
     std::map<int, Error> of;   // 0: directly
     std::mt19937_64 random(1);
     std::normal_distribution<double> normal;
     for (int layer = 0; layer < layers; ++layer) {
-        const std::int64_t channels = 4 << random() % 3, size = 6 + static_cast<std::int64_t>(random() % 7);
-        const Term conv = parse_term(fmt::format("(conv2d 1 1 4 {} {} {} 3 3 1 1 1 1 1 1)", channels, size, size));
-        const Statement s = statement_of(conv);
-        const Term site("site", {nest_of(s)});
+        const std::size_t channels = std::size_t{16} << random() % 6;
         const double spread = std::exp(normal(random)), centre = layer % 2 ? normal(random) : 0;   // every second with a mean: what comes after a ReLU
-        Operands operands(2);
-        operands[0].resize(static_cast<std::size_t>(4 * channels * 9)), operands[1].resize(static_cast<std::size_t>(channels * size * size));
-        for (auto& o : operands)
-            for (float& v : o) v = static_cast<float>(spread * normal(random) + centre);
-        std::vector<double> exact(static_cast<std::size_t>(4 * size * size), 0);
-        double largest = 0;   // of the sums of absolute values: what an error is in proportion to
-        for (std::int64_t o = 0; o < 4; ++o)
-            for (std::int64_t y = 0; y < size; ++y)
-                for (std::int64_t x = 0; x < size; ++x) {
-                    double sum = 0, absolute = 0;
-                    for (std::int64_t c = 0; c < channels; ++c)
-                        for (std::int64_t k = 0; k < 9; ++k) {
-                            const std::int64_t iy = y + k / 3 - 1, ix = x + k % 3 - 1;
-                            if (iy < 0 || ix < 0 || iy >= size || ix >= size) continue;
-                            const double v = static_cast<double>(operands[0][static_cast<std::size_t>((o * channels + c) * 9 + k)]) * operands[1][static_cast<std::size_t>((c * size + iy) * size + ix)];
-                            sum += v, absolute += std::fabs(v);
-                        }
-                    exact[static_cast<std::size_t>((o * size + y) * size + x)] = sum, largest = std::max(largest, absolute);
+        const bool signs = layer % 10 == 9;   // adversarial: the signs that make the sums of a transform largest
+        for (const int outputs : {2, 4, 6}) {
+            const WinogradForm& form = winograd_form(outputs, 3);
+            const auto p = static_cast<std::size_t>(form.products()), m = static_cast<std::size_t>(outputs);
+            std::vector<std::vector<float>> tiles(channels, std::vector<float>(p * p)), weights(channels, std::vector<float>(9));
+            for (auto& t : tiles)
+                for (std::size_t i = 0; i < t.size(); ++i) t[i] = static_cast<float>(signs ? (form.input[1][i / p] * form.input[1][i % p] < 0 ? -spread : spread) * (1 + 1e-3 * normal(random)) : spread * normal(random) + centre);
+            for (auto& w : weights)
+                for (float& v : w) v = static_cast<float>(normal(random));
+            const std::vector<float> got = by_form(form, tiles, weights);
+            for (std::size_t o = 0; o < m * m; ++o) {
+                double exact = 0, size = 0;
+                float plain = 0;
+                for (std::size_t c = 0; c < channels; ++c)
+                    for (std::size_t k = 0; k < 9; ++k) {
+                        const float x = tiles[c][(o / m + k / 3) * p + o % m + k % 3], w = weights[c][k];
+                        exact += static_cast<double>(x) * w, size += std::fabs(static_cast<double>(x) * w), plain += x * w;
+                    }
+                for (const auto& [which, value] : {std::pair(0, plain), std::pair(outputs, got[o])}) {
+                    Error& e = of[which];
+                    const double off = std::fabs(value - exact) / (unit * size);   // of the sum of absolute values: what an error is in proportion to
+                    e.largest = std::max(e.largest, off), e.sum += off, ++e.count;
                 }
-        for (const int outputs : {0, 2, 4, 6}) {
-            Term value = site;
-            if (outputs > 0) {
-                const auto row = winograd_nests(site[0], outputs, 3);
-                value = Term("prepare", {Term("winograd", {Term(outputs), Term(3)}), Term("then", {Term("then", {Term("site", {row->input}), row->products}), row->output})});
-            }
-            const std::vector<float> got = interpret_value(value, operands);
-            for (std::size_t i = 0; i < got.size(); ++i) {
-                const double e = std::fabs(got[i] - exact[i]) / (unit * largest);
-                of[outputs].largest = std::max(of[outputs].largest, e), of[outputs].sum += e, ++of[outputs].count;
             }
         }
     }

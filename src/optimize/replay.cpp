@@ -64,25 +64,30 @@ std::string schedule_fault(const nlohmann::json& site) {
     return "";
 }
 
-// Nests in a row: those that stand for the chosen one by Winograd's transforms, each with a schedule of it.
+// Nests in a row: those that Winograd's transforms make of the chosen one, each with a schedule of it. Where the restriction became groups of an ordinary
+// convolution, those of that convolution, whose products keep as many pairs of channels.
 std::string row_fault(const Term& chosen, const Term& row) {
+    if (!row[0].is("winograd", 2) || !row[0][0].integer() || !row[0][1].integer()) return "no rule makes a row of nests by " + to_string(row[0]);
+    const std::int64_t outputs = *row[0][0].integer(), taps = *row[0][1].integer();
     const Expected was = expected(chosen);
     const Domain domain = domain_of(chosen);
     Term nest("nest", {was.statement, was.loops});
     if (domain.restore == Restore::repeat || domain.restore == Restore::zero) nest = Term("restore", {Term(to_string(domain.restore)), nest});
-    const bool known = row[0].is("winograd", 2) && row[0][0].integer() && row[0][1].integer();
-    const auto made = known ? winograd_nests(nest, *row[0][0].integer(), *row[0][1].integer()) : std::nullopt;
-    if (!made) return "no rule makes this row of the chosen nest: " + to_string(row[0]);
-    const std::vector<Term> runs = nests_of(row[1]), wanted{made->input, made->products, made->output};
+    const auto made = winograd_nests(nest, outputs, taps);
+    if (!made) return "the chosen nest has no row of nests by " + to_string(row[0]);
+    const std::vector<Term> wanted{made->input, made->products, made->output};
+    std::vector<Term> runs;
+    for (const Term& run : nests_of(row[1])) runs.push_back(complete(run));
     if (runs.size() != wanted.size()) return "the row has not the nests of " + to_string(row[0]);
+    const bool grouped = plain_statement(nest_parts(runs[1]).statement) != plain_statement(nest_parts(wanted[1]).statement);
     for (std::size_t i = 0; i < runs.size(); ++i) {
-        const Term run = complete(runs[i]);
-        const NestParts is = nest_parts(run), should = nest_parts(wanted[i]);
-        Term stmt = is.statement;
-        while (stmt.is("epilogue", 2)) stmt = stmt[1];
-        if (stmt != should.statement || is.restore != should.restore) return "nest " + std::to_string(i + 1) + " of the row is not '" + to_string(should.statement) + "'";
-        if (!isl_same_domain(statement_of(stmt), should.schedule, is.schedule)) return "nest " + std::to_string(i + 1) + " of the row does not visit what it should";
-        if (auto fault = isl_judge(run, {.may_restrict = true})) return "the schedule of nest " + std::to_string(i + 1) + " of the row is none: " + *fault;
+        const NestParts is = nest_parts(runs[i]), should = nest_parts(wanted[i]);
+        const std::string which = "nest " + std::to_string(i + 1) + " of the row";
+        const Statement s = statement_of(is.statement);
+        const bool same = i == 1 && grouped ? instances(runs[i]) == instances(wanted[i])
+                                            : plain_statement(is.statement) == plain_statement(should.statement) && isl_same_domain(s, should.schedule, is.schedule);
+        if (!same || is.restore != should.restore) return which + " does not visit what it should";
+        if (auto fault = isl_judge(runs[i], {.may_restrict = true})) return "the schedule of " + which + " is none: " + *fault;
     }
     return "";
 }

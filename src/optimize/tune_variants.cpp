@@ -167,7 +167,7 @@ std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<st
     }
     std::map<std::size_t, Term> how;
     if (nests.empty()) return how;
-    options.trials = options.per_round;
+    options.trials = options.per_round = 4;   // the first schedules of each nest are good ones
     options.role = {};
     const std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     std::map<std::size_t, double> best;

@@ -16,10 +16,11 @@ Term shaped(std::string_view op, std::initializer_list<std::int64_t> values) {
 }
 
 // A vector of any machine, or two or four of a narrow one's.
+constexpr std::int64_t least_block = 4;
 Term in_blocks(const Term& stmt, std::string_view buffer, std::string_view axis, std::int64_t channels) {
-    for (const std::int64_t block : {16, 8, 4})
-        if (channels % block == 0) return with_layout(stmt, buffer, axis, block);
-    return stmt;
+    std::int64_t block = 16;
+    while (channels % block != 0) block /= 2;
+    return with_layout(stmt, buffer, axis, block);
 }
 
 bool of_channels(const std::string& axis) { return axis == "co" || axis == "ci"; }
@@ -42,7 +43,7 @@ std::optional<WinogradNests> winograd_nests(const Term& nest, std::int64_t outpu
     std::array<std::int64_t, 14> v{};
     for (std::size_t i = 0; i < v.size(); ++i) v[i] = conv[i].integer().value_or(0);
     const auto [N, G, CO, CI, IH, IW, KH, KW, SH, SW, PH, PW, DH, DW] = v;
-    if (KH != taps || KW != taps || SH != 1 || SW != 1 || DH != 1 || DW != 1) return {};
+    if (KH != taps || KW != taps || SH != 1 || SW != 1 || DH != 1 || DW != 1 || CO % least_block != 0 || CI % least_block != 0) return {};
     const Domain domain = domain_of(nest);
     if (!restricts_channels_alone(domain)) return {};
 

@@ -14,7 +14,7 @@ struct WinogradNests {
     Term input, products, output;   // naive
 };
 
-// None where F(outputs, taps) does not apply: another kernel, a stride, a restriction of rows or columns, values stored in blocks already.
+// None where F(outputs, taps) does not apply: another kernel, a stride, a restriction of rows or columns, channels that do not come in fours.
 std::optional<WinogradNests> winograd_nests(const Term& nest, std::int64_t outputs, std::int64_t taps);
 
 }  // namespace loopegg

@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// Most promising first; none for any other statement.
+// Most promising first; none for any other statement, or where channels come in no vectors.
 std::vector<Term> transform_schedules(const Term& nest, const VectorMachine& machine);
 
 }  // namespace loopegg
