@@ -22,16 +22,17 @@ from runtimes import RUNTIMES, PyTorch
 from turns import Ours, in_turns, summary
 
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PROGRAM = os.environ.get("LOOPEGG_PROGRAM", os.path.join(root, "loopegg"))
 
 
 def loopegg(*arguments):
-    subprocess.run([os.path.join(root, "loopegg"), *arguments, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([PROGRAM, *arguments, "--quiet"], check=True, stdout=subprocess.DEVNULL)
 
 
 def layer_models(model, folder):
     """One model.json for each distinct convolution: (name of the first site, how many sites, file)."""
     file = os.path.join(folder, "whole.json")
-    subprocess.run([os.path.join(root, "loopegg"), "show", model, "--json", "--quiet"], check=True, stdout=open(file, "w"))
+    subprocess.run([PROGRAM, "show", model, "--json", "--quiet"], check=True, stdout=open(file, "w"))
     sites = json.load(open(file))["sites"]
     whole = json.load(open(model))
     nodes = {n["name"]: n for n in whole["nodes"]}
