@@ -219,7 +219,7 @@ Statement channel_scale(const Term& t, Numbers v) {
 
 Statement winograd_input(const Term& t, Numbers v) {
     auto M = v[0], R = v[1], N = v[2], C = v[3], IH = v[4], IW = v[5], PH = v[6], PW = v[7], A = M + R - 1;
-    auto TH = (out_extent(IH, R, 1, PH, 1) + M - 1) / M, TW = (out_extent(IW, R, 1, PW, 1) + M - 1) / M;
+    auto TH = (out_extent(IH, R, 1, PH, 1, PH) + M - 1) / M, TW = (out_extent(IW, R, 1, PW, 1, PW) + M - 1) / M;
     const WinogradForm& form = winograd_form(M, R);
     Builder b(t);
     b.axis("n", N), b.axis("c", C), b.axis("th", TH), b.axis("tw", TW), b.axis("u", A), b.axis("v", A), b.reduce("kh", A), b.reduce("kw", A);
