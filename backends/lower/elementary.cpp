@@ -44,8 +44,9 @@ constexpr double least_power = -87.3, most_power = 88.3;   // beyond them a sing
 }  // namespace
 
 Expr exponential(const Expr& x) {
-    const Expr nothing = tv::select(tv::binary(Fn::lt, x, number(least_power)), number(0), bounded_exponential(x));
-    return tv::select(tv::binary(Fn::lt, number(88.72283), x), tv::infinity(), nothing);
+    const Expr e = bounded_exponential(x);
+    const Expr nothing = tv::select(tv::binary(Fn::lt, x, number(least_power)), number(0), e);
+    return tv::select(tv::binary(Fn::lt, number(88.72283), x), times(e, e), nothing);   // whose square is infinite
 }
 
 Expr bounded_exponential(const Expr& x) {

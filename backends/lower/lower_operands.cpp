@@ -19,8 +19,8 @@ constexpr std::int64_t far_ahead = 1024, most_asked = 1024, line = 16;
 // Infinities become the largest float: CUDA C spells infinity only with a header.
 Expr finite(double v) { return tv::float_value(std::clamp(v, -3.4028234663852886e38, 3.4028234663852886e38)); }
 
-// At least minus infinity, which TVM cannot fold as it folds x = x.
-Expr is_number(const Expr& x) { return tv::binary(tv::Fn::ge, x, tv::with_bits(Expr(-0x800000))); }
+// Below 1 or from 0 on: TVM folds x = x, and CUDA C has no literal of infinity.
+Expr is_number(const Expr& x) { return tv::binary(tv::Fn::logical_or, tv::binary(tv::Fn::lt, x, tv::float_value(1)), tv::binary(tv::Fn::ge, x, tv::float_value(0))); }
 
 // The terms of a logical index, one for each step of the tile (zero where it has none); nothing unless they make up the whole of it.
 std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::vector<Index>& logical, const std::vector<std::int64_t>& extents) {

@@ -63,7 +63,7 @@ std::string shell_word(std::string_view text) {
 
 std::string terminal_text(std::string_view text) {
     std::string out;
-    for (char c : valid(text)) out += control(c) ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
+    for (char c : valid(text)) out += control(c) && c != '\t' ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
     return out;
 }
 

@@ -20,7 +20,6 @@ std::string remedy(int error) {
         case ENFILE: return "allow more open files: ulimit -n 1024";
         case ENOMEM: return "there is too little memory: close other programs, or take a smaller batch";
         case EAGAIN: return "there are too many processes or threads: close other programs, or raise ulimit -u";
-        case ENOENT: return "is the path spelt right? (temporary files go to TMPDIR, or to /tmp)";
         default: return "";
     }
 }

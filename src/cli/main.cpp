@@ -10,7 +10,9 @@
 
 #include "base/error.hpp"
 #include "base/fault.hpp"
+#include "base/quote.hpp"
 #include "base/system_words.hpp"
+#include "base/text.hpp"
 #include "cli/app.hpp"
 
 namespace loopegg {
@@ -18,9 +20,16 @@ namespace {
 
 int code(ExitCode c) { return static_cast<int>(c); }
 
+// Words may quote a stranger's file: what moves a terminal's cursor or colours is spelt out.
+std::string lines_for_terminal(const std::string& text) {
+    std::vector<std::string> lines = split(text, '\n');
+    for (std::string& line : lines) line = terminal_text(line);
+    return join(lines, "\n");
+}
+
 // Errors are words on standard error; with --json they are also the one object on standard output.
 int fail(ExitCode c, const std::string& text, bool json, const std::vector<Diagnostic>& all = {}) {
-    fmt::print(stderr, "{}\n", text);
+    fmt::print(stderr, "{}\n", lines_for_terminal(text));
     if (json) {
         nlohmann::json errors = nlohmann::json::array();
         for (const Diagnostic& d : all) {
