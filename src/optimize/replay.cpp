@@ -46,10 +46,10 @@ Expected expected(const Term& chosen) {
     return {smaller, schedule_of(statement_of(smaller), narrow.rest)};
 }
 
-// The schedule that runs is one of the chosen nest: isl, which has seen no rule, finds the same instances and no dependence reversed. Where
-// the restriction became an ordinary operator (groups, a smaller kernel), it is the whole of that operator, and as many instances.
 std::string row_fault(const Term& chosen, const Term& row);
 
+// The schedule that runs is one of the chosen nest: isl, which has seen no rule, finds the same instances and no dependence reversed. Where
+// the restriction became an ordinary operator (groups, a smaller kernel), it is the whole of that operator, and as many instances.
 std::string schedule_fault(const nlohmann::json& site) {
     if (!site.contains("schedule")) return "";
     const Term chosen = complete(parse_term(site.at("chosen").get<std::string>()));
