@@ -169,7 +169,7 @@ std::optional<Term> cpu_schedule(const Statement& s, const std::vector<Piece>& a
     if (op == "conv2d") return cpu_convolution(s, r, m);
     if (op == "linear") return cpu_product(r, m, "n", "co", "ci");
     if (op == "matmul") return cpu_product(r, m, "i", "j", "k");
-    if (op == "max_pool" || op == "avg_pool" || op == "avg_pool_inside") return cpu_pool(s, r, m);
+    if (op.starts_with("max_pool") || op.starts_with("avg_pool")) return cpu_pool(s, r, m);
     if (op == "row_sum" || op == "row_mean" || op == "row_max" || op == "row_square" || op == "row_exp_sum") return cpu_rows(r, m);
     if (s.combine == Combine::assign) return cpu_elementwise(s, all, m);
     return {};

@@ -19,6 +19,9 @@ constexpr std::int64_t far_ahead = 1024, most_asked = 1024, line = 16;
 // Infinities become the largest float: CUDA C spells infinity only with a header.
 Expr finite(double v) { return tv::float_value(std::clamp(v, -3.4028234663852886e38, 3.4028234663852886e38)); }
 
+// Below 1 or from 0 on: TVM folds x = x, and CUDA C has no literal of infinity.
+Expr is_number(const Expr& x) { return tv::binary(tv::Fn::logical_or, tv::binary(tv::Fn::lt, x, tv::float_value(1)), tv::binary(tv::Fn::ge, x, tv::float_value(0))); }
+
 // The terms of a logical index, one for each step of the tile (zero where it has none); nothing unless they make up the whole of it.
 std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::vector<Index>& logical, const std::vector<std::int64_t>& extents) {
     std::map<int, Index> value;
@@ -274,7 +277,33 @@ Expr NestOperands::finished(const Expr& acc, const std::vector<Index>& logical) 
 }
 
 Expr NestOperands::combined(const Expr& a, const Expr& b) const {
-    return s_.combine == Combine::max ? tv::binary(tv::Fn::max, a, b) : tv::binary(tv::Fn::add, a, b);
+    if (s_.combine != Combine::max) return tv::binary(tv::Fn::add, a, b);
+    // The larger; what is no number stays, whichever of the two it is.
+    return tv::select(tv::binary(tv::Fn::lt, b, a), a, tv::select(is_number(a), b, a));
+}
+
+Expr NestOperands::entry(const Coefficient& c, const TreeNode& body) const {
+    const Expr row = expr(body.iterators[static_cast<std::size_t>(c.row)]), column = expr(body.iterators[static_cast<std::size_t>(c.column)]);
+    if (row.constant && column.constant) return tv::float_value(c.at(row.value, column.value));
+    const auto columns = static_cast<std::int64_t>(c.values[0].size());
+    Expr found = tv::float_value(0);
+    const Expr flat = row * Expr(columns) + column;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(c.values.size()) * columns; ++i)
+        if (const double v = c.at(i / columns, i % columns); v != 0) found = tv::select(both(less(flat, i + 1), at_least(flat, i)), tv::float_value(v), found);
+    return found;
+}
+
+Expr NestOperands::weighted(const std::vector<double>& coefficients, const std::function<Expr(std::int64_t)>& term) {
+    std::optional<Expr> sum;
+    for (std::size_t k = 0; k < coefficients.size(); ++k) {
+        const double c = coefficients[k];
+        if (c == 0) continue;
+        const Expr x = term(static_cast<std::int64_t>(k));
+        if (!sum) sum = c == 1 ? x : tv::binary(tv::Fn::mul, x, tv::float_value(c));
+        else if (c == 1 || c == -1) sum = tv::binary(c == 1 ? tv::Fn::add : tv::Fn::sub, *sum, x);
+        else sum = tv::binary(tv::Fn::add, *sum, tv::binary(tv::Fn::mul, x, tv::float_value(c)));
+    }
+    return sum ? *sum : tv::float_value(0);
 }
 
 Expr NestOperands::outside() const { return finite(s_.outside); }

@@ -2,11 +2,16 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "base/scratch.hpp"
 #include "base/text.hpp"
+#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
+#include "cli/reading_options.hpp"
+#include "fisher/expected_loss.hpp"
 #include "graph/architecture.hpp"
 #include "optimize/objective.hpp"
 #include "optimize/optimize.hpp"
+#include "optimize/preflight.hpp"
 #include "optimize/whole_networks.hpp"
 #include "report/page.hpp"
 
@@ -36,6 +41,21 @@ void print(const nlohmann::json& r, const std::string& out) {
     fmt::print("\n  everything is in {0}/; open {0}/report.html\n", out);
 }
 
+// What an ONNX file leaves open is said; where the user settles it, the pipeline reads the network from a copy in which it is settled.
+void settle(OptimizeRequest& r, const ReadingOptions& options, const ScratchFile& copy) {
+    if (!is_onnx(r.model.string())) return;
+    OnnxReading how = options.read();
+    if (r.batch > 1) how.batch = r.batch;
+    if (how.shapes.empty() && how.batch == 0 && !how.as_float32) {
+        std::vector<std::string> notes;
+        load_graph(r.model.string(), how, &notes);
+        return say_notes(notes);
+    }
+    const Model model = load_model(r.model.string(), r.seed, how);
+    save_model(model.graph, model.weights, copy.path());
+    r.model = copy.path();
+}
+
 Action setup(CLI::App& app) {
     auto r = std::make_shared<OptimizeRequest>();
     auto model = std::make_shared<std::string>(), out = std::make_shared<std::string>("out");
@@ -58,17 +78,27 @@ Action setup(CLI::App& app) {
     app.add_option("--tune-seconds", r->tune_seconds, "stop tuning after this long")->capture_default_str();
     app.add_option("--out", *out, "the folder to write")->capture_default_str();
     app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
+    app.add_flag("--strict-fp", r->strict_fp, "sums keep their order: no Winograd transforms");
     app.add_option("--channels-multiple-of", r->channels_multiple, "blocks of channels must be multiples of this")->check(CLI::Range(1, 4096));
     app.add_option("--max-latency", r->max_latency_ms, "milliseconds that the sites may take together")->check(CLI::PositiveNumber);
     app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
     app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
+    auto reading = add_reading_options(app, true);
     return [=](Session& session) {
         r->model = *model, r->out = *out;
+        preflight(*r, session.progress);
+        const ScratchFile copy(".json");   // its weights lie beside it, in this process's own folder
+        settle(*r, *reading, copy);
+        FolderUpdate update(*out);
+        r->out = update.path();
         if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*capacity >= 0) r->capacity = *capacity;
-        if (*max_loss >= 0) r->max_loss = *max_loss;
+        if (*max_loss >= 0) r->capacity = kept_at_loss(*max_loss);
         nlohmann::json result = optimize(*r, session.progress);
+        session.progress.stage("write");
         write_file(r->out / "report.html", report_page(read_run(r->out.string())));
+        update.commit();
+        session.progress.finish(*out);
         if (session.json) session.answer(result);
         else print(result, *out);
         return 0;

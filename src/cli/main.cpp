@@ -4,10 +4,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/fault.hpp"
+#include "base/quote.hpp"
+#include "base/system_words.hpp"
+#include "base/text.hpp"
 #include "cli/app.hpp"
 
 namespace loopegg {
@@ -15,9 +20,16 @@ namespace {
 
 int code(ExitCode c) { return static_cast<int>(c); }
 
+// Words may quote a stranger's file: what moves a terminal's cursor or colours is spelt out.
+std::string lines_for_terminal(const std::string& text) {
+    std::vector<std::string> lines = split(text, '\n');
+    for (std::string& line : lines) line = terminal_text(line);
+    return join(lines, "\n");
+}
+
 // Errors are words on standard error; with --json they are also the one object on standard output.
 int fail(ExitCode c, const std::string& text, bool json, const std::vector<Diagnostic>& all = {}) {
-    fmt::print(stderr, "{}\n", text);
+    fmt::print(stderr, "{}\n", lines_for_terminal(text));
     if (json) {
         nlohmann::json errors = nlohmann::json::array();
         for (const Diagnostic& d : all) {
@@ -55,6 +67,7 @@ int run(int argc, char** argv) {
         fmt::print("{}", app->help());
         return code(ExitCode::done);
     }
+    for (const CLI::App* command : app->get_subcommands()) name_process_for_faults(command->get_name());
     try {
         Progress progress(Progress::detect(parsed.quiet));
         Session session{parsed.json, progress};
@@ -67,6 +80,9 @@ int run(int argc, char** argv) {
         return fail(ExitCode::fault, e.what(), parsed.json);
     } catch (const std::bad_alloc&) {
         return fail(ExitCode::failed, "error: out of memory", parsed.json);
+    } catch (const std::system_error& e) {   // the file system, threads, clocks: the machine's, not ours
+        const UserError said = as_user_error(e);
+        return fail(ExitCode::failed, said.what(), parsed.json, said.diagnostics());
     } catch (const std::exception& e) {
         return fail(ExitCode::fault, std::string("internal fault: ") + e.what(), parsed.json);
     }

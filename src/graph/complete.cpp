@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/quote.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/graph.hpp"
@@ -22,6 +23,7 @@ public:
 
     void run() {
         check_inputs();
+        graph_.name = terminal_text(graph_.name);   // a name is one line, wherever it is shown
         check_names();
         for (Node& node : graph_.nodes) check_node(node);
         sort();
@@ -74,7 +76,9 @@ private:
             };
             if (input.name.empty()) fail_input("its name is empty");
             if (first_invalid_utf8(input.name)) fail_input("its name is not valid UTF-8");
-            if (input.dtype != "float32") fail_input(fmt::format("dtype '{}' is not supported, only 'float32' is", input.dtype));
+            if (terminal_text(input.name) != input.name) fail_input("its name has a control character");
+            if (input.dtype != "float32" && input.dtype != "int64" && input.dtype != "int32" && input.dtype != "bool")
+                fail_input(fmt::format("dtype '{}' is not supported; 'float32' is, and 'int64', 'int32' and 'bool' where opaque nodes read them", input.dtype));
             if (std::string problem = shape_problem(input.shape); !problem.empty()) fail_input(problem);
             if (!known_.emplace(input.name, input.shape).second) fail_input("the name is used twice");
         }
@@ -86,6 +90,7 @@ private:
             const Node& node = graph_.nodes[i];
             if (node.name.empty()) fail(node, "a node needs a name", "name");
             if (first_invalid_utf8(node.name)) fail(node, "the name is not valid UTF-8", "name");
+            if (terminal_text(node.name) != node.name) fail(node, "the name has a control character", "name");
             if (known_.contains(node.name)) fail(node, fmt::format("the name '{}' is an input's name as well", node.name), "name");
             if (!place_.emplace(node.name, i).second) fail(node, fmt::format("the name '{}' is used twice", node.name), "name");
         }

@@ -8,7 +8,9 @@
 #include "backends/measure/latency_store.hpp"
 #include "backends/measure/network_measure.hpp"
 #include "backends/target/target.hpp"
+#include "base/error.hpp"
 #include "base/scratch.hpp"
+#include "base/whole_folder.hpp"
 #include "optimize/stages.hpp"
 
 namespace loopegg {
@@ -79,6 +81,7 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
         progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
         Entrant e{graph, w, settle(graph, w, sites, tuned, variant, target, request.out / ".loopegg-trying", kernels), {}};
         e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress, &kernels);
+        seal_folder(e.record.files.folder);   // it is run by itself, too
         entrants.push_back(std::move(e));
     };
     enter(read.graph, read.weights, read.sites, input.read ? original_tuning : tuning, original_variants(read.sites), "original");
@@ -86,6 +89,8 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     measure(entrants, target);
 
     Confirmed c;
+    if (!entrants.front().record.time.latency)
+        throw UserError(Diagnostic{"the original network could not be timed: " + entrants.front().record.time.why, {}, "what was measured so far is kept; the same command goes on from there"});
     c.original = entrants.front().record, c.optimized = entrants.back().record;
     const auto before = figure_of(objective, c.original), after = figure_of(objective, c.optimized);
     if (!changed) c.keep_original = true, c.why = "no site has a variant that is both faster and admitted by the guard: the original is returned";

@@ -118,7 +118,6 @@ Input read_input(const OptimizeRequest& request) {
 nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     StageLog log(progress);
     objective_for(request.objective, find_target(request.target));   // a wrong word is told before the work
-    std::filesystem::create_directories(request.out);
 
     Input input = log.run("read", 0, [&] { return read_input(request); });
     log.done(fmt::format("{}: {} sites, {} distinct nests", input.graph.name, input.sites.all.size(), input.sites.kinds.size()));
@@ -127,6 +126,8 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     const ScratchFolder kernels(request.out / ".loopegg-kernels");   // what tuning compiles, until the networks are made of it
     MeasurerOptions measuring;
     measuring.shelf = kernels.path();
+    measuring.wait_seconds = std::min(measuring.wait_seconds, request.tune_seconds);
+    measuring.note = [&](const std::string& line) { progress.note(line); };
     measuring.cold_bytes = cold_bytes_for(input.weights);
     TvmMeasurer measurer(measuring);
     OptimizeRequest left = request;   // what is left of the budget and of the time
@@ -175,7 +176,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     log.seconds["total"] = total;
     result["seconds"] = log.seconds;
     write_file(request.out / "result.json", result.dump(1));
-    log.done(request.out.string());
+    log.done("");
     return result;
 }
 

@@ -18,8 +18,9 @@ struct OptimizeRequest {
     std::filesystem::path out = "out";
     std::string rules = "discover";           // a name in rules/, or a file
     std::string target = "host";
+    bool strict_fp = false;                   // sums keep their order: no rule that rounds otherwise
     bool all_targets = false;                 // compile what was chosen for every other target too
-    std::string guard = "fisher-band";
+    std::string guard = "expected-loss";
     std::string objective = "latency";        // objective.hpp
     std::string architecture = "auto";        // whose rules to use: auto, all, or a class (class_rules.hpp)
     std::string passes{};                     // AS-k or PO-k, instead of what the phase says

@@ -6,7 +6,7 @@
 #include "backends/measure/roofline.hpp"
 #include "backends/target/target.hpp"
 #include "base/error.hpp"
-
+#include "base/whole_folder.hpp"
 #include "optimize/stages.hpp"
 
 namespace loopegg {
@@ -29,6 +29,7 @@ Schedules estimated_best(const Graph& graph, const Target& target) {
 json compiled_for(const Target& target, const Graph& graph, const Weights& weights, const std::filesystem::path& folder, Progress& progress) {
     const Schedules schedules = estimated_best(graph, target);
     const CompiledNetwork files = compile_network(graph, weights, schedules, target, folder, &progress);
+    seal_folder(folder);
     json j = latency_json(Measured{estimate_network(graph, weights, schedules, target), ""});
     j["kernels"] = files.kernels, j["folder"] = folder.filename().string();
     if (target.reach == Reach::bundle) {

@@ -1,10 +1,10 @@
 #include "nest/schedule/fuse.hpp"
 
-#include <array>
 #include <functional>
 #include <optional>
 #include <string_view>
 
+#include "graph/functions.hpp"
 #include "nest/term/statement.hpp"
 
 namespace loopegg {
@@ -37,7 +37,7 @@ std::optional<Term> batch_norm(const Term& stmt, const Term& follower) {
 }
 
 std::optional<Term> activation(const Term& stmt, const Term& follower) {
-    if (!follower.is("map", 2) || !is_epilogue_function(follower[0].op().text()) || !is_beyond_map(stmt)) return {};
+    if (!follower.is("map", 2) || follower[0].size() > 0 || !is_epilogue_function(follower[0].op().text()) || !is_beyond_map(stmt)) return {};
     return epilogue(follower[0], stmt);
 }
 
@@ -127,10 +127,7 @@ bool has_weights(const Term& stmt) { return is_weighted_sum(plain_statement(stmt
 bool is_beyond_map(const Term& stmt) { return plain_statement(stmt).op().text() != "map"; }
 
 bool is_epilogue_function(const std::string& word) {
-    constexpr std::array<std::string_view, 6> all{"relu", "relu6", "silu", "gelu", "sigmoid", "tanh"};
-    for (std::string_view f : all)
-        if (f == word) return true;
-    return false;
+    return is_plain_function(word);
 }
 
 }  // namespace loopegg
