@@ -90,8 +90,9 @@ Kept band(std::span<const ScoredPair> seeds) {
 Kept by_expected_loss(std::span<const ScoredPair> seeds) {
     const LossParts parts = loss_parts(seeds[0].original, seeds[0].variant);
     const ExpectedLoss loss = expected_loss(seeds[0].original, parts);
-    double fisher = mean_over(seeds, [](const ScoredPair& p) { return log_ratio(fisher_total(p.variant.raw), fisher_total(p.original.raw)); });
-    return {kept_at_loss(loss.points), {{"stages", parts.stages}, {"view", parts.view}, {"fisher", std::exp(fisher)}}, loss};
+    double fisher = mean_over(seeds, [](const ScoredPair& p) { return std::log(fisher_total(p.variant.raw) / fisher_total(p.original.raw)); });
+    // A network that has no gradients at all is never admitted, however large it is.
+    return {std::isfinite(fisher) ? kept_at_loss(loss.points) : std::numeric_limits<double>::quiet_NaN(), {{"stages", parts.stages}, {"view", parts.view}, {"fisher", std::exp(fisher)}}, loss};
 }
 
 ExpectedLoss loss_by_size(const Measurement& original, const Measurement& variant) { return expected_loss(original, loss_parts(original, variant)); }

@@ -52,7 +52,12 @@ public:
             for (std::size_t i = 0; found && i < at; ++i) offset += before_.all[olds[i]].width;
             if (found) next = at + 1;
             for (std::int64_t c = 0; c < after_.all[s].width; ++c) {
-                const std::int64_t channel = found ? kept_[s][static_cast<std::size_t>(c)] : -1;
+                std::int64_t channel = found ? kept_[s][static_cast<std::size_t>(c)] : -1;
+                // A convolution that became depthwise writes its input's channels, and wrote a stream of its own: the same ones by number.
+                if (!found && olds.size() == 1 && a->second.streams.size() == 1) {
+                    channel = was_[s] ? kept_[s][static_cast<std::size_t>(c)] : c;
+                    if (channel >= before_.all[olds[0]].width) channel = -1;
+                }
                 for (std::int64_t p = 0; p < a->second.places; ++p) out.push_back(channel < 0 ? -1 : (offset + channel) * a->second.places + p);
             }
         }
