@@ -57,7 +57,7 @@ def transformer(name):
         def forward(self, input_ids):
             return self.inner(input_ids)[0]
 
-    return Plain(), torch.arange(16).reshape(1, 16) % 500
+    return Plain().eval(), torch.arange(16).reshape(1, 16) % 500
 
 
 def build(kind, name, size):

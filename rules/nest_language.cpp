@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "nest/domain/winograd_nests.hpp"
 #include "nest/term/facts.hpp"
 #include "nest/schedule/fuse.hpp"
 #include "graph/functions.hpp"
@@ -66,6 +67,8 @@ std::vector<GuardKind> guards() {
              if (a == nullptr || !a->ordered || a->sequential) return no("no reduction");
              return facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(name_of(*a));
          }},
+        {"sums-may-differ", {}, "sums may be taken another way, with other rounding: not with strict-fp",
+         [](const Question& q) { return facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(""); }},
         axis_guard("unsplit", "the axis is an iterator as it stands in the statement", [](const AxisFact& a) { return a.depth == 0; }, "is split, fused or restricted already"),
         axis_guard("digit", "the axis is an iterator or a digit of one: no pair, span or diagonal", [](const AxisFact& a) { return a.digit.base.size() == 0; }, "is no digit of an iterator"),
         {"shallow", {{"axis", "number"}}, "the axis is made of at most so many splits, pairs, spans and diagonals",
@@ -147,8 +150,24 @@ std::vector<GuardKind> guards() {
     return all;
 }
 
+// One of the nests that a convolution becomes (winograd_nests.hpp), by the class of its own: all terms of a class are one domain.
+ListKind winograd_list(std::string name, std::string summary, Term WinogradNests::*which) {
+    ListKind list{std::move(name), {{"nest", "number", "number"}}, std::move(summary), [which](const Question& q) -> std::vector<Term> {
+        if (q.arguments[0].eclass == none || !q.arguments[1].number || !q.arguments[2].number) return {};
+        const Term nest = q.graph.smallest_term(q.arguments[0].eclass);
+        if (!nest.is("nest", 2) && !nest.is("restore", 2)) return {};
+        const auto nests = winograd_nests(nest, *q.arguments[1].number, *q.arguments[2].number);
+        return nests ? std::vector{(*nests).*which} : std::vector<Term>{};
+    }};
+    list.facts_only = false;
+    return list;
+}
+
 std::vector<ListKind> lists() {
     return {
+        winograd_list("winograd-input", "of a convolution: its input transformed for so many outputs of so many taps", &WinogradNests::input),
+        winograd_list("winograd-products", "of a convolution: the products of its transformed input with transformed weights", &WinogradNests::products),
+        winograd_list("winograd-output", "of a convolution: those products transformed back, and what follows its sums", &WinogradNests::output),
         {"divisors", {{"axis"}}, "the proper divisors of the extent", [](const Question& q) {
              const AxisFact* a = axis(q, 0);
              return a ? divisors_between(a->extent, 2, a->extent - 1) : std::vector<Term>{};
@@ -260,13 +279,14 @@ std::vector<OperatorKind> operators() {
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
     for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"}) all.push_back({word, "place", {}});
     all.push_back({"concat", "joint", {}});   // what (join add ...) adds is a function already
+    all.push_back({"winograd", "preparation", {"number", "number"}});
     for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
     for (const char* word : {"repeat", "zero", "pointwise"}) all.push_back({word, "how", {}});
     for (const char* word : {"O", "I", "J", "K", "W", "A", "B"}) all.push_back({word, "buffer", {}});
     for (const char* word : {"bias", "scale_shift", "add"}) all.push_back({word, "function", {}});
     for (const ElementFunction& f : element_functions())
         if (is_plain_function(f.name)) all.push_back({std::string(f.name), "function", {}});
-    for (const char* word : {"n", "g", "co", "ci", "oh", "ow", "kh", "kw", "b", "i", "j", "k", "c", "x", "r", "s"}) all.push_back({word, "iterator", {}});
+    for (const char* word : {"n", "g", "co", "ci", "oh", "ow", "kh", "kw", "b", "i", "j", "k", "c", "x", "r", "s", "th", "tw", "u", "v"}) all.push_back({word, "iterator", {}});
     statement_operators(all);
     return all;
 }

@@ -25,6 +25,10 @@ constexpr const char* first_nests[] = {
     "(restore repeat (nest (conv2d 1 1 4 3 3 3 1 1 1 1 0 0 1 1) (at (span co 0 2) (at oh (at ow (at ci done))))))",
     "(restore zero (nest (epilogue bias (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1)) (at (span co 0 2) (at oh (at ow (at ci done))))))",
     "(restore repeat (nest (epilogue scale_shift (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1)) (at (span co 0 2) (at oh (at ow (at ci done))))))",
+    "(nest (epilogue relu (epilogue bias (conv2d 1 1 4 4 5 4 3 3 1 1 1 1 1 1))) (at co (at oh (at ow (at ci (at kh (at kw done)))))))",
+    "(nest (conv2d 1 2 4 4 4 6 3 3 1 1 0 1 1 1) (at g (at co (at oh (at ow (at ci (at kh (at kw done))))))))",
+    "(nest (conv2d 1 1 4 4 4 4 3 3 1 1 1 1 1 1) (at (diag 2 co ci) (at (rem co 2) (at (rem ci 2) (at oh (at ow (at kh (at kw done))))))))",
+    "(restore repeat (nest (conv2d 1 1 4 4 4 4 3 3 1 1 1 1 1 1) (at (span co 0 2) (at oh (at ow (at ci (at kh (at kw done))))))))",
     "(nest (linear 2 6 4) (at n (at (quo co 4) (at ci (at (rem co 4) done)))))",
     "(nest (epilogue bias (linear 3 4 2)) (at n (at co (at ci done))))",
     "(nest (max_pool 1 2 4 4 2 2 2 2 0 0) (at c (at oh (at ow (at kh (at kw done))))))",
@@ -74,7 +78,9 @@ Operands whole_numbers(const std::vector<Buffer>& buffers) {
     Operands all;
     for (const Buffer& b : buffers) {
         all.emplace_back(static_cast<std::size_t>(element_count(b.shape)));
-        for (float& v : all.back()) v = static_cast<float>(static_cast<int>(random() % 7) - 3);
+        // Transformed weights are fractions of 24 and less in each direction: so many of each make them whole, and no sum of these here passes 2^24.
+        if (b.name == "W") for (float& v : all.back()) v = 576 * static_cast<float>(static_cast<int>(random() % 3) - 1);
+        else for (float& v : all.back()) v = static_cast<float>(static_cast<int>(random() % 7) - 3);
     }
     return all;
 }

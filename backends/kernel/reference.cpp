@@ -45,7 +45,7 @@ struct Window {
 class BodyLoops {
 public:
     BodyLoops(const Statement& s, const TreeNode& body, const std::vector<std::int64_t>& extents, const std::vector<std::vector<float>>& operands, std::vector<double>& out)
-        : s_(s), out_(out), values_(extents.size(), 0) {
+        : s_(s), iterators_(body.iterators), out_(out), values_(extents.size(), 0) {
         std::vector<int> used;
         for (const Index& i : body.iterators) i.collect(used);
         for (const Predicate& p : body.predicates) p.expression.collect(used);
@@ -174,6 +174,8 @@ private:
         const double value = evaluate(s_.value, [&](const std::string& name) -> double {
             for (std::size_t r = 0; r < s_.reads.size(); ++r)
                 if (s_.buffers[static_cast<std::size_t>(s_.reads[r].buffer)].name == name) return windows_[r].values[static_cast<std::size_t>(at[1 + r])];
+            for (const Coefficient& c : s_.coefficients)
+                if (c.name == name) return c.at(iterators_[static_cast<std::size_t>(c.row)].at(values_), iterators_[static_cast<std::size_t>(c.column)].at(values_));
             throw InternalFault("a statement's value names an unknown buffer");
         });
         double& o = out_[static_cast<std::size_t>(at[0])];
@@ -181,6 +183,7 @@ private:
     }
 
     const Statement& s_;
+    const std::vector<Index>& iterators_;
     std::vector<double>& out_;
     std::vector<std::int64_t> values_;
     std::vector<std::pair<int, std::int64_t>> vars_;

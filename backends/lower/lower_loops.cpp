@@ -178,6 +178,31 @@ Obj NestLoops::each_element(const Tree& below, const std::vector<Tile>& tiles, c
     return tv::sequence(all);
 }
 
+std::optional<WholeTile> NestLoops::whole_tile(const Tree& n) const {
+    if (gpu_ || s_.coefficients.size() != 2 || s_.combine != Combine::sum || s_.reads.size() != 1) return {};
+    WholeTile whole;
+    std::vector<int> written_out;
+    const TreeNode* at = n.get();
+    for (; at->kind != TreeNode::Kind::body; at = at->children[0].get()) {
+        if (at->kind == TreeNode::Kind::complete) whole.finishes = true;
+        else if (at->kind != TreeNode::Kind::loop || at->partial || whole.lanes) return {};
+        else if (at->loop == LoopKind::unroll) written_out.push_back(at->var);
+        else if (at->loop == LoopKind::vector) whole.lanes = at;
+        else return {};
+    }
+    whole.body = at;
+    std::vector<int> walked;
+    for (const Coefficient& c : s_.coefficients)
+        for (const int axis : {c.row, c.column}) {
+            const Index& i = at->iterators[static_cast<std::size_t>(axis)];
+            if (i.kind() != Index::Kind::variable) return {};
+            walked.push_back(i.var());
+        }
+    std::sort(walked.begin(), walked.end()), std::sort(written_out.begin(), written_out.end());
+    if (walked != written_out || (whole.lanes && whole.lanes->extent > most_lanes)) return {};
+    return whole;
+}
+
 // All threads of a block copy a tile together.
 Obj NestLoops::cooperative(const Tile& tile, const std::function<Obj()>& leaf) {
     std::int64_t threads = 1;

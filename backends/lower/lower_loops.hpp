@@ -1,6 +1,7 @@
 // Loops of a nest, walks over its tiles and its output elements, and the places of a GPU, as TIR around what a callback makes.
 #pragma once
 #include <functional>
+#include <optional>
 
 #include "backends/lower/lower_operands.hpp"
 
@@ -11,6 +12,13 @@ constexpr std::int64_t most_stack_bytes = 16384;
 
 // Beyond this, a loop that was to be a vector is an ordinary one.
 constexpr std::int64_t most_lanes = 64;
+
+// The loops of a statement with coefficients that transform one tile, all written out, with at most a vector inside them.
+struct WholeTile {
+    const TreeNode* body = nullptr;
+    const TreeNode* lanes = nullptr;   // null: one number at a time
+    bool finishes = false;             // output elements begin and end in here
+};
 
 bool is_thread(const std::string& place);   // "threadIdx.x" and its kind
 
@@ -28,6 +36,8 @@ protected:
     // writes it where the loops of the tree were walked for that.
     using ElementLeaf = std::function<Obj(const std::vector<Index>& logical, const TreeNode* body)>;
     Obj each_element(const Tree& below, const std::vector<Tile>& tiles, const ElementLeaf& leaf);
+
+    std::optional<WholeTile> whole_tile(const Tree& n) const;
 
     // What a thread must be to do what stands here; nothing on a CPU.
     Expr mine();

@@ -65,7 +65,9 @@ private:
 
     Obj emit(const Tree& n) {
         switch (n->kind) {
-            case TreeNode::Kind::loop: return n->partial ? emit_partial(n) : around(*n, [&] { return turn(*n); }, writes_through(n->children[0], n->var));
+            case TreeNode::Kind::loop:
+                if (const auto whole = whole_tile(n)) return emit_whole_tile(*whole);
+                return n->partial ? emit_partial(n) : around(*n, [&] { return turn(*n); }, writes_through(n->children[0], n->var));
             case TreeNode::Kind::cat: return tv::sequence({emit(n->children[0]), emit(n->children[1])});
             case TreeNode::Kind::complete: return emit_complete(n);
             case TreeNode::Kind::stage: return n->buffer == 0 ? emit_output_stage(n) : emit_input_stage(n);
@@ -89,12 +91,51 @@ private:
         const Expr value = scalar(s_.value, [&](const std::string& name) -> Expr {
             for (std::size_t r = 0; r < s_.reads.size(); ++r)
                 if (buffer_name(s_.reads[r].buffer) == name) return read(b, r);
+            for (const Coefficient& c : s_.coefficients)
+                if (c.name == name) return entry(c, b);
             throw InternalFault("a statement's value names an unknown buffer");
         });
         const Spot to = output(b);
         if (s_.combine != Combine::assign) return tv::guarded(both(holds(b.predicates), here(to)), to.store(combined(to.load(), value)));
         if (restored() && !to_global(to)) return tv::guarded(both(holds(b.predicates), here(to)), to.store(value));   // finished where it leaves the storage
         return tv::guarded(holds(b.predicates), finish_element(written(b), true, value, to));
+    }
+
+    // The transform of a whole tile, one dimension after the other: what all rows share is worked out once, and coefficients are numbers in the code.
+    Obj emit_whole_tile(const WholeTile& w) {
+        Scope keep(env_);
+        const Coefficient &first = s_.coefficients[0], &second = s_.coefficients[1];
+        auto set = [&](int axis, std::int64_t value) { env_[static_cast<std::size_t>(w.body->iterators[static_cast<std::size_t>(axis)].var())] = value; };
+        auto vector = [&](const std::function<Obj()>& store) {
+            if (!w.lanes || w.lanes->extent == 1) return store();
+            const tv::Variable lane = tv::variable("lane");
+            env_[static_cast<std::size_t>(w.lanes->var)] = lane.expr();
+            return tv::loop(lane, w.lanes->extent, tv::LoopKind::vectorized, store());
+        };
+        const auto rows = static_cast<std::int64_t>(first.values.size()), columns = static_cast<std::int64_t>(second.values[0].size());
+        const std::int64_t lanes = w.lanes ? w.lanes->extent : 1;
+        const tv::Buffer half = tv::buffer("half", {rows, columns, lanes}, "local");
+        const auto lane_here = [&] { return w.lanes && lanes > 1 ? env_[static_cast<std::size_t>(w.lanes->var)] : Expr(0); };
+        std::vector<Obj> all{tv::allocate(half, on_stack(half))};
+        for (std::int64_t column = 0; column < columns; ++column)
+            for (std::int64_t row = 0; row < rows; ++row)
+                all.push_back(vector([&] {
+                    set(second.column, column);
+                    const Expr sum = weighted(first.values[static_cast<std::size_t>(row)], [&](std::int64_t k) {
+                        set(first.column, k);
+                        return read(*w.body, 0);
+                    });
+                    return half.store(sum, {row, column, lane_here()});
+                }));
+        for (std::int64_t row = 0; row < rows; ++row)
+            for (std::int64_t out = 0; out < static_cast<std::int64_t>(second.values.size()); ++out)
+                all.push_back(vector([&] {
+                    set(first.row, row), set(second.row, out), set(first.column, 0), set(second.column, 0);
+                    const Expr sum = weighted(second.values[static_cast<std::size_t>(out)], [&](std::int64_t k) { return half.load({row, k, lane_here()}); });
+                    const Spot to = output(written(*w.body));
+                    return tv::guarded(holds(w.body->predicates), w.finishes ? finish_element(written(*w.body), true, sum, to) : to.store(sum));
+                }));
+        return tv::sequence(all);
     }
 
     Obj emit_complete(const Tree& n) {
@@ -153,12 +194,14 @@ private:
         };
         if (const auto rows = outputs_.size() == 1 ? across_rows(*n) : std::nullopt) {
             Storage put = *st;
-            put.buffer = tv::buffer("rows" + std::to_string(n->stage), st->buffer.shape, "local");
-            all.push_back(tv::allocate(put.buffer, on_stack(put.buffer)));
-            all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) {
-                const Spot from = spot(logical, b);
-                return put.buffer.store(from.load(), from.at);
-            }));
+            if (s_.coefficients.empty()) {   // sums lie in registers; what tiles were transformed to lies in memory already
+                put.buffer = tv::buffer("rows" + std::to_string(n->stage), st->buffer.shape, "local");
+                all.push_back(tv::allocate(put.buffer, on_stack(put.buffer)));
+                all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) {
+                    const Spot from = spot(logical, b);
+                    return put.buffer.store(from.load(), from.at);
+                }));
+            }
             all.push_back(over_rows(rows->tile, restored() ? 0 : rows->in_one_piece, [&] {
                 return write(n->tile.index, {put.buffer, physical(put, steps_here(n->tile))});
             }));

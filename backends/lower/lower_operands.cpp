@@ -282,6 +282,30 @@ Expr NestOperands::combined(const Expr& a, const Expr& b) const {
     return tv::select(tv::binary(tv::Fn::lt, b, a), a, tv::select(is_number(a), b, a));
 }
 
+Expr NestOperands::entry(const Coefficient& c, const TreeNode& body) const {
+    const Expr row = expr(body.iterators[static_cast<std::size_t>(c.row)]), column = expr(body.iterators[static_cast<std::size_t>(c.column)]);
+    if (row.constant && column.constant) return tv::float_value(c.at(row.value, column.value));
+    const auto columns = static_cast<std::int64_t>(c.values[0].size());
+    Expr found = tv::float_value(0);
+    const Expr flat = row * Expr(columns) + column;
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(c.values.size()) * columns; ++i)
+        if (const double v = c.at(i / columns, i % columns); v != 0) found = tv::select(both(less(flat, i + 1), at_least(flat, i)), tv::float_value(v), found);
+    return found;
+}
+
+Expr NestOperands::weighted(const std::vector<double>& coefficients, const std::function<Expr(std::int64_t)>& term) {
+    std::optional<Expr> sum;
+    for (std::size_t k = 0; k < coefficients.size(); ++k) {
+        const double c = coefficients[k];
+        if (c == 0) continue;
+        const Expr x = term(static_cast<std::int64_t>(k));
+        if (!sum) sum = c == 1 ? x : tv::binary(tv::Fn::mul, x, tv::float_value(c));
+        else if (c == 1 || c == -1) sum = tv::binary(c == 1 ? tv::Fn::add : tv::Fn::sub, *sum, x);
+        else sum = tv::binary(tv::Fn::add, *sum, tv::binary(tv::Fn::mul, x, tv::float_value(c)));
+    }
+    return sum ? *sum : tv::float_value(0);
+}
+
 Expr NestOperands::outside() const { return finite(s_.outside); }
 Expr NestOperands::identity() const { return finite(s_.identity()); }
 

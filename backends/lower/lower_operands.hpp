@@ -1,6 +1,7 @@
 // What the indices of a nest mean while it is lowered: the values of its loop variables, and where each operand is stored.
 #pragma once
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -81,6 +82,9 @@ protected:
     Expr finished(const Expr& acc, const std::vector<Index>& logical);   // the statement's last step, for the element that holds acc
     bool has_finish() const { return s_.finish && !(s_.finish.size() == 0 && s_.finish.op().text() == "acc"); }
     Expr combined(const Expr& a, const Expr& b) const;
+    Expr entry(const Coefficient& c, const TreeNode& body) const;
+    // The sum of what `term` gives for each column, times its coefficient; zeros ask for nothing.
+    static Expr weighted(const std::vector<double>& coefficients, const std::function<Expr(std::int64_t column)>& term);
     Expr outside() const;   // what reads beyond a padded buffer give
     Expr identity() const;
 

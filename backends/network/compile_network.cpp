@@ -258,8 +258,15 @@ std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& sch
     for (const Node& node : graph.nodes)
         for (const Parameter& p : parameters_of(node)) zeros[p.name] = {p.shape, std::vector<float>(static_cast<std::size_t>(element_count(p.shape)), 0.0f)};
     std::map<std::string, Term> all;
-    for (const NetworkPlan::Step& s : plan_network(graph, zeros, schedules, target).steps)
-        if (s.nest) all.try_emplace(s.nest->site, s.nest->nest);
+    for (const NetworkPlan::Step& s : plan_network(graph, zeros, schedules, target).steps) {
+        if (!s.nest) continue;
+        const auto given = schedules.find(s.nest->site);
+        const bool in_a_row = given != schedules.end() && given->second.is("prepare", 2);
+        const auto [at, fresh] = all.try_emplace(s.nest->site, in_a_row ? Term("site", {s.nest->nest}) : s.nest->nest);
+        if (!fresh && in_a_row) at->second = Term("then", {at->second, s.nest->nest});
+    }
+    for (auto& [site, nest] : all)
+        if (!nest.is("nest", 2) && !nest.is("restore", 2)) nest = Term("prepare", {schedules.at(site)[0], nest});
     return all;
 }
 

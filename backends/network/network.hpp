@@ -14,8 +14,9 @@
 
 namespace loopegg {
 
-// A NEST per site, by node name. Its schedule is used; batch norms, biases, activations and additions that follow a site are fused
-// into it here. A site that is not named gets default_nest.
+// A NEST per site, by node name, or the VALUE (prepare HOW ROW) that a rule made of it (rules/algorithms.rules): nests in a row. Their schedules are
+// used; batch norms, biases, activations and additions that follow a site are fused into it, or into the last of its row, here. A site that
+// is not named gets default_nest.
 using Schedules = std::map<std::string, Term>;
 
 struct CompiledNetwork {
@@ -36,7 +37,7 @@ void require_compiler(const Target& target);
 CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target,
                                 const std::filesystem::path& folder, Progress* progress = nullptr, KernelCache* cache = nullptr);
 
-// The nest that a site is compiled with when everything that can be fused is fused: what to tune.
+// What a site is compiled with when everything that can be fused is fused: its nest, which is what to tune, or the VALUE of several.
 std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target);
 
 // What goes in and comes out, by the network.json of a compiled network. Throws UserError when that is none.

@@ -128,10 +128,66 @@ private:
                 if (step.rule != "prepare-first") fused.push_back({step.rule, step.rule.starts_with("fuse-") ? next->name : ""});
             take(*next, last);
         }
-        NetworkStep step{node.name, chosen(node, nest_parts(value[0]).statement), {{last, {}}}, std::move(fused)};
-        step.operands.insert(step.operands.end(), operands.begin(), operands.end());
         plan_.sizes[last] = element_count(node.shape);
+        const Term stmt = nest_parts(value[0]).statement;
+        if (const auto given = schedules_.find(node.name); given != schedules_.end() && given->second.is("prepare", 2)) {
+            row(node, given->second, stmt, std::move(operands), last, std::move(fused));
+            return;
+        }
+        NetworkStep step{node.name, chosen(node, stmt), {{last, {}}}, std::move(fused)};
+        step.operands.insert(step.operands.end(), operands.begin(), operands.end());
         plan_.steps.push_back({std::move(step), {}, {}});
+    }
+
+    // A site as nests in a row: each but the last writes a scratch that the next one reads; the last has what was fused into the site.
+    void row(const Node& node, const Term& value, const Term& stmt, std::vector<Operand> operands, const std::string& last, std::vector<FusedRule> fused) {
+        std::vector<Term> nests = nests_of(value[1]);
+        nests.back() = with_statement(nests.back(), with_epilogues_of(stmt, nest_parts(nests.back()).statement));
+        Term whole("site", {nests[0]});
+        for (std::size_t i = 1; i < nests.size(); ++i) whole = Term("then", {whole, nests[i]});
+        reorder(Term("prepare", {value[0], whole}), operands);
+        std::size_t next = 0;
+        std::string before;
+        for (std::size_t i = 0; i < nests.size(); ++i) {
+            const bool ends = i + 1 == nests.size();
+            const std::string to = ends ? last : node.name + "#" + std::to_string(i);
+            NetworkStep step{node.name, complete(nests[i]), {}, ends ? std::move(fused) : std::vector<FusedRule>{}};
+            const Statement s = statement_of(nest_parts(nests[i]).statement);
+            for (const Buffer& b : s.buffers) {
+                if (b.kind == BufferKind::output) step.operands.push_back({to, {}});
+                else if (b.name == "I" && i > 0) step.operands.push_back({before, {}});
+                else step.operands.push_back(std::move(operands.at(next++)));
+            }
+            if (!ends) plan_.sizes[to] = element_count(s.buffers[0].stored_shape());
+            before = to;
+            plan_.steps.push_back({std::move(step), {}, {}});
+        }
+    }
+
+    // The operands of a value that prepares its weights, as the nests inside it take them.
+    static void reorder(const Term& value, std::vector<Operand>& operands) {
+        const std::vector<Buffer> before = operands_of(value), after = operands_of(value[1]);
+        require(before.size() == after.size() && before.size() == operands.size(), "weights are transformed, none are left out");
+        Operands constants;
+        for (Operand& o : operands) constants.push_back(std::move(o.constants));
+        constants = prepared(value[0], after, std::move(constants));
+        std::vector<Operand> moved(operands.size());
+        for (std::size_t i = 0; i < after.size(); ++i) {
+            const auto from = static_cast<std::size_t>(std::find_if(before.begin(), before.end(), [&](const Buffer& b) { return b.name == after[i].name; }) - before.begin());
+            moved[i] = {operands.at(from).value, std::move(constants[i])};
+        }
+        operands = std::move(moved);
+    }
+
+    static Term with_statement(const Term& nest, const Term& stmt) {
+        const NestParts parts = nest_parts(nest);
+        const Term made("nest", {stmt, parts.schedule});
+        return parts.restore.empty() ? made : Term("restore", {Term(parts.restore), made});
+    }
+    // `inner`, without epilogues of its own, with those of `stmt`.
+    static Term with_epilogues_of(const Term& stmt, Term inner) {
+        while (inner.is("epilogue", 2)) inner = inner[1];
+        return stmt.is("epilogue", 2) ? with_epilogue(with_epilogues_of(stmt[1], inner), stmt[0].op().text()) : inner;
     }
 
     Operand own_operand(const Node& node, const Buffer& b) const {
@@ -172,7 +228,7 @@ private:
         for (Operand& o : operands) constants.push_back(std::move(o.constants));
         const std::size_t before = constants.size();
         const std::vector<Buffer> after = operands_of(value[1]);
-        constants = prepared(value[0].op().text(), after, std::move(constants));
+        constants = prepared(value[0], after, std::move(constants));
         require(before == constants.size() + 1, "a preparation makes one constant of two");
         // The operand that went is the one that the first epilogue has no place for any more.
         std::size_t gone = 0;

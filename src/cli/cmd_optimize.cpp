@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "base/scratch.hpp"
 #include "base/text.hpp"
 #include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
@@ -40,14 +41,19 @@ void print(const nlohmann::json& r, const std::string& out) {
     fmt::print("\n  everything is in {0}/; open {0}/report.html\n", out);
 }
 
-// What an ONNX file leaves open is settled here, and said; the pipeline and whoever looks later have the network as it was read.
-std::filesystem::path read_once(const std::string& file, OnnxReading how, std::int64_t batch, const std::filesystem::path& out) {
-    if (batch > 1) how.batch = batch;
-    const Model model = load_model(file, 0, how);
-    say_notes(model.notes);
-    std::filesystem::create_directories(out);
-    save_model(model.graph, model.weights, out / "original.json");
-    return out / "original.json";
+// What an ONNX file leaves open is said; where the user settles it, the pipeline reads the network from a copy in which it is settled.
+void settle(OptimizeRequest& r, const ReadingOptions& options, const ScratchFile& copy) {
+    if (!is_onnx(r.model.string())) return;
+    OnnxReading how = options.read();
+    if (r.batch > 1) how.batch = r.batch;
+    if (how.shapes.empty() && how.batch == 0 && !how.as_float32) {
+        std::vector<std::string> notes;
+        load_graph(r.model.string(), how, &notes);
+        return say_notes(notes);
+    }
+    const Model model = load_model(r.model.string(), r.seed, how);
+    save_model(model.graph, model.weights, copy.path());
+    r.model = copy.path();
 }
 
 Action setup(CLI::App& app) {
@@ -72,6 +78,7 @@ Action setup(CLI::App& app) {
     app.add_option("--tune-seconds", r->tune_seconds, "stop tuning after this long")->capture_default_str();
     app.add_option("--out", *out, "the folder to write")->capture_default_str();
     app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
+    app.add_flag("--strict-fp", r->strict_fp, "sums keep their order: no Winograd transforms");
     app.add_option("--channels-multiple-of", r->channels_multiple, "blocks of channels must be multiples of this")->check(CLI::Range(1, 4096));
     app.add_option("--max-latency", r->max_latency_ms, "milliseconds that the sites may take together")->check(CLI::PositiveNumber);
     app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
@@ -80,9 +87,10 @@ Action setup(CLI::App& app) {
     return [=](Session& session) {
         r->model = *model, r->out = *out;
         preflight(*r, session.progress);
+        const ScratchFile copy(".json");   // its weights lie beside it, in this process's own folder
+        settle(*r, *reading, copy);
         FolderUpdate update(*out);
         r->out = update.path();
-        if (is_onnx(*model)) r->model = read_once(*model, reading->read(), r->batch, r->out);
         if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*capacity >= 0) r->capacity = *capacity;
         if (*max_loss >= 0) r->capacity = kept_at_loss(*max_loss);

@@ -18,6 +18,7 @@ struct OptimizeRequest {
     std::filesystem::path out = "out";
     std::string rules = "discover";           // a name in rules/, or a file
     std::string target = "host";
+    bool strict_fp = false;                   // sums keep their order: no rule that rounds otherwise
     bool all_targets = false;                 // compile what was chosen for every other target too
     std::string guard = "expected-loss";
     std::string objective = "latency";        // objective.hpp

@@ -3,6 +3,8 @@
 #include "base/sexpr.hpp"
 #include "egraph/proof_check.hpp"
 #include "graph/domain_sets.hpp"
+#include "nest/domain/winograd_nests.hpp"
+#include "nest/term/value.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/judge/isl_judge.hpp"
@@ -46,9 +48,12 @@ Expected expected(const Term& chosen) {
 
 // The schedule that runs is one of the chosen nest: isl, which has seen no rule, finds the same instances and no dependence reversed. Where
 // the restriction became an ordinary operator (groups, a smaller kernel), it is the whole of that operator, and as many instances.
+std::string row_fault(const Term& chosen, const Term& row);
+
 std::string schedule_fault(const nlohmann::json& site) {
     if (!site.contains("schedule")) return "";
     const Term chosen = complete(parse_term(site.at("chosen").get<std::string>()));
+    if (const Term row = parse_term(site.at("schedule").get<std::string>()); row.is("prepare", 2)) return row_fault(chosen, row);
     const Term schedule = complete(parse_term(site.at("schedule").get<std::string>()));
     const NestParts runs = nest_parts(schedule);
     const Expected was = expected(chosen);
@@ -56,6 +61,34 @@ std::string schedule_fault(const nlohmann::json& site) {
     const bool same = same_statement ? isl_same_domain(statement_of(runs.statement), was.loops, runs.schedule) : instances(chosen) == instances(schedule);
     if (!same) return "the schedule that runs does not visit the instances of the chosen nest";
     if (auto fault = isl_judge(schedule, {.may_restrict = same_statement})) return "the schedule that runs is none: " + *fault;
+    return "";
+}
+
+// Nests in a row: those that Winograd's transforms make of the chosen one, each with a schedule of it. Where the restriction became groups of an ordinary
+// convolution, those of that convolution, whose products keep as many pairs of channels.
+std::string row_fault(const Term& chosen, const Term& row) {
+    if (!row[0].is("winograd", 2) || !row[0][0].integer() || !row[0][1].integer()) return "no rule makes a row of nests by " + to_string(row[0]);
+    const std::int64_t outputs = *row[0][0].integer(), taps = *row[0][1].integer();
+    const Expected was = expected(chosen);
+    const Domain domain = domain_of(chosen);
+    Term nest("nest", {was.statement, was.loops});
+    if (domain.restore == Restore::repeat || domain.restore == Restore::zero) nest = Term("restore", {Term(to_string(domain.restore)), nest});
+    const auto made = winograd_nests(nest, outputs, taps);
+    if (!made) return "the chosen nest has no row of nests by " + to_string(row[0]);
+    const std::vector<Term> wanted{made->input, made->products, made->output};
+    std::vector<Term> runs;
+    for (const Term& run : nests_of(row[1])) runs.push_back(complete(run));
+    if (runs.size() != wanted.size()) return "the row has not the nests of " + to_string(row[0]);
+    const bool grouped = plain_statement(nest_parts(runs[1]).statement) != plain_statement(nest_parts(wanted[1]).statement);
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        const NestParts is = nest_parts(runs[i]), should = nest_parts(wanted[i]);
+        const std::string which = "nest " + std::to_string(i + 1) + " of the row";
+        const Statement s = statement_of(is.statement);
+        const bool same = i == 1 && grouped ? instances(runs[i]) == instances(wanted[i])
+                                            : plain_statement(is.statement) == plain_statement(should.statement) && isl_same_domain(s, should.schedule, is.schedule);
+        if (!same || is.restore != should.restore) return which + " does not visit what it should";
+        if (auto fault = isl_judge(runs[i], {.may_restrict = true})) return "the schedule of " + which + " is none: " + *fault;
+    }
     return "";
 }
 

@@ -14,6 +14,7 @@
 #include "base/text.hpp"
 #include "graph/architecture.hpp"
 #include "graph/flops.hpp"
+#include "nest/term/value.hpp"
 #include "nest/run/loop_tree.hpp"
 #include "nest/domain/with_domain.hpp"
 #include "optimize/capacity_desk.hpp"
@@ -91,6 +92,11 @@ json verdict_json(const Verdict& v) {
 }
 
 std::string pseudo(const Term& nest) {
+    if (nest.is("prepare", 2)) {   // nests in a row
+        std::string all;
+        for (const Term& each : nests_of(nest[1])) all += (all.empty() ? "" : "then\n") + pseudo(each);
+        return all;
+    }
     return to_string(resolve(nest), statement_of(nest_parts(nest).statement));
 }
 

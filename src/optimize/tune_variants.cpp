@@ -10,6 +10,9 @@
 #include "base/error.hpp"
 #include "base/places.hpp"
 #include "nest/domain/with_domain.hpp"
+#include "nest/schedule/transform_schedules.hpp"
+#include "nest/term/value.hpp"
+#include "optimize/algorithms.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/neighbours.hpp"
 #include "optimize/stages.hpp"
@@ -138,6 +141,63 @@ Measured together(const Measured& a, const Measured& b) {
     return sum;
 }
 
+// Nests that were put into the list of what is tuned, and the row that they stand for a variant in.
+struct Row {
+    std::size_t variant;
+    Term value;
+    std::vector<std::size_t> at;   // places among the nests
+};
+
+Measured time_of(const Row& row, const std::vector<TunedNest>& tuned) {
+    Measured sum = tuned[row.at[0]].best;
+    for (std::size_t i = 1; i < row.at.size(); ++i) sum = together(sum, tuned[row.at[i]].best);
+    return sum;
+}
+
+// The row that is fastest for the original of each kind after a short look: the one that its variants are tuned as, too.
+std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<std::size_t>& picked, const std::vector<Running>& running,
+                                        const std::function<std::vector<Term>(const Term&)>& rows_of, Measurer& measurer, TuneOptions options, Progress& progress) {
+    std::vector<Row> rows;
+    std::vector<Term> nests;
+    for (std::size_t i = 0; i < picked.size(); ++i) {
+        if (picked[i] >= input.sites.kinds.size() || running[i].restoring) continue;
+        for (const Term& value : rows_of(running[i].nest)) {
+            rows.push_back({picked[i], value, {}});
+            for (const Term& nest : nests_of(value[1])) rows.back().at.push_back(nests.size()), nests.push_back(nest);
+        }
+    }
+    std::map<std::size_t, Term> how;
+    if (nests.empty()) return how;
+    options.trials = options.per_round = 4;   // the first schedules of each nest are good ones
+    options.role = {};
+    const std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
+    std::map<std::size_t, double> best;
+    for (const Row& row : rows) {
+        const Measured time = time_of(row, tuned);
+        if (!time.latency) continue;
+        const auto [at, fresh] = best.try_emplace(row.variant, time.latency->median_ms);
+        if (!fresh && time.latency->median_ms >= at->second) continue;
+        at->second = time.latency->median_ms, how[row.variant] = row.value[0];
+    }
+    return how;
+}
+
+// A row in place of one nest where it is faster, and the other way as the next best: the network has the last word (settle.cpp).
+void offer_row(TunedNest& t, const Row& row, const std::vector<TunedNest>& tuned) {
+    constexpr double close = 1.15;
+    const Measured time = time_of(row, tuned);
+    if (!time.latency || (t.best.latency && time.latency->median_ms > close * t.best.latency->median_ms)) return;
+    std::vector<Term> nests;
+    for (std::size_t i : row.at) nests.push_back(tuned[i].nest);
+    const Term value = with_nests(row.value, nests);
+    if (t.best.latency && time.latency->median_ms > t.best.latency->median_ms) {
+        t.also = {value};
+        return;
+    }
+    if (t.best.latency) t.also = {t.nest};
+    t.nest = value, t.best = time;
+}
+
 }  // namespace
 
 VectorMachine vector_machine(const Target& target) {
@@ -157,6 +217,7 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     for (std::size_t i = 0; i < picked.size(); ++i) add(picked[i], running[i].nest);
     for (std::size_t i = 0; i < picked.size(); ++i)
         if (running[i].restoring) second[picked[i]] = nests.size(), add(picked[i], running[i].restoring);
+    std::vector<Row> rows;
     TuneOptions options;
     options.role = [&](std::size_t i) {   // an original comes before its variants
         const auto first = std::find(kinds.begin(), kinds.end(), kinds[i]);
@@ -170,23 +231,44 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
         options.starts = [](const Term& nest) { return std::vector{nest}; };   // the fused nest comes with the default schedule of a GPU
     } else {
         options.starts = [machine = vector_machine(target)](const Term& nest) {   // the default schedule is tried soon: nothing slower should be chosen
+            if (std::vector<Term> tiles = transform_schedules(nest, machine); !tiles.empty()) return tiles;
             std::vector<Term> all = sketches(nest, machine);
             all.insert(all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, all.size())), nest);
             return all;
         };
         book = load_rules(shipped("rules/tune-cpu.rules"));
         if (const Phase* refine = book.find_phase("refine"))
-            options.neighbours = [&book, refine](const Term& nest, std::uint64_t seed) { return neighbours(nest, book, *refine, seed, most_neighbours); };
+            options.neighbours = [&book, refine](const Term& nest, std::uint64_t seed) {
+                const bool tiles = !statement_of(nest_parts(nest).statement).coefficients.empty();   // written out whole, or slow
+                return tiles ? std::vector<Term>{} : neighbours(nest, book, *refine, seed, most_neighbours);
+            };
+    }
+    RuleBook algorithms;
+    const bool timed = !target.gpu() && (target.reach == Reach::here || target.reach == Reach::rpc);
+    if (timed && !request.strict_fp) algorithms = load_rules(shipped("rules/algorithms.rules"));
+    if (const Phase* phase = algorithms.find_phase("algorithms")) {
+        const auto rows_of = [&](const Term& nest) { return rows_for(nest, algorithms, *phase, request.strict_fp); };
+        const std::map<std::size_t, Term> how = row_of_kind(input, picked, running, rows_of, measurer, options, progress);
+        for (std::size_t i = 0; i < picked.size(); ++i) {
+            const auto wanted = how.find(found.variants[picked[i]].kind);
+            if (wanted == how.end() || running[i].restoring) continue;
+            for (const Term& value : rows_of(running[i].nest)) {
+                if (value[0] != wanted->second) continue;
+                rows.push_back({picked[i], value, {}});
+                for (const Term& nest : nests_of(value[1])) rows.back().at.push_back(nests.size()), add(picked[i], nest);
+            }
+        }
     }
     std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     Tuning tuning;
     tuning.best.resize(found.variants.size());
     for (const TunedNest& t : tuned) tuning.compiled += t.tried, tuning.failed += t.failed;
-    for (std::size_t i = 0; i < picked.size(); ++i) tuning.best[picked[i]] = std::move(tuned[i]);
+    for (std::size_t i = 0; i < picked.size(); ++i) tuning.best[picked[i]] = tuned[i];
     for (const SiteKind& kind : input.sites.kinds)   // an original that cannot be timed leaves nothing to compare with
         if (const TunedNest& t = tuning.best[static_cast<std::size_t>(&kind - input.sites.kinds.data())]; !t.best.latency)
             throw UserError(Diagnostic{fmt::format("no schedule of '{}' can be timed on {}: {}", input.sites.all[kind.sites.front()].name, request.target, t.best.why), {},
                                        "what was measured so far is kept; the same command goes on from there"});
+    for (const Row& row : rows) offer_row(tuning.best[row.variant], row, tuned);
     for (const auto& [variant, i] : second) {
         tuning.best[variant].best = together(tuning.best[variant].best, tuned[i].best);
         tuning.restoring[variant] = std::move(tuned[i]);

@@ -52,7 +52,7 @@ std::unique_ptr<Grown> grow(const RuleBook& book, const std::vector<std::string>
 
 TEST_CASE("the shipped rules over nests are sound", "[rules]") {
     std::map<std::string, std::string> judged;
-    for (const char* file : {"structure", "neural", "discover", "exact", "tune-cpu", "tune-gpu", "fusion"}) {
+    for (const char* file : {"structure", "neural", "discover", "exact", "tune-cpu", "tune-gpu", "fusion", "algorithms"}) {
         Loaded loaded = check_rules(std::filesystem::path(LOOPEGG_RULES) / (std::string(file) + ".rules"), {.judge = true, .deep = std::getenv("LOOPEGG_DEEP") != nullptr, .again = true});
         INFO(file << "\n" << mistakes_of(loaded));
         CHECK(loaded.mistakes.empty());

@@ -69,6 +69,10 @@ public:
         if (!inside(shape, index)) return static_cast<float>(s_.outside);
         return data[static_cast<std::size_t>(a.buffer)][flat(shape, index)];
     }
+    // What an instance reads, and after it the statement's own coefficients there.
+    void add_coefficients(std::vector<float>& operands, std::span<const std::int64_t> iterators) const {
+        for (const Coefficient& c : s_.coefficients) operands.push_back(static_cast<float>(c.at(iterators[static_cast<std::size_t>(c.row)], iterators[static_cast<std::size_t>(c.column)])));
+    }
     float value(std::span<const float> operands) const { return value_.at(operands); }
     float combine(float acc, float v) const { return s_.combine == Combine::sum ? acc + v : s_.combine == Combine::max ? (v < acc || acc != acc ? acc : v) : v; }
     float finish(float acc, std::span<const std::int64_t> output) const {
@@ -87,6 +91,7 @@ private:
     static std::vector<std::string> read_names(const Statement& s) {
         std::vector<std::string> names;
         for (const Access& a : s.reads) names.push_back(s.buffers[static_cast<std::size_t>(a.buffer)].name);
+        for (const Coefficient& c : s.coefficients) names.push_back(c.name);
         return names;
     }
     static std::vector<std::string> finish_names(const Statement& s) {

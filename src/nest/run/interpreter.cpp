@@ -158,6 +158,7 @@ private:
                 operands.push_back(storage.values[flat(storage.shape, index)]);
             }
         }
+        if (!s_.coefficients.empty()) kernel_.add_coefficients(operands, at(node.iterators));
         float& target = cell(node.write);
         float value = kernel_.value(operands);
         if (s_.combine != Combine::assign) {

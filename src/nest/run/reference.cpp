@@ -15,15 +15,16 @@ std::vector<float> reference(const Statement& s, const Domain& domain, const Buf
     std::vector<char> touched(kernel.data[0].size(), 0);
     std::vector<std::int64_t> it(s.axes.size(), 0);
     for (bool more = true; more;) {
-        if (domain.whole() || test.contains(it.data())) {
-            std::vector<std::int64_t> element;
-            for (const Affine& d : s.write.index) element.push_back(d.at(it));
+        std::vector<std::int64_t> element;
+        for (const Affine& d : s.write.index) element.push_back(d.at(it));
+        if ((domain.whole() || test.contains(it.data())) && (!s.write.padded || inside(shape, element))) {
             std::vector<float> operands;
             for (const Access& a : s.reads) {
                 std::vector<std::int64_t> index;
                 for (const Affine& d : a.index) index.push_back(d.at(it));
                 operands.push_back(kernel.read(a, index));
             }
+            kernel.add_coefficients(operands, it);
             float& target = kernel.data[0][flat(shape, element)];
             touched[flat(shape, element)] = 1;
             target = assign ? kernel.finish(kernel.value(operands), element) : kernel.combine(target, kernel.value(operands));

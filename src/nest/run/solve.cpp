@@ -75,6 +75,12 @@ public:
             out.iterators.push_back(it->second);
         }
         out.conditions = std::move(conditions_);
+        for (std::size_t d = 0; d < s_.write.index.size() && s_.write.padded; ++d) {   // what would be written beyond the output is no instance
+            Linear at;
+            for (std::size_t a = 0; a < s_.axes.size(); ++a) at.add(out.iterators[a], s_.write.index[d].coefficients[a]);
+            at.offset += s_.write.index[d].offset;
+            if (at.largest() >= s_.buffers[0].shape[d]) out.conditions.push_back({at, s_.buffers[0].shape[d]});
+        }
         return out;
     }
 

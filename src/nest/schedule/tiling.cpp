@@ -25,7 +25,9 @@ NaiveLoop naive_loop(const Statement& statement, const Term& axis) {
         const auto a = static_cast<std::size_t>(statement.axis(axis_name(leaf)->name));
         const std::int64_t step = steps_by_one(axis, leaf) ? 1 : far;
         loop.reduction = loop.reduction && !statement.writes_axis(static_cast<int>(a));
-        loop.contiguous = loop.contiguous || statement.write.index.back().coefficients[a] * step == 1;
+        const std::vector<Blocking>& blocks = statement.buffers[0].blocking;   // the dimension in blocks is the innermost one
+        const Affine& innermost = blocks.empty() ? statement.write.index.back() : statement.write.index[static_cast<std::size_t>(blocks.back().dimension)];
+        loop.contiguous = loop.contiguous || innermost.coefficients[a] * step == 1;
         for (std::size_t r = 0; r < statement.reads.size(); ++r)
             for (std::size_t d = 0; d < loop.strides[r].size(); ++d) loop.strides[r][d] += std::abs(statement.reads[r].index[d].coefficients[a]) * step;
     }

@@ -21,6 +21,11 @@
 //   (stretch F D0 D1 D2 D3 MI MJ)                    x0 x1 x2 x3             the same over four dimensions, where I has dimension d only if
 //                                                                            bit d of MI is set (else 1), J likewise: broadcasting
 //   (channel_scale N C S)                            n c x                   O[n,c,x] = I[n,c,x] * A[c] + B[c] (batch-norm at inference)
+//   (winograd_input M R N C IH IW PH PW)             n c th tw u v kh kw     O[n, (u*A+v)*C+c, th, tw] += T[u,kh] * S[v,kw] *
+//                                                                            I[n, c, th*M+kh-PH, tw*M+kw-PW]: tiles of A = M+R-1 rows and columns,
+//                                                                            each transformed for F(M,R) (winograd.hpp)
+//   (winograd_output M R N C OH OW)                  n c th tw i j kh kw     O[n, c, th*M+i, tw*M+j] += T[i,kh] * S[j,kw] *
+//                                                                            I[n, (kh*A+kw)*C+c, th, tw]; what lies outside O is not computed
 //   (recurrence T Y)                                 t y                     O[t+1,y] = O[t,y+1] + I[t,y]: it carries a dependence that an
 //                                                                            interchange reverses; it is what the judge tries rules on
 //
@@ -80,7 +85,15 @@ struct Buffer {
 struct Access {
     int buffer = 0;                  // of Statement::buffers
     std::vector<Affine> index;       // one per logical dimension
-    bool padded = false;             // may leave the buffer; reads `outside` there
+    bool padded = false;             // may leave the buffer; reads `outside` there. Of the write: such instances are none
+};
+
+// A factor of `value` that the statement itself knows: an entry of a small matrix, by the values of two axes.
+struct Coefficient {
+    std::string name;
+    int row = 0, column = 0;                     // axes
+    std::vector<std::vector<double>> values;     // [row][column]
+    double at(std::int64_t r, std::int64_t c) const { return values[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)]; }
 };
 
 // An operand of `finish`, read at the output element's own logical index, of which it takes some dimensions (bias: the channel).
@@ -98,7 +111,8 @@ struct Statement {
     Access write;
     std::vector<Access> reads;       // one per buffer that `value` names
     Combine combine = Combine::assign;
-    Term value;                      // a scalar term over buffer names and numbers: (* W I). Operators: + - * / max exp sqrt and the
+    std::vector<Coefficient> coefficients{};
+    Term value;                      // a scalar term over names of buffers and coefficients, and numbers: (* W I). Operators: + - * / max exp sqrt and the
                                      // functions of `map`
     Term finish;                     // a scalar term over `acc` and the buffers of finish_reads, done once per output element
     std::vector<FinishRead> finish_reads;

@@ -9,6 +9,7 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "nest/term/statement.hpp"
+#include "nest/term/winograd.hpp"
 #include "nest/term/wrapped_statement.hpp"
 
 namespace loopegg {
@@ -42,6 +43,10 @@ public:
         s_.buffers.push_back({std::move(name), std::move(shape), kind, {}});
         s_.finish_reads.push_back({static_cast<int>(s_.buffers.size()) - 1, std::move(dimensions)});
     }
+    void coefficient(std::string name, std::string_view row, std::string_view column, const std::vector<std::vector<double>>& values) {
+        s_.coefficients.push_back({std::move(name), s_.axis(row), s_.axis(column), values});
+    }
+    void drop_outside_writes() { s_.write.padded = true; }
     void combine(Combine c, std::string_view value, std::string_view finish = "acc") {
         s_.combine = c;
         s_.value = parse_term(value);
@@ -212,6 +217,33 @@ Statement channel_scale(const Term& t, Numbers v) {
     return b.done();
 }
 
+Statement winograd_input(const Term& t, Numbers v) {
+    auto M = v[0], R = v[1], N = v[2], C = v[3], IH = v[4], IW = v[5], PH = v[6], PW = v[7], A = M + R - 1;
+    auto TH = (out_extent(IH, R, 1, PH, 1) + M - 1) / M, TW = (out_extent(IW, R, 1, PW, 1) + M - 1) / M;
+    const WinogradForm& form = winograd_form(M, R);
+    Builder b(t);
+    b.axis("n", N), b.axis("c", C), b.axis("th", TH), b.axis("tw", TW), b.axis("u", A), b.axis("v", A), b.reduce("kh", A), b.reduce("kw", A);
+    b.write({N, A * A * C, TH, TW}, {b.affine({{"n"}}), b.affine({{"u", A * C}, {"v", C}, {"c"}}), b.affine({{"th"}}), b.affine({{"tw"}})});
+    b.read("I", {N, C, IH, IW}, BufferKind::input, {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"th", M}, {"kh"}}, -PH), b.affine({{"tw", M}, {"kw"}}, -PW)},
+           PH > 0 || PW > 0 || TH * M + R - 1 > IH || TW * M + R - 1 > IW);
+    b.coefficient("T", "u", "kh", form.input), b.coefficient("S", "v", "kw", form.input);
+    b.combine(Combine::sum, "(* (* T S) I)");
+    return b.done();
+}
+
+Statement winograd_output(const Term& t, Numbers v) {
+    auto M = v[0], R = v[1], N = v[2], C = v[3], OH = v[4], OW = v[5], A = M + R - 1, TH = (OH + M - 1) / M, TW = (OW + M - 1) / M;
+    const WinogradForm& form = winograd_form(M, R);
+    Builder b(t);
+    b.axis("n", N), b.axis("c", C), b.axis("th", TH), b.axis("tw", TW), b.axis("i", M), b.axis("j", M), b.reduce("kh", A), b.reduce("kw", A);
+    b.write({N, C, OH, OW}, {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"th", M}, {"i"}}), b.affine({{"tw", M}, {"j"}})});
+    if (TH * M > OH || TW * M > OW) b.drop_outside_writes();
+    b.read("I", {N, A * A * C, TH, TW}, BufferKind::input, {b.affine({{"n"}}), b.affine({{"kh", A * C}, {"kw", C}, {"c"}}), b.affine({{"th"}}), b.affine({{"tw"}})});
+    b.coefficient("T", "i", "kh", form.output), b.coefficient("S", "j", "kw", form.output);
+    b.combine(Combine::sum, "(* (* T S) I)");
+    return b.done();
+}
+
 Statement recurrence(const Term& t, Numbers v) {
     Builder b(t);
     b.axis("t", v[0], AxisRole::sequential), b.axis("y", v[1], AxisRole::sequential);
@@ -231,7 +263,7 @@ struct Row {
     Statement (*make)(const Term&, Numbers);
 };
 
-constexpr std::array<Row, 22> table{{
+constexpr std::array<Row, 24> table{{
     {"conv2d", "N G CO CI IH IW KH KW SH SW PH? PW? DH DW", conv2d},
     {"linear", "N CO CI", linear},
     {"matmul", "B M N K", matmul},
@@ -253,6 +285,8 @@ constexpr std::array<Row, 22> table{{
     {"stretch", "function D0 D1 D2 D3 MI? MJ?", stretch},
     {"scale", "value SIZE", scale},
     {"channel_scale", "N C S", channel_scale},
+    {"winograd_input", "M R N C IH IW PH? PW?", winograd_input},
+    {"winograd_output", "M R N C OH OW", winograd_output},
     {"recurrence", "T Y", recurrence},
 }};
 

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "nest/run/interpreter.hpp"
+#include "nest/term/winograd.hpp"
 
 namespace loopegg {
 namespace {
@@ -35,6 +36,8 @@ std::size_t weights_of(const std::vector<Buffer>& operands, const Term& value) {
 
 const std::string& how_of(const Term& value) { return value[0].op().text(); }
 
+bool is_winograd(const Term& how) { return how.is("winograd", 2) && how[0].integer() && how[1].integer(); }
+
 Statement statement_in(const Term& nest) { return statement_of(nest_parts(nest).statement); }
 
 }  // namespace
@@ -61,15 +64,29 @@ std::vector<Buffer> operands_of(const Term& value) {
         Buffer scale = all[shift];
         scale.name = "E0scale", all[shift].name = "E1shift";
         insert(shift, scale);
+    } else if (is_winograd(value[0])) {
+        const std::int64_t taps = *value[0][1].integer(), side = winograd_form(*value[0][0].integer(), taps).products();
+        const std::size_t at = weights_of(all, value);
+        Buffer weights = all[at];
+        if (at == 0 || weights.shape.size() != 4 || weights.shape[0] % (side * side) != 0) throw UserError("nothing to prepare in " + to_string(value) + ": its weights are not transformed");
+        weights.shape = {weights.shape[0] / (side * side), weights.shape[1], taps, taps};
+        all.erase(all.begin() + static_cast<std::ptrdiff_t>(at));
+        insert(0, std::move(weights));
     } else {
         unknown(value);
     }
     return all;
 }
 
-Operands prepared(std::string_view how, const std::vector<Buffer>& after, Operands operands) {
-    const Term value("prepare", {Term(how)});
-    if (how == "fold-bias") {
+Operands prepared(const Term& how, const std::vector<Buffer>& after, Operands operands) {
+    const Term value("prepare", {how});
+    if (is_winograd(how)) {
+        std::rotate(operands.begin(), operands.begin() + 1, operands.begin() + static_cast<std::ptrdiff_t>(weights_of(after, value)) + 1);
+        std::vector<float>& weights = operands[weights_of(after, value)];
+        weights = winograd_weights(winograd_form(*how[0].integer(), *how[1].integer()), weights);
+        return operands;
+    }
+    if (how.op().text() == "fold-bias") {
         const std::size_t bias = epilogue_operand(after, "scale", value);
         const std::vector<float>& scale = operands[bias + 1];
         for (std::size_t c = 0; c < scale.size(); ++c) operands[bias + 2][c] += operands[bias][c] * scale[c];
@@ -85,8 +102,16 @@ Operands prepared(std::string_view how, const std::vector<Buffer>& after, Operan
     return operands;
 }
 
+std::vector<Term> nests_of(const Term& value) {
+    if (value.is("site", 1)) return {value[0]};
+    if (!value.is("then", 2)) unknown(value);
+    std::vector<Term> all = nests_of(value[0]);
+    all.push_back(value[1]);
+    return all;
+}
+
 std::vector<float> interpret_value(const Term& value, const Operands& operands) {
-    if (value.is("prepare", 2)) return interpret_value(value[1], prepared(how_of(value), operands_of(value[1]), operands));
+    if (value.is("prepare", 2)) return interpret_value(value[1], prepared(value[0], operands_of(value[1]), operands));
     if (!value.is("site", 1) && !value.is("then", 2)) unknown(value);
     const Term& nest = value[value.size() - 1];
     Buffers buffers;

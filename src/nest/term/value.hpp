@@ -6,6 +6,7 @@
 //           | (prepare HOW VALUE)    VALUE of constants that are worked out once, before anything runs
 //   HOW   ::= fold-bias              operands ... bias scale shift ... become ... scale shift+bias*scale ...
 //           | fold-scale             operands W ... scale shift ... become W*scale ... shift ...: each output channel's weights by its scale
+//           | (winograd M R)         operands W I ... become I U ...: U is W transformed for F(M,R) (winograd.hpp)
 //
 // A bias, a scale and a shift are constants of the output channels. Rules over values are the ones that span sites (rules/fusion.rules).
 #pragma once
@@ -23,7 +24,10 @@ using Operands = std::vector<std::vector<float>>;
 std::vector<Buffer> operands_of(const Term& value);
 
 // What `how` makes of the operands of a (prepare HOW VALUE); `after` are those of VALUE.
-Operands prepared(std::string_view how, const std::vector<Buffer>& after, Operands operands);
+Operands prepared(const Term& how, const std::vector<Buffer>& after, Operands operands);
+
+// The nests of a value that prepares nothing, in the order in which they run.
+std::vector<Term> nests_of(const Term& value);
 
 // Runs the nests one after another with the interpreter.
 std::vector<float> interpret_value(const Term& value, const Operands& operands);

@@ -1,0 +1,16 @@
+// Other ways to compute a site, by the rules over values: nests in a row that together stand for one (rules/algorithms.rules).
+#pragma once
+#include <vector>
+
+#include "base/term.hpp"
+#include "rules/rule.hpp"
+
+namespace loopegg {
+
+// The VALUEs (prepare HOW ROW) that the phase makes equal to a site of this nest; their nests are naive. None with sums that must keep their order.
+std::vector<Term> rows_for(const Term& nest, const RuleBook& book, const Phase& phase, bool strict_fp);
+
+// The same row with other nests, one for each.
+Term with_nests(const Term& row, const std::vector<Term>& nests);
+
+}  // namespace loopegg

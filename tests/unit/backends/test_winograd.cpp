@@ -1,0 +1,80 @@
+// Transforms of tiles as compiled kernels, and sites that run as rows of nests.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include <catch2/catch.hpp>
+
+#include "backends/kernel/kernel.hpp"
+#include "backends/kernel/loaded_kernel.hpp"
+#include "backends/kernel/reference.hpp"
+#include "backends/network/network.hpp"
+#include "base/places.hpp"
+#include "base/scratch.hpp"
+#include "base/sexpr.hpp"
+#include "graph/load.hpp"
+#include "graph/weights.hpp"
+#include "nest/domain/winograd_nests.hpp"
+#include "nest/schedule/transform_schedules.hpp"
+#include "nest/term/statement.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+void check(const Term& nest) {
+    CAPTURE(to_string(nest));
+    const Statement statement = statement_of(nest_parts(nest).statement);
+    const Kernel kernel = compile_nest(nest, find_target("host"), "k");
+    const auto operands = sample_operands(statement, 7);
+    const LoadedKernel loaded(kernel);
+    CHECK(difference(statement, kernel_output(kernel, operands, std::cref(loaded)), reference_output(nest, operands)) == "");
+}
+
+const VectorMachine machines[]{{2, 4, 32}, {2, 8, 16}};
+
+}  // namespace
+
+TEST_CASE("transforms of tiles give what their statements say, with every schedule", "[unit]") {
+    for (const char* stmt : {"(layout O c 8 (winograd_input 2 3 1 8 6 6 1 1))", "(layout O c 16 (winograd_input 4 3 2 16 6 9 1 1))", "(winograd_input 6 3 1 4 8 8 0 0)",
+                             "(epilogue relu (epilogue bias (layout I c 16 (winograd_output 4 3 1 16 8 8))))", "(epilogue add (layout I c 8 (winograd_output 4 3 1 8 7 6)))",
+                             "(layout I c 4 (winograd_output 2 3 2 12 5 4))", "(winograd_output 6 3 1 4 8 8)"})
+        for (const VectorMachine& machine : machines)
+            for (const Term& nest : transform_schedules(nest_of(statement_of(parse_term(stmt))), machine)) check(nest);
+}
+
+TEST_CASE("a transform in plain loops is right too", "[unit]") {
+    check(complete(parse_term("(nest (winograd_input 2 3 1 2 4 4 1 1) (at c (at th (at tw (at u (at v (at kh (at kw done))))))))")));
+    check(complete(parse_term("(nest (winograd_output 2 3 1 2 3 4) (at c (at th (at tw (at kh (at kw (at i (at j done))))))))")));
+}
+
+TEST_CASE("sites that run as rows of nests compute what the network computes", "[unit]") {
+    const Model m = load_model(shipped("examples/tiny-residual.json").string());
+    const Target host = find_target("host");
+    const VectorMachine machine{host.machine.cores, host.machine.lanes, 32};
+    const Term nest = fused_nests(m.graph, {}, host).at("conv2");   // with a bias, an addition and a ReLU after its sums
+    std::vector<Tensor> inputs;
+    for (const GraphInput& in : m.graph.inputs) inputs.push_back(normal_tensor(in.shape, 3, in.name));
+    const ScratchFile plain(".network");
+    const CompiledNetwork before = compile_network(m.graph, m.weights, {}, host, plain.path());
+    const auto wanted = LoadedNetwork(plain.path()).run(inputs);
+    for (const int outputs : {2, 4}) {
+        const auto nests = winograd_nests(nest, outputs, 3);
+        REQUIRE(nests.has_value());
+        const Term in = transform_schedules(nests->input, machine).front(), out = transform_schedules(nests->output, machine).front();
+        const Term row("prepare", {Term("winograd", {Term(outputs), Term(3)}), Term("then", {Term("then", {Term("site", {in}), nests->products}), out})});
+        const ScratchFile fast(".network");
+        const CompiledNetwork after = compile_network(m.graph, m.weights, {{"conv2", row}}, host, fast.path());
+        CHECK(after.steps == before.steps + 2);
+        CHECK(fused_nests(m.graph, {{"conv2", row}}, host).at("conv2") == row);
+        const auto got = LoadedNetwork(fast.path()).run(inputs);
+        double difference = 0, scale = 1e-6;
+        for (std::size_t i = 0; i < wanted[0].values.size(); ++i) {
+            difference = std::max(difference, std::fabs(static_cast<double>(got[0].values[i]) - wanted[0].values[i]));
+            scale = std::max(scale, std::fabs(static_cast<double>(wanted[0].values[i])));
+        }
+        CHECK(difference / scale < 1e-5);
+        std::filesystem::remove_all(fast.path());
+    }
+    std::filesystem::remove_all(plain.path());
+}
