@@ -12,6 +12,8 @@ constexpr double scale = 11.39, decay = 0.262, stage_weight = 0.321, view_weight
 // The half of the interval that 90% of the trained networks of a base network left out of the fit lie in: a part of the loss, and a part that
 // every label has, because a network trained twice does not reach the same accuracy twice.
 constexpr double relative_error = 0.5, label_error = 0.5;
+// The smallest and the largest base network of the labels: the law is not drawn out beyond them.
+constexpr double least_work = 0.088, most_work = 1.41;   // 10^9 multiply-accumulates
 // A stage of which nothing is left would be lost without end; the streams through it remain.
 constexpr double least_share = 1.0 / 64;
 
@@ -35,7 +37,7 @@ LossParts loss_parts(const Measurement& original, const Measurement& variant) {
 
 ExpectedLoss expected_loss(const Measurement& original, const LossParts& parts) {
     const double lost = stage_weight * parts.stages + view_weight * parts.view;
-    const double points = scale * std::pow(original.macs / 1e9, -decay) * std::expm1(decay * lost);
+    const double points = scale * std::pow(std::clamp(original.macs / 1e9, least_work, most_work), -decay) * std::expm1(decay * lost);
     const double half = relative_error * points + (lost > 0 ? label_error : 0);
     return {points, points - half, points + half};
 }

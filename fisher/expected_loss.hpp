@@ -1,7 +1,7 @@
 // How many points of accuracy a smaller network is expected to lose after training, from what is left of the original's work and view.
 //
 //   points = scale * (M / 10^9)^-decay * (exp(decay * lost) - 1),      lost = stage_weight * G + view_weight * V
-//   M   the original's multiply-accumulates: a small network has less to spare than a large one
+//   M   the original's multiply-accumulates, within the range of the labels: a small network has less to spare than a large one
 //   G   by stage (sites whose outputs have as many pixels), -log of the share of multiply-accumulates that is kept: the root mean square,
 //       each stage by its part of the original's. One stage that is cut down costs more than all of them a little.
 //   V   how much less of the image an output sees: image side / receptive field, the variant's minus the original's

@@ -26,6 +26,9 @@ constexpr const char* statements[] = {
     "(max_pool 1 8 6 6 3 3 2 2 1 1)",
     "(avg_pool 1 8 4 4 2 2 2 2 0 0)",
     "(avg_pool_inside 1 4 5 5 3 3 2 2 1 1)",
+    "(max_pool_uneven 1 8 6 6 3 3 2 2 0 0 1 1)",
+    "(avg_pool_uneven 1 8 5 5 2 2 2 2 0 0 1 1)",
+    "(avg_pool_inside_uneven 1 4 5 6 3 3 2 2 0 1 1 0)",
     "(row_sum 4 10 3)",
     "(row_mean 6 16 1)",
     "(row_max 4 8 2)",
@@ -38,6 +41,8 @@ constexpr const char* statements[] = {
     "(scale 0.5 28)",
     "(zip + 24)",
     "(stretch * 2 4 3 4 15 2)",
+    "(winograd_input 2 3 1 4 4 4 1 1)",
+    "(winograd_output 2 3 1 4 4 4)",
     "(recurrence 4 6)",
 };
 

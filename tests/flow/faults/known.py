@@ -70,6 +70,9 @@ def names_run_no_code_in_network_py():
     evil["name"] = '"""\nopen("HARMED", "w")\n"""'
     evil["inputs"][0]["name"] = evil["nodes"][0]["inputs"][0] = '"""\nopen("HARMED2", "w")\n"""\\'
     P.write("evil-py.json", evil)
+    assert P.run("export", "evil-py.json", "-o", "evil.py").returncode == 1     # a name with a control character
+    evil["inputs"][0]["name"] = evil["nodes"][0]["inputs"][0] = '""" + open("HARMED2", "w") + """\\'
+    P.write("evil-py.json", evil)
     r = P.run("export", "evil-py.json", "-o", "evil.py")
     if r.returncode:
         P.done("optimize", "evil-py.json", "--rules", "exact", "--trials", "1", "--out", "evil-py")

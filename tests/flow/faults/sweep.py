@@ -139,7 +139,7 @@ def a_fault_anywhere_in_batch_costs_that_job_at_most():
 
 def guard_calls_may_fail():
     def command(place, env=(), limit=LIMIT):
-        return place.run("optimize", place.model, "--budget", "6", "--trials", "2", "--keep", "fc", "--out", "out", "--quiet", env=env, limit=limit)
+        return place.run("optimize", place.model, "--budget", "6", "--trials", "2", "--keep", "fc", "--max-loss", "20", "--out", "out", "--quiet", env=env, limit=limit)
     place = Place()
     log = place.path / "places"
     assert command(place, env={"LOOPEGG_FAULTS": "1", "LOOPEGG_FAULT_LOG": str(log)}).returncode == 0
