@@ -10,7 +10,7 @@ namespace loopegg {
 // One line of rules/judged.txt: the hash of the rule in its one form, and its name.
 std::string judged_line(const Rule& rule);
 
-// Whether the rule stands there, word for word.
+// Whether the rule stands there, word for word: it is the one that ships with the program, and no other of its name.
 bool judged_before(const Rule& rule);
 
 }  // namespace loopegg

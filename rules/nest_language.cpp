@@ -5,8 +5,9 @@
 #include <fmt/format.h>
 
 #include "nest/term/facts.hpp"
-#include "nest/schedule/fuse.hpp"
 #include "nest/term/grammar.hpp"
+#include "nest/term/statement_kinds.hpp"
+#include "rules/loop_lists.hpp"
 #include "rules/nest_judge.hpp"
 
 namespace loopegg {
@@ -261,9 +262,10 @@ const Language& nest_language() {
             auto name = axis_name(Term(word));
             return name && name->extent > 0 ? std::optional<std::string>("axis") : std::nullopt;
         };
-        l.guards = guards();
-        l.lists = lists();
-        l.functions = functions();
+        l.guards = guards(), l.lists = lists(), l.functions = functions();
+        for (GuardKind& g : loop_guards()) l.guards.push_back(std::move(g));
+        for (ListKind& k : loop_lists()) l.lists.push_back(std::move(k));
+        for (FunctionKind& f : loop_functions()) l.functions.push_back(std::move(f));
         l.make_facts = [] { return std::make_shared<NestAnalysis>(); };
         l.prepare = prepared_term;
         l.judge = [](const Language&, const Rule& rule, bool deep) { return judge_nest_rule(rule, deep ? JudgeEffort{200, 6000} : JudgeEffort{}); };

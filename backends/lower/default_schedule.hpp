@@ -1,4 +1,4 @@
-// A good schedule without search, as an explicit term: what an untuned network runs, and where tuning starts.
+// A good schedule without measuring, as an explicit term: the cheapest by the estimate of what the target's rules give. What an untuned network runs.
 #pragma once
 #include "backends/target/target.hpp"
 #include "graph/graph.hpp"

@@ -7,9 +7,9 @@
 #include "backends/lower/default_schedule.hpp"
 #include "base/error.hpp"
 #include "graph/operators.hpp"
-#include "nest/schedule/fuse.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/value.hpp"
+#include "rewrite/site_rules.hpp"
 
 namespace loopegg {
 namespace {
@@ -37,9 +37,19 @@ ScaleShift scale_shift(const Node& bn, const Weights& w) {
     return s;
 }
 
+// Of a row of sites: how many there are, and how many preparations of constants.
+int count(const Term& value, const char* op) {
+    if (value.is("nest", 2)) return 0;
+    int all = value.op().text() == op;
+    for (const Term& child : value.children()) all += count(child, op);
+    return all;
+}
+int sites_in(const Term& value) { return 1 + count(value, "then"); }
+int preparations_in(const Term& value) { return count(value, "prepare"); }
+
 class Planner {
 public:
-    Planner(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) : graph_(graph), weights_(weights), schedules_(schedules), target_(target) {
+    Planner(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) : graph_(graph), weights_(weights), schedules_(schedules), target_(target), rules_(SiteRules::of(target.rules, target.vectors())) {
         for (std::size_t i = 0; i < graph.inputs.size(); ++i) position_[graph.inputs[i].name] = -1;
         for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
             position_[graph.nodes[i].name] = static_cast<int>(i);
@@ -115,13 +125,17 @@ private:
         for (const Node* next = only_user(last); next; next = only_user(last)) {
             auto more = follower(*next, last, node);
             if (!more) break;
-            const std::vector<FusionStep> steps = fuse(Term("then", {value, more->nest}));
-            if (steps.empty()) break;
+            const Term row("then", {value, more->nest});
+            const std::vector<FusionStep> steps = rules_->fuse(row);
+            if (steps.empty() || sites_in(steps.back().value) != 1) break;
             value = steps.back().value;
             operands.insert(operands.end(), more->operands.begin(), more->operands.end());
             for (; value.is("prepare", 2); value = value[1]) prepare(value, operands);
-            for (const FusionStep& step : steps)
-                if (step.rule != "prepare-first") fused.push_back({step.rule, step.rule.starts_with("fuse-") ? next->name : ""});
+            for (std::size_t i = 0; i < steps.size(); ++i) {
+                const Term& before = i == 0 ? row : steps[i - 1].value;
+                const bool takes = sites_in(steps[i].value) < sites_in(before);
+                if (takes || preparations_in(steps[i].value) > preparations_in(before)) fused.push_back({steps[i].rule, takes ? next->name : ""});
+            }
             take(*next, last);
         }
         NetworkStep step{node.name, chosen(node, nest_parts(value[0]).statement), {{last, {}}}, std::move(fused)};
@@ -252,6 +266,7 @@ private:
     const Weights& weights_;
     const Schedules& schedules_;
     const Target& target_;
+    std::shared_ptr<const SiteRules> rules_;
     std::map<std::string, int> position_;
     std::map<std::string, std::vector<const Node*>> users_;
     std::set<std::string> done_;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "backends/target/parse_target.hpp"
+#include "base/places.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/suggest.hpp"
@@ -80,11 +81,17 @@ std::string Target::architecture() const {
     return split(tvm.value("mtriple", "unknown"), '-')[0];
 }
 
+VectorMachine Target::vectors() const {
+    // x86 below AVX-512 has 16 vector registers; AVX-512 and Arm have 32.
+    const bool few = !gpu() && architecture() == "x86_64" && machine.lanes <= 8;
+    return {machine.cores, machine.lanes, few ? 16 : 32, gpu()};
+}
+
 Hash128 Target::fingerprint() const { return Hasher().add(name).add(tvm.dump()).finish(); }
 
 Target parse_target(const SourcePtr& source, const std::function<HostFacts()>& host) {
     const JsonView file = read_json(source);
-    file.only({"name", "summary", "reach", "address", "tvm", "machine"});
+    file.only({"name", "summary", "reach", "address", "tvm", "machine", "rules"});
     Target t;
     t.name = file.at("name").text();
     if (auto summary = file.find("summary")) t.summary = summary->text();
@@ -93,6 +100,9 @@ Target parse_target(const SourcePtr& source, const std::function<HostFacts()>& h
     if (t.reach == Reach::rpc && t.address.empty()) file.fail("a target reached by rpc needs an \"address\", HOST:PORT");
     t.tvm = tvm_of(file.at("tvm"), host);
     if (auto machine = file.find("machine")) t.machine = machine_of(*machine, host);
+    // Its own rule file, beside it; else those that come with the kind of compiler.
+    if (auto rules = file.find("rules")) t.rules = {std::filesystem::path(source->name).parent_path() / rules->text()};
+    else t.rules = {shipped("rules/" + t.tvm.at("kind").get<std::string>() + ".rules")};
     return t;
 }
 

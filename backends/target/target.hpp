@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.hpp"
+#include "nest/schedule/vector_machine.hpp"
 
 namespace loopegg {
 
@@ -35,9 +36,11 @@ struct Target {
     nlohmann::json tvm;           // what TVM is given, features filled in
     Machine machine;
     std::filesystem::path file;   // where it was read
+    std::vector<std::filesystem::path> rules;   // where the phases of its schedules and fusions stand; a file before another has the first word
 
     bool gpu() const { return tvm.value("kind", "") == "cuda"; }
     std::string architecture() const;   // "x86_64", "aarch64", "sm_61"
+    VectorMachine vectors() const;      // what rules and estimates go by
     Hash128 fingerprint() const;        // of everything that changes code or speed: part of the latency store's keys
 };
 

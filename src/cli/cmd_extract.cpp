@@ -1,5 +1,8 @@
 // 'loopegg extract': picks the cheapest term of an e-graph that some program wrote as egraph-serialize JSON.
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -8,13 +11,14 @@
 #include "cli/commands.hpp"
 #include "extract/best_terms.hpp"
 #include "extract/extractors.hpp"
+#include "extract/search_terms.hpp"
 #include "extract/term_space.hpp"
 
 namespace loopegg {
 namespace {
 
 struct Arguments {
-    std::string file, method = "ilp";
+    std::string file, method = "ilp", cost = "tree";
     double seconds = 10;
     std::size_t best = 0, sample = 0, size = 0;
     std::uint64_t seed = 0;
@@ -28,13 +32,45 @@ nlohmann::json as_json(const SerializedEGraph& egraph, const Extraction& found) 
     return {{"method", found.method}, {"cost", found.cost}, {"bound", found.bound}, {"optimal", found.optimal}, {"seconds", found.seconds}, {"choice", std::move(choice)}};
 }
 
+// What a term costs when its shared parts count once. The cheapest node that can have made each part says what the part costs.
+TermCost dag_cost(const SerializedEGraph& egraph) {
+    std::map<std::pair<std::string, std::size_t>, double> nodes;   // by operator and number of children
+    for (const SerializedNode& n : egraph.nodes) {
+        const auto [it, fresh] = nodes.try_emplace({n.op, n.children.size()}, n.cost);
+        if (!fresh) it->second = std::min(it->second, n.cost);
+    }
+    return [nodes](std::span<const Term> terms) {
+        std::vector<double> all;
+        for (const Term& t : terms) {
+            std::unordered_set<Term> seen;
+            std::vector<Term> waiting{t};
+            double sum = 0;
+            while (!waiting.empty()) {
+                const Term part = waiting.back();
+                waiting.pop_back();
+                if (!seen.insert(part).second) continue;
+                sum += nodes.at({part.op().text(), part.size()});
+                waiting.insert(waiting.end(), part.children().begin(), part.children().end());
+            }
+            all.push_back(sum);
+        }
+        return all;
+    };
+}
+
+std::vector<RankedTerm> best_by(const Arguments& args, const SerializedEGraph& egraph, ClassIndex root) {
+    if (args.cost == "tree") return best_terms(egraph, root, args.best);
+    if (args.cost == "dag") return search_terms(egraph, root, args.best, dag_cost(egraph), {.seed = args.seed}).best;
+    throw UsageError(Diagnostic{fmt::format("'{}' is no cost of a term: expected tree or dag", args.cost), {}, ""});
+}
+
 // Not the one best term but the space of all: how many, the cheapest few, some at random. Of the first root.
 int answer_about_space(const Arguments& args, const SerializedEGraph& egraph, Session& session) {
     const ClassIndex root = egraph.roots.front();
     nlohmann::json answer{{"root", egraph.classes[root].id}};
     if (args.best > 0) {
         answer["best"] = nlohmann::json::array();
-        for (const RankedTerm& t : best_terms(egraph, root, args.best)) {
+        for (const RankedTerm& t : best_by(args, egraph, root)) {
             answer["best"].push_back({{"term", to_string(t.term)}, {"cost", t.cost}});
             if (!session.json) fmt::print("{}  cost {}\n", to_string(t.term), t.cost);
         }
@@ -66,6 +102,7 @@ Action setup(CLI::App& app) {
     app.add_option("--method", args->method, "tree, greedy-dag or ilp")->capture_default_str();
     app.add_option("--seconds", args->seconds, "the longest that ilp may search")->capture_default_str();
     app.add_option("--best", args->best, "instead: the K cheapest distinct terms of the first root");
+    app.add_option("--cost", args->cost, "of --best: tree (shared parts count every time) or dag (they count once, found by search)")->capture_default_str();
     app.add_flag("--count", args->count, "instead: how many terms the first root has, exactly");
     app.add_option("--sample", args->sample, "instead: N terms of the first root, each equally likely");
     app.add_option("--size", args->size, "count and sample only terms of at most this many operators");

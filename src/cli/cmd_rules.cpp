@@ -1,4 +1,6 @@
 // 'loopegg rules check|list': says what is wrong with rule files, and what they and the languages hold.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -49,6 +51,14 @@ int check(const std::vector<std::string>& files, bool deep, Session& session) {
     return static_cast<int>(ok ? ExitCode::done : ExitCode::failed);
 }
 
+// The phases of a file that use a set.
+std::vector<std::string> phases_with(const RuleBook& book, const std::string& set) {
+    std::vector<std::string> names;
+    for (const Phase& p : book.phases)
+        if (std::find(p.sets.begin(), p.sets.end(), set) != p.sets.end()) names.push_back(p.name);
+    return names;
+}
+
 const char* text_of(Arrow arrow) { return arrow == Arrow::both ? "<=>" : arrow == Arrow::neural ? "~>" : "=>"; }
 
 int list_file(const std::string& file, Session& session) {
@@ -58,7 +68,7 @@ int list_file(const std::string& file, Session& session) {
         for (const RuleSet& set : book.sets) {
             nlohmann::json rules = nlohmann::json::array();
             for (const Rule& r : set.rules) rules.push_back({{"name", r.name}, {"arrow", text_of(r.arrow)}, {"file", r.where.source->name}, {"line", r.where.line()}, {"text", r.text}});
-            sets.push_back({{"name", set.name}, {"tags", set.tags}, {"rules", std::move(rules)}});
+            sets.push_back({{"name", set.name}, {"tags", set.tags}, {"phases", phases_with(book, set.name)}, {"rules", std::move(rules)}});
         }
         for (const Phase& p : book.phases) {
             nlohmann::json phase{{"name", p.name}, {"sets", p.sets}};
@@ -72,7 +82,8 @@ int list_file(const std::string& file, Session& session) {
         return 0;
     }
     for (const RuleSet& set : book.sets) {
-        fmt::print("{}{}\n", set.name, set.tags.empty() ? "" : " [" + join(set.tags, ", ") + "]");
+        const std::vector<std::string> phases = phases_with(book, set.name);
+        fmt::print("{}{}{}\n", set.name, set.tags.empty() ? "" : " [" + join(set.tags, ", ") + "]", phases.empty() ? ", in no phase of this file" : ", in phase " + join(phases, ", "));
         for (const Rule& r : set.rules) fmt::print("  {}\n", r.text);
     }
     for (const Phase& p : book.phases) fmt::print("phase {}: {}\n", p.name, join(p.sets, ", "));

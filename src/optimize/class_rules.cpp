@@ -8,6 +8,7 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "optimize/paid_sequences.hpp"
+#include "rules/judged.hpp"
 
 namespace loopegg {
 namespace {
@@ -56,7 +57,7 @@ std::int64_t paid_by_neural_rules(const RuleBook& book, const ClassCounts& count
 // way for others are not in the shortest proofs, so a rule that makes such an operator need not pay itself.
 std::string unpaid(const Rule& rule, const ClassCounts& counts, std::int64_t paid_by_all, const std::set<std::string>& sequences, const std::set<Symbol>& wanted = {}) {
     const auto it = counts.rules.find(rule.name);
-    if (counts.runs < enough_runs || it == counts.rules.end()) return "";   // a rule that nobody counted has its chance
+    if (counts.runs < enough_runs || it == counts.rules.end() || !judged_before(rule)) return "";   // a rule that nobody counted has its chance, and so has one of other words
     if (it->second.fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
     if (it->second.paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted))) return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", it->second.fired, counts.runs);
     if (rule.arrow == Arrow::neural && least_share * it->second.paid < paid_by_all) return fmt::format("only {} of {} neural steps of the networks that {} counted runs returned are its own", it->second.paid, paid_by_all, counts.runs);
@@ -111,7 +112,7 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
         const std::string not_for = other_classes(set, name);
         std::vector<Rule> left;
         for (Rule& rule : set.rules) {
-            const auto count = counted.rules.find(rule.name);
+            const auto count = judged_before(rule) ? counted.rules.find(rule.name) : counted.rules.end();   // counts are of the rule as it is shipped, not of its name
             const double asked = count == counted.rules.end() ? 0 : static_cast<double>(count->second.asked) / static_cast<double>(counted.runs);
             out.asked_by_all += asked;
             if (count == counted.rules.end()) out.uncounted.insert(rule.name);

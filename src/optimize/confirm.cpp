@@ -63,7 +63,7 @@ void measure(std::span<Entrant> entrants, const Target& target) {
 }  // namespace
 
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, const KernelShelf& shelf, Progress& progress) {
-    const Target target = find_target(request.target);
+    const Target target = target_of(request);
     const Objective objective = objective_for(request.objective, target);
     const std::vector<std::size_t> original = original_variants(input.sites);
     const bool changed = selection.chosen.variant != original;

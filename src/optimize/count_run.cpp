@@ -4,6 +4,7 @@
 #include "graph/architecture.hpp"
 #include "optimize/paid_sequences.hpp"
 #include "optimize/stages.hpp"
+#include "rules/judged.hpp"
 
 namespace loopegg {
 namespace {
@@ -33,7 +34,9 @@ nlohmann::json count_run(const std::filesystem::path& store, const ClassRules& r
         for (const SequenceStep& step : found.variants[v].steps) ++run.rules[step.rule].paid;
         if (const std::string sequence = neural_sequence(rules.book, found.variants[v]); !sequence.empty()) run.sequences[sequence] = 1;
     }
-    if (rules.pruned.empty() && !found.rules_fired.empty()) store_counts(store, to_string(classify_architecture(input.graph).kind), input.graph.name, run);
+    ClassCounts shipped_ones = run;   // what a rule of other words does says nothing of the shipped one of its name
+    std::erase_if(shipped_ones.rules, [&](const auto& entry) { const Rule* rule = rules.book.find_rule(entry.first); return rule && !judged_before(*rule); });
+    if (rules.pruned.empty() && !found.rules_fired.empty()) store_counts(store, to_string(classify_architecture(input.graph).kind), input.graph.name, shipped_ones);
     nlohmann::json j = to_json(run);
     j["after_round_ms"] = after_rounds(input.sites, tuning, variant);
     return j;

@@ -90,6 +90,12 @@ std::filesystem::path rules_file(const std::string& rules) {
     return a_path ? std::filesystem::path(rules) : shipped("rules/" + rules + ".rules");
 }
 
+Target target_of(const OptimizeRequest& request) {
+    Target target = find_target(request.target);
+    target.rules.insert(target.rules.begin(), rules_file(request.rules));
+    return target;
+}
+
 Input read_input(const OptimizeRequest& request) {
     Input input;
     Model model = load_model(request.model.string(), request.seed);

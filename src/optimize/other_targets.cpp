@@ -8,19 +8,20 @@
 #include "base/error.hpp"
 #include "graph/carry_weights.hpp"
 #include "optimize/stages.hpp"
+#include "rewrite/site_rules.hpp"
 
 namespace loopegg {
 namespace {
 
 using nlohmann::json;
 
-// Nothing can be timed there: on CPUs, of the good first schedules the one that the estimate likes best; on GPUs, the default.
+// Nothing can be timed there: of the good first schedules the one that the roofline of the target likes best; on GPUs, the first.
 Schedules estimated_best(const Graph& graph, const Target& target) {
     Schedules best;
     if (target.gpu()) return best;
     for (const auto& [site, nest] : fused_nests(graph, {}, target)) {
         double least = estimate_latency(nest, target).median_ms;
-        for (const Term& t : sketches(nest, vector_machine(target)))
+        for (const Term& t : SiteRules::of(target.rules, target.vectors())->schedules(nest, 64))
             if (const double ms = estimate_latency(t, target).median_ms; ms < least) least = ms, best[site] = t;
     }
     return best;

@@ -9,7 +9,6 @@
 #include "backends/network/network.hpp"
 #include "fisher/oracle.hpp"
 #include "graph/graph.hpp"
-#include "nest/schedule/sketch.hpp"
 #include "optimize/choose.hpp"
 #include "optimize/class_rules.hpp"
 #include "optimize/discover.hpp"
@@ -59,6 +58,8 @@ struct Confirmed {
 };
 
 Input read_input(const OptimizeRequest& request);
+// The target, with the request's rule file before its own: phases that both have are the request's.
+Target target_of(const OptimizeRequest& request);
 // With `trials` schedules of a nest at most, unless that is 0: as many as the request asks for.
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress);
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);
@@ -84,9 +85,6 @@ nlohmann::json count_run(const std::filesystem::path& store, const ClassRules& r
 // Every file of the out folder beside result.json.
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
                Oracle& oracle);
-
-// What sketches for a CPU target need to know of it.
-VectorMachine vector_machine(const Target& target);
 
 // By site: the variant that is its original.
 std::vector<std::size_t> original_variants(const Sites& sites);

@@ -24,7 +24,7 @@ struct Search {
     Term nest;
     double uses = 0;                  // in the network
     std::size_t instead_of = 0;       // place among the searches, its own if of none
-    std::vector<Term> waiting;        // not measured yet, most promising first by the sketch's own order
+    std::vector<Term> waiting;        // not measured yet, most promising first by the estimate
     std::unordered_set<Term> seen;
     std::vector<Trial> trials;
     Measured best;
@@ -102,17 +102,24 @@ private:
     }
 
     void widen(Search& s, int round) {
-        if (options_.neighbours && s.best.latency) s.offer(options_.neighbours(s.best_nest, options_.seed + static_cast<std::uint64_t>(round)));
+        if (options_.neighbours && s.best.latency) s.offer(options_.neighbours(s.best_nest, [this](std::span<const Term> nests) { return learnt_cost(nests); }, options_.seed + static_cast<std::uint64_t>(round)));
+    }
+
+    // What the model takes a schedule to cost: the less, the faster it is beside the others of its nest.
+    std::vector<double> learnt_cost(std::span<const Term> nests) const {
+        std::vector<std::vector<float>> rows;
+        for (const Term& t : nests) rows.push_back(features_of(t));
+        std::vector<double> cost = model_.predict(rows);
+        for (double& c : cost) c = -c;
+        return cost;
     }
 
     std::vector<Term> pick(Search& s, int most) const {
         std::vector<std::size_t> order(s.waiting.size());
         std::iota(order.begin(), order.end(), 0);
         if (model_.ready() && !s.trials.empty()) {   // what other nests taught says less of a new one than the order in which its schedules come
-            std::vector<std::vector<float>> rows;
-            for (const Term& t : s.waiting) rows.push_back(features_of(t));
-            const std::vector<double> speed = model_.predict(rows);
-            std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return speed[a] > speed[b]; });
+            const std::vector<double> cost = learnt_cost(s.waiting);
+            std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cost[a] < cost[b]; });
         }
         order.resize(std::min(order.size(), static_cast<std::size_t>(most)));
         std::vector<Term> picked;

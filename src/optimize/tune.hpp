@@ -9,6 +9,7 @@
 #include "base/progress.hpp"
 #include "base/term.hpp"
 #include "extract/measurer.hpp"
+#include "extract/search_terms.hpp"
 
 namespace loopegg {
 
@@ -22,8 +23,8 @@ struct TuneOptions {
     std::function<Role(std::size_t nest)> role{};
     int together = 24;                // candidates of one batch, of several nests: all cores compile, and what is timed takes turns
     double seconds = 1e9;             // of measuring, for all nests together; every nest gets its first round whatever this says
-    // Exact rewritings near a schedule that turned out well (by the tune rules); may be empty.
-    std::function<std::vector<Term>(const Term& nest, std::uint64_t seed)> neighbours{};
+    // Exact rewritings near a schedule that turned out well, those first that cost least by what was learnt; may be empty.
+    std::function<std::vector<Term>(const Term& nest, const TermCost& learnt, std::uint64_t seed)> neighbours{};
     std::uint64_t seed = 1;
 };
 

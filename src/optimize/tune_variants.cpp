@@ -7,13 +7,11 @@
 #include <fmt/format.h>
 
 #include "backends/target/target.hpp"
-#include "base/places.hpp"
 #include "nest/domain/with_domain.hpp"
 #include "optimize/named_sequences.hpp"
-#include "optimize/neighbours.hpp"
 #include "optimize/stages.hpp"
 #include "optimize/take_turns.hpp"
-#include "rules/load.hpp"
+#include "rewrite/site_rules.hpp"
 
 namespace loopegg {
 namespace {
@@ -26,7 +24,9 @@ MenuSize menu_size(std::size_t kinds) {
     const std::size_t share = nests / std::max<std::size_t>(1, kinds);
     return {std::clamp<std::size_t>(share, 3, 10), std::clamp<std::size_t>(share * 2 / 5, 1, 4)};
 }
+constexpr std::size_t most_first = 64;        // schedules of a nest that wait to be measured, cheapest by the estimate first
 constexpr std::size_t most_neighbours = 48;   // of one schedule and round; the model picks the few that are measured
+constexpr std::size_t asked_of_model = 256;   // terms near a schedule that the model is asked about in one round
 
 // What leaves outputs out because nobody reads them is of use where the reader has a variant of which that is true.
 bool of_use(const Input& input, const Discovery& found, const Admission& a) {
@@ -139,14 +139,8 @@ Measured together(const Measured& a, const Measured& b) {
 
 }  // namespace
 
-VectorMachine vector_machine(const Target& target) {
-    // x86 below AVX-512 has 16 vector registers; AVX-512 and Arm have 32.
-    const bool few = target.architecture() == "x86_64" && target.machine.lanes <= 8;
-    return {target.machine.cores, target.machine.lanes, few ? 16 : 32};
-}
-
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress) {
-    const Target target = find_target(request.target);
+    const Target target = target_of(request);
     const std::vector<std::size_t> picked = worth_tuning(input, found);
     std::vector<Term> nests;
     std::map<std::size_t, std::size_t> second;   // by variant: where its second nest is
@@ -164,19 +158,9 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
     if (trials > 0) options.trials = std::min(options.trials, trials);
     options.per_round = std::max(3, (options.trials + 2) / 3);   // the first ones as they come, then twice what was learnt
-    RuleBook book;
-    if (target.gpu()) {
-        options.starts = [](const Term& nest) { return std::vector{nest}; };   // the fused nest comes with the default schedule of a GPU
-    } else {
-        options.starts = [machine = vector_machine(target)](const Term& nest) {   // the default schedule is tried soon: nothing slower should be chosen
-            std::vector<Term> all = sketches(nest, machine);
-            all.insert(all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, all.size())), nest);
-            return all;
-        };
-        book = load_rules(shipped("rules/tune-cpu.rules"));
-        if (const Phase* refine = book.find_phase("refine"))
-            options.neighbours = [&book, refine](const Term& nest, std::uint64_t seed) { return neighbours(nest, book, *refine, seed, most_neighbours); };
-    }
+    const auto rules = SiteRules::of(target.rules, target.vectors());
+    options.starts = [&](const Term& nest) { return rules->schedules(nest, most_first); };
+    options.neighbours = [&](const Term& nest, const TermCost& learnt, std::uint64_t seed) { return rules->near(nest, learnt, {.evaluations = asked_of_model, .seed = seed}, most_neighbours); };
     std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     Tuning tuning;
     tuning.best.resize(found.variants.size());

@@ -10,8 +10,8 @@
 #include "egraph/runner.hpp"
 #include "nest/term/class_terms.hpp"
 #include "nest/term/facts.hpp"
-#include "nest/schedule/fuse.hpp"
 #include "nest/term/value.hpp"
+#include "rewrite/site_rules.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;
@@ -59,13 +59,14 @@ std::vector<Term> rows() {
 }  // namespace
 
 TEST_CASE("what the compiler fuses is what the rules over sites say", "[rules]") {
+    const SiteRules compiler({std::filesystem::path(LOOPEGG_RULES) / "fusion.rules"}, {});
     const RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "fusion.rules", {.judge = false, .deep = false});
     const std::vector<Term> all = rows();
     std::set<std::string> used;
     std::size_t tried = 0, fused = 0;
     for (std::size_t i = 0; i < all.size(); i += std::getenv("LOOPEGG_DEEP") ? 1 : 5) {
         const Term& value = all[i];
-        const std::vector<FusionStep> steps = fuse(value);
+        const std::vector<FusionStep> steps = compiler.fuse(value);
         auto facts = std::make_shared<NestAnalysis>();
         EGraph graph;
         graph.attach(facts);
@@ -97,9 +98,10 @@ TEST_CASE("what the compiler fuses is what the rules over sites say", "[rules]")
 TEST_CASE("a batch norm after a convolution goes into its weights, and an activation after both into its end", "[rules]") {
     const Term conv = complete(parse_term("(nest (epilogue bias (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1)) (at co (at oh (at ow (at ci done)))))"));
     const Term row("then", {Term("then", {Term("site", {conv}), naive("(channel_scale 1 4 9)")}), naive("(map relu 36)")});
+    const SiteRules compiler({std::filesystem::path(LOOPEGG_RULES) / "fusion.rules"}, {});
     std::vector<std::string> names;
-    for (const FusionStep& step : fuse(row)) names.push_back(step.rule);
-    CHECK(names == std::vector<std::string>{"fuse-batch-norm", "fold-bias", "fold-scale", "prepare-first", "prepare-first", "fuse-activation"});
-    CHECK(to_string(bare(fuse(row).back().value)) ==
+    for (const FusionStep& step : compiler.fuse(row)) names.push_back(step.rule);
+    CHECK(names == std::vector<std::string>{"fuse-batch-norm", "fold-bias", "prepare-first", "fold-scale", "prepare-first", "fuse-activation"});
+    CHECK(to_string(bare(compiler.fuse(row).back().value)) ==
           "(prepare fold-bias (prepare fold-scale (site (nest (epilogue relu (epilogue bias (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1))) (at co (at oh (at ow (at ci done))))))))");
 }

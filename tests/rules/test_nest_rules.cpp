@@ -52,7 +52,7 @@ std::unique_ptr<Grown> grow(const RuleBook& book, const std::vector<std::string>
 
 TEST_CASE("the shipped rules over nests are sound", "[rules]") {
     std::map<std::string, std::string> judged;
-    for (const char* file : {"structure", "neural", "discover", "exact", "tune-cpu", "tune-gpu", "fusion"}) {
+    for (const char* file : {"structure", "neural", "discover", "exact", "tune-cpu", "tune-gpu", "fusion", "llvm", "cuda"}) {
         Loaded loaded = check_rules(std::filesystem::path(LOOPEGG_RULES) / (std::string(file) + ".rules"), {.judge = true, .deep = std::getenv("LOOPEGG_DEEP") != nullptr, .again = true});
         INFO(file << "\n" << mistakes_of(loaded));
         CHECK(loaded.mistakes.empty());
@@ -64,6 +64,29 @@ TEST_CASE("the shipped rules over nests are sound", "[rules]") {
     std::filesystem::path list = std::filesystem::path(LOOPEGG_RULES) / "judged.txt";
     if (std::getenv("LOOPEGG_REGENERATE")) write_file(list, lines);
     else CHECK(read_file(list) == lines);
+}
+
+TEST_CASE("every shipped rule over nests is reached by a phase that some command runs by default", "[rules]") {
+    const std::filesystem::path folder = LOOPEGG_RULES;
+    const std::map<std::string, std::vector<const char*>> run{{"discover", {"arrange", "discover"}}, {"llvm", {"schedule", "tune", "fuse"}}, {"cuda", {"schedule", "tune", "fuse"}}};
+    std::set<std::string> reached;
+    for (const auto& [file, phases] : run) {
+        const RuleBook book = load_rules(folder / (file + ".rules"), {.judge = false, .deep = false});
+        for (const char* name : phases) {
+            const Phase* phase = book.find_phase(name);
+            INFO(file << " " << name);
+            REQUIRE(phase != nullptr);
+            for (const Rule* r : book.rules_of(*phase)) reached.insert(r->name);
+        }
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        if (entry.path().extension() != ".rules" || entry.path().stem() == "math") continue;   // arithmetic is no rule over nests
+        const RuleBook book = load_rules(entry.path(), {.judge = false, .deep = false});
+        for (const Rule* r : book.rules()) {
+            INFO(r->name);
+            CHECK(reached.contains(r->name));
+        }
+    }
 }
 
 TEST_CASE("six loops in every order are 2^6 classes and 720 lists", "[rules]") {
@@ -79,12 +102,11 @@ TEST_CASE("six loops in every order are 2^6 classes and 720 lists", "[rules]") {
 
 TEST_CASE("the tune set of the host holds a billion schedules of a convolution in little room", "[rules]") {
     RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "tune-cpu.rules", {.judge = false, .deep = false});
-    const Phase* phase = book.find_phase("tune");
-    REQUIRE(phase != nullptr);
+    const Phase large{.name = "large", .sets = {"tiling", "cpu"}, .iterations = 16, .nodes = 150000, .seconds = 5};
     std::vector<std::string> names;
-    for (const Rule* r : book.rules_of(*phase)) names.push_back(r->name);
+    for (const Rule* r : book.rules_of(large)) names.push_back(r->name);
     Term nest = nest_of(statement_of(parse_term("(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)")));
-    auto g = grow(book, names, nest, limits_of(*phase));
+    auto g = grow(book, names, nest, limits_of(large));
     double count = ClassTerms(g->graph).count(g->root);
     std::printf("tune: %zu nodes, %zu classes, %.3g schedules, %.2f s, %.0f MB\n", g->graph.node_count(), g->graph.class_count(), count, g->report.seconds, static_cast<double>(g->report.peak_bytes) / 1e6);
     CHECK(count >= 1e9);
@@ -95,7 +117,8 @@ TEST_CASE("the tune set of the host holds a billion schedules of a convolution i
 TEST_CASE("extents that no tile divides are tiled with a shorter last tile", "[rules]") {
     RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "tune-cpu.rules", {.judge = false, .deep = false});
     std::vector<std::string> names;
-    for (const Rule* r : book.rules_of(*book.find_phase("tune"))) names.push_back(r->name);
+    for (const char* set : {"tiling", "cpu"})
+        for (const Rule& r : book.find_set(set)->rules) names.push_back(r.name);
     RunOptions options;
     options.limits.iterations = 6;
     options.limits.nodes = 100000;

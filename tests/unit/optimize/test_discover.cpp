@@ -54,6 +54,25 @@ TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, 
     }
 }
 
+TEST_CASE("a neural rule that is not in the user's file changes no network", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const auto effects = [&](const std::string& rules) {
+        const RuleBook book = load_rules(make_source("own.rules", "(language nest)\n(ruleset own\n" + rules + ")\n(phase discover :rules own :iterations 2 :nodes 20000)\n"));
+        Generous oracle;
+        Progress quiet(Progress::Mode::quiet);
+        std::set<std::string> found;
+        for (const Variant& v : discover(graph, sites_of(graph), book, *book.find_phase("discover"), oracle, {.budget = 40}, quiet).variants) found.insert(v.effect);
+        return found;
+    };
+    const std::string swap = "(rule own-swap (at ?a (at ?b ?s)) => (at ?b (at ?a ?s)) :when (permutable ?a ?b))\n";
+    const std::string shrink = "(rule own-bottleneck (nest ?n (at ?a ?s)) ~> (nest ?n (at (span ?a 0 (/ (extent ?a) 2)) ?s)) :when (reduction ?a) (divides 2 (extent ?a)) (capacity))\n";
+    const std::string group = "(rule own-group (nest ?n (at ?a (at ?b ?s))) ~> (nest ?n (at (diag 2 ?a ?b) (at (rem ?a (/ (extent ?a) 2)) (at (rem ?b (/ (extent ?b) 2)) ?s)))) "
+                              ":when (channels ?a ?b) (divides 2 (extent ?a)) (divides 2 (extent ?b)) (capacity))\n";
+    CHECK(effects(swap + shrink + group).contains("group"));
+    CHECK_FALSE(effects(swap + shrink).contains("group"));
+    CHECK(effects(swap + shrink).contains("bottleneck"));
+}
+
 TEST_CASE("outputs that the next convolution may leave unread are left out without a question", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
     const Sites sites = sites_of(graph, {"layer3.1.conv1", "layer3.2.conv2"});
