@@ -31,7 +31,10 @@ public:
             accept(std::move(best));
         }
         std::vector<RankedTerm> result;
-        for (std::uint32_t rank = 0; rank < found_[root_].size(); ++rank) result.push_back({term(root_, rank), found_[root_][rank].cost});
+        for (std::uint32_t rank = 0; rank < found_[root_].size(); ++rank) {
+            const Derivation& d = found_[root_][rank];
+            result.push_back({d.size <= longest_term ? term(root_, rank) : Term(), d.cost, d.size});
+        }
         return result;
     }
 

@@ -8,9 +8,10 @@
 namespace loopegg {
 
 struct RankedTerm {
-    Term term;
-    double cost;
+    Term term;        // empty where it would be written with more than `longest_term` operators: shared parts make terms exponentially long
+    double cost, size;
 };
+constexpr double longest_term = 20'000;
 
 // Cheapest first, smaller terms first among equals; fewer than k when the class has fewer. Cycles are no trouble: a term that goes
 // around one is larger than what it goes around.

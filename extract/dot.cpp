@@ -5,28 +5,16 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/quote.hpp"
 
 namespace loopegg {
-namespace {
-
-std::string escaped(const std::string& text) {
-    std::string result;
-    for (char c : text) {
-        if (c == '"' || c == '\\') result += '\\';
-        result += c == '\n' ? ' ' : c;
-    }
-    return result;
-}
-
-}  // namespace
-
 std::string to_dot(const SerializedEGraph& egraph, std::size_t most) {
     if (egraph.nodes.size() > most) throw UserError(fmt::format("a picture of {} nodes cannot be read by anybody; the most is {}", egraph.nodes.size(), most));
     std::string out = "digraph egraph {\n  compound=true;\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];\n";
     for (ClassIndex c = 0; c < egraph.classes.size(); ++c) {
         const bool root = std::find(egraph.roots.begin(), egraph.roots.end(), c) != egraph.roots.end();
-        out += fmt::format("  subgraph cluster_{} {{\n    style={}; label=\"{}\";\n", c, root ? "bold" : "dotted", escaped(egraph.classes[c].id));
-        for (NodeIndex n : egraph.classes[c].nodes) out += fmt::format("    n{} [label=\"{}\"];\n", n, escaped(egraph.nodes[n].op));
+        out += fmt::format("  subgraph cluster_{} {{\n    style={}; label={};\n", c, root ? "bold" : "dotted", dot_string(egraph.classes[c].id));
+        for (NodeIndex n : egraph.classes[c].nodes) out += fmt::format("    n{} [label={}];\n", n, dot_string(egraph.nodes[n].op));
         out += "  }\n";
     }
     for (NodeIndex n = 0; n < egraph.nodes.size(); ++n)

@@ -32,13 +32,18 @@ struct Measured {
     std::optional<Latency> latency;
     std::string why;          // empty when there is a latency
     double seconds = 0;       // what asking the machine cost, also when the answer is remembered: budgets end where they ended before
+    bool own = false;         // without a latency: the compiler refuses it or its result is wrong, today and always. Else it may be the machine's fault
 };
+
+// Times that a clock can give: those of strangers' files and stores are asked.
+inline bool is_a_time(double ms, double spread, int repeats) { return ms > 0 && ms < 1e9 && spread >= 0 && spread < 1e9 && repeats >= 0; }
 
 class Measurer {
 public:
     virtual ~Measurer() = default;
 
-    // One answer per candidate, in order. A candidate that fails costs itself alone and never throws.
+    // One answer per candidate, in order. A candidate that fails costs itself alone. Throws UserError where nothing can be measured at all
+    // (a full disk, no worker): going on would only fail again.
     virtual std::vector<Measured> measure(std::span<const Candidate> candidates) = 0;
 };
 

@@ -24,6 +24,12 @@ struct Derivation {
     std::vector<DerivationPtr> children;
 };
 
+double operators_in(const Term& term) {
+    double all = 1;
+    for (const Term& child : term.children()) all += operators_in(child);
+    return all;
+}
+
 struct Candidate {
     DerivationPtr made;
     double cost = 0;
@@ -86,7 +92,7 @@ public:
     FoundTerms found(std::size_t k, bool complete) {
         FoundTerms out{{}, evaluated_, complete};
         for (const Candidate& c : pool_)
-            if (out.best.size() < k && std::isfinite(c.cost)) out.best.push_back({c.made->term, c.cost});
+            if (out.best.size() < k && std::isfinite(c.cost)) out.best.push_back({c.made->term, c.cost, operators_in(c.made->term)});
         return out;
     }
 

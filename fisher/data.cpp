@@ -25,7 +25,6 @@ constexpr std::size_t cifar_pixels = 3072, cifar_record = cifar_pixels + 1;
 constexpr float cifar_mean[] = {0.4914f, 0.4822f, 0.4465f}, cifar_deviation[] = {0.2470f, 0.2435f, 0.2616f};
 
 Shape image_shape(const Graph& graph) {
-    if (graph.inputs.size() != 1) throw UserError(fmt::format("'{}' has {} inputs: capacity is scored on networks with one input", graph.name, graph.inputs.size()));
     Shape shape = graph.inputs[0].shape;
     if (shape.size() < 2) throw UserError(fmt::format("the input of '{}' is {}: a batch dimension and at least one more are needed", graph.name, to_string(shape)));
     return {shape.begin() + 1, shape.end()};

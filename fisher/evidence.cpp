@@ -2,15 +2,14 @@
 
 #include <cstdlib>
 
-#include <fmt/format.h>
-
+#include "base/database.hpp"
 #include "base/error.hpp"
-#include "base/sqlite.hpp"
 
 namespace loopegg {
 namespace {
 
 constexpr std::size_t most_recent = 4096;
+constexpr int version = 1;
 
 constexpr const char* schema =
     "CREATE TABLE IF NOT EXISTS evidence(id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, body TEXT NOT NULL, at INTEGER NOT NULL DEFAULT (strftime('%s','now')));"
@@ -21,42 +20,8 @@ constexpr const char* schema =
 
 }  // namespace
 
-struct EvidenceStore::Database {
-    sqlite3* handle = nullptr;
-    std::string path;
-
-    explicit Database(const std::filesystem::path& file) : path(file.string()) {
-        std::error_code ignored;
-        if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
-        if (sqlite3_open(path.c_str(), &handle) != SQLITE_OK) {
-            std::string why = handle ? sqlite3_errmsg(handle) : "out of memory";
-            sqlite3_close(handle);
-            throw UserError(fmt::format("the evidence store {} cannot be opened: {}", path, why));
-        }
-        sqlite3_busy_timeout(handle, 60000);
-        run("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;");
-        run(schema);
-    }
-    ~Database() { sqlite3_close(handle); }
-
-    [[noreturn]] void fail() const { throw UserError(fmt::format("the evidence store {}: {}", path, sqlite3_errmsg(handle))); }
-    void run(const char* sql) const {
-        if (exec_waiting(handle, sql) != SQLITE_OK) fail();
-    }
-    // Calls `each` with the first column of every row.
-    template <class Each> void query(const char* sql, const std::vector<std::string>& values, Each each) const {
-        sqlite3_stmt* statement = nullptr;
-        if (sqlite3_prepare_v2(handle, sql, -1, &statement, nullptr) != SQLITE_OK) fail();
-        std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> owner(statement, sqlite3_finalize);
-        for (std::size_t i = 0; i < values.size(); ++i) sqlite3_bind_text(statement, static_cast<int>(i) + 1, values[i].data(), static_cast<int>(values[i].size()), SQLITE_TRANSIENT);
-        int code;
-        while ((code = sqlite3_step(statement)) == SQLITE_ROW) each(std::string(reinterpret_cast<const char*>(sqlite3_column_text(statement, 0))));
-        if (code != SQLITE_DONE) fail();
-    }
-};
-
 EvidenceStore::EvidenceStore(const std::filesystem::path& file) {
-    if (!file.empty()) database_ = std::make_unique<Database>(file);
+    if (!file.empty()) database_ = std::make_unique<Database>(file, "the evidence store", version, schema);
 }
 EvidenceStore::~EvidenceStore() = default;
 
@@ -71,49 +36,56 @@ void EvidenceStore::remember(const Hash128& key, const nlohmann::json& evidence)
     }
 }
 
+// A verdict that others can use: a row of a damaged store is none, and its question is asked anew.
+std::optional<nlohmann::json> EvidenceStore::parse_row(const std::string& body) {
+    nlohmann::json row = nlohmann::json::parse(body, nullptr, false);
+    if (!row.is_object() || !row.contains("allowed") || !row["allowed"].is_boolean() || !row.contains("why") || !row["why"].is_string()) return std::nullopt;
+    return row;
+}
+
 std::optional<nlohmann::json> EvidenceStore::find(const Hash128& key) {
     if (auto found = place_.find(key.hex()); found != place_.end()) {
         recent_.splice(recent_.begin(), recent_, found->second);
         return recent_.front().second;
     }
     std::optional<nlohmann::json> result;
-    if (database_) database_->query("SELECT body FROM evidence WHERE key=? ORDER BY id DESC LIMIT 1", {key.hex()}, [&](const std::string& body) {
-        result = nlohmann::json::parse(body, nullptr, false);
-        if (result->is_discarded()) throw UserError(fmt::format("the evidence store {} holds a row that is no JSON", database_->path));
-    });
+    if (database_) {
+        Query q(*database_, "SELECT body FROM evidence WHERE key=? ORDER BY id DESC LIMIT 1");
+        if (q.bind(key.hex()).row()) result = parse_row(q.text(0));
+    }
     if (result) remember(key, *result);
     return result;
 }
 
 void EvidenceStore::append(const std::vector<std::pair<Hash128, nlohmann::json>>& rows) {
     if (rows.empty()) return;
-    if (database_) database_->run("BEGIN IMMEDIATE");
-    try {
-        for (const auto& [key, evidence] : rows) {
-            remember(key, evidence);
-            if (database_) database_->query("INSERT INTO evidence(key, body) VALUES(?, ?)", {key.hex(), evidence.dump()}, [](const std::string&) {});
-            else kept_.push_back(evidence);
-        }
-        if (database_) database_->run("COMMIT");
-    } catch (...) {
-        if (database_) sqlite3_exec(database_->handle, "ROLLBACK", nullptr, nullptr, nullptr);
-        throw;
+    for (const auto& [key, evidence] : rows) {
+        remember(key, evidence);
+        if (!database_) kept_.push_back(evidence);
     }
+    if (!database_) return;
+    Transaction all(*database_);
+    for (const auto& [key, evidence] : rows) Query(*database_, "INSERT INTO evidence(key, body) VALUES(?, ?)").bind(key.hex()).bind(evidence.dump()).done();
+    all.commit();
 }
 
 std::int64_t EvidenceStore::count() {
     if (!database_) return static_cast<std::int64_t>(kept_.size());
-    std::int64_t count = 0;
-    database_->query("SELECT count(*) FROM evidence", {}, [&](const std::string& text) { count = std::stoll(text); });
-    return count;
+    Query q(*database_, "SELECT count(*) FROM evidence");
+    return q.row() ? q.integer(0) : 0;
 }
 
 std::vector<nlohmann::json> EvidenceStore::all() {
     if (!database_) return kept_;
     std::vector<nlohmann::json> rows;
-    database_->query("SELECT body FROM evidence ORDER BY id", {}, [&](const std::string& body) { rows.push_back(nlohmann::json::parse(body)); });
+    Query q(*database_, "SELECT body FROM evidence ORDER BY id");
+    while (q.row())
+        if (auto row = parse_row(q.text(0))) rows.push_back(std::move(*row));
     return rows;
 }
+
+int evidence_version() { return version; }
+const char* evidence_schema() { return schema; }
 
 std::filesystem::path default_evidence_file() {
     if (const char* file = std::getenv("LOOPEGG_EVIDENCE")) return file;

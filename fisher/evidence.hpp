@@ -14,6 +14,8 @@
 
 namespace loopegg {
 
+class Database;
+
 class EvidenceStore {
 public:
     // An empty path keeps everything in memory only.
@@ -35,7 +37,7 @@ public:
 private:
     void remember(const Hash128& key, const nlohmann::json& evidence);
 
-    struct Database;
+    static std::optional<nlohmann::json> parse_row(const std::string& body);
     std::unique_ptr<Database> database_;
     std::list<std::pair<std::string, nlohmann::json>> recent_;   // most recent first
     std::unordered_map<std::string, decltype(recent_)::iterator> place_;
@@ -44,5 +46,9 @@ private:
 
 // LOOPEGG_EVIDENCE, or loopegg/evidence.sqlite in the user's cache folder.
 std::filesystem::path default_evidence_file();
+
+// What a store of evidence is made of: its version and its tables.
+int evidence_version();
+const char* evidence_schema();
 
 }  // namespace loopegg

@@ -48,10 +48,10 @@ WorkLoss work_loss(const Measurement& original, const Measurement& variant) {
     struct Work { double before = 0, after = 0; };
     std::map<std::int64_t, Work> stages;
     double whole = 0, squares = 0, sum = 0;
-    auto loss = [](const Work& w) { return std::max(0.0, std::log(w.before / w.after)); };
+    auto loss = [](const Work& w) { return std::max(0.0, std::log(w.before / std::max(w.after, w.before / 64))); };   // nothing left is not the end of the network
     for (const SiteWork& site : original.sites) {
         auto found = std::find_if(variant.sites.begin(), variant.sites.end(), [&](const SiteWork& s) { return s.name == site.name; });
-        const Work work{site.macs, found != variant.sites.end() ? found->macs : site.macs};
+        const Work work{site.macs, found != variant.sites.end() ? found->macs : 0};   // a branch that was dropped has no site any more
         Work& stage = stages[site.places];
         stage.before += work.before, stage.after += work.after;
         whole += work.before, sum += work.before * loss(work);
@@ -86,10 +86,22 @@ Kept band(std::span<const ScoredPair> seeds) {
     return {std::exp(-lost), {{"fisher", std::exp(fisher)}, {"codes", codes}, {"stages", work.stages}, {"sites", work.sites}, {"macs", variant.macs / original.macs}, {"params", variant.params / original.params}, {"layers", layers}}};
 }
 
+// The loss that is expected after training. Fisher Potential is asked and goes into the evidence; the fit gives it no weight.
+Kept by_expected_loss(std::span<const ScoredPair> seeds) {
+    const LossParts parts = loss_parts(seeds[0].original, seeds[0].variant);
+    const ExpectedLoss loss = expected_loss(seeds[0].original, parts);
+    double fisher = mean_over(seeds, [](const ScoredPair& p) { return log_ratio(fisher_total(p.variant.raw), fisher_total(p.original.raw)); });
+    return {kept_at_loss(loss.points), {{"stages", parts.stages}, {"view", parts.view}, {"fisher", std::exp(fisher)}}, loss};
+}
+
+ExpectedLoss loss_by_size(const Measurement& original, const Measurement& variant) { return expected_loss(original, loss_parts(original, variant)); }
+double kept_by_loss(const Measurement& original, const Measurement& variant) { return kept_at_loss(loss_by_size(original, variant).points); }
+
 }  // namespace
 
 const std::vector<CapacityGuard>& guards() {
     static const std::vector<CapacityGuard> all{
+        {"expected-loss", "points of accuracy that are expected to be lost after training, by a fit to trained networks: what is left of the work of stages, and how much of the image an output sees", {true, false, false, false}, 0.5, 0, by_expected_loss, kept_by_loss, loss_by_size},
         {"fisher-band", "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of the work of stages and sites and of the parameters", {true, true, false, false}, 0.52, 0.03, band, band_by_size},
         {"fisher-paper", "reject what scores below the original, as the paper does", {true, false, false, false}, 1.00, 0.16, paper},
     };

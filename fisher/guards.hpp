@@ -3,6 +3,7 @@
 // A guard says what it needs to see, computes `kept` from all seeds together (1: nothing lost, smaller: more lost) and admits a variant
 // that keeps at least its capacity threshold. What it computed on the way goes into the evidence.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "fisher/expected_loss.hpp"
 #include "fisher/measures.hpp"
 
 namespace loopegg {
@@ -22,6 +24,7 @@ struct ScoredPair {
 struct Kept {
     double value = 0;
     nlohmann::json parts = nlohmann::json::object();   // what it was made of, by name
+    std::optional<ExpectedLoss> loss{};                // where the guard speaks in points of accuracy
 };
 
 struct CapacityGuard {
@@ -31,10 +34,11 @@ struct CapacityGuard {
     double spread;                      // of `kept` from seed to seed, relative, as seen on trained networks' plans (docs/guards.md)
     Kept (*kept)(std::span<const ScoredPair> seeds);
     double (*kept_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // at least what `kept` says; null: sizes tell nothing
+    ExpectedLoss (*loss_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // what sizes say of the loss; null: nothing
 };
 
 const std::vector<CapacityGuard>& guards();
 const CapacityGuard& find_guard(std::string_view name);   // throws UsageError with 'did you mean'
-constexpr std::string_view default_guard = "fisher-band";
+constexpr std::string_view default_guard = "expected-loss";
 
 }  // namespace loopegg

@@ -42,10 +42,32 @@ std::int64_t counted_parameters(const Node& node) {
 constexpr Wanted nothing{false, false, false, false}, fisher_only{true, false, false, false}, codes_only{false, true, false, false}, weights_only{false, false, true, false},
     synflow_only{false, false, false, true};
 
+// How far along one side an output sees by convolutions and pools, the widest way through the network: global pools and products of
+// activations see everything, and so do they in every variant.
+double receptive_field(const Graph& graph) {
+    struct Seen { double field = 1, step = 1; };
+    std::map<std::string, Seen> seen;
+    double widest = 1;
+    for (const Node& node : graph.nodes) {
+        Seen here;
+        for (const std::string& input : node.inputs)
+            if (auto from = seen.find(input); from != seen.end() && from->second.field > here.field) here = from->second;
+        if (node.op == "conv2d" || node.op == "max_pool" || node.op == "avg_pool") {
+            const double dilation = node.op == "conv2d" ? static_cast<double>(node.integers("dilation")[0]) : 1;
+            here.field += static_cast<double>(node.integers("kernel")[0] - 1) * dilation * here.step;
+            here.step *= static_cast<double>(node.integers("stride")[0]);
+        }
+        widest = std::max(widest, here.field);
+        seen[node.name] = here;
+    }
+    return widest;
+}
+
 }  // namespace
 
 Measurement sizes_of(const Graph& graph) {
     Measurement m;
+    if (!graph.inputs.empty() && graph.inputs[0].shape.size() == 4) m.image_side = static_cast<double>(graph.inputs[0].shape[2]), m.receptive_field = receptive_field(graph);
     for (const Node& node : graph.nodes) {
         m.params += static_cast<double>(counted_parameters(node));
         double work = static_cast<double>(macs(node));

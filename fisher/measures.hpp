@@ -36,6 +36,7 @@ struct Measurement {
     RawScores raw;
     double params = 0, macs = 0;
     std::vector<SiteWork> sites{};
+    double image_side = 0, receptive_field = 0;   // pixels of the input along one side, and those of them that one output is made of
 };
 
 // Its sizes, without scores.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/fault.hpp"
 #include "fisher/evidence.hpp"
 #include "graph/flops.hpp"
 #include "graph/hidden_widths.hpp"
@@ -179,6 +180,7 @@ private:
         for (Case& c : cases)
             if (c.open) questions.push_back({c.variant, options_.seed + static_cast<std::uint64_t>(k)}), asked.push_back(&c);
         if (asked.empty()) return;
+        if (fault_here(FaultPlace::guard)) throw UserError("the guard cannot score: out of memory");
         const Measurement& base = original_on(original, k);
         std::vector<RawScores> scores = scorer_->score(questions, guard_.wanted);
         counts_.passes += static_cast<std::int64_t>(scores.size());
@@ -229,6 +231,10 @@ private:
         evidence["margin"] = kept - capacity_;
         evidence["allowed"] = allowed;
         evidence["why"] = fmt::format("keeps {}{:.3f} of the capacity, {} {:.3f}", run ? "" : "by its sizes no more than ", kept, allowed ? "at least" : "below", capacity_);
+        if (const std::optional<ExpectedLoss> loss = run ? c.kept.loss : guard_.loss_by_size ? std::optional(guard_.loss_by_size(size_, c.size)) : std::nullopt) {
+            evidence["loss"] = {{"points", loss->points}, {"low", loss->low}, {"high", loss->high}};
+            evidence["why"] = fmt::format("is expected to lose {:.2f} points ({:.2f} to {:.2f}), {} {:.2f}", loss->points, loss->low, loss->high, allowed ? "at most" : "above", loss_at_kept(capacity_));
+        }
         return evidence;
     }
 

@@ -210,6 +210,7 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
         for (std::size_t g = 0; g < oracles.size(); ++g) {
             Verdict verdict = oracles[g]->judge(original, {&v.graph, 1})[0];
             row["guards"][guard_names[g]] = {{"allowed", verdict.allowed}, {"margin", verdict.evidence.value("margin", nlohmann::json(nullptr))}, {"why", verdict.why}, {"evidence", verdict.evidence}};
+            if (verdict.evidence.contains("loss")) row["guards"][guard_names[g]]["loss"] = verdict.evidence["loss"];
             if (!options.recheck) continue;
             Verdict again = fresh[g]->judge(original, {&v.graph, 1})[0];
             bool same = again.allowed == verdict.allowed && std::abs(again.evidence.value("kept", 0.0) - verdict.evidence.value("kept", 0.0)) <= 1e-6 * std::max(1.0, std::abs(verdict.evidence.value("kept", 0.0)));

@@ -16,6 +16,7 @@
 #include "nest/judge/isl_judge.hpp"
 #include "nest/term/class_terms.hpp"
 #include "rules/nest_instance.hpp"
+#include "rules/net_judge.hpp"
 #include "rules/value_judge.hpp"
 
 namespace loopegg {
@@ -176,6 +177,7 @@ std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& eff
 std::optional<Refutation> judge_nest_rule(const Rule& rule, const JudgeEffort& effort) {
     if (rule.left.size() != 1) return Refutation{"a rule over nests has one pattern a side: sites in a row are one term, (then VALUE NEST)", rule.text};
     if (is_value_rule(rule)) return judge_value_rule(rule);
+    if (is_net_rule(rule)) return judge_net_rule(rule);
     // The same words get the same answer, so a file that several others include is tried once.
     static std::mutex mutex;
     static std::map<std::pair<std::string, int>, std::optional<Refutation>> known;

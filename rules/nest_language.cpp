@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include "nest/term/facts.hpp"
+#include "graph/functions.hpp"
 #include "nest/term/grammar.hpp"
+#include "nest/term/net.hpp"
 #include "nest/term/statement_kinds.hpp"
 #include "rules/loop_lists.hpp"
 #include "rules/nest_judge.hpp"
@@ -121,6 +123,14 @@ std::vector<GuardKind> guards() {
              const std::string word = q.graph.smallest_term(q.arguments[0].eclass).op().text();
              return is_epilogue_function(word) ? yes(word) : no(word + " is no epilogue");
          }, false});
+    all.push_back({"fresh", {{"net"}}, "all that the network writes is computed by its own sites: nothing of what comes in goes on", [](const Question& q) {
+             if (q.arguments[0].eclass == none) return no("not a network");
+             return passes_through(q.graph.smallest_term(q.arguments[0].eclass)) ? no("a part of what comes in goes on") : yes("its sites write all");
+         }, false});
+    all.push_back({"computes", {{"net"}}, "the network has a site", [](const Question& q) {
+             if (q.arguments[0].eclass == none) return no("not a network");
+             return has_sites(q.graph.smallest_term(q.arguments[0].eclass)) ? yes("it has sites") : no("it computes nothing");
+         }, false});
     all.push_back({"comes-back", {{"how", "axis"}}, "what is left out of the axis may be restored that way: pointwise where its first values are the first output channels", [](const Question& q) {
              const AxisFact* a = axis(q, 1);
              if (a == nullptr) return no("not an axis");
@@ -167,6 +177,14 @@ std::vector<ListKind> lists() {
                  if (k > 1 && k < a->extent && a->extent % k == 0 && std::find(out.begin(), out.end(), Term(k)) == out.end()) out.emplace_back(k);
              return out;
          }},
+        {"eighths", {{"net"}}, "what one to seven eighths of the channels that it writes come to", [](const Question& q) {
+             std::vector<Term> out;
+             if (q.arguments[0].eclass == none) return out;
+             const auto channels = channels_written(q.graph.smallest_term(q.arguments[0].eclass));
+             for (std::int64_t k = 1; channels && k < 8; ++k)
+                 if (const std::int64_t w = *channels * k / 8; w > 0 && w < *channels && (out.empty() || out.back() != Term(w))) out.emplace_back(w);
+             return out;
+         }, false},
         {"common-divisors", {{"axis", "axis"}}, "the numbers above 1 that divide both extents", [](const Question& q) {
              const AxisFact *a = axis(q, 0), *b = axis(q, 1);
              std::vector<Term> out;
@@ -210,6 +228,17 @@ std::vector<OperatorKind> operators() {
         {"site", "value", {"nest"}},
         {"then", "value", {"value", "nest"}},
         {"prepare", "value", {"preparation", "value"}},
+        {"layer", "net", {"nest"}},
+        {"each", "net", {""}},
+        {"same", "net", {}},
+        {"row", "net", {"net", "net"}},
+        {"join", "net", {"", "net", "net"}},
+        {"stream", "net", {"net"}},
+        {"tangle", "net", {"net", "net"}},
+        {"none", "net", {"net"}},
+        {"write", "net", {"number", "net"}},
+        {"read", "net", {"number", "net"}},
+        {"within", "net", {"number", "net"}},
         {"epilogue", "statement", {"function", "statement"}},
         {"layout", "statement", {"buffer", "iterator", "number", "statement"}},
         {"at", "schedule", {"axis", "schedule"}},
@@ -231,10 +260,13 @@ std::vector<OperatorKind> operators() {
     };
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
     for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"}) all.push_back({word, "place", {}});
+    all.push_back({"concat", "joint", {}});   // what (join add ...) adds is a function already
     for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
     for (const char* word : {"repeat", "zero", "pointwise"}) all.push_back({word, "how", {}});
     for (const char* word : {"O", "I", "J", "K", "W", "A", "B"}) all.push_back({word, "buffer", {}});
-    for (const char* word : {"bias", "scale_shift", "relu", "relu6", "silu", "gelu", "sigmoid", "tanh", "add"}) all.push_back({word, "function", {}});
+    for (const char* word : {"bias", "scale_shift", "add"}) all.push_back({word, "function", {}});
+    for (const ElementFunction& f : element_functions())
+        if (is_plain_function(f.name)) all.push_back({std::string(f.name), "function", {}});
     for (const char* word : {"n", "g", "co", "ci", "oh", "ow", "kh", "kw", "b", "i", "j", "k", "c", "x", "r", "s"}) all.push_back({word, "iterator", {}});
     statement_operators(all);
     return all;
@@ -243,7 +275,7 @@ std::vector<OperatorKind> operators() {
 // Nests made whole, wherever they stand in a row of sites.
 Term prepared_term(const Term& term) {
     if (term.is("nest", 2) || term.is("restore", 2)) return complete(term);
-    if (!term.is("site", 1) && !term.is("then", 2) && !term.is("prepare", 2)) return term;
+    if (!term.is("site", 1) && !term.is("then", 2) && !term.is("prepare", 2) && !is_net(term)) return term;
     std::vector<Term> children;
     for (const Term& child : term.children()) children.push_back(prepared_term(child));
     return Term(term.op(), std::move(children));

@@ -3,25 +3,40 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 
 #include "base/scratch.hpp"
 #include "backends/measure/thread_clocks.hpp"
+#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
 
 namespace loopegg {
 
-// A file is the seconds, as a double's bytes, then the code.
+namespace {
+
+// A file is the seconds, as a double's bytes, then the code. What cannot be read, or was cut, is not there.
+std::optional<TimedKernel> taken(const std::filesystem::path& file, const Term& nest, const Target& target, const std::string& name) {
+    std::string bytes;
+    try {
+        bytes = read_file(file);
+    } catch (const UserError&) {
+        return std::nullopt;
+    }
+    TimedKernel found;
+    if (bytes.size() <= sizeof found.seconds) return std::nullopt;
+    std::memcpy(&found.seconds, bytes.data(), sizeof found.seconds);
+    found.kernel = compile_nest(nest, target, name, bytes.substr(sizeof found.seconds));
+    return found;
+}
+
+}  // namespace
+
 TimedKernel KernelShelf::compile(const Term& nest, const Target& target) const {
     const std::string name = "k" + Hasher().add(to_string(nest)).finish().hex().substr(0, 12);
     const std::filesystem::path file = folder_ / (name + "." + target.name);
-    if (!folder_.empty() && std::filesystem::exists(file)) {
-        const std::string bytes = read_file(file);
-        TimedKernel found;
-        std::memcpy(&found.seconds, bytes.data(), sizeof found.seconds);
-        found.kernel = compile_nest(nest, target, name, bytes.substr(sizeof found.seconds));
-        return found;
-    }
+    if (!folder_.empty() && std::filesystem::exists(file))
+        if (auto found = taken(file, nest, target, name)) return *found;
     const double start = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
     TimedKernel made{compile_nest(nest, target, name), 0};
     made.seconds = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - start;
@@ -29,8 +44,13 @@ TimedKernel KernelShelf::compile(const Term& nest, const Target& target) const {
         std::string bytes(sizeof made.seconds, '\0');
         std::memcpy(bytes.data(), &made.seconds, sizeof made.seconds);
         const std::filesystem::path half = file.string() + "." + std::to_string(getpid());   // whoever is killed here leaves no half kernel
-        write_scratch(half, bytes + made.kernel.code);
-        std::filesystem::rename(half, file);
+        std::error_code ignored;
+        try {
+            write_scratch(half, bytes + made.kernel.code);
+            std::filesystem::rename(half, file, ignored);
+        } catch (const UserError&) {   // a full disk: it is compiled again where it is needed
+            std::filesystem::remove(half, ignored);
+        }
     }
     return made;
 }

@@ -177,7 +177,7 @@ private:
             throw InternalFault("a statement's value names an unknown buffer");
         });
         double& o = out_[static_cast<std::size_t>(at[0])];
-        o = s_.combine == Combine::assign ? value : s_.combine == Combine::max ? std::max(o, value) : o + value;
+        o = s_.combine == Combine::assign ? value : s_.combine == Combine::max ? (value < o || o != o ? o : value) : o + value;
     }
 
     const Statement& s_;

@@ -12,7 +12,10 @@ using tv::Fn;
 Expr number(double v) { return tv::float_value(v); }
 Expr plus(const Expr& a, const Expr& b) { return tv::binary(Fn::add, a, b); }
 Expr times(const Expr& a, const Expr& b) { return tv::binary(Fn::mul, a, b); }
-Expr between(double low, double high, const Expr& x) { return tv::binary(Fn::min, tv::binary(Fn::max, x, number(low)), number(high)); }
+// What is no number is neither below nor above, and stays.
+Expr between(double low, double high, const Expr& x) {
+    return tv::select(tv::binary(Fn::lt, x, number(low)), number(low), tv::select(tv::binary(Fn::lt, number(high), x), number(high), x));
+}
 
 // c[0] + c[1] x + ..., by Horner's rule.
 Expr polynomial(std::span<const double> c, const Expr& x) {
@@ -34,8 +37,19 @@ constexpr double erf_below[]{1.0, 0.5020675779953031, 0.11410498592560812, 0.014
 
 }  // namespace
 
+namespace {
+
+constexpr double least_power = -87.3, most_power = 88.3;   // beyond them a single float holds nothing, or not enough
+
+}  // namespace
+
 Expr exponential(const Expr& x) {
-    const Expr in = between(-87.3, 88.3, x);
+    const Expr nothing = tv::select(tv::binary(Fn::lt, x, number(least_power)), number(0), bounded_exponential(x));
+    return tv::select(tv::binary(Fn::lt, number(88.72283), x), tv::infinity(), nothing);
+}
+
+Expr bounded_exponential(const Expr& x) {
+    const Expr in = between(least_power, most_power, x);
     const Expr n = tv::intrinsic("tirx.floor", {plus(times(in, number(1 / std::log(2.0))), number(0.5))});
     const Expr r = plus(plus(in, times(n, number(-ln2_high))), times(n, number(-ln2_low)));
     const Expr power = tv::with_bits((tv::truncate(n) + 127) * (1 << 23));   // 2^n: n in the exponent's bits

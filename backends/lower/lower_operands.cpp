@@ -19,6 +19,9 @@ constexpr std::int64_t far_ahead = 1024, most_asked = 1024, line = 16;
 // Infinities become the largest float: CUDA C spells infinity only with a header.
 Expr finite(double v) { return tv::float_value(std::clamp(v, -3.4028234663852886e38, 3.4028234663852886e38)); }
 
+// At least minus infinity, which TVM cannot fold as it folds x = x.
+Expr is_number(const Expr& x) { return tv::binary(tv::Fn::ge, x, tv::with_bits(Expr(-0x800000))); }
+
 // The terms of a logical index, one for each step of the tile (zero where it has none); nothing unless they make up the whole of it.
 std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::vector<Index>& logical, const std::vector<std::int64_t>& extents) {
     std::map<int, Index> value;
@@ -274,7 +277,9 @@ Expr NestOperands::finished(const Expr& acc, const std::vector<Index>& logical) 
 }
 
 Expr NestOperands::combined(const Expr& a, const Expr& b) const {
-    return s_.combine == Combine::max ? tv::binary(tv::Fn::max, a, b) : tv::binary(tv::Fn::add, a, b);
+    if (s_.combine != Combine::max) return tv::binary(tv::Fn::add, a, b);
+    // The larger; what is no number stays, whichever of the two it is.
+    return tv::select(tv::binary(tv::Fn::lt, b, a), a, tv::select(is_number(a), b, a));
 }
 
 Expr NestOperands::outside() const { return finite(s_.outside); }

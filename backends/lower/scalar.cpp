@@ -4,6 +4,7 @@
 
 #include "backends/lower/elementary.hpp"
 #include "base/error.hpp"
+#include "graph/functions.hpp"
 
 namespace loopegg {
 namespace {
@@ -12,9 +13,11 @@ using tv::Expr;
 using tv::Fn;
 
 Expr number(double v) { return tv::float_value(v); }
+Expr below(const Expr& x, double limit) { return tv::binary(Fn::lt, x, number(limit)); }
+Expr above(const Expr& x, double limit) { return tv::binary(Fn::lt, number(limit), x); }
 Expr sigmoid(const Expr& x) { return tv::binary(Fn::div, number(1), tv::binary(Fn::add, number(1), exponential(tv::binary(Fn::mul, x, number(-1))))); }
 Expr hyperbolic_tangent(const Expr& x) {
-    const Expr e = exponential(tv::binary(Fn::mul, x, number(-2)));
+    const Expr e = bounded_exponential(tv::binary(Fn::mul, x, number(-2)));
     return tv::binary(Fn::div, tv::binary(Fn::sub, number(1), e), tv::binary(Fn::add, number(1), e));
 }
 Expr gelu(const Expr& x) {
@@ -23,12 +26,14 @@ Expr gelu(const Expr& x) {
 }
 
 struct Binary { const char* name; Fn fn; };
+// Of sums and products, machines know these; every other function is spelt by its formula.
 constexpr Binary binaries[]{{"+", Fn::add}, {"-", Fn::sub}, {"*", Fn::mul}, {"/", Fn::div}, {"max", Fn::max}, {"min", Fn::min}};
 
 struct Unary { const char* name; Expr (*make)(const Expr&); };
 const Unary unaries[]{
-    {"relu", [](const Expr& x) { return tv::binary(Fn::max, x, number(0)); }},
-    {"relu6", [](const Expr& x) { return tv::binary(Fn::min, tv::binary(Fn::max, x, number(0)), number(6)); }},
+    // Comparisons that are false for what is no number, so that it stays what it is; each is one instruction of a processor.
+    {"relu", [](const Expr& x) { return tv::select(below(x, 0), number(0), x); }},
+    {"relu6", [](const Expr& x) { return tv::select(below(x, 0), number(0), tv::select(above(x, 6), number(6), x)); }},
     {"sigmoid", sigmoid},
     {"silu", [](const Expr& x) { return tv::binary(Fn::mul, x, sigmoid(x)); }},
     {"gelu", gelu},
@@ -36,6 +41,8 @@ const Unary unaries[]{
     {"exp", exponential},
     {"sqrt", [](const Expr& x) { return tv::intrinsic("tirx.sqrt", {x}); }},
     {"square", [](const Expr& x) { return tv::binary(Fn::mul, x, x); }},
+    {"erf", error_function},
+    {"floor", [](const Expr& x) { return tv::intrinsic("tirx.floor", {x}); }},
     {"copy", [](const Expr& x) { return x; }},
 };
 
@@ -54,6 +61,10 @@ Expr scalar(const Term& term, const std::function<Expr(const std::string&)>& lea
     if (term.size() == 1)
         for (const Unary& u : unaries)
             if (op == u.name) return u.make(scalar(term[0], leaf));
+    if (const ElementFunction* f = find_function(op)) {
+        const std::vector<Term> operands(term.children().begin(), term.children().end());
+        return scalar(expanded(*f, operands), leaf);
+    }
     throw InternalFault("no lowering for the scalar function '" + op + "'");
 }
 

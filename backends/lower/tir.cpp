@@ -62,6 +62,7 @@ Expr both(const Expr& a, const Expr& b) {
 }
 
 Expr float_value(double v) { return Expr(obj(Fn::float_imm, type_of("float32"), v, no_span)); }
+Expr infinity() { return with_bits(Expr(0x7f800000)); }   // TVM has no literal of it
 Expr choose(const Expr& condition, const Expr& yes, const Expr& no) {
     if (!condition.node.defined()) return yes;
     return Expr(obj(Fn::if_expr, condition.node, yes.node, no.node, no_span));

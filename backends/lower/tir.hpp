@@ -32,6 +32,7 @@ Expr at_least(const Expr& a, const Expr& b);
 Expr both(const Expr& a, const Expr& b);
 
 Expr float_value(double v);
+Expr infinity();
 Expr binary(Fn f, const Expr& a, const Expr& b);
 Expr choose(const Expr& condition, const Expr& yes, const Expr& no);      // evaluates one side alone
 Expr select(const Expr& condition, const Expr& yes, const Expr& no);      // may evaluate both

@@ -1,7 +1,8 @@
 // Every latency that was ever measured, kept in SQLite under a key of target, nest, schedule, TVM version and the way it was timed.
 //
 // Several processes may use one store at once: a key is claimed before it is measured, and whoever finds it claimed by a living
-// process waits for the answer instead of measuring it again.
+// process waits for the answer instead of measuring it again. A claim is a lease (base/owner.hpp): it ends with its process, wherever that
+// runs. Kept are times, and failures that are a candidate's own; what a full disk or a killed worker did is nobody's lasting fault.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -22,10 +23,14 @@ public:
     LatencyStore(const LatencyStore&) = delete;
     LatencyStore& operator=(const LatencyStore&) = delete;
 
-    std::optional<Measured> find(const Hash128& key);
+    std::optional<Measured> find(const Hash128& key);   // a row whose figures no clock can give is not found
 
-    // True if this process is now the one to measure the key. False: it is known, or a living process is at it.
+    // True if this store is now the one to measure the key. False: it is known, or somebody who lives is at it.
     bool claim(const Hash128& key, const std::string& target, const std::string& nest);
+    // Takes the key over, whoever has it: for those who have waited long enough.
+    void seize(const Hash128& key);
+    std::string holder(const Hash128& key);   // who has claimed it, in words; "" when nobody has
+    // A failure that is not the candidate's own is not kept: its claim is given up.
     void put(const Hash128& key, const std::string& target, const std::string& nest, const Measured& answer, const std::string& timing = "warm");
     void release(const Hash128& key);   // a claim that came to nothing
 
@@ -44,5 +49,9 @@ std::filesystem::path default_store_file();
 
 // `timing` says in what state of the caches (cold_weights.hpp). Networks, boards and GPUs are run again and again as they are: "warm".
 Hash128 latency_key(const Target& target, const Term& nest, const std::string& timing = "warm");
+
+// What a store of latencies is made of: its version and its tables.
+int latency_version();
+const char* latency_schema();
 
 }  // namespace loopegg

@@ -1,9 +1,7 @@
 #include "backends/measure/network_measure.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
-#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -14,7 +12,7 @@
 #include "base/scratch.hpp"
 #include "backends/measure/tvm_measurer.hpp"
 #include "base/error.hpp"
-#include "base/files.hpp"
+#include "base/whole_folder.hpp"
 #include "graph/load.hpp"
 
 namespace loopegg {
@@ -66,7 +64,10 @@ Latency estimate_network(const Graph& graph, const Weights& weights, const Sched
 }
 
 NetworkLatency measure_model(const std::string& model, const std::string& target_name, std::uint64_t seed, int rounds, Progress& progress) {
-    if (std::filesystem::exists(std::filesystem::path(model) / "network.json")) return {timed(model, rounds, progress), 0, rounds * 3};
+    if (std::filesystem::is_directory(model)) {
+        require_whole(model, "loopegg compile MODEL --out " + model);
+        return {timed(model, rounds, progress), 0, rounds * 3};
+    }
     const Target target = find_target(target_name);
     const Model m = load_model(model, seed);
     const Term steps = network_term(m.graph, m.weights, {}, target);
@@ -74,11 +75,8 @@ NetworkLatency measure_model(const std::string& model, const std::string& target
     if (target.reach != Reach::here) return {estimate_network(m.graph, m.weights, {}, target), 0, 0};
     LatencyStore store(default_store_file());
     const Hash128 key = latency_key(target, steps);
-    for (;;) {   // another process may be at it: then its answer is ours
-        if (auto known = store.find(key); known && known->latency) return {*known->latency, 0, 0};
-        if (store.claim(key, target.name, "network " + m.graph.name)) break;
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    }
+    const auto known = known_or_claimed(store, key, target.name, "network " + m.graph.name, 300, [&](const std::string& line) { progress.note(line); });
+    if (known && known->latency) return {*known->latency, 0, 0};
     ScratchFile folder(".network");
     NetworkLatency result;
     try {

@@ -8,7 +8,9 @@
 namespace loopegg {
 
 std::optional<NetworkProfile> profile_network(const std::filesystem::path& folder, double seconds, std::string& why) {
-    WorkerProcess worker(loopegg_program(), WorkerLimits{60 + seconds, 0});
+    WorkerLimits limits = network_limits();
+    limits.seconds = 60 + seconds;
+    WorkerProcess worker(loopegg_program(), limits);
     auto ask = [&](nlohmann::json request) -> std::optional<nlohmann::json> {
         nlohmann::json reply = worker.ask(request);
         if (reply["ok"].get<bool>()) return reply;

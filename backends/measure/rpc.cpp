@@ -10,7 +10,7 @@
 #include "backends/measure/rpc_tracker.hpp"
 #include "base/scratch.hpp"
 #include "backends/lower/tvm_adapter.hpp"
-#include "backends/measure/tvm_measurer.hpp"
+#include "extract/measurer.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -53,12 +53,19 @@ ffi::Module connect(const Target& target) {
 
 }  // namespace
 
-Measured measure_over_rpc(const Term& given, const Target& target, int samples) {
+BoardTimes measure_over_rpc(const Term& given, const Target& target, int samples) {
+    Kernel kernel;
+    const Term nest = complete(given);
+    const Statement s = statement_of(nest_parts(nest).statement);
+    try {
+        kernel = compile_nest(nest, target, "candidate");
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (const std::exception& e) {
+        return {{}, e.what()};
+    }
     const ffi::Module session = connect(target);
     try {
-        const Term nest = complete(given);
-        const Statement s = statement_of(nest_parts(nest).statement);
-        const Kernel kernel = compile_nest(nest, target, "candidate");
         const std::string library = shared_library(kernel.code);
         (*session->GetFunction("tvm.rpc.server.upload"))("candidate.so", ffi::Bytes(library));
         const auto module = tv::call(Fn::rpc_load, session, "candidate.so").cast<ffi::Module>();
@@ -90,9 +97,12 @@ Measured measure_over_rpc(const Term& given, const Target& target, int samples) 
             std::memcpy(&seconds, bytes.data() + at, sizeof seconds);
             ms.push_back(seconds * 1e3);
         }
-        return {summarize(ms, target.name, false), ""};
+        if (ms.empty()) throw UserError("it gave no times");
+        for (double t : ms)
+            if (!is_a_time(t, 0, 1)) throw UserError("it gave a time that no clock gives: " + std::to_string(t) + " ms");
+        return {ms, ""};
     } catch (const ffi::Error& e) {
-        return {{}, "over RPC: " + tv::brief(e)};
+        throw UserError(tv::brief(e));
     }
 }
 

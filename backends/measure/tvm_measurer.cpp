@@ -7,14 +7,17 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "backends/measure/cold_weights.hpp"
 #include "backends/measure/machine_load.hpp"
 #include "backends/network/network.hpp"
 #include "backends/measure/roofline.hpp"
-#include "backends/measure/rpc.hpp"
 #include "backends/measure/thread_clocks.hpp"
 #include "base/error.hpp"
+#include "base/progress.hpp"
 #include "nest/term/grammar.hpp"
 
 namespace loopegg {
@@ -39,7 +42,8 @@ struct TvmMeasurer::Job {
     std::int64_t id = -1;
     int worker = -1, generation = -1;
     std::vector<double> ms{};
-    int clean = 0, asked = 0, rebuilt = 0;
+    int clean = 0, asked = 0, rebuilt = 0, failures = 0;
+    bool outside = false;            // the last try failed by something other than the candidate
     double seconds = 0;              // its part of the time that measuring takes
     MachineLoad load{};
     std::optional<Measured> answer{};
@@ -49,59 +53,92 @@ TvmMeasurer::TvmMeasurer(MeasurerOptions options) : options_(std::move(options))
     int n = options_.workers;
     if (n <= 0) n = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const auto program = loopegg_program();
+    if (!options_.shelf.empty()) options_.limits.writes = options_.shelf;
     for (int i = 0; i < n; ++i) workers_.push_back(std::make_unique<WorkerProcess>(program, options_.limits));
 }
 TvmMeasurer::~TvmMeasurer() = default;
 
-// Compiles and checks with all workers while nothing is timed; then times one candidate at a time, in turns. What is known of a candidate is stored at once:
-// whoever is killed loses what was in flight.
-void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
-    std::atomic<std::size_t> next{0};
-    std::mutex mutex;
-    auto build = [&](Job& job, int w) {
+// A failure that is not its own may be the moment's: it is tried once more, with another worker. One that ran past its limit is not, for the
+// same time again is what it would take.
+void TvmMeasurer::fail(Job& job, const nlohmann::json& reply) {
+    job.outside = reply.value("outside", false);
+    const std::string why = reply.value("why", "failed");
+    const bool own = reply.value("own", false);
+    if (!own && why.find("past its limit") == std::string::npos && ++job.failures < 2) return;
+    settle(job, Measured{{}, why, 0, own});
+}
+
+void TvmMeasurer::build(Job& job, int w) {
+    WorkerProcess& worker = *workers_[static_cast<std::size_t>(w)];
+    while (!job.answer) {
         const double start = clock_seconds(CLOCK_MONOTONIC);
-        WorkerProcess& worker = *workers_[static_cast<std::size_t>(w)];
         nlohmann::json request{{"op", "build"}, {"id", job.id}, {"nest", to_string(job.nest)}, {"target", job.target}, {"shelf", options_.shelf.string()}};
         if (options_.fault)
             if (const std::string fault = options_.fault(job.index); !fault.empty()) request["fault"] = fault;
         const nlohmann::json reply = worker.ask(request);
-        std::lock_guard lock(mutex);
+        std::lock_guard lock(mutex_);
         ++counts_.compiled;
         if (reply.value("died", false)) ++counts_.worker_deaths;
         job.worker = w, job.generation = worker.generation();
         job.seconds += (clock_seconds(CLOCK_MONOTONIC) - start) / static_cast<double>(workers_.size());   // others are built meanwhile
-        if (!reply["ok"].get<bool>()) settle(job, Measured{{}, reply.value("why", "failed")});
-    };
+        if (reply["ok"].get<bool>()) return;
+        fail(job, reply);
+    }
+}
+
+bool TvmMeasurer::time(Job& job) {
+    job.load.look();
+    const double start = clock_seconds(CLOCK_MONOTONIC);
+    const nlohmann::json reply = workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "time"}, {"id", job.id}, {"samples", options_.samples}, {"cold", options_.cold_bytes}});
+    job.seconds += clock_seconds(CLOCK_MONOTONIC) - start;
+    if (reply.value("died", false)) ++counts_.worker_deaths;
+    if (!reply["ok"].get<bool>()) {
+        fail(job, reply);
+        return job.answer.has_value();
+    }
+    for (double v : reply["ms"]) job.ms.push_back(v);
+    job.clean += reply["clean"].get<int>(), job.asked += options_.samples;
+    return true;
+}
+
+// Compiles and checks with all workers while nothing is timed; then times one candidate at a time, in turns. What is known of a candidate is stored when
+// its last round is done: whoever is killed loses the batch that was in flight, and nothing else.
+void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
+    std::atomic<std::size_t> next{0};
     for (Job& job : jobs) job.id = next_id_++;
+    std::vector<std::exception_ptr> broken(workers_.size());
     std::vector<std::thread> team;
     for (int w = 0; w < static_cast<int>(workers_.size()); ++w)
-        team.emplace_back([&, w] { for (std::size_t i = next++; i < jobs.size(); i = next++) build(jobs[i], w); });
+        team.emplace_back([&, w] {
+            try {
+                for (std::size_t i = next++; i < jobs.size(); i = next++) build(jobs[i], w);
+            } catch (...) {
+                broken[static_cast<std::size_t>(w)] = std::current_exception();
+            }
+        });
     for (std::thread& t : team) t.join();
+    for (const std::exception_ptr& e : broken)
+        if (e) std::rethrow_exception(e);
 
     auto current = [&](const Job& job) { const WorkerProcess& w = *workers_[static_cast<std::size_t>(job.worker)]; return w.running() && w.generation() == job.generation; };
     for (int round = 0; round < options_.rounds; ++round)
         for (Job& job : jobs) {
-            if (job.answer) continue;
-            if (!current(job)) {   // its worker died of another candidate
-                if (++job.rebuilt > 4) settle(job, Measured{{}, "its worker died again and again"});
-                else build(job, job.worker);
-                if (job.answer) continue;
+            for (bool timed = false; !job.answer && !timed;) {
+                if (!current(job)) {   // its worker died, of this candidate or of another
+                    if (++job.rebuilt > 4) settle(job, Measured{{}, "its worker died again and again", 0, false});
+                    else build(job, job.worker);
+                    if (job.answer) break;
+                }
+                timed = time(job);
             }
-            job.load.look();
-            const double start = clock_seconds(CLOCK_MONOTONIC);
-            const nlohmann::json reply = workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "time"}, {"id", job.id}, {"samples", options_.samples}, {"cold", options_.cold_bytes}});
-            job.seconds += clock_seconds(CLOCK_MONOTONIC) - start;
-            if (reply.value("died", false)) ++counts_.worker_deaths;
-            if (!reply["ok"].get<bool>()) {
-                settle(job, Measured{{}, reply.value("why", "failed")});
-                continue;
-            }
-            for (double v : reply["ms"]) job.ms.push_back(v);
-            job.clean += reply["clean"].get<int>(), job.asked += options_.samples;
-            if (round + 1 < options_.rounds) continue;
+            if (job.answer || round + 1 < options_.rounds) continue;
             settle(job, Measured{summarize(job.ms, job.target, job.clean < 0.7 * job.asked || job.load.busy()), ""});
             workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "drop"}, {"id", job.id}});
         }
+    // All of them failed, and for one reason that is none of theirs: the next ones would as well.
+    const auto same = [&](const Job& j) { return j.outside && !j.answer->latency && !j.answer->own && j.answer->why == jobs[0].answer->why; };
+    if (!jobs.empty() && std::all_of(jobs.begin(), jobs.end(), same))
+        throw UserError(Diagnostic{"nothing can be measured: " + jobs[0].answer->why, {}, "what was measured so far is kept; the same command goes on from there"});
 }
 
 void TvmMeasurer::settle(Job& job, Measured answer) {
@@ -109,6 +146,48 @@ void TvmMeasurer::settle(Job& job, Measured answer) {
     answer.seconds = job.seconds;
     store_.put(job.key, job.target, to_string(job.nest), answer, timing_words(options_.cold_bytes));
     job.answer = std::move(answer);
+}
+
+namespace {
+
+// Of a board: what is wrong with it is wrong for every candidate.
+class NothingMeasured : public UserError {
+public:
+    using UserError::UserError;
+};
+
+std::string waiting_words(const std::string& holder, std::size_t count, double seconds) {
+    return fmt::format("waiting for {}, which measures {} of these now; after {} without news they are measured here", holder.empty() ? "another process" : holder, count, human_seconds(seconds));
+}
+
+}  // namespace
+
+Measured TvmMeasurer::on_board(const Term& nest, const Target& target) {
+    WorkerLimits limits = options_.limits;
+    limits.role = WorkerRole::board;
+    if (!board_) board_ = std::make_unique<WorkerProcess>(loopegg_program(), limits);
+    const double start = clock_seconds(CLOCK_MONOTONIC);
+    const nlohmann::json reply = board_->ask({{"op", "board"}, {"id", next_id_++}, {"nest", to_string(nest)}, {"target", target.name}, {"samples", options_.rounds * options_.samples}});
+    const double seconds = clock_seconds(CLOCK_MONOTONIC) - start;
+    if (reply["ok"].get<bool>()) return {summarize(reply["ms"].get<std::vector<double>>(), target.name, false), "", seconds};
+    const std::string why = reply.value("why", "failed");
+    if (reply.value("own", false)) return {{}, why, seconds, true};
+    throw NothingMeasured(Diagnostic{fmt::format("the board of target '{}' at {} cannot be used: {}", target.name, target.address, why), {}, "is its RPC server running, and free? 'loopegg targets' lists addresses"});
+}
+
+std::optional<Measured> known_or_claimed(LatencyStore& store, const Hash128& key, const std::string& target, const std::string& nest, double seconds,
+                                         const std::function<void(const std::string&)>& note) {
+    const double start = clock_seconds(CLOCK_MONOTONIC);
+    for (bool said = false;;) {
+        if (auto known = store.find(key)) return known;
+        if (store.claim(key, target, nest)) return std::nullopt;
+        if (!std::exchange(said, true) && note) note(waiting_words(store.holder(key), 1, seconds));
+        if (clock_seconds(CLOCK_MONOTONIC) - start > seconds) {
+            store.seize(key);
+            return std::nullopt;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
 }
 
 std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates) {
@@ -131,7 +210,7 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
                 continue;
             }
             if (t->second.reach == Reach::rpc) {
-                answers[i] = measure_over_rpc(nest, t->second, options_.rounds * options_.samples), ++done, ++counts_.compiled, ++counts_.timed;
+                answers[i] = on_board(nest, t->second), ++done, ++counts_.compiled, ++counts_.timed;
                 store_.put(key, candidates[i].target, to_string(nest), answers[i]);
                 continue;
             }
@@ -144,6 +223,8 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
             if (same.size() > 1) continue;
             Job job{i, nest, candidates[i].target, key};
             (store_.claim(key, job.target, to_string(nest)) ? todo : elsewhere).push_back(std::move(job));
+        } catch (const NothingMeasured&) {
+            throw;
         } catch (const std::exception& e) {
             answers[i] = Measured{{}, e.what()}, ++done, ++counts_.failed;
         }
@@ -161,16 +242,23 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
         }
     };
     run(todo);
+    double waited = clock_seconds(CLOCK_MONOTONIC);
+    bool said = false;
     while (!elsewhere.empty()) {   // another process is measuring these: wait for it, or take over when it is gone
         std::vector<Job> waiting, mine;
+        const bool enough = clock_seconds(CLOCK_MONOTONIC) - waited > options_.wait_seconds;
         for (Job& job : elsewhere) {
             if (auto known = store_.find(job.key)) job.answer = *known, ++counts_.from_store, give(job);
             else if (store_.claim(job.key, job.target, to_string(job.nest))) mine.push_back(std::move(job));
+            else if (enough) store_.seize(job.key), mine.push_back(std::move(job));
             else waiting.push_back(std::move(job));
         }
+        if (waiting.size() < elsewhere.size()) waited = clock_seconds(CLOCK_MONOTONIC);   // it goes on there
         run(mine);
         elsewhere = std::move(waiting);
-        if (!elsewhere.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        if (elsewhere.empty()) break;
+        if (!std::exchange(said, true) && options_.note) options_.note(waiting_words(store_.holder(elsewhere[0].key), elsewhere.size(), options_.wait_seconds));
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
     tell();
     return answers;
@@ -182,7 +270,7 @@ std::vector<std::vector<double>> measure_steps(std::span<const std::filesystem::
     std::vector<std::unique_ptr<WorkerProcess>> workers;
     std::vector<std::vector<std::vector<double>>> samples(folders.size());   // by folder, by step
     for (const auto& folder : folders) {
-        workers.push_back(std::make_unique<WorkerProcess>(program, WorkerLimits{120, 0}));
+        workers.push_back(std::make_unique<WorkerProcess>(program, network_limits()));
         if (!workers.back()->ask({{"op", "open"}, {"id", 0}, {"folder", folder.string()}})["ok"].get<bool>()) workers.back().reset();
     }
     for (int round = 0; round < rounds; ++round)
@@ -208,37 +296,49 @@ std::vector<std::vector<double>> measure_steps(std::span<const std::filesystem::
     return times;
 }
 
-std::vector<Measured> measure_networks(std::span<const std::filesystem::path> folders, int rounds) {
-    const auto program = loopegg_program();
-    struct Run {
-        std::unique_ptr<WorkerProcess> worker;
-        std::vector<double> ms{};
-        int clean = 0, asked = 0;
-        std::string why, target = "host";
-        MachineLoad load{};
-    };
-    std::vector<Run> runs;
+namespace {
+
+// One network while it is timed.
+struct NetworkRun {
+    std::filesystem::path folder;
+    std::unique_ptr<WorkerProcess> worker{};
+    std::vector<double> ms{};
+    int clean = 0, asked = 0;
+    std::string why{};
+    MachineLoad load{};
+
+    void ask(nlohmann::json request, const std::function<void(const nlohmann::json&)>& use) {
+        if (!why.empty()) return;
+        const auto reply = worker->ask(request);
+        if (reply["ok"].get<bool>()) use(reply);
+        else why = reply.value("why", "failed");
+    }
+};
+
+std::vector<NetworkRun> timed_in_turns(std::span<const std::filesystem::path> folders, int rounds) {
+    std::vector<NetworkRun> runs;
     for (const auto& folder : folders) {
-        Run r;
-        r.worker = std::make_unique<WorkerProcess>(program, WorkerLimits{120, 0});
-        const auto reply = r.worker->ask({{"op", "open"}, {"id", 0}, {"folder", folder.string()}});
-        if (!reply["ok"].get<bool>()) r.why = reply.value("why", "failed");
-        runs.push_back(std::move(r));
+        runs.push_back({folder, std::make_unique<WorkerProcess>(loopegg_program(), network_limits())});
+        runs.back().ask({{"op", "open"}, {"id", 0}, {"folder", folder.string()}}, [](const nlohmann::json&) {});
     }
     for (int round = 0; round < rounds; ++round)
-        for (Run& r : runs) {
-            if (!r.why.empty()) continue;
+        for (NetworkRun& r : runs) {
             r.load.look();
-            const auto reply = r.worker->ask({{"op", "time"}, {"id", 0}, {"samples", 3}});
-            if (!reply["ok"].get<bool>()) {
-                r.why = reply.value("why", "failed");
-                continue;
-            }
-            for (double v : reply["ms"]) r.ms.push_back(v);
-            r.clean += reply["clean"].get<int>(), r.asked += 3;
+            r.ask({{"op", "time"}, {"id", 0}, {"samples", 3}}, [&](const nlohmann::json& reply) {
+                for (double v : reply["ms"]) r.ms.push_back(v);
+                r.clean += reply["clean"].get<int>(), r.asked += 3;
+            });
         }
+    return runs;
+}
+
+}  // namespace
+
+std::vector<Measured> measure_networks(std::span<const std::filesystem::path> folders, int rounds) {
+    std::vector<NetworkRun> runs = timed_in_turns(folders, rounds);
+    if (std::any_of(runs.begin(), runs.end(), [](const NetworkRun& r) { return !r.why.empty(); })) runs = timed_in_turns(folders, rounds);   // it may have been the moment's
     std::vector<Measured> answers;
-    for (Run& r : runs) answers.push_back(r.why.empty() ? Measured{summarize(r.ms, r.target, r.clean < 0.7 * r.asked || r.load.busy()), ""} : Measured{{}, r.why});
+    for (NetworkRun& r : runs) answers.push_back(r.why.empty() && !r.ms.empty() ? Measured{summarize(r.ms, "host", r.clean < 0.7 * r.asked || r.load.busy()), ""} : Measured{{}, r.why});
     return answers;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <mutex>
 
 #include "backends/measure/latency_store.hpp"
 #include "backends/measure/worker_process.hpp"
@@ -18,7 +19,9 @@ struct MeasurerOptions {
     std::int64_t cold_bytes = 0;   // on this machine, weights come from so much memory in turns (cold_weights.hpp); 0: the same ones every time
     std::filesystem::path shelf{};   // a folder for the kernels that are compiled (kernel_shelf.hpp); none: they are not kept
     WorkerLimits limits{};
+    double wait_seconds = 300;     // for what other processes measure; then it is measured here
     std::function<void(std::size_t done, std::size_t all)> progress{};
+    std::function<void(const std::string& line)> note{};   // what a waiting person should know
     std::function<std::string(std::size_t index)> fault{};   // tests: what the worker should do instead of candidate `index`
 };
 
@@ -37,13 +40,24 @@ public:
 private:
     struct Job;
     void run_batch(std::vector<Job>& jobs);
+    void build(Job& job, int worker);
+    bool time(Job& job);                      // one round; false: it needs to be built again
+    void fail(Job& job, const nlohmann::json& reply);
     void settle(Job& job, Measured answer);   // its last word, to the store as well
+    Measured on_board(const Term& nest, const Target& target);
+    std::mutex mutex_;                        // of what builders share: counts, the store's order
     Counts counts_;
     MeasurerOptions options_;
     LatencyStore store_;
     std::vector<std::unique_ptr<WorkerProcess>> workers_;
+    std::unique_ptr<WorkerProcess> board_;    // that talks to boards elsewhere
     std::int64_t next_id_ = 0;
 };
+
+// The answer of the store, or of whoever measures it now; none: the caller has claimed the key and measures it. Waits at most `seconds`, says so,
+// and then takes the key over.
+std::optional<Measured> known_or_claimed(LatencyStore& store, const Hash128& key, const std::string& target, const std::string& nest, double seconds,
+                                         const std::function<void(const std::string&)>& note);
 
 // Median and quartile distance of samples.
 Latency summarize(std::vector<double> ms, const std::string& target, bool disturbed);

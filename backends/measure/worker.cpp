@@ -1,8 +1,8 @@
 #include "backends/measure/worker.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +15,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include <nlohmann/json.hpp>
@@ -25,8 +26,12 @@
 #include "backends/network/network.hpp"
 #include "backends/kernel/reference.hpp"
 #include "backends/measure/thread_clocks.hpp"
+#include "backends/measure/rpc.hpp"
 #include "base/error.hpp"
+#include "base/fault.hpp"
+#include "base/scratch.hpp"
 #include "base/sexpr.hpp"
+#include "graph/npy.hpp"
 #include "graph/weights.hpp"
 #include "nest/domain/domain.hpp"
 
@@ -43,6 +48,7 @@ struct Subject {
     std::function<void(ColdWeights* cold)> run;
     std::int64_t batch = 1;
     std::function<std::vector<double>()> run_steps{};   // of a network
+    std::shared_ptr<LoadedNetwork> network{};
 };
 
 constexpr std::size_t guard = 64;          // floats before and after every buffer
@@ -74,9 +80,28 @@ const std::vector<float>& wanted_output(const Term& nest, const Statement& s, co
     return found->second;
 }
 
+// The candidate's own failure: it will fail again whenever it is asked.
+class OwnFailure : public UserError {
+public:
+    using UserError::UserError;
+};
+
+Kernel compiled(const Term& nest, const Target& target, const KernelShelf& shelf) {
+    if (fault_here(FaultPlace::compile)) throw std::bad_alloc();
+    try {
+        return shelf.compile(nest, target).kernel;
+    } catch (const std::bad_alloc&) {
+        throw;
+    } catch (const std::system_error&) {
+        throw;
+    } catch (const std::exception& e) {
+        throw OwnFailure(e.what());
+    }
+}
+
 Subject build(const Term& nest, const std::string& target, const KernelShelf& shelf) {
     const Statement s = statement_of(nest_parts(nest).statement);
-    const Kernel kernel = shelf.compile(nest, find_target(target)).kernel;
+    const Kernel kernel = compiled(nest, find_target(target), shelf);
     auto loaded = std::make_shared<LoadedKernel>(kernel);
     const auto operands = sample_operands(s, 1);
     auto buffers = std::make_shared<std::vector<GuardedBuffer>>();
@@ -87,9 +112,9 @@ Subject build(const Term& nest, const std::string& target, const KernelShelf& sh
     for (GuardedBuffer& b : *buffers) addresses->push_back(b.data());
     (*loaded)(*addresses);
     for (GuardedBuffer& b : *buffers)
-        if (!b.intact()) throw UserError("the kernel writes outside its buffers");
+        if (!b.intact()) throw OwnFailure("the kernel writes outside its buffers");
     const auto got = from_storage(kernel.parameters[0], {(*buffers)[0].data(), (*buffers)[0].count});
-    if (std::string wrong = difference(s, got, wanted_output(nest, s, operands)); !wrong.empty()) throw UserError(wrong);
+    if (std::string wrong = difference(s, got, wanted_output(nest, s, operands)); !wrong.empty()) throw OwnFailure(wrong);
     std::vector<std::pair<std::size_t, std::int64_t>> weights;   // place, floats
     for (std::size_t b = 0; b < s.buffers.size(); ++b)
         if (s.buffers[b].kind == BufferKind::weight) weights.emplace_back(b, kernel.parameters[b].elements);
@@ -110,7 +135,29 @@ Subject open(const std::string& folder) {
         if (i < network->inputs().size()) in->push_back((*tensors)[i].values.data());
         else out->push_back((*tensors)[i].values.data());
     return {[network, tensors, in, out](ColdWeights*) { network->run(*in, *out); }, network->inputs().empty() ? 1 : network->inputs()[0].shape[0],
-            [network, tensors, in, out] { return network->run_steps(*in, *out); }};
+            [network, tensors, in, out] { return network->run_steps(*in, *out); }, network};
+}
+
+void infer(LoadedNetwork& network, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+    std::vector<Tensor> in;
+    for (const std::string& file : inputs) in.push_back(read_npy(file));
+    const std::vector<Tensor> out = network.run(in);
+    for (std::size_t i = 0; i < outputs.size(); ++i) write_scratch(outputs[i], write_npy(out.at(i)));
+}
+
+// What is no nest is no candidate, on any machine.
+Term own_term(const std::string& text) {
+    try {
+        return complete(parse_term(text));
+    } catch (const UserError& e) {
+        throw OwnFailure(e.what());
+    }
+}
+
+Json on_board(const Term& nest, const std::string& target, int samples) {
+    const BoardTimes times = measure_over_rpc(nest, find_target(target), samples);
+    if (!times.wrong.empty()) throw OwnFailure(times.wrong);
+    return {{"ms", times.ms}};
 }
 
 // Short samples, so that many fit between two interruptions; those that were interrupted count only if nothing better is had.
@@ -183,18 +230,25 @@ void commit_fault(const std::string& kind, int reply_fd) {
     if (kind == "garbage" && write(reply_fd, "\x01\xff not json {{{\n", 16) < 0) _exit(3);
 }
 
+// A worker that hangs does not outlive who asked it: when the requests' pipe is closed because the parent is gone, it ends at once. (The
+// system's own signal for that comes when the thread ends that started us, not the process.)
+void die_with_parent() {
+    std::thread([parent = getppid()] {
+        pollfd requests{0, 0, 0};
+        while (poll(&requests, 1, -1) < 0 && errno == EINTR) {}
+        while (getppid() == parent && (requests.revents & POLLHUP)) std::this_thread::sleep_for(std::chrono::milliseconds(200));   // closed by one who lives
+        if (getppid() != parent) _exit(1);
+    }).detach();
+}
+
 }  // namespace
 
-int run_worker(int reply_fd, long memory_mb) {
+int run_worker(int reply_fd, const Confinement& confinement) {
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, 1);
     if (!std::getenv("LOOPEGG_DEBUG")) dup2(null, 2);   // the parent says how a worker ended
-    if (memory_mb > 0) {
-        const rlimit limit{static_cast<rlim_t>(memory_mb) << 20, static_cast<rlim_t>(memory_mb) << 20};
-        setrlimit(RLIMIT_AS, &limit);
-    }
-    const rlimit no_core{0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
+    confine(confinement);
+    die_with_parent();
     const bool faults = std::getenv("LOOPEGG_FAULTS") != nullptr;
     std::map<std::int64_t, Subject> subjects;
     std::unique_ptr<ColdWeights> cold;   // one for all: what another candidate reads is what pushes this one's weights out
@@ -206,9 +260,12 @@ int run_worker(int reply_fd, long memory_mb) {
             reply["id"] = id;
             const std::string op = request.at("op");
             if (faults && request.contains("fault")) commit_fault(request["fault"], reply_fd);
-            if (op == "build") subjects[id] = build(complete(parse_term(request.at("nest").get<std::string>())), request.at("target"), KernelShelf(request.value("shelf", "")));
+            if (op == "build") subjects[id] = build(own_term(request.at("nest")), request.at("target"), KernelShelf(request.value("shelf", "")));
+            else if (op == "board") reply.update(on_board(own_term(request.at("nest")), request.at("target"), request.at("samples")));
+            else if (op == "infer") infer(*subjects.at(id).network, request.at("inputs"), request.at("outputs"));
             else if (op == "open") subjects[id] = open(request.at("folder"));
             else if (op == "time") {
+                if (fault_here(FaultPlace::measure)) throw UserError("the clock stands still");
                 const std::int64_t bytes = request.value("cold", std::int64_t{0});
                 if (bytes > 0 && (!cold || cold->bytes() != bytes)) cold = std::make_unique<ColdWeights>(bytes);
                 reply.update(time_samples(subjects.at(id), request.at("samples"), bytes > 0 ? cold.get() : nullptr));
@@ -218,6 +275,8 @@ int run_worker(int reply_fd, long memory_mb) {
                 for (int i = 0, runs = request.at("runs"); i < runs; ++i) reply["ms"].push_back(subjects.at(id).run_steps());
             } else if (op == "drop") subjects.erase(id);
             else throw UserError("unknown request");
+        } catch (const OwnFailure& e) {
+            reply["ok"] = false, reply["why"] = e.what(), reply["own"] = true;
         } catch (const std::bad_alloc&) {
             reply["ok"] = false, reply["why"] = "out of memory";
         } catch (const std::exception& e) {

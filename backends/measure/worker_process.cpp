@@ -7,13 +7,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/fault.hpp"
+#include "base/system_words.hpp"
 
 extern char** environ;
 
@@ -21,6 +26,34 @@ namespace loopegg {
 namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// What no kernel does to itself: an end by a code, and signals of the system when memory is short, of a person, of a batch system.
+bool from_outside(int status) {
+    return WIFEXITED(status) || (WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP || WTERMSIG(status) == SIGXCPU));
+}
+
+const char* word(WorkerRole role) {
+    switch (role) {
+        case WorkerRole::candidates: return "candidates";
+        case WorkerRole::network: return "network";
+        case WorkerRole::board: return "board";
+    }
+    return "";
+}
+
+// Times and counts as a worker gives them. Whatever runs inside it could write to the pipe as well.
+bool sound(const nlohmann::json& reply) {
+    const std::function<bool(const nlohmann::json&)> times = [&](const nlohmann::json& j) {
+        return j.is_array() ? std::all_of(j.begin(), j.end(), times) : j.is_number() && j.get<double>() >= 0 && j.get<double>() < 1e9;
+    };
+    if (!reply.is_object() || !reply.contains("ok") || !reply["ok"].is_boolean()) return false;
+    if (reply.contains("why") && !reply["why"].is_string()) return false;
+    for (const char* flag : {"own", "died", "outside"})
+        if (reply.contains(flag) && !reply[flag].is_boolean()) return false;
+    for (const char* count : {"clean", "batch", "peak_kb"})
+        if (reply.contains(count) && !reply[count].is_number_integer()) return false;
+    return !reply.contains("ms") || (reply["ms"].is_array() && times(reply["ms"]));
+}
 
 std::string ending(int status) {
     if (WIFSIGNALED(status)) return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -39,18 +72,33 @@ std::filesystem::path loopegg_program() {
     throw UserError(Diagnostic{"cannot find the loopegg program to start workers with", {}, "set LOOPEGG_PROGRAM to its path"});
 }
 
+WorkerLimits network_limits() {
+    const double pages = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+    return {120, static_cast<long>(pages / (1 << 20)) + 8192, WorkerRole::network, {}};   // libraries' address space comes on top
+}
+
 void WorkerProcess::start() {
+    if (fault_here(FaultPlace::worker)) throw UserError("cannot start a worker: Resource temporarily unavailable");
     signal(SIGPIPE, SIG_IGN);   // a worker that dies while it is written to is noticed by the write
     int request[2], reply[2];
-    if (pipe2(request, O_CLOEXEC) != 0 || pipe2(reply, O_CLOEXEC) != 0) throw UserError(std::string("no pipe for a worker: ") + std::strerror(errno));
+    if (pipe2(request, O_CLOEXEC) != 0) fail_system("make a pipe to", program_, errno);
+    if (pipe2(reply, O_CLOEXEC) != 0) {
+        const int error = errno;
+        close(request[0]), close(request[1]);
+        fail_system("make a pipe to", program_, error);
+    }
+    fcntl(request[1], F_SETFL, O_NONBLOCK);   // a worker that does not read is late, not waited for
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, request[0], 0);
     posix_spawn_file_actions_adddup2(&actions, reply[1], 3);
     std::string program = program_.string(), memory = std::to_string(limits_.memory_mb);
-    std::string command = "worker", option = "--memory";
-    char* argv[] = {program.data(), command.data(), option.data(), memory.data(), nullptr};
-    const int error = posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv, environ);
+    std::vector<std::string> words{program, "worker", "--memory", memory, "--role", word(limits_.role)};
+    if (!limits_.writes.empty()) words.insert(words.end(), {"--writes", limits_.writes.string()});
+    std::vector<char*> argv;
+    for (std::string& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    const int error = posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     close(request[0]), close(reply[1]);
     to_ = request[1], from_ = reply[0];
@@ -58,7 +106,8 @@ void WorkerProcess::start() {
     ++generation_;
     if (error) {
         pid_ = -1;
-        throw UserError(fmt::format("cannot start a worker ({}): {}", program, std::strerror(error)));
+        stop();
+        fail_system("start the worker", program, error);
     }
 }
 
@@ -72,28 +121,45 @@ void WorkerProcess::stop() {
     pid_ = -1;
 }
 
-nlohmann::json WorkerProcess::died(const std::string& why) {
+nlohmann::json WorkerProcess::died(const std::string& why, bool outside) {
     stop();
-    return {{"ok", false}, {"why", why}, {"died", true}};
+    return {{"ok", false}, {"why", why}, {"died", true}, {"outside", outside}};
+}
+
+bool WorkerProcess::send(const std::string& line, double deadline) {
+    for (std::size_t at = 0; at < line.size();) {
+        const ssize_t n = write(to_, line.data() + at, line.size() - at);
+        if (n > 0) {
+            at += static_cast<std::size_t>(n);
+            continue;
+        }
+        if (n < 0 && errno == EAGAIN && now() < deadline) {
+            pollfd p{to_, POLLOUT, 0};
+            poll(&p, 1, 1000);
+            continue;
+        }
+        if (n < 0 && errno == EINTR) continue;
+        return false;
+    }
+    return true;
 }
 
 nlohmann::json WorkerProcess::ask(const nlohmann::json& request) {
-    if (!running()) start();
-    const std::string line = request.dump() + "\n";
-    for (std::size_t at = 0; at < line.size();) {
-        const ssize_t n = write(to_, line.data() + at, line.size() - at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return died("the worker ended before it was asked");
-        at += static_cast<std::size_t>(n);
+    try {
+        if (!running()) start();
+    } catch (const UserError& e) {
+        return died(e.what(), true);
     }
     const double deadline = now() + limits_.seconds;
+    if (fault_here(FaultPlace::measure)) kill(pid_, SIGKILL);   // while it works
+    if (!send(request.dump() + "\n", deadline)) return died("the worker ended before it was asked", true);
     for (;;) {
         if (auto end = pending_.find('\n'); end != pending_.npos) {
             const std::string text = pending_.substr(0, end);
             pending_.erase(0, end + 1);
             try {
                 nlohmann::json reply = nlohmann::json::parse(text);
-                if (reply.is_object() && reply.value("id", std::int64_t{-1}) == request.at("id").get<std::int64_t>() && reply.contains("ok")) return reply;
+                if (sound(reply) && reply.value("id", std::int64_t{-1}) == request.at("id").get<std::int64_t>()) return reply;
             } catch (const nlohmann::json::exception&) {
             }
             return died("the worker answered garbage");
@@ -102,7 +168,7 @@ nlohmann::json WorkerProcess::ask(const nlohmann::json& request) {
         if (left <= 0) return died(fmt::format("ran past its limit of {:.0f} s", limits_.seconds));
         pollfd p{from_, POLLIN, 0};
         const int ready = poll(&p, 1, static_cast<int>(left * 1000) + 1);
-        if (ready < 0 && errno != EINTR) return died("lost the worker");
+        if (ready < 0 && errno != EINTR) return died("lost the worker", true);
         if (ready <= 0) continue;
         char buffer[65536];
         const ssize_t n = read(from_, buffer, sizeof buffer);
@@ -114,7 +180,7 @@ nlohmann::json WorkerProcess::ask(const nlohmann::json& request) {
         int status = 0;
         const pid_t ended = waitpid(pid_, &status, 0);
         pid_ = -1;
-        return died(ended > 0 ? ending(status) : "lost the worker");
+        return died(ended > 0 ? ending(status) : "lost the worker", ended <= 0 || from_outside(status));
     }
 }
 

@@ -9,10 +9,17 @@
 
 namespace loopegg {
 
+// What a worker is for, and so what it may do (base/confine.hpp): compile and time candidates (it may start a linker), run a compiled network
+// (nothing but that), or talk to a board (the network).
+enum class WorkerRole { candidates, network, board };
+
 struct WorkerLimits {
     double seconds = 60;     // for one request
     long memory_mb = 8192;   // of address space
+    WorkerRole role = WorkerRole::candidates;
+    std::filesystem::path writes{};   // a folder that it may write to besides that for temporary files
 };
+WorkerLimits network_limits();   // for a network of any size that this machine can hold
 
 class WorkerProcess {
 public:
@@ -22,7 +29,8 @@ public:
     WorkerProcess& operator=(const WorkerProcess&) = delete;
 
     // The worker's answer, or {"ok":false,"why":...,"died":true} when it crashed, hung or answered garbage; it is then gone and
-    // the next request starts another, which knows nothing of earlier builds.
+    // the next request starts another, which knows nothing of earlier builds. "outside":true beside it: something other than what it was
+    // asked ended it (it could not be started, somebody killed it).
     nlohmann::json ask(const nlohmann::json& request);
     bool running() const { return pid_ > 0; }
     int generation() const { return generation_; }   // grows with every start
@@ -30,7 +38,8 @@ public:
 
 private:
     void start();
-    nlohmann::json died(const std::string& why);
+    nlohmann::json died(const std::string& why, bool outside = false);
+    bool send(const std::string& line, double deadline);
 
     std::filesystem::path program_;
     WorkerLimits limits_;

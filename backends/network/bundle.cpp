@@ -17,6 +17,8 @@
 #include "base/scratch.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/json.hpp"
+#include "base/quote.hpp"
 #include "base/places.hpp"
 #include "base/sexpr.hpp"
 #include "graph/weights.hpp"
@@ -184,6 +186,7 @@ void write_network(Writer& out, const Graph& graph, const Weights& weights, cons
     }
     auto where = [&](const PlacedOperand& o) { return o.constant ? weights_at + o.offset : o.offset; };
     for (const PlacedStep& s : n.steps) {
+        if (s.kernel == -2) throw UserError("node '" + s.site + "' is an ONNX operator that loopegg's own code runs, and that code is not for GPUs");
         if (s.kernel < 0) {
             out.copy(where(s.operands[0]), where(s.operands[1]), s);
             continue;
@@ -214,10 +217,14 @@ BundleReport write_bundle(std::span<const Term> nests, const Graph* graph, const
 }
 
 std::vector<BundleResult> import_bundle(const fs::path& folder, const fs::path& store_file) {
-    const auto index = nlohmann::json::parse(read_file(folder / "index.json"));
-    const std::string target = index.at("target");
+    const JsonView index = read_json(read_source(folder / "index.json"));
+    const std::string target = index.at("target").text();
     std::map<std::string, std::string> what;
-    for (const auto& p : index.at("programs")) what[p.at("key")] = p.at("what");
+    for (const JsonView& p : index.at("programs").items()) {
+        const std::string& key = p.at("key").text();
+        if (key.size() != 32 || key.find_first_not_of("0123456789abcdef") != key.npos) p.at("key").fail("expected a key of 32 hexadecimal digits");
+        what[key] = p.at("what").text();
+    }
     LatencyStore store(store_file);
     std::vector<BundleResult> all;
     std::istringstream lines(read_file(folder / "results.txt"));
@@ -226,18 +233,19 @@ std::vector<BundleResult> import_bundle(const fs::path& folder, const fs::path& 
         std::string key, verdict;
         BundleResult r;
         in >> key >> verdict;
-        if (!what.contains(key)) throw UserError("results.txt names a program that the bundle does not have: " + line);
+        if (!what.contains(key)) throw UserError("results.txt names a program that the bundle does not have: " + terminal_text(line));
         r.what = what[key];
         r.right = verdict == "ok";
         Measured m;
         if (r.right) {
             in >> r.latency.median_ms >> r.latency.iqr_ms >> r.latency.n;
-            if (!in) throw UserError("results.txt has a line that cannot be read: " + line);
+            if (!in) throw UserError("results.txt has a line that cannot be read: " + terminal_text(line));
+            if (!is_a_time(r.latency.median_ms, r.latency.iqr_ms, r.latency.n) || r.latency.n < 1) throw UserError("results.txt has times that no clock gives: " + terminal_text(line));
             r.latency.target = target, r.latency.measured = true;
             m.latency = r.latency;
         } else {
             std::getline(in, r.why);
-            m.why = verdict + r.why;
+            m.why = verdict + r.why, m.own = verdict == "wrong";
         }
         Hash128 hash;
         hash.high = std::stoull(key.substr(0, 16), nullptr, 16), hash.low = std::stoull(key.substr(16), nullptr, 16);

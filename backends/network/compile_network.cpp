@@ -14,8 +14,10 @@
 #include "base/process.hpp"
 #include "base/scratch.hpp"
 #include "base/error.hpp"
+#include "base/fault.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
+#include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 
 namespace loopegg {
@@ -96,15 +98,24 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPla
                 if (o.value.empty()) placed.operands.push_back({true, store(to_storage(kernel.parameters[i], o.constants))});
                 else placed.operands.push_back(locate(o.value));
             }
-        } else {
+        } else if (step.copy) {
             const CopyStep& c = *step.copy;
-            PlacedOperand to = locate(c.to);
-            to.offset += c.to_offset;
-            placed = {-1, {to, locate(c.from)}, c.shape, c.to_strides, c.from_strides, c.site, {}};
+            PlacedOperand to = locate(c.to), from = locate(c.from);
+            to.offset += c.to_offset, from.offset += c.from_offset;
+            placed = {-1, {to, from}, c.shape, c.to_strides, c.from_strides, c.site, {}};
+        } else {
+            const OpaqueStep& o = *step.opaque;
+            placed.kernel = -2, placed.site = o.site, placed.opaque = o.node, placed.output = o.output, placed.shape = {o.count}, placed.read_shapes = o.shapes;
+            placed.operands = {locate(o.to)};
+            for (const std::string& from : o.from) placed.operands.push_back(locate(from));
         }
         n.steps.push_back(std::move(placed));
     }
     for (const GraphInput& in : graph.inputs) n.input_offsets.push_back(memory.offsets.at(in.name));
+    for (const std::string& out : graph.outputs) {
+        n.outputs.push_back({out, graph.shape_of(out)});
+        n.output_places.push_back(locate(out));
+    }
     n.kernels = set.kernels;
     n.arena = memory.floats;
     return n;
@@ -134,10 +145,19 @@ nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, 
             {"kernels", kernels}, {"steps", steps}};
 }
 
-// Of this target; none where it is not installed.
+// Of this target; none where it is not installed. What is to run here must be built here.
 std::string c_compiler(const Target& target) {
-    const std::string name = target.architecture() == native_architecture() ? "cc" : target.architecture() + "-linux-gnu-gcc";
-    return program_exists(name) ? name : "";
+    const bool native = target.architecture() == native_architecture();
+    const std::string name = native ? "cc" : target.architecture() + "-linux-gnu-gcc";
+    if (program_exists(name)) return name;
+    if (native) throw UserError(Diagnostic{"there is no C compiler: '" + name + "' is not on the PATH", {}, "install gcc (Debian: apt install gcc)"});
+    return "";
+}
+
+const PlacedStep* first_opaque(const PlacedNetwork& n) {
+    for (const PlacedStep& s : n.steps)
+        if (s.kernel == -2) return &s;
+    return nullptr;
 }
 
 // Sources and objects are written plainly: what counts is the library that the compiler makes of them.
@@ -157,10 +177,14 @@ void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
     if (compiler.empty()) return;   // objects and sources are there; network.c says how to build
     std::vector<std::string> words{compiler, "-O2", "-std=gnu11", "-shared", "-fPIC", (folder / "network.c").string(), runtime_object.string()};
     words.insert(words.end(), objects.begin(), objects.end());
+    if (first_opaque(n)) {   // their code keeps its names to itself
+        for (const std::string& word : {opaque_library().string(), std::string("-lstdc++"), std::string("-Wl,--exclude-libs,ALL")}) words.push_back(word);
+    }
     for (const char* w : {"-o", "-lm", "-lpthread"}) {
         words.emplace_back(w);
         if (std::string(w) == "-o") words.push_back((folder / "network.so").string());
     }
+    if (fault_here(FaultPlace::compile)) throw UserError("building network.so failed: No space left on device");
     run_or_throw(words, "building network.so");
 }
 
@@ -188,11 +212,6 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
     set.compile(target, progress, cache);
     PlacedNetwork n = place(graph, plan, memory, set);
     n.kernel_seconds = set.seconds;
-    for (const std::string& out : graph.outputs) {
-        const bool constant = plan.constants.contains(home(plan, out).first);
-        n.outputs.push_back({out, graph.shape_of(out)});
-        n.output_places.push_back({constant, constant ? 0 : memory.offsets.at(out)});
-    }
     stage.finish(fmt::format("{} kernels, {} steps", set.nests.size(), n.steps.size()));
     nests = set.nests;
     return n;
@@ -203,24 +222,26 @@ namespace {
 CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress, KernelCache& cache) {
     std::vector<Term> nests;
     const PlacedNetwork n = place_network(graph, std::move(plan), target, progress, nests, cache);
+    if (const PlacedStep* opaque = first_opaque(n); opaque && (target.gpu() || target.architecture() != native_architecture()))
+        throw UserError(fmt::format("node '{}' is an ONNX operator ({}) that loopegg's own code runs, which is there for this machine's processor alone, not for {}", opaque->site,
+                                    opaque_of(*graph.find(opaque->site)).node.op, target.name));
     const std::string compiler = target.gpu() ? "" : c_compiler(target);
     const fs::path runtime = compiler.empty() ? fs::path() : cache.runtime(compiler);   // before the clock starts: it is every network's
     const auto start = std::chrono::steady_clock::now();
-    std::error_code ignored;
-    fs::create_directories(folder, ignored);
-    for (const auto& entry : fs::directory_iterator(folder, ignored)) {   // kernels of an earlier, larger network
-        const std::string name = entry.path().filename().string();
-        if (name.starts_with("kernel") || name == "network.so") fs::remove(entry.path(), ignored);
-    }
+    fs::create_directories(folder);
     write_file(folder / "weights.bin", {reinterpret_cast<const char*>(n.weights.data()), n.weights.size() * sizeof(float)});
     write_file(folder / "network.json", manifest(n, nests, target).dump(1) + "\n");
     if (target.gpu()) write_gpu(n, target, folder);
     else write_cpu(n, target, folder, compiler, runtime);
     return {folder, target.name, static_cast<int>(nests.size()), static_cast<int>(n.steps.size()), n.arena * 4, static_cast<std::int64_t>(n.weights.size()) * 4,
-            n.kernel_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()};
+            n.kernel_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), target.gpu() || !compiler.empty()};
 }
 
 }  // namespace
+
+void require_compiler(const Target& target) {
+    if (!target.gpu()) c_compiler(target);
+}
 
 void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress) {
     KernelCache own;

@@ -1,11 +1,10 @@
 #include <dlfcn.h>
 
-#include <nlohmann/json.hpp>
-
 #include "backends/network/network.hpp"
 #include "backends/kernel/elf.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/json.hpp"
 
 namespace loopegg {
 namespace {
@@ -21,28 +20,45 @@ template <class F> F entry(void* library, const char* name) {
     return reinterpret_cast<F>(f);
 }
 
-std::vector<GraphInput> values(const nlohmann::json& j) {
+std::vector<GraphInput> values(const JsonView& j) {
     std::vector<GraphInput> all;
-    for (const auto& v : j) all.push_back({v.at("name"), v.at("shape").get<Shape>()});
+    for (const JsonView& v : j.items()) {
+        all.push_back({v.at("name").text(), {}});
+        std::int64_t elements = 1;
+        for (const JsonView& d : v.at("shape").items()) {
+            all.back().shape.push_back(d.integer(1, std::int64_t{1} << 31));
+            elements *= all.back().shape.back();
+            if (elements > std::int64_t{1} << 31) d.fail("a network of ours has no tensor as large as that");
+        }
+    }
     return all;
 }
 
 }  // namespace
 
-LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) {
-    nlohmann::json j;
-    try {
-        j = nlohmann::json::parse(read_file(folder / "network.json"));
-        inputs_ = values(j.at("inputs")), outputs_ = values(j.at("outputs")), steps_ = j.at("steps").size();
-        if (const std::string a = j.at("architecture"); a != native_architecture()) throw UserError(folder.string() + " was compiled for " + a + " and cannot run here");
-    } catch (const nlohmann::json::exception& e) {
-        throw UserError(folder.string() + " is no compiled network: " + e.what());
-    }
+NetworkPorts read_ports(const std::filesystem::path& folder) {
+    const JsonView j = read_json(read_source(folder / "network.json", 1 << 30));
+    return {values(j.at("inputs")), values(j.at("outputs")), j.at("steps").items().size(), j.at("architecture").text()};
+}
+
+LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) : ports_(read_ports(folder)) {
+    if (ports_.architecture != native_architecture()) throw UserError(folder.string() + " was compiled for " + ports_.architecture + " and cannot run here");
     const std::filesystem::path so = std::filesystem::absolute(folder / "network.so");
     library_ = dlopen(so.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library_) throw UserError(std::string("cannot load the network: ") + dlerror());
+    // What the description says of memory must be what the code takes: else one writes past the other's buffers.
+    using Count = int (*)();
+    using Size = long (*)(int);
+    const auto agree = [&](const std::vector<GraphInput>& all, const char* count, const char* size) {
+        if (entry<Count>(library_, count)() != static_cast<int>(all.size())) return false;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (entry<Size>(library_, size)(static_cast<int>(i)) != element_count(all[i].shape)) return false;
+        return true;
+    };
+    if (!agree(ports_.inputs, "loopegg_inputs", "loopegg_input_size") || !agree(ports_.outputs, "loopegg_outputs", "loopegg_output_size") || entry<Count>(library_, "loopegg_steps")() != static_cast<int>(ports_.steps))
+        throw UserError(folder.string() + ": network.json and network.so are not of one network");
     network_ = entry<Open>(library_, "loopegg_open")((folder / "weights.bin").c_str());
-    if (!network_) throw UserError("cannot open " + (folder / "weights.bin").string() + " for this network");
+    if (!network_) throw UserError((folder / "weights.bin").string() + " does not hold the weights of this network, or there is not enough memory for it");
 }
 
 // The library stays: its threads wait inside it.
@@ -55,21 +71,21 @@ void LoadedNetwork::run(std::span<const float* const> inputs, std::span<float* c
 }
 
 std::vector<double> LoadedNetwork::run_steps(std::span<const float* const> inputs, std::span<float* const> outputs) {
-    std::vector<double> ms(steps_, 0.0);
+    std::vector<double> ms(ports_.steps, 0.0);
     if (entry<RunSteps>(library_, "loopegg_run_steps")(network_, inputs.data(), outputs.data(), ms.data()) != 0) throw UserError("the network reported an error");
     return ms;
 }
 
 std::vector<Tensor> LoadedNetwork::run(std::span<const Tensor> inputs) {
-    if (inputs.size() != inputs_.size()) throw UserError("the network takes " + std::to_string(inputs_.size()) + " input(s)");
+    if (inputs.size() != ports_.inputs.size()) throw UserError("the network takes " + std::to_string(ports_.inputs.size()) + " input(s)");
     std::vector<const float*> from;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (element_count(inputs[i].shape) != element_count(inputs_[i].shape)) throw UserError("input '" + inputs_[i].name + "' has another shape than the network's");
+        if (inputs[i].shape != ports_.inputs[i].shape) throw UserError("input '" + ports_.inputs[i].name + "' has the shape " + to_string(ports_.inputs[i].shape) + " in the network, and what is given has " + to_string(inputs[i].shape));
         from.push_back(inputs[i].values.data());
     }
     std::vector<Tensor> results;
     std::vector<float*> to;
-    for (const GraphInput& o : outputs_) results.push_back({o.shape, std::vector<float>(static_cast<std::size_t>(element_count(o.shape)))});
+    for (const GraphInput& o : ports_.outputs) results.push_back({o.shape, std::vector<float>(static_cast<std::size_t>(element_count(o.shape)))});
     for (Tensor& t : results) to.push_back(t.values.data());
     run(from, to);
     return results;

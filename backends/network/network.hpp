@@ -24,16 +24,28 @@ struct CompiledNetwork {
     int kernels = 0, steps = 0;        // distinct kernels; launches in one inference
     std::int64_t arena_bytes = 0, weight_bytes = 0;
     double seconds = 0;                // of a processor for the kernels, also where they were compiled before, and of putting them together
+    bool linked = true;                // false: no C compiler of this target is here, so there are objects and sources and no network.so
 };
 
 class KernelCache;
 
-// Writes everything into `folder`. Throws UserError when a schedule cannot be lowered, naming the site.
+// Throws UserError where networks for this target cannot be put together here.
+void require_compiler(const Target& target);
+
+// Writes everything into `folder`, which has no network in it yet. Throws UserError when a schedule cannot be lowered, naming the site.
 CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target,
                                 const std::filesystem::path& folder, Progress* progress = nullptr, KernelCache* cache = nullptr);
 
 // The nest that a site is compiled with when everything that can be fused is fused: what to tune.
 std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target);
+
+// What goes in and comes out, by the network.json of a compiled network. Throws UserError when that is none.
+struct NetworkPorts {
+    std::vector<GraphInput> inputs, outputs;
+    std::size_t steps = 0;
+    std::string architecture;
+};
+NetworkPorts read_ports(const std::filesystem::path& folder);
 
 // A network loaded into this process. Inputs and outputs in the order of the graph's.
 class LoadedNetwork {
@@ -43,8 +55,8 @@ public:
     LoadedNetwork(const LoadedNetwork&) = delete;
     LoadedNetwork& operator=(const LoadedNetwork&) = delete;
 
-    const std::vector<GraphInput>& inputs() const { return inputs_; }
-    const std::vector<GraphInput>& outputs() const { return outputs_; }
+    const std::vector<GraphInput>& inputs() const { return ports_.inputs; }
+    const std::vector<GraphInput>& outputs() const { return ports_.outputs; }
     std::vector<Tensor> run(std::span<const Tensor> inputs);
     void run(std::span<const float* const> inputs, std::span<float* const> outputs);   // no copies, for timing
     std::vector<double> run_steps(std::span<const float* const> inputs, std::span<float* const> outputs);   // milliseconds of each step
@@ -52,8 +64,7 @@ public:
 private:
     void* library_ = nullptr;
     void* network_ = nullptr;
-    std::vector<GraphInput> inputs_, outputs_;
-    std::size_t steps_ = 0;
+    NetworkPorts ports_;
 };
 
 // Times of whole networks, each in a process of its own, interleaved so that a disturbance hits all of them.

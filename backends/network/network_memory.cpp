@@ -19,7 +19,7 @@ void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs) {
     std::map<std::string, std::vector<std::size_t>> parts;   // concat -> its copy steps
     std::vector<std::string> order;
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
-        if (const auto& c = plan.steps[i].copy; c && c->shape.size() == 2 && c->shape[0] == 1 && c->to_strides[1] == 1 && c->from_strides[1] == 1) {
+        if (const auto& c = plan.steps[i].copy; c && c->part && c->shape.size() == 2 && c->shape[0] == 1 && c->to_strides[1] == 1 && c->from_strides[1] == 1) {
             if (!parts.contains(c->to)) order.push_back(c->to);
             parts[c->to].push_back(i);
         }
@@ -70,6 +70,10 @@ MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<std::string>& 
             for (const Operand& o : step.nest->operands)
                 if (!o.value.empty()) touch(o.value, i);
         if (step.copy) touch(step.copy->to, i), touch(step.copy->from, i);
+        if (step.opaque) {
+            touch(step.opaque->to, i);
+            for (const std::string& from : step.opaque->from) touch(from, i);
+        }
     }
     for (const std::string& out : outputs) touch(out, end);
 

@@ -14,7 +14,7 @@
 namespace loopegg {
 namespace {
 
-bool is_view(const std::string& op) { return op == "flatten" || op == "reshape"; }
+bool is_view(const std::string& op) { return op == "flatten" || op == "reshape" || op == "identity"; }
 
 const std::vector<float>& tensor(const Weights& w, const std::string& name) {
     auto found = w.find(name);
@@ -88,6 +88,10 @@ private:
         }
         if (node.op == "concat") return concat(node);
         if (node.op == "transpose") return transpose(node);
+        if (node.op == "slice") return slice(node);
+        if (node.op == "pad") return pad(node);
+        if (node.op == "expand") return expand(node);
+        if (node.op == "onnx") return opaque(node);
         const std::vector<Statement> statements = statements_of(node);
         if (statements.empty()) throw UserError("no way to compile the operator '" + node.op + "' of node '" + node.name + "'");
         if (statements.size() > 1) return several(node, statements);
@@ -110,7 +114,7 @@ private:
                 else step.operands.push_back({"", tensor(weights_, node.name + (b.name == "A" ? ".weight" : ".bias"))});
             }
             scratch.push_back(to);
-            plan_.steps.push_back({std::move(step), {}});
+            plan_.steps.push_back({std::move(step), {}, {}});
         }
     }
 
@@ -141,7 +145,7 @@ private:
         NetworkStep step{node.name, chosen(node, nest_parts(value[0]).statement), {{last, {}}}, std::move(fused)};
         step.operands.insert(step.operands.end(), operands.begin(), operands.end());
         plan_.sizes[last] = element_count(node.shape);
-        plan_.steps.push_back({std::move(step), {}});
+        plan_.steps.push_back({std::move(step), {}, {}});
     }
 
     Operand own_operand(const Node& node, const Buffer& b) const {
@@ -210,7 +214,7 @@ private:
             const ScaleShift s = scale_shift(node, weights_);
             return b.name == "A" ? s.scale : s.shift;
         }
-        if (node.op == "avg_pool") {   // how many elements of each window lie inside the image
+        if (node.op == "avg_pool") {   // how many elements of each window lie inside the image; the rest is padding, wherever it ends
             const auto &k = node.integers("kernel"), &s = node.integers("stride"), &p = node.integers("padding");
             auto inside = [&](std::size_t d, std::int64_t o) {
                 const std::int64_t low = std::max<std::int64_t>(0, o * s[d] - p[d]), high = std::min(node.input_shapes[0][2 + d], o * s[d] - p[d] + k[d]);
@@ -248,18 +252,73 @@ private:
         std::int64_t offset = 0;
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
             const std::int64_t width = inner * node.input_shapes[i][static_cast<std::size_t>(axis)];
-            plan_.steps.push_back({{}, CopyStep{node.name, node.name, actual(node.inputs[i]), {outer, width}, {row, 1}, {width, 1}, offset}});
+            plan_.steps.push_back({{}, CopyStep{node.name, node.name, actual(node.inputs[i]), {outer, width}, {row, 1}, {width, 1}, offset, 0, true}, {}});
             offset += width;
         }
     }
 
+    static std::vector<std::int64_t> strides_of(const Shape& shape) {
+        std::vector<std::int64_t> strides(shape.size(), 1);
+        for (std::size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
+        return strides;
+    }
+    // Dimensions of 1 go, and neighbours that are walked as one become one.
+    void copy(const Node& node, Shape shape, std::vector<std::int64_t> to, std::vector<std::int64_t> from, std::int64_t to_offset, std::int64_t from_offset, const std::string& source) {
+        Shape s;
+        std::vector<std::int64_t> t, f;
+        for (std::size_t d = 0; d < shape.size(); ++d) {
+            if (shape[d] == 1) continue;
+            if (!s.empty() && t.back() == to[d] * shape[d] && f.back() == from[d] * shape[d]) s.back() *= shape[d], t.back() = to[d], f.back() = from[d];
+            else s.push_back(shape[d]), t.push_back(to[d]), f.push_back(from[d]);
+        }
+        if (s.empty()) s = {1}, t = {1}, f = {1};
+        plan_.steps.push_back({{}, CopyStep{node.name, node.name, source, s, t, f, to_offset, from_offset}, {}});
+    }
+
     void transpose(const Node& node) {
-        const auto& order = node.integers("order");
+        const std::vector<std::int64_t> strides = strides_of(node.input_shapes[0]);
+        std::vector<std::int64_t> from;
+        for (std::int64_t d : node.integers("order")) from.push_back(strides[static_cast<std::size_t>(d)]);
+        copy(node, node.shape, strides_of(node.shape), from, 0, 0, actual(node.inputs[0]));
+    }
+
+    // What lies in one piece, and begins where vectors may, is a view.
+    void slice(const Node& node) {
         const Shape& in = node.input_shapes[0];
-        std::vector<std::int64_t> strides(in.size(), 1), to(in.size(), 1), from;
-        for (std::size_t d = in.size(); d-- > 1;) strides[d - 1] = strides[d] * in[d], to[d - 1] = to[d] * node.shape[d];
-        for (std::int64_t d : order) from.push_back(strides[static_cast<std::size_t>(d)]);
-        plan_.steps.push_back({{}, CopyStep{node.name, node.name, actual(node.inputs[0]), node.shape, to, from, 0}});
+        std::vector<std::int64_t> from = strides_of(in);
+        std::int64_t offset = 0;
+        for (std::size_t d = 0; d < in.size(); ++d) offset += node.integers("starts")[d] * from[d];
+        const std::vector<std::int64_t> to = strides_of(node.shape);
+        bool piece = true;
+        for (std::size_t d = 0; d < in.size(); ++d) from[d] *= node.integers("steps")[d], piece = piece && (node.shape[d] == 1 || from[d] == to[d]);
+        if (piece && offset % 16 == 0) plan_.inside[node.name] = {actual(node.inputs[0]), offset};
+        else copy(node, node.shape, to, from, 0, offset, actual(node.inputs[0]));
+    }
+
+    void pad(const Node& node) {
+        const std::string fill = node.name + "#fill";
+        plan_.constants[fill] = {static_cast<float>(node.real("value"))};
+        plan_.sizes[fill] = 1;
+        copy(node, {element_count(node.shape)}, {1}, {0}, 0, 0, fill);
+        const std::vector<std::int64_t> to = strides_of(node.shape);
+        std::int64_t offset = 0;
+        for (std::size_t d = 0; d < to.size(); ++d) offset += node.integers("before")[d] * to[d];
+        copy(node, node.input_shapes[0], to, strides_of(node.input_shapes[0]), offset, 0, actual(node.inputs[0]));
+    }
+
+    void expand(const Node& node) {
+        const Shape& in = node.input_shapes[0];
+        const std::vector<std::int64_t> own = strides_of(in);
+        std::vector<std::int64_t> from(node.shape.size(), 0);
+        for (std::size_t d = 0; d < in.size(); ++d)
+            if (in[d] != 1) from[d + from.size() - in.size()] = own[d];
+        copy(node, node.shape, strides_of(node.shape), from, 0, 0, actual(node.inputs[0]));
+    }
+
+    void opaque(const Node& node) {
+        OpaqueStep step{node.name, node.name, node.text("node"), node.integer("output"), {}, node.input_shapes, element_count(node.shape)};
+        for (const std::string& in : node.inputs) step.from.push_back(actual(in));
+        plan_.steps.push_back({{}, {}, std::move(step)});
     }
 
     const Graph& graph_;

@@ -34,13 +34,24 @@ struct CopyStep {
     std::string site, to, from;
     Shape shape;
     std::vector<std::int64_t> to_strides, from_strides;
-    std::int64_t to_offset = 0;
+    std::int64_t to_offset = 0, from_offset = 0;
+    bool part = false;               // of a concat: its maker may write it in place
+};
+
+// A node that its own code runs: an ONNX operator as it stands.
+struct OpaqueStep {
+    std::string site, to, node;      // node: its text
+    std::int64_t output = 0;
+    std::vector<std::string> from;
+    std::vector<Shape> shapes;       // of what it reads
+    std::int64_t count = 0;          // floats that it writes
 };
 
 struct NetworkPlan {
     struct Step {
         std::optional<NetworkStep> nest;
         std::optional<CopyStep> copy;
+        std::optional<OpaqueStep> opaque;
     };
     std::vector<Step> steps;
     std::map<std::string, std::int64_t> sizes;                // floats of every value that a step writes or reads

@@ -1,7 +1,10 @@
 #include "backends/network/network_source.hpp"
 
+#include <cstring>
+
 #include <fmt/format.h>
 
+#include "base/quote.hpp"
 #include "base/text.hpp"
 
 namespace loopegg {
@@ -15,6 +18,7 @@ std::string sizes(const std::vector<GraphInput>& all) {
 
 constexpr const char* prologue = R"(#include "network.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +41,11 @@ typedef struct {
 typedef struct {
     long extent, to, from;
 } dimension;
+typedef struct {
+    const char* node;
+    int output, inputs, first_dim;
+    long count;
+} opaque;
 )";
 
 constexpr const char* epilogue = R"(
@@ -51,11 +60,24 @@ static float* floats(long count) {
     return memory;
 }
 
+/* Tells these weights from all others, whatever their number. */
+static uint64_t fingerprint(const float* values, long count) {
+    uint64_t h = 0x9e3779b97f4a7c15ull;
+    for (long i = 0; i + 1 < count; i += 2) {
+        uint64_t two;
+        memcpy(&two, values + i, sizeof two);
+        h = (h ^ two) * 0xff51afd7ed558ccdull;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
 loopegg_network* loopegg_open(const char* weights_file) {
     loopegg_network* n = calloc(1, sizeof *n);
     FILE* file = fopen(weights_file, "rb");
     if (n) n->arena = floats(arena_floats), n->weights = floats(weight_floats);
-    int ok = n && n->arena && n->weights && file && fread(n->weights, sizeof(float), weight_floats, file) == (size_t)weight_floats;
+    int ok = n && n->arena && n->weights && file && fread(n->weights, sizeof(float), weight_floats, file) == (size_t)weight_floats && fgetc(file) == EOF;
+    ok = ok && fingerprint(n->weights, weight_floats) == weight_fingerprint;
     if (file) fclose(file);
     if (!ok) return loopegg_close(n), NULL;
     memset(n->arena, 0, (size_t)arena_floats * sizeof(float));
@@ -101,6 +123,13 @@ int loopegg_run_steps(loopegg_network* n, const float* const* inputs, float* con
         }
         const step* now = &steps[s];
         const operand* o = &operands[now->first];
+        if (now->kernel == -2) {
+            const opaque* p = &opaques[now->count];
+            const float* values[64];
+            for (int i = 0; i < p->inputs; ++i) values[i] = at(n, o[1 + i]);
+            if (loopegg_run_opaque(p->node, p->output, p->inputs, values, &opaque_dims[p->first_dim], at(n, o[0]), p->count)) return -1;
+            continue;
+        }
         if (now->kernel < 0) {
             copy(at(n, o[0]), at(n, o[1]), &dimensions[now->count >> 8], now->count & 255);
             continue;
@@ -120,19 +149,45 @@ int loopegg_run_steps(loopegg_network* n, const float* const* inputs, float* con
 
 int loopegg_run(loopegg_network* n, const float* const* inputs, float* const* outputs) { return loopegg_run_steps(n, inputs, outputs, NULL); }
 
+int loopegg_steps(void) { return step_count; }
 int loopegg_inputs(void) { return input_count; }
 int loopegg_outputs(void) { return output_count; }
 long loopegg_input_size(int index) { return input_sizes[index]; }
 long loopegg_output_size(int index) { return output_sizes[index]; }
 )";
 
+// As network.c has it; the number of weights is even, and bytes lie as the target's, which is little-endian as all of ours.
+std::uint64_t fingerprint(const std::vector<float>& values) {
+    std::uint64_t h = 0x9e3779b97f4a7c15ull;
+    for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
+        std::uint64_t two = 0;
+        std::memcpy(&two, values.data() + i, sizeof two);
+        h = (h ^ two) * 0xff51afd7ed558ccdull;
+        h ^= h >> 32;
+    }
+    return h;
+}
+
+// In pieces, for compilers bound the length of one.
+std::string c_string(const std::string& text) {
+    std::string out = "\"";
+    std::size_t piece = 0;
+    for (char c : text) {
+        if (++piece % 1000 == 0) out += "\"\n    \"";
+        if (c == '"' || c == '\\') out += std::string("\\") + c;
+        else if (static_cast<unsigned char>(c) < 32 || static_cast<unsigned char>(c) > 126 || c == '?') out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+        else out += c;
+    }
+    return out + "\"";
+}
+
 std::string place(const PlacedOperand& o) { return fmt::format("{{{}, {}}}", o.constant ? 1 : 0, o.offset); }
 
 }  // namespace
 
 std::string network_source(const PlacedNetwork& n) {
-    std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c loopegg_runtime.c *.o -o network.so -lm -lpthread */\n", n.name) + prologue;
-    std::vector<std::string> kernels, operands, dimensions, steps, offsets, places;
+    std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c loopegg_runtime.c *.o -o network.so -lm -lpthread */\n", comment_text(n.name)) + prologue;
+    std::vector<std::string> kernels, operands, dimensions, steps, offsets, places, opaques, dims;
     for (const Kernel& k : n.kernels) {
         s += fmt::format("extern int {}(void*, const loopegg_argument*, int32_t, void*);\n", k.symbol);
         kernels.push_back(k.symbol);
@@ -143,19 +198,35 @@ std::string network_source(const PlacedNetwork& n) {
         for (const PlacedOperand& o : step.operands) operands.push_back(place(o));
         most = std::max(most, step.operands.size());
         std::size_t length = step.operands.size();
-        if (step.kernel < 0) {
+        if (step.kernel == -2) {
+            length = opaques.size();
+            opaques.push_back(fmt::format("{{{}, {}, {}, {}, {}}}", c_string(step.opaque), step.output, step.read_shapes.size(), dims.size(), step.shape[0]));
+            for (const Shape& shape : step.read_shapes) {
+                dims.push_back(std::to_string(shape.size()));
+                for (std::int64_t d : shape) dims.push_back(std::to_string(d));
+            }
+        } else if (step.kernel < 0) {
             length = dimensions.size() << 8 | step.shape.size();
             for (std::size_t d = 0; d < step.shape.size(); ++d) dimensions.push_back(fmt::format("{{{}, {}, {}}}", step.shape[d], step.to_strides[d], step.from_strides[d]));
         }
-        steps.push_back(fmt::format("{{{}, {}, {}}} /* {} */", step.kernel, first, length, step.site));
+        steps.push_back(fmt::format("{{{}, {}, {}}} /* {} */", step.kernel, first, length, comment_text(step.site)));
     }
     if (dimensions.empty()) dimensions.push_back("{0, 0, 0}");
+    s += opaques.empty() ? "static int loopegg_run_opaque(const char* node, int output, int inputs, const float* const* values, const long* dims, float* out, long count) {\n"
+                           "    (void)node, (void)output, (void)inputs, (void)values, (void)dims, (void)out, (void)count;\n    return -1;\n}\n"
+                         : "extern int loopegg_run_opaque(const char*, int, int, const float* const*, const long*, float*, long);\n";
+    if (opaques.empty()) opaques.push_back("{0, 0, 0, 0, 0}");
+    if (dims.empty()) dims.push_back("0");
+    if (kernels.empty()) kernels.push_back("0");
+    if (operands.empty()) operands.push_back("{0, 0}");
+    if (steps.empty()) steps.push_back("{0, 0, 0}");
     for (std::int64_t o : n.input_offsets) offsets.push_back(std::to_string(o));
     for (const PlacedOperand& o : n.output_places) places.push_back(place(o));
     s += fmt::format("\nenum {{ step_count = {}, input_count = {}, output_count = {}, most_operands = {} }};\n", n.steps.size(), n.inputs.size(), n.outputs.size(), most);
-    s += fmt::format("static const long arena_floats = {}, weight_floats = {};\n", n.arena, n.weights.size());
+    s += fmt::format("static const long arena_floats = {}, weight_floats = {};\nstatic const uint64_t weight_fingerprint = {}ull;\n", n.arena, n.weights.size(), fingerprint(n.weights));
     s += "static const loopegg_kernel kernels[] = {" + join(kernels, ", ") + "};\n";
     s += "static const operand operands[] = {\n    " + join(operands, ",\n    ") + "};\n";
+    s += "static const opaque opaques[] = {\n    " + join(opaques, ",\n    ") + "};\nstatic const long opaque_dims[] = {" + join(dims, ", ") + "};\n";
     s += "static const dimension dimensions[] = {" + join(dimensions, ", ") + "};\n";
     s += "static const step steps[] = {\n    " + join(steps, ",\n    ") + "};\n";
     s += "static const long input_offsets[] = {" + join(offsets, ", ") + "}, input_sizes[] = {" + sizes(n.inputs) + "}, output_sizes[] = {" + sizes(n.outputs) + "};\n";
@@ -181,6 +252,7 @@ int loopegg_run(loopegg_network* network, const float* const* inputs, float* con
 /* The same, and how many milliseconds each step took: {} of them, in the order of "steps" in network.json. */
 int loopegg_run_steps(loopegg_network* network, const float* const* inputs, float* const* outputs, double* ms);
 
+int loopegg_steps(void);
 int loopegg_inputs(void);
 int loopegg_outputs(void);
 long loopegg_input_size(int index);  /* floats */
@@ -191,7 +263,7 @@ void loopegg_set_threads(int count); /* 0: as many as the machine has cores */
 #ifdef __cplusplus
 }}
 #endif
-)", n.name, n.inputs.size(), n.outputs.size(), n.steps.size());
+)", comment_text(n.name), n.inputs.size(), n.outputs.size(), n.steps.size());
 }
 
 }  // namespace loopegg

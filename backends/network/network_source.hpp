@@ -16,12 +16,15 @@ struct PlacedOperand {
     std::int64_t offset = 0;         // floats
 };
 struct PlacedStep {
-    int kernel = -1;                 // -1: a copy of operands[1] to operands[0]
+    int kernel = -1;                 // -1: a copy of operands[1] to operands[0]; -2: an opaque node writes operands[0] from the others
     std::vector<PlacedOperand> operands;
     Shape shape{};
     std::vector<std::int64_t> to_strides{}, from_strides{};
     std::string site{};
     std::vector<std::string> fused{};   // the rules over sites that made it one step, each with the node it took in
+    std::string opaque{};            // the node's text
+    std::int64_t output = 0;         // of the node, which this step gives
+    std::vector<Shape> read_shapes{};   // of what it reads; shape[0] is how much it writes
 };
 struct PlacedNetwork {
     std::string name;

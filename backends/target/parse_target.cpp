@@ -4,6 +4,7 @@
 #include "base/places.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
+#include "base/quote.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 
@@ -21,13 +22,14 @@ Reach reach_of(const JsonView& file) {
     member->fail(fmt::format("'reach' is '{}', expected here, rpc, bundle or compile", member->text()), did_you_mean(member->text(), names));
 }
 
-// HOST:PORT, since that is taken apart where a connection is made.
+// HOST:PORT of a server, or HOST:PORT/KEY of a tracker, since that is taken apart where a connection is made.
 std::string address_of(const JsonView& view) {
     const std::string& text = view.text();
-    const std::size_t colon = text.find(':');
-    const std::string port = colon == text.npos ? "" : text.substr(colon + 1);
+    const std::size_t colon = text.find(':'), slash = text.find('/');
+    const std::string port = colon == text.npos ? "" : text.substr(colon + 1, slash == text.npos ? text.npos : slash - colon - 1);
+    if (slash != text.npos && !is_file_name(text.substr(slash + 1))) view.fail(fmt::format("'{}' is no key of a tracker: expected letters, digits, '_', '-', '.'", text.substr(slash + 1)));
     const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
-    if (colon == 0 || !digits || std::stoi(port) > 65535) view.fail(fmt::format("'{}' is not HOST:PORT", text));
+    if (colon == 0 || !digits || std::stoi(port) > 65535) view.fail(fmt::format("'{}' is not HOST:PORT or HOST:PORT/KEY", text));
     return text;
 }
 
@@ -35,7 +37,10 @@ nlohmann::json tvm_of(const JsonView& view, const std::function<HostFacts()>& ho
     const std::string kind = view.at("kind").text();
     if (kind != "llvm" && kind != "cuda") view.at("kind").fail(fmt::format("the TVM kind '{}' is not one that loopegg compiles for (llvm, cuda)", kind));
     if (kind == "cuda") view.at("arch").text();
-    if (auto triple = view.find("mtriple")) triple->text();
+    if (auto triple = view.find("mtriple")) {
+        const std::string architecture = split(triple->text(), '-')[0];   // LLVM gives up on others, and the program with it
+        if (architecture != "x86_64" && architecture != "aarch64") triple->fail(fmt::format("the architecture '{}' is not one that loopegg compiles for (x86_64, aarch64)", architecture));
+    }
     nlohmann::json tvm = view.value();
     if (auto native = view.find("native")) {
         tvm.erase("native");
@@ -94,6 +99,7 @@ Target parse_target(const SourcePtr& source, const std::function<HostFacts()>& h
     file.only({"name", "summary", "reach", "address", "tvm", "machine", "rules"});
     Target t;
     t.name = file.at("name").text();
+    if (!is_file_name(t.name)) file.at("name").fail(fmt::format("'{}' is no name of a target: expected letters, digits, '_', '-', '.'", t.name));
     if (auto summary = file.find("summary")) t.summary = summary->text();
     t.reach = reach_of(file);
     if (auto address = file.find("address"); address && !address->text().empty()) t.address = address_of(*address);

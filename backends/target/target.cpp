@@ -99,13 +99,20 @@ fs::path user_targets_folder() {
 
 Target read_target(const fs::path& file) {
     Target target = parse_target(make_source(file.string(), loopegg::read_file(file, 1 << 20)), host_facts);
+    if (target.name != file.stem()) throw UserError("the target file '" + file.string() + "' names another target: '" + target.name + "'");
     target.file = file;
     return target;
 }
 
-std::vector<Target> all_targets() {
+void check_target(const std::string& name, const std::string& text) { parse_target(make_source(name, text), host_facts); }
+
+std::vector<Target> all_targets(std::vector<std::string>* broken) {
     std::vector<Target> all;
-    for (const fs::path& file : target_files()) all.push_back(read_target(file));
+    for (const fs::path& file : target_files()) try {
+        all.push_back(read_target(file));
+    } catch (const UserError& e) {   // one bad file costs one target
+        if (broken) broken->push_back(e.what());
+    }
     return all;
 }
 

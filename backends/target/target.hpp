@@ -46,9 +46,11 @@ struct Target {
 
 // By name; UserError names the known ones.
 Target find_target(const std::string& name);
-// All, the project's own first and then the user's, each by name.
-std::vector<Target> all_targets();
+// All that can be read, the project's own first and then the user's, each by name; `broken` gets the words about those that cannot.
+std::vector<Target> all_targets(std::vector<std::string>* broken = nullptr);
 
+// Throws UserError, with `name` as the file, unless the text is a target.
+void check_target(const std::string& name, const std::string& text);
 Target read_target(const std::filesystem::path& file);
 std::filesystem::path user_targets_folder();   // LOOPEGG_TARGETS, or targets/ in the user's configuration folder
 

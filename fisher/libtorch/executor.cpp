@@ -1,12 +1,17 @@
 #include "fisher/libtorch/executor.hpp"
 
+#include <cmath>
 #include <cstring>
+#include <functional>
 #include <mutex>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "graph/functions.hpp"
+#include "graph/opaque.hpp"
 #include "graph/operators.hpp"
+#include "graph/weights.hpp"
 
 namespace loopegg {
 namespace {
@@ -45,11 +50,78 @@ std::shared_ptr<const RestrictedOperation> cached_plan(const Node& node) {
     return plans.try_emplace(std::move(key), std::move(plan)).first->second;
 }
 
+at::Tensor sliced(const Node& node, at::Tensor x) {
+    for (std::size_t d = 0; d < node.shape.size(); ++d) x = x.slice(static_cast<std::int64_t>(d), node.integers("starts")[d], node.integers("ends")[d], node.integers("steps")[d]);
+    return x;
+}
+
+// LibTorch counts from the last dimension.
+std::vector<std::int64_t> torch_pads(const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after) {
+    std::vector<std::int64_t> pads;
+    for (std::size_t d = before.size(); d-- > 0;) pads.push_back(before[d]), pads.push_back(after[d]);
+    return pads;
+}
+
+at::Tensor padded(const Node& node, const at::Tensor& x) { return at::constant_pad_nd(x, torch_pads(node.integers("before"), node.integers("after")), node.real("value")); }
+
+at::Tensor uneven_pool(const Node& node, const at::Tensor& x) {
+    const auto pads = torch_pads(node.integers("padding"), node.integers("padding_end"));
+    const auto &k = node.integers("kernel"), &s = node.integers("stride");
+    if (node.op == "max_pool") return at::max_pool2d(at::constant_pad_nd(x, pads, -INFINITY), k, s);
+    const at::Tensor mean = at::avg_pool2d(at::constant_pad_nd(x, pads), k, s);
+    if (node.flag("count_padding")) return mean;
+    return mean / at::avg_pool2d(at::constant_pad_nd(at::ones_like(x.slice(0, 0, 1).slice(1, 0, 1)), pads), k, s);   // the share of each window that is inside
+}
+
+// The formula's functions as LibTorch's, which know their own derivatives.
+at::Tensor basic(const std::string& f, const std::vector<at::Tensor>& x) {
+    if (f == "+") return x[0] + x[1];
+    if (f == "-") return x[0] - x[1];
+    if (f == "*") return x[0] * x[1];
+    if (f == "/") return x[0] / x[1];
+    if (f == "max") return at::maximum(x[0], x[1]);
+    if (f == "min") return at::minimum(x[0], x[1]);
+    if (f == "exp") return at::exp(x[0]);
+    if (f == "sqrt") return at::sqrt(x[0]);
+    if (f == "tanh") return at::tanh(x[0]);
+    if (f == "erf") return at::erf(x[0]);
+    if (f == "floor") return at::floor(x[0]);
+    throw InternalFault("no LibTorch function '" + f + "'");
+}
+
+at::Tensor element_function(const ElementFunction& f, const Node& node, const std::vector<at::Tensor>& in) {
+    std::vector<Term> operands;
+    for (int i = 0; i < f.operands; ++i) operands.emplace_back("#" + std::to_string(i));
+    for (const FunctionParameter& p : f.parameters) operands.emplace_back(fmt::format("{}", node.real(p.name)));
+    std::function<at::Tensor(const Term&)> value = [&](const Term& t) -> at::Tensor {
+        const std::string& text = t.op().text();
+        if (t.size() == 0) return text[0] == '#' ? in[static_cast<std::size_t>(text[1] - '0')] : at::scalar_tensor(std::stod(text), in[0].options());
+        std::vector<at::Tensor> parts;
+        for (const Term& child : t.children()) parts.push_back(value(child));
+        return basic(text, parts);
+    };
+    return value(expanded(f, operands));
+}
+
+// No derivative passes: nobody knows what the operator does.
+at::Tensor opaque(const Node& node, const std::vector<at::Tensor>& in) {
+    std::vector<Tensor> given;
+    for (const at::Tensor& t : in) given.push_back(from_torch(t));
+    std::vector<const Tensor*> inputs;
+    for (const Tensor& t : given) inputs.push_back(&t);
+    const at::Tensor y = to_torch(run_opaque(node, inputs));
+    return in.empty() ? y : y.to(in[0].scalar_type());
+}
+
 }  // namespace
 
 Executor::Executor(const Graph& graph, std::int64_t batch) : graph_(with_batch(graph, batch)) {
     std::unordered_map<std::string, std::ptrdiff_t> place;
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) place[graph_.inputs[i].name] = -1 - static_cast<std::ptrdiff_t>(i);
+    for (std::size_t i = 1; i < graph_.inputs.size(); ++i) {
+        const GraphInput& in = graph_.inputs[i];
+        others_.push_back(in.dtype == "float32" ? to_torch(normal_tensor(in.shape, 1, in.name)) : at::zeros(in.shape, at::kFloat));
+    }
     last_use_.assign(graph_.nodes.size(), 0);
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
         const Node& node = graph_.nodes[i];
@@ -77,7 +149,10 @@ std::vector<at::Tensor> Executor::run_after(const std::vector<at::Tensor>& first
     return run_from(first_nodes.size(), std::move(values), inputs, parameters, norm, watch, {});
 }
 
-std::vector<at::Tensor> Executor::run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch, Statistics statistics) const {
+std::vector<at::Tensor> Executor::run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& given, const TensorMap& parameters, NormMode norm, const Watch& watch, Statistics statistics) const {
+    std::vector<at::Tensor> inputs = given;
+    if (inputs.size() == 1)   // images alone: what else the network takes is drawn, once for all
+        for (const at::Tensor& other : others_) inputs.push_back(other.to(inputs[0].scalar_type()));
     require(inputs.size() == graph_.inputs.size(), "one tensor for each input of the graph");
     for (std::size_t i = 0; i < inputs.size(); ++i)
         if (inputs[i].sizes() != at::IntArrayRef(graph_.inputs[i].shape))
@@ -121,17 +196,29 @@ at::Tensor Executor::apply(std::size_t i, const std::vector<at::Tensor>& in, con
     if (op == "relu6") return at::clamp(in[0], 0, 6);
     if (op == "silu") return at::silu(in[0]);
     if (op == "gelu") return at::gelu(in[0]);
+    if (op == "sigmoid") return at::sigmoid(in[0]);
+    if (op == "hard_swish") return at::hardswish(in[0]);
     if (op == "softmax") return at::softmax(in[0], node.integer("axis"));
     if (op == "add") return in[0] + in[1];
     if (op == "mul") return in[0] * in[1];
     if (op == "scale") return in[0] * node.real("value");
     if (op == "concat") return at::cat(in, node.integer("axis"));
+    if ((op == "max_pool" || op == "avg_pool") && node.integers("padding") != node.integers("padding_end")) return uneven_pool(node, in[0]);
     if (op == "max_pool") return at::max_pool2d(in[0], node.integers("kernel"), node.integers("stride"), node.integers("padding"));
     if (op == "avg_pool") return at::avg_pool2d(in[0], node.integers("kernel"), node.integers("stride"), node.integers("padding"), false, node.flag("count_padding"));
     if (op == "global_avg_pool") return in[0].mean(at::IntArrayRef{2, 3}, true);
     if (op == "flatten" || op == "reshape") return in[0].reshape(node.shape);
     if (op == "transpose") return in[0].permute(node.integers("order"));
     if (op == "parameter") return parameter(p, node.name);
+    if (op == "identity") return in[0];
+    if (op == "slice") return sliced(node, in[0]);
+    if (op == "pad") return padded(node, in[0]);
+    if (op == "expand") return in[0].expand(node.shape);
+    if (op == "reduce_mean") return in[0].mean(node.integers("axes"), node.flag("keepdims"));
+    if (op == "reduce_sum") return in[0].sum(node.integers("axes"), node.flag("keepdims"));
+    if (op == "reduce_max") return at::amax(in[0], node.integers("axes"), node.flag("keepdims"));
+    if (op == "onnx") return opaque(node, in);
+    if (const ElementFunction* f = find_function(op)) return element_function(*f, node, in);
     throw InternalFault(fmt::format("no LibTorch operation for '{}'", op));
 }
 

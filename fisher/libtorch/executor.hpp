@@ -48,6 +48,7 @@ private:
     std::vector<std::vector<std::ptrdiff_t>> sources_;                     // of each node's inputs: a node, or -1 - an input of the graph
     std::vector<std::size_t> last_use_;                                    // of each node's output
     std::vector<std::ptrdiff_t> results_;                                  // the graph's outputs, as sources are written
+    std::vector<at::Tensor> others_;                                       // values for the inputs after the first, where the caller has none
 };
 
 at::Tensor to_torch(const Tensor& tensor);

@@ -14,7 +14,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-bool rectifies(const Node& node) { return node.op == "relu" || node.op == "relu6" || node.op == "silu" || node.op == "gelu"; }
+bool rectifies(const Node& node) { return node.op == "relu" || node.op == "relu6" || node.op == "silu" || node.op == "gelu" || node.op == "hard_swish" || node.op == "leaky_relu"; }
 
 // The weights of compute sites, as leaves of their own.
 struct Leaves {

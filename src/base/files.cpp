@@ -4,19 +4,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/fault.hpp"
+#include "base/system_words.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
 namespace {
-
-[[noreturn]] void fail(std::string_view what, const fs::path& path, int error) {
-    throw UserError(fmt::format("cannot {} '{}': {}", what, path.string(), std::strerror(error)));
-}
 
 struct File {
     int fd;
@@ -29,14 +26,14 @@ std::string read_file(const fs::path& path, std::uintmax_t max_bytes) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) throw UserError(fmt::format("cannot read '{}': it is a directory, expected a file", path.string()));
     File file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-    if (file.fd < 0) fail("read", path, errno);
+    if (file.fd < 0) fail_system("read", path, errno);
     std::string bytes;
     std::string buffer(1 << 16, '\0');
     if (auto size = fs::file_size(path, ignored); !ignored && size <= max_bytes) bytes.reserve(size);
     while (true) {
         ssize_t n = ::read(file.fd, buffer.data(), buffer.size());
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) fail("read", path, errno);
+        if (n < 0) fail_system("read", path, errno);
         if (n == 0) return bytes;
         bytes.append(buffer, 0, static_cast<std::size_t>(n));
         if (bytes.size() > max_bytes)
@@ -52,17 +49,21 @@ void write_file(const fs::path& path, std::string_view bytes) {
     fs::path temporary = path;
     temporary += fmt::format(".{}.tmp", ::getpid());
     File file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-    if (file.fd < 0) fail("write", path, errno);
+    if (file.fd < 0) fail_system("write", path, errno);
     auto give_up = [&](int error) {
         ::unlink(temporary.c_str());
-        fail("write", path, error);
+        fail_system("write", path, error);
     };
+    const FaultHow fault = ask_fault(FaultPlace::write);
+    if (fault != FaultHow::none) bytes = bytes.substr(0, bytes.size() / 2);
     while (!bytes.empty()) {
         ssize_t n = ::write(file.fd, bytes.data(), bytes.size());
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) give_up(errno);
         bytes.remove_prefix(static_cast<std::size_t>(n));
     }
+    if (fault == FaultHow::cut) cut_now();
+    if (fault == FaultHow::fail) give_up(ENOSPC);
     if (::fsync(file.fd) != 0 && errno != EINVAL && errno != EROFS) give_up(errno);
     if (::rename(temporary.c_str(), path.c_str()) != 0) give_up(errno);
 }

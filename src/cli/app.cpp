@@ -1,6 +1,8 @@
 #include "cli/app.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -16,6 +18,21 @@ void share_flags(CLI::App& app) {
         below->fallthrough();
         share_flags(*below);
     }
+}
+
+// No option means 'not a number', an infinity, or less than nothing: the library reads -1 as the largest whole number.
+void refuse_nonsense_numbers(CLI::App& app) {
+    for (CLI::Option* option : app.get_options()) {
+        const std::string kind = option->get_type_name();
+        if (kind.starts_with("UINT"))
+            option->check([](const std::string& word) { return word.starts_with("-") ? "expected a whole number from 0 on, found " + word : std::string(); }, "");
+        if (kind.starts_with("FLOAT"))
+            option->check([](const std::string& word) {
+                const double value = std::strtod(word.c_str(), nullptr);
+                return std::isfinite(value) && value >= 0 ? std::string() : "expected a number from 0 on, found " + word;
+            }, "");
+    }
+    for (CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) refuse_nonsense_numbers(*below);
 }
 
 std::string full_name(const CLI::App& app) {
@@ -48,6 +65,7 @@ std::unique_ptr<CLI::App> make_app(Parsed& parsed) {
         sub->final_callback([&parsed, action] { parsed.action = action; });
         share_flags(*sub);
     }
+    refuse_nonsense_numbers(*app);
     return app;
 }
 

@@ -25,7 +25,7 @@ Action setup(CLI::App& app) {
         Plan plan = read_plan(read_source(o->plan));
         Graph variant = apply_plan(original, plan);
         if (o->weights || !original.weights_file.empty())
-            save_model(variant, carry_weights(original, load_model(o->model).weights, variant), o->out);
+            save_model(variant, carry_weights(original, load_model(o->model).weights, variant, 0, original.weights_file.empty() ? KeepChannels::first : KeepChannels::largest), o->out);
         else
             write_file(o->out, write_model(variant));
         nlohmann::json changed = nlohmann::json::array();

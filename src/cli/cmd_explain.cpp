@@ -10,9 +10,8 @@
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "nest/term/grammar.hpp"
-#include "optimize/optimize.hpp"
-#include "optimize/replay.hpp"
-#include "rules/load.hpp"
+#include "base/whole_folder.hpp"
+#include "optimize/check_run.hpp"
 
 namespace loopegg {
 namespace {
@@ -55,13 +54,37 @@ void print_site(const json& site) {
     }
 }
 
+void print_checks(const RunChecks& checks) {
+    std::size_t bad = 0, steps = 0;
+    for (const SiteCheck& c : checks.sites) bad += !c.valid, steps += c.steps;
+    fmt::print("\n");
+    for (const std::string& h : checks.held) fmt::print("holds: {}\n", h);
+    for (const std::string& f : checks.faults) fmt::print("NOT VALID: {}\n", f);
+    for (const SiteCheck& c : checks.sites)
+        if (!c.valid) fmt::print("{}: NOT VALID: {}\n", c.site, c.why);
+    fmt::print("{} of {} sites check, {} steps replayed\n", checks.sites.size() - bad, checks.sites.size(), steps);
+}
+
+void print_network(const json& network) {
+    fmt::print("the network as a whole:\n");
+    for (const auto& step : network.at("steps")) {
+        std::string with;
+        for (const auto& [name, value] : step["with"].items()) with += fmt::format(" {}={}", name, value.get<std::string>());
+        fmt::print("  ~> {:<28} {}\n", step["rule"].get<std::string>() + with, step["site"].get<std::string>());
+    }
+}
+
 Action setup(CLI::App& app) {
-    struct Options { std::string dir, site = "*"; bool check = false; };
+    struct Options { std::string dir, site = "*", recheck; bool check = false; };
     auto o = std::make_shared<Options>();
     app.add_option("DIR", o->dir, "the folder that 'loopegg optimize' wrote")->required();
     app.add_option("--site", o->site, "only sites that match this glob")->capture_default_str();
-    app.add_flag("--check", o->check, "replay every proof against the rule file, and let isl judge the schedules");
+    app.add_flag("--check", o->check, "check the whole folder: its files, plan, proofs, schedules, figures and evidence, and run what was compiled");
+    app.add_option("--recheck", o->recheck, "the original MODEL: check, and ask the guard again about the returned network");
     return [o](Session& session) {
+        const std::filesystem::path folder = o->dir;
+        finish_update(folder);
+        const bool check = o->check || !o->recheck.empty();
         const json result = read(std::filesystem::path(o->dir) / "result.json");
         json picked = json::array();
         std::vector<std::string> names;
@@ -78,21 +101,22 @@ Action setup(CLI::App& app) {
                 if (measured.contains("restoring")) site["restoring"] = measured["restoring"].at("nest"), site["restored_by"] = measured["restoring"].at("name");
             }
         add_fused(std::filesystem::path(o->dir) / "network.json", picked);
-        std::vector<SiteCheck> checks;
-        if (o->check) checks = replay(picked, load_rules(rules_file(result.at("rules"))));
-        std::size_t bad = 0, steps = 0;
-        for (const SiteCheck& c : checks) bad += !c.valid, steps += c.steps;
+        RunChecks checks;
+        if (check) checks = check_run(folder, o->recheck, session.progress);
         if (session.json) {
-            for (std::size_t i = 0; i < checks.size(); ++i)
-                picked[i]["check"] = {{"valid", checks[i].valid}, {"why", checks[i].why}, {"steps", checks[i].steps}};
-            session.answer({{"ok", bad == 0}, {"sites", picked}});
+            for (const SiteCheck& c : checks.sites)
+                for (auto& site : picked)
+                    if (site.at("name") == c.site) site["check"] = {{"valid", c.valid}, {"why", c.why}, {"steps", c.steps}};
+            json answer{{"ok", checks.valid()}, {"sites", picked}};
+            if (check) answer["held"] = checks.held, answer["faults"] = checks.faults;
+            if (sequences.contains("network")) answer["network"] = sequences["network"].at("steps");
+            session.answer(answer);
         } else {
+            if (sequences.contains("network") && o->site == "*") print_network(sequences["network"]);
             for (const auto& site : picked) print_site(site);
-            for (const SiteCheck& c : checks)
-                if (!c.valid) fmt::print("{}: NOT VALID: {}\n", c.site, c.why);
-            if (o->check) fmt::print("{} of {} sites check, {} steps replayed\n", checks.size() - bad, checks.size(), steps);
+            if (check) print_checks(checks);
         }
-        return bad == 0 ? 0 : 1;
+        return checks.valid() ? 0 : 1;
     };
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/files.hpp"
 #include "cli/commands.hpp"
+#include "cli/reading_options.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/pytorch/network_py.hpp"
 #include "graph/safetensors.hpp"
@@ -13,11 +14,13 @@ namespace {
 Action setup(CLI::App& app) {
     struct Options { std::string model, out; std::uint64_t seed = 0; };
     auto o = std::make_shared<Options>();
-    app.add_option("MODEL", o->model, "a model.json or zoo:NAME")->required();
+    app.add_option("MODEL", o->model, "a model.json, an ONNX file, or zoo:NAME")->required();
     app.add_option("-o,--out", o->out, "the file to write: .onnx, or .py for a PyTorch module with weights.safetensors beside it")->required();
     app.add_option("--seed", o->seed, "draws the weights of a model that has none");
-    return [o](Session& session) {
-        Model model = load_model(o->model, o->seed);
+    auto reading = add_reading_options(app);
+    return [o, reading](Session& session) {
+        Model model = load_model(o->model, o->seed, reading->read());
+        say_notes(model.notes);
         const bool torch = o->out.ends_with(".py");
         const std::string bytes = torch ? network_py(model.graph) : export_onnx(model.graph, model.weights);
         write_file(o->out, bytes);

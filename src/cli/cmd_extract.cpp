@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/quote.hpp"
 #include "cli/commands.hpp"
 #include "extract/best_terms.hpp"
 #include "extract/extractors.hpp"
@@ -71,8 +72,8 @@ int answer_about_space(const Arguments& args, const SerializedEGraph& egraph, Se
     if (args.best > 0) {
         answer["best"] = nlohmann::json::array();
         for (const RankedTerm& t : best_by(args, egraph, root)) {
-            answer["best"].push_back({{"term", to_string(t.term)}, {"cost", t.cost}});
-            if (!session.json) fmt::print("{}  cost {}\n", to_string(t.term), t.cost);
+            answer["best"].push_back({{"term", t.term ? nlohmann::json(to_string(t.term)) : nlohmann::json()}, {"cost", t.cost}, {"size", t.size}});
+            if (!session.json) fmt::print("{}  cost {}\n", t.term ? terminal_text(to_string(t.term)) : fmt::format("a term of {} operators, too long to print", t.size), t.cost);
         }
     }
     if (args.count || args.sample > 0) {

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
+#include "cli/reading_options.hpp"
 #include "graph/flops.hpp"
 #include "graph/onnx/onnx.hpp"
+#include "graph/opaque.hpp"
 
 namespace loopegg {
 namespace {
@@ -13,11 +15,18 @@ Action setup(CLI::App& app) {
     auto o = std::make_shared<Options>();
     app.add_option("FILE", o->file, "an .onnx file")->required();
     app.add_option("-o,--out", o->out, "the model.json to write; the weights go to a .safetensors file beside it")->required();
-    return [o](Session& session) {
-        Model model = read_onnx(o->file);
+    auto reading = add_reading_options(app);
+    return [o, reading](Session& session) {
+        Model model = read_onnx(o->file, reading->read());
+        say_notes(model.notes);
+        std::map<std::string, int> opaque;   // by ONNX operator
+        for (const Node& node : model.graph.nodes)
+            if (node.op == "onnx") ++opaque[opaque_of(node).node.op];
         save_model(model.graph, model.weights, o->out);
-        if (session.json) session.answer({{"name", model.graph.name}, {"file", o->out}, {"nodes", model.graph.nodes.size()}, {"parameters", parameters(model.graph)}, {"macs", macs(model.graph)}});
+        if (session.json) session.answer({{"name", model.graph.name}, {"file", o->out}, {"nodes", model.graph.nodes.size()}, {"parameters", parameters(model.graph)}, {"macs", macs(model.graph)}, {"opaque", opaque}, {"notes", model.notes}});
         else fmt::print("{}: {} nodes, {:.2f} M parameters, {:.2f} G MACs\n", o->out, model.graph.nodes.size(), static_cast<double>(parameters(model.graph)) / 1e6, static_cast<double>(macs(model.graph)) / 1e9);
+        for (const auto& [op, count] : opaque)
+            if (!session.json) fmt::print("{} x {}: run as it stands; what is around it is optimized\n", count, op);
         return 0;
     };
 }

@@ -3,10 +3,15 @@
 
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
+#include "cli/reading_options.hpp"
+#include "fisher/expected_loss.hpp"
 #include "graph/architecture.hpp"
 #include "optimize/objective.hpp"
 #include "optimize/optimize.hpp"
+#include "optimize/preflight.hpp"
+#include "optimize/whole_networks.hpp"
 #include "report/page.hpp"
 
 namespace loopegg {
@@ -35,10 +40,20 @@ void print(const nlohmann::json& r, const std::string& out) {
     fmt::print("\n  everything is in {0}/; open {0}/report.html\n", out);
 }
 
+// What an ONNX file leaves open is settled here, and said; the pipeline and whoever looks later have the network as it was read.
+std::filesystem::path read_once(const std::string& file, OnnxReading how, std::int64_t batch, const std::filesystem::path& out) {
+    if (batch > 1) how.batch = batch;
+    const Model model = load_model(file, 0, how);
+    say_notes(model.notes);
+    std::filesystem::create_directories(out);
+    save_model(model.graph, model.weights, out / "original.json");
+    return out / "original.json";
+}
+
 Action setup(CLI::App& app) {
     auto r = std::make_shared<OptimizeRequest>();
     auto model = std::make_shared<std::string>(), out = std::make_shared<std::string>("out");
-    auto capacity = std::make_shared<double>(-1.0);
+    auto capacity = std::make_shared<double>(-1.0), max_loss = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     app.add_option("--rules", r->rules, "a rule file, or a name of rules/: discover, exact")->capture_default_str();
     app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
@@ -47,6 +62,8 @@ Action setup(CLI::App& app) {
     app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))->capture_default_str();
     app.add_option("--passes", r->passes, "AS-k: all rules in k rounds; PO-k: k rounds of one ruleset after another; otherwise as the rule file says");
     app.add_option("--capacity", *capacity, "the guard's threshold: how much capacity must be kept")->check(CLI::Range(0.0, 10.0));
+    app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of --capacity")->check(CLI::Range(0.0, 100.0));
+    app.add_option("--search", r->search, "how whole networks are looked for: " + join(search_names(), ", ") + " (scale, random and blockswap are rivals)")->capture_default_str();
     app.add_option("--data", r->data, "images for the guard: a CIFAR-10 folder or one of .npy batches; none: seeded synthetic ones");
     app.add_option("--budget", r->budget, "configurations that the guard may be asked about")->capture_default_str()->check(CLI::Range(1, 10'000'000));
     app.add_option("--batch", r->batch, "batch size")->capture_default_str()->check(CLI::Range(1, 65536));
@@ -59,12 +76,21 @@ Action setup(CLI::App& app) {
     app.add_option("--max-latency", r->max_latency_ms, "milliseconds that the sites may take together")->check(CLI::PositiveNumber);
     app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
     app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
+    auto reading = add_reading_options(app, true);
     return [=](Session& session) {
         r->model = *model, r->out = *out;
+        preflight(*r, session.progress);
+        FolderUpdate update(*out);
+        r->out = update.path();
+        if (is_onnx(*model)) r->model = read_once(*model, reading->read(), r->batch, r->out);
         if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*capacity >= 0) r->capacity = *capacity;
+        if (*max_loss >= 0) r->capacity = kept_at_loss(*max_loss);
         nlohmann::json result = optimize(*r, session.progress);
+        session.progress.stage("write");
         write_file(r->out / "report.html", report_page(read_run(r->out.string())));
+        update.commit();
+        session.progress.finish(*out);
         if (session.json) session.answer(result);
         else print(result, *out);
         return 0;

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "base/quote.hpp"
+#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
 #include "report/page.hpp"
 
@@ -14,10 +16,14 @@ Action setup(CLI::App& app) {
     app.add_option("DIR", *folder, "the folder of a run ('loopegg optimize --out DIR')")->required();
     app.add_option("-o,--out", *out, "where the page goes (default: DIR/report.html)");
     return [folder, out](Session& session) {
+        finish_update(*folder);
+        if (std::filesystem::exists(std::filesystem::path(*folder) / "manifest.json")) require_whole(*folder, "loopegg optimize MODEL --out " + shell_word(*folder), "report.html");
+        else session.progress.note("this folder has no manifest.json: nobody can tell whether its files belong together");
         FinishedRun run = read_run(*folder);
         std::filesystem::path path = out->empty() ? std::filesystem::path(*folder) / "report.html" : std::filesystem::path(*out);
         std::string page = report_page(run);
-        write_file(path, page);
+        if (out->empty()) write_into(*folder, "report.html", page);
+        else write_file(path, page);
         if (session.json) session.answer({{"page", path.string()}, {"bytes", page.size()}, {"headline", headline(run)}});
         else fmt::print("{}\n{}\n", headline(run), path.string());
         return 0;

@@ -16,8 +16,8 @@ namespace {
 struct Arguments {
     std::string model, data, store, precision, guard{default_guard};
     std::vector<std::string> plans, models, measures, guards;
-    double capacity = 0;
-    CLI::Option* capacity_given = nullptr;
+    double capacity = 0, max_loss = 0;
+    CLI::Option *capacity_given = nullptr, *max_loss_given = nullptr;
     std::int64_t batch = 16;
     int seeds = 4, threads = 0;
     std::uint64_t seed = 0;
@@ -55,6 +55,7 @@ int run(const Arguments& a, Session& session) {
     ScoreOptions options;
     options.oracle.guard = a.guard;
     if (a.capacity_given->count()) options.oracle.capacity = a.capacity;
+    if (a.max_loss_given->count()) options.oracle.capacity = kept_at_loss(a.max_loss);
     options.oracle.data = a.data;
     options.oracle.batch = a.batch, options.oracle.seeds = a.seeds, options.oracle.seed = a.seed, options.oracle.threads = a.threads;
     if (!a.no_store) options.oracle.store = a.store.empty() ? default_evidence_file() : std::filesystem::path(a.store);
@@ -84,8 +85,9 @@ Action setup(CLI::App& app) {
     app.add_option("--plan", a->plans, "a plan.json whose network is scored beside the original (repeatable)");
     app.add_option("--variant", a->models, "a model whose network is scored beside the original (repeatable)");
     app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, ensemble, or all (repeatable)");
-    app.add_option("--guard", a->guards, "a guard to ask beside the default one: fisher-band, fisher-paper (repeatable)");
+    app.add_option("--guard", a->guards, "a guard to ask beside the default one: expected-loss, fisher-band, fisher-paper (repeatable)");
     a->capacity_given = app.add_option("--capacity", a->capacity, "the default guard's threshold: the share of capacity to keep");
+    a->max_loss_given = app.add_option("--max-loss", a->max_loss, "the default guard's threshold: points of accuracy that may be lost; a point is half of the capacity")->check(CLI::Range(0.0, 100.0))->excludes(a->capacity_given);
     app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, seeded synthetic images");
     app.add_option("--batch", a->batch, "images a seed")->capture_default_str();
     app.add_option("--seeds", a->seeds, "draws of weights and images")->capture_default_str()->check(CLI::Range(1, 1000));

@@ -5,6 +5,7 @@
 
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "cli/reading_options.hpp"
 #include "graph/architecture.hpp"
 #include "graph/dot.hpp"
 #include "graph/flops.hpp"
@@ -52,8 +53,11 @@ Action setup(CLI::App& app) {
     auto o = std::make_shared<Options>();
     app.add_option("MODEL", o->model, "a model.json, an .onnx file, or zoo:NAME")->required();
     app.add_flag("--dot", o->dot, "print a picture in Graphviz's language instead");
-    return [o](Session& session) {
-        Graph graph = load_graph(o->model);
+    auto reading = add_reading_options(app);
+    return [o, reading](Session& session) {
+        std::vector<std::string> notes;
+        Graph graph = load_graph(o->model, reading->read(), &notes);
+        say_notes(notes);
         if (session.json) session.answer(as_json(graph));
         else if (o->dot) fmt::print("{}", to_dot(graph));
         else print_table(graph);

@@ -4,6 +4,7 @@
 #include "backends/target/target.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/quote.hpp"
 #include "cli/commands.hpp"
 
 namespace loopegg {
@@ -26,11 +27,12 @@ struct Arguments {
 // A board behind TVM's RPC: code for what 'like' names, times from the address.
 int add(const Arguments& a) {
     if (a.name.empty() || a.rpc.empty()) throw UsageError("expected: loopegg targets add NAME --rpc HOST:PORT [--key KEY] [--like TARGET]");
-    if (a.rpc.find(':') == a.rpc.npos) throw UsageError("'" + a.rpc + "' is not HOST:PORT");
+    if (!is_file_name(a.name)) throw UsageError("'" + a.name + "' is no name of a target: expected letters, digits, '_', '-', '.'");
     nlohmann::json j = nlohmann::json::parse(read_file(find_target(a.like).file));
     j["name"] = a.name, j["reach"] = "rpc", j["address"] = a.key.empty() ? a.rpc : a.rpc + "/" + a.key, j["summary"] = "like " + a.like + ", over RPC";
-    std::filesystem::create_directories(user_targets_folder());
     const auto file = user_targets_folder() / (a.name + ".json");
+    check_target(file.string(), j.dump(2) + "\n");   // what is written can be read
+    std::filesystem::create_directories(user_targets_folder());
     write_file(file, j.dump(2) + "\n");
     fmt::print(stderr, "wrote {}\n", file.string());
     return 0;
@@ -47,14 +49,16 @@ Action setup(CLI::App& app) {
         if (a->action == "add") return add(*a);
         if (!a->action.empty()) throw UsageError("'" + a->action + "' is not an action of 'targets'; there is 'add'");
         nlohmann::json all = nlohmann::json::array();
-        for (const Target& t : all_targets()) {
+        std::vector<std::string> broken;
+        for (const Target& t : all_targets(&broken)) {
             if (session.json)
                 all.push_back({{"name", t.name}, {"summary", t.summary}, {"reach", to_string(t.reach)}, {"address", t.address}, {"architecture", t.architecture()}, {"gpu", t.gpu()},
                                {"peak_gflops", t.machine.peak_gflops()}, {"memory_gbs", t.machine.memory_gbs}, {"file", t.file.string()}});
             else fmt::print("{:<10} {:<8} {:<58} {}\n", t.name, t.architecture(), t.summary, how(t));
         }
-        if (session.json) session.answer({{"targets", all}});
-        return 0;
+        if (session.json) session.answer({{"targets", all}, {"broken", broken}});
+        for (const std::string& why : broken) fmt::print(stderr, "{}\n", why);
+        return broken.empty() ? 0 : 1;
     };
 }
 

@@ -1,16 +1,24 @@
 // 'loopegg worker': compiles, checks and times candidates for another loopegg process.
 #include "backends/measure/worker.hpp"
+#include "base/confine.hpp"
 #include "cli/commands.hpp"
 
 namespace loopegg {
 namespace {
 
 Action setup(CLI::App& app) {
-    auto memory = std::make_shared<long>(8192);
-    auto reply = std::make_shared<int>(3);
-    app.add_option("--memory", *memory, "the most megabytes of address space (0: no limit)");
-    app.add_option("--reply", *reply, "the file descriptor that answers go to");
-    return [memory, reply](Session&) { return run_worker(*reply, *memory); };
+    struct Options { long memory = 8192; int reply = 3; std::string role = "candidates", writes; };
+    auto o = std::make_shared<Options>();
+    app.add_option("--memory", o->memory, "the most megabytes of address space (0: no limit)")->check(CLI::NonNegativeNumber);
+    app.add_option("--reply", o->reply, "the file descriptor that answers go to")->check(CLI::NonNegativeNumber);
+    app.add_option("--role", o->role, "what it is for, and so what it may do: candidates, network, board (docs/security.md)")->check(CLI::IsMember({"candidates", "network", "board"}));
+    app.add_option("--writes", o->writes, "a folder that it may write to, besides that for temporary files");
+    return [o](Session&) {
+        Confinement c;
+        c.memory_mb = o->memory, c.network = o->role == "board", c.programs = o->role != "network";
+        if (!o->writes.empty()) c.writes.push_back(o->writes);
+        return run_worker(o->reply, c);
+    };
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ const std::vector<Command>& commands() {
         saturate_command,
         extract_command,
         batch_command,
+        store_command,
         report_command,
         study_command,
         score_command,

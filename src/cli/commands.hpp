@@ -16,6 +16,7 @@ extern const Command rules_command;
 extern const Command saturate_command;
 extern const Command batch_command;
 extern const Command report_command;
+extern const Command store_command;
 extern const Command study_command;
 extern const Command score_command;
 extern const Command train_command;

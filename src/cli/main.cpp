@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <system_error>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/fault.hpp"
+#include "base/system_words.hpp"
 #include "cli/app.hpp"
 
 namespace loopegg {
@@ -55,6 +58,7 @@ int run(int argc, char** argv) {
         fmt::print("{}", app->help());
         return code(ExitCode::done);
     }
+    for (const CLI::App* command : app->get_subcommands()) name_process_for_faults(command->get_name());
     try {
         Progress progress(Progress::detect(parsed.quiet));
         Session session{parsed.json, progress};
@@ -67,6 +71,9 @@ int run(int argc, char** argv) {
         return fail(ExitCode::fault, e.what(), parsed.json);
     } catch (const std::bad_alloc&) {
         return fail(ExitCode::failed, "error: out of memory", parsed.json);
+    } catch (const std::system_error& e) {   // the file system, threads, clocks: the machine's, not ours
+        const UserError said = as_user_error(e);
+        return fail(ExitCode::failed, said.what(), parsed.json, said.diagnostics());
     } catch (const std::exception& e) {
         return fail(ExitCode::fault, std::string("internal fault: ") + e.what(), parsed.json);
     }

@@ -7,8 +7,8 @@ namespace {
 
 class Applier {
 public:
-    Applier(EGraph& graph, const std::shared_ptr<const CompiledRewrite>& rule)
-        : graph_(graph), rule_(*rule), number_(graph.register_rule(rule)),
+    Applier(EGraph& graph, const std::shared_ptr<const CompiledRewrite>& rule, std::size_t node_limit, const Budget& budget, std::size_t matched_bytes)
+        : graph_(graph), node_limit_(node_limit), budget_(budget), matched_bytes_(matched_bytes), rule_(*rule), number_(graph.register_rule(rule)),
           values_(rule_.build_place(rule_.builds().size())), built_(rule_.builds().size(), none),
           chosen_(rule_.rule().choices.size(), none),
           direct_(rule_.conclusions().size() == 1 && !graph.has_analyses() && rule_.rule().relation == Relation::exact && rule_.late_guards().empty()) {
@@ -20,7 +20,9 @@ public:
         graph.set_current_rule(rule_.name());
     }
 
-    void match(const NodeId* atoms) {
+    // False: a limit was met, before it or among the values that its choices offer.
+    bool match(const NodeId* atoms) {
+        if (over()) return false;
         atoms_ = atoms;
         const NodeTable& table = graph_.table();
         const auto& sources = rule_.sources();
@@ -29,6 +31,7 @@ public:
             values_[i] = graph_.find(sources[i].child == none ? r.in : table.children(r)[sources[i].child]);
         }
         choose(0);
+        return !cut_;
     }
 
     // Asks the guards that answer in batches, about all that was put off, and concludes what they allow.
@@ -70,12 +73,20 @@ public:
     std::size_t effective = 0;
 
 private:
+    // One application adds at most its builds and its choices' values, so the limit is checked before, and holds.
+    bool over() {
+        if (graph_.node_count() + rule_.builds().size() + rule_.rule().choices.size() > node_limit_) return cut_ = true;
+        if (++asked_ % 1024 == 0 && (std::chrono::steady_clock::now() > budget_.deadline || (budget_.bytes != ~std::size_t{0} && graph_.bytes() + matched_bytes_ > budget_.bytes))) cut_ = true;
+        return cut_;
+    }
+
     void choose(std::size_t i) {
         if (i == rule_.rule().choices.size()) return build();
         const Choice& choice = rule_.rule().choices[i];
         std::vector<ClassId> args;
         for (Place p : rule_.choice_needs()[i]) args.push_back(graph_.find(values_[p]));
         for (const Term& value : choice.values(graph_, args)) {
+            if (over()) return;
             values_[rule_.choice_place(i)] = graph_.add(value);
             chosen_[i] = node_of(value);
             choose(i + 1);
@@ -224,6 +235,11 @@ private:
     };
 
     EGraph& graph_;
+    const std::size_t node_limit_;
+    const Budget& budget_;
+    const std::size_t matched_bytes_;
+    std::size_t asked_ = 0;
+    bool cut_ = false;
     const CompiledRewrite& rule_;
     const std::uint32_t number_;
     std::vector<ClassId> values_;
@@ -243,20 +259,9 @@ private:
 Applied apply(EGraph& graph, const std::shared_ptr<const CompiledRewrite>& rule, std::span<const NodeId> matches, std::size_t node_limit,
               const Budget& budget) {
     Applied result;
-    Applier applier(graph, rule);
+    Applier applier(graph, rule, node_limit, budget, matches.size_bytes());
     const std::size_t width = rule->query().atoms.size();
-    const std::size_t matched_bytes = matches.size_bytes();
-    std::size_t done = 0;
-    for (std::size_t i = 0; i < matches.size(); i += width) {
-        // One application adds at most its builds, so the limit is checked before, and holds.
-        if (graph.node_count() + rule->builds().size() > node_limit) { result.complete = false; break; }
-        if (++done % 1024 == 0 && (std::chrono::steady_clock::now() > budget.deadline ||
-                                   (budget.bytes != ~std::size_t{0} && graph.bytes() + matched_bytes > budget.bytes))) {
-            result.complete = false;
-            break;
-        }
-        applier.match(matches.data() + i);
-    }
+    for (std::size_t i = 0; i < matches.size() && result.complete; i += width) result.complete = applier.match(matches.data() + i);
     applier.finish();
     result.effective = applier.effective;
     return result;

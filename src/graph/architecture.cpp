@@ -1,6 +1,8 @@
 #include "graph/architecture.hpp"
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 
 #include <fmt/format.h>
@@ -51,18 +53,44 @@ std::set<std::string> pieces(const std::map<std::string, std::set<std::string>>&
     return out;
 }
 
+// What a tensor is made from in the end: the network's inputs and parameters, one bit each. Two tensors come from one earlier tensor when these
+// meet. In a chain all tensors share one set, so a long network takes no more than a short one for each of its nodes.
+using Sources = std::shared_ptr<const std::vector<std::uint64_t>>;
+
+Sources source(std::size_t number) {
+    std::vector<std::uint64_t> bits(number / 64 + 1, 0);
+    bits.back() = std::uint64_t{1} << number % 64;
+    return std::make_shared<const std::vector<std::uint64_t>>(std::move(bits));
+}
+
+Sources joined(const Sources& a, const Sources& b) {
+    if (!a || !b || a == b) return a ? a : b;
+    const Sources& longer = a->size() < b->size() ? b : a;
+    const Sources& shorter = a->size() < b->size() ? a : b;
+    std::vector<std::uint64_t> both = *longer;
+    for (std::size_t i = 0; i < shorter->size(); ++i) both[i] |= (*shorter)[i];
+    if (both == *longer) return longer;
+    return std::make_shared<const std::vector<std::uint64_t>>(std::move(both));
+}
+
+bool meet(const Sources& a, const Sources& b) {
+    if (!a || !b) return false;
+    for (std::size_t i = 0; i < std::min(a->size(), b->size()); ++i)
+        if ((*a)[i] & (*b)[i]) return true;
+    return false;
+}
+
 Signs look(const Graph& graph) {
     Signs signs;
     std::map<std::string, std::set<std::string>> held;      // of each concatenation
     std::map<std::string, int> holders;
-    std::map<std::string, std::set<std::string>> reads;     // every tensor a tensor depends on
+    std::map<std::string, Sources> sources;                 // of every tensor
+    for (const GraphInput& in : graph.inputs) sources[in.name] = source(sources.size());
     std::set<std::string> softmax_of_products;
     for (const Node& node : graph.nodes) {
-        std::set<std::string>& above = reads[node.name];
-        for (const std::string& in : node.inputs) {
-            above.insert(in);
-            if (auto it = reads.find(in); it != reads.end()) above.insert(it->second.begin(), it->second.end());
-        }
+        Sources above = node.inputs.empty() ? source(sources.size()) : sources[node.inputs[0]];
+        for (std::size_t i = 1; i < node.inputs.size(); ++i) above = joined(above, sources[node.inputs[i]]);
+        sources[node.name] = above;
         if (node.op == "conv2d") ++signs.convolutions, signs.depthwise += is_depthwise(graph, node);
         else if (node.op == "linear") ++signs.linears;
         else if (node.op == "softmax" && feeds_from_matmul(graph, node.inputs[0], 4)) softmax_of_products.insert(node.name);
@@ -70,10 +98,7 @@ Signs look(const Graph& graph) {
         else if (node.op == "concat" && whole(node, "axis", 1) == 1 && node.shape.size() == 4) {
             for (const std::string& piece : held[node.name] = pieces(held, node)) signs.carried += ++holders[piece] == 2;
         } else if (node.op == "add") {
-            const std::set<std::string>&a = reads[node.inputs[0]], &b = reads[node.inputs[1]];
-            bool shared = a.contains(node.inputs[1]) || b.contains(node.inputs[0]);
-            for (const std::string& name : a) shared = shared || b.contains(name);
-            signs.shortcuts += shared;
+            signs.shortcuts += meet(sources[node.inputs[0]], sources[node.inputs[1]]);
         }
     }
     for (const std::string& name : graph.outputs)

@@ -1,7 +1,9 @@
 #include "graph/carry_weights.hpp"
 
 #include <algorithm>
+#include <cmath>
 
+#include "graph/channel_maps.hpp"
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
 #include "graph/weights.hpp"
@@ -11,15 +13,28 @@ namespace {
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// The tensor's first values along every dimension; where the new one is larger, zero.
-Tensor leading(const Tensor& old, const Shape& shape) {
+// Where a new index along a dimension was; -1 where there was none.
+using Places = std::vector<std::int64_t>;
+
+Places places(const Places& map, std::int64_t old_extent, std::int64_t extent) {
+    Places out(at(extent), -1);
+    const bool known = static_cast<std::int64_t>(map.size()) == extent;
+    for (std::int64_t i = 0; i < extent; ++i)
+        if (const std::int64_t was = known ? map[at(i)] : i; was < old_extent) out[at(i)] = was;
+    return out;
+}
+
+// Every value from its place along every dimension; zero where it has none.
+Tensor picked(const Tensor& old, const Shape& shape, const std::vector<Places>& by_dimension) {
     Tensor out{shape, std::vector<float>(at(element_count(shape)), 0.0f)};
-    if (old.shape.size() != shape.size()) return out;
     std::vector<std::int64_t> index(shape.size(), 0);
     for (float& value : out.values) {
         std::int64_t flat = 0;
         bool inside = true;
-        for (std::size_t d = 0; d < shape.size(); ++d) flat = flat * old.shape[d] + index[d], inside &= index[d] < old.shape[d];
+        for (std::size_t d = 0; d < shape.size(); ++d) {
+            const std::int64_t was = by_dimension[d][at(index[d])];
+            flat = flat * old.shape[d] + was, inside &= was >= 0;
+        }
         if (inside) value = old.values[at(flat)];
         for (std::size_t d = shape.size(); d-- > 0;) {
             if (++index[d] < shape[d]) break;
@@ -29,21 +44,21 @@ Tensor leading(const Tensor& old, const Shape& shape) {
     return out;
 }
 
-// The old output channel that a new one was: where there are fewer, the first of each old group are left.
-std::int64_t old_channel(const Node& from, std::int64_t old_channels, const Node& to, std::int64_t channels, std::int64_t o) {
-    const std::int64_t groups = from.integer("groups"), group = channels / groups;
-    return to.integer("groups") < groups || group == 0 ? o : o / group * (old_channels / groups) + o % group;
+// A linear's weight is outputs by inputs; every other tensor but a convolution's weight has at most one dimension of channels: `axis`.
+Tensor plain(const Node& node, const Tensor& old, const Shape& shape, const ChannelMap& map, std::size_t axis) {
+    if (old.shape.size() != shape.size()) return {shape, std::vector<float>(at(element_count(shape)), 0.0f)};
+    std::vector<Places> by_dimension;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+        const bool inputs = node.op == "linear" && d == 1;
+        by_dimension.push_back(places(inputs ? map.inputs : d == axis ? map.outputs : Places{}, old.shape[d], shape[d]));
+    }
+    return picked(old, shape, by_dimension);
 }
 
-Tensor conv_bias(const Node& from, const Tensor& old, const Node& to, const Shape& shape) {
-    Tensor out{shape, std::vector<float>(at(shape[0]), 0.0f)};
-    for (std::int64_t o = 0; o < std::min(shape[0], old.shape[0]); ++o) out.values[at(o)] = old.values[at(old_channel(from, old.shape[0], to, shape[0], o))];
-    return out;
-}
-
-Tensor conv_weight(const Node& from, const Tensor& old, const Node& to, const Shape& shape) {
+Tensor conv_weight(const Node& from, const Tensor& old, const Node& to, const Shape& shape, const ChannelMap& map) {
     Tensor out{shape, std::vector<float>(at(element_count(shape)), 0.0f)};
-    std::int64_t old_per_group = old.shape[1], old_group = old.shape[0] / from.integer("groups"), group = shape[0] / to.integer("groups");
+    const std::int64_t old_per_group = old.shape[1], old_group = old.shape[0] / from.integer("groups"), group = shape[0] / to.integer("groups");
+    const Places rows = places(map.outputs, old.shape[0], shape[0]), columns = places(map.inputs, old_per_group * from.integer("groups"), shape[1] * to.integer("groups"));
     std::int64_t first[2], step[2];   // kernel place k of the new is place first + k * step of the old
     for (std::size_t d = 0; d < 2; ++d) {
         std::int64_t dilation = from.integers("dilation")[d];
@@ -51,17 +66,52 @@ Tensor conv_weight(const Node& from, const Tensor& old, const Node& to, const Sh
         step[d] = std::max<std::int64_t>(1, to.integers("dilation")[d] / dilation);
     }
     for (std::int64_t o = 0; o < shape[0]; ++o) {
-        const std::int64_t row = old_channel(from, old.shape[0], to, shape[0], o);
-        for (std::int64_t i = 0; i < shape[1]; ++i)
+        const std::int64_t row = rows[at(o)];
+        if (row < 0) continue;
+        for (std::int64_t i = 0; i < shape[1]; ++i) {
+            const std::int64_t column = columns[at(o / group * shape[1] + i)], input = column - row / old_group * old_per_group;   // within the old group of this output
+            if (column < 0 || input < 0 || input >= old_per_group) continue;
             for (std::int64_t y = 0; y < shape[2]; ++y)
                 for (std::int64_t x = 0; x < shape[3]; ++x) {
-                    std::int64_t input = o / group * shape[1] + i - row / old_group * old_per_group;   // within the old group of this output
                     std::int64_t ky = first[0] + y * step[0], kx = first[1] + x * step[1];
-                    if (row >= old.shape[0] || input < 0 || input >= old_per_group || ky < 0 || ky >= old.shape[2] || kx < 0 || kx >= old.shape[3]) continue;
+                    if (ky < 0 || ky >= old.shape[2] || kx < 0 || kx >= old.shape[3]) continue;
                     out.values[at(((o * shape[1] + i) * shape[2] + y) * shape[3] + x)] = old.values[at(((row * old.shape[1] + input) * old.shape[2] + ky) * old.shape[3] + kx)];
                 }
+        }
     }
     return out;
+}
+
+// What the batch norm that reads a site does to each channel; empty where none does.
+std::vector<double> scales_after(const Graph& from, const Weights& weights, const std::string& site) {
+    for (const Node& node : from.nodes)
+        if (node.op == "batch_norm" && node.inputs[0] == site) {
+            const auto scale = weights.find(node.name + ".weight"), variance = weights.find(node.name + ".running_var");
+            if (scale == weights.end() || variance == weights.end()) break;
+            std::vector<double> out;
+            for (std::size_t c = 0; c < scale->second.values.size(); ++c) out.push_back(std::abs(double{scale->second.values[c]}) / std::sqrt(double{variance->second.values[c]} + node.real("eps")));
+            return out;
+        }
+    return {};
+}
+
+// By channel of a stream: the length of the weights that write it, as the batch norm behind them leaves it, summed over writers, each of which counts as
+// much as the others.
+std::vector<double> written_sizes(const Graph& from, const Weights& weights, const Stream& stream) {
+    std::vector<double> sizes(at(stream.width), 0.0);
+    for (const std::string& writer : stream.writers) {
+        const Node* node = from.find(writer);
+        const auto w = weights.find(writer + ".weight");
+        if (!node || w == weights.end() || w->second.shape[0] != stream.width) continue;   // a parameter, or an input
+        std::vector<double> own(sizes.size(), 0.0);
+        const std::size_t each = w->second.values.size() / own.size();
+        double all = 0;
+        for (std::size_t i = 0; i < w->second.values.size(); ++i) own[i / each] += double{w->second.values[i]} * w->second.values[i];
+        const std::vector<double> scales = scales_after(from, weights, writer);
+        for (std::size_t c = 0; c < own.size(); ++c) own[c] = std::sqrt(own[c]) * (scales.size() == own.size() ? scales[c] : 1.0), all += own[c];
+        for (std::size_t c = 0; c < own.size() && all > 0; ++c) sizes[c] += own[c] / all;
+    }
+    return sizes;
 }
 
 void mask_out(Tensor& tensor, const std::vector<char>& mask) {
@@ -71,8 +121,12 @@ void mask_out(Tensor& tensor, const std::vector<char>& mask) {
 
 }  // namespace
 
-Weights carry_weights(const Graph& from, const Weights& weights, const Graph& to, std::uint64_t seed) {
+Weights carry_weights(const Graph& from, const Weights& weights, const Graph& to, std::uint64_t seed, KeepChannels keep) {
     Weights out, drawn;
+    ChannelWorth worth;
+    if (keep == KeepChannels::largest) worth = [&](const Stream& stream) { return written_sizes(from, weights, stream); };
+    const std::map<std::string, ChannelMap> maps = channel_maps(from, to, worth);
+    const Streams streams = streams_of(to);
     for (const Node& node : to.nodes) {
         const Node* old_node = from.find(node.name);
         for (const Parameter& p : parameters_of(node)) {
@@ -81,10 +135,11 @@ Weights carry_weights(const Graph& from, const Weights& weights, const Graph& to
             if (old == weights.end() || !old_node || old_node->op != node.op) {
                 if (drawn.empty()) drawn = initial_weights(to, seed);
                 out[p.name] = drawn.at(p.name);
-            } else if (old->second.shape == p.shape && (node.op != "conv2d" || old_node->attrs == node.attrs || !weight)) {
-                out[p.name] = old->second;
+            } else if (node.op == "conv2d" && weight) {
+                out[p.name] = conv_weight(*old_node, old->second, node, p.shape, maps.at(node.name));
             } else {
-                out[p.name] = node.op != "conv2d" ? leading(old->second, p.shape) : weight ? conv_weight(*old_node, old->second, node, p.shape) : conv_bias(*old_node, old->second, node, p.shape);
+                const auto channels = streams.of.find(node.name);
+                out[p.name] = plain(node, old->second, p.shape, maps.at(node.name), node.op == "parameter" && channels != streams.of.end() ? channels->second.axis : 0);
             }
             if (weight && !node.domain.whole()) mask_out(out[p.name], weight_mask(node));
         }

@@ -74,7 +74,8 @@ private:
             };
             if (input.name.empty()) fail_input("its name is empty");
             if (first_invalid_utf8(input.name)) fail_input("its name is not valid UTF-8");
-            if (input.dtype != "float32") fail_input(fmt::format("dtype '{}' is not supported, only 'float32' is", input.dtype));
+            if (input.dtype != "float32" && input.dtype != "int64" && input.dtype != "int32" && input.dtype != "bool")
+                fail_input(fmt::format("dtype '{}' is not supported; 'float32' is, and 'int64', 'int32' and 'bool' where opaque nodes read them", input.dtype));
             if (std::string problem = shape_problem(input.shape); !problem.empty()) fail_input(problem);
             if (!known_.emplace(input.name, input.shape).second) fail_input("the name is used twice");
         }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "graph/domain_sets.hpp"
+#include "graph/functions.hpp"
 
 namespace loopegg {
 namespace {
@@ -38,8 +39,9 @@ std::optional<Domain> as_outputs(const Node& reader) {
 }  // namespace
 
 bool keeps_channels_apart(const std::string& op) {
-    static constexpr std::array<std::string_view, 8> ops{"batch_norm", "relu", "relu6", "silu", "gelu", "scale", "max_pool", "avg_pool"};
-    return std::find(ops.begin(), ops.end(), op) != ops.end();
+    static constexpr std::array<std::string_view, 4> ops{"batch_norm", "scale", "max_pool", "avg_pool"};
+    const ElementFunction* f = find_function(op);
+    return std::find(ops.begin(), ops.end(), op) != ops.end() || (f && f->operands == 1);
 }
 
 std::vector<HiddenWidth> hidden_widths(const Graph& graph) {

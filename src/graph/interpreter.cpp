@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "graph/functions.hpp"
 #include "graph/interpret_site.hpp"
+#include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 
 namespace loopegg {
@@ -16,12 +18,6 @@ using Inputs = std::vector<const Tensor*>;
 
 Tensor zeros(const Shape& shape) { return {shape, std::vector<float>(static_cast<std::size_t>(element_count(shape)))}; }
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-Tensor map(const Tensor& x, double (*f)(double)) {
-    Tensor y = x;
-    for (float& v : y.values) v = static_cast<float>(f(v));
-    return y;
-}
 
 // Row-major strides, with 0 where a dimension of 1 stretches over the result's.
 std::vector<std::int64_t> broadcast_strides(const Shape& shape, const Shape& result) {
@@ -48,10 +44,18 @@ template <class Visit> void each_element(const Shape& shape, const std::vector<s
     }
 }
 
-template <class Combine> Tensor elementwise(const Node& node, const Inputs& in, Combine combine) {
+// Any element function. Sums and products of two float32 are rounded once, as machines do.
+Tensor element_function(const Node& node, const Inputs& in) {
+    const ElementFunction& f = *find_function(node.op);
     Tensor y = zeros(node.shape);
-    each_element(node.shape, {broadcast_strides(in[0]->shape, node.shape), broadcast_strides(in[1]->shape, node.shape)},
-                 [&](std::int64_t i, const std::vector<std::int64_t>& o) { y.values[at(i)] = combine(in[0]->values[at(o[0])], in[1]->values[at(o[1])]); });
+    std::vector<std::vector<std::int64_t>> strides;
+    for (const Tensor* x : in) strides.push_back(broadcast_strides(x->shape, node.shape));
+    std::vector<double> operands(in.size());
+    for (const FunctionParameter& p : f.parameters) operands.push_back(node.real(p.name));
+    each_element(node.shape, strides, [&](std::int64_t i, const std::vector<std::int64_t>& o) {
+        for (std::size_t k = 0; k < in.size(); ++k) operands[k] = in[k]->values[at(o[k])];
+        y.values[at(i)] = static_cast<float>(apply_function(node.op, operands));
+    });
     return y;
 }
 
@@ -115,7 +119,7 @@ Tensor concat(const Node& node, const Inputs& in) {
 
 Tensor pool(const Node& node, const Tensor& x, bool take_max) {
     Tensor y = zeros(node.shape);
-    const auto &k = node.integers("kernel"), &s = node.integers("stride"), &p = node.integers("padding");
+    const auto &k = node.integers("kernel"), &s = node.integers("stride"), &p = node.integers("padding");   // padding at the end shows in the shape
     bool count_padding = !take_max && node.flag("count_padding");
     std::int64_t h = x.shape[2], w = x.shape[3], oh = node.shape[2], ow = node.shape[3];
     for (std::int64_t plane = 0; plane < x.shape[0] * x.shape[1]; ++plane)
@@ -127,7 +131,7 @@ Tensor pool(const Node& node, const Tensor& x, bool take_max) {
                     for (std::int64_t b = j * s[1] - p[1]; b < j * s[1] - p[1] + k[1]; ++b) {
                         if (a < 0 || a >= h || b < 0 || b >= w) continue;
                         double v = x.values[at((plane * h + a) * w + b)];
-                        peak = std::max(peak, v), sum += v, ++seen;
+                        peak = v < peak || peak != peak ? peak : v, sum += v, ++seen;
                     }
                 double divisor = static_cast<double>(count_padding ? k[0] * k[1] : seen);
                 y.values[at((plane * oh + i) * ow + j)] = static_cast<float>(take_max ? peak : sum / divisor);
@@ -146,10 +150,56 @@ Tensor global_avg_pool(const Node& node, const Tensor& x) {
     return y;
 }
 
+std::vector<std::int64_t> strides_of(const Shape& shape) {
+    std::vector<std::int64_t> strides(shape.size(), 1);
+    for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+    return strides;
+}
+
+Tensor slice(const Node& node, const Tensor& x) {
+    Tensor y = zeros(node.shape);
+    std::vector<std::int64_t> strides = strides_of(x.shape);
+    std::int64_t base = 0;
+    for (std::size_t d = 0; d < strides.size(); ++d) base += strides[d] * node.integers("starts")[d], strides[d] *= node.integers("steps")[d];
+    each_element(node.shape, {strides}, [&](std::int64_t i, const std::vector<std::int64_t>& o) { y.values[at(i)] = x.values[at(base + o[0])]; });
+    return y;
+}
+
+Tensor pad(const Node& node, const Tensor& x) {
+    Tensor y = zeros(node.shape);
+    std::fill(y.values.begin(), y.values.end(), static_cast<float>(node.real("value")));
+    const std::vector<std::int64_t> strides = strides_of(y.shape);
+    std::int64_t base = 0;
+    for (std::size_t d = 0; d < strides.size(); ++d) base += strides[d] * node.integers("before")[d];
+    each_element(x.shape, {strides}, [&](std::int64_t i, const std::vector<std::int64_t>& o) { y.values[at(base + o[0])] = x.values[at(i)]; });
+    return y;
+}
+
+Tensor expand(const Node& node, const Tensor& x) {
+    Tensor y = zeros(node.shape);
+    each_element(node.shape, {broadcast_strides(x.shape, node.shape)}, [&](std::int64_t i, const std::vector<std::int64_t>& o) { y.values[at(i)] = x.values[at(o[0])]; });
+    return y;
+}
+
+Tensor reduce(const Node& node, const Tensor& x) {
+    const auto& axes = node.integers("axes");
+    std::int64_t width = 1, inner = 1;
+    for (std::int64_t d = axes.front(); d < static_cast<std::int64_t>(x.shape.size()); ++d) (d <= axes.back() ? width : inner) *= x.shape[at(d)];
+    Tensor y = zeros(node.shape);
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(y.values.size()); ++i) {
+        double sum = 0, peak = -INFINITY;
+        for (std::int64_t k = 0; k < width; ++k) {
+            const double v = x.values[at((i / inner * width + k) * inner + i % inner)];
+            sum += v, peak = std::max(peak, v);
+        }
+        y.values[at(i)] = static_cast<float>(node.op == "reduce_max" ? peak : node.op == "reduce_sum" ? sum : sum / static_cast<double>(width));
+    }
+    return y;
+}
+
 Tensor transpose(const Node& node, const Tensor& x) {
     Tensor y = zeros(node.shape);
-    std::vector<std::int64_t> strides(x.shape.size(), 1), ordered;
-    for (std::size_t i = x.shape.size(); i-- > 1;) strides[i - 1] = strides[i] * x.shape[i];
+    std::vector<std::int64_t> strides = strides_of(x.shape), ordered;
     for (std::int64_t d : node.integers("order")) ordered.push_back(strides[at(d)]);
     each_element(node.shape, {ordered}, [&](std::int64_t i, const std::vector<std::int64_t>& o) { y.values[at(i)] = x.values[at(o[0])]; });
     return y;
@@ -174,13 +224,7 @@ const Row rows[] = {
     {"matmul", interpret_matmul},
     {"batch_norm", [](const Node& n, const Weights& w, const Inputs& in) { return batch_norm(n, w, *in[0]); }},
     {"layer_norm", [](const Node& n, const Weights& w, const Inputs& in) { return layer_norm(n, w, *in[0]); }},
-    {"relu", [](const Node&, const Weights&, const Inputs& in) { return map(*in[0], [](double v) { return v > 0 ? v : v < 0 ? 0 : v; }); }},   // NaN stays
-    {"relu6", [](const Node&, const Weights&, const Inputs& in) { return map(*in[0], [](double v) { return v < 0 ? 0 : v > 6 ? 6 : v; }); }},
-    {"silu", [](const Node&, const Weights&, const Inputs& in) { return map(*in[0], [](double v) { return v / (1 + std::exp(-v)); }); }},
-    {"gelu", [](const Node&, const Weights&, const Inputs& in) { return map(*in[0], [](double v) { return v / 2 * (1 + std::erf(v / std::sqrt(2.0))); }); }},
     {"softmax", [](const Node& n, const Weights&, const Inputs& in) { return softmax(n, *in[0]); }},
-    {"add", [](const Node& n, const Weights&, const Inputs& in) { return elementwise(n, in, [](float a, float b) { return a + b; }); }},
-    {"mul", [](const Node& n, const Weights&, const Inputs& in) { return elementwise(n, in, [](float a, float b) { return a * b; }); }},
     {"scale", [](const Node& n, const Weights&, const Inputs& in) { return scale(n, *in[0]); }},
     {"concat", [](const Node& n, const Weights&, const Inputs& in) { return concat(n, in); }},
     {"max_pool", [](const Node& n, const Weights&, const Inputs& in) { return pool(n, *in[0], true); }},
@@ -190,6 +234,14 @@ const Row rows[] = {
     {"reshape", reshaped},
     {"transpose", [](const Node& n, const Weights&, const Inputs& in) { return transpose(n, *in[0]); }},
     {"parameter", [](const Node& n, const Weights& w, const Inputs&) { return w.at(n.name); }},
+    {"identity", reshaped},
+    {"slice", [](const Node& n, const Weights&, const Inputs& in) { return slice(n, *in[0]); }},
+    {"pad", [](const Node& n, const Weights&, const Inputs& in) { return pad(n, *in[0]); }},
+    {"expand", [](const Node& n, const Weights&, const Inputs& in) { return expand(n, *in[0]); }},
+    {"reduce_mean", [](const Node& n, const Weights&, const Inputs& in) { return reduce(n, *in[0]); }},
+    {"reduce_sum", [](const Node& n, const Weights&, const Inputs& in) { return reduce(n, *in[0]); }},
+    {"reduce_max", [](const Node& n, const Weights&, const Inputs& in) { return reduce(n, *in[0]); }},
+    {"onnx", [](const Node& n, const Weights&, const Inputs& in) { return run_opaque(n, in); }},
 };
 
 Tensors evaluate(const Graph& graph, const Weights& weights, const Tensors& inputs, bool keep_all) {
@@ -220,8 +272,8 @@ Tensors evaluate(const Graph& graph, const Weights& weights, const Tensors& inpu
 
 Tensor interpret_node(const Node& node, const Weights& weights, const std::vector<const Tensor*>& inputs) {
     auto row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.op == node.op; });
-    require(row != std::end(rows), "the interpreter lacks an operator of the table");
-    Tensor value = row->run(node, weights, inputs);
+    require(row != std::end(rows) || find_function(node.op), "the interpreter lacks an operator of the table");
+    Tensor value = row != std::end(rows) ? row->run(node, weights, inputs) : element_function(node, inputs);
     require(value.shape == node.shape, "the interpreter and the operator table disagree on a shape");
     return value;
 }

@@ -1,5 +1,12 @@
 #include "graph/load.hpp"
 
+#include <algorithm>
+#include <charconv>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
 #include "base/files.hpp"
 #include "graph/model_json.hpp"
 #include "graph/onnx/onnx.hpp"
@@ -9,14 +16,47 @@
 
 namespace loopegg {
 
-Graph load_graph(const std::string& model) {
+// Our files are JSON, and ONNX's begin with the tag of a field.
+bool is_onnx(const std::string& model) {
+    if (model.starts_with("zoo:")) return false;
+    std::string extension = std::filesystem::path(model).extension().string();
+    std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (extension == ".onnx") return true;
+    if (extension == ".json") return false;
+    std::ifstream file(model, std::ios::binary);
+    const int first = file.get();
+    return first == 0x08 || first == 0x3A || first == 0x42 || first == 0x12;
+}
+
+void add_shape(OnnxReading& how, const std::string& text) {
+    const std::size_t equals = text.rfind('=');
+    Shape shape;
+    bool good = equals != std::string::npos && equals > 0;
+    for (std::size_t at = equals + 1; good;) {
+        const std::size_t end = std::min(text.find('x', at), text.size());
+        std::int64_t size = 0;
+        auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, size);
+        good = error == std::errc{} && stop == text.data() + end && size >= 1 && size <= 1 << 30;
+        shape.push_back(size);
+        if (end == text.size()) break;
+        at = end + 1;
+    }
+    if (!good) throw UsageError(fmt::format("a shape is given as NAME=1x3x224x224, not as '{}'", text));
+    how.shapes[text.substr(0, equals)] = shape;
+}
+
+Graph load_graph(const std::string& model, const OnnxReading& how, std::vector<std::string>* notes) {
     if (model.starts_with("zoo:")) return zoo_graph(model.substr(4));
-    if (model.ends_with(".onnx")) return read_onnx(model).graph;
+    if (is_onnx(model)) {
+        Model read = read_onnx(model, how);
+        if (notes) *notes = std::move(read.notes);
+        return std::move(read.graph);
+    }
     return read_model(std::filesystem::path(model));
 }
 
-Model load_model(const std::string& model, std::uint64_t seed) {
-    if (model.ends_with(".onnx")) return read_onnx(model);
+Model load_model(const std::string& model, std::uint64_t seed, const OnnxReading& how) {
+    if (is_onnx(model)) return read_onnx(model, how);
     Model loaded{load_graph(model), {}};
     if (loaded.graph.weights_file.empty()) {
         loaded.weights = initial_weights(loaded.graph, seed);

@@ -12,6 +12,13 @@
 namespace loopegg {
 namespace {
 
+// 10000000000000000000000, and not 1e22: the parser makes a fraction of both.
+bool written_as_whole(const JsonView& view) {
+    const Position at = view.where();
+    const std::string_view text = std::string_view(at.source->text).substr(at.offset);
+    return text.substr(0, text.find_first_not_of("+-.0123456789eE")).find_first_of(".eE") == std::string_view::npos;
+}
+
 constexpr std::uintmax_t max_model_bytes = 256u << 20;
 
 Attr attribute(const JsonView& view) {
@@ -19,7 +26,7 @@ Attr attribute(const JsonView& view) {
     if (v.is_number_integer()) return view.integer();
     if (v.is_number()) {
         double d = view.number();
-        if (std::abs(d) >= 9e18) view.integer();   // a whole number that does not fit says so
+        if (std::abs(d) >= 9e18 && written_as_whole(view)) view.integer();   // a whole number that does not fit says so
         return d;
     }
     if (v.is_boolean()) return view.boolean();

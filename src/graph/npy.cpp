@@ -21,6 +21,7 @@ constexpr DType dtypes[] = {
     {"<f4", 4, [](const char* p) { return load<float>(p); }},
     {"<f8", 8, [](const char* p) { return static_cast<float>(load<double>(p)); }},
     {"<f2", 2, [](const char* p) { return from_half(load<std::uint16_t>(p)); }},
+    {"|b1", 1, [](const char* p) { return static_cast<float>(*p != 0); }},
     {"|u1", 1, [](const char* p) { return static_cast<float>(load<std::uint8_t>(p)); }},
     {"|i1", 1, [](const char* p) { return static_cast<float>(load<std::int8_t>(p)); }},
     {"<i4", 4, [](const char* p) { return static_cast<float>(load<std::int32_t>(p)); }},

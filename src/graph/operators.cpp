@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "graph/functions.hpp"
+#include "graph/opaque.hpp"
 
 namespace loopegg {
 namespace {
@@ -36,7 +38,8 @@ Shape same(const Node& node) { return input(node); }
 std::int64_t window_out(const Node& node, std::size_t d, const Ints& dilation) {
     static constexpr const char* names[] = {"height", "width"};
     std::int64_t size = input(node)[d + 2], kernel = node.integers("kernel")[d], pad = node.integers("padding")[d], stride = node.integers("stride")[d];
-    std::int64_t reach = dilation[d] * (kernel - 1) + 1, padded = size + 2 * pad;
+    std::int64_t end = node.attrs.contains("padding_end") ? node.integers("padding_end")[d] : pad;
+    std::int64_t reach = dilation[d] * (kernel - 1) + 1, padded = size + pad + end;
     if (reach > padded)
         throw NodeProblem{fmt::format("a kernel that reaches over {} does not fit in an input of {} {} with padding {}", reach, names[d], size, pad), "attrs.kernel"};
     return (padded - reach) / stride + 1;
@@ -156,7 +159,11 @@ Shape infer_pool(const Node& node) {
     for (std::size_t d = 0; d < 2; ++d)
         if (2 * node.integers("padding")[d] > node.integers("kernel")[d])
             throw NodeProblem{"padding of more than half the kernel: some windows would see nothing", "attrs.padding"};
-    return {input(node)[0], input(node)[1], window_out(node, 0, {1, 1}), window_out(node, 1, {1, 1})};
+    Shape out{input(node)[0], input(node)[1], window_out(node, 0, {1, 1}), window_out(node, 1, {1, 1})};
+    for (std::size_t d = 0; d < 2; ++d)
+        if ((out[2 + d] - 1) * node.integers("stride")[d] - node.integers("padding")[d] >= input(node)[2 + d])
+            throw NodeProblem{"so much padding at the end that the last window would see nothing", "attrs.padding_end"};
+    return out;
 }
 
 Shape infer_global_pool(const Node& node) {
@@ -209,41 +216,113 @@ Shape infer_transpose(const Node& node) {
     return out;
 }
 
+// One number a dimension.
+const Ints& for_each_dimension(const Node& node, const char* attr) {
+    const Ints& values = node.integers(attr);
+    if (values.size() != input(node).size())
+        throw NodeProblem{fmt::format("'{}' needs one number for each of the {} dimensions, found {}", attr, input(node).size(), values.size()), fmt::format("attrs.{}", attr)};
+    return values;
+}
+
+// An end beyond the dimension is its end.
+Shape infer_slice(const Node& node) {
+    const Ints &starts = for_each_dimension(node, "starts"), &ends = for_each_dimension(node, "ends"), &steps = for_each_dimension(node, "steps");
+    Shape out = input(node);
+    for (std::size_t d = 0; d < out.size(); ++d) {
+        const std::int64_t end = std::min(ends[d], out[d]);
+        if (starts[d] >= end) throw NodeProblem{fmt::format("a slice from {} to {} of a dimension of {} is empty", starts[d], ends[d], out[d]), "attrs.starts"};
+        out[d] = (end - starts[d] - 1) / steps[d] + 1;
+    }
+    return out;
+}
+
+Shape infer_pad(const Node& node) {
+    const Ints &before = for_each_dimension(node, "before"), &after = for_each_dimension(node, "after");
+    Shape out = input(node);
+    for (std::size_t d = 0; d < out.size(); ++d) out[d] += before[d] + after[d];
+    return out;
+}
+
+// 0 keeps the input's dimension; others stretch a dimension of 1. New dimensions come first.
+Shape infer_expand(const Node& node) {
+    const Shape& in = input(node);
+    Shape out = node.integers("shape");
+    if (out.size() < in.size()) throw NodeProblem{fmt::format("{} cannot be stretched to fewer dimensions", to_string(in)), "attrs.shape"};
+    const std::size_t more = out.size() - in.size();
+    for (std::size_t d = 0; d < out.size(); ++d) {
+        if (d < more && out[d] == 0) throw NodeProblem{"a new dimension needs a size", "attrs.shape"};
+        if (d >= more && out[d] == 0) out[d] = in[d - more];
+        if (d >= more && out[d] != in[d - more] && in[d - more] != 1) throw NodeProblem{fmt::format("{} cannot be stretched to {}", to_string(in), to_string(out)), "attrs.shape"};
+    }
+    return out;
+}
+
+// Over dimensions that stand side by side.
+Shape infer_reduce(const Node& node) {
+    const Shape& in = input(node);
+    const Ints& axes = node.integers("axes");
+    if (axes.empty()) throw NodeProblem{"at least one axis is needed", "attrs.axes"};
+    for (std::size_t i = 0; i < axes.size(); ++i)
+        if (axes[i] >= static_cast<std::int64_t>(in.size()) || (i > 0 && axes[i] != axes[i - 1] + 1))
+            throw NodeProblem{fmt::format("the axes {} are not dimensions of {} that stand side by side", listed(axes), to_string(in)), "attrs.axes"};
+    Shape out;
+    for (std::size_t d = 0; d < in.size(); ++d) {
+        const bool gone = std::count(axes.begin(), axes.end(), static_cast<std::int64_t>(d)) > 0;
+        if (!gone) out.push_back(in[d]);
+        else if (node.flag("keepdims")) out.push_back(1);
+    }
+    return out;
+}
+
 Shape infer_parameter(const Node& node) { return node.integers("shape"); }
 std::vector<Parameter> own_parameter(const Node& node) { return {{node.name, node.integers("shape")}}; }
 
 constexpr auto whole = AttrKind::integer;
 constexpr auto list = AttrKind::integers;
 
+// Every element function is an operator.
+void add_functions(std::vector<Operator>& all) {
+    for (const ElementFunction& f : element_functions()) {
+        Operator op{f.name, f.operands, f.operands, {}, f.operands == 1 ? same : infer_elementwise};
+        for (const FunctionParameter& p : f.parameters) op.attrs.push_back({p.name, AttrKind::real, p.fallback});
+        all.push_back(std::move(op));
+    }
+}
+
 }  // namespace
 
 const std::vector<Operator>& operators() {
     static const AttrSpec kernel{"kernel", list, {}, 2, 1}, stride{"stride", list, Ints{1, 1}, 2, 1}, padding{"padding", list, Ints{0, 0}, 2, 0};
     static const AttrSpec pool_stride{"stride", list, {}, 2, 1, "kernel"}, bias{"bias", AttrKind::boolean, true}, eps{"eps", AttrKind::real, 1e-5};
-    static const std::vector<Operator> all{
+    static const AttrSpec padding_end{"padding_end", list, {}, 2, 0, "padding"}, axes{"axes", list, {}, 0, 0}, keepdims{"keepdims", AttrKind::boolean, true};
+    static const std::vector<Operator> all = [] { std::vector<Operator> table{
         {"conv2d", 1, 1, {{"out_channels", whole, {}, 0, 1}, kernel, stride, padding, {"dilation", list, Ints{1, 1}, 2, 1}, {"groups", whole, std::int64_t{1}, 0, 1}, bias},
          infer_conv2d, conv2d_parameters, conv2d_axes},
         {"linear", 1, 1, {{"out_features", whole, {}, 0, 1}, bias}, infer_linear, linear_parameters, linear_axes},
         {"matmul", 2, 2, {}, infer_matmul, nullptr, matmul_axes},
         {"batch_norm", 1, 1, {eps}, infer_batch_norm, batch_norm_parameters},
         {"layer_norm", 1, 1, {eps}, infer_layer_norm, layer_norm_parameters},
-        {"relu", 1, 1, {}, same},
-        {"relu6", 1, 1, {}, same},
-        {"silu", 1, 1, {}, same},
-        {"gelu", 1, 1, {}, same},
         {"softmax", 1, 1, {{"axis", whole, std::int64_t{-1}, 0, -8}}, infer_softmax},
-        {"add", 2, 2, {}, infer_elementwise},
-        {"mul", 2, 2, {}, infer_elementwise},
         {"scale", 1, 1, {{"value", AttrKind::real}}, same},
         {"concat", 1, 4096, {{"axis", whole, std::int64_t{1}, 0, -8}}, infer_concat},
-        {"max_pool", 1, 1, {kernel, pool_stride, padding}, infer_pool},
-        {"avg_pool", 1, 1, {kernel, pool_stride, padding, {"count_padding", AttrKind::boolean, true}}, infer_pool},
+        {"max_pool", 1, 1, {kernel, pool_stride, padding, padding_end}, infer_pool},
+        {"avg_pool", 1, 1, {kernel, pool_stride, padding, padding_end, {"count_padding", AttrKind::boolean, true}}, infer_pool},
         {"global_avg_pool", 1, 1, {}, infer_global_pool},
         {"flatten", 1, 1, {{"axis", whole, std::int64_t{1}, 0, -8}}, infer_flatten},
         {"reshape", 1, 1, {{"shape", list, {}, 0, -1}}, infer_reshape},
         {"transpose", 1, 1, {{"order", list, {}, 0, 0}}, infer_transpose},
+        {"identity", 1, 1, {}, same},
+        {"slice", 1, 1, {{"starts", list, {}, 0, 0}, {"ends", list, {}, 0, 1}, {"steps", list, {}, 0, 1}}, infer_slice},
+        {"pad", 1, 1, {{"before", list, {}, 0, 0}, {"after", list, {}, 0, 0}, {"value", AttrKind::real, 0.0}}, infer_pad},
+        {"expand", 1, 1, {{"shape", list, {}, 0, 0}}, infer_expand},
+        {"reduce_mean", 1, 1, {axes, keepdims}, infer_reduce},
+        {"reduce_sum", 1, 1, {axes, keepdims}, infer_reduce},
+        {"reduce_max", 1, 1, {axes, keepdims}, infer_reduce},
         {"parameter", 0, 0, {{"shape", list, {}, 0, 1}}, infer_parameter, own_parameter},
+        {"onnx", 0, 64, {{"node", AttrKind::text}, {"output", whole, std::int64_t{0}, 0, 0}}, infer_opaque},
     };
+    add_functions(table);
+    return table; }();
     return all;
 }
 

@@ -131,8 +131,8 @@ std::string CapacityDesk::legality(const Case& c) const {
                     if ((digit.axis == "co" || digit.axis == "ci") && digit.stride % options_.channels_multiple != 0)
                         return fmt::format("blocks of {} channels are no multiple of {}", extent_of(axes, digit.axis) / digit.radix, options_.channels_multiple);
         if (c.domain.restore == Restore::pointwise)
-            if (const NarrowedDomain n = narrowed(c.domain, axes); n.channels / n.factor % options_.channels_multiple != 0)
-                return fmt::format("the {} channels that are computed are no multiple of {}", n.channels / n.factor, options_.channels_multiple);
+            if (const NarrowedDomain n = narrowed(c.domain, axes); n.kept % options_.channels_multiple != 0)
+                return fmt::format("the {} channels that are computed are no multiple of {}", n.kept, options_.channels_multiple);
     }
     return "";
 }

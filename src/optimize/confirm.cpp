@@ -1,5 +1,6 @@
 // Compiles the chosen network and the original with the same effort and measures both end to end, side by side.
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -7,7 +8,9 @@
 #include "backends/measure/latency_store.hpp"
 #include "backends/measure/network_measure.hpp"
 #include "backends/target/target.hpp"
-#include "graph/carry_weights.hpp"
+#include "base/error.hpp"
+#include "base/scratch.hpp"
+#include "base/whole_folder.hpp"
 #include "optimize/stages.hpp"
 
 namespace loopegg {
@@ -24,11 +27,11 @@ struct Entrant {
 };
 
 // Side by side, and remembered as that: a time that was taken beside another network is known under both. What a busy machine gave
-// is not kept.
-std::vector<Measured> measure_beside(std::span<const Entrant> entrants, const Target& target) {
+// is not kept. `make`: compiles a network that is not known.
+std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& target, const std::function<void(Entrant&)>& make = {}) {
     std::vector<Term> networks;
     std::vector<std::filesystem::path> folders;
-    for (const Entrant& e : entrants) networks.push_back(network_term(e.graph, e.weights, e.schedules, target)), folders.push_back(e.record.files.folder);
+    for (const Entrant& e : entrants) networks.push_back(network_term(e.graph, e.weights, e.schedules, target));
     LatencyStore store(default_store_file());
     std::vector<Hash128> keys;
     std::vector<Measured> times;
@@ -40,6 +43,10 @@ std::vector<Measured> measure_beside(std::span<const Entrant> entrants, const Ta
         if (auto known = store.find(keys[i])) times.push_back(*known);
     }
     if (times.size() == networks.size()) return times;
+    for (Entrant& e : entrants) {
+        if (make) make(e);
+        folders.push_back(e.record.files.folder);
+    }
     times = measure_networks(folders);
     const bool quiet = std::all_of(times.begin(), times.end(), [](const Measured& m) { return m.latency && !m.latency->disturbed; });
     for (std::size_t i = 0; quiet && i < times.size(); ++i) store.put(keys[i], target.name, "network in " + folders[i].filename().string(), times[i]);
@@ -62,25 +69,28 @@ void measure(std::span<Entrant> entrants, const Target& target) {
 
 }  // namespace
 
-Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, const KernelShelf& shelf, Progress& progress) {
+Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original_tuning, const Tuning& tuning, const Selection& selection, const KernelShelf& shelf, Progress& progress) {
     const Target target = target_of(request);
     const Objective objective = objective_for(request.objective, target);
-    const std::vector<std::size_t> original = original_variants(input.sites);
-    const bool changed = selection.chosen.variant != original;
-    const Weights weights = changed ? carry_weights(input.graph, input.weights, selection.chosen.graph, request.seed) : Weights{};
+    const Input& read = input.as_read();
+    const bool changed = input.read || selection.chosen.variant != original_variants(input.sites);
+    const Weights weights = changed ? read.carried_to(selection.chosen.graph, request.seed) : Weights{};
     std::vector<Entrant> entrants;
     KernelCache kernels{shelf};
-    auto enter = [&](const Graph& graph, const Weights& w, const std::vector<std::size_t>& variant, const char* folder) {
+    auto enter = [&](const Graph& graph, const Weights& w, const Sites& sites, const Tuning& tuned, const std::vector<std::size_t>& variant, const char* folder) {
         progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
-        Entrant e{graph, w, settle(graph, w, input.sites, tuning, variant, target, request.out / ".loopegg-trying", kernels), {}};
+        Entrant e{graph, w, settle(graph, w, sites, tuned, variant, target, request.out / ".loopegg-trying", kernels), {}};
         e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress, &kernels);
+        seal_folder(e.record.files.folder);   // it is run by itself, too
         entrants.push_back(std::move(e));
     };
-    enter(input.graph, input.weights, original, "original");
-    if (changed) enter(selection.chosen.graph, weights, selection.chosen.variant, "optimized");
+    enter(read.graph, read.weights, read.sites, input.read ? original_tuning : tuning, original_variants(read.sites), "original");
+    if (changed) enter(selection.chosen.graph, weights, input.sites, tuning, selection.chosen.variant, "optimized");
     measure(entrants, target);
 
     Confirmed c;
+    if (!entrants.front().record.time.latency)
+        throw UserError(Diagnostic{"the original network could not be timed: " + entrants.front().record.time.why, {}, "what was measured so far is kept; the same command goes on from there"});
     c.original = entrants.front().record, c.optimized = entrants.back().record;
     const auto before = figure_of(objective, c.original), after = figure_of(objective, c.optimized);
     if (!changed) c.keep_original = true, c.why = "no site has a variant that is both faster and admitted by the guard: the original is returned";
@@ -88,6 +98,27 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     else if (before && *after >= *before)
         c.keep_original = true, c.why = fmt::format("the chosen network takes {} and the original {}: the original is returned", figure_words(objective, c.optimized), figure_words(objective, c.original));
     return c;
+}
+
+std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const KernelShelf& shelf, Progress& progress) {
+    const Target target = find_target(request.target);
+    const ScratchFolder trying(request.out / ".loopegg-trying");
+    KernelCache kernels{shelf};
+    std::vector<Entrant> entrants;
+    for (const auto& [input, tuning] : networks) {
+        Schedules schedules;
+        for (const Site& site : input->sites.all)
+            if (const TunedNest& t = tuning->best[site.kind]; t.best.latency) schedules[site.name] = t.nest;
+        entrants.push_back({input->graph, input->weights, std::move(schedules), {}});
+    }
+    std::vector<Measured> times;
+    if (target.reach != Reach::here)
+        for (const Entrant& e : entrants) times.push_back({estimate_network(e.graph, e.weights, e.schedules, target), ""});
+    else
+        times = measure_beside(entrants, target, [&](Entrant& e) {
+            e.record.files = compile_network(e.graph, e.weights, e.schedules, target, trying.path() / std::to_string(&e - entrants.data()), &progress, &kernels);
+        });
+    return times;
 }
 
 }  // namespace loopegg

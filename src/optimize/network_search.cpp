@@ -112,7 +112,7 @@ private:
         std::vector<Chosen> out;
         std::vector<Graph> graphs;
         for (NetworkChoice& choice : choices) {
-            Chosen c{std::move(choice), {}, {}, {true, "the original network", {{"kept", 1.0}}}};
+            Chosen c{std::move(choice), {}, {}, input_.verdict};
             for (std::size_t s = 0; s < selection_.options.size(); ++s) c.variant.push_back(selection_.options[s][c.choice.picked[s]].variant);
             c.graph = network_of(input_.graph, input_.sites, found_, c.variant);
             if (!original(c)) graphs.push_back(c.graph);

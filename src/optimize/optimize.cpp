@@ -16,6 +16,7 @@
 #include "graph/load.hpp"
 #include "optimize/class_rules.hpp"
 #include "optimize/stages.hpp"
+#include "optimize/whole_networks.hpp"
 #include "rules/load.hpp"
 
 namespace loopegg {
@@ -75,6 +76,20 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     return found;
 }
 
+// Rules over several sites are rules of the file: one that has none looks for no other network, unless a rival's search is asked for.
+bool searches_networks(const OptimizeRequest& request) {
+    if (request.search != "rules") return true;
+    const RuleBook book = load_rules(rules_file(request.rules), {.judge = false, .deep = false});
+    return book.find_phase("networks") != nullptr;
+}
+
+// Why rules on single sites are not tried any more; empty where they are.
+std::string why_no_sites(const OptimizeRequest& request, const NetworkVerdict& start) {
+    constexpr double room = -0.1;
+    if (request.search != "rules" && request.search != "sites") return "--search " + request.search + " changes no single sites";
+    return start.excess < 0 && start.excess > room ? "the network uses up what may be lost" : "";
+}
+
 std::size_t changed_sites(const Input& input, const Selection& selection) {
     std::size_t changed = 0;
     for (std::size_t s = 0; s < input.sites.all.size(); ++s) changed += selection.chosen.variant[s] != input.sites.all[s].kind;
@@ -109,44 +124,65 @@ Input read_input(const OptimizeRequest& request) {
 nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     StageLog log(progress);
     objective_for(request.objective, find_target(request.target));   // a wrong word is told before the work
-    std::filesystem::create_directories(request.out);
 
     Input input = log.run("read", 0, [&] { return read_input(request); });
     log.done(fmt::format("{}: {} sites, {} distinct nests", input.graph.name, input.sites.all.size(), input.sites.kinds.size()));
 
     auto oracle = oracle_for(request, input);
-    ClassRules rules;
-    Discovery found = log.run("discover", request.budget, [&] { return discover_variants(request, input, *oracle, progress, rules); });
-    log.done(fmt::format("{} variants from {} configurations ({} rejected by {})", found.variants.size() - input.sites.kinds.size(), found.configurations, found.rejected, request.guard));
-
     const ScratchFolder kernels(request.out / ".loopegg-kernels");   // what tuning compiles, until the networks are made of it
     MeasurerOptions measuring;
     measuring.shelf = kernels.path();
+    measuring.wait_seconds = std::min(measuring.wait_seconds, request.tune_seconds);
+    measuring.note = [&](const std::string& line) { progress.note(line); };
     measuring.cold_bytes = cold_bytes_for(input.weights);
     TvmMeasurer measurer(measuring);
-    Tuning tuning = log.run("tune", 0, [&] { return tune_variants(request, input, found, rules.name == "all" ? 0 : shipped_trials(rules.name), measurer, progress); });
+    OptimizeRequest left = request;   // what is left of the budget and of the time
+
+    WholeNetworks networks = log.run("networks", request.budget, [&] { return searches_networks(request) ? find_networks(request, input, *oracle, measurer, KernelShelf(kernels.path()), progress) : WholeNetworks{}; });
+    const NetworkVerdict start = networks.best ? networks.judged[networks.timed[*networks.best].candidate].judged : NetworkVerdict{};
+    const Input network = networks.best ? networks.timed[*networks.best].input : input;
+    BesideOriginal beside(*oracle, input.graph, std::max(1e-6, kept_share(network.verdict)), request.max_loss);
+    if (!networks.judged.empty()) left.budget = std::max<std::int64_t>(1, left.budget - networks.asked), left.tune_seconds *= 0.35;
+    log.done(networks.judged.empty() ? std::string("no rule for whole networks") : fmt::format("{} judged, {} timed; going on from {}", networks.judged.size(), networks.timed.size(),
+                                       networks.best ? networks.judged[networks.timed[*networks.best].candidate].origin : std::string("the original")));
+
+    ClassRules rules;
+    Discovery found = log.run("discover", left.budget, [&] {
+        if (std::string why = why_no_sites(request, start); !why.empty()) return originals_only(network.sites, why);
+        return discover_variants(left, network, beside, progress, rules);
+    });
+    log.done(fmt::format("{} variants from {} configurations ({} rejected by {})", found.variants.size() - network.sites.kinds.size(), found.configurations, found.rejected, request.guard));
+
+    Tuning tuning = log.run("tune", 0, [&] { return tune_variants(left, network, found, rules.name == "all" ? 0 : shipped_trials(rules.name), measurer, progress); });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
 
-    Selection selection = log.run("choose", 0, [&] { return select(request, input, found, tuning, *oracle, progress); });
-    log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(input, selection), selection.backed_off));
+    if (network.read) left.max_latency_ms = std::numeric_limits<double>::infinity();   // the network as a whole meets it already
+    Selection selection = log.run("choose", 0, [&] { return select(left, network, found, tuning, beside, progress); });
+    if (network.read && selection.chosen.variant != original_variants(network.sites))   // told beside the original again
+        selection.chosen.verdict = NetworkJudge(*oracle, input.graph, request.max_loss).judge({&selection.chosen.graph, 1}).front().verdict;
+    log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(network, selection), selection.backed_off));
 
-    Confirmed confirmed = log.run("confirm", 0, [&] { return confirm(request, input, tuning, selection, KernelShelf(kernels.path()), progress); });
+    Confirmed confirmed = log.run("confirm", 0, [&] { return confirm(request, network, networks.original_tuning, tuning, selection, KernelShelf(kernels.path()), progress); });
     log.done(fmt::format("original {}, chosen {}", say(confirmed.original.time), say(confirmed.optimized.time)));
 
-    nlohmann::json result = result_of(request, input, found, tuning, selection, confirmed);
+    const bool back = confirmed.keep_original && network.read;   // to the network that was read: what is told is told of that one
+    if (back) found = originals_only(input.sites, found.stop), tuning = networks.original_tuning;
+    const Input& told = back ? input : network;
+    nlohmann::json result = result_of(request, told, found, tuning, selection, confirmed);
+    result["search"] = request.search, result["networks"] = networks_json(networks);
     add_class(result, rules);
-    result["counts"] = count_run(default_store_file(), rules, input, found, tuning, returned_variants(input, selection, confirmed));
+    result["counts"] = count_run(default_store_file(), rules, told, found, tuning, returned_variants(told, selection, confirmed));
     if (request.all_targets) {
-        result["targets"] = log.run("targets", 0, [&] { return compile_for_others(request, input, selection, confirmed, progress); });
+        result["targets"] = log.run("targets", 0, [&] { return compile_for_others(request, told, selection, confirmed, progress); });
         log.done(fmt::format("compiled for {} more", result["targets"].size()));
     }
-    log.run("write", 0, [&] { write_out(request, input, found, selection, confirmed, *oracle); return 0; });
+    log.run("write", 0, [&] { write_out(request, told, found, selection, confirmed, *oracle); return 0; });
     double total = 0;
     for (const auto& s : log.seconds) total += s.get<double>();
     log.seconds["total"] = total;
     result["seconds"] = log.seconds;
     write_file(request.out / "result.json", result.dump(1));
-    log.done(request.out.string());
+    log.done("");
     return result;
 }
 

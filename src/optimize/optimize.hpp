@@ -19,11 +19,13 @@ struct OptimizeRequest {
     std::string rules = "discover";           // a name in rules/, or a file
     std::string target = "host";
     bool all_targets = false;                 // compile what was chosen for every other target too
-    std::string guard = "fisher-band";
+    std::string guard = "expected-loss";
     std::string objective = "latency";        // objective.hpp
     std::string architecture = "auto";        // whose rules to use: auto, all, or a class (class_rules.hpp)
     std::string passes{};                     // AS-k or PO-k, instead of what the phase says
+    std::string search = "rules";             // how networks are looked for: whole_networks.hpp
     std::optional<double> capacity{};         // the guard's threshold
+    std::optional<double> max_loss{};         // points of accuracy that the network may be expected to lose, instead of that threshold
     std::string data{};                       // for the guard; empty: seeded synthetic images
     std::int64_t budget = 400;                // configurations that the guard may be asked about
     std::int64_t batch = 1;

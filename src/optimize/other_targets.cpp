@@ -6,7 +6,7 @@
 #include "backends/measure/roofline.hpp"
 #include "backends/target/target.hpp"
 #include "base/error.hpp"
-#include "graph/carry_weights.hpp"
+#include "base/whole_folder.hpp"
 #include "optimize/stages.hpp"
 #include "rewrite/site_rules.hpp"
 
@@ -30,6 +30,7 @@ Schedules estimated_best(const Graph& graph, const Target& target) {
 json compiled_for(const Target& target, const Graph& graph, const Weights& weights, const std::filesystem::path& folder, Progress& progress) {
     const Schedules schedules = estimated_best(graph, target);
     const CompiledNetwork files = compile_network(graph, weights, schedules, target, folder, &progress);
+    seal_folder(folder);
     json j = latency_json(Measured{estimate_network(graph, weights, schedules, target), ""});
     j["kernels"] = files.kernels, j["folder"] = folder.filename().string();
     if (target.reach == Reach::bundle) {
@@ -43,15 +44,16 @@ json compiled_for(const Target& target, const Graph& graph, const Weights& weigh
 }  // namespace
 
 json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed, Progress& progress) {
-    const Graph& chosen = confirmed.keep_original ? input.graph : selection.chosen.graph;
-    const Weights weights = confirmed.keep_original ? input.weights : carry_weights(input.graph, input.weights, chosen, request.seed);
+    const Input& read = input.as_read();
+    const Graph& chosen = confirmed.keep_original ? read.graph : selection.chosen.graph;
+    const Weights weights = confirmed.keep_original ? read.weights : read.carried_to(chosen, request.seed);
     json all = json::array();
     for (const Target& target : all_targets()) {
         if (target.name == request.target) continue;
         json j{{"target", target.name}, {"reach", to_string(target.reach)}, {"summary", target.summary}};
         try {   // what one target cannot do costs that target alone
             const std::filesystem::path folder = request.out / target.name;
-            j["original"] = compiled_for(target, input.graph, input.weights, folder / "original", progress);
+            j["original"] = compiled_for(target, read.graph, read.weights, folder / "original", progress);
             j["optimized"] = compiled_for(target, chosen, weights, folder / "optimized", progress);
             j["speedup"] = j["original"]["median_ms"].get<double>() / j["optimized"]["median_ms"].get<double>();
         } catch (const UserError& e) {

@@ -40,7 +40,7 @@ Expected expected(const Term& chosen) {
     const Domain domain = domain_of(chosen);
     if (domain.restore != Restore::pointwise) return {statement, parts.schedule};
     const NarrowedDomain narrow = narrowed(domain, graph_axes(statement_of(statement)));
-    const Term smaller = with_size(statement, "co", Term(narrow.channels / narrow.factor));
+    const Term smaller = with_size(statement, "co", Term(narrow.kept));
     return {smaller, schedule_of(statement_of(smaller), narrow.rest)};
 }
 
@@ -59,6 +59,12 @@ std::string schedule_fault(const nlohmann::json& site) {
     return "";
 }
 
+// The channels that the chosen nest computes, of all its groups.
+std::int64_t restoring_inputs(const Statement& statement, const Domain& domain) {
+    const NarrowedDomain narrow = narrowed(domain, graph_axes(statement));
+    return statement.buffers[0].shape[1] / narrow.channels * narrow.kept;
+}
+
 // A nest that is restored pointwise runs as two. The second is a 1x1 convolution, or a product, that makes all channels of those that the
 // chosen nest computes, and its schedule is one of it.
 std::string restoring_fault(const nlohmann::json& site) {
@@ -70,7 +76,7 @@ std::string restoring_fault(const nlohmann::json& site) {
     if (!site.contains("restoring")) return "the convolution that brings its channels back does not run";
     const Shape& o = statement.buffers[0].shape;
     const auto size = [&](std::size_t d) { return Term(o[d]); };
-    const Term one(1), none(0), inputs(o[1] / narrowed(domain, graph_axes(statement)).factor);
+    const Term one(1), none(0), inputs(restoring_inputs(statement, domain));
     const Term wanted = o.size() == 2 ? Term("linear", {size(0), size(1), inputs})
                                       : Term("conv2d", {size(0), one, size(1), inputs, size(2), size(3), one, one, one, one, none, none, one, one});
     const Term runs = complete(parse_term(site.at("restoring").get<std::string>()));

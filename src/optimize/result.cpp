@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <fstream>
+#include <map>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "nest/run/loop_tree.hpp"
 #include "nest/domain/with_domain.hpp"
 #include "optimize/capacity_desk.hpp"
+#include "optimize/judge_networks.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/stages.hpp"
 #include "version.hpp"
@@ -113,6 +115,36 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
     return j;
 }
 
+// A site that is not there any more: the branch that it fed was dropped.
+json dropped_json(const Site& site) {
+    const json none{{"median_ms", 0.0}, {"iqr_ms", 0.0}, {"n", 0}, {"target", ""}, {"measured", true}, {"disturbed", false}};
+    return {{"name", site.name}, {"op", site.op}, {"shape", site.shape}, {"statement", to_string(site.statement)}, {"variant", "dropped"}, {"effect", "not computed: its branch was dropped"},
+            {"sequence", "drop-branch"}, {"steps", {"drop-branch"}}, {"original_latency", none}, {"latency", none},
+            {"original_macs", site.macs}, {"macs", 0}, {"original_parameters", site.parameters}, {"parameters", 0}};
+}
+
+// In the order of the network that was read. Of one that was made of it, a site is as large as it was there, and what is gone is told as well.
+json sites_json(const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned, const std::vector<std::size_t>& variant, bool original) {
+    std::map<std::string, json> by_name;
+    for (std::size_t s = 0; s < input.sites.all.size(); ++s) by_name[input.sites.all[s].name] = site_json(s, input, found, tuning, returned, variant);
+    json sites = json::array();
+    for (const Site& was : input.as_read().sites.all) {
+        const auto now = by_name.find(was.name);
+        if (now == by_name.end()) {
+            sites.push_back(dropped_json(was));
+            continue;
+        }
+        json& j = now->second;
+        if (input.read && !original) {
+            const bool narrower = j["statement"] != to_string(was.statement);
+            j["original_macs"] = was.macs, j["original_parameters"] = was.parameters, j["original_statement"] = to_string(was.statement);
+            if (narrower && j["sequence"] == "dense") j["sequence"] = "narrower", j["effect"] = fmt::format("{} instead of {}", to_string(was.shape), j["statement"].get<std::string>());
+        }
+        sites.push_back(std::move(j));
+    }
+    return sites;
+}
+
 // What the guard was asked about, by what it does to a site ("group", "S2"): {"judged": 40, "admitted": 38}.
 json effects_json(const Discovery& found) {
     json effects = json::object();
@@ -148,13 +180,14 @@ json latency_json(const Measured& m) {
 
 json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection, const Confirmed& confirmed) {
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
-    const Graph& graph = confirmed.keep_original ? input.graph : selection.chosen.graph;
+    const Input& read = input.as_read();
+    const Graph& graph = confirmed.keep_original ? read.graph : selection.chosen.graph;
     const NetworkRecord& returned = confirmed.keep_original ? confirmed.original : confirmed.optimized;
     const Measured &original = confirmed.original.time, &optimized = returned.time;
-    const Architecture architecture = classify_architecture(input.graph);
+    const Architecture architecture = classify_architecture(read.graph);
     json r{{"loopegg", 1}, {"model", input.graph.name}, {"class", to_string(architecture.kind)}, {"class_why", architecture.why}, {"target", request.target}, {"batch", request.batch}, {"seed", request.seed}, {"rules", request.rules},
            {"machine", machine_json()}, {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))}, {"version", version},
-           {"original", network_json(original, input.graph)}, {"optimized", network_json(optimized, graph)},
+           {"original", network_json(original, read.graph)}, {"optimized", network_json(optimized, graph)},
            {"returned", confirmed.keep_original ? "original" : "optimized"}};
     if (original.latency && optimized.latency) {
         const Latency &a = *original.latency, &b = *optimized.latency;
@@ -169,8 +202,9 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
     }
     r["guard"] = verdict_json(confirmed.keep_original ? Verdict{true, "the original network", {}} : selection.chosen.verdict);
     r["guard"]["name"] = request.guard;
-    r["sites"] = json::array();
-    for (std::size_t s = 0; s < input.sites.all.size(); ++s) r["sites"].push_back(site_json(s, input, found, tuning, graph, variant));
+    const PredictedLoss loss = confirmed.keep_original ? PredictedLoss{} : predicted_loss(selection.chosen.verdict);
+    r["guard"]["loss"] = {{"points", loss.points}, {"low", loss.low}, {"high", loss.high}};
+    r["sites"] = sites_json(input, found, tuning, graph, variant, confirmed.keep_original);
     r["pareto"] = front_json(selection), r["calibration"] = selection.calibration;
     r["configurations"] = found.configurations, r["rejected"] = found.rejected, r["refused"] = found.refused, r["backed_off"] = selection.backed_off;
     r["rules_fired"] = found.rules_fired, r["rules_asked"] = found.rules_asked;

@@ -1,9 +1,7 @@
 #include "optimize/rule_counts.hpp"
 
-#include <vector>
-
-#include <sqlite3.h>
-
+#include "backends/measure/latency_store.hpp"
+#include "base/database.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
@@ -18,40 +16,6 @@ CREATE TABLE IF NOT EXISTS rule_counts(
 CREATE TABLE IF NOT EXISTS sequence_counts(
   class TEXT NOT NULL, network TEXT NOT NULL, sequence TEXT NOT NULL, PRIMARY KEY(class, network, sequence)) WITHOUT ROWID;
 )";
-
-class Database {
-public:
-    explicit Database(const std::filesystem::path& file) {
-        std::error_code ignored;
-        std::filesystem::create_directories(file.parent_path(), ignored);
-        if (sqlite3_open(file.c_str(), &db_) != SQLITE_OK) fail();
-        sqlite3_busy_timeout(db_, 20'000);
-        run(schema);
-    }
-    ~Database() { sqlite3_close(db_); }
-    Database(const Database&) = delete;
-    Database& operator=(const Database&) = delete;
-    void run(const char* sql) {
-        if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail();
-    }
-    template <class Row> void each(const char* sql, Row&& row) { each(sql, {}, {}, row); }
-    // `texts` and then `numbers` are the statement's parameters.
-    template <class Row> void each(const char* sql, const std::vector<std::string>& texts, const std::vector<std::int64_t>& numbers, Row&& row) {
-        sqlite3_stmt* s = nullptr;
-        if (sqlite3_prepare_v2(db_, sql, -1, &s, nullptr) != SQLITE_OK) fail();
-        int place = 0;
-        for (const std::string& t : texts) sqlite3_bind_text(s, ++place, t.c_str(), -1, SQLITE_TRANSIENT);
-        for (std::int64_t n : numbers) sqlite3_bind_int64(s, ++place, n);
-        int code = SQLITE_ROW;
-        while ((code = sqlite3_step(s)) == SQLITE_ROW) row(s);
-        sqlite3_finalize(s);
-        if (code != SQLITE_DONE) fail();
-    }
-
-private:
-    [[noreturn]] void fail() const { throw UserError(std::string("the counts of rules: ") + sqlite3_errmsg(db_)); }
-    sqlite3* db_ = nullptr;
-};
 
 }  // namespace
 
@@ -116,25 +80,34 @@ int shipped_trials(const std::string& kind) {
     return from_classes_file([&](const nlohmann::json& j) { return j.at("trials").value(kind, 0); });
 }
 
+namespace {
+
+// In the file of the latencies, in tables of its own.
+class CountsFile : public Database {
+public:
+    explicit CountsFile(const std::filesystem::path& file) : Database(file, "the latency store", latency_version(), latency_schema()) { run(schema); }
+};
+
+}  // namespace
+
 CountTable stored_counts(const std::filesystem::path& store) {
     CountTable table;
-    Database db(store);
-    auto text = [](sqlite3_stmt* s, int column) { return std::string(reinterpret_cast<const char*>(sqlite3_column_text(s, column))); };
-    db.each("SELECT class, COUNT(DISTINCT network) FROM rule_counts GROUP BY class", [&](sqlite3_stmt* s) { table[text(s, 0)].runs = sqlite3_column_int64(s, 1); });
-    db.each("SELECT class, rule, SUM(fired), SUM(asked), SUM(paid) FROM rule_counts GROUP BY class, rule",
-            [&](sqlite3_stmt* s) { table[text(s, 0)].rules[text(s, 1)] = {sqlite3_column_int64(s, 2), sqlite3_column_int64(s, 3), sqlite3_column_int64(s, 4)}; });
-    db.each("SELECT class, sequence, COUNT(*) FROM sequence_counts GROUP BY class, sequence", [&](sqlite3_stmt* s) { table[text(s, 0)].sequences[text(s, 1)] = sqlite3_column_int64(s, 2); });
+    CountsFile db(store);
+    for (Query q(db, "SELECT class, COUNT(DISTINCT network) FROM rule_counts GROUP BY class"); q.row();) table[q.text(0)].runs = q.integer(1);
+    for (Query q(db, "SELECT class, rule, SUM(fired), SUM(asked), SUM(paid) FROM rule_counts GROUP BY class, rule"); q.row();)
+        table[q.text(0)].rules[q.text(1)] = {q.integer(2), q.integer(3), q.integer(4)};
+    for (Query q(db, "SELECT class, sequence, COUNT(*) FROM sequence_counts GROUP BY class, sequence"); q.row();) table[q.text(0)].sequences[q.text(1)] = q.integer(2);
     return table;
 }
 
 void store_counts(const std::filesystem::path& store, const std::string& kind, const std::string& network, const ClassCounts& run) {
-    Database db(store);
-    const auto nothing = [](sqlite3_stmt*) {};
-    db.run("BEGIN IMMEDIATE");
-    for (const auto& [rule, c] : run.rules) db.each("INSERT OR REPLACE INTO rule_counts VALUES(?1, ?2, ?3, ?4, ?5, ?6)", {kind, network, rule}, {c.fired, c.asked, c.paid}, nothing);
-    db.each("DELETE FROM sequence_counts WHERE class = ?1 AND network = ?2", {kind, network}, {}, nothing);
-    for (const auto& [sequence, runs] : run.sequences) db.each("INSERT INTO sequence_counts VALUES(?1, ?2, ?3)", {kind, network, sequence}, {}, nothing);
-    db.run("COMMIT");
+    CountsFile db(store);
+    Transaction all(db);
+    for (const auto& [rule, c] : run.rules)
+        Query(db, "INSERT OR REPLACE INTO rule_counts VALUES(?1, ?2, ?3, ?4, ?5, ?6)").bind(kind).bind(network).bind(rule).bind(c.fired).bind(c.asked).bind(c.paid).done();
+    Query(db, "DELETE FROM sequence_counts WHERE class = ?1 AND network = ?2").bind(kind).bind(network).done();
+    for (const auto& [sequence, runs] : run.sequences) Query(db, "INSERT INTO sequence_counts VALUES(?1, ?2, ?3)").bind(kind).bind(network).bind(sequence).done();
+    all.commit();
 }
 
 CountTable known_counts(const std::filesystem::path& store) {

@@ -2,13 +2,16 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "backends/kernel/kernel_shelf.hpp"
 #include "backends/network/network.hpp"
 #include "fisher/oracle.hpp"
+#include "graph/carry_weights.hpp"
 #include "graph/graph.hpp"
+#include "nest/plan/plan.hpp"
 #include "optimize/choose.hpp"
 #include "optimize/class_rules.hpp"
 #include "optimize/discover.hpp"
@@ -25,6 +28,14 @@ struct Input {
     Weights weights;          // complete: seeded where the model brings none
     bool trained = false;     // the model brought its own
     Sites sites;
+    // Of a network that rules over several sites made of the one that was read: that one, the steps, and what the guard says of it.
+    const Input* read = nullptr;
+    Plan plan{};
+    nlohmann::json proof{};              // of the steps (network_proof.hpp)
+    Verdict verdict{true, "the original network", {{"kept", 1.0}}};
+    const Input& as_read() const { return read ? *read : *this; }
+    // The weights of a network that was made from this one.
+    Weights carried_to(const Graph& network, std::uint64_t seed) const { return carry_weights(graph, weights, network, seed, trained ? KeepChannels::largest : KeepChannels::first); }
 };
 
 // Schedules and their times: by variant, the one that was found best.
@@ -67,8 +78,10 @@ Selection select(const OptimizeRequest& request, const Input& input, const Disco
 // steps are timed there, in folders inside `scratch`. By site; a site that is not named runs best with its default schedule.
 Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant, const Target& target,
                  const std::filesystem::path& scratch, KernelCache& kernels);
-// `shelf`: where the kernels are that tuning compiled.
-Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Selection& selection, const KernelShelf& shelf, Progress& progress);
+// `original`: schedules of the network as it was read. `shelf`: where the kernels are that tuning compiled.
+Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original, const Tuning& tuning, const Selection& selection, const KernelShelf& shelf, Progress& progress);
+// The times of several networks, each with the schedules that tuning liked best, taken in turns; nothing is compiled where all are known.
+std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const KernelShelf& shelf, Progress& progress);
 // The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
 nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed, Progress& progress);
 

@@ -63,6 +63,8 @@ public:
             // Nests in order, so that a long run has tuned the first ones well when time is up; the model is shared by all.
             for (std::size_t at = 0, end = 0; at < searches.size(); at = end) {
                 if (round > 0 && spent_ > options_.seconds) return;
+                if (spent_ > options_.seconds)   // time is up in the first round: each original still has one schedule timed, for nothing goes on without it
+                    for (std::size_t i = at; i < searches.size(); ++i) trials[i] = searches[i].instead_of == i ? 1 : 0;
                 for (int together = 0; end < searches.size() && (end == at || together + trials[end] <= options_.together); ++end) together += trials[end];
                 step(std::span(searches).subspan(at, end - at), std::span(trials).subspan(at, end - at), round);
                 progress_.advance(tried_, fmt::format("{} nests, round {} of {}", searches.size(), round + 1, rounds));

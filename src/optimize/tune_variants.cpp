@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "backends/target/target.hpp"
+#include "base/error.hpp"
 #include "nest/domain/with_domain.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/stages.hpp"
@@ -166,6 +167,10 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     tuning.best.resize(found.variants.size());
     for (const TunedNest& t : tuned) tuning.compiled += t.tried, tuning.failed += t.failed;
     for (std::size_t i = 0; i < picked.size(); ++i) tuning.best[picked[i]] = std::move(tuned[i]);
+    for (const SiteKind& kind : input.sites.kinds)   // an original that cannot be timed leaves nothing to compare with
+        if (const TunedNest& t = tuning.best[static_cast<std::size_t>(&kind - input.sites.kinds.data())]; !t.best.latency)
+            throw UserError(Diagnostic{fmt::format("no schedule of '{}' can be timed on {}: {}", input.sites.all[kind.sites.front()].name, request.target, t.best.why), {},
+                                       "what was measured so far is kept; the same command goes on from there"});
     for (const auto& [variant, i] : second) {
         tuning.best[variant].best = together(tuning.best[variant].best, tuned[i].best);
         tuning.restoring[variant] = std::move(tuned[i]);

@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
-#include "graph/carry_weights.hpp"
 #include "graph/model_json.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/pytorch/network_py.hpp"
 #include "graph/safetensors.hpp"
 #include "nest/plan/derive_plan.hpp"
 #include "optimize/capacity_desk.hpp"
+#include "optimize/exact_glob.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/stages.hpp"
 
@@ -37,22 +37,27 @@ json sequences_json(const Input& input, const Discovery& found, const std::vecto
         sites.push_back({{"name", input.sites.all[s].name}, {"sequence", sequence_name(input.sites, found, variant, s)}, {"key", key}, {"effect", domain_text(v.domain)}, {"steps", steps_json(v)},
                          {"original", to_string(input.sites.kinds[input.sites.all[s].kind].nest)}, {"chosen", to_string(v.nest)}, {"proofs", v.proofs}});
     }
-    return {{"sites", sites}};
+    json all{{"sites", sites}};
+    if (input.read) all["network"] = input.proof, all["network"]["plan"] = json::parse(write_plan(input.plan));
+    return all;
 }
 
-// A glob that matches this name alone.
-std::string glob_for(const std::string& name) {
-    std::string out;
-    for (char c : name) out += c == '*' || c == '?' || c == '[' ? std::string{'[', c, ']'} : std::string(1, c);
-    return out;
+// Of a network that was returned as it was read, though the search went on in another one.
+json untouched_json(const Input& read) {
+    json sites = json::array();
+    for (const Site& s : read.sites.all) {
+        const std::string nest = to_string(read.sites.kinds[s.kind].nest);
+        sites.push_back({{"name", s.name}, {"sequence", "dense"}, {"key", ""}, {"effect", ""}, {"steps", json::array()}, {"original", nest}, {"chosen", nest}, {"proofs", json::array()}});
+    }
+    return {{"sites", sites}};
 }
 
 // What 'loopegg apply' needs to make the same network of the original.
 Plan plan_of(const Input& input, const Discovery& found, const std::vector<std::size_t>& variant) {
-    Plan plan;
+    Plan plan = input.plan;
     for (std::size_t s = 0; s < input.sites.all.size(); ++s) {
         const Node& node = *input.graph.find(input.sites.all[s].name);
-        if (auto apply = applications_for(node, found.variants[variant[s]].domain); !apply.empty()) plan.steps.push_back({glob_for(node.name), std::move(apply)});
+        if (auto apply = applications_for(node, found.variants[variant[s]].domain); !apply.empty()) plan.steps.push_back({exact_glob(node.name), std::move(apply)});
     }
     return plan;
 }
@@ -67,19 +72,14 @@ void write_network(Graph graph, const Weights& weights, const fs::path& out) {
 
 // The compiled network stands in the out folder itself, too: links, for weights are large.
 void link_artifact(const fs::path& from, const fs::path& out) {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(out))   // of an earlier run
-        if (const std::string name = entry.path().filename().string(); name.starts_with("kernel") || name == "network.so") fs::remove(entry.path(), ignored);
     const bool whole = fs::exists(from / "network.so");
     for (const auto& entry : fs::directory_iterator(from)) {
         const std::string name = entry.path().filename().string();
+        if (name == "manifest.json") continue;   // the out folder has its own
         if (whole && (name.starts_with("kernel") || name.ends_with(".c") || name.starts_with("loopegg_runtime"))) continue;   // they are inside network.so
-        const fs::path partial = out / (name + ".partial");
-        fs::remove(partial, ignored);
         std::error_code failed;
-        fs::create_hard_link(entry.path(), partial, failed);
-        if (failed) fs::copy_file(entry.path(), partial, fs::copy_options::overwrite_existing);
-        fs::rename(partial, out / name);
+        fs::create_hard_link(entry.path(), out / name, failed);
+        if (failed) fs::copy_file(entry.path(), out / name, fs::copy_options::overwrite_existing);
     }
 }
 
@@ -87,11 +87,15 @@ void link_artifact(const fs::path& from, const fs::path& out) {
 
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed, Oracle& oracle) {
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
-    const Graph& graph = confirmed.keep_original ? input.graph : selection.chosen.graph;
-    write_network(graph, carry_weights(input.graph, input.weights, graph, request.seed), request.out);
-    write_file(request.out / "plan.json", write_plan(plan_of(input, found, variant)));
+    const Input& read = input.as_read();
+    const Graph& graph = confirmed.keep_original ? read.graph : selection.chosen.graph;
+    Graph original = read.graph;   // what the plan is applied to, for those who check it; its weights are the returned network's where they still have a place
+    original.weights_file.clear();
+    write_file(request.out / "original.json", write_model(original));
+    write_network(graph, read.carried_to(graph, request.seed), request.out);
+    write_file(request.out / "plan.json", write_plan(confirmed.keep_original ? Plan{} : plan_of(input, found, variant)));
     link_artifact(confirmed.keep_original ? confirmed.original.files.folder : confirmed.optimized.files.folder, request.out);
-    write_file(request.out / "sequences.json", sequences_json(input, found, variant).dump(1));
+    write_file(request.out / "sequences.json", (confirmed.keep_original && input.read ? untouched_json(read) : sequences_json(input, found, variant)).dump(1));
     std::string lines;
     for (const json& e : oracle.evidence()) lines += e.dump() + "\n";
     write_file(request.out / "evidence.jsonl", lines);

@@ -58,6 +58,19 @@ std::string section(const char* id, const char* title, const std::string& lead, 
     return fmt::format("<section id=\"{}\"><h2>{}</h2><p>{}</p>\n{}</section>\n", id, title, lead, body);
 }
 
+bool has_networks(const FinishedRun& run) { return run.result.contains("networks") && !run.result["networks"].empty(); }
+
+// Those that were timed.
+std::string networks_table(const FinishedRun& run) {
+    std::string rows;
+    for (const auto& n : run.result["networks"])
+        if (n.value("measured", false))
+            rows += fmt::format("<tr><td>{}{}</td><td>{}</td><td>{:.2f}</td><td>{}</td><td>{}</td><td>{}</td></tr>", escape_html(n.at("origin").get<std::string>()), n.value("chosen", false) ? " (chosen)" : "",
+                                human_ms(n.at("latency_ms").get<double>()), n.at("loss").at("points").get<double>(), n.value("allowed", false) ? "yes" : "no", human_count(n.at("macs").get<double>()),
+                                human_count(n.at("parameters").get<double>()));
+    return "<table><thead><tr><th>Network</th><th>Latency</th><th>Points lost</th><th>Allowed</th><th>MACs</th><th>Parameters</th></tr></thead><tbody>" + rows + "</tbody></table>";
+}
+
 std::string pareto_table(const FinishedRun& run) {
     std::vector<std::vector<std::string>> rows;
     for (const ParetoPoint& p : run.pareto)
@@ -146,6 +159,7 @@ std::string estimated_section(const FinishedRun& run) {
 std::string report_page(const FinishedRun& run) {
     json charts{{"latency", latency_chart(run)}, {"capacity", capacity_chart(run)}, {"sites", sites_chart(run)}, {"intervals", intervals_chart(run)}, {"stages", stages_chart(run)}};
     if (!run.pareto.empty()) charts["pareto"] = pareto_chart(run);
+    if (has_networks(run)) charts["networks"] = networks_chart(run);
     if (!run.evidence.empty()) charts["verdicts"] = verdicts_chart(run);
     const json machine = run.result.value("machine", json::object());
     std::vector<std::string> facts{run.target.empty() ? "" : "target " + run.target, fmt::format("batch {}", run.batch), run.architecture.empty() ? "" : run.architecture + " network", machine.value("cpu", ""),
@@ -156,6 +170,9 @@ std::string report_page(const FinishedRun& run) {
     out += "<nav class=\"toc\" aria-label=\"On this page\"><a href=\"#bars\">Site by site</a><a href=\"#sites\">Layers</a><a href=\"#pareto\">Other choices</a><a href=\"#guard\">Guard</a><a href=\"#time\">Time</a><a href=\"#estimated\">Measured or estimated</a></nav>\n";
     out += section("bars", "Site by site", "Each site is one operator with a loop nest of its own, in the order of the network.", figure("sites", "Latency before and after", ""));
     out += section("sites", "Layer by layer", "Open a row for its steps and for its loop nest before and after.", sites_part(run));
+    if (has_networks(run))
+        out += section("networks", "Whole networks", "Every point is a whole network that the guard judged. Triangles are what anyone would train: the same share of every width, of the depth, or of both. Solid points were timed in turns with the original.",
+                       figure("networks", "Latency against the loss that is expected", networks_table(run)));
     if (!run.pareto.empty())
         out += section("pareto", "Other choices", "Every point is a whole network that no other beats in both latency and capacity. The chosen one is the diamond.", figure("pareto", "Latency against capacity", pareto_table(run)));
     out += guard_section(run) + run_section(run) + estimated_section(run);

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
+#include "base/whole_folder.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
@@ -98,6 +99,7 @@ void read_evidence(const fs::path& path, FinishedRun& run) {
         ++line;
         if (text.empty()) continue;
         json j = parse(path, text, line);
+        if (!j.is_object()) throw UserError(fmt::format("'{}', line {}: expected an object, a verdict of the guard", path.string(), line));
         Evidence e;
         e.key = get<std::string>(j, "key", ""), e.oracle = get<std::string>(j, "oracle", ""), e.site = get<std::string>(j, "site", "");
         if (const auto sites = j.find("sites"); sites != j.end() && sites->is_object() && !sites->empty())   // a question may be about many
@@ -180,6 +182,7 @@ int FinishedRun::changed_sites() const {
 }
 
 FinishedRun read_run(const fs::path& folder) {
+    finish_update(folder);
     FinishedRun run;
     run.folder = folder;
     fs::path result = folder / "result.json";

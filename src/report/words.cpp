@@ -23,9 +23,10 @@ std::string escape_html(std::string_view text) {
 }
 
 std::string escape_csv(std::string_view text) {
-    // A leading sign would make a spreadsheet run the cell as a formula.
+    // A leading sign would make a spreadsheet run the cell as a formula; a number is none.
     std::string safe(text);
-    if (!safe.empty() && (safe[0] == '=' || safe[0] == '@')) safe.insert(safe.begin(), '\'');
+    const bool number = !safe.empty() && safe.find_first_not_of("+-.0123456789eE") == std::string::npos;
+    if (!safe.empty() && !number && std::string_view("=@+-\t\r").find(safe[0]) != std::string_view::npos) safe.insert(safe.begin(), '\'');
     if (safe.find_first_of(",\"\n\r") == std::string::npos) return safe;
     std::string out = "\"";
     for (char c : safe) out += c == '"' ? std::string("\"\"") : std::string(1, c);

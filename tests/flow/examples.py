@@ -55,6 +55,8 @@ def a_compiled_network_runs_from_python_and_from_cpp():
     assert len(python.split()) == 10
     run("c++", "-std=c++20", "-O1", EXAMPLES / "run_network.cpp", "-I", "compiled", "-o", "program", "compiled/network.so", f"-Wl,-rpath,{FOLDER.name}/compiled")
     assert run("./program", "compiled/weights.bin") == python or len(run("./program", "compiled/weights.bin").split()) == 10
+    run("cc", "-O1", EXAMPLES / "run_network.c", "-I", "compiled", "-o", "program_c", "compiled/network.so", f"-Wl,-rpath,{FOLDER.name}/compiled")
+    assert run("./program_c", "compiled/weights.bin") == run("./program", "compiled/weights.bin")
 
 
 CASES = [rule_files_are_sound, a_neural_rule_and_a_guard_of_ones_own_are_used, models_are_read, a_target_of_ones_own_compiles, batch_files_make_their_jobs, a_compiled_network_runs_from_python_and_from_cpp]

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -6,6 +8,8 @@
 #include "graph/onnx/export_domain.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/onnx/short_float.hpp"
+#include "graph/functions.hpp"
+#include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 #include "graph/weights.hpp"
 
@@ -22,11 +26,20 @@ public:
     OnnxModel run() {
         out_.name = graph_.name;
         out_.producer = "loopegg";
-        for (const GraphInput& input : graph_.inputs) out_.inputs.push_back({input.name, input.shape});
-        for (const std::string& name : graph_.outputs) out_.outputs.push_back({name, graph_.shape_of(name)});
+        for (const GraphInput& input : graph_.inputs) {
+            out_.inputs.push_back({input.name, input.shape});
+            out_.inputs.back().type = types_[input.name] = input.dtype == "int64" ? 7 : input.dtype == "int32" ? 6 : input.dtype == "bool" ? 9 : 1;
+        }
+        for (const Node& node : graph_.nodes) note_type(node);
+        for (const std::string& name : graph_.outputs) {
+            out_.outputs.push_back({name, graph_.shape_of(name)});
+            out_.outputs.back().type = types_.contains(name) ? types_.at(name) : 1;
+        }
         for (const Node& node : graph_.nodes) {
             if (!node.domain.whole()) add_restricted(node);
-            else add(node);
+            else if (node.op == "onnx") add_opaque(node);
+            else if (node.op == "identity") emit("Identity", node.name, node.inputs);
+            else add(with_floats(node));
         }
         return std::move(out_);
     }
@@ -46,6 +59,39 @@ private:
         return constant(name, {OnnxTensor::Kind::float32, t.shape, t.values});
     }
     static Ints both_ends(const Ints& padding) { return {padding[0], padding[1], padding[0], padding[1]}; }
+    std::string list(const std::string& name, const Ints& values) { return constant(name, {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(values.size())}, {}, {}, values}); }
+
+    // Whole numbers and truth values travel between opaque nodes in their own types; a view keeps what it views.
+    void note_type(const Node& node) {
+        if (node.op == "onnx") types_[node.name] = opaque_type(node);
+        else if ((node.op == "identity" || node.op == "parameter") && !node.inputs.empty() && types_.contains(node.inputs[0])) types_[node.name] = types_.at(node.inputs[0]);
+        if (node.op == "onnx") out_.opset = std::max(out_.opset, opaque_of(node).opset);
+    }
+    // A value in the type that its reader takes.
+    std::string as_type(const std::string& value, int type, const std::string& at) {
+        auto found = types_.find(value);
+        if ((found == types_.end() ? 1 : found->second) == type) return value;
+        return emit("Cast", at, {value}, {{"to", std::int64_t{type}}});
+    }
+
+    void add_opaque(const Node& node) {
+        const OpaqueNode& opaque = opaque_of(node);
+        OnnxNode made = opaque.node;
+        made.name = node.name;
+        for (std::size_t i = 0; i < opaque.inputs.size(); ++i) {
+            const OpaqueNode::Input& in = opaque.inputs[i];
+            const std::string at = fmt::format("{}/input{}", node.name, i);
+            made.inputs.push_back(in.absent ? "" : in.from < 0 ? constant(at, in.constant) : as_type(node.inputs[static_cast<std::size_t>(in.from)], in.type, at));
+        }
+        for (std::size_t i = 0; i < made.outputs.size(); ++i) made.outputs[i] = static_cast<std::int64_t>(i) == node.integer("output") ? node.name : fmt::format("{}/output{}", node.name, i);
+        out_.nodes.push_back(std::move(made));
+    }
+
+    // Reads of whole numbers and truth values by our own operators: they are float32 there.
+    Node with_floats(Node node) {
+        for (std::size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i] = as_type(node.inputs[i], 1, fmt::format("{}/float{}", node.name, i));
+        return node;
+    }
 
     void add_restricted(const Node& node) {
         for (const Parameter& p : parameters_of(node)) weight(p.name);
@@ -79,7 +125,9 @@ private:
         } else if (node.op == "concat") {
             emit("Concat", name, in, {{"axis", node.integer("axis")}});
         } else if (node.op == "max_pool" || node.op == "avg_pool") {
-            std::map<std::string, OnnxAttr> attrs{{"kernel_shape", node.integers("kernel")}, {"strides", node.integers("stride")}, {"pads", both_ends(node.integers("padding"))}};
+            Ints pads = node.integers("padding");
+            pads.insert(pads.end(), node.integers("padding_end").begin(), node.integers("padding_end").end());
+            std::map<std::string, OnnxAttr> attrs{{"kernel_shape", node.integers("kernel")}, {"strides", node.integers("stride")}, {"pads", pads}};
             if (node.op == "avg_pool") attrs["count_include_pad"] = std::int64_t{node.flag("count_padding")};
             emit(node.op == "max_pool" ? "MaxPool" : "AveragePool", name, in, std::move(attrs));
         } else if (node.op == "flatten") {
@@ -94,7 +142,51 @@ private:
             const Tensor& t = weights_.at(name);
             emit("Identity", name, {constant(name + "/value", {OnnxTensor::Kind::float32, t.shape, t.values})});
         } else {
-            static const std::map<std::string, std::string> same{{"relu", "Relu"}, {"add", "Add"}, {"mul", "Mul"}, {"matmul", "MatMul"}, {"global_avg_pool", "GlobalAveragePool"}};
+            add_other(node);
+        }
+    }
+
+    void add_other(const Node& node) {
+        const std::string& name = node.name;
+        const std::vector<std::string>& in = node.inputs;
+        const ElementFunction* f = find_function(node.op);
+        if (node.op == "slice") {
+            Ints axes(node.shape.size());
+            std::iota(axes.begin(), axes.end(), 0);
+            emit("Slice", name, {in[0], list(name + "/starts", node.integers("starts")), list(name + "/ends", node.integers("ends")), list(name + "/axes", axes), list(name + "/steps", node.integers("steps"))});
+        } else if (node.op == "pad") {
+            Ints pads = node.integers("before");
+            pads.insert(pads.end(), node.integers("after").begin(), node.integers("after").end());
+            emit("Pad", name, {in[0], list(name + "/pads", pads), scalar(name + "/value", static_cast<float>(node.real("value")))});
+        } else if (node.op == "expand") {
+            Ints shape = node.integers("shape");
+            for (std::int64_t& d : shape) d = std::max<std::int64_t>(d, 1);
+            emit("Expand", name, {in[0], list(name + "/shape", shape)});
+        } else if (node.op.starts_with("reduce_")) {
+            const std::map<std::string, OnnxAttr> keep{{"keepdims", std::int64_t{node.flag("keepdims")}}};
+            std::map<std::string, OnnxAttr> all = keep;
+            all["axes"] = node.integers("axes");
+            const bool by_input = node.op == "reduce_sum" || out_.opset >= 18;   // where the operator takes its axes from
+            if (by_input) emit(node.op == "reduce_sum" ? "ReduceSum" : node.op == "reduce_mean" ? "ReduceMean" : "ReduceMax", name, {in[0], list(name + "/axes", node.integers("axes"))}, keep);
+            else emit(node.op == "reduce_mean" ? "ReduceMean" : "ReduceMax", name, in, all);
+        } else if (node.op == "clip") {
+            emit("Clip", name, {in[0], scalar(name + "/min", static_cast<float>(node.real("low"))), scalar(name + "/max", static_cast<float>(node.real("high")))});
+        } else if (node.op == "hard_sigmoid") {
+            emit("HardSigmoid", name, in, {{"alpha", static_cast<float>(1.0 / 6)}, {"beta", 0.5f}});
+        } else if (node.op == "maximum" || node.op == "minimum") {
+            emit(node.op == "maximum" ? "Max" : "Min", name, in);
+        } else if (node.op == "gelu_tanh") {
+            std::string x3 = emit("Mul", name + "/cube", {emit("Mul", name + "/square", {in[0], in[0]}), in[0]});
+            std::string y = emit("Add", name + "/inner", {in[0], emit("Mul", name + "/small", {x3, scalar(name + "/k", 0.044715f)})});
+            y = emit("Tanh", name + "/tanh", {emit("Mul", name + "/scaled", {y, scalar(name + "/root", 0.7978845608028654f)})});
+            y = emit("Add", name + "/add", {y, scalar(name + "/one", 1)});
+            emit("Mul", name, {emit("Mul", name + "/mul", {in[0], y}), scalar(name + "/half", 0.5f)});
+        } else if (f && !f->onnx.empty()) {
+            std::map<std::string, OnnxAttr> attrs;
+            for (const FunctionParameter& p : f->parameters) attrs[std::string(p.name)] = static_cast<float>(node.real(p.name));
+            emit(std::string(f->onnx), name, in, std::move(attrs));
+        } else {
+            static const std::map<std::string, std::string> same{{"matmul", "MatMul"}, {"global_avg_pool", "GlobalAveragePool"}};
             auto op = same.find(node.op);
             require(op != same.end(), "the ONNX exporter lacks an operator of the table");
             emit(op->second, name, in);
@@ -143,6 +235,7 @@ private:
 
     const Graph& graph_;
     const Weights& weights_;
+    std::map<std::string, int> types_;   // of values that are not float32, by ONNX's numbers
     OnnxModel out_;
 };
 

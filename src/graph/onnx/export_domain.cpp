@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "graph/domain_sets.hpp"
 #include "graph/model_json.hpp"
+#include "graph/onnx/plain_domain.hpp"
 #include "graph/operators.hpp"
 
 namespace loopegg {
@@ -177,7 +178,13 @@ private:
 
 }  // namespace
 
-DomainExpansion expand_domain(const Node& node) { return Expansion(node).run(); }
+DomainExpansion expand_domain(const Node& node) {
+    if (auto plain = plain_domain(node)) {
+        plain->description = write_node(node);
+        return std::move(*plain);
+    }
+    return Expansion(node).run();
+}
 
 Node described_node(const std::string& name, const std::string& description) {
     Node node = read_node(make_source(fmt::format("<loopegg.node.{}>", name), description));

@@ -1,6 +1,7 @@
 // An ONNX file as plain data, so that one small module alone needs protobuf.
 #pragma once
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
@@ -9,7 +10,7 @@
 
 namespace loopegg {
 
-// What the file holds as numbers: floats of any width as float (and as double where they were double), whole numbers as int64.
+// What the file holds as numbers: floats of any width as float (and as double where they were double), whole numbers and truth values as int64.
 struct OnnxTensor {
     enum class Kind { float32, float64, int64, other };
     Kind kind = Kind::float32;
@@ -17,8 +18,15 @@ struct OnnxTensor {
     std::vector<float> floats{};            // float32
     std::vector<double> doubles{};          // float64
     std::vector<std::int64_t> integers{};   // int64
+    int type = 0;                           // by ONNX's numbers; 0: what the kind says
     friend bool operator==(const OnnxTensor&, const OnnxTensor&) = default;
 };
+
+// By ONNX's numbers: 1 is float32, 7 int64, 9 a truth value, 11 float64; 0 where it holds no numbers.
+inline int element_type(const OnnxTensor& t) {
+    if (t.type != 0) return t.type;
+    return t.kind == OnnxTensor::Kind::float32 ? 1 : t.kind == OnnxTensor::Kind::float64 ? 11 : t.kind == OnnxTensor::Kind::int64 ? 7 : 0;
+}
 
 using OnnxAttr = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, OnnxTensor>;
 
@@ -27,13 +35,16 @@ struct OnnxNode {
     std::vector<std::string> inputs, outputs;
     std::map<std::string, OnnxAttr> attrs{};
     std::string domain{};   // "" and "ai.onnx" are the standard operators
+    bool has_subgraph = false;
     friend bool operator==(const OnnxNode&, const OnnxNode&) = default;
 };
 
 struct OnnxValue {
     std::string name;
     std::vector<std::int64_t> shape;   // -1: not a number
-    bool has_shape = true, is_float = true;
+    bool has_shape = true;
+    int type = 1;                      // of its elements, by ONNX's numbers; 0: no tensor
+    std::vector<std::string> symbols{};   // names of dimensions that are no numbers; "" elsewhere
 };
 
 struct OnnxModel {
@@ -45,13 +56,14 @@ struct OnnxModel {
     std::map<std::string, std::string> metadata{};
 };
 
-// Both are done by the protobuf module, which is opened on first use. Throw UserError; `file` is for the words.
-OnnxModel parse_onnx(const std::string& file, std::string_view bytes);
+// Both are done by the protobuf module, which is opened on first use. Throw UserError; `file` is for the words, and weights that it keeps in
+// other files are looked for beside it (nowhere where the folder is empty).
+OnnxModel parse_onnx(const std::string& file, std::string_view bytes, const std::filesystem::path& folder = {});
 std::string serialize_onnx(const OnnxModel& model);
 
 // What the module offers. Errors are words, for no exception crosses from one library to another.
 struct OnnxCodec {
-    std::string (*parse)(std::string_view bytes, OnnxModel& out);
+    std::string (*parse)(std::string_view bytes, const std::string& folder, OnnxModel& out);
     std::string (*serialize)(const OnnxModel& model, std::string& out);
 };
 

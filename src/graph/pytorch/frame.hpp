@@ -4,6 +4,6 @@
 
 namespace loopegg {
 
-extern const std::string_view network_head_py, network_domain_py, network_tail_py;
+extern const std::string_view network_head_py, network_domain_py, network_opaque_py, network_tail_py;
 
 }  // namespace loopegg

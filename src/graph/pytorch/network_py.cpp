@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/quote.hpp"
 #include "base/text.hpp"
 #include "graph/domain_sets.hpp"
+#include "graph/functions.hpp"
 #include "graph/operators.hpp"
 #include "graph/pytorch/frame.hpp"
 #include "version.hpp"
@@ -16,17 +18,6 @@ namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-std::string quoted(const std::string& text) {
-    std::string out = "\"";
-    for (char c : text) switch (c) {
-            case '"': out += "\\\""; break;
-            case '\\': out += "\\\\"; break;
-            case '\n': out += "\\n"; break;
-            default: out += c;
-        }
-    return out + "\"";
-}
-
 std::string tuple(const Ints& values) {
     std::string out = "(";
     for (std::int64_t v : values) out += fmt::format("{}, ", v);
@@ -35,7 +26,7 @@ std::string tuple(const Ints& values) {
     return out + ")";
 }
 
-std::string digit(const Digit& d) { return fmt::format("({}, {}, {})", quoted(d.axis), d.stride, d.radix); }
+std::string digit(const Digit& d) { return fmt::format("({}, {}, {})", python_string(d.axis), d.stride, d.radix); }
 
 std::string parts_of(const Domain& domain) {
     std::vector<std::string> parts;
@@ -130,10 +121,50 @@ Line matmul(const Node& n, const std::string& call, const std::string& a, const 
     std::string extents;
     Shape out;
     for (const Axis& axis : axes_of(n)) {
-        extents += fmt::format("{}{}: {}", extents.empty() ? "" : ", ", quoted(axis.name), axis.extent);
+        extents += fmt::format("{}{}: {}", extents.empty() ? "" : ", ", python_string(axis.name), axis.extent);
         if (!axis.reduction) out.push_back(axis.extent);
     }
     return {fmt::format("RestrictedMatmul({}, {{{}}}, sources={})", parts_of(n.domain), extents, sources_of(n, out)), call};
+}
+
+std::string pads(const Ints& before, const Ints& after) {   // PyTorch counts from the last dimension
+    Ints all;
+    for (std::size_t d = before.size(); d-- > 0;) all.push_back(before[d]), all.push_back(after[d]);
+    return tuple(all);
+}
+
+Line uneven_pool(const Node& n, const std::string& x) {
+    const std::string window = fmt::format("{}, {}", tuple(n.integers("kernel")), tuple(n.integers("stride"))), sides = pads(n.integers("padding"), n.integers("padding_end"));
+    if (n.op == "max_pool") return {"", fmt::format("F.max_pool2d(F.pad({}, {}, value=float('-inf')), {})", x, sides, window)};
+    const std::string mean = fmt::format("F.avg_pool2d(F.pad({}, {}), {})", x, sides, window);
+    return {"", n.flag("count_padding") ? mean : fmt::format("{} / F.avg_pool2d(F.pad(torch.ones_like({}), {}), {})", mean, x, sides, window)};
+}
+
+std::string slices(const Node& n) {
+    std::vector<std::string> all;
+    for (std::size_t d = 0; d < n.shape.size(); ++d) {
+        const std::int64_t from = n.integers("starts")[d], to = n.integers("ends")[d], by = n.integers("steps")[d];
+        all.push_back(fmt::format("{}:{}{}", from ? std::to_string(from) : "", to < n.input_shapes[0][d] ? std::to_string(to) : "", by > 1 ? fmt::format(":{}", by) : ""));
+    }
+    return "[" + join(all, ", ") + "]";
+}
+
+std::string expand_arguments(const Node& n) {
+    std::vector<std::string> all;
+    for (std::int64_t d : n.integers("shape")) all.push_back(d == 0 ? "-1" : std::to_string(d));
+    return join(all, ", ");
+}
+
+std::string replaced(std::string text, std::string_view word, const std::string& by) {
+    for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += by.size()) text.replace(at, word.size(), by);
+    return text;
+}
+
+std::string function_words(const ElementFunction& f, const Node& n, const std::vector<std::string>& x) {
+    std::string words = replaced(std::string(f.python), "{x}", x[0]);
+    if (f.operands == 2) words = replaced(words, "{y}", x[1]);
+    for (const FunctionParameter& p : f.parameters) words = replaced(words, fmt::format("{{{}}}", p.name), fmt::format("{}", n.real(p.name)));
+    return words;
 }
 
 // `x` are the inputs' variables, `call` the node's own module applied to them.
@@ -144,12 +175,10 @@ Line line_of(const Node& n, const std::vector<std::string>& x, const std::string
     if (op == "matmul") return matmul(n, call, x[0], x[1]);
     if (op == "batch_norm") return {fmt::format("nn.BatchNorm{}d({}, eps={})", n.shape.size() == 4 ? 2 : n.shape.size() == 5 ? 3 : 1, n.shape[1], n.real("eps")), call};
     if (op == "layer_norm") return {fmt::format("nn.LayerNorm({}, eps={})", n.shape.back(), n.real("eps")), call};
-    if (op == "relu" || op == "relu6" || op == "silu" || op == "gelu") return {"", fmt::format("F.{}({})", op, x[0])};
     if (op == "softmax") return {"", fmt::format("F.softmax({}, dim={})", x[0], n.integer("axis"))};
-    if (op == "add") return {"", fmt::format("{} + {}", x[0], x[1])};
-    if (op == "mul") return {"", fmt::format("{} * {}", x[0], x[1])};
     if (op == "scale") return {"", fmt::format("{} * {}", x[0], n.real("value"))};
     if (op == "concat") return {"", fmt::format("torch.cat([{}], dim={})", join(x, ", "), n.integer("axis"))};
+    if ((op == "max_pool" || op == "avg_pool") && n.integers("padding") != n.integers("padding_end")) return uneven_pool(n, x[0]);
     if (op == "max_pool") return {"", fmt::format("F.max_pool2d({}, {}, {}, {})", x[0], tuple(n.integers("kernel")), tuple(n.integers("stride")), tuple(n.integers("padding")))};
     if (op == "avg_pool")
         return {"", fmt::format("F.avg_pool2d({}, {}, {}, {}, count_include_pad={})", x[0], tuple(n.integers("kernel")), tuple(n.integers("stride")), tuple(n.integers("padding")), n.flag("count_padding") ? "True" : "False")};
@@ -157,7 +186,15 @@ Line line_of(const Node& n, const std::vector<std::string>& x, const std::string
     if (op == "flatten") return {"", fmt::format("torch.flatten({}, {})", x[0], n.integer("axis"))};
     if (op == "reshape") return {"", fmt::format("{}.reshape({})", x[0], reshape_arguments(n, x[0]))};
     if (op == "transpose") return {"", fmt::format("{}.permute{}", x[0], tuple(n.integers("order")))};
-    if (op == "parameter") return {fmt::format("nn.Parameter(torch.empty{})", tuple(n.shape)), fmt::format("get({})", quoted(n.name))};
+    if (op == "parameter") return {fmt::format("nn.Parameter(torch.empty{})", tuple(n.shape)), fmt::format("self.get_parameter({})", python_string(n.name))};
+    if (op == "identity") return {"", x[0]};
+    if (op == "slice") return {"", x[0] + slices(n)};
+    if (op == "pad") return {"", fmt::format("F.pad({}, {}, value={})", x[0], pads(n.integers("before"), n.integers("after")), n.real("value"))};
+    if (op == "expand") return {"", fmt::format("{}.expand({})", x[0], expand_arguments(n))};
+    if (op == "reduce_mean" || op == "reduce_sum") return {"", fmt::format("{}.{}({}, keepdim={})", x[0], op.substr(7), tuple(n.integers("axes")), n.flag("keepdims") ? "True" : "False")};
+    if (op == "reduce_max") return {"", fmt::format("torch.amax({}, {}, keepdim={})", x[0], tuple(n.integers("axes")), n.flag("keepdims") ? "True" : "False")};
+    if (op == "onnx") return {"", fmt::format("run_onnx({}, {}, [{}])", python_string(n.text("node")), n.integer("output"), join(x, ", "))};
+    if (const ElementFunction* f = find_function(op)) return {"", function_words(*f, n, x)};
     throw InternalFault("network_py has no words for the operator '" + op + "'");
 }
 
@@ -181,34 +218,31 @@ private:
     std::set<std::string> used_;
 };
 
-std::string replaced(std::string text, std::string_view word, const std::string& by) {
-    for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += by.size()) text.replace(at, word.size(), by);
-    return text;
-}
-
 }  // namespace
 
 std::string network_py(const Graph& graph) {
     Variables variables;
     std::vector<std::string> inputs, shapes;
-    for (const GraphInput& in : graph.inputs) inputs.push_back(variables.of(in.name)), shapes.push_back(fmt::format("{} {}", in.name, tuple(in.shape)));
+    for (const GraphInput& in : graph.inputs) inputs.push_back(variables.of(in.name)), shapes.push_back(fmt::format("{} {}", comment_text(in.name), tuple(in.shape)));
     std::string modules, calls;
-    bool restricted = false;
+    bool restricted = false, opaque = false;
     for (const Node& node : graph.nodes) {
+        opaque = opaque || node.op == "onnx";
         std::vector<std::string> x;
         for (const std::string& in : node.inputs) x.push_back(variables.of(in));
-        const Line line = line_of(node, x, fmt::format("get({})({})", quoted(node.name), join(x, ", ")));
+        const Line line = line_of(node, x, fmt::format("get({})({})", python_string(node.name), join(x, ", ")));
         restricted = restricted || !node.domain.whole();
-        if (!line.module.empty()) modules += fmt::format("        put(self, {}, {})\n", quoted(node.name), line.module);
-        calls += fmt::format("        {} = {}\n", variables.of(node.name), node.op == "parameter" ? replaced(line.call, "get(", "self.get_parameter(") : line.call);
+        if (!line.module.empty()) modules += fmt::format("        put(self, {}, {})\n", python_string(node.name), line.module);
+        calls += fmt::format("        {} = {}\n", variables.of(node.name), line.call);
     }
     std::vector<std::string> outputs;
     for (const std::string& out : graph.outputs) outputs.push_back(variables.of(out));
 
-    std::string text = replaced(std::string(network_head_py), "@NAME@", replaced(graph.name, "\"\"\"", "'''"));
+    std::string text = replaced(std::string(network_head_py), "@NAME@", comment_text(graph.name));
     text = replaced(replaced(replaced(text, "@VERSION@", std::string(version)), "@CALL@", join(inputs, ", ")), "@SHAPES@", join(shapes, ", "));
     if (restricted) text += network_domain_py;
     else text = replaced(text, "import functools\nimport itertools\n", "");
+    if (opaque) text += network_opaque_py;
     text += "class Network(nn.Module):\n    def __init__(self):\n        super().__init__()\n" + modules + "\n    def forward(self, " + join(inputs, ", ") + "):\n        get = self.get_submodule\n" + calls;
     text += "        return " + join(outputs, ", ") + "\n";
     return text + std::string(network_tail_py);

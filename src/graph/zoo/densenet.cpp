@@ -51,6 +51,8 @@ Graph densenet(std::string name, const DenseNet& d) {
 Graph build_densenet161() { return densenet("densenet161", {48, 96, {6, 12, 36, 24}}); }
 Graph build_densenet169() { return densenet("densenet169", {32, 64, {6, 12, 32, 32}}); }
 Graph build_densenet201() { return densenet("densenet201", {32, 64, {6, 12, 48, 32}}); }
+// DenseNet-BC with 100 layers in three blocks, and a growth of 24.
+Graph build_densenet100_cifar10() { return densenet("densenet100-cifar10", {24, 48, {16, 16, 16}, false}); }
 Graph build_densenet161_cifar10() { return densenet("densenet161-cifar10", {48, 96, {6, 12, 36, 24}, false}); }
 
 }  // namespace loopegg

@@ -21,13 +21,15 @@ std::string inverted_residual(GraphBuilder& b, const std::string& at, const std:
     return stride == 1 && in == out ? b.add(at + ".add", x, y) : y;
 }
 
-}  // namespace
+struct Stage {
+    std::int64_t expand, out;
+    int count;
+    std::int64_t stride;
+};
 
-Graph build_mobilenet_v2() {
-    struct Stage { std::int64_t expand, out; int count; std::int64_t stride; };
-    constexpr Stage stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
-    GraphBuilder b("mobilenet_v2");
-    std::string x = conv_norm_relu6(b, "features.0", b.input("input", {1, 3, 224, 224}), {.out = 32, .kernel = 3, .stride = 2, .padding = 1});
+Graph mobilenet_v2(std::string name, Shape input, std::int64_t first_stride, const std::vector<Stage>& stages, std::int64_t classes) {
+    GraphBuilder b(std::move(name));
+    std::string x = conv_norm_relu6(b, "features.0", b.input("input", std::move(input)), {.out = 32, .kernel = 3, .stride = first_stride, .padding = 1});
     std::int64_t in = 32;
     int block = 1;
     for (const Stage& s : stages)
@@ -37,7 +39,18 @@ Graph build_mobilenet_v2() {
         }
     x = conv_norm_relu6(b, fmt::format("features.{}", block), x, {.out = 1280, .kernel = 1});
     x = b.node("flatten", "flatten", {b.node("global_avg_pool", "avgpool", {x})});
-    return b.finish({b.linear("classifier.1", x, 1000)});
+    return b.finish({b.linear("classifier.1", x, classes)});
+}
+
+}  // namespace
+
+Graph build_mobilenet_v2() {
+    return mobilenet_v2("mobilenet_v2", {1, 3, 224, 224}, 2, {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}, 1000);
+}
+
+// The common CIFAR-10 form: the first convolution and the second stage keep all pixels.
+Graph build_mobilenet_v2_cifar10() {
+    return mobilenet_v2("mobilenet_v2-cifar10", {1, 3, 32, 32}, 1, {{1, 16, 1, 1}, {6, 24, 2, 1}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}, 10);
 }
 
 }  // namespace loopegg

@@ -1,13 +1,13 @@
 // NAS-Bench-201 (Dong and Yang 2020): one cell of six edges, repeated in three stages with residual blocks between.
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
 #include "graph/builder.hpp"
+#include "graph/narrow_stream.hpp"
 #include "graph/zoo/zoo.hpp"
 
 namespace loopegg {
@@ -91,15 +91,6 @@ std::string reduction(GraphBuilder& b, const std::string& at, const std::string&
     return b.add(at + ".add", shortcut, y);
 }
 
-// Drops what no output needs.
-Graph reachable(Graph graph) {
-    std::set<std::string> needed(graph.outputs.begin(), graph.outputs.end());
-    for (std::size_t i = graph.nodes.size(); i-- > 0;)
-        if (needed.contains(graph.nodes[i].name)) needed.insert(graph.nodes[i].inputs.begin(), graph.nodes[i].inputs.end());
-    std::erase_if(graph.nodes, [&](const Node& node) { return !needed.contains(node.name); });
-    return graph;
-}
-
 }  // namespace
 
 Graph build_nasbench201(const std::string& arch) {
@@ -114,7 +105,7 @@ Graph build_nasbench201(const std::string& arch) {
     }
     x = b.relu("lastact.1", b.norm("lastact.0", x));
     x = b.node("flatten", "flatten", {b.node("global_avg_pool", "global_pooling", {x})});
-    return reachable(b.finish({b.linear("classifier", x, 10)}));
+    return without_unread_nodes(b.finish({b.linear("classifier", x, 10)}));
 }
 
 }  // namespace loopegg

@@ -17,7 +17,10 @@ const std::vector<ZooEntry>& zoo() {
         {"mobilenet_v2", "MobileNetV2, ImageNet 224", build_mobilenet_v2},
         {"resnet34-cifar10", "ResNet-34, CIFAR-10 32", build_resnet34_cifar10},
         {"resnext29_2x64d", "ResNeXt-29 2x64d, CIFAR-10 32", build_resnext29_2x64d},
+        {"densenet100-cifar10", "DenseNet-BC of 100 layers, growth 24, CIFAR-10 32", build_densenet100_cifar10},
         {"densenet161-cifar10", "DenseNet-161, CIFAR-10 32", build_densenet161_cifar10},
+        {"mobilenet_v2-cifar10", "MobileNetV2, CIFAR-10 32", build_mobilenet_v2_cifar10},
+        {"vgg16-cifar10", "VGG-16 with batch norm, CIFAR-10 32", build_vgg16_cifar10},
         {"bert-tiny", "BERT-tiny encoder: 2 layers, 128 wide, 128 tokens", build_bert_tiny},
         {"vit-tiny", "ViT-tiny encoder: 12 layers, 192 wide, 16x16 patches of 224", build_vit_tiny},
     };

@@ -26,8 +26,11 @@ Graph build_resnext29_2x64d();
 Graph build_densenet161();
 Graph build_densenet169();
 Graph build_densenet201();
+Graph build_densenet100_cifar10();
 Graph build_densenet161_cifar10();
 Graph build_mobilenet_v2();
+Graph build_mobilenet_v2_cifar10();
+Graph build_vgg16_cifar10();
 Graph build_bert_tiny();
 Graph build_vit_tiny();
 // 32x32 inputs, 16 channels, 5 cells a stage, 10 classes. Operations that reach no output are left out.

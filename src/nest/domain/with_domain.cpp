@@ -18,14 +18,14 @@ NarrowedDomain narrowed(const Domain& domain, const std::vector<Axis>& axes) {
     std::int64_t kept = co->extent;
     auto leads = [&](const DigitRange& r) { return r.digit.axis == "co" && r.lo == 0 && r.digit.stride * r.digit.radix == kept; };
     for (auto r = part.ranges.begin(); (r = std::find_if(part.ranges.begin(), part.ranges.end(), leads)) != part.ranges.end(); part.ranges.erase(r)) kept = r->digit.stride * r->hi;
-    if (kept == co->extent || co->extent % kept != 0) throw Refusal("a 1x1 convolution brings channels back where the first half of them, or another even part, is computed");
+    if (kept == co->extent) throw Refusal("a 1x1 convolution brings channels back where the first of them, and no others, are computed");
     auto fits = [&](const Digit& d) { return d.axis != "co" || kept % (d.stride * d.radix) == 0; };
     if (!std::all_of(part.ranges.begin(), part.ranges.end(), [&](const DigitRange& r) { return fits(r.digit); }) ||
         !std::all_of(part.diagonals.begin(), part.diagonals.end(), [&](const DigitPair& d) { return fits(d.first) && fits(d.second); }))
         throw Refusal("the channels that are computed are restricted in a way that speaks of the others");
     Domain rest;
     if (part != DomainPart{}) rest.parts.push_back(std::move(part));
-    return {co->extent, co->extent / kept, std::move(rest)};
+    return {co->extent, kept, std::move(rest)};
 }
 
 Graph with_domains(const Graph& graph, std::span<const std::pair<std::string, Domain>> domains) {
@@ -35,7 +35,7 @@ Graph with_domains(const Graph& graph, std::span<const std::pair<std::string, Do
         require(node != nullptr, "a restricted site is not in the graph");
         if (domain.restore == Restore::pointwise) {
             const NarrowedDomain narrow = narrowed(domain, axes_of(*node));
-            restore_pointwise(changed, site, narrow.factor);
+            restore_pointwise(changed, site, narrow.kept);
             complete(changed);
             set_domain(*changed.find(site), narrow.rest);
         } else {

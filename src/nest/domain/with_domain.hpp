@@ -18,10 +18,10 @@ Graph with_domains(const Graph& graph, std::span<const std::pair<std::string, Do
 // The node that makes the channels of a site which was restored pointwise.
 const Node& restoring_node(const Graph& restricted, const std::string& site);
 
-// What restore pointwise says of a node: it computes the first 1/factor of its `channels` output channels (of each group), and of these the
+// What restore pointwise says of a node: of its `channels` output channels (of each group) it computes the first `kept`, and of these the
 // rest of the domain. Throws Refusal for a domain that is something else.
 struct NarrowedDomain {
-    std::int64_t channels, factor;
+    std::int64_t channels, kept;
     Domain rest;
 };
 NarrowedDomain narrowed(const Domain& domain, const std::vector<Axis>& axes);

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/domain_sets.hpp"
+#include "graph/drop_branch.hpp"
+#include "graph/narrow_stream.hpp"
 #include "graph/normalise.hpp"
 #include "graph/operators.hpp"
+#include "graph/streams.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/plan/site_form.hpp"
 
@@ -34,13 +38,13 @@ public:
         } else if (rule == "group-axes") {
             for (std::size_t p = first; p < last; ++p)
                 form_.group_axes(p, axis_argument(a, p, "?a"), axis_argument(a, p, "?b"), number_argument(a, p, "?g"));
-        } else if (rule == "bottleneck-axis") {
+        } else if (rule == "bottleneck-axis" || rule == "bottleneck-output") {
             bottleneck(a, first, last);
         } else if (rule == "restrict-nest") {
             restrict_nest(argument(a, "?n"));
         } else if (std::find(schedule_rules.begin(), schedule_rules.end(), rule) == schedule_rules.end()) {
             std::vector<std::string_view> known(schedule_rules.begin(), schedule_rules.end());
-            known.insert(known.end(), {"cut-domain", "group-axes", "bottleneck-axis", "restrict-nest"});
+            known.insert(known.end(), {"cut-domain", "group-axes", "bottleneck-axis", "bottleneck-output", "restrict-nest", "drop-branch", "narrow-stream"});
             throw Refusal(Diagnostic{"unknown rule '" + rule + "'", {}, did_you_mean(rule, known)});
         } else if (auto it = a.with.find("?a"); it != a.with.end()) {
             form_.axis(first, it->second);   // an exact rule names an axis that is there
@@ -67,31 +71,53 @@ public:
     }
 
 private:
+    // How many values of an axis are kept: ?w says so, or the factor ?k.
+    std::int64_t kept_argument(const Application& a, std::size_t part, std::int64_t extent) const {
+        if (a.with.contains("?w")) return number_argument(a, part, "?w");
+        const std::int64_t factor = number_argument(a, part, "?k");
+        if (factor < 2) throw Refusal("a bottleneck keeps at most one half: the factor is at least 2, not " + std::to_string(factor));
+        if (extent % factor != 0) throw Refusal("a factor of " + std::to_string(factor) + " does not divide " + std::to_string(extent));
+        return extent / factor;
+    }
+
     void bottleneck(const Application& a, std::size_t first, std::size_t last) {
         bool by_graph = a.restore == "pointwise" || a.restore == "propagate";
+        const std::string named = a.rule == "bottleneck-output" ? "co" : to_string(argument(a, "?a"));
         for (std::size_t p = first; p < last; ++p) {
-            Term axis = axis_argument(a, p, "?a");
-            std::int64_t factor = number_argument(a, p, "?k");
+            Term axis = a.rule == "bottleneck-output" ? form_.axis(p, Term("co")) : axis_argument(a, p, "?a");
             bool output = form_.is_output_axis(axis);
             if (output && a.restore.empty())
-                throw Refusal("'" + to_string(a.with.at("?a")) + "' is an output axis: say how its values come back with \"restore\": \"repeat\", \"zero\", \"pointwise\" or \"propagate\"");
+                throw Refusal("'" + named + "' is an output axis: say how its values come back with \"restore\": \"repeat\", \"zero\", \"pointwise\" or \"propagate\"");
+            const std::int64_t extent = axis_extent(axis);
             if (by_graph) {
                 if (axis != axis_leaf("co", form_.statement().axes[static_cast<std::size_t>(form_.statement().axis("co"))].extent) || form_.parts() != 1)
-                    throw Refusal("restore '" + a.restore + "' is for the output channels of the whole nest (co), not for '" + to_string(a.with.at("?a")) + "'");
+                    throw Refusal("restore '" + a.restore + "' is for the output channels of the whole nest (co), not for '" + named + "'");
+                const std::int64_t groups = groups_of_site(), kept = of_each_group(a, kept_argument(a, p, extent), groups);
                 finish();
-                if (a.restore == "pointwise") restore_pointwise(graph_, site_, factor);
-                else restore_propagate(graph_, site_, factor);
+                if (a.restore == "pointwise") restore_pointwise(graph_, site_, kept);
+                else restore_propagate(graph_, site_, kept * groups);
                 complete(graph_);
                 form_ = SiteForm(*graph_.find(site_));
                 return;
             }
-            form_.bottleneck_axis(p, axis, factor);
+            form_.bottleneck_axis(p, axis, a.rule == "bottleneck-output" ? of_each_group(a, kept_argument(a, p, extent), groups_of_site()) : kept_argument(a, p, extent));
             if (output) {
                 Restore how = a.restore == "repeat" ? Restore::repeat : Restore::zero;
                 if (restore_ != Restore::none && restore_ != how) throw Refusal("one nest is restored one way: '" + to_string(restore_) + "' before, '" + a.restore + "' here");
                 restore_ = how;
             }
         }
+    }
+
+    std::int64_t groups_of_site() const {
+        const int g = form_.statement().axis("g");
+        return g < 0 ? 1 : form_.statement().axes[static_cast<std::size_t>(g)].extent;
+    }
+    // bottleneck-output counts the channels of the whole site.
+    static std::int64_t of_each_group(const Application& a, std::int64_t kept, std::int64_t groups) {
+        if (a.rule != "bottleneck-output" || !a.with.contains("?w")) return kept;
+        if (kept % groups != 0) throw Refusal(std::to_string(kept) + " channels are not as many in each of " + std::to_string(groups) + " groups");
+        return kept / groups;
     }
 
     // What no list of the other rules says: the nest itself, which must visit a part of what is visited now.
@@ -140,27 +166,81 @@ std::vector<std::string> sites_of(const Graph& graph, const SiteStep& step) {
     return sites;
 }
 
+[[noreturn]] void blame(const UserError& e, const std::string& where, const Application* current) {
+    Diagnostic d = e.diagnostics()[0];
+    d.message = "site '" + where + "'" + (current ? ", " + current->rule : "") + ": " + d.message;
+    if (!d.where.known() && current) d.where = current->where;
+    throw UserError(d);
+}
+
+void apply_to_sites(Graph& graph, const SiteStep& step, std::span<const Application> applications) {
+    for (const std::string& site : sites_of(graph, step)) {
+        const Application* current = nullptr;
+        try {
+            SiteApplier applier(graph, site);
+            for (const Application& a : applications) {
+                current = &a;
+                applier.apply(a);
+            }
+            applier.finish();
+        } catch (const UserError& e) {
+            blame(e, site, current);
+        }
+    }
+}
+
+// Of two sites of the glob that end the branches of one addition, the one with more work goes.
+void drop_branches(Graph& graph, const SiteStep& step) {
+    const std::vector<std::string> sites = sites_of(graph, step);
+    std::vector<std::string> ends;
+    for (const Branch& b : branches_of(graph))
+        if (std::find(sites.begin(), sites.end(), b.site) != sites.end()) ends.push_back(b.site);
+    if (ends.empty()) ends.push_back(sites.front());   // the lesser branch of an addition, or none: it says why
+    for (const std::string& site : ends)
+        if (graph.find(site)) graph = without_branch(graph, branch_written_by(graph, site));
+}
+
+void narrow_streams(Graph& graph, const SiteStep& step, const Application& a) {
+    const auto width = a.with.find("?w");
+    if (width == a.with.end()) throw Refusal("narrow-stream needs ?w, the number of channels that are kept");
+    const Streams streams = streams_of(graph);
+    std::map<std::size_t, std::int64_t> widths;
+    const std::vector<std::string> sites = sites_of(graph, step);
+    for (bool joined : {true, false}) {   // where no site of the glob writes a residual stream, the widths that each of them writes
+        if (!widths.empty()) break;
+        for (const std::string& site : sites)
+            if (const auto s = streams.written_by(site); s && streams.all[*s].joined == joined) widths.try_emplace(*s, SiteForm(*graph.find(site)).number(0, width->second));
+    }
+    if (widths.empty()) throw Refusal("no site of '" + step.site + "' writes channels of its own");
+    for (const auto& [s, w] : widths)
+        if (w < 1) throw Refusal("at least one channel is kept, not " + std::to_string(w));
+    graph = with_widths(std::move(graph), streams, widths);
+}
+
+bool spans_sites(const std::string& rule) { return rule == "drop-branch" || rule == "narrow-stream"; }
+
+void apply_to_network(Graph& graph, const SiteStep& step, const Application& a) {
+    try {
+        if (a.rule == "drop-branch") drop_branches(graph, step);
+        else narrow_streams(graph, step, a);
+    } catch (const UserError& e) {
+        blame(e, step.site, &a);
+    }
+}
+
 }  // namespace
 
 Graph apply_plan(const Graph& original, const Plan& plan) {
     Graph graph = original;
-    for (const SiteStep& step : plan.steps)
-        for (const std::string& site : sites_of(graph, step)) {
-            const Application* current = nullptr;
-            try {
-                SiteApplier applier(graph, site);
-                for (const Application& a : step.apply) {
-                    current = &a;
-                    applier.apply(a);
-                }
-                applier.finish();
-            } catch (const UserError& e) {
-                Diagnostic d = e.diagnostics()[0];
-                d.message = "site '" + site + "'" + (current ? ", " + current->rule : "") + ": " + d.message;
-                if (!d.where.known() && current) d.where = current->where;
-                throw UserError(d);
-            }
+    for (const SiteStep& step : plan.steps) {
+        sites_of(graph, step);   // a glob that meets no site is a mistake, whatever would be done there
+        for (auto first = step.apply.begin(), last = first; first != step.apply.end(); first = last) {
+            const bool several = spans_sites(first->rule);
+            last = several ? first + 1 : std::find_if(first, step.apply.end(), [](const Application& a) { return spans_sites(a.rule); });
+            if (several) apply_to_network(graph, step, *first);
+            else apply_to_sites(graph, step, {first, last});
         }
+    }
     return normalise(std::move(graph));
 }
 

@@ -62,6 +62,12 @@ private:
 
 using Left = std::map<std::string, LeftDigits>;
 
+// The argument of a bottleneck: a factor where one says it, the number of values that are kept otherwise.
+std::pair<const std::string, Term> kept_of(std::int64_t extent, std::int64_t kept) {
+    if (extent % kept == 0) return {"?k", Term(extent / kept)};
+    return {"?w", Term(kept)};
+}
+
 class Writer {
 public:
     Writer(const Statement& statement, Restore restore) : statement_(statement), restore_(restore) {}
@@ -118,8 +124,8 @@ private:
         for (const DigitRange& r : p.ranges) {
             LeftDigits& digits = left.at(r.digit.axis);
             const auto i = digits.isolate(r.digit);
-            if (!i || r.lo != 0 || r.digit.radix % r.hi != 0) return false;
-            add("bottleneck-axis", {{"?a", digits.alone(r.digit.axis, *i)}, {"?k", Term(r.digit.radix / r.hi)}}, part, writes(r.digit.axis));
+            if (!i || r.lo != 0) return false;
+            add("bottleneck-axis", {{"?a", digits.alone(r.digit.axis, *i)}, kept_of(r.digit.radix, r.hi)}, part, writes(r.digit.axis));
             digits.keep(*i, r.hi);
         }
         return true;
@@ -155,9 +161,9 @@ Graph alone(const Node& node) {
 std::vector<Application> restored_pointwise(const Node& node, const Domain& domain) {
     const NarrowedDomain narrow = narrowed(domain, axes_of(node));
     Application bottleneck;
-    bottleneck.rule = "bottleneck-axis", bottleneck.with = {{"?a", Term("co")}, {"?k", Term(narrow.factor)}}, bottleneck.restore = to_string(domain.restore);
+    bottleneck.rule = "bottleneck-axis", bottleneck.with = {{"?a", Term("co")}, kept_of(narrow.channels, narrow.kept)}, bottleneck.restore = to_string(domain.restore);
     Graph graph = alone(node);
-    restore_pointwise(graph, node.name, narrow.factor);
+    restore_pointwise(graph, node.name, narrow.kept);
     complete(graph);
     std::vector<Application> all{std::move(bottleneck)};
     for (Application& a : applications_for(*graph.find(node.name), narrow.rest)) all.push_back(std::move(a));

@@ -150,13 +150,12 @@ void SiteForm::group_axes(std::size_t part, const Term& a, const Term& b, std::i
     parts_[part] = std::move(loops);
 }
 
-void SiteForm::bottleneck_axis(std::size_t part, const Term& a, std::int64_t factor) {
+void SiteForm::bottleneck_axis(std::size_t part, const Term& a, std::int64_t kept) {
     std::int64_t extent = axis_extent(a);
-    if (factor < 2) throw Refusal("a bottleneck keeps at most one half: the factor is at least 2, not " + std::to_string(factor));
-    if (extent % factor != 0) throw Refusal("a factor of " + std::to_string(factor) + " does not divide '" + text(a) + "' (" + std::to_string(extent) + ")");
+    if (kept < 1 || kept >= extent) throw Refusal("a bottleneck keeps a part: of '" + text(a) + "' (" + std::to_string(extent) + "), not " + std::to_string(kept));
     Loops loops = parts_[part];
     std::size_t at = isolate(loops, a);
-    loops[at] = to_term(spanned(normal_axis(a), 0, extent / factor));
+    loops[at] = to_term(spanned(normal_axis(a), 0, kept));
     parts_[part] = std::move(loops);
 }
 

@@ -70,7 +70,7 @@ public:
         return data[static_cast<std::size_t>(a.buffer)][flat(shape, index)];
     }
     float value(std::span<const float> operands) const { return value_.at(operands); }
-    float combine(float acc, float v) const { return s_.combine == Combine::sum ? acc + v : s_.combine == Combine::max ? (v > acc ? v : acc) : v; }
+    float combine(float acc, float v) const { return s_.combine == Combine::sum ? acc + v : s_.combine == Combine::max ? (v < acc || acc != acc ? acc : v) : v; }
     float finish(float acc, std::span<const std::int64_t> output) const {
         std::vector<float> operands{acc};
         for (const FinishRead& r : s_.finish_reads) {

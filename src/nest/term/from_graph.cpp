@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "graph/functions.hpp"
 #include "graph/operators.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/term/statement.hpp"
@@ -28,16 +29,17 @@ Term conv2d(const Node& node) {
     return shaped("conv2d", {in[0], g, node.shape[1] / g, in[1] / g, in[2], in[3], k[0], k[1], s[0], s[1], p[0], p[1], d[0], d[1]});
 }
 
-Term pool(const Node& node, std::string_view op) {
+Term pool(const Node& node, std::string op) {
     const Shape& in = node.input_shapes[0];
-    const auto &k = node.integers("kernel"), &s = node.integers("stride"), &p = node.integers("padding");
+    const auto &k = node.integers("kernel"), &s = node.integers("stride"), &p = node.integers("padding"), &e = node.integers("padding_end");
+    if (p != e) return shaped(op + "_uneven", {in[0], in[1], in[2], in[3], k[0], k[1], s[0], s[1], p[0], p[1], e[0], e[1]});
     return shaped(op, {in[0], in[1], in[2], in[3], k[0], k[1], s[0], s[1], p[0], p[1]});
 }
 
 // Runs of dimensions that an operand has or lacks together become one of four.
 Term elementwise(const Node& node) {
     const Shape& out = node.shape;
-    std::string function = node.op == "add" ? "+" : "*";
+    const Term function = function_term(node);
     auto has = [&](std::size_t operand, std::size_t d) {
         const Shape& shape = node.input_shapes[operand];
         std::size_t missing = out.size() - shape.size();
@@ -52,9 +54,9 @@ Term elementwise(const Node& node) {
         else dims.push_back(out[d]), kinds.push_back(kind);
     }
     if (dims.empty()) dims = {1}, kinds = {{true, true}};
-    if (dims.size() == 1 && kinds[0] == std::pair(true, true)) return Term("zip", {Term(function), Term(dims[0])});
+    if (dims.size() == 1 && kinds[0] == std::pair(true, true)) return Term("zip", {function, Term(dims[0])});
     if (dims.size() > 4) throw UserError(Diagnostic{fmt::format("node '{}' stretches its operands over more than four runs of dimensions", node.name), node.where, ""});
-    std::vector<Term> children{Term(function)};
+    std::vector<Term> children{function};
     std::int64_t left = 0, right = 0;
     for (std::size_t d = 0; d < 4; ++d) {
         children.emplace_back(d < dims.size() ? dims[d] : std::int64_t{1});
@@ -91,16 +93,21 @@ std::vector<Term> terms_of(const Node& node) {
         return {shaped("row_mean", {r, c, 1}), shaped("row_square", {r, c, 1}),
                 Term("row_norm", {Term(r), Term(c), Term(fmt::format("{}", node.real("eps")))})};
     }
-    if (op == "relu" || op == "relu6" || op == "silu" || op == "gelu") return {Term("map", {Term(op), Term(size)})};
+    if (const ElementFunction* f = find_function(op)) return {f->operands == 1 ? Term("map", {function_term(node), Term(size)}) : elementwise(node)};
     if (op == "scale") return {Term("scale", {Term(fmt::format("{}", node.real("value"))), Term(size)})};
     if (op == "softmax") return softmax(node);
-    if (op == "add" || op == "mul") return {elementwise(node)};
     if (op == "max_pool") return {pool(node, "max_pool")};
     if (op == "avg_pool") {
         const auto& p = node.integers("padding");
-        return {pool(node, node.flag("count_padding") || (p[0] == 0 && p[1] == 0) ? "avg_pool" : "avg_pool_inside")};
+        return {pool(node, node.flag("count_padding") || (p[0] == 0 && p[1] == 0 && p == node.integers("padding_end")) ? "avg_pool" : "avg_pool_inside")};
     }
     if (op == "global_avg_pool") return {shaped("row_mean", {out[0] * out[1], size == 0 ? 0 : element_count(node.input_shapes[0]) / size, 1})};
+    if (op.starts_with("reduce_")) {
+        const auto& axes = node.integers("axes");
+        const Shape& in = node.input_shapes[0];
+        const std::size_t first = static_cast<std::size_t>(axes.front()), last = static_cast<std::size_t>(axes.back());
+        return {shaped("row_" + op.substr(7), {product(in, 0, first), product(in, first, last + 1), product(in, last + 1, in.size())})};
+    }
     return {};
 }
 

@@ -1,9 +1,8 @@
 #include "nest/term/statement.hpp"
 
-#include <cmath>
 #include <cstdlib>
 
-#include "base/error.hpp"
+#include "graph/functions.hpp"
 
 namespace loopegg {
 
@@ -86,22 +85,6 @@ Term with_layout(const Term& stmt, std::string_view buffer, std::string_view axi
     return Term("layout", {Term(buffer), Term(axis), Term(factor), stmt});
 }
 
-double apply_scalar(std::string_view f, std::span<const double> x) {
-    if (f == "+") return x[0] + x[1];
-    if (f == "-") return x[0] - x[1];
-    if (f == "*") return x[0] * x[1];
-    if (f == "/") return x[0] / x[1];
-    if (f == "max") return x[0] > x[1] ? x[0] : x[1];
-    if (f == "exp") return std::exp(x[0]);
-    if (f == "sqrt") return std::sqrt(x[0]);
-    if (f == "copy") return x[0];
-    if (f == "relu") return x[0] > 0 ? x[0] : 0;
-    if (f == "relu6") return x[0] < 0 ? 0 : x[0] > 6 ? 6 : x[0];
-    if (f == "sigmoid") return 1 / (1 + std::exp(-x[0]));
-    if (f == "silu") return x[0] / (1 + std::exp(-x[0]));
-    if (f == "tanh") return std::tanh(x[0]);
-    if (f == "gelu") return x[0] * 0.5 * (1 + std::erf(x[0] * 0.70710678118654752440));
-    throw UserError("unknown scalar function '" + std::string(f) + "'");
-}
+double apply_scalar(std::string_view f, std::span<const double> x) { return apply_function(f, x); }
 
 }  // namespace loopegg

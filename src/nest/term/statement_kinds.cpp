@@ -1,9 +1,6 @@
 #include "nest/term/statement_kinds.hpp"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
-
+#include "graph/functions.hpp"
 #include "nest/term/statement.hpp"
 
 namespace loopegg {
@@ -27,9 +24,6 @@ bool is_weighted_sum(const Term& stmt) {
 bool has_weights(const Term& stmt) { return is_weighted_sum(plain_statement(stmt)); }
 bool is_beyond_map(const Term& stmt) { return plain_statement(stmt).op().text() != "map"; }
 
-bool is_epilogue_function(const std::string& word) {
-    constexpr std::array<std::string_view, 6> all{"relu", "relu6", "silu", "gelu", "sigmoid", "tanh"};
-    return std::find(all.begin(), all.end(), word) != all.end();
-}
+bool is_epilogue_function(const std::string& word) { return is_plain_function(word); }
 
 }  // namespace loopegg

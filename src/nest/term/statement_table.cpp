@@ -56,15 +56,15 @@ private:
 
 using Numbers = std::span<const std::int64_t>;
 
-std::int64_t out_extent(std::int64_t in, std::int64_t k, std::int64_t s, std::int64_t p, std::int64_t d) {
-    std::int64_t room = in + 2 * p - d * (k - 1) - 1;
+std::int64_t out_extent(std::int64_t in, std::int64_t k, std::int64_t s, std::int64_t p, std::int64_t d, std::int64_t end) {
+    std::int64_t room = in + p + end - d * (k - 1) - 1;
     if (room < 0) throw UserError("a window of " + std::to_string(k) + " does not fit into " + std::to_string(in) + " with padding " + std::to_string(p));
     return room / s + 1;
 }
 
 Statement conv2d(const Term& t, Numbers v) {
     auto N = v[0], G = v[1], CO = v[2], CI = v[3], IH = v[4], IW = v[5], KH = v[6], KW = v[7], SH = v[8], SW = v[9], PH = v[10], PW = v[11], DH = v[12], DW = v[13];
-    auto OH = out_extent(IH, KH, SH, PH, DH), OW = out_extent(IW, KW, SW, PW, DW);
+    auto OH = out_extent(IH, KH, SH, PH, DH, PH), OW = out_extent(IW, KW, SW, PW, DW, PW);
     Builder b(t);
     b.axis("n", N), b.axis("g", G), b.axis("co", CO), b.reduce("ci", CI), b.axis("oh", OH), b.axis("ow", OW), b.reduce("kh", KH), b.reduce("kw", KW);
     b.write({N, G * CO, OH, OW}, {b.affine({{"n"}}), b.affine({{"g", CO}, {"co"}}), b.affine({{"oh"}}), b.affine({{"ow"}})});
@@ -98,14 +98,17 @@ Statement matmul(const Term& t, Numbers v) {
 
 Statement pool(const Term& t, Numbers v) {
     auto N = v[0], C = v[1], IH = v[2], IW = v[3], KH = v[4], KW = v[5], SH = v[6], SW = v[7], PH = v[8], PW = v[9];
-    auto OH = out_extent(IH, KH, SH, PH, 1), OW = out_extent(IW, KW, SW, PW, 1);
+    const std::string& op = t.op().text();
+    const bool uneven = v.size() > 10, inside = op == "avg_pool_inside" || op == "avg_pool_inside_uneven";
+    auto EH = uneven ? v[10] : PH, EW = uneven ? v[11] : PW;
+    auto OH = out_extent(IH, KH, SH, PH, 1, EH), OW = out_extent(IW, KW, SW, PW, 1, EW);
     Builder b(t);
     b.axis("n", N), b.axis("c", C), b.axis("oh", OH), b.axis("ow", OW), b.reduce("kh", KH), b.reduce("kw", KW);
     b.write({N, C, OH, OW}, {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"oh"}}), b.affine({{"ow"}})});
     b.read("I", {N, C, IH, IW}, BufferKind::input,
-           {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"oh", SH}, {"kh"}}, -PH), b.affine({{"ow", SW}, {"kw"}}, -PW)}, PH > 0 || PW > 0);
-    if (t.op().text() == "max_pool") b.combine(Combine::max, "I");
-    else if (t.op().text() == "avg_pool") b.combine(Combine::sum, "I", "(/ acc " + std::to_string(KH * KW) + ")");
+           {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"oh", SH}, {"kh"}}, -PH), b.affine({{"ow", SW}, {"kw"}}, -PW)}, PH > 0 || PW > 0 || EH > 0 || EW > 0);
+    if (op.starts_with("max_pool")) b.combine(Combine::max, "I");
+    else if (!inside) b.combine(Combine::sum, "I", "(/ acc " + std::to_string(KH * KW) + ")");
     else b.finish_read("C", {OH, OW}, BufferKind::weight, {2, 3}), b.combine(Combine::sum, "I", "(/ acc C)");
     return b.done();
 }
@@ -159,8 +162,10 @@ Statement elementwise(const Term& t, Numbers v) {
     b.write({v[1]}, {b.affine({{"x"}})});
     b.read("I", {v[1]}, BufferKind::input, {b.affine({{"x"}})});
     if (t.op().text() == "zip") b.read("J", {v[1]}, BufferKind::input, {b.affine({{"x"}})});
-    b.combine(Combine::assign, t.op().text() == "zip" ? "(" + f + " I J)" : "(" + f + " I)");
-    std::vector<double> probe(2, 0.0);
+    std::string value = "(" + f + (t.op().text() == "zip" ? " I J" : " I");
+    for (const Term& parameter : t[0].children()) value += " " + to_string(parameter);   // (leaky_relu 0.1)
+    b.combine(Combine::assign, value + ")");
+    std::vector<double> probe(2 + t[0].size(), 0.0);
     apply_scalar(f, probe);   // refuses a function that does not exist
     return b.done();
 }
@@ -226,13 +231,16 @@ struct Row {
     Statement (*make)(const Term&, Numbers);
 };
 
-constexpr std::array<Row, 19> table{{
+constexpr std::array<Row, 22> table{{
     {"conv2d", "N G CO CI IH IW KH KW SH SW PH? PW? DH DW", conv2d},
     {"linear", "N CO CI", linear},
     {"matmul", "B M N K", matmul},
     {"max_pool", "N C IH IW KH KW SH SW PH? PW?", pool},
     {"avg_pool", "N C IH IW KH KW SH SW PH? PW?", pool},
     {"avg_pool_inside", "N C IH IW KH KW SH SW PH? PW?", pool},
+    {"max_pool_uneven", "N C IH IW KH KW SH SW PH? PW? EH? EW?", pool},
+    {"avg_pool_uneven", "N C IH IW KH KW SH SW PH? PW? EH? EW?", pool},
+    {"avg_pool_inside_uneven", "N C IH IW KH KW SH SW PH? PW? EH? EW?", pool},
     {"row_sum", "R C S", row_reduction},
     {"row_mean", "R C S", row_reduction},
     {"row_max", "R C S", row_reduction},

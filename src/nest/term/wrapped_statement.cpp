@@ -1,9 +1,8 @@
 #include "nest/term/wrapped_statement.hpp"
 
-#include <array>
-
 #include "base/error.hpp"
 #include "base/suggest.hpp"
+#include "graph/functions.hpp"
 
 namespace loopegg {
 
@@ -27,9 +26,11 @@ Statement with_finish(Statement s, const Term& stmt) {
         Term scaled("*", {s.finish, operand("scale", false)});
         s.finish = Term("+", {scaled, operand("shift", false)});
     } else if (e == "add") s.finish = Term("+", {s.finish, operand("add", true)});
-    else if (e == "relu" || e == "relu6" || e == "silu" || e == "gelu" || e == "sigmoid" || e == "tanh") s.finish = Term(e, {s.finish});
+    else if (is_plain_function(e)) s.finish = Term(e, {s.finish});
     else {
-        constexpr std::array<std::string_view, 9> known{"bias", "scale_shift", "relu", "relu6", "silu", "gelu", "sigmoid", "tanh", "add"};
+        std::vector<std::string_view> known{"bias", "scale_shift", "add"};
+        for (const ElementFunction& f : element_functions())
+            if (is_plain_function(f.name)) known.push_back(f.name);
         throw UserError(Diagnostic{"unknown epilogue '" + e + "'", {}, did_you_mean(e, known)});
     }
     return s;

@@ -21,9 +21,40 @@ def run(*words):
 
 
 def optimize(out, *more):
-    r = run("optimize", MODEL, "--budget", "16", "--trials", "3", "--out", f"{FOLDER.name}/{out}", "--json", *more)
+    """Rules on single sites alone, unless another search is asked for."""
+    search = [] if "--search" in more else ["--search", "sites"]
+    r = run("optimize", MODEL, "--budget", "16", "--trials", "3", "--out", f"{FOLDER.name}/{out}", "--json", *search, *more)
     assert r.returncode == 0, r.stderr
     return json.loads(r.stdout)
+
+
+def whole_networks_are_judged_timed_and_proven():
+    r = optimize("whole", "--search", "rules", "--max-loss", "3")
+    timed = [n for n in r["networks"] if n["measured"]]
+    assert 0 < len(r["networks"]) <= 16 and any(n["origin"] == "width" for n in timed), r["networks"]
+    assert r["guard"]["loss"]["points"] <= 3 and [s["name"] for s in r["sites"]] == ["conv1", "conv2", "fc"], r["guard"]
+    assert r["speedup"] >= 1 or r["returned"] == "original", r["why"]
+    out = f"{FOLDER.name}/whole"
+    assert run("apply", MODEL, f"{out}/plan.json", "-o", f"{FOLDER.name}/whole.json").returncode == 0
+    assert json.load(open(f"{FOLDER.name}/whole.json"))["nodes"] == json.load(open(f"{out}/model.json"))["nodes"]
+    checked = run("explain", out, "--check")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    sequences = json.load(open(f"{out}/sequences.json"))
+    if "network" not in sequences:
+        return   # nothing was faster than the original
+    assert "and the network" in checked.stdout and sequences["network"]["steps"], checked.stdout
+    sequences["network"]["proofs"].pop()
+    json.dump(sequences, open(f"{out}/sequences.json", "w"))
+    checked = run("explain", out, "--check")
+    assert checked.returncode == 1 and "the network: NOT VALID" in checked.stdout, checked.stdout
+
+
+def rivals_search_under_the_same_tuning():
+    for search in ["scale", "random", "blockswap"]:
+        r = optimize(search, "--search", search, "--max-loss", "3")
+        assert r["search"] == search and r["networks"] and r["configurations"] == 0, r["networks"]
+    r = run("optimize", MODEL, "--search", "randm", "--out", f"{FOLDER.name}/none")
+    assert r.returncode == 2 and "did you mean 'random'" in r.stderr, r
 
 
 def a_run_answers_with_a_measured_result():
@@ -176,5 +207,5 @@ def a_target_that_cannot_be_measured_is_estimated():
 CASES = [a_target_that_cannot_be_measured_is_estimated, a_run_answers_with_a_measured_result, one_record_of_metrics_is_kept, the_plan_gives_the_same_network_again, onnx_runtime_agrees_with_the_compiled_network,
          an_objective_that_cannot_be_measured_is_refused, memory_may_be_the_objective, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
          a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, a_site_that_became_two_checks, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest,
-         a_limit_on_memory_is_one_on_weights_and_activations]
+         a_limit_on_memory_is_one_on_weights_and_activations, whole_networks_are_judged_timed_and_proven, rivals_search_under_the_same_tuning]
 run_cases(CASES)

@@ -79,6 +79,37 @@ TEST_CASE("a compiled network agrees with the interpreter", "[flow]") {
     check_against_interpreter(m.graph, m.weights);
 }
 
+// What others' models need besides: moved elements, reductions, functions with parameters, windows that end late, an operator that runs as it
+// stands, and an output that is a constant.
+TEST_CASE("operators of others' models are compiled as the interpreter has them", "[flow]") {
+    ScratchFile file(".json");
+    write_file(file.path(), R"({"loopegg": 1, "name": "others", "inputs": [{"name": "x", "shape": [1, 6, 9, 10]}],
+  "outputs": ["same", "scores", "constant", "late", "opaque", "even"], "nodes": [
+  {"name": "constant", "op": "parameter", "inputs": [], "attrs": {"shape": [3]}},
+  {"name": "padded", "op": "pad", "inputs": ["x"], "attrs": {"before": [0, 0, 1, 0], "after": [0, 0, 0, 2], "value": -0.5}},
+  {"name": "c", "op": "conv2d", "inputs": ["padded"], "attrs": {"out_channels": 32, "kernel": 3, "stride": 2}},
+  {"name": "hs", "op": "hard_swish", "inputs": ["c"]},
+  {"name": "first", "op": "slice", "inputs": ["hs"], "attrs": {"starts": [0, 0, 0, 0], "ends": [1, 16, 9, 9], "steps": [1, 1, 1, 1]}},
+  {"name": "second", "op": "slice", "inputs": ["hs"], "attrs": {"starts": [0, 16, 0, 0], "ends": [1, 32, 9, 9], "steps": [1, 1, 1, 1]}},
+  {"name": "odd", "op": "slice", "inputs": ["hs"], "attrs": {"starts": [0, 1, 1, 0], "ends": [9, 32, 9, 9], "steps": [1, 2, 1, 2]}},
+  {"name": "even", "op": "leaky_relu", "inputs": ["odd"], "attrs": {"alpha": 0.2}},
+  {"name": "gate", "op": "reduce_mean", "inputs": ["first"], "attrs": {"axes": [2, 3]}},
+  {"name": "s", "op": "sigmoid", "inputs": ["gate"]},
+  {"name": "gated", "op": "mul", "inputs": ["second", "s"]},
+  {"name": "sum", "op": "sub", "inputs": ["gated", "first"]},
+  {"name": "wide", "op": "expand", "inputs": ["s"], "attrs": {"shape": [0, 0, 3, 2]}},
+  {"name": "most", "op": "reduce_max", "inputs": ["sum"], "attrs": {"axes": [1], "keepdims": false}},
+  {"name": "late", "op": "max_pool", "inputs": ["x"], "attrs": {"kernel": 3, "stride": 2, "padding_end": [0, 1]}},
+  {"name": "mean", "op": "avg_pool", "inputs": ["x"], "attrs": {"kernel": 2, "stride": 2, "padding_end": [1, 0], "count_padding": false}},
+  {"name": "opaque", "op": "onnx", "inputs": ["mean"], "attrs": {"node": "{\"op\": \"CumSum\", \"opset\": 18, \"attrs\": {}, \"outputs\": 1, \"inputs\": [{\"from\": 0, \"type\": 1}, {\"type\": 7, \"dims\": [], \"values\": [1]}]}"}},
+  {"name": "clipped", "op": "clip", "inputs": ["most"], "attrs": {"low": -0.1, "high": 0.3}},
+  {"name": "total", "op": "reduce_sum", "inputs": ["wide"], "attrs": {"axes": [2, 3], "keepdims": false}},
+  {"name": "scores", "op": "linear", "inputs": ["total"], "attrs": {"out_features": 5}},
+  {"name": "same", "op": "identity", "inputs": ["clipped"]}]})");
+    const Model m = load_model(file.path().string());
+    check_against_interpreter(m.graph, m.weights);
+}
+
 TEST_CASE("the steps of a network are timed inside it", "[flow]") {
     const Model m = small_model();
     Folder folder;

@@ -23,7 +23,7 @@ TEST_CASE("zoo networks have their published parameters and MACs", "[unit][graph
     struct Row { const char* name; long parameters, macs; };   // hundredths of a million and of a billion
     Row rows[] = {{"resnet18", 1169, 181}, {"resnet34", 2180, 366}, {"densenet161", 2868, 773}, {"densenet169", 1415, 336},
                   {"densenet201", 2001, 429}, {"mobilenet_v2", 350, 30}, {"resnet34-cifar10", 2128, 116}, {"resnext29_2x64d", 913, 141},
-                  {"densenet161-cifar10", 2648, 247}};
+                  {"densenet161-cifar10", 2648, 247}, {"densenet100-cifar10", 302, 115}, {"mobilenet_v2-cifar10", 224, 9}, {"vgg16-cifar10", 1472, 31}};
     for (const Row& row : rows) {
         INFO(row.name);
         Graph g = zoo_graph(row.name);

@@ -147,3 +147,44 @@ TEST_CASE("the nests of a whole network are those of its domains", "[unit]") {
         CHECK(domain_of(nest) == node.domain);
     }
 }
+
+TEST_CASE("branches are dropped and streams narrowed by plans", "[unit]") {
+    const std::string drop = R"({"rule": "drop-branch"})";
+    const auto narrow = [](int w) { return R"({"rule": "narrow-stream", "with": {"?w": )" + std::to_string(w) + "}}"; };
+    const auto hidden = [](const std::string& w) { return R"({"rule": "bottleneck-output", "with": {"?w": )" + w + R"(}, "restore": "propagate"})"; };
+    Graph shallow = apply_plan(resnet(), plan("layer1.2.conv2", drop));
+    CHECK(macs(shallow) == macs(resnet()) - 2 * whole());
+    CHECK(shallow.find("layer1.2.conv1") == nullptr);
+    // A whole block, or a stage, by its glob; a branch beside a projection leaves the projection.
+    CHECK(apply_plan(resnet(), plan("layer1.2.*", drop)) == shallow);
+    Graph stages = apply_plan(resnet(), plan("layer2.*", drop));
+    CHECK(stages.find("layer2.0.downsample.0") != nullptr);
+    CHECK(stages.find("layer2.3.conv2") == nullptr);
+    CHECK(stages.find("layer2.0.conv2") == nullptr);
+    Graph slim = apply_plan(resnet(), plan("layer1.*", narrow(48)));
+    CHECK(slim.find("conv1")->shape[1] == 48);
+    CHECK(slim.find("layer1.1.conv2")->shape[1] == 48);
+    CHECK(slim.find("layer1.1.conv1")->shape[1] == 64);
+    CHECK(slim.find("layer2.0.conv1")->input_shapes[0][1] == 48);
+    CHECK(slim.find("layer2.0.downsample.0")->input_shapes[0][1] == 48);
+    CHECK(apply_plan(resnet(), plan("conv1", narrow(48))) == slim);
+    CHECK(apply_plan(resnet(), plan("layer1.*", R"x({"rule": "narrow-stream", "with": {"?w": "(/ (* 3 (extent co)) 4)"}})x")) == slim);
+    // A hidden width, and groups on what is left of it.
+    Graph grouped = apply_plan(resnet(), plan("layer1.0.conv1", hidden("24") + "," + group("co", "ci", "4")));
+    CHECK(grouped.find("layer1.0.conv1")->shape[1] == 24);
+    CHECK(grouped.find("layer1.0.conv1")->integer("groups") == 4);
+    CHECK(grouped.find("layer1.0.conv2")->input_shapes[0][1] == 24);
+    const Graph next = zoo_graph("resnext29_2x64d");
+    CHECK(apply_plan(next, plan("layer1.0.conv1", hidden("96"))).find("layer1.0.conv2")->input_shapes[0][1] == 96);
+    CHECK_THAT(refusal(plan("layer1.0.conv2", hidden("95")), next), Catch::Contains("in each of 2 groups"));
+    CHECK_THAT(refusal(plan("layer1.0.conv2", hidden("32"))), Catch::Contains("narrow-stream"));
+    CHECK_THAT(refusal(plan("layer1.0.conv1", drop)), Catch::Contains("layer1.0.conv2"));
+    CHECK_THAT(refusal(plan("fc", narrow(5))), Catch::Contains("output of the network"));
+    CHECK_THAT(refusal(plan("layer1.*", narrow(65))), Catch::Contains("65"));
+    CHECK_THAT(refusal(plan("layer1.*", narrow(0))), Catch::Contains("at least one"));
+    CHECK_THAT(refusal(plan("layer1.*", R"({"rule": "narrow-stream"})")), Catch::Contains("?w"));
+    const Graph plain = zoo_graph("vgg16-cifar10");
+    CHECK(apply_plan(plain, plan("features.0", narrow(40))).find("features.3")->input_shapes[0][1] == 40);
+    CHECK(apply_plan(plain, plan("features.40", narrow(128))).find("classifier")->input_shapes[0].back() == 128);
+    CHECK_THAT(refusal(plan("features.*", drop), plain), Catch::Contains("features.3"));
+}

@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""Fits the guard that speaks in points of accuracy to trained networks, and tells how well it predicts what it has not seen.
+
+    python3 networks.py /tmp/bases && python3 fit.py build/src/cli/loopegg /tmp/bases [--keep scores.json]
+
+Asks the program for the parts of every labelled network (what is left of the work of its stages, how much of the image an output sees),
+fits scale, decay and two weights of fisher/expected_loss.cpp, and prints them with, for each base network, what a fit to the others says of it:
+Spearman's rank correlation, the area under the curve for a loss above one point, and the mean loss of networks predicted to lose about 0.5.
+Losses are capped at 8 points: beyond that a network is useless, however useless.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CAP = 8.0
+
+
+def labels():
+    """(base, name, plan, points lost): the mean over seeds, beside the mean of the original's."""
+    lines = [json.loads(line) for line in open(os.path.join(HERE, "labels.jsonl"))]
+    lines = [r for r in lines if r["recipe"] == "short"]
+    accuracy = {}
+    for r in lines:
+        accuracy.setdefault((r["base"], r["name"]), []).append(r["accuracy"])
+    plans = {(r["base"], r["name"]): r["plan"] for r in lines}
+    return [(b, n, plans[b, n], np.mean(accuracy[b, "original"]) - np.mean(a)) for (b, n), a in accuracy.items() if n != "original"]
+
+
+def parts_of(program, bases, rows):
+    """By base and name: the guard's parts, and the original's multiply-accumulates."""
+    found = {}
+    for base in sorted({r[0] for r in rows}):
+        with tempfile.TemporaryDirectory() as folder:
+            command, names = [program, "score", os.path.join(bases, base + ".json"), "--json", "-q", "--no-store", "--seeds", "1", "--batch", "2", "--measure", "fisher"], []
+            for b, name, plan, _ in rows:
+                if b == base:
+                    file = os.path.join(folder, f"{name}.json")
+                    json.dump(plan, open(file, "w"))
+                    tried = subprocess.run([program, "apply", command[2], file, "-o", os.path.join(folder, "v.json")], capture_output=True, text=True)
+                    if tried.returncode:
+                        print(f"left out: {base} {name}: {tried.stderr.strip().splitlines()[0][:120]}")
+                        continue
+                    command += ["--plan", file]
+                    names.append(name)
+            answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        for name, v in zip(names, answer["variants"]):
+            evidence = v["guards"]["expected-loss"]["evidence"]
+            found[f"{base} {name}"] = {**evidence["parts"], "macs": v["macs"], "original_macs": answer["original"]["macs"]}
+    return found
+
+
+def predict(p, x, work):
+    return p[0] * work ** -p[1] * np.expm1(p[1] * (x @ p[2:]))
+
+
+def fit(x, work, y, rounds=4, steps=4000):
+    """Least relative error, by random steps: four numbers, all positive."""
+    best = None
+    for seed in range(rounds):
+        draw = np.random.default_rng(seed)
+        p, width = np.array([10, 0.25, 0.3, 0.3]), 0.4
+        cost = lambda p: np.mean(np.abs(predict(p, x, work) - y) / (0.6 + 0.5 * y))
+        least = cost(p)
+        for step in range(steps):
+            q = p * np.exp(width * draw.normal(size=4) * (draw.random(4) < 0.5))
+            q[1] = min(q[1], 1.0)
+            if cost(q) < least:
+                p, least = q, cost(q)
+            if step % 800 == 799:
+                width *= 0.6
+        if best is None or least < best[0]:
+            best = (least, p)
+    return best[1]
+
+
+def ranks(v):
+    order = np.argsort(v, kind="stable")
+    r = np.empty(len(v))
+    r[order] = np.arange(len(v))
+    return r
+
+
+def spearman(a, b):
+    return float(np.corrcoef(ranks(a), ranks(b))[0, 1]) if len(a) > 2 else float("nan")
+
+
+def area(predicted, lost):
+    bad, good = predicted[lost > 1], predicted[lost <= 1]
+    return float(np.mean([[a > b for b in good] for a in bad])) if len(bad) and len(good) else float("nan")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("bases", help="the folder that networks.py wrote")
+    parser.add_argument("--keep", help="write the parts that the program told here, and read them from here if they are there")
+    options = parser.parse_args()
+    rows = labels()
+    if options.keep and os.path.exists(options.keep):
+        parts = json.load(open(options.keep))
+    else:
+        parts = parts_of(options.program, options.bases, rows)
+        if options.keep:
+            json.dump(parts, open(options.keep, "w"), indent=1)
+    rows = [r for r in rows if f"{r[0]} {r[1]}" in parts]
+    of = [parts[f"{b} {n}"] for b, n, _, _ in rows]
+    x = np.array([[p["stages"], p["view"]] for p in of])
+    work = np.array([p["original_macs"] / 1e9 for p in of])
+    y = np.minimum(np.array([r[3] for r in rows]), CAP)
+    base = np.array([r[0] for r in rows])
+    print(f"{len(rows)} networks of {len(set(base))} base networks")
+    p = fit(x, work, y)
+    print("scale = {:.3f}, decay = {:.3f}, stage_weight = {:.3f}, view_weight = {:.3f}".format(*p))
+    unseen = np.zeros(len(y))
+    for b in sorted(set(base)):
+        others = base != b
+        unseen[~others] = predict(fit(x[others], work[others], y[others]), x[~others], work[~others])
+        print(f"{b:22} n {np.sum(~others):3} Spearman {spearman(unseen[~others], y[~others]):5.2f}  area {area(unseen[~others], y[~others]):5.2f}  "
+              f"mean absolute error {np.mean(np.abs(unseen[~others] - y[~others])):.2f} points")
+    print(f"{'all, each left out':22} n {len(y):3} Spearman {spearman(unseen, y):5.2f}  area {area(unseen, y):5.2f}  mean absolute error {np.mean(np.abs(unseen - y)):.2f} points")
+    near = np.abs(unseen - 0.5) < 0.25
+    if near.any():
+        print(f"predicted to lose 0.25 to 0.75 points: {np.sum(near)} networks, mean loss {np.mean(y[near]):.2f}")
+    # |error| <= relative * predicted + label for 90%: the smallest such line, with as much of either.
+    half = float(np.quantile(np.abs(unseen - y) / (1 + unseen), 0.9))
+    print(f"relative_error = label_error = {half:.2f}  (90% of the networks left out lie within it)")
+    worst = np.argsort(-np.abs(unseen - y))[:5]
+    print("worst: " + ", ".join(f"{rows[i][0]} {rows[i][1]} {y[i]:.1f} predicted {unseen[i]:.1f}" for i in worst))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+// Faults at will, for tests: every place where the world outside can fail us asks here whether it should fail now.
+//
+// LOOPEGG_FAULTS=1 turns it on. LOOPEGG_FAULT=COMMAND:N:HOW:FLAG lets the N-th place (from 1) that a process of 'loopegg COMMAND' comes to
+// fail once: HOW is 'fail' (the call fails as a system call would) or 'cut' (the process ends there, as if it were killed). The file FLAG
+// is made when the fault happens and no fault happens where it is, so one fault happens once over all processes.
+// LOOPEGG_FAULT_LOG=FILE writes down the places: 'COMMAND KIND', a line each.
+#pragma once
+#include <string>
+
+namespace loopegg {
+
+// Of what kind a place is.
+enum class FaultPlace { write, store, worker, compile, measure, guard };
+
+// True: the caller is to fail here as it would if its call failed. Never comes back where the process is to be cut.
+bool fault_here(FaultPlace place);
+
+// The same in two halves, for a write that is to be cut in its middle: true, then the caller does half of its work and calls cut_now.
+enum class FaultHow { none, fail, cut };
+FaultHow ask_fault(FaultPlace place);
+[[noreturn]] void cut_now();
+
+// Says which command this process runs ("optimize", "worker"); until then no place counts.
+void name_process_for_faults(const std::string& command);
+
+}  // namespace loopegg

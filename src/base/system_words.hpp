@@ -1,0 +1,17 @@
+// Errors of the system in words that a person can act on: the path, the cause, and what to do about it.
+#pragma once
+#include <filesystem>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace loopegg {
+
+// "cannot write 'out/x': No space left on device", with a hint that fits the cause.
+Diagnostic system_diagnostic(const std::string& doing, const std::filesystem::path& path, int error);
+[[noreturn]] void fail_system(const std::string& doing, const std::filesystem::path& path, int error);
+
+// What was thrown by the standard library, as a user's error: filesystem_error, system_error.
+UserError as_user_error(const std::system_error& e);
+
+}  // namespace loopegg

@@ -1,0 +1,48 @@
+// Element by element functions as data: a row here is an operator of networks, with its loop nest, its LibTorch, ONNX and Python forms.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/term.hpp"
+#include "graph/graph.hpp"
+
+namespace loopegg {
+
+struct FunctionParameter {
+    std::string_view name;   // in our files and in ONNX alike
+    double fallback;         // in our files
+    double in_onnx;          // what ONNX takes when the file does not say
+};
+
+struct ElementFunction {
+    std::string_view name;
+    int operands;                                // x, or x and y, whose dimensions of 1 stretch
+    std::vector<FunctionParameter> parameters;
+    std::string_view formula;                    // over x, y, the parameters, numbers, and the basic functions
+    std::string_view onnx;                       // the operator of this meaning; empty where an importer and an exporter say it
+    std::string_view python;                     // PyTorch's words, with {x}, {y} and parameters in braces
+};
+
+const std::vector<ElementFunction>& element_functions();
+const ElementFunction* find_function(std::string_view name);        // null when there is none
+const ElementFunction* find_onnx_function(std::string_view onnx);   // null when there is none
+
+// A function of one operand and no parameters: a nest can take it in after its sums.
+bool is_plain_function(std::string_view name);
+
+// The functions that formulas are made of: + - * / max min exp sqrt tanh erf floor ceil; those that machines compute as one are there too.
+double basic_function(std::string_view name, std::span<const double> operands);   // NaN's name: throws UserError for an unknown one
+
+// Any function of one or two operands, its parameters after them. Throws UserError for an unknown one.
+double apply_function(std::string_view name, std::span<const double> operands);
+
+// The formula with its operands and parameters put in.
+Term expanded(const ElementFunction& function, const std::vector<Term>& operands);
+
+// The function of a node as a term: its name, or (name parameters...).
+Term function_term(const Node& node);
+
+}  // namespace loopegg

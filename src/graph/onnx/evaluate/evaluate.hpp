@@ -1,0 +1,24 @@
+// What one standard ONNX operator makes of tensors: folds constants, gives opaque nodes their shapes, and runs them. It needs the standard
+// library alone, for it is also linked into compiled networks.
+#pragma once
+#include <span>
+#include <stdexcept>
+
+#include "graph/onnx/onnx_model.hpp"
+
+namespace loopegg {
+
+// Why an operator cannot be evaluated on these tensors: a broken node, or more elements than anyone should hold.
+struct EvaluationProblem : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+bool can_evaluate(const OnnxNode& node);
+
+// What the shape of the result depends on besides the shapes of the inputs and those inputs that are known: words for the user, empty for nothing.
+std::string shape_from_data(const OnnxNode& node, const std::vector<bool>& known);
+
+// All outputs. An input that is left out is null. Throws EvaluationProblem.
+std::vector<OnnxTensor> evaluate(const OnnxNode& node, std::span<const OnnxTensor* const> inputs, std::int64_t opset);
+
+}  // namespace loopegg

@@ -1,0 +1,127 @@
+// Turns an ONNX model into a graph, node by node: into operators of ours where there are such, into opaque nodes elsewhere.
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/onnx/constants.hpp"
+#include "graph/onnx/onnx.hpp"
+#include "graph/onnx/onnx_model.hpp"
+
+namespace loopegg {
+
+class OnnxImporter {
+public:
+    OnnxImporter(const std::string& file, OnnxModel onnx, const OnnxReading& how);
+    Model run();
+
+private:
+    using Ints = std::vector<std::int64_t>;
+    using Attrs = std::map<std::string, Attr>;
+    // Says false, having done nothing, where the node must be opaque.
+    using Handler = bool (OnnxImporter::*)(const OnnxNode&);
+    static const std::map<std::string, Handler>& handlers();
+
+    // import.cpp: the whole, names and values
+    [[noreturn]] void fail(const std::string& message, const std::string& hint = {}) const;
+    [[noreturn]] void fail(const OnnxNode& node, const std::string& message, const std::string& hint = {}) const;
+    void add_inputs();
+    void add_outputs();
+    void sort_nodes();
+    void fold_constants();
+    bool folds(const OnnxNode& node);
+    void take_described();
+    void convert(const OnnxNode& node);
+    std::string unique(std::string name);
+    std::string name_for(const OnnxNode& node, const std::vector<std::string>& parameters = {});
+    std::string value(const std::string& name);
+    std::string parameter(const std::string& value_name, const std::string& name, const OnnxTensor& tensor);
+    const OnnxTensor* constant(const OnnxNode& node, std::size_t i) const;
+    const OnnxTensor& needed(const OnnxNode& node, std::size_t i, const char* what) const;
+    bool has(const OnnxNode& node, std::size_t i) const { return i < node.inputs.size() && !node.inputs[i].empty(); }
+    bool used(const OnnxNode& node, std::size_t output) const;
+    bool computes_floats(const OnnxNode& node) const;   // all that it reads are float32
+    int type_of(const std::string& onnx_value) const;
+    const std::string& input(const OnnxNode& node, std::size_t i) const;
+    static std::vector<std::string> tail(const OnnxNode& node);
+    void set_weight(const std::string& name, const OnnxTensor& tensor, Shape shape);
+    void set_weight(const std::string& name, const OnnxTensor& tensor) { set_weight(name, tensor, tensor.dims); }
+    std::string put(Node node);   // with its shape; answers its name
+    std::string put(const std::string& near, const char* what, const std::string& op, std::vector<std::string> inputs, Attrs attrs = {});   // a helper of the node `near`
+    std::string put(const OnnxNode& from, const std::string& op, std::vector<std::string> inputs, Attrs attrs = {});
+    std::string result(const OnnxNode& from, std::string name);
+    const Shape& shape(const std::string& value) const { return shapes_.at(value); }
+    std::int64_t rank(const std::string& value) const { return static_cast<std::int64_t>(shapes_.at(value).size()); }
+    void note(std::string words);
+
+    // import_sites.cpp: weights that are multiplied, windows, norms
+    struct Pads { Ints before, after; };
+    Pads pads_of(const OnnxNode& node, const Shape& in, const Ints& kernel) const;
+    bool conv(const OnnxNode& node);
+    bool put_linear(const OnnxNode& node, const OnnxTensor& w, bool out_first, const OnnxTensor* bias, double alpha = 1);
+    bool gemm(const OnnxNode& node);
+    bool linear(const OnnxNode& node);
+    bool matmul(const OnnxNode& node);
+    bool pool(const OnnxNode& node);
+    bool global_pool(const OnnxNode& node);
+    bool batch_norm(const OnnxNode& node);
+    bool layer_norm(const OnnxNode& node);
+    bool group_norm(const OnnxNode& node);
+    bool softmax(const OnnxNode& node);
+    bool reduce(const OnnxNode& node);
+
+    // import_elements.cpp: element by element
+    bool function(const OnnxNode& node);
+    bool gelu(const OnnxNode& node);
+    bool clip(const OnnxNode& node);
+    bool hard_sigmoid(const OnnxNode& node);
+    bool binary(const OnnxNode& node);
+    bool several(const OnnxNode& node);
+    bool power(const OnnxNode& node);
+    bool identity(const OnnxNode& node);
+    bool cast(const OnnxNode& node);
+    bool quantize(const OnnxNode& node);
+    bool described(const OnnxNode& node);
+    std::string put_pair(const OnnxNode& from, const std::string& op, const std::string& a, const std::string& b, bool last);
+
+    // import_shapes.cpp: elements that move
+    bool concat(const OnnxNode& node);
+    bool flatten(const OnnxNode& node);
+    bool reshape(const OnnxNode& node);
+    bool squeeze(const OnnxNode& node);
+    bool transpose(const OnnxNode& node);
+    bool slice(const OnnxNode& node);
+    bool split(const OnnxNode& node);
+    bool gather(const OnnxNode& node);
+    bool pad(const OnnxNode& node);
+    bool expand(const OnnxNode& node);
+    bool resize(const OnnxNode& node);
+    bool depth_to_space(const OnnxNode& node);
+    Ints batch_free(const std::string& x, Ints shape) const;
+    std::string put_slice(const std::string& near, const std::string& x, std::size_t axis, std::int64_t start, std::int64_t end, std::int64_t step);
+    bool put_reshape(const OnnxNode& node, const std::string& x, const Ints& shape);
+    std::string put_transpose(const std::string& near, const char* what, const std::string& x, const Ints& order);
+
+    // import_opaque.cpp
+    void opaque(const OnnxNode& node);
+
+    std::string file_;
+    OnnxModel onnx_;
+    OnnxReading how_;
+    bool ours_;   // our own exporter wrote it: names and numbers are kept as they stand
+    Graph graph_;
+    Weights weights_;
+    OnnxConstants constants_;
+    std::int64_t folded_elements_ = 0;
+    std::map<std::string, std::string> values_;   // ONNX value to our node
+    std::map<std::string, int> types_;            // of ONNX values, where they are not float32
+    std::map<std::string, Shape> shapes_;         // of our nodes
+    std::set<std::string> names_, read_;          // read_: ONNX values that something reads
+    std::map<std::string, std::string> described_;
+    std::map<std::string, std::vector<OnnxNode>> groups_;
+    std::vector<std::string> notes_;
+};
+
+}  // namespace loopegg

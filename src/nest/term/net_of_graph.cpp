@@ -1,0 +1,207 @@
+// A graph as a network term: dominators tell where branches begin that a join ends.
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "base/error.hpp"
+#include "graph/flops.hpp"
+#include "graph/operators.hpp"
+#include "graph/streams.hpp"
+#include "nest/term/grammar.hpp"
+#include "nest/term/net.hpp"
+#include "nest/term/statement.hpp"
+
+namespace loopegg {
+namespace {
+
+// A term on its way: sites inside are known by name until the whole stands.
+struct Part {
+    Term term;
+    std::vector<std::pair<std::string, std::vector<std::uint32_t>>> sites;   // by their place in this part
+    double work = 0;
+};
+
+Part leaf(Term term) { return {std::move(term), {}, 0}; }
+
+Part made(const char* op, std::vector<Part> children) {
+    Part out;
+    std::vector<Term> terms;
+    for (std::uint32_t i = 0; i < children.size(); ++i) {
+        for (auto& [site, path] : children[i].sites) {
+            path.insert(path.begin(), i);
+            out.sites.emplace_back(site, std::move(path));
+        }
+        out.work += children[i].work;
+        terms.push_back(children[i].term);
+    }
+    out.term = Term(op, std::move(terms));
+    return out;
+}
+
+// Channels first: rules that split both find them side by side.
+Term channels_first(const Node& node) {
+    const Term naive = nest_of(node);
+    const Statement s = statement_of(nest_parts(naive).statement);
+    if (!node.domain.whole() || s.axis("co") < 0 || s.axis("ci") < 0) return naive;
+    std::vector<Term> loops;
+    for (const char* name : {"co", "ci"})
+        if (const std::int64_t extent = s.axes[static_cast<std::size_t>(s.axis(name))].extent; extent > 1) loops.push_back(axis_leaf(name, extent));
+    for (const Iterator& it : s.axes)
+        if (it.extent > 1 && it.name != "co" && it.name != "ci") loops.push_back(axis_leaf(it.name, it.extent));
+    Term sched("done");
+    for (std::size_t i = loops.size(); i-- > 0;) sched = Term("at", {loops[i], sched});
+    return Term("nest", {nest_parts(naive).statement, sched});
+}
+
+class NetBuilder {
+public:
+    explicit NetBuilder(const Graph& graph) : graph_(graph) {
+        for (const GraphInput& input : graph.inputs) parent_[input.name] = graph.inputs.size() == 1 ? "" : root, depth_[input.name] = 1;
+        if (graph.inputs.size() > 1) parent_[root] = "", depth_[root] = 0;
+        for (const Node& node : graph.nodes) {
+            const std::vector<std::string> from = read_by(node);
+            if (from.empty()) continue;
+            std::string common = from.front();
+            for (const std::string& value : from) common = meet(common, value);
+            parent_[node.name] = common, depth_[node.name] = depth_[common] + 1;
+        }
+    }
+
+    Part build() {
+        if (graph_.outputs.size() == 1 && graph_.inputs.size() == 1) return part(graph_.outputs[0], graph_.inputs[0].name);
+        std::vector<Part> all;
+        for (const Node& node : graph_.nodes)
+            if (is_site(node)) all.push_back(layer(node));
+        return tangle(std::move(all));
+    }
+
+private:
+    static constexpr const char* root = "(inputs)";
+
+    // Values that come from the network's inputs: parameters are the node's own.
+    std::vector<std::string> read_by(const Node& node) const {
+        std::vector<std::string> out;
+        for (const std::string& input : node.inputs)
+            if (parent_.contains(input)) out.push_back(input);
+        return out;
+    }
+
+    std::string meet(std::string a, std::string b) const {
+        while (a != b) {
+            std::string& deeper = depth_.at(a) >= depth_.at(b) ? a : b;
+            deeper = parent_.at(deeper);
+        }
+        return a;
+    }
+
+    Part layer(const Node& node) const {
+        Part p{Term("layer", {channels_first(node)}), {{node.name, {}}}, static_cast<double>(macs(node))};
+        return p;
+    }
+
+    Part tangle(std::vector<Part> parts) const {
+        if (parts.empty()) return leaf(Term("each", {Term("tangle")}));
+        Part all = std::move(parts.back());
+        parts.pop_back();
+        if (parts.empty()) return made("tangle", {std::move(all), leaf(Term("same"))});
+        while (!parts.empty()) {
+            all = made("tangle", {std::move(parts.back()), std::move(all)});
+            parts.pop_back();
+        }
+        return all;
+    }
+
+    // Everything on the way from `source`, whatever it does there.
+    Part tangle_between(const std::string& target, const std::string& source) const {
+        std::set<std::string> inside{target};
+        std::vector<Part> parts;
+        for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
+            const Node& node = graph_.nodes[i];
+            if (!inside.contains(node.name)) continue;
+            for (const std::string& input : node.inputs)
+                if (input != source) inside.insert(input);
+            if (is_site(node)) parts.insert(parts.begin(), layer(node));
+        }
+        return tangle(std::move(parts));
+    }
+
+    Part join(const Node& node, const std::vector<std::string>& from, const std::string& source) const {
+        const bool sum = node.op == "add", channels = node.op == "concat" && node.integer("axis") == 1;
+        if ((!sum && !channels) || from.size() != node.inputs.size()) return tangle_between(node.name, source);
+        Part all = part(from[0], source);
+        for (std::size_t i = 1; i < from.size(); ++i) {
+            Part next = part(from[i], source);
+            if (sum && next.work < all.work) std::swap(all, next);
+            all = made("join", {leaf(Term(sum ? "add" : "concat")), std::move(all), std::move(next)});
+        }
+        return all;
+    }
+
+    Part part(const std::string& target, const std::string& source) const {
+        std::vector<Part> items;   // last first
+        for (std::string v = target; v != source;) {
+            const Node& node = *graph_.find(v);
+            const std::vector<std::string> from = read_by(node);
+            if (from.size() == 1) {
+                items.push_back(is_site(node) ? layer(node) : leaf(Term("each", {Term(node.op)})));
+                v = from[0];
+            } else {
+                v = parent_.at(node.name);
+                items.push_back(join(node, from, v));
+            }
+        }
+        std::reverse(items.begin(), items.end());
+        return row(with_streams(units(std::move(items))));
+    }
+
+    static bool is_each(const Part& p) { return p.term.is("each", 1); }
+    static bool is_residual(const Part& p) {
+        const Term& core = p.term.is("row", 2) ? p.term[0] : p.term;
+        return core.is("join", 3) && core[0].is("add", 0) && core[1].is("same", 0);
+    }
+
+    static Part row(std::vector<Part> parts) {
+        if (parts.empty()) return leaf(Term("same"));
+        Part all = std::move(parts.back());
+        for (std::size_t i = parts.size() - 1; i-- > 0;) all = made("row", {std::move(parts[i]), std::move(all)});
+        return all;
+    }
+
+    // What works on each channel goes with what comes before it.
+    static std::vector<Part> units(std::vector<Part> items) {
+        std::vector<Part> out;
+        for (std::size_t i = 0; i < items.size();) {
+            std::vector<Part> unit{std::move(items[i++])};
+            const bool alone = is_each(unit[0]);
+            while (!alone && i < items.size() && is_each(items[i])) unit.push_back(std::move(items[i++]));
+            out.push_back(row(std::move(unit)));
+        }
+        return out;
+    }
+
+    static std::vector<Part> with_streams(std::vector<Part> parts) {
+        std::vector<Part> out;
+        for (std::size_t i = 0; i < parts.size();) {
+            std::vector<Part> run;
+            while (i < parts.size() && is_residual(parts[i])) run.push_back(std::move(parts[i++]));
+            if (!run.empty()) out.push_back(made("stream", {row(std::move(run))}));
+            else out.push_back(std::move(parts[i++]));
+        }
+        return out;
+    }
+
+    const Graph& graph_;
+    std::map<std::string, std::string> parent_;   // the nearest value that everything goes through
+    std::map<std::string, int> depth_;
+};
+
+}  // namespace
+
+Net net_of(const Graph& graph) {
+    Part all = NetBuilder(graph).build();
+    Net net{std::move(all.term), {}};
+    for (auto& [site, path] : all.sites) net.place[site] = std::move(path);
+    return net;
+}
+
+}  // namespace loopegg

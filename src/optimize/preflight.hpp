@@ -1,0 +1,12 @@
+// What a run needs of its machine, asked before the work: a mistake that costs a second must not cost an hour.
+#pragma once
+#include "base/progress.hpp"
+#include "optimize/optimize.hpp"
+
+namespace loopegg {
+
+// Throws UserError with the cause and what to do: no such target, no compiler, a board that does not answer, no room for temporary files, stores
+// that cannot be used, data that is not there.
+void preflight(const OptimizeRequest& request, Progress& progress);
+
+}  // namespace loopegg

@@ -1,0 +1,147 @@
+#include "optimize/shape_space.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "graph/narrow_stream.hpp"
+
+namespace loopegg {
+namespace {
+
+// A glob that matches this name alone.
+std::string glob_for(const std::string& name) {
+    std::string out;
+    for (char c : name) out += c == '*' || c == '?' || c == '[' ? std::string{'[', c, ']'} : std::string(1, c);
+    return out;
+}
+
+std::vector<std::int64_t> eighths(std::int64_t width, std::int64_t step) {
+    std::vector<std::int64_t> out;
+    for (std::int64_t k = 1; k <= 8; ++k) {
+        const std::int64_t w = k == 8 ? width : width * k / 8 / step * step;
+        if (w >= step && (out.empty() || out.back() < w)) out.push_back(w);
+    }
+    return out;
+}
+
+Application application(std::string rule, std::map<std::string, Term> with = {}, std::string restore = {}) {
+    Application a;
+    a.rule = std::move(rule), a.with = std::move(with), a.restore = std::move(restore);
+    return a;
+}
+
+// Values of as many places: a stage, whatever their channels.
+std::string places(const Graph& graph, const std::string& node) {
+    Shape shape = graph.shape_of(node);
+    if (shape.size() > 1) shape.erase(shape.begin() + (shape.size() == 4 ? 1 : static_cast<std::ptrdiff_t>(shape.size()) - 1));
+    return to_string(shape);
+}
+
+}  // namespace
+
+ShapeSpace::ShapeSpace(const Graph& original, const Sites& sites, int channels_multiple) : original_(original) {
+    std::set<std::string> kept, all;
+    for (const Site& s : sites.all) (s.kept ? kept : all).insert(s.name);
+    const auto free = [&](const std::vector<std::string>& names) { return std::none_of(names.begin(), names.end(), [&](const std::string& n) { return kept.contains(n); }); };
+    std::map<std::string, std::size_t> stages;
+    const auto stage_of = [&](const std::string& node) { return stages.try_emplace(places(original, node), stages.size()).first->second; };
+    const Streams streams = streams_of(original);
+    for (const Stream& s : streams.all) {
+        if (!s.fixed.empty() || !free(s.writers) || !free(s.readers)) continue;
+        Width w{s.writers.front(), s.writers, {}, std::lcm(s.blocks, static_cast<std::int64_t>(channels_multiple)), s.joined, 0};
+        const auto site = std::find_if(s.writers.begin(), s.writers.end(), [&](const std::string& n) { return all.contains(n); });
+        w.choices = eighths(s.width, w.step);
+        if (site == s.writers.end() || w.choices.size() < 2) continue;
+        w.name = *site, w.stage = stage_of(w.name);
+        widths_.push_back(std::move(w));
+    }
+    for (Branch& b : branches_of(original))
+        if (free(b.only)) {
+            const std::size_t stage = stage_of(b.site);
+            branches_.push_back({std::move(b), stage});
+        }
+    for (const Node& node : original.nodes)
+        if (all.contains(node.name) && node.op == "conv2d" && node.domain.whole() && node.integer("groups") == 1 && node.integers("kernel")[0] > 1) groupable_.push_back(node.name);
+    stages_ = stages.size();
+}
+
+Graph ShapeSpace::without_dropped(const NetworkShape& shape) const {
+    Graph graph = original_;
+    for (const std::string& site : shape.dropped)
+        if (graph.find(site)) graph = without_branch(graph, branch_written_by(graph, site));
+    return graph;
+}
+
+// Where the streams of the original that a shape narrows are found in what is left: a writer of each.
+std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed_writers(const NetworkShape& shape, const Graph& left, const Streams& streams) const {
+    std::vector<std::pair<std::string, std::int64_t>> out;
+    std::set<std::size_t> seen;   // what was one stream may be several once the additions between them are gone
+    for (const auto& [name, kept] : shape.widths) {
+        const auto width = std::find_if(widths_.begin(), widths_.end(), [&](const Width& w) { return w.name == name; });
+        if (width == widths_.end() || kept >= width->choices.back()) continue;
+        for (const std::string& writer : width->writers) {
+            const Node* node = left.find(writer);
+            const auto s = node && node->op != "parameter" ? streams.written_by(writer) : std::nullopt;
+            if (s && seen.insert(*s).second) out.emplace_back(writer, kept);
+        }
+    }
+    return out;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed(const NetworkShape& shape) const {
+    const Graph left = without_dropped(shape);
+    return narrowed_writers(shape, left, streams_of(left));
+}
+
+Plan ShapeSpace::plan(const NetworkShape& shape) const {
+    Plan plan;
+    const Graph left = without_dropped(shape);
+    const Streams streams = streams_of(left);
+    for (const Depth& d : branches_)   // in the order of the network
+        if (shape.dropped.contains(d.branch.site)) plan.steps.push_back({glob_for(d.branch.site), {application("drop-branch")}});
+    for (const auto& [writer, kept] : narrowed_writers(shape, left, streams)) {
+        const bool joined = streams.all[*streams.written_by(writer)].joined;
+        plan.steps.push_back({glob_for(writer), {joined ? application("narrow-stream", {{"?w", Term(kept)}}) : application("bottleneck-output", {{"?w", Term(kept)}}, "propagate")}});
+    }
+    for (const auto& [site, groups] : shape.groups)
+        if (left.find(site) && groups > 1) plan.steps.push_back({glob_for(site), {application("group-axes", {{"?a", Term("co")}, {"?b", Term("ci")}, {"?g", Term(groups)}})}});
+    return plan;
+}
+
+std::optional<Graph> ShapeSpace::network(const NetworkShape& shape) const {
+    try {
+        Graph graph = without_dropped(shape);
+        const Streams streams = streams_of(graph);
+        std::map<std::size_t, std::int64_t> widths;
+        for (const auto& [writer, kept] : narrowed_writers(shape, graph, streams)) widths[*streams.written_by(writer)] = kept;
+        graph = with_widths(std::move(graph), streams, widths);
+        for (const auto& [site, groups] : shape.groups)
+            if (Node* node = graph.find(site)) node->attrs["groups"] = groups;
+        complete(graph);
+        return graph;
+    } catch (const UserError&) {   // groups that do not divide what is left
+        return {};
+    }
+}
+
+NetworkShape ShapeSpace::scaled(double width, double depth) const {
+    NetworkShape shape;
+    if (width < 1)
+        for (const Width& w : widths_) {
+            const double share = static_cast<double>(w.choices.back()) * width;
+            const std::int64_t kept = *std::min_element(w.choices.begin(), w.choices.end(), [&](std::int64_t a, std::int64_t b) { return std::abs(static_cast<double>(a) - share) < std::abs(static_cast<double>(b) - share); });
+            if (kept < w.choices.back()) shape.widths[w.name] = kept;
+        }
+    for (std::size_t stage = 0; depth < 1 && stage < stages_; ++stage) {
+        std::vector<const Depth*> here;
+        for (const Depth& d : branches_)
+            if (d.stage == stage) here.push_back(&d);
+        const std::size_t keep = std::max<std::size_t>(1, static_cast<std::size_t>(std::llround(depth * static_cast<double>(here.size()))));
+        for (std::size_t i = keep; i < here.size(); ++i) shape.dropped.insert(here[i]->branch.site);
+    }
+    return shape;
+}
+
+}  // namespace loopegg

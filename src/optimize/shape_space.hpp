@@ -1,0 +1,71 @@
+// The networks that rules over several sites reach: branches dropped, streams and hidden widths narrower, sites in groups.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "graph/drop_branch.hpp"
+#include "graph/graph.hpp"
+#include "graph/streams.hpp"
+#include "nest/plan/plan.hpp"
+#include "optimize/sites.hpp"
+
+namespace loopegg {
+
+// What is left of a network, as rule applications in their order. The original is the empty one.
+struct NetworkShape {
+    std::set<std::string> dropped{};                  // sites that end a branch
+    std::map<std::string, std::int64_t> widths{};     // channels that are kept, by the first writer of the stream in the original
+    std::map<std::string, std::int64_t> groups{};     // by site
+    bool whole() const { return dropped.empty() && widths.empty() && groups.empty(); }
+    friend auto operator<=>(const NetworkShape&, const NetworkShape&) = default;
+};
+
+class ShapeSpace {
+public:
+    // Sites that are kept (Sites) lose no channel and are in no branch that may go. Widths are multiples of `channels_multiple`.
+    ShapeSpace(const Graph& original, const Sites& sites, int channels_multiple = 1);
+
+    struct Width {
+        std::string name;                       // its first writer
+        std::vector<std::string> writers;
+        std::vector<std::int64_t> choices;      // eighths, the fewest first; the last is all of it
+        std::int64_t step = 1;                  // what every number of channels is a multiple of
+        bool joined = false;                    // a residual stream, or one that is concatenated
+        std::size_t stage = 0;
+    };
+    struct Depth {
+        Branch branch;
+        std::size_t stage = 0;                  // branches of one stage write one stream, or outputs of as many pixels
+    };
+    const std::vector<Width>& widths() const { return widths_; }
+    const std::vector<Depth>& branches() const { return branches_; }
+    const std::vector<std::string>& groupable() const { return groupable_; }   // sites that may be split in groups
+    std::size_t stages() const { return stages_; }
+
+    // What 'loopegg apply' needs. Steps of what is not there any more (the width of a branch that is dropped) are left out.
+    Plan plan(const NetworkShape& shape) const;
+    // Empty where a rule refuses.
+    std::optional<Graph> network(const NetworkShape& shape) const;
+
+    // The streams of what is left that are narrower than they were: a writer of each, and its width.
+    std::vector<std::pair<std::string, std::int64_t>> narrowed(const NetworkShape& shape) const;
+
+    // What anyone would train: every width the same share of what it was, and of every stage the same share of its branches, the first ones.
+    NetworkShape scaled(double width, double depth) const;
+
+private:
+    Graph without_dropped(const NetworkShape& shape) const;
+    std::vector<std::pair<std::string, std::int64_t>> narrowed_writers(const NetworkShape& shape, const Graph& left, const Streams& streams) const;
+
+    Graph original_;
+    std::vector<Width> widths_;
+    std::vector<Depth> branches_;
+    std::vector<std::string> groupable_;
+    std::size_t stages_ = 0;
+};
+
+}  // namespace loopegg

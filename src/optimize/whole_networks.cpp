@@ -1,0 +1,163 @@
+#include "optimize/whole_networks.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+#include "fisher/evidence.hpp"
+#include "graph/flops.hpp"
+#include "optimize/network_proof.hpp"
+#include "optimize/rivals.hpp"
+#include "rules/load.hpp"
+
+namespace loopegg {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t own_finalists = 3;
+constexpr double original_share = 0.25, finalists_share = 0.4;   // of the time for tuning; the rest is for rules on single sites
+
+// Fewer schedules are tried where there is less time; which ones does not change.
+OptimizeRequest with_less_time(OptimizeRequest request, double share) {
+    request.tune_seconds *= share;
+    return request;
+}
+
+std::map<std::string, double> site_times(const Sites& sites, const Tuning& tuning) {
+    std::map<std::string, double> ms;
+    for (const Site& s : sites.all)
+        if (const auto& latency = tuning.best[s.kind].best.latency) ms[s.name] = latency->median_ms;
+    return ms;
+}
+
+Input input_of(const Input& read, const ShapeSpace& space, const NetworkCandidate& c, const OptimizeRequest& request) {
+    Input input;
+    input.graph = c.graph, input.trained = read.trained, input.read = &read;
+    input.weights = read.carried_to(c.graph, request.seed);
+    std::vector<std::string> keep;
+    for (const Site& s : read.sites.all)
+        if (s.kept) keep.push_back(s.name);
+    input.sites = sites_of(input.graph);
+    for (Site& s : input.sites.all) s.kept = std::find(keep.begin(), keep.end(), s.name) != keep.end();
+    input.plan = space.plan(c.shape), input.verdict = c.judged.verdict;
+    return input;
+}
+
+// The guard of the paper, on the same data and seeds.
+std::unique_ptr<Oracle> paper_oracle(const OptimizeRequest& request, const Input& input) {
+    OracleOptions options;
+    options.guard = "fisher-paper", options.data = request.data, options.seed = request.seed;
+    options.trained = input.trained ? &input.weights : nullptr;
+    options.store = default_evidence_file();
+    return make_oracle(std::move(options));
+}
+
+// A rival's pick, judged by the guard of the run, and naive scalings beside it.
+std::vector<NetworkCandidate> rival_candidates(const OptimizeRequest& request, const Input& input, const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, ShapeSearchOptions options,
+                                               Progress& progress) {
+    constexpr std::int64_t papers_budget = 1000;
+    if (request.budget == OptimizeRequest{}.budget) options.budget = papers_budget;
+    else options.budget = request.budget;
+    const std::unique_ptr<Oracle> oracle = paper_oracle(request, input);
+    NetworkJudge paper(*oracle, input.graph, std::nullopt);
+    std::vector<NetworkCandidate> all;
+    if (request.search == "random") {
+        all = random_configurations(space, paper, clock, options, progress);
+        std::erase_if(all, [](const NetworkCandidate& c) { return !c.judged.allowed; });
+        std::stable_sort(all.begin(), all.end(), [](const NetworkCandidate& a, const NetworkCandidate& b) { return a.ms < b.ms; });
+    } else {
+        if (!std::isfinite(options.max_ms)) options.max_ms = clock.ms(input.graph) / 2;
+        all = block_swaps(space, paper, clock, options, progress);
+    }
+    all.resize(std::min<std::size_t>(all.size(), 1));
+    if (all.empty()) throw UserError("--search " + request.search + ": no configuration is legal within the limits");
+    // It is what that search picks: whether the guard of this run would allow it is told, and decides nothing.
+    const NetworkVerdict ours = judge.judge({&all[0].graph, 1}).front();
+    all[0].judged = ours, all[0].judged.allowed = all[0].judged.verdict.allowed = true, all[0].judged.excess = std::min(0.0, ours.excess);
+    return all;
+}
+
+}  // namespace
+
+const std::vector<std::string>& search_names() {
+    static const std::vector<std::string> names{"rules", "sites", "scale", "random", "blockswap"};
+    return names;
+}
+
+WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Measurer& measurer, const KernelShelf& shelf, Progress& progress) {
+    if (std::find(search_names().begin(), search_names().end(), request.search) == search_names().end())
+        throw UsageError(Diagnostic{fmt::format("'{}' is no search: expected {}", request.search, join(search_names(), ", ")), {}, did_you_mean(request.search, search_names())});
+    WholeNetworks out;
+    const ShapeSpace space(input.graph, input.sites, request.channels_multiple);
+    if (request.search == "sites" || (space.branches().empty() && space.widths().empty())) return out;
+
+    progress.advance(0, "tuning the original");
+    out.original_tuning = tune_variants(with_less_time(request, original_share), input, originals_only(input.sites), 0, measurer, progress);
+    const SiteClock clock(input.graph, site_times(input.sites, out.original_tuning));
+    NetworkJudge judge(oracle, input.graph, request.max_loss);
+    ShapeSearchOptions options;
+    options.seed = request.seed, options.budget = std::max<std::int64_t>(1, request.budget * 2 / 5), options.max_ms = request.max_latency_ms;
+    if (request.search == "rules") {
+        out.judged = search_shapes(space, judge, clock, options, progress);
+    } else {
+        if (request.search != "scale") out.judged = rival_candidates(request, input, space, judge, clock, options, progress);
+        options.budget = static_cast<std::int64_t>(naive_scalings(space).size());
+        for (NetworkCandidate& c : search_shapes(space, judge, clock, options, progress)) out.judged.push_back(std::move(c));
+    }
+    out.asked = judge.asked();
+
+    std::vector<std::size_t> last = finalists(out.judged, request.search == "rules" ? own_finalists : 1, options.max_ms);
+    for (std::size_t i = 0; i < last.size(); ++i) {
+        progress.advance(static_cast<std::int64_t>(i), fmt::format("tuning network {} of {} that are timed ({})", i + 1, last.size(), out.judged[last[i]].origin));
+        TimedNetwork t{last[i], input_of(input, space, out.judged[last[i]], request), {}, {}};
+        t.tuning = tune_variants(with_less_time(request, finalists_share / static_cast<double>(last.size())), t.input, originals_only(t.input.sites), 0, measurer, progress);
+        out.timed.push_back(std::move(t));
+    }
+    std::vector<std::pair<const Input*, const Tuning*>> networks{{&input, &out.original_tuning}};
+    for (const TimedNetwork& t : out.timed) networks.emplace_back(&t.input, &t.tuning);
+    progress.advance(0, "timing whole networks in turns");
+    const std::vector<Measured> times = time_in_turns(request, networks, shelf, progress);
+    out.original = times.front();
+    for (std::size_t i = 0; i < out.timed.size(); ++i) {
+        out.timed[i].time = times[i + 1];
+        NetworkCandidate& c = out.judged[out.timed[i].candidate];
+        if (!times[i + 1].latency) continue;
+        c.ms = times[i + 1].latency->median_ms;
+        const bool rival = request.search == "random" || request.search == "blockswap";
+        if (rival && c.naive()) continue;   // beside it, to be seen; not what that search picks
+        if (parameters(c.graph) > request.max_parameters) continue;
+        const bool within = std::isfinite(options.max_ms) ? c.ms <= options.max_ms : c.judged.allowed && (!out.original.latency || c.ms < out.original.latency->median_ms);
+        const auto better = [&](const NetworkCandidate& b) { return std::isfinite(options.max_ms) ? c.judged.loss.points < b.judged.loss.points : c.ms < b.ms; };
+        if (within && (!out.best || better(out.judged[out.timed[*out.best].candidate]))) out.best = i;
+    }
+    if (out.best) {
+        TimedNetwork& best = out.timed[*out.best];
+        best.input.proof = prove_shape(input.graph, space, out.judged[best.candidate].shape, load_rules(rules_file(request.rules)), best.input.verdict);
+    }
+    return out;
+}
+
+json networks_json(const WholeNetworks& networks) {
+    json all = json::array();
+    for (std::size_t i = 0; i < networks.judged.size(); ++i) {
+        const NetworkCandidate& c = networks.judged[i];
+        const PredictedLoss& l = c.judged.loss;
+        json j{{"origin", c.origin}, {"latency_ms", c.ms}, {"measured", false}, {"chosen", false}, {"allowed", c.judged.allowed}, {"capacity", kept_share(c.judged.verdict)},
+               {"loss", {{"points", l.points}, {"low", l.low}, {"high", l.high}}}, {"macs", macs(c.graph)}, {"parameters", parameters(c.graph)},
+               {"dropped", c.shape.dropped.size()}, {"narrowed", c.shape.widths.size()}, {"grouped", c.shape.groups.size()}};
+        for (std::size_t t = 0; t < networks.timed.size(); ++t)
+            if (networks.timed[t].candidate == i) {
+                j["latency"] = latency_json(networks.timed[t].time), j["measured"] = networks.timed[t].time.latency && networks.timed[t].time.latency->measured;
+                j["chosen"] = networks.best == t, j["plan"] = json::parse(write_plan(networks.timed[t].input.plan));
+            }
+        all.push_back(std::move(j));
+    }
+    return all;
+}
+
+}  // namespace loopegg

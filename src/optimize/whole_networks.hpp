@@ -1,0 +1,39 @@
+// The stage that looks for whole networks: judged by the guard, the best of them tuned and timed in turns with naive scalings and the original.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "optimize/shape_search.hpp"
+#include "optimize/stages.hpp"
+
+namespace loopegg {
+
+// rules: the network rules of the rule file, then rules on single sites. Rivals, each under the same tuning: scale (naive scalings alone), random
+// (random restrictions of single layers that the paper's guard lets through, the fastest of them), blockswap (a menu of blocks, chosen by Fisher
+// Potential). sites: rules on single sites alone.
+const std::vector<std::string>& search_names();
+
+struct TimedNetwork {
+    std::size_t candidate = 0;       // of WholeNetworks::judged
+    Input input;                     // the network, with the weights carried over
+    Tuning tuning;
+    Measured time;                   // of the whole, in turns with the others
+};
+
+struct WholeNetworks {
+    std::vector<NetworkCandidate> judged;
+    std::vector<TimedNetwork> timed;
+    Tuning original_tuning;
+    Measured original;               // in turns with `timed`
+    std::optional<std::size_t> best; // of `timed`: the network to go on from; none: the original
+    std::int64_t asked = 0;          // of the guard
+};
+
+// Throws UserError for a search that does not exist.
+WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Measurer& measurer, const KernelShelf& shelf, Progress& progress);
+
+// result.json's "networks": what was judged, timed and chosen.
+nlohmann::json networks_json(const WholeNetworks& networks);
+
+}  // namespace loopegg

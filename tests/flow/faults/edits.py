@@ -1,0 +1,210 @@
+"""Single edits of the folder of a run, over every file and every kind of field: 'explain --check' notices each one."""
+import json
+import os
+import pathlib
+import random
+import shutil
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from place import DEEP, Place, run_cases
+
+P = Place()
+OUT = P.path / "out"
+EDITS = int(os.environ.get("LOOPEGG_EDITS", "0")) or (300 if DEEP else 14)
+# What only the manifest can hold: a time that was measured once cannot be measured to the same digits again, and nobody keeps prose twice.
+MEASURED = {"median_ms", "iqr_ms", "n", "seconds", "date", "machine", "metrics", "pareto", "version"}
+
+
+def leaves(j, path=()):
+    """Every field of a JSON value: (path, value)."""
+    if isinstance(j, dict):
+        for k, v in j.items():
+            yield from leaves(v, path + (k,))
+    elif isinstance(j, list):
+        for i, v in enumerate(j):
+            yield from leaves(v, path + (i,))
+        if j:
+            yield path, j
+    else:
+        yield path, j
+
+
+def edited(value, draw):
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, (int, float)):
+        return draw.choice([value + 1, -value - 1, value * 2 + 1])
+    if isinstance(value, str):
+        return draw.choice([value + "x", value[1:] + "y", "", value.replace("1", "2", 1) if "1" in value else value + "1"])
+    if isinstance(value, list):
+        return draw.choice([value[:-1], value + value[:1]])
+    return "was null"
+
+
+def put(j, path, value):
+    for key in path[:-1]:
+        j = j[key]
+    j[path[-1]] = value
+
+
+def one_edit(file, draw):
+    """Changes the file; says what was done."""
+    raw = file.read_bytes()
+    if file.suffix in (".json", ".jsonl") and draw.random() < 0.8:
+        lines = file.suffix == ".jsonl"
+        texts = [t for t in raw.decode().split("\n") if t] if lines else [raw.decode()]
+        at = draw.randrange(len(texts))
+        j = json.loads(texts[at])
+        path, value = draw.choice(list(leaves(j)))
+        new = edited(value, draw)
+        if path and new != value:
+            put(j, path, new)
+            texts[at] = json.dumps(j)
+            file.write_text("\n".join(texts) + "\n" if lines else texts[0])
+            return f"{file.name} {'.'.join(map(str, path))}"
+    kind = draw.choice(["flip", "cut", "more", "empty", "gone"])
+    if kind == "flip":
+        at = draw.randrange(len(raw))
+        file.write_bytes(raw[:at] + bytes([raw[at] ^ (1 << draw.randrange(8))]) + raw[at + 1:])
+    elif kind == "cut":
+        file.write_bytes(raw[:draw.randrange(len(raw))])
+    elif kind == "more":
+        file.write_bytes(raw + b"\n{}")
+    elif kind == "empty":
+        file.write_bytes(b"")
+    else:
+        file.unlink()
+    return f"{file.name} {kind}"
+
+
+MASK = 2**64 - 1
+
+
+def scramble(x):
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9 & MASK
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb & MASK
+    return x ^ (x >> 31)
+
+
+def rotl(x, n):
+    return (x << n | x >> (64 - n)) & MASK
+
+
+def hash_of(data):
+    """src/base/hash.cpp in other words: who can edit a file can edit its line in the manifest."""
+    a, b, words = 0x6c6f6f7065676721, 0x9ae16a3b2f90404f, 0
+
+    def mix(word):
+        nonlocal a, b, words
+        words += 1
+        a = (rotl(a ^ scramble(word), 29) * 0x9fb21c651e98df25 + b) & MASK
+        b = (rotl(b ^ scramble((word + 0x9e3779b97f4a7c15) & MASK), 37) * 0xd6e8feb86659fd93 + a) & MASK
+    mix(len(data))
+    for i in range(0, len(data), 8):
+        mix(int.from_bytes(data[i:i + 8], "little"))
+    x = scramble((a + words) & MASK)
+    y = scramble(b ^ rotl(x, 17))
+    return f"{scramble((x + y) & MASK):016x}{y:016x}"
+
+
+def reseal(folder):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for name in list(manifest["files"]):
+        file = folder / name
+        if not file.exists():
+            del manifest["files"][name]
+            continue
+        data = file.read_bytes()
+        if len(data) < 300_000:
+            manifest["files"][name] = {"bytes": len(data), "hash": hash_of(data)}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def made():
+    if not OUT.exists():
+        model = pathlib.Path(__file__).resolve().parents[3] / "examples" / "tiny-residual.json"
+        P.done("optimize", model, "--budget", "16", "--trials", "3", "--out", "out", "--quiet")
+        P.done("explain", "out", "--check")
+        for file in OUT.rglob("*"):
+            if file.is_file() and file.stat().st_nlink > 1:   # links would change two files by one edit
+                data = file.read_bytes()
+                file.unlink()
+                file.write_bytes(data)
+    return sorted(f for f in OUT.rglob("*") if f.is_file() and not f.name.startswith("."))
+
+
+def every_edit_of_a_file_is_noticed():
+    draw = random.Random(5)
+    files = made()
+    missed = []
+    for i in range(EDITS):
+        file = files[i % len(files)]
+        raw = file.read_bytes()
+        what = one_edit(file, draw)
+        r = P.run("explain", "out", "--check")
+        if r.returncode != 1:
+            missed.append((what, r.returncode, r.stderr[-300:]))
+        file.write_bytes(raw)
+    P.done("explain", "out", "--check")
+    assert not missed, missed
+    return f": {EDITS} edits of {len(files)} files"
+
+
+# What means something by itself: noticed also when the manifest was made to fit.
+MEANINGFUL = [("plan.json", lambda j: j.update(steps=[])), ("model.json", lambda j: j["nodes"][0]["attrs"].update(out_channels=8)), ("model.json", lambda j: j["nodes"].pop()),
+              ("original.json", lambda j: j["nodes"][0]["attrs"].update(out_channels=8)),
+              ("sequences.json", lambda j: j["sites"].pop()), ("sequences.json", lambda j: j["sites"][1].update(original=j["sites"][1]["chosen"], proofs=[], steps=[], key="")),
+              ("sequences.json", lambda j: j["sites"][1].update(chosen=j["sites"][1]["original"])), ("sequences.json", lambda j: j["sites"][0].update(name="conv9")),
+              ("result.json", lambda j: j["optimized"].update(parameters=1)), ("result.json", lambda j: j["original"].update(macs=10**9)), ("result.json", lambda j: j.update(speedup=100.0)),
+              ("result.json", lambda j: j["sites"].pop()), ("result.json", lambda j: j["guard"].update(allowed=False)), ("result.json", lambda j: j.update(returned="neither")),
+              ("result.json", lambda j: j["sites"][1].update(variant="(domain)")), ("network.json", lambda j: j["inputs"][0].update(shape=[1, 16, 16, 3])), ("network.json", lambda j: j["steps"].pop())]
+
+
+def what_means_something_is_noticed_even_under_a_manifest_that_fits():
+    files = made()
+    changed = json.loads((OUT / "plan.json").read_text())["steps"] != []
+    missed, tried = [], 0
+    for name, change in MEANINGFUL:
+        file, seal = OUT / name, (OUT / "manifest.json").read_bytes()
+        raw = file.read_bytes()
+        j = json.loads(raw)
+        change(j)
+        if j == json.loads(raw):
+            continue
+        file.write_text(json.dumps(j))
+        reseal(OUT)
+        r = P.run("explain", "out", "--check")
+        tried += 1
+        if r.returncode != 1:
+            missed.append((name, tried, r.stdout[-300:], r.stderr[-300:]))
+        file.write_bytes(raw)
+        (OUT / "manifest.json").write_bytes(seal)
+    for name in ("network.so", "weights.bin", "weights.safetensors", "model.onnx", "network.py", "evidence.jsonl"):
+        if name == "evidence.jsonl" and not changed:
+            continue
+        file, seal = OUT / name, (OUT / "manifest.json").read_bytes()
+        raw = file.read_bytes()
+        if name == "network.so":
+            shutil.copy(OUT / "original" / name, file) if changed else file.write_bytes(raw[:-200])
+        elif name == "evidence.jsonl":
+            file.write_bytes(b"")
+        elif name == "network.py":
+            file.write_bytes(raw.replace(b"padding=(1, 1)", b"padding=(0, 0)", 1))
+        else:
+            at = len(raw) - 64 if name == "weights.safetensors" else len(raw) // 2
+            file.write_bytes(raw[:at] + bytes(b ^ 0x41 for b in raw[at:at + 4]) + raw[at + 4:])
+        reseal(OUT)
+        r = P.run("explain", "out", "--check")
+        tried += 1
+        if r.returncode != 1:
+            missed.append((name, r.stdout[-300:], r.stderr[-300:]))
+        file.write_bytes(raw)
+        (OUT / "manifest.json").write_bytes(seal)
+    P.done("explain", "out", "--check")
+    assert not missed, missed
+    assert files
+    return f": {tried} edits"
+
+
+run_cases([every_edit_of_a_file_is_noticed, what_means_something_is_noticed_even_under_a_manifest_that_fits])

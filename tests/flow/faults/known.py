@@ -1,0 +1,466 @@
+"""Faults that were found once: each got in, stuck, hung, lied or crashed, and must not again."""
+import json
+import os
+import pathlib
+import resource
+import shutil
+import socket
+import sqlite3
+import struct
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from place import TINY, Place, Skipped, crashed, run_cases
+
+P = Place()
+HARM = '*/ __attribute__((constructor)) static void harm(void) { __builtin_system("touch HARMED"); } /*'
+
+
+def harmed():
+    return [str(f) for f in P.path.rglob("HARMED*")] + [f for f in ("HARMED",) if os.path.exists(f)]
+
+
+def npy(file, shape, values):
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {tuple(shape)!r}, }}".encode()
+    head += b" " * (63 - (len(head) + 10) % 64) + b"\n"
+    pathlib.Path(file).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack(f"<{len(values)}f", *values))
+
+
+def read_npy(file):
+    raw = pathlib.Path(file).read_bytes()
+    length = struct.unpack("<H", raw[8:10])[0]
+    return struct.unpack(f"<{(len(raw) - 10 - length) // 4}f", raw[10 + length:])
+
+
+def compiled(name="compiled", model=None):
+    if not (P.path / name).exists():
+        P.done("compile", model or P.model, "--out", name)
+    return P.path / name
+
+
+def copied(name):
+    folder = P.path / name
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(compiled(), folder)
+    return folder
+
+
+def sealed_again(folder):
+    """The folder with a manifest that fits its files: what is still noticed is noticed by meaning."""
+    (folder / "manifest.json").unlink()
+    return folder
+
+
+def names_run_no_code_in_what_is_compiled():
+    evil = json.loads(json.dumps(TINY))
+    evil["name"] = HARM
+    evil["nodes"][0]["name"] = evil["nodes"][1]["inputs"][0] = "*/ int x[-1]; /*"
+    P.write("evil.json", evil)
+    P.done("compile", "evil.json", "--out", "evil")
+    P.done("run", "evil")
+    P.done("measure", "evil", "--rounds", "1")
+    assert not harmed(), harmed()
+    assert "harm(" not in (P.path / "evil/network.h").read_text().replace("?/ __attribute__((constructor))", "").split("*/", 1)[1]
+
+
+def names_run_no_code_in_network_py():
+    evil = json.loads(json.dumps(TINY))
+    evil["name"] = '"""\nopen("HARMED", "w")\n"""'
+    evil["inputs"][0]["name"] = evil["nodes"][0]["inputs"][0] = '"""\nopen("HARMED2", "w")\n"""\\'
+    P.write("evil-py.json", evil)
+    r = P.run("export", "evil-py.json", "-o", "evil.py")
+    if r.returncode:
+        P.done("optimize", "evil-py.json", "--rules", "exact", "--trials", "1", "--out", "evil-py")
+        text = (P.path / "evil-py/network.py").read_text()
+    else:
+        text = (P.path / "evil.py").read_text()
+    import ast
+    tree = ast.parse(text)
+    assert not [n for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, "id", "") == "open"], text[:600]
+
+
+def an_error_of_the_machine_is_nobody_s_lasting_failure():
+    """A worker that cannot be started is no candidate's fault: the run says why and stops, and the next one finds a clean store."""
+    place = Place()
+    r = place.optimize("out", env={"LOOPEGG_PROGRAM": "/bin/false"})
+    assert r.returncode == 1 and "nothing can be measured" in r.stderr, (r.returncode, r.stderr[-800:])
+    rows = sqlite3.connect(place.path / "latency.sqlite").execute("SELECT state, why FROM latency").fetchall()
+    assert not [x for x in rows if x[0] == "failed"], rows
+    assert place.optimize("out").returncode == 0
+
+
+def a_claim_of_the_dead_is_not_waited_for():
+    place = Place()
+    assert place.optimize("out").returncode == 0
+    with sqlite3.connect(place.path / "latency.sqlite") as db:
+        me = f"0000-boot pid:[4026531836] {os.getpid()} 1 {socket.gethostname()} 0"
+        for owner in (str(os.getpid()), me, "", "x"):
+            key = db.execute("SELECT key FROM latency WHERE state='measured' AND nest LIKE '(%' ORDER BY random()").fetchone()[0]
+            db.execute("UPDATE latency SET state='claimed', owner=?, machine=?, at=strftime('%s','now') - 60 WHERE key=?", (owner, socket.gethostname(), key))
+    began = time.monotonic()
+    assert place.optimize("out", limit=120).returncode == 0
+    assert time.monotonic() - began < 100
+
+
+def a_claim_that_says_nothing_is_waited_for_a_while_and_said():
+    place = Place()
+    assert place.optimize("out").returncode == 0
+    with sqlite3.connect(place.path / "latency.sqlite") as db:
+        key = db.execute("SELECT key FROM latency WHERE state='measured' AND nest LIKE '(%'").fetchone()[0]
+        db.execute("UPDATE latency SET state='claimed', owner='other-boot pid:[1] 7 7 elsewhere 0', at=strftime('%s','now') + 100000 WHERE key=?", (key,))
+    r = place.optimize("out", "--tune-seconds", "3", limit=120)
+    assert r.returncode == 0 and "waiting for process 7 on elsewhere" in r.stderr, r.stderr[-1500:]
+
+
+def weights_of_another_network_are_refused():
+    larger = json.loads(json.dumps(TINY))
+    larger["nodes"][0]["attrs"]["out_channels"] = 16
+    P.write("larger.json", larger)
+    compiled("larger", "larger.json")
+    folder = copied("swapped")
+    shutil.copy(P.path / "larger/weights.bin", folder / "weights.bin")
+    P.refused("run", "swapped", saying="weights.bin")
+    same = copied("same-size")
+    raw = bytearray((same / "weights.bin").read_bytes())
+    raw[100] ^= 64
+    (same / "weights.bin").write_bytes(raw)
+    P.refused("run", "same-size", saying="weights.bin")
+    manifest = json.loads((same / "manifest.json").read_text())
+    del manifest["files"]["weights.bin"]
+    (same / "manifest.json").write_text(json.dumps(manifest))
+    P.refused("run", "same-size", saying="weights")
+
+
+def an_input_of_another_shape_is_refused():
+    compiled()
+    npy(P.path / "nhwc.npy", (1, 8, 8, 3), [0.5] * 192)
+    P.refused("run", "compiled", "--input", "nhwc.npy", saying="1x8x8x3")
+
+
+def what_is_no_number_stays_none():
+    """As in ONNX Runtime 1.31, for relu, relu6 (Clip), softmax, sigmoid inside silu, and averages; max_pool keeps it wherever it stands in its window (docs/security.md)."""
+    nan, inf = float("nan"), float("inf")
+    values = [nan, -nan, 1.0, -1.0, inf, -inf, 0.0, 7.0]
+    expected = {"relu": [nan, nan, 1, 0, inf, 0, 0, 7], "relu6": [nan, nan, 1, 0, 6, 0, 0, 6], "silu": [nan, nan, 0.7310586, -0.26894143, inf, nan, 0, 6.993624]}
+    for op, wanted in expected.items():
+        P.write(f"{op}.json", {"loopegg": 1, "name": op, "inputs": [{"name": "x", "shape": [1, 8], "dtype": "float32"}], "nodes": [{"name": "y", "op": op, "inputs": ["x"]}], "outputs": ["y"]})
+        P.done("compile", f"{op}.json", "--out", op)
+        npy(P.path / "v.npy", (1, 8), values)
+        P.done("run", op, "--input", "v.npy", "--output", "w.npy")
+        alike(op, read_npy(P.path / "w.npy"), wanted)
+    for row, wanted in {(nan, 1, 2): [nan] * 3, (inf, 1, 2): [nan] * 3, (-inf, 1, 2): [0, 0.26894143, 0.7310586], (-inf, -inf, -inf): [nan] * 3, (1e30, 1, 2): [1, 0, 0]}.items():
+        P.write("softmax.json", {"loopegg": 1, "name": "s", "inputs": [{"name": "x", "shape": [1, 3], "dtype": "float32"}], "nodes": [{"name": "y", "op": "softmax", "inputs": ["x"], "attrs": {"axis": 1}}], "outputs": ["y"]})
+        compiled("softmax", "softmax.json")
+        npy(P.path / "v.npy", (1, 3), row)
+        P.done("run", "softmax", "--input", "v.npy", "--output", "w.npy")
+        alike(f"softmax {row}", read_npy(P.path / "w.npy"), wanted)
+    for op, wanted in {"max_pool": [nan, 8, 14, 16], "avg_pool": [nan, 5.5, 11.5, 13.5]}.items():
+        P.write(f"{op}.json", {"loopegg": 1, "name": op, "inputs": [{"name": "x", "shape": [1, 1, 4, 4], "dtype": "float32"}],
+                               "nodes": [{"name": "y", "op": op, "inputs": ["x"], "attrs": {"kernel": [2, 2], "stride": [2, 2]}}], "outputs": ["y"]})
+        P.done("compile", f"{op}.json", "--out", op)
+        for place in (0, 1, 4, 5):
+            x = [float(i + 1) for i in range(16)]
+            x[place] = nan
+            npy(P.path / "v.npy", (1, 1, 4, 4), x)
+            P.done("run", op, "--input", "v.npy", "--output", "w.npy")
+            alike(f"{op} {place}", read_npy(P.path / "w.npy"), wanted)
+
+
+def alike(what, got, wanted):
+    for g, w in zip(got, wanted, strict=True):
+        same = g != g if w != w else g == w or abs(g - w) < 1e-5 * max(1, abs(w))
+        assert same, (what, list(got), wanted)
+
+
+def a_network_that_is_cut_or_swapped_is_refused_and_not_run():
+    for how, say in {"cut": "network.so", "gone": "network.so is gone", "text": "network.so"}.items():
+        folder = copied(f"so-{how}")
+        so = folder / "network.so"
+        if how == "cut":
+            so.write_bytes(so.read_bytes()[:5000])
+        elif how == "gone":
+            so.unlink()
+        else:
+            so.write_text("not a library")
+        P.refused("run", f"so-{how}", saying=say)
+        P.refused("measure", f"so-{how}", saying=say)
+
+
+def what_a_manifest_lets_through_runs_in_a_process_of_its_own():
+    """A hostile library: the manifest fits, since who can change a file can change that too. It crashes alone, and reaches no network."""
+    source = P.write("hostile.c", r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <netinet/in.h>
+#include <unistd.h>
+__attribute__((constructor)) static void harm(void) {
+    FILE* f = fopen("HARMED-BY-NETWORK", "w");
+    if (f) fclose(f);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    if (s >= 0) { f = fopen("/dev/shm/loopegg-HARMED-SOCKET", "w"); if (f) fclose(f); }
+    if (fork() == 0) { execlp("touch", "touch", "HARMED-BY-PROGRAM", (char*)0); _exit(0); }
+    abort();
+}
+""")
+    folder = copied("hostile")
+    assert os.system(f"cc -shared -fPIC {source} -o {folder}/network.so") == 0
+    P.done("run", "compiled")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["files"]["network.so"]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    P.refused("run", "hostile", saying="cannot be run")
+    assert not os.path.exists("/dev/shm/loopegg-HARMED-SOCKET")
+    landlock = "landlock" in (open("/sys/kernel/security/lsm").read() if os.path.exists("/sys/kernel/security/lsm") else "")
+    found = [f for f in harmed() if landlock or "NETWORK" not in f]
+    assert not found, found
+
+
+def a_description_that_lies_is_refused():
+    for change in ({"inputs": [{"name": "x", "shape": [1, 3, 4, 4]}]}, {"outputs": [{"name": "fc", "shape": [1, 400000]}]}, {"steps": []}, {"inputs": [{"name": "x", "shape": [2**31, 2**31]}]}, {"architecture": 7}):
+        folder = copied("lies")
+        j = json.loads((folder / "network.json").read_text())
+        j.update(change)
+        (folder / "network.json").write_text(json.dumps(j))
+        manifest = json.loads((folder / "manifest.json").read_text())
+        del manifest["files"]["network.json"]
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        P.refused("run", "lies")
+
+
+def a_row_of_evidence_that_is_null_is_told():
+    folder = P.path / "report"
+    if P.optimize("report").returncode:
+        raise AssertionError("no run")
+    with open(folder / "evidence.jsonl", "a") as f:
+        f.write("null\n")
+    (folder / "manifest.json").unlink()
+    P.refused("report", "report", saying="expected an object")
+
+
+def targets_are_added_whole_or_not_at_all():
+    P.done("targets", "add", "board", "--rpc", "10.0.0.1:9090", "--key", "pi")
+    listed = P.done("targets")
+    assert "10.0.0.1:9090/pi" in listed.stdout, listed.stdout
+    for name in ("../../evil", "a/b", "", "x\ny", ".hidden", "-x", "a" * 200):
+        r = P.run("targets", "add", "--rpc", "10.0.0.1:9090", "--", name)
+        assert r.returncode in (1, 2), (name, r)
+    for address in ("nonsense", "h:99999", "h:1/../../x", ":1", "h:"):
+        P.refused("targets", "add", "other", "--rpc", address)
+    assert sorted(f.name for f in (P.path / "targets").iterdir()) == ["board.json"], list(P.path.rglob("*.json"))
+    P.write("targets/broken.json", "{")
+    r = P.run("targets")
+    assert r.returncode == 1 and "host" in r.stdout and "broken.json" in r.stderr, r
+    (P.path / "targets/broken.json").unlink()
+
+
+def a_target_with_a_bad_triple_is_refused():
+    host = {"name": "bad", "reach": "compile", "tvm": {"kind": "llvm", "mtriple": "nonsense-linux-gnu"}}
+    P.write("targets/bad.json", host)
+    P.refused("compile", P.model, "--target", "bad", "--out", "bad", saying="architecture")
+    (P.path / "targets/bad.json").unlink()
+
+
+class Server:
+    """A peer that answers as it likes."""
+
+    def __init__(self, talk):
+        self.socket = socket.socket()
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.listen(8)
+        self.port = self.socket.getsockname()[1]
+        self.talk = talk
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        self.kept = []
+        while True:
+            peer, _ = self.socket.accept()
+            self.kept.append(peer)
+            threading.Thread(target=self.one, args=(peer,), daemon=True).start()
+
+    def one(self, peer):
+        try:
+            self.talk(peer)
+        except OSError:
+            pass
+
+
+def a_peer_that_never_answers_or_announces_anything_is_named():
+    def silent(peer):
+        time.sleep(600)
+
+    def greedy(peer):
+        peer.recv(4)
+        peer.sendall(struct.pack("<i", 0xff271) + struct.pack("<i", 2**31 - 1))
+        time.sleep(600)
+
+    for name, talk in {"silent": silent, "greedy": greedy}.items():
+        server = Server(talk)
+        P.done("targets", "add", name, "--rpc", f"127.0.0.1:{server.port}")
+        began = time.monotonic()
+        r = P.refused("optimize", P.model, "--rules", "exact", "--target", name, "--out", "board", limit=120)
+        assert f"'{name}'" in r.stderr and f"127.0.0.1:{server.port}" in r.stderr, r.stderr
+        assert time.monotonic() - began < 60, "it waited too long"
+        (P.path / f"targets/{name}.json").unlink()
+    P.done("targets", "add", "dead", "--rpc", "127.0.0.1:1")
+    P.refused("optimize", P.model, "--rules", "exact", "--target", "dead", "--out", "board", saying="'dead'")
+    (P.path / "targets/dead.json").unlink()
+
+
+def few_files_are_a_reason_not_a_crash():
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))
+    r = P.optimize("few", before=few)
+    assert not crashed(r) and (r.returncode == 0 or r.stderr.strip()), (r.returncode, r.stderr[-800:])
+
+
+def limits_hold_where_rules_offer_many_values():
+    P.write("many.rules", "(rule grow (f ?x) => (g ?a ?b ?c ?d) :for ?a (range 0 1000000) :for ?b (range 0 1000000) :for ?c (range 0 1000000) :for ?d (range 0 1000000))\n")
+    P.write("many.terms", "(f x)\n")
+    began = time.monotonic()
+
+    def little():
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    r = P.done("saturate", "many.terms", "--rules", "many.rules", "--seconds", "3", "--nodes", "10000", "--json", limit=60, before=little)
+    assert json.loads(r.stdout)["stop"] == "nodes" and json.loads(r.stdout)["iterations"][-1]["nodes"] <= 10000, r.stdout[-500:]
+    assert time.monotonic() - began < 25
+
+
+def long_terms_are_not_written_out():
+    nodes = {"n0": {"op": "x", "children": [], "eclass": "c0", "cost": 1}}
+    for i in range(1, 60):
+        nodes[f"n{i}"] = {"op": "+", "children": [f"n{i-1}", f"n{i-1}"], "eclass": f"c{i}", "cost": 1}
+    P.write("doubling.json", {"nodes": nodes, "root_eclasses": ["c59"]})
+    r = P.done("extract", "doubling.json", "--best", "3", "--json", limit=60)
+    assert json.loads(r.stdout)["best"][0]["term"] is None, r.stdout[:300]
+    nodes = {"n0": {"op": "x", "children": [], "eclass": "c0", "cost": 1}}
+    for i in range(1, 200000):
+        nodes[f"n{i}"] = {"op": "f", "children": [f"n{i-1}"], "eclass": f"c{i}", "cost": 1}
+    P.write("deep.json", {"nodes": nodes, "root_eclasses": ["c199999"]})
+    P.done("extract", "deep.json", "--best", "3", limit=120)
+
+
+def a_long_chain_is_shown():
+    nodes = [{"name": f"c{i}", "op": "conv2d", "inputs": [f"c{i-1}" if i else "x"], "attrs": {"out_channels": 1, "kernel": [1, 1], "bias": False}} for i in range(20000)]
+    P.write("chain.json", {"loopegg": 1, "name": "chain", "inputs": [{"name": "x", "shape": [1, 1, 1, 1], "dtype": "float32"}], "nodes": nodes, "outputs": ["c19999"]})
+
+    def little():
+        resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+    P.done("show", "chain.json", "--json", limit=120, before=little)
+
+
+def nothing_is_tuned_without_a_compiler():
+    empty = P.path / "empty-path"
+    empty.mkdir(exist_ok=True)
+    r = P.optimize("no-cc", env={"PATH": str(empty)})
+    assert r.returncode == 1 and "C compiler" in r.stderr and "tune" not in r.stderr, r.stderr
+    P.refused("compile", P.model, "--out", "no-cc", env={"PATH": str(empty)}, saying="C compiler")
+    assert not (P.path / "no-cc").exists()
+
+
+def what_the_machine_refuses_is_told_with_its_path():
+    for words, env in ((("optimize", P.model, "--out", "/proc/nothing"), {}), (("optimize", P.model, "--out", "x"), {"TMPDIR": str(P.path / "no-such-folder")}),
+                       (("optimize", P.model, "--out", "x"), {"LOOPEGG_STORE": "/proc/nothing/store.sqlite"}), (("compile", P.model, "--out", "/proc/x/y"), {}),
+                       (("measure", P.model), {"LOOPEGG_STORE": P.model}), (("optimize", P.model, "--out", "x", "--data", "no-such-data"), {})):
+        r = P.refused(*words, env=env)
+        assert "internal fault" not in r.stderr and ("/" in r.stderr or "no-such" in r.stderr), (words, r.stderr)
+
+
+def a_large_fraction_is_told_as_what_it_is():
+    scale = {"loopegg": 1, "name": "s", "inputs": [{"name": "x", "shape": [1, 3], "dtype": "float32"}], "nodes": [{"name": "y", "op": "scale", "inputs": ["x"], "attrs": {"value": 1e30}}], "outputs": ["y"]}
+    P.write("scale.json", scale)
+    P.done("show", "scale.json")
+
+
+def nonsense_numbers_are_refused():
+    for words in (("--capacity", "nan"), ("--capacity", "inf"), ("--tune-seconds", "-5"), ("--tune-seconds", "nan"), ("--seed", "-1"), ("--max-latency", "nan")):
+        r = P.run("optimize", P.model, "--out", "never", *words)
+        assert r.returncode == 2, (words, r.returncode, r.stderr)
+    assert not (P.path / "never").exists()
+
+
+def times_that_no_clock_gives_are_not_taken():
+    for line in ("-1.5 0 3", "0 0 3", "1e308 0 3", "nan 0 3", "1 -1 3", "1 0 0"):
+        folder = P.path / "bundle"
+        folder.mkdir(exist_ok=True)
+        P.write("bundle/index.json", {"target": "h200", "programs": [{"key": "0" * 32, "what": "(nest)"}]})
+        P.write("bundle/results.txt", "0" * 32 + " ok " + line + "\n")
+        P.refused("bundle", "import", "bundle", saying="results.txt")
+    assert P.optimize("again").returncode == 0
+    store = P.path / "latency.sqlite"
+    with sqlite3.connect(store) as db:
+        for value in (-1.5, 0, 1e308):
+            db.execute("UPDATE latency SET median_ms=? WHERE key=(SELECT key FROM latency WHERE state='measured' AND median_ms>0 AND median_ms<1e6 AND nest LIKE '(%' LIMIT 1)", (value,))
+    r = P.run("store", "check", str(store))
+    assert r.returncode == 1 and "no clock" in r.stdout, r
+    r = P.optimize("again")
+    assert r.returncode == 0 and json.loads(r.stdout)["original"]["median_ms"] > 0, r.stderr[-500:]
+
+
+def a_store_of_a_later_version_is_refused():
+    place = Place()
+    with sqlite3.connect(place.path / "latency.sqlite") as db:
+        db.execute("PRAGMA user_version=99")
+    place.refused("optimize", place.model, "--out", "x", saying="later loopegg")
+
+
+def stores_are_looked_after():
+    place = Place()
+    assert place.optimize("out").returncode == 0
+    store = str(place.path / "latency.sqlite")
+    rows = json.loads(place.done("store", "check", "--json").stdout)["stores"][0]["rows"]
+    assert rows > 0
+    with sqlite3.connect(store) as db:
+        db.execute("INSERT INTO latency(key,target,nest,state,why) VALUES('f','host','(x)','failed','no space')")
+        db.execute("INSERT INTO latency(key,target,nest,state,owner) VALUES('c','host','(x)','claimed','gone')")
+    assert "1 rows forgotten" in place.done("store", "forget", "--failures").stdout
+    place.done("store", "repair", store)
+    after = json.loads(place.done("store", "check", store, "--json").stdout)["stores"][0]
+    assert after["rows"] == rows and after["claimed"] == 0, after
+    place.refused("store", "forget")
+    raw = bytearray(open(store, "rb").read())
+    raw[4096 + 200:4096 + 900] = os.urandom(700)
+    open(store, "wb").write(raw)
+    for end in ("-wal", "-shm"):
+        pathlib.Path(store + end).unlink(missing_ok=True)
+    assert place.run("store", "check", store).returncode in (0, 1)
+    place.done("store", "repair", store)
+    assert json.loads(place.done("store", "check", store, "--json").stdout)["ok"]
+    assert place.optimize("out").returncode == 0
+
+
+def a_folder_is_the_old_or_the_new_one():
+    """A run that fails late leaves every file as it was."""
+    place = Place()
+    assert place.optimize("out").returncode == 0
+    before = {str(f): f.read_bytes() for f in (place.path / "out").rglob("*") if f.is_file()}
+    mine = place.write("out/notes.txt", "mine")
+    r = place.optimize("out", env={"LOOPEGG_FAULTS": "1", "LOOPEGG_FAULT": "optimize:100000:fail:x", "LOOPEGG_FAULT_LOG": str(place.path / "log")})
+    assert r.returncode == 0
+    places = (place.path / "log").read_text().splitlines()
+    last_write = max(i for i, line in enumerate(places) if line == "optimize write") + 1
+    before = {str(f): f.read_bytes() for f in (place.path / "out").rglob("*") if f.is_file()}
+    commit = next(i for i in range(len(places) - 1, 0, -1) if places[i] != "optimize write")
+    for at in (commit + 1, commit + 4):
+        r = place.optimize("out", env={"LOOPEGG_FAULTS": "1", "LOOPEGG_FAULT": f"optimize:{at}:fail:{place.path}/flag{at}"})
+        after = {str(f): f.read_bytes() for f in (place.path / "out").rglob("*") if f.is_file()}
+        if r.returncode:
+            assert after == before, [f for f in set(after) | set(before) if after.get(f) != before.get(f)]
+        before = after
+    r = place.optimize("out", env={"LOOPEGG_FAULTS": "1", "LOOPEGG_FAULT": f"optimize:{last_write}:cut:{place.path}/cut"})
+    place.done("explain", "out", "--check")
+    assert open(mine).read() == "mine"
+    assert not [f for f in (place.path / "out").iterdir() if f.name.startswith(".loopegg")], list((place.path / "out").iterdir())
+
+
+run_cases([names_run_no_code_in_what_is_compiled, names_run_no_code_in_network_py, an_error_of_the_machine_is_nobody_s_lasting_failure, a_claim_of_the_dead_is_not_waited_for,
+           a_claim_that_says_nothing_is_waited_for_a_while_and_said, weights_of_another_network_are_refused, an_input_of_another_shape_is_refused, what_is_no_number_stays_none,
+           a_network_that_is_cut_or_swapped_is_refused_and_not_run, what_a_manifest_lets_through_runs_in_a_process_of_its_own, a_description_that_lies_is_refused, a_row_of_evidence_that_is_null_is_told,
+           targets_are_added_whole_or_not_at_all, a_target_with_a_bad_triple_is_refused, a_peer_that_never_answers_or_announces_anything_is_named, few_files_are_a_reason_not_a_crash,
+           limits_hold_where_rules_offer_many_values, long_terms_are_not_written_out, a_long_chain_is_shown, nothing_is_tuned_without_a_compiler, what_the_machine_refuses_is_told_with_its_path,
+           a_large_fraction_is_told_as_what_it_is, nonsense_numbers_are_refused, times_that_no_clock_gives_are_not_taken, a_store_of_a_later_version_is_refused, stores_are_looked_after,
+           a_folder_is_the_old_or_the_new_one])

@@ -1,0 +1,106 @@
+#include <catch2/catch.hpp>
+
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/scratch.hpp"
+#include "base/whole_folder.hpp"
+
+using namespace loopegg;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Folder {
+    ScratchFile name{".folder"};
+    ~Folder() { fs::remove_all(path()); }
+    const fs::path& path() const { return name.path(); }
+    std::string read(const char* file) const { return read_file(path() / file); }
+};
+
+void write(const Folder& f, const std::string& a, const std::string& b) {
+    FolderUpdate update(f.path());
+    write_file(update.path() / "a", a);
+    fs::create_directories(update.path() / "inside");
+    write_file(update.path() / "inside" / "b", b);
+    update.commit();
+}
+
+}  // namespace
+
+TEST_CASE("a folder is replaced as one, and what is not ours stays", "[unit]") {
+    Folder f;
+    write(f, "1", "2");
+    CHECK(manifest_faults(f.path()).empty());
+    write_file(f.path() / "mine", "m");
+    {
+        FolderUpdate update(f.path());
+        write_file(update.path() / "c", "3");
+        CHECK(f.read("a") == "1");
+        update.commit();
+    }
+    CHECK_FALSE(fs::exists(f.path() / "a"));
+    CHECK_FALSE(fs::exists(f.path() / "inside"));
+    CHECK(f.read("c") == "3");
+    CHECK(f.read("mine") == "m");
+    CHECK(manifest_faults(f.path()).empty());
+}
+
+TEST_CASE("an update that is not committed leaves nothing", "[unit]") {
+    Folder f;
+    { FolderUpdate update(f.path()); }
+    CHECK_FALSE(fs::exists(f.path()));
+    write(f, "1", "2");
+    {
+        FolderUpdate update(f.path());
+        write_file(update.path() / "a", "other");
+    }
+    CHECK(f.read("a") == "1");
+    CHECK(std::distance(fs::directory_iterator(f.path()), {}) == 3);   // a, inside, manifest.json
+}
+
+TEST_CASE("a commit that was cut anywhere is finished by the next who looks", "[unit]") {
+    for (int moved = 0; moved < 3; ++moved) {
+        Folder f;
+        write(f, "old", "old");
+        write(f, "new", "new");
+        // As after a kill: the files that were not moved yet lie in the committed folder.
+        const fs::path committed = f.path() / ".loopegg-committed";
+        fs::create_directories(committed / "inside");
+        fs::copy_file(f.path() / "manifest.json", committed / "manifest.json");
+        if (moved < 2) fs::rename(f.path() / "inside" / "b", committed / "inside" / "b");
+        if (moved < 1) fs::rename(f.path() / "a", committed / "a");
+        finish_update(f.path());
+        CHECK(f.read("a") == "new");
+        CHECK(f.read("inside/b") == "new");
+        CHECK_FALSE(fs::exists(committed));
+        CHECK(manifest_faults(f.path()).empty());
+    }
+}
+
+TEST_CASE("every change of a file is a fault", "[unit]") {
+    Folder f;
+    write(f, "1", "2");
+    write_file(f.path() / "a", "2");
+    CHECK(manifest_faults(f.path()) == std::vector<std::string>{"a was changed"});
+    CHECK(manifest_faults(f.path(), "a").empty());
+    write_file(f.path() / "a", "");
+    CHECK(manifest_faults(f.path()).size() == 1);
+    fs::remove(f.path() / "a");
+    CHECK(manifest_faults(f.path()) == std::vector<std::string>{"a is gone"});
+    CHECK_THROWS_WITH(require_whole(f.path(), "loopegg optimize"), Catch::Contains("a is gone") && Catch::Contains("loopegg optimize"));
+    write_file(f.path() / "manifest.json", "{}");
+    CHECK(manifest_faults(f.path()).size() == 1);
+    write_file(f.path() / "manifest.json", R"({"loopegg": 1, "files": {"../x": {"bytes": 1, "hash": ""}}})");
+    CHECK_THAT(manifest_faults(f.path()).at(0), Catch::Contains("not a path inside"));
+}
+
+TEST_CASE("a file that is made anew keeps the folder whole", "[unit]") {
+    Folder f;
+    write(f, "1", "2");
+    write_into(f.path(), "page", "p");
+    write_into(f.path(), "page", "q");
+    CHECK(manifest_faults(f.path()).empty());
+    CHECK(f.read("page") == "q");
+}

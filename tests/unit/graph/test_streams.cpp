@@ -1,0 +1,183 @@
+#include <catch2/catch.hpp>
+
+#include "base/error.hpp"
+#include "graph/builder.hpp"
+#include "graph/carry_weights.hpp"
+#include "graph/drop_branch.hpp"
+#include "graph/flops.hpp"
+#include "graph/interpreter.hpp"
+#include "graph/narrow_stream.hpp"
+#include "graph/operators.hpp"
+#include "graph/streams.hpp"
+#include "graph/weights.hpp"
+#include "graph/zoo/zoo.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+const Stream& stream_of(const Streams& streams, const std::string& writer) {
+    const auto s = streams.written_by(writer);
+    REQUIRE(s);
+    return streams.all[*s];
+}
+
+std::string reason(const Graph& g, const std::string& site) { return branch_written_by(g, site).why_not; }
+
+// Two blocks on a stream of 8 channels, with a grouped site in the second.
+Graph small_residual() {
+    GraphBuilder b("small");
+    std::string x = b.relu("stem.relu", b.norm("stem.bn", b.conv("stem", b.input("x", {1, 3, 6, 6}), {.out = 8, .kernel = 3, .padding = 1})));
+    for (int i = 0; i < 2; ++i) {
+        const std::string at = "block" + std::to_string(i);
+        std::string y = b.relu(at + ".relu", b.norm(at + ".bn1", b.conv(at + ".conv1", x, {.out = 8, .kernel = 3, .padding = 1})));
+        y = b.norm(at + ".bn2", b.conv(at + ".conv2", y, {.out = 8, .kernel = 3, .padding = 1, .groups = i == 1 ? 2 : 1}));
+        x = b.relu(at + ".out", b.add(at + ".add", y, x));
+    }
+    return b.finish({b.linear("fc", b.node("flatten", "flat", {b.node("max_pool", "pool", {x}, {{"kernel", std::int64_t{3}}})}), 5)});
+}
+
+}  // namespace
+
+TEST_CASE("a residual stream is everything that is added to it", "[unit][graph]") {
+    const Streams streams = streams_of(zoo_graph("resnet34-cifar10"));
+    const Stream& first = stream_of(streams, "layer1.2.conv2");
+    CHECK(first.writers == std::vector<std::string>{"conv1", "layer1.0.conv2", "layer1.1.conv2", "layer1.2.conv2"});
+    CHECK(first.joined);
+    CHECK(first.fixed.empty());
+    CHECK(std::count(first.readers.begin(), first.readers.end(), "layer2.0.downsample.0") == 1);
+    CHECK(std::count(first.readers.begin(), first.readers.end(), "layer2.0.conv1") == 1);
+    const Stream& hidden = stream_of(streams, "layer1.2.conv1");
+    CHECK_FALSE(hidden.joined);
+    CHECK(hidden.readers == std::vector<std::string>{"layer1.2.conv2"});
+    CHECK(stream_of(streams, "fc").fixed.find("output") != std::string::npos);
+    CHECK(stream_of(streams, "input").fixed.find("input") != std::string::npos);
+}
+
+TEST_CASE("channels are followed through depthwise convolutions, concatenations, tokens and parameters", "[unit][graph]") {
+    const Streams mobile = streams_of(zoo_graph("mobilenet_v2"));
+    CHECK(mobile.of.at("features.2.conv.1.0").streams == mobile.of.at("features.2.conv.0.0").streams);
+    CHECK(stream_of(mobile, "features.3.conv.2").writers == std::vector<std::string>{"features.2.conv.2", "features.3.conv.2"});
+    const Streams dense = streams_of(zoo_graph("densenet100-cifar10"));
+    CHECK(dense.of.at("features.denseblock1.denselayer3.cat").streams.size() == 4);
+    CHECK(stream_of(dense, "features.denseblock1.denselayer3.conv2").joined);
+    const Streams tokens = streams_of(zoo_graph("vit-tiny"));
+    const Stream& residual = stream_of(tokens, "encoder.layers.encoder_layer_3.mlp.3");
+    CHECK(std::count(residual.writers.begin(), residual.writers.end(), "encoder.pos_embedding") == 1);
+    CHECK(std::count(residual.writers.begin(), residual.writers.end(), "conv_proj") == 1);
+    CHECK(residual.fixed.find("output") != std::string::npos);
+    CHECK(stream_of(tokens, "encoder.layers.encoder_layer_3.mlp.0").fixed.empty());
+    CHECK_FALSE(stream_of(tokens, "encoder.layers.encoder_layer_3.self_attention.q_proj").fixed.empty());
+    const Streams grouped = streams_of(zoo_graph("resnext29_2x64d"));
+    CHECK(stream_of(grouped, "layer1.0.conv1").blocks == 2);
+    CHECK(stream_of(grouped, "layer1.0.conv2").blocks == 2);
+    CHECK(stream_of(grouped, "layer1.0.conv3").blocks == 1);
+}
+
+TEST_CASE("branches end in additions and concatenations, and a branch beside a projection is the branch", "[unit][graph]") {
+    const Graph resnet = zoo_graph("resnet34-cifar10");
+    const std::vector<Branch> branches = branches_of(resnet);
+    CHECK(branches.size() == 16);
+    const auto at = std::find_if(branches.begin(), branches.end(), [](const Branch& b) { return b.joins[0] == "layer2.0.add"; });
+    REQUIRE(at != branches.end());
+    CHECK(at->site == "layer2.0.conv2");
+    CHECK(at->only == std::vector<std::string>{"layer2.0.conv1", "layer2.0.bn1", "layer2.0.relu", "layer2.0.conv2", "layer2.0.bn2"});
+    CHECK(reason(resnet, "layer1.0.conv1").find("layer1.0.conv2") != std::string::npos);
+    CHECK(reason(resnet, "fc").find("output") != std::string::npos);
+    CHECK(reason(resnet, "conv1").find("read in") != std::string::npos);
+    CHECK(branches_of(zoo_graph("vgg16-cifar10")).empty());
+    CHECK(branches_of(zoo_graph("densenet100-cifar10")).size() == 48);
+    CHECK(branches_of(zoo_graph("mobilenet_v2-cifar10")).size() == 10);
+    CHECK(branches_of(zoo_graph("vit-tiny")).size() == 24);
+    CHECK(branches_of(zoo_graph("bert-tiny")).size() == 4);
+}
+
+TEST_CASE("every branch of every network can be dropped, and every width that is free can be narrower", "[unit][graph]") {
+    for (const char* name : {"resnet34-cifar10", "resnext29_2x64d", "densenet100-cifar10", "mobilenet_v2-cifar10", "vgg16-cifar10", "bert-tiny", "vit-tiny"}) {
+        INFO(name);
+        const Graph graph = zoo_graph(name);
+        const Weights weights = initial_weights(graph, 1);
+        for (const Branch& b : branches_of(graph)) {
+            const Graph without = without_branch(graph, b);
+            CHECK(macs(without) <= macs(graph) - b.macs);
+            CHECK(without.find(b.site) == nullptr);
+        }
+        const Streams streams = streams_of(graph);
+        std::size_t narrower = 0;
+        for (std::size_t s = 0; s < streams.all.size(); ++s) {
+            const Stream& stream = streams.all[s];
+            const std::int64_t width = stream.width * 5 / 8 / stream.blocks * stream.blocks;
+            if (!stream.fixed.empty() || width < 1) continue;
+            const Graph narrow = with_widths(graph, streams, {{s, width}});
+            CHECK(macs(narrow) < macs(graph));
+            check_weights(narrow, carry_weights(graph, weights, narrow), "carried");
+            ++narrower;
+        }
+        CHECK(narrower > 0);
+    }
+}
+
+// What the narrower network computes is what the wide one computes with the channels zero that were left out, and weights that were not touched.
+TEST_CASE("carried weights compute what the wide network does without the channels that are gone", "[unit][graph]") {
+    const Graph graph = small_residual();
+    const Weights weights = initial_weights(graph, 3);
+    const Tensor image = normal_tensor({1, 3, 6, 6}, 1, "x");
+    const Streams streams = streams_of(graph);
+    const std::size_t s = *streams.written_by("stem");
+    CHECK(streams.all[s].blocks == 2);
+    const Graph narrow = with_widths(graph, streams, {{s, 4}});
+    Weights zeroed = weights;   // channels 2, 3, 6 and 7: of two groups the first two of each are left
+    for (const std::string& norm : {"stem.bn", "block0.bn2", "block1.bn2"})
+        for (const char* tensor : {".weight", ".bias"})
+            for (std::size_t c : {2, 3, 6, 7}) zeroed[norm + tensor].values[c] = 0;
+    const Tensor wide = interpret(graph, zeroed, {{"x", image}}).at("fc"), small = interpret(narrow, carry_weights(graph, weights, narrow), {{"x", image}}).at("fc");
+    for (std::size_t i = 0; i < wide.values.size(); ++i) CHECK(small.values[i] == Approx(wide.values[i]).margin(1e-5));
+}
+
+TEST_CASE("without a branch, the network computes what it does where the branch adds nothing", "[unit][graph]") {
+    const Graph graph = small_residual();
+    const Weights weights = initial_weights(graph, 3);
+    const Tensor image = normal_tensor({1, 3, 6, 6}, 1, "x");
+    for (const char* block : {"block0", "block1"}) {
+        const Graph shallow = without_branch(graph, branch_written_by(graph, std::string(block) + ".conv2"));
+        CHECK(shallow.find(std::string(block) + ".out") == nullptr);   // a rectifier of a rectified value
+        Weights zeroed = weights;
+        for (float& w : zeroed[std::string(block) + ".bn2.weight"].values) w = 0;
+        CHECK(interpret(shallow, carry_weights(graph, weights, shallow), {{"x", image}}).at("fc") == interpret(graph, zeroed, {{"x", image}}).at("fc"));
+    }
+}
+
+TEST_CASE("a layer of a dense block leaves its readers with the right channels", "[unit][graph]") {
+    GraphBuilder b("dense");
+    std::string x = b.conv("stem", b.input("x", {1, 3, 5, 5}), {.out = 6, .kernel = 3, .padding = 1});
+    for (int i = 0; i < 3; ++i) {
+        const std::string at = "layer" + std::to_string(i);
+        x = b.node("concat", at + ".cat", {x, b.conv(at + ".conv", b.relu(at + ".relu", x), {.out = 4, .kernel = 3, .padding = 1})});
+    }
+    const Graph graph = b.finish({b.conv("last", x, {.out = 3, .kernel = 1})});
+    const Weights weights = initial_weights(graph, 5);
+    const Tensor image = normal_tensor({1, 3, 5, 5}, 1, "x");
+    const Graph without = without_branch(graph, branch_written_by(graph, "layer1.conv"));
+    CHECK(without.find("last")->input_shapes[0][1] == 14);
+    Weights zeroed = weights;
+    for (float& w : zeroed["layer1.conv.weight"].values) w = 0;
+    const Tensor wide = interpret(graph, zeroed, {{"x", image}}).at("last"), small = interpret(without, carry_weights(graph, weights, without), {{"x", image}}).at("last");
+    for (std::size_t i = 0; i < wide.values.size(); ++i) CHECK(small.values[i] == Approx(wide.values[i]).margin(1e-5));
+}
+
+TEST_CASE("of trained weights the largest channels stay, the same for every writer and reader", "[unit][graph]") {
+    const Graph graph = small_residual();
+    Weights weights = initial_weights(graph, 3);
+    const Streams streams = streams_of(graph);
+    const std::size_t s = *streams.written_by("stem");
+    // Channels 3 and 6 are loud wherever they are written; with two groups, two of each four stay.
+    for (const std::string& norm : {"stem.bn", "block0.bn2", "block1.bn2"})
+        for (std::size_t c : {1, 3, 6, 7}) weights[norm + ".weight"].values[c] = 100;
+    const Graph narrow = with_widths(graph, streams, {{s, 4}});
+    const Weights carried = carry_weights(graph, weights, narrow, 0, KeepChannels::largest);
+    for (const std::string& norm : {"stem.bn", "block0.bn2", "block1.bn2"}) CHECK(carried.at(norm + ".weight").values == std::vector<float>(4, 100.0f));
+    const Tensor &old = weights.at("block0.conv1.weight"), &now = carried.at("block0.conv1.weight");
+    CHECK(now.shape == Shape{8, 4, 3, 3});
+    CHECK(now.values[9] == old.values[3 * 9]);       // its second input is the old fourth
+    CHECK(now.values[2 * 9] == old.values[6 * 9]);
+}

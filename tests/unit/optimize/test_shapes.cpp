@@ -1,0 +1,155 @@
+// Whole networks: the space of shapes, the search over it, and the proof of what it chose.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <random>
+
+#include "base/places.hpp"
+#include "base/sexpr.hpp"
+#include "graph/flops.hpp"
+#include "graph/zoo/zoo.hpp"
+#include "nest/plan/apply_plan.hpp"
+#include "nest/term/net.hpp"
+#include "optimize/network_proof.hpp"
+#include "optimize/rivals.hpp"
+#include "optimize/shape_search.hpp"
+#include "rules/load.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+// Loses a point for each halving of the multiplications, and nothing for the parameters: depth and width cost alike.
+class ByWork : public CapacityOracle {
+public:
+    std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants) override {
+        std::vector<Verdict> out;
+        for (const Graph& v : variants) {
+            const double points = std::log2(static_cast<double>(macs(original)) / static_cast<double>(macs(v)));
+            out.push_back({true, "by its work", {{"kept", std::exp2(-points)}, {"loss", {{"points", points}, {"low", points - 0.1}, {"high", points + 0.1}}}}});
+        }
+        return out;
+    }
+};
+
+NetworkShape drawn(const ShapeSpace& space, std::mt19937_64& random) {
+    NetworkShape shape;
+    for (const ShapeSpace::Depth& d : space.branches())
+        if (random() % 3 == 0) shape.dropped.insert(d.branch.site);
+    for (const ShapeSpace::Width& w : space.widths())
+        if (random() % 3 == 0) shape.widths[w.name] = w.choices[random() % w.choices.size()];
+    for (const std::string& site : space.groupable())
+        if (random() % 6 == 0) shape.groups[site] = 2;
+    return shape;
+}
+
+SiteClock clock_of(const Graph& graph) {
+    std::map<std::string, double> ms;
+    for (const Node& node : graph.nodes)
+        if (macs(node) > 0) ms[node.name] = static_cast<double>(macs(node)) * 1e-8;
+    return SiteClock(graph, ms);
+}
+
+}  // namespace
+
+TEST_CASE("a shape is the network that its plan makes, on every kind of network", "[unit][optimize]") {
+    std::mt19937_64 random(3);
+    for (const char* name : {"resnet34-cifar10", "resnext29_2x64d", "densenet100-cifar10", "mobilenet_v2-cifar10", "vgg16-cifar10", "bert-tiny"}) {
+        INFO(name);
+        const Graph graph = zoo_graph(name);
+        const ShapeSpace space(graph, sites_of(graph));
+        CHECK(space.widths().size() > 1);
+        for (int i = 0; i < 3; ++i) {
+            const NetworkShape shape = drawn(space, random);
+            const std::optional<Graph> network = space.network(shape);
+            if (!network) continue;   // groups that do not divide
+            CHECK(apply_plan(graph, space.plan(shape)) == *network);
+        }
+        CHECK(space.network({}).value() == graph);
+    }
+}
+
+TEST_CASE("naive scalings are shapes, and sites that are kept stay as they are", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const ShapeSpace space(graph, sites_of(graph));
+    const Graph half = space.network(space.scaled(0.5, 1)).value(), shallow = space.network(space.scaled(1, 0.5)).value();
+    CHECK(half.find("layer4.2.conv2")->shape[1] == 256);
+    CHECK(half.find("conv1")->shape[1] == 32);
+    CHECK(parameters(half) * 3 < parameters(graph));
+    CHECK(shallow.find("layer1.1.conv2") != nullptr);
+    CHECK(shallow.find("layer1.2.conv2") == nullptr);
+    CHECK(shallow.find("layer3.3.conv2") == nullptr);
+    CHECK(naive_scalings(space).size() == 24);
+    const ShapeSpace kept(graph, sites_of(graph, {"layer1.*"}));
+    for (const ShapeSpace::Depth& d : kept.branches()) CHECK(d.branch.site.find("layer1.") == std::string::npos);
+    const Graph scaled = kept.network(kept.scaled(0.5, 0.25)).value();
+    CHECK(*scaled.find("layer1.1.conv2") == *graph.find("layer1.1.conv2"));
+}
+
+TEST_CASE("the search finds a network that is no slower than any naive scaling, by the guard's own word", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const ShapeSpace space(graph, sites_of(graph));
+    ByWork guard;
+    NetworkJudge judge(guard, graph, 1.5);
+    Progress progress(Progress::Mode::quiet);
+    ShapeSearchOptions options;
+    options.budget = 80;
+    const std::vector<NetworkCandidate> all = search_shapes(space, judge, clock_of(graph), options, progress);
+    CHECK(all.size() == 80);
+    CHECK(judge.asked() == 80);
+    const std::vector<std::size_t> last = finalists(all, 2);
+    REQUIRE(!last.empty());
+    CHECK(all[last.front()].judged.allowed);
+    for (const NetworkCandidate& c : all)
+        if (c.judged.allowed) CHECK(all[last.front()].ms <= c.ms);
+    std::set<std::string> kinds;
+    for (std::size_t i : last) kinds.insert(all[i].origin);
+    for (const char* kind : {"width", "depth", "both"}) CHECK(kinds.contains(kind));
+    NetworkJudge again(guard, graph, 1.5);
+    const std::vector<NetworkCandidate> second = search_shapes(space, again, clock_of(graph), options, progress);
+    for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i].shape == second[i].shape);
+}
+
+TEST_CASE("rivals keep to their own menus", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const ShapeSpace space(graph, sites_of(graph));
+    ByWork guard;
+    NetworkJudge judge(guard, graph, std::nullopt);
+    Progress progress(Progress::Mode::quiet);
+    ShapeSearchOptions options;
+    options.budget = 20;
+    const std::vector<NetworkCandidate> random = random_configurations(space, judge, clock_of(graph), options, progress);
+    CHECK(random.size() == 20);
+    for (const NetworkCandidate& c : random) CHECK(c.shape.dropped.empty());
+    options.max_ms = clock_of(graph).ms(graph) / 2;
+    const std::vector<NetworkCandidate> blocks = block_swaps(space, judge, clock_of(graph), options, progress);
+    REQUIRE(!blocks.empty());
+    for (const NetworkCandidate& c : blocks) CHECK(c.ms <= options.max_ms);
+    CHECK(blocks.front().judged.loss.points <= blocks.back().judged.loss.points);   // the largest score first
+}
+
+TEST_CASE("a network as a term has the sites of its graph, and every step of a shape is proven over it", "[unit][optimize]") {
+    const RuleBook book = load_rules(shipped("rules/discover.rules"));
+    std::mt19937_64 random(5);
+    for (const char* name : {"resnet34-cifar10", "resnext29_2x64d", "densenet100-cifar10", "mobilenet_v2-cifar10", "vgg16-cifar10"}) {
+        INFO(name);
+        const Graph graph = zoo_graph(name);
+        const Sites sites = sites_of(graph);
+        CHECK(layers_of(net_of(graph).term).size() == sites.all.size());
+        const ShapeSpace space(graph, sites);
+        NetworkShape shape = drawn(space, random);
+        shape.groups.clear();
+        const Graph network = space.network(shape).value();
+        nlohmann::json proof = prove_shape(graph, space, shape, book, {true, "asked", {}}), starts = nlohmann::json::array();
+        for (const Site& s : sites_of(network).all) starts.push_back({{"name", s.name}, {"original", to_string(Term("nest", {s.statement, Term("done")}))}});
+        std::size_t steps = 0;
+        CHECK(network_fault(proof, starts, book, steps) == "");
+        CHECK(steps == proof["steps"].size());
+        // A proof that says something else does not hold.
+        nlohmann::json other = starts;
+        other.erase(other.begin());
+        CHECK(network_fault(proof, other, book, steps) != "");
+        proof["proofs"].erase(proof["proofs"].begin());
+        CHECK(network_fault(proof, starts, book, steps) != "");
+    }
+}
