@@ -101,7 +101,7 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
 }
 
 std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const KernelShelf& shelf, Progress& progress) {
-    const Target target = find_target(request.target);
+    const Target target = target_of(request);
     const ScratchFolder trying(request.out / ".loopegg-trying");
     KernelCache kernels{shelf};
     std::vector<Entrant> entrants;
