@@ -120,6 +120,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     objective_for(request.objective, find_target(request.target));   // a wrong word is told before the work
 
     Input input = log.run("read", 0, [&] { return read_input(request); });
+    class_name(request.architecture, input.graph);
     log.done(fmt::format("{}: {} sites, {} distinct nests", input.graph.name, input.sites.all.size(), input.sites.kinds.size()));
 
     auto oracle = oracle_for(request, input);
