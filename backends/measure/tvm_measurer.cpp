@@ -135,9 +135,9 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
             settle(job, Measured{summarize(job.ms, job.target, job.clean < 0.7 * job.asked || job.load.busy()), ""});
             workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "drop"}, {"id", job.id}});
         }
-    // All of them failed, and for one reason that is none of theirs: the next ones would as well.
-    const auto same = [&](const Job& j) { return j.outside && !j.answer->latency && !j.answer->own && j.answer->why == jobs[0].answer->why; };
-    if (!jobs.empty() && std::all_of(jobs.begin(), jobs.end(), same))
+    // All of them failed, and for reasons that are none of theirs (one machine may word them differently): the next ones would as well.
+    const auto not_its_fault = [](const Job& j) { return j.outside && !j.answer->latency && !j.answer->own; };
+    if (!jobs.empty() && std::all_of(jobs.begin(), jobs.end(), not_its_fault))
         throw UserError(Diagnostic{"nothing can be measured: " + jobs[0].answer->why, {}, "what was measured so far is kept; the same command goes on from there"});
 }
 
