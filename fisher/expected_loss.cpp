@@ -14,14 +14,14 @@ constexpr double scale = 9.991, decay = 0.271, stage_weight = 0.355, view_weight
 constexpr double relative_error = 0.32, label_error = 0.32;
 // The smallest and the largest base network of the labels: the law is not drawn out beyond them.
 constexpr double least_work = 0.088, most_work = 1.41;   // 10^9 multiply-accumulates
-// A stage of which nothing is left would be lost without end; the streams through it remain.
+// Work of which nothing is left would be lost without end; the streams through it remain.
 constexpr double least_share = 1.0 / 64;
 
 double unseen(const Measurement& m) { return m.receptive_field > 0 ? m.image_side / m.receptive_field : 0; }
 
 }  // namespace
 
-LossParts loss_parts(const Measurement& original, const Measurement& variant) {
+double stage_loss(const Measurement& original, const Measurement& variant) {
     struct Work { double before = 0, after = 0; };
     std::map<std::int64_t, Work> stages;
     double whole = 0, squares = 0;
@@ -29,10 +29,16 @@ LossParts loss_parts(const Measurement& original, const Measurement& variant) {
     for (const SiteWork& site : variant.sites) stages[site.places].after += site.macs;
     for (const auto& [places, work] : stages) {
         if (work.before == 0) continue;   // a variant that computes at another resolution has stages of its own
-        const double lost = std::max(0.0, -std::log(std::max(work.after / work.before, least_share)));
+        const double lost = work_lost(work.before, work.after);
         squares += work.before / whole * lost * lost;
     }
-    return {std::sqrt(squares), std::max(0.0, unseen(variant) - unseen(original))};
+    return std::sqrt(squares);
+}
+
+double work_lost(double before, double after) { return std::max(0.0, -std::log(std::max(after / before, least_share))); }
+
+LossParts loss_parts(const Measurement& original, const Measurement& variant) {
+    return {stage_loss(original, variant), std::max(0.0, unseen(variant) - unseen(original))};
 }
 
 ExpectedLoss expected_loss(const Measurement& original, const LossParts& parts) {

@@ -20,6 +20,10 @@ struct LossParts {
     double stages = 0, view = 0;
 };
 
+// -log of the share of some work that is left, at least 0; work that is gone counts as a 64th of it.
+double work_lost(double before, double after);
+// G of the formula above.
+double stage_loss(const Measurement& original, const Measurement& variant);
 LossParts loss_parts(const Measurement& original, const Measurement& variant);
 ExpectedLoss expected_loss(const Measurement& original, const LossParts& parts);
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -45,19 +44,12 @@ struct WorkLoss {
     double stages = 0, sites = 0;
 };
 WorkLoss work_loss(const Measurement& original, const Measurement& variant) {
-    struct Work { double before = 0, after = 0; };
-    std::map<std::int64_t, Work> stages;
-    double whole = 0, squares = 0, sum = 0;
-    auto loss = [](const Work& w) { return std::max(0.0, std::log(w.before / std::max(w.after, w.before / 64))); };   // nothing left is not the end of the network
+    double whole = 0, sum = 0;
     for (const SiteWork& site : original.sites) {
         auto found = std::find_if(variant.sites.begin(), variant.sites.end(), [&](const SiteWork& s) { return s.name == site.name; });
-        const Work work{site.macs, found != variant.sites.end() ? found->macs : 0};   // a branch that was dropped has no site any more
-        Work& stage = stages[site.places];
-        stage.before += work.before, stage.after += work.after;
-        whole += work.before, sum += work.before * loss(work);
+        whole += site.macs, sum += site.macs * work_lost(site.macs, found != variant.sites.end() ? found->macs : 0);   // a branch that was dropped has no site any more
     }
-    for (const auto& [places, stage] : stages) squares += stage.before / whole * loss(stage) * loss(stage);
-    return {std::sqrt(squares), sum / whole};
+    return {stage_loss(original, variant), sum / whole};
 }
 
 // The paper's rule: the score itself, so that anything below the original is lost and anything above it is welcome.

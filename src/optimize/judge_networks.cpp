@@ -8,8 +8,6 @@
 namespace loopegg {
 namespace {
 
-constexpr double points_of_half = 0.8;
-
 double number(const nlohmann::json& j, const char* key, double otherwise) {
     const auto it = j.find(key);
     return it != j.end() && it->is_number() ? it->get<double>() : otherwise;
@@ -17,31 +15,26 @@ double number(const nlohmann::json& j, const char* key, double otherwise) {
 
 }  // namespace
 
-PredictedLoss predicted_loss(const Verdict& v) {
+ExpectedLoss loss_of(const Verdict& v) {
     if (!v.evidence.is_object()) return {};
     if (const auto loss = v.evidence.find("loss"); loss != v.evidence.end() && loss->is_object()) {
         const double points = number(*loss, "points", 0);
         return {points, number(*loss, "low", points), number(*loss, "high", points)};
     }
-    const auto points = [](double kept) { return -points_of_half * std::log2(std::max(kept, 1e-9)); };
     const double kept = number(v.evidence, "kept", 1);
-    return {points(kept), points(number(v.evidence, "high", kept)), points(number(v.evidence, "low", kept))};
+    return {loss_at_kept(kept), loss_at_kept(number(v.evidence, "high", kept)), loss_at_kept(number(v.evidence, "low", kept))};
 }
 
-NetworkVerdict NetworkJudge::read(Verdict verdict) const {
-    NetworkVerdict n{std::move(verdict), {}, true, 0};
-    n.loss = predicted_loss(n.verdict);
-    if (max_loss_) {
-        n.allowed = n.loss.points <= *max_loss_;
-        n.excess = (n.loss.points - *max_loss_) / std::max(*max_loss_, 0.05);
-    } else {
-        n.allowed = n.verdict.allowed;
-        const double kept = number(n.verdict.evidence, "kept", 1), margin = number(n.verdict.evidence, "margin", n.allowed ? 0.01 : -0.1);
-        n.excess = -margin / std::max(0.05, 1 - (kept - margin));
-    }
-    n.verdict.allowed = n.allowed;
-    return n;
+namespace {
+
+NetworkVerdict read(Verdict verdict) {
+    const ExpectedLoss loss = loss_of(verdict);
+    const bool allowed = verdict.allowed;
+    const double kept = number(verdict.evidence, "kept", 1), margin = number(verdict.evidence, "margin", allowed ? 0.01 : -0.1);
+    return {std::move(verdict), loss, allowed, -margin / std::max(0.05, 1 - (kept - margin))};
 }
+
+}  // namespace
 
 std::vector<NetworkVerdict> NetworkJudge::judge(std::span<const Graph> networks) {
     asked_ += static_cast<std::int64_t>(networks.size());
@@ -53,7 +46,6 @@ std::vector<NetworkVerdict> NetworkJudge::judge(std::span<const Graph> networks)
 std::vector<Verdict> BesideOriginal::judge(const Graph&, std::span<const Graph> variants) {
     std::vector<Verdict> verdicts = oracle_.judge(original_, variants);
     for (Verdict& v : verdicts) {
-        if (max_loss_) v.allowed = predicted_loss(v).points <= *max_loss_;
         if (!v.evidence.is_object()) continue;
         for (const char* key : {"kept", "kept_by_size"})
             if (const double kept = number(v.evidence, key, -1); kept >= 0) v.evidence[key] = std::min(1.0, kept / kept_);

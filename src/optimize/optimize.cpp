@@ -136,7 +136,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     WholeNetworks networks = log.run("networks", request.budget, [&] { return searches_networks(request) ? find_networks(request, input, *oracle, measurer, KernelShelf(kernels.path()), progress) : WholeNetworks{}; });
     const NetworkVerdict start = networks.best ? networks.judged[networks.timed[*networks.best].candidate].judged : NetworkVerdict{};
     const Input network = networks.best ? networks.timed[*networks.best].input : input;
-    BesideOriginal beside(*oracle, input.graph, std::max(1e-6, kept_share(network.verdict)), request.max_loss);
+    BesideOriginal beside(*oracle, input.graph, std::max(1e-6, kept_share(network.verdict)));
     if (!networks.judged.empty()) left.budget = std::max<std::int64_t>(1, left.budget - networks.asked), left.tune_seconds *= 0.35;
     log.done(networks.judged.empty() ? std::string("no rule for whole networks") : fmt::format("{} judged, {} timed; going on from {}", networks.judged.size(), networks.timed.size(),
                                        networks.best ? networks.judged[networks.timed[*networks.best].candidate].origin : std::string("the original")));
@@ -154,7 +154,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     if (network.read) left.max_latency_ms = std::numeric_limits<double>::infinity();   // the network as a whole meets it already
     Selection selection = log.run("choose", 0, [&] { return select(left, network, found, tuning, beside, progress); });
     if (network.read && selection.chosen.variant != original_variants(network.sites))   // told beside the original again
-        selection.chosen.verdict = NetworkJudge(*oracle, input.graph, request.max_loss).judge({&selection.chosen.graph, 1}).front().verdict;
+        selection.chosen.verdict = NetworkJudge(*oracle, input.graph).judge({&selection.chosen.graph, 1}).front().verdict;
     log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(network, selection), selection.backed_off));
 
     Confirmed confirmed = log.run("confirm", 0, [&] { return confirm(request, network, networks.original_tuning, tuning, selection, KernelShelf(kernels.path()), progress); });

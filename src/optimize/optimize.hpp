@@ -26,7 +26,6 @@ struct OptimizeRequest {
     std::string passes{};                     // AS-k or PO-k, instead of what the phase says
     std::string search = "rules";             // how networks are looked for: whole_networks.hpp
     std::optional<double> capacity{};         // the guard's threshold
-    std::optional<double> max_loss{};         // points of accuracy that the network may be expected to lose, instead of that threshold
     std::string data{};                       // for the guard; empty: seeded synthetic images
     std::int64_t budget = 400;                // configurations that the guard may be asked about
     std::int64_t batch = 1;

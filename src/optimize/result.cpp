@@ -208,7 +208,7 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
     }
     r["guard"] = verdict_json(confirmed.keep_original ? Verdict{true, "the original network", {}} : selection.chosen.verdict);
     r["guard"]["name"] = request.guard;
-    const PredictedLoss loss = confirmed.keep_original ? PredictedLoss{} : predicted_loss(selection.chosen.verdict);
+    const ExpectedLoss loss = confirmed.keep_original ? ExpectedLoss{} : loss_of(selection.chosen.verdict);
     r["guard"]["loss"] = {{"points", loss.points}, {"low", loss.low}, {"high", loss.high}};
     r["sites"] = sites_json(input, found, tuning, graph, variant, confirmed.keep_original);
     r["pareto"] = front_json(selection), r["calibration"] = selection.calibration;

@@ -64,7 +64,7 @@ std::vector<NetworkCandidate> rival_candidates(const OptimizeRequest& request, c
     if (request.budget == OptimizeRequest{}.budget) options.budget = papers_budget;
     else options.budget = request.budget;
     const std::unique_ptr<Oracle> oracle = paper_oracle(request, input);
-    NetworkJudge paper(*oracle, input.graph, std::nullopt);
+    NetworkJudge paper(*oracle, input.graph);
     std::vector<NetworkCandidate> all;
     if (request.search == "random") {
         all = random_configurations(space, paper, clock, options, progress);
@@ -99,7 +99,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     progress.advance(0, "tuning the original");
     out.original_tuning = tune_variants(with_less_time(request, original_share), input, originals_only(input.sites), 0, measurer, progress);
     const SiteClock clock(input.graph, site_times(input.sites, out.original_tuning));
-    NetworkJudge judge(oracle, input.graph, request.max_loss);
+    NetworkJudge judge(oracle, input.graph);
     ShapeSearchOptions options;
     options.seed = request.seed, options.budget = std::max<std::int64_t>(1, request.budget * 2 / 5), options.max_ms = request.max_latency_ms;
     if (request.search == "rules") {
@@ -146,7 +146,7 @@ json networks_json(const WholeNetworks& networks) {
     json all = json::array();
     for (std::size_t i = 0; i < networks.judged.size(); ++i) {
         const NetworkCandidate& c = networks.judged[i];
-        const PredictedLoss& l = c.judged.loss;
+        const ExpectedLoss& l = c.judged.loss;
         json j{{"origin", c.origin}, {"latency_ms", c.ms}, {"measured", false}, {"chosen", false}, {"allowed", c.judged.allowed}, {"capacity", kept_share(c.judged.verdict)},
                {"loss", {{"points", l.points}, {"low", l.low}, {"high", l.high}}}, {"macs", macs(c.graph)}, {"parameters", parameters(c.graph)},
                {"dropped", c.shape.dropped.size()}, {"narrowed", c.shape.widths.size()}, {"grouped", c.shape.groups.size()}};

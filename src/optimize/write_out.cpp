@@ -42,16 +42,6 @@ json sequences_json(const Input& input, const Discovery& found, const std::vecto
     return all;
 }
 
-// Of a network that was returned as it was read, though the search went on in another one.
-json untouched_json(const Input& read) {
-    json sites = json::array();
-    for (const Site& s : read.sites.all) {
-        const std::string nest = to_string(read.sites.kinds[s.kind].nest);
-        sites.push_back({{"name", s.name}, {"sequence", "dense"}, {"key", ""}, {"effect", ""}, {"steps", json::array()}, {"original", nest}, {"chosen", nest}, {"proofs", json::array()}});
-    }
-    return {{"sites", sites}};
-}
-
 // What 'loopegg apply' needs to make the same network of the original.
 Plan plan_of(const Input& input, const Discovery& found, const std::vector<std::size_t>& variant) {
     Plan plan = input.plan;
@@ -95,7 +85,7 @@ void write_out(const OptimizeRequest& request, const Input& input, const Discove
     write_network(graph, read.carried_to(graph, request.seed), request.out);
     write_file(request.out / "plan.json", write_plan(confirmed.keep_original ? Plan{} : plan_of(input, found, variant)));
     link_artifact(confirmed.keep_original ? confirmed.original.files.folder : confirmed.optimized.files.folder, request.out);
-    write_file(request.out / "sequences.json", (confirmed.keep_original && input.read ? untouched_json(read) : sequences_json(input, found, variant)).dump(1));
+    write_file(request.out / "sequences.json", sequences_json(input, found, variant).dump(1));
     std::string lines;
     for (const json& e : oracle.evidence()) lines += e.dump() + "\n";
     write_file(request.out / "evidence.jsonl", lines);

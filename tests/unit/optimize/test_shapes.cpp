@@ -22,14 +22,19 @@ namespace {
 // Loses a point for each halving of the multiplications, and nothing for the parameters: depth and width cost alike.
 class ByWork : public CapacityOracle {
 public:
+    explicit ByWork(double most = 100) : most_(most) {}   // points that may be lost
     std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants) override {
         std::vector<Verdict> out;
         for (const Graph& v : variants) {
             const double points = std::log2(static_cast<double>(macs(original)) / static_cast<double>(macs(v)));
-            out.push_back({true, "by its work", {{"kept", std::exp2(-points)}, {"loss", {{"points", points}, {"low", points - 0.1}, {"high", points + 0.1}}}}});
+            const double kept = kept_at_loss(points);
+            out.push_back({points <= most_, "by its work", {{"kept", kept}, {"margin", kept - kept_at_loss(most_)}, {"loss", {{"points", points}, {"low", points - 0.1}, {"high", points + 0.1}}}}});
         }
         return out;
     }
+
+private:
+    double most_;
 };
 
 NetworkShape drawn(const ShapeSpace& space, std::mt19937_64& random) {
@@ -89,8 +94,8 @@ TEST_CASE("naive scalings are shapes, and sites that are kept stay as they are",
 TEST_CASE("the search finds a network that is no slower than any naive scaling, by the guard's own word", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
     const ShapeSpace space(graph, sites_of(graph));
-    ByWork guard;
-    NetworkJudge judge(guard, graph, 1.5);
+    ByWork guard(1.5);
+    NetworkJudge judge(guard, graph);
     Progress progress(Progress::Mode::quiet);
     ShapeSearchOptions options;
     options.budget = 80;
@@ -105,7 +110,7 @@ TEST_CASE("the search finds a network that is no slower than any naive scaling, 
     std::set<std::string> kinds;
     for (std::size_t i : last) kinds.insert(all[i].origin);
     for (const char* kind : {"width", "depth", "both"}) CHECK(kinds.contains(kind));
-    NetworkJudge again(guard, graph, 1.5);
+    NetworkJudge again(guard, graph);
     const std::vector<NetworkCandidate> second = search_shapes(space, again, clock_of(graph), options, progress);
     for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i].shape == second[i].shape);
 }
@@ -114,7 +119,7 @@ TEST_CASE("rivals keep to their own menus", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
     const ShapeSpace space(graph, sites_of(graph));
     ByWork guard;
-    NetworkJudge judge(guard, graph, std::nullopt);
+    NetworkJudge judge(guard, graph);
     Progress progress(Progress::Mode::quiet);
     ShapeSearchOptions options;
     options.budget = 20;

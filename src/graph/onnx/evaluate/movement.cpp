@@ -122,9 +122,8 @@ Outputs gather(const OnnxNode& node, Inputs in, std::int64_t) {
     })};
 }
 
-Outputs gather_elements(const OnnxNode& node, Inputs in, std::int64_t) {
-    const OnnxTensor &x = need(in, 0), &index = need(in, 1);
-    if (index.dims.size() != x.dims.size()) problem("its indices have another number of dimensions");
+// Calls `visit` with every element of `index` and the element of `x` that it names: its own place, but along the node's axis what it says.
+template <class Visit> void each_indexed(const OnnxNode& node, const OnnxTensor& x, const OnnxTensor& index, Visit visit) {
     const std::size_t axis = at(placed_axis(attr_int(node, "axis", 0), rank_of(x)));
     for (std::size_t d = 0; d < x.dims.size(); ++d)
         if (d != axis && index.dims[d] > x.dims[d]) problem("its indices are larger than its data");
@@ -132,8 +131,14 @@ Outputs gather_elements(const OnnxNode& node, Inputs in, std::int64_t) {
     const std::int64_t step = strides[axis];
     strides[axis] = 0;
     const Ints places = list_of(index);
+    each(index.dims, {strides}, [&](std::size_t i, const Ints& o) { visit(i, at(o[0] + inside(places[i], x.dims[axis]) * step)); });
+}
+
+Outputs gather_elements(const OnnxNode& node, Inputs in, std::int64_t) {
+    const OnnxTensor &x = need(in, 0), &index = need(in, 1);
+    if (index.dims.size() != x.dims.size()) problem("its indices have another number of dimensions");
     OnnxTensor y = make(element_type(x), index.dims);
-    each(index.dims, {strides}, [&](std::size_t i, const Ints& o) { copy_element(y, i, x, at(o[0] + inside(places[i], x.dims[axis]) * step)); });
+    each_indexed(node, x, index, [&](std::size_t i, std::size_t place) { copy_element(y, i, x, place); });
     return {y};
 }
 
@@ -181,15 +186,8 @@ Outputs scatter_nd(const OnnxNode& node, Inputs in, std::int64_t) {
 Outputs scatter_elements(const OnnxNode& node, Inputs in, std::int64_t) {
     const OnnxTensor &x = need(in, 0), &index = need(in, 1), &updates = need(in, 2);
     if (index.dims.size() != x.dims.size() || updates.dims != index.dims || updates.kind != x.kind) problem("its updates do not fit to its indices");
-    const std::size_t axis = at(placed_axis(attr_int(node, "axis", 0), rank_of(x)));
-    for (std::size_t d = 0; d < x.dims.size(); ++d)
-        if (d != axis && index.dims[d] > x.dims[d]) problem("its indices are larger than its data");
-    Ints strides = strides_of(x.dims);
-    const std::int64_t step = strides[axis];
-    strides[axis] = 0;
-    const Ints places = list_of(index);
     OnnxTensor y = x;
-    each(index.dims, {strides}, [&](std::size_t i, const Ints& o) { merge(y, at(o[0] + inside(places[i], x.dims[axis]) * step), updates, i, attr_text(node, "reduction", "none")); });
+    each_indexed(node, x, index, [&](std::size_t i, std::size_t place) { merge(y, place, updates, i, attr_text(node, "reduction", "none")); });
     return {y};
 }
 
