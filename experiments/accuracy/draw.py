@@ -2,9 +2,11 @@
 """Draws the networks of the trained truth: random plans from the rules that are searched, and the scalings that anyone would try.
 
     python3 draw.py jobs.jsonl [--random 30] [--seed 1]
+    python3 draw.py shapes.jsonl --shapes 30 [--seed 1]
 
 Every line is a job for train.py. A draw has between a tenth and two thirds of the multiply-accumulates of its base network. Base networks
-alternate, so that any prefix is a fair sample.
+alternate, so that any prefix is a fair sample. `--shapes` draws only what the stage `networks` of `optimize` searches: how deep and how wide
+each stage is, the stages independently of each other.
 """
 import argparse
 import json
@@ -115,6 +117,38 @@ def random_plan(space, draw):
     return {"steps": steps}
 
 
+def shape_plan(space, draw):
+    """Every stage by itself: how many branches stay, how wide its stream is, how wide its hidden layers are."""
+    steps, gone = [], set()
+    for glob in stages_of(space.base):
+        own = [s for s in space.width if N.fnmatch.fnmatchcase(s, glob)]
+        stream = next(s for s in own if space.channels.residual(space.channels.stream(s)))
+        width, hidden = draw.randint(3, 8), draw.choice((4, 5, 6, 7, 8, 8, 8))
+        if width < 8:
+            steps.append(step(glob, "narrow-stream", w=space.narrowed(stream, width)))
+        drops = [s for s in space.drops if s in own]
+        kept = draw.randint(1, len(drops))
+        gone |= {block_of(s) for s in drops[kept:]}
+        steps += [step(s, "drop-branch") for s in drops[kept:]]
+        for s in own:
+            w = space.narrowed(s, min(width, 8) * hidden // 8 or 1)
+            if s in space.hidden and block_of(s) not in gone and w < space.width[s]:
+                steps.append(step(s, "bottleneck-output", restore="propagate", w=w))
+    return {"steps": steps}
+
+
+def shapes_of(base, count, seed):
+    """Shapes of one base network, between an eighth and a half of its work."""
+    space, original, out, k = Space(base), N.sizes(N.BASES[base])[1], [], 0
+    while len(out) < count:
+        k += 1
+        plan = shape_plan(space, random.Random(f"shape {base} {seed} {k}"))
+        share = N.sizes(N.apply_plan(N.BASES[base], plan))[1] / original
+        if 0.125 <= share <= 0.5:
+            out.append((f"shape{seed}-{k}", plan, share))
+    return out
+
+
 def uniform(space, width=8, depth=1.0, hidden=8, groups=1):
     """Every width in eighths, every stage's depth by a share (the first of a stage stays), hidden widths alone, or groups everywhere."""
     steps = stream_steps(space, None, lambda: width)
@@ -181,9 +215,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out")
     parser.add_argument("--random", type=int, default=30)
+    parser.add_argument("--shapes", type=int, help="so many shapes of each residual base network, and nothing else")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    lists = {b: [("original", {"steps": []}, 1.0)] + networks_of(b, options.random, options.seed) for b in N.BASES}
+    if options.shapes:
+        lists = {b: shapes_of(b, options.shapes, options.seed) for b in N.BASES if stages_of(b)}
+    else:
+        lists = {b: [("original", {"steps": []}, 1.0)] + networks_of(b, options.random, options.seed) for b in N.BASES}
     jobs = []
     for i in range(max(map(len, lists.values()))):
         jobs += [{"name": l[i][0], "base": b, "seed": 0, "plan": l[i][1]} for b, l in lists.items() if i < len(l)]
