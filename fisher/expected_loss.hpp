@@ -1,12 +1,15 @@
-// How many points of accuracy a smaller network is expected to lose after training, from what is left of the original's work and view.
+// How many points of accuracy a smaller network is expected to lose after training, from what is left of the original.
 //
-//   points = scale * (M / 10^9)^-decay * (exp(decay * lost) - 1),      lost = stage_weight * G + view_weight * V
+//   points = (M / 10^9)^-spare * (work_weight * G + mixing_weight * X + view_weight * V + unread_weight * U)
 //   M   the original's multiply-accumulates, within the range of the labels: a small network has less to spare than a large one
-//   G   by stage (sites whose outputs have as many pixels), -log of the share of multiply-accumulates that is kept: the root mean square,
-//       each stage by its part of the original's. One stage that is cut down costs more than all of them a little.
-//   V   how much less of the image an output sees: image side / receptive field, the variant's minus the original's
-// This is a power law of the work, as trained networks of many sizes follow one. experiments/accuracy/fit.py fits the four numbers to trained
-// networks, and tells how well they predict the networks of a base network that the fit has not seen.
+//   G   -log of the share of useful work that is kept, by stage (sites whose outputs have as many pixels); the mean over the stages, each by its
+//       part of the original's work. The work of a stage is useful in so far as its places can teach its parameters: W / (1 + P / (taught * places)).
+//       So a stage of many parameters on few pixels, such as the last one of a ResNet, may lose most of them for little.
+//   X   -log of the share of input channels that an output reads, the mean over the stages likewise: groups cost more than the work that they save
+//   V   -log of the share of a sufficient view that is kept: an output gathers from enough of the image when its spread is a fifth of the image's side
+//   U   -log of the share of values that anyone reads: a projection in steps of 2 whose branch is dropped skips three quarters of the pixels before it
+// experiments/accuracy/fit.py fits the five numbers to trained networks, and tells how well they predict the networks of a base network that the
+// fit has not seen.
 #pragma once
 #include "fisher/measures.hpp"
 
@@ -17,13 +20,9 @@ struct ExpectedLoss {
 };
 
 struct LossParts {
-    double stages = 0, view = 0;
+    double work = 0, mixing = 0, view = 0, unread = 0;   // G, X, V and U
 };
 
-// -log of the share of some work that is left, at least 0; work that is gone counts as a 64th of it.
-double work_lost(double before, double after);
-// G of the formula above.
-double stage_loss(const Measurement& original, const Measurement& variant);
 LossParts loss_parts(const Measurement& original, const Measurement& variant);
 ExpectedLoss expected_loss(const Measurement& original, const LossParts& parts);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -44,12 +45,19 @@ struct WorkLoss {
     double stages = 0, sites = 0;
 };
 WorkLoss work_loss(const Measurement& original, const Measurement& variant) {
-    double whole = 0, sum = 0;
+    const auto lost = [](double before, double after) { return std::max(0.0, std::log(before / std::max(after, before / 64))); };   // nothing left is not the end of the network
+    struct Work { double before = 0, after = 0; };
+    std::map<std::int64_t, Work> stages;
+    double whole = 0, squares = 0, sum = 0;
     for (const SiteWork& site : original.sites) {
         auto found = std::find_if(variant.sites.begin(), variant.sites.end(), [&](const SiteWork& s) { return s.name == site.name; });
-        whole += site.macs, sum += site.macs * work_lost(site.macs, found != variant.sites.end() ? found->macs : 0);   // a branch that was dropped has no site any more
+        const double after = found != variant.sites.end() ? found->macs : 0;   // a branch that was dropped has no site any more
+        Work& stage = stages[site.places];
+        stage.before += site.macs, stage.after += after;
+        whole += site.macs, sum += site.macs * lost(site.macs, after);
     }
-    return {stage_loss(original, variant), sum / whole};
+    for (const auto& [places, stage] : stages) squares += stage.before / whole * lost(stage.before, stage.after) * lost(stage.before, stage.after);
+    return {std::sqrt(squares), sum / whole};
 }
 
 // The paper's rule: the score itself, so that anything below the original is lost and anything above it is welcome.
@@ -84,7 +92,7 @@ Kept by_expected_loss(std::span<const ScoredPair> seeds) {
     const ExpectedLoss loss = expected_loss(seeds[0].original, parts);
     double fisher = mean_over(seeds, [](const ScoredPair& p) { return std::log(fisher_total(p.variant.raw) / fisher_total(p.original.raw)); });
     // A network that has no gradients at all is never admitted, however large it is.
-    return {std::isfinite(fisher) ? kept_at_loss(loss.points) : std::numeric_limits<double>::quiet_NaN(), {{"stages", parts.stages}, {"view", parts.view}, {"fisher", std::exp(fisher)}}, loss};
+    return {std::isfinite(fisher) ? kept_at_loss(loss.points) : std::numeric_limits<double>::quiet_NaN(), {{"work", parts.work}, {"mixing", parts.mixing}, {"view", parts.view}, {"unread", parts.unread}, {"fisher", std::exp(fisher)}}, loss};
 }
 
 ExpectedLoss loss_by_size(const Measurement& original, const Measurement& variant) { return expected_loss(original, loss_parts(original, variant)); }
@@ -94,7 +102,7 @@ double kept_by_loss(const Measurement& original, const Measurement& variant) { r
 
 const std::vector<CapacityGuard>& guards() {
     static const std::vector<CapacityGuard> all{
-        {"expected-loss", "points of accuracy that are expected to be lost after training, by a fit to trained networks: what is left of the work of stages, and how much of the image an output sees", {true, false, false, false}, 0.5, 0, by_expected_loss, kept_by_loss, loss_by_size},
+        {"expected-loss", "points of accuracy that are expected to be lost after training, by a fit to trained networks: the useful work that is left, the channels and pixels that are read, and how much of the image outputs gather from", {true, false, false, false}, 0.5, 0, by_expected_loss, kept_by_loss, loss_by_size},
         {"fisher-band", "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of the work of stages and sites and of the parameters", {true, true, false, false}, 0.52, 0.03, band, band_by_size},
         {"fisher-paper", "reject what scores below the original, as the paper does", {true, false, false, false}, 1.00, 0.16, paper},
     };

@@ -42,40 +42,68 @@ std::int64_t counted_parameters(const Node& node) {
 constexpr Wanted nothing{false, false, false, false}, fisher_only{true, false, false, false}, codes_only{false, true, false, false}, weights_only{false, false, true, false},
     synflow_only{false, false, false, true};
 
-// How far along one side an output sees by convolutions and pools, the widest way through the network: global pools and products of
-// activations see everything, and so do they in every variant.
-double receptive_field(const Graph& graph) {
-    struct Seen { double field = 1, step = 1; };
-    std::map<std::string, Seen> seen;
-    double widest = 1;
+// How far along one side an output gathers from, the widest way through the network: each window of k pixels in a row adds the variance of a
+// draw among them. Global pools and products of activations gather from everywhere, and they do so in every variant.
+double spread_of(const Graph& graph) {
+    struct Way { double variance = 0, step = 1; };
+    std::map<std::string, Way> ways;
+    double widest = 0;
     for (const Node& node : graph.nodes) {
-        Seen here;
+        Way here;
         for (const std::string& input : node.inputs)
-            if (auto from = seen.find(input); from != seen.end() && from->second.field > here.field) here = from->second;
+            if (auto from = ways.find(input); from != ways.end() && (from->second.variance > here.variance || from->second.step > here.step)) here = from->second;
         if (node.op == "conv2d" || node.op == "max_pool" || node.op == "avg_pool") {
             const double dilation = node.op == "conv2d" ? static_cast<double>(node.integers("dilation")[0]) : 1;
-            here.field += static_cast<double>(node.integers("kernel")[0] - 1) * dilation * here.step;
+            const double kernel = static_cast<double>(node.integers("kernel")[0]), apart = dilation * here.step;
+            here.variance += (kernel * kernel - 1) / 12 * apart * apart;
             here.step *= static_cast<double>(node.integers("stride")[0]);
         }
-        widest = std::max(widest, here.field);
-        seen[node.name] = here;
+        widest = std::max(widest, here.variance);
+        ways[node.name] = here;
     }
-    return widest;
+    return std::sqrt(widest);
+}
+
+// What strides skip. A value that some reader reads all of is read.
+double unread_of(const Graph& graph) {
+    std::map<std::string, double> read;
+    for (const Node& node : graph.nodes) {
+        double share = 1;
+        if (node.op == "conv2d" || node.op == "max_pool" || node.op == "avg_pool")
+            for (std::size_t d = 0; d < 2; ++d) share *= std::min(1.0, static_cast<double>(node.integers("kernel")[d]) / static_cast<double>(node.integers("stride")[d]));
+        for (const std::string& input : node.inputs) read[input] = std::max(read[input], share);
+    }
+    double sum = 0;
+    for (const auto& [value, share] : read) sum -= std::log(share);
+    return sum;
+}
+
+std::int64_t places_of(const Node& node) {
+    if (node.op == "conv2d") return node.shape[2] * node.shape[3];
+    return node.shape.empty() ? 1 : std::max<std::int64_t>(1, element_count(node.shape) / node.shape.back());
+}
+
+// The products of a node whose every output reads every input channel.
+double dense_macs(const Graph& graph, const Node& node) {
+    if (node.op != "conv2d") return static_cast<double>(macs(node));
+    const std::vector<std::int64_t> kernel = node.integers("kernel");
+    return static_cast<double>(element_count(node.shape) * graph.shape_of(node.inputs[0])[1] * kernel[0] * kernel[1]);
 }
 
 }  // namespace
 
 Measurement sizes_of(const Graph& graph) {
     Measurement m;
-    if (!graph.inputs.empty() && graph.inputs[0].shape.size() == 4) m.image_side = static_cast<double>(graph.inputs[0].shape[2]), m.receptive_field = receptive_field(graph);
+    if (!graph.inputs.empty() && graph.inputs[0].shape.size() == 4) m.image_side = static_cast<double>(graph.inputs[0].shape[2]), m.spread = spread_of(graph), m.unread = unread_of(graph);
     for (const Node& node : graph.nodes) {
-        m.params += static_cast<double>(counted_parameters(node));
+        const double weights = static_cast<double>(counted_parameters(node));
+        m.params += weights;
         double work = static_cast<double>(macs(node));
         if (work == 0) continue;
         m.macs += work;
         bool restores = !m.sites.empty() && node.name == m.sites.back().name + ".restore";
-        if (restores) m.sites.back().macs += work;
-        else m.sites.push_back({node.name, work, node.op == "conv2d" ? node.shape[2] * node.shape[3] : 1});
+        if (restores) m.sites.back().macs += work, m.sites.back().weights += weights, m.sites.back().dense_macs += work;
+        else m.sites.push_back({node.name, work, places_of(node), weights, dense_macs(graph, node)});
     }
     return m;
 }

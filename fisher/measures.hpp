@@ -28,7 +28,9 @@ namespace loopegg {
 struct SiteWork {
     std::string name;
     double macs = 0;
-    std::int64_t places = 1;   // pixels of its output: sites with as many make up a stage
+    std::int64_t places = 1;   // pixels (or rows) of its output: sites with as many make up a stage
+    double weights = 0;        // trained values
+    double dense_macs = 0;     // what macs would be if every output read every input channel
 };
 
 // What a measure may look at: one network on one seed.
@@ -36,7 +38,9 @@ struct Measurement {
     RawScores raw;
     double params = 0, macs = 0;
     std::vector<SiteWork> sites{};
-    double image_side = 0, receptive_field = 0;   // pixels of the input along one side, and those of them that one output is made of
+    double image_side = 0;     // pixels of the input along one side
+    double unread = 0;         // -log of the share of its pixels that anyone reads, the sum over values: a 1x1 window in steps of 2 passes three quarters by
+    double spread = 0;         // how far an output gathers from: the standard deviation, in those pixels, of a way through the windows at random
 };
 
 // Its sizes, without scores.

@@ -3,8 +3,8 @@
 
     python3 networks.py /tmp/bases && python3 fit.py build/src/cli/loopegg /tmp/bases [--keep scores.json]
 
-Asks the program for the parts of every labelled network (what is left of the work of its stages, how much of the image an output sees),
-fits scale, decay and two weights of fisher/expected_loss.cpp, and prints them with, for each base network, what a fit to the others says of it:
+Asks the program for the parts of every labelled network (fisher/expected_loss.hpp says what they are), fits the exponent of
+the size and four weights, and prints them with, for each base network, what a fit to the others says of it:
 Spearman's rank correlation, the area under the curve for a loss above one point, and the mean loss of networks predicted to lose about 0.5.
 Losses are capped at 8 points: beyond that a network is useless, however useless.
 """
@@ -56,26 +56,29 @@ def parts_of(program, bases, rows):
 
 
 def predict(p, x, work):
-    return p[0] * work ** -p[1] * np.expm1(p[1] * (x @ p[2:]))
+    return work ** -p[0] * (x @ p[1:])
 
 
-def fit(x, work, y, rounds=4, steps=4000):
-    """Least relative error, by random steps: four numbers, all positive."""
+def fit(x, work, y, ridge=0.5):
+    """Weights that are not negative, of least relative error, robustly: beyond a whole relative error the square becomes straight. What the
+    networks do not tell apart is kept small by the ridge. The exponent is the best of a list."""
+    spread = np.sqrt(np.mean(x ** 2, 0)) + 1e-9
     best = None
-    for seed in range(rounds):
-        draw = np.random.default_rng(seed)
-        p, width = np.array([10, 0.25, 0.3, 0.3]), 0.4
-        cost = lambda p: np.mean(np.abs(predict(p, x, work) - y) / (0.6 + 0.5 * y))
-        least = cost(p)
-        for step in range(steps):
-            q = p * np.exp(width * draw.normal(size=4) * (draw.random(4) < 0.5))
-            q[1] = min(q[1], 1.0)
-            if cost(q) < least:
-                p, least = q, cost(q)
-            if step % 800 == 799:
-                width *= 0.6
-        if best is None or least < best[0]:
-            best = (least, p)
+    for spare in np.arange(0, 0.81, 0.02):
+        z = x * (work ** -spare / (0.6 + 0.5 * y))[:, None]
+        target, trust = y / (0.6 + 0.5 * y), np.ones(len(y))
+        w = np.zeros(x.shape[1])
+        for _ in range(12):
+            gram = z.T @ (z * trust[:, None]) + ridge * np.diag(spread ** 2)
+            right = z.T @ (target * trust)
+            for _ in range(200):        # one weight after another, none below zero
+                for k in range(len(w)):
+                    w[k] = max(0.0, (right[k] - gram[k] @ w + gram[k, k] * w[k]) / gram[k, k])
+            off = np.abs(z @ w - target)
+            trust = 1 / np.maximum(1, off / 0.5)
+        cost = np.mean(np.minimum(off ** 2, off - 0.25)) + ridge * np.mean((spread * w) ** 2) / len(y)
+        if best is None or cost < best[0]:
+            best = cost, np.concatenate([[spare], w])
     return best[1]
 
 
@@ -110,13 +113,13 @@ def main():
             json.dump(parts, open(options.keep, "w"), indent=1)
     rows = [r for r in rows if f"{r[0]} {r[1]}" in parts]
     of = [parts[f"{b} {n}"] for b, n, _, _ in rows]
-    x = np.array([[p["stages"], p["view"]] for p in of])
+    x = np.array([[p[k] for k in ("work", "mixing", "view", "unread")] for p in of])
     work = np.array([p["original_macs"] / 1e9 for p in of])
     y = np.minimum(np.array([r[3] for r in rows]), CAP)
     base = np.array([r[0] for r in rows])
     print(f"{len(rows)} networks of {len(set(base))} base networks")
     p = fit(x, work, y)
-    print("scale = {:.3f}, decay = {:.3f}, stage_weight = {:.3f}, view_weight = {:.3f}".format(*p))
+    print("spare = {:.3f}, work_weight = {:.3f}, mixing_weight = {:.3f}, view_weight = {:.3f}, unread_weight = {:.3f}".format(*p))
     unseen = np.zeros(len(y))
     for b in sorted(set(base)):
         others = base != b

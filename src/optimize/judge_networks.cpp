@@ -25,13 +25,18 @@ ExpectedLoss loss_of(const Verdict& v) {
     return {loss_at_kept(kept), loss_at_kept(number(v.evidence, "high", kept)), loss_at_kept(number(v.evidence, "low", kept))};
 }
 
+double excess_of(double kept, double needed) {
+    const double most = loss_at_kept(needed);
+    return (loss_at_kept(kept) - most) / std::max(0.1, most);
+}
+
 namespace {
 
 NetworkVerdict read(Verdict verdict) {
     const ExpectedLoss loss = loss_of(verdict);
     const bool allowed = verdict.allowed;
     const double kept = number(verdict.evidence, "kept", 1), margin = number(verdict.evidence, "margin", allowed ? 0.01 : -0.1);
-    return {std::move(verdict), loss, allowed, -margin / std::max(0.05, 1 - (kept - margin))};
+    return {std::move(verdict), loss, allowed, kept - margin, excess_of(kept, kept - margin)};
 }
 
 }  // namespace

@@ -18,14 +18,19 @@ struct NetworkVerdict {
     Verdict verdict;
     ExpectedLoss loss;
     bool allowed = true;
-    double excess = 0;   // how far beyond what is allowed, as a part of it; at most 0 where it is allowed
+    double needed = 0;   // the share of capacity that has to be kept
+    double excess = 0;   // points lost beyond what is allowed, as a part of that; at most 0 where it is allowed
 };
+
+double excess_of(double kept, double needed);
 
 class NetworkJudge {
 public:
     NetworkJudge(CapacityOracle& oracle, const Graph& original) : oracle_(oracle), original_(original) {}
 
     std::vector<NetworkVerdict> judge(std::span<const Graph> networks);
+    // What sizes alone leave of the capacity (CapacityOracle::kept_by_size): many networks a second, and no verdict. Empty where sizes tell nothing.
+    std::vector<double> kept_by_size(std::span<const Graph> networks) { return oracle_.kept_by_size(original_, networks); }
     std::int64_t asked() const { return asked_; }
 
 private:

@@ -6,6 +6,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
@@ -20,31 +21,43 @@ using Random = std::mt19937_64;
 std::size_t below(Random& random, std::size_t n) { return static_cast<std::size_t>(random() % n); }
 bool one_in(Random& random, std::size_t n) { return random() % n == 0; }
 
-class ShapeSearch {
+double fitness_of(double ms, double points, double excess, double max_ms) {
+    if (std::isfinite(max_ms)) return points + 20 * std::max(0.0, ms / max_ms - 1);
+    return ms * std::exp(3 * std::max(0.0, excess));   // what is not allowed stands behind by how far it is not
+}
+
+}  // namespace
+
+class ShapeSearch::Breeder {
 public:
-    ShapeSearch(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options, Progress& progress)
+    Breeder(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options, Progress& progress)
         : space_(space), judge_(judge), clock_(clock), options_(options), progress_(progress), random_(options.seed) {}
 
-    std::vector<NetworkCandidate> run() {
-        ask(naive_scalings(space_));
-        while (left() > 0 && !all_.empty()) {
+    void go_on(std::int64_t asks) {
+        const std::int64_t until = std::min(options_.budget, static_cast<std::int64_t>(all_.size()) + asks);
+        if (all_.empty()) ask(naive_scalings(space_), until);
+        while (static_cast<std::int64_t>(all_.size()) < until && !all_.empty()) {
             const std::size_t before = all_.size();
-            ask(children());
+            ask(children(), until);
             if (all_.size() == before) break;   // nothing that is not known
         }
-        return std::move(all_);
     }
 
+    void set_the_clock() {
+        for (NetworkCandidate& c : all_)
+            if (!c.timed) c.ms = clock_.ms(c.graph);
+    }
+
+    std::vector<NetworkCandidate>& judged() { return all_; }
+
 private:
-    static constexpr std::size_t parents = 10, each_time = 12, tries = 400;
+    static constexpr std::size_t parents = 16, brood = 32, generations = 24, each_time = 12, tries = 400;
 
-    std::int64_t left() const { return options_.budget - static_cast<std::int64_t>(all_.size()); }
-
-    void ask(std::vector<std::pair<std::string, NetworkShape>> shapes) {
+    void ask(std::vector<std::pair<std::string, NetworkShape>> shapes, std::int64_t until) {
         std::vector<Graph> graphs;
         std::vector<NetworkCandidate> made;
         for (auto& [origin, shape] : shapes) {
-            if (static_cast<std::int64_t>(made.size()) >= left()) break;
+            if (static_cast<std::int64_t>(all_.size() + made.size()) >= until) break;
             std::optional<Graph> graph = space_.network(shape);
             if (!graph || !known_.insert(shape).second) continue;
             made.push_back({origin, shape, *graph, {}, clock_.ms(*graph)});
@@ -63,27 +76,54 @@ private:
         return best ? fmt::format("whole networks judged; the fastest that is allowed takes about {:.2f} ms ({})", best->ms, best->origin) : std::string("whole networks judged; none is allowed yet");
     }
 
-    // Of many changes to the best networks, those that would be fastest without being further from what is allowed than their parents, by the clock;
-    // the guard decides.
+    // A network that breeding looks at.
+    struct Parent {
+        NetworkShape shape;
+        double ms, fitness;
+        bool fresh;          // not judged yet
+    };
+
+    // Generations of changes to the best networks, by the clock and by sizes; the best that are fresh are for the guard. Where sizes tell nothing,
+    // one generation that is neither much slower nor much faster than the best network, which is too far away to learn from.
     std::vector<std::pair<std::string, NetworkShape>> children() {
-        std::vector<std::size_t> order(all_.size());
-        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return fitness(all_[a], options_.max_ms) < fitness(all_[b], options_.max_ms); });
-        order.resize(std::min(order.size(), parents));
-        const double best = all_[order.front()].ms;
-        std::vector<std::pair<std::string, NetworkShape>> out;
-        std::set<NetworkShape> mine;
-        for (std::size_t t = 0; t < tries && out.size() < each_time; ++t) {
-            const NetworkCandidate& parent = all_[order[std::min(below(random_, order.size()), below(random_, order.size()))]];
-            NetworkShape shape = one_in(random_, 4) ? crossed(parent.shape, all_[order[below(random_, order.size())]].shape) : parent.shape;
-            for (std::size_t changes = 1 + below(random_, 3); changes > 0; --changes) change(shape);
-            if (known_.contains(shape) || !mine.insert(shape).second) continue;
-            const std::optional<Graph> graph = space_.network(shape);
-            // Much slower than the best, or much faster: too far away to learn from.
-            if (!graph || clock_.ms(*graph) > 1.3 * best || clock_.ms(*graph) < 0.4 * best) continue;
-            out.emplace_back("rules", std::move(shape));
+        std::vector<Parent> pool;
+        for (const NetworkCandidate& c : all_) pool.push_back({c.shape, c.ms, fitness(c, options_.max_ms), false});
+        const double needed = all_.front().judged.needed;
+        std::set<NetworkShape> seen = known_;
+        std::vector<Parent> fresh;
+        cut(pool, parents);
+        const double best = pool.front().ms;
+        for (std::size_t generation = 0; generation < generations; ++generation) {
+            std::vector<Parent> born;
+            std::vector<Graph> graphs;
+            for (std::size_t t = 0; t < tries && born.size() < brood; ++t) {
+                const Parent& parent = pool[std::min(below(random_, pool.size()), below(random_, pool.size()))];
+                NetworkShape shape = one_in(random_, 4) ? crossed(parent.shape, pool[below(random_, pool.size())].shape) : parent.shape;
+                for (std::size_t changes = 1 + below(random_, 3); changes > 0; --changes) change(shape);
+                if (!seen.insert(shape).second) continue;
+                if (std::optional<Graph> graph = space_.network(shape)) born.push_back({std::move(shape), clock_.ms(*graph), 0, true}), graphs.push_back(std::move(*graph));
+            }
+            if (born.empty()) break;
+            const std::vector<double> kept = judge_.kept_by_size(graphs);
+            if (kept.empty()) {
+                std::erase_if(born, [&](const Parent& p) { return p.ms > 1.3 * best || p.ms < 0.4 * best; });
+                fresh = std::move(born);
+                break;
+            }
+            for (std::size_t i = 0; i < born.size(); ++i) born[i].fitness = fitness_of(born[i].ms, loss_at_kept(kept[i]), excess_of(kept[i], needed), options_.max_ms);
+            fresh.insert(fresh.end(), born.begin(), born.end());
+            pool.insert(pool.end(), born.begin(), born.end());
+            cut(pool, parents);
         }
+        cut(fresh, each_time);
+        std::vector<std::pair<std::string, NetworkShape>> out;
+        for (Parent& p : fresh) out.emplace_back("rules", std::move(p.shape));
         return out;
+    }
+
+    static void cut(std::vector<Parent>& pool, std::size_t most) {
+        std::stable_sort(pool.begin(), pool.end(), [](const Parent& a, const Parent& b) { return a.fitness < b.fitness; });
+        pool.resize(std::min(pool.size(), most));
     }
 
     NetworkShape crossed(const NetworkShape& a, const NetworkShape& b) {
@@ -119,13 +159,12 @@ private:
         else shape.groups[site] = groups;
     }
 
-    // One width, or all hidden ones of a stage, an eighth up or down.
+    // One stream, or all hidden widths of a stage that were equal, an eighth up or down: sites that stay alike are tuned once.
     void change_width(NetworkShape& shape) {
         const ShapeSpace::Width& picked = space_.widths()[below(random_, space_.widths().size())];
         const int by = one_in(random_, 2) ? 1 : -1;
-        const bool all = !picked.joined && one_in(random_, 2);
         for (const ShapeSpace::Width& w : space_.widths())
-            if (w.name == picked.name || (all && !w.joined && w.stage == picked.stage)) shift(shape, w, by);
+            if (w.name == picked.name || (!picked.joined && !w.joined && w.stage == picked.stage && w.choices == picked.choices)) shift(shape, w, by);
     }
 
     static void shift(NetworkShape& shape, const ShapeSpace::Width& w, int by) {
@@ -148,31 +187,53 @@ private:
     std::set<NetworkShape> known_{NetworkShape{}};
 };
 
-}  // namespace
+ShapeSearch::ShapeSearch(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options, Progress& progress)
+    : breeder_(std::make_unique<Breeder>(space, judge, clock, options, progress)) {}
+ShapeSearch::~ShapeSearch() = default;
+void ShapeSearch::go_on(std::int64_t asks) { breeder_->go_on(asks); }
+void ShapeSearch::set_the_clock() { breeder_->set_the_clock(); }
+std::vector<NetworkCandidate>& ShapeSearch::judged() { return breeder_->judged(); }
 
-double fitness(const NetworkCandidate& c, double max_ms) {
-    if (std::isfinite(max_ms)) return c.judged.loss.points + 20 * std::max(0.0, c.ms / max_ms - 1);
-    return c.ms * (1 + 3 * std::max(0.0, c.judged.excess));   // what is not allowed stands behind by how far it is not
+double fitness(const NetworkCandidate& c, double max_ms) { return fitness_of(c.ms, c.judged.loss.points, c.judged.excess, max_ms); }
+
+namespace {
+
+bool is_convolution(const Node& node) { return node.op == "conv2d"; }
+
+std::string likeness(const Node& node) {
+    if (!is_convolution(node)) return node.name;
+    return fmt::format("{} stride {} on {} pixels", fmt::join(node.integers("kernel"), "x"), node.integers("stride")[0], node.shape[2] * node.shape[3]);
 }
 
-SiteClock::SiteClock(const Graph& original, const std::map<std::string, double>& ms) {
-    for (const Node& node : original.nodes)
-        if (const auto it = ms.find(node.name); it != ms.end())
-            by_site_[node.name] = {it->second, std::max(1.0, static_cast<double>(macs(node))), static_cast<double>(element_count(node.shape))};
+struct Channels { double inputs = 1, outputs = 1, groups = 1; };
+Channels channels(const Graph& network, const Node& node) {
+    if (!is_convolution(node)) return {std::max(1.0, static_cast<double>(macs(node))), 1, 1};
+    return {static_cast<double>(network.shape_of(node.inputs[0])[1]), static_cast<double>(node.shape[1]), static_cast<double>(node.integer("groups"))};
+}
+
+}  // namespace
+
+void SiteClock::learn(const Graph& network, const std::map<std::string, double>& ms) {
+    for (const Node& node : network.nodes)
+        if (const auto it = ms.find(node.name); it != ms.end()) {
+            const Channels c = channels(network, node);
+            std::vector<Timed>& alike = alike_[likeness(node)];
+            std::erase_if(alike, [&](const Timed& t) { return t.inputs == c.inputs && t.outputs == c.outputs && t.groups == c.groups; });   // the last word
+            alike.push_back({c.inputs, c.outputs, c.groups, it->second, std::max(1.0, static_cast<double>(macs(node))), static_cast<double>(element_count(node.shape))});
+        }
 }
 
 double SiteClock::ms(const Graph& network) const {
     double sum = 0;
-    for (const Node& node : network.nodes)
-        if (const auto it = by_site_.find(node.name); it != by_site_.end()) {
-            const Tick& t = it->second;
-            sum += t.ms * (work_part * static_cast<double>(macs(node)) / t.macs + (1 - work_part) * static_cast<double>(element_count(node.shape)) / t.outputs);
-        }
+    for (const Node& node : network.nodes) {
+        const auto found = alike_.find(likeness(node));
+        if (found == alike_.end()) continue;
+        const Channels c = channels(network, node);
+        const auto apart = [&](const Timed& t) { return std::abs(std::log(c.inputs / t.inputs)) + std::abs(std::log(c.outputs / t.outputs)) + std::abs(std::log(c.groups / t.groups)); };
+        const Timed& t = *std::min_element(found->second.begin(), found->second.end(), [&](const Timed& a, const Timed& b) { return apart(a) < apart(b); });
+        sum += t.ms * (work_part * static_cast<double>(macs(node)) / t.macs + (1 - work_part) * static_cast<double>(element_count(node.shape)) / t.written);
+    }
     return sum;
-}
-
-std::vector<NetworkCandidate> search_shapes(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options, Progress& progress) {
-    return ShapeSearch(space, judge, clock, options, progress).run();
 }
 
 std::vector<std::pair<std::string, NetworkShape>> naive_scalings(const ShapeSpace& space) {
@@ -191,7 +252,8 @@ std::vector<std::pair<std::string, NetworkShape>> naive_scalings(const ShapeSpac
 
 std::vector<std::size_t> finalists(const std::vector<NetworkCandidate>& all, std::size_t most, double max_ms) {
     std::map<std::string, std::vector<std::size_t>> kinds;
-    for (std::size_t i = 0; i < all.size(); ++i) kinds[all[i].naive() ? all[i].origin : std::string("own")].push_back(i);
+    for (std::size_t i = 0; i < all.size(); ++i)
+        if (!all[i].timed) kinds[all[i].naive() ? all[i].origin : std::string("own")].push_back(i);
     const auto before = [&](std::size_t a, std::size_t b) {
         const NetworkCandidate &x = all[a], &y = all[b];
         if (!std::isfinite(max_ms) && x.judged.allowed != y.judged.allowed) return x.judged.allowed;

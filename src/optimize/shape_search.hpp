@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -12,16 +13,16 @@
 
 namespace loopegg {
 
-// How long a network takes, before it is tuned: each site as long as it does in the original, by the work that is left of it.
+// How long a network takes, before it is tuned: each site as long as the site most like it that was timed, by the work between the two.
 class SiteClock {
 public:
-    // `ms` of each site of the original, with its best schedule.
-    SiteClock(const Graph& original, const std::map<std::string, double>& ms);
+    // The sites of a network that was tuned: `ms` of each, with its best schedule.
+    void learn(const Graph& network, const std::map<std::string, double>& ms);
     double ms(const Graph& network) const;
 
 private:
-    struct Tick { double ms, macs, outputs; };
-    std::map<std::string, Tick> by_site_;
+    struct Timed { double inputs, outputs, groups, ms, macs, written; };
+    std::map<std::string, std::vector<Timed>> alike_;   // by kernel, stride and pixels; by name where a site is no convolution
 };
 
 struct NetworkCandidate {
@@ -29,12 +30,13 @@ struct NetworkCandidate {
     NetworkShape shape;
     Graph graph;
     NetworkVerdict judged;
-    double ms = 0;             // by the clock, until it is tuned
+    double ms = 0;             // by the clock, until it is timed
+    bool timed = false;
     bool naive() const { return origin == "width" || origin == "depth" || origin == "both"; }
 };
 
 struct ShapeSearchOptions {
-    std::int64_t budget = 160;       // networks that the guard may be asked about, naive scalings among them
+    std::int64_t budget = 96;        // networks that the guard may be asked about, naive scalings among them
     std::uint64_t seed = 1;
     double max_ms = std::numeric_limits<double>::infinity();   // given: the network that loses least and takes no longer, not the fastest that is allowed
 };
@@ -42,13 +44,30 @@ struct ShapeSearchOptions {
 // Which of two candidates to prefer: smaller is better.
 double fitness(const NetworkCandidate& candidate, double max_ms);
 
-// Everything that was judged, in the order in which it was. Same seed, same answer.
-std::vector<NetworkCandidate> search_shapes(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options, Progress& progress);
+// Naive scalings first, then networks bred from the best ones. Breeding looks at many networks by the clock and by their sizes, and asks the guard
+// about the best of them. Same seed, same answer.
+class ShapeSearch {
+public:
+    ShapeSearch(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options, Progress& progress);
+    ~ShapeSearch();
+
+    // Asks about at most `asks` networks, and never about more than the budget.
+    void go_on(std::int64_t asks);
+    // The clock has learned: what was not timed is estimated again.
+    void set_the_clock();
+    // Everything that was judged, in the order in which it was.
+    std::vector<NetworkCandidate>& judged();
+
+private:
+    class Breeder;
+    std::unique_ptr<Breeder> breeder_;
+};
 
 // Uniform width, uniform depth, and both, from a little less to a quarter.
 std::vector<std::pair<std::string, NetworkShape>> naive_scalings(const ShapeSpace& space);
 
-// The best of every naive kind, allowed or not, and the `most` best of the others that are allowed. Indices into `all`, the best first.
+// The best of every naive kind, allowed or not, and the `most` best of the others that are allowed; of neither what was timed already. Indices into
+// `all`, the best first.
 std::vector<std::size_t> finalists(const std::vector<NetworkCandidate>& all, std::size_t most, double max_ms = std::numeric_limits<double>::infinity());
 
 }  // namespace loopegg

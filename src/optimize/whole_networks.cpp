@@ -19,7 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t own_finalists = 3;
+constexpr std::size_t own_finalists = 4;   // tuned one after another, because the clock learns from each
+constexpr std::int64_t asks_between = 12;  // of the guard, before the next is tuned
 constexpr double original_share = 0.25, finalists_share = 0.4;   // of the time for tuning; the rest is for rules on single sites
 
 // Fewer schedules are tried where there is less time; which ones does not change.
@@ -98,26 +99,39 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
 
     progress.advance(0, "tuning the original");
     out.original_tuning = tune_variants(with_less_time(request, original_share), input, originals_only(input.sites), 0, measurer, progress);
-    const SiteClock clock(input.graph, site_times(input.sites, out.original_tuning));
+    SiteClock clock;
+    clock.learn(input.graph, site_times(input.sites, out.original_tuning));
     NetworkJudge judge(oracle, input.graph);
     ShapeSearchOptions options;
     options.seed = request.seed, options.budget = std::max<std::int64_t>(1, request.budget * 2 / 5), options.max_ms = request.max_latency_ms;
-    if (request.search == "rules") {
-        out.judged = search_shapes(space, judge, clock, options, progress);
-    } else {
-        if (request.search != "scale") out.judged = rival_candidates(request, input, space, judge, clock, options, progress);
-        options.budget = static_cast<std::int64_t>(naive_scalings(space).size());
-        for (NetworkCandidate& c : search_shapes(space, judge, clock, options, progress)) out.judged.push_back(std::move(c));
+    const bool own = request.search == "rules";
+    const std::int64_t scalings = static_cast<std::int64_t>(naive_scalings(space).size());
+    ShapeSearch search(space, judge, clock, options, progress);
+    search.go_on(scalings);
+    std::vector<NetworkCandidate>& judged = search.judged();
+    if (!own && request.search != "scale")
+        for (NetworkCandidate& c : rival_candidates(request, input, space, judge, clock, options, progress)) judged.push_back(std::move(c));
+
+    const double share = finalists_share / static_cast<double>(own ? own_finalists + 3 : 4);   // the best of three naive kinds beside them
+    const auto tune_network = [&](std::size_t i) {
+        progress.advance(static_cast<std::int64_t>(out.timed.size()), fmt::format("tuning network {} that is timed ({})", out.timed.size() + 1, judged[i].origin));
+        TimedNetwork t{i, input_of(input, space, judged[i], request), {}, {}};
+        t.tuning = tune_variants(with_less_time(request, share), t.input, originals_only(t.input.sites), 0, measurer, progress);
+        judged[i].timed = true;
+        clock.learn(t.input.graph, site_times(t.input.sites, t.tuning));
+        search.set_the_clock();
+        out.timed.push_back(std::move(t));
+    };
+    for (std::size_t i : finalists(judged, own ? 0 : 1, options.max_ms)) tune_network(i);
+    for (std::size_t round = 0; own && round < own_finalists; ++round) {
+        search.go_on(asks_between);
+        const std::vector<std::size_t> last = finalists(judged, 1, options.max_ms);
+        const auto next = std::find_if(last.begin(), last.end(), [&](std::size_t i) { return !judged[i].naive(); });
+        if (next == last.end()) break;
+        tune_network(*next);
     }
     out.asked = judge.asked();
-
-    std::vector<std::size_t> last = finalists(out.judged, request.search == "rules" ? own_finalists : 1, options.max_ms);
-    for (std::size_t i = 0; i < last.size(); ++i) {
-        progress.advance(static_cast<std::int64_t>(i), fmt::format("tuning network {} of {} that are timed ({})", i + 1, last.size(), out.judged[last[i]].origin));
-        TimedNetwork t{last[i], input_of(input, space, out.judged[last[i]], request), {}, {}};
-        t.tuning = tune_variants(with_less_time(request, finalists_share / static_cast<double>(last.size())), t.input, originals_only(t.input.sites), 0, measurer, progress);
-        out.timed.push_back(std::move(t));
-    }
+    out.judged = std::move(judged);
     std::vector<std::pair<const Input*, const Tuning*>> networks{{&input, &out.original_tuning}};
     for (const TimedNetwork& t : out.timed) networks.emplace_back(&t.input, &t.tuning);
     progress.advance(0, "timing whole networks in turns");

@@ -5,6 +5,7 @@
 
 #include "fisher/expected_loss.hpp"
 #include "fisher/guards.hpp"
+#include "graph/drop_branch.hpp"
 #include "graph/zoo/zoo.hpp"
 
 using namespace loopegg;
@@ -16,7 +17,7 @@ Measurement resnet34() { return sizes_of(zoo_graph("resnet34-cifar10")); }
 // Every site of a stage keeps a share of its work.
 Measurement with_share(Measurement m, std::int64_t places, double share) {
     for (SiteWork& s : m.sites)
-        if (s.places == places) s.macs *= share;
+        if (s.places == places) s.macs *= share, s.dense_macs *= share, s.weights *= share;
     return m;
 }
 
@@ -45,14 +46,18 @@ TEST_CASE("less work is expected to lose more, and the interval holds the loss")
     }
 }
 
-TEST_CASE("one stage that is cut down costs more than the same work taken from all of them") {
+TEST_CASE("parameters that few places cannot teach are cheap to lose") {
+    // The last stage of this network has 13 million parameters on 16 pixels, the first a quarter of a million on 1,024.
     const Measurement original = resnet34();
-    Measurement one = with_share(original, 1024, 0.2), all = original;
-    double kept = 0, whole = 0;
-    for (const SiteWork& s : one.sites) kept += s.macs;
-    for (const SiteWork& s : original.sites) whole += s.macs;
-    for (SiteWork& s : all.sites) s.macs *= kept / whole;
-    CHECK(loss_of(original, one).points > loss_of(original, all).points);
+    CHECK(loss_of(original, with_share(original, 16, 0.3)).points < 0.5 * loss_of(original, with_share(original, 1024, 0.3)).points);
+}
+
+TEST_CASE("groups cost more than a width that saves as much work") {
+    const Measurement original = resnet34();
+    Measurement grouped = original, narrow = original;
+    for (SiteWork& s : grouped.sites) s.macs /= 2, s.weights /= 2;
+    for (SiteWork& s : narrow.sites) s.macs /= 2, s.weights /= 2, s.dense_macs /= 2;
+    CHECK(loss_of(original, grouped).points > loss_of(original, narrow).points);
 }
 
 TEST_CASE("a site that is gone counts as work that is gone") {
@@ -60,7 +65,7 @@ TEST_CASE("a site that is gone counts as work that is gone") {
     Measurement dropped = original, emptied = original;
     std::erase_if(dropped.sites, [](const SiteWork& s) { return s.name == "layer2.1.conv1"; });
     for (SiteWork& s : emptied.sites)
-        if (s.name == "layer2.1.conv1") s.macs = 0;
+        if (s.name == "layer2.1.conv1") s.macs = s.dense_macs = s.weights = 0;
     CHECK(loss_of(original, dropped).points == loss_of(original, emptied).points);
     CHECK(loss_of(original, dropped).points > 0);
 }
@@ -68,13 +73,24 @@ TEST_CASE("a site that is gone counts as work that is gone") {
 TEST_CASE("an output that sees less of the image loses more") {
     const Measurement original = sizes_of(zoo_graph("resnext29_2x64d"));
     Measurement blind = original;
-    blind.receptive_field = 5;
+    blind.spread = 1.6;
     CHECK(loss_of(original, blind).points > 1);
 }
 
-TEST_CASE("receptive fields are those of the widest way through a network") {
-    // Three, four, six and three blocks of two 3x3 convolutions, strides of 2 before the second, third and fourth stage, after a 3x3 stem.
-    CHECK(resnet34().receptive_field == 1 + 2 + 2 * 6 * 1 + 2 * 1 + 2 * 7 * 2 + 2 * 2 + 2 * 11 * 4 + 2 * 4 + 2 * 5 * 8);
+TEST_CASE("pixels that a stride skips are unread, unless another reader reads them") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    CHECK(sizes_of(graph).unread == 0);   // a 3x3 window beside every projection
+    const Graph dropped = without_branch(graph, branch_written_by(graph, "layer2.0.conv2"));
+    CHECK(sizes_of(dropped).unread == Approx(std::log(4)));
+    const Graph other = without_branch(graph, branch_written_by(graph, "layer2.3.conv2"));
+    CHECK(sizes_of(other).unread == 0);
+    CHECK(loss_of(sizes_of(graph), sizes_of(dropped)).points > loss_of(sizes_of(graph), sizes_of(other)).points);
+}
+
+TEST_CASE("the spread is that of the widest way through a network") {
+    // Three, four, six and three blocks of two 3x3 convolutions, strides of 2 before the second, third and fourth stage, after a 3x3 stem. A window of
+    // three pixels adds a variance of two thirds.
+    CHECK(resnet34().spread == Approx(std::sqrt(2.0 / 3 * (1 + 6 + 1 + 7 * 4 + 4 + 11 * 16 + 16 + 5 * 64))));
     CHECK(resnet34().image_side == 32);
     CHECK(sizes_of(zoo_graph("bert-tiny")).image_side == 0);
 }
