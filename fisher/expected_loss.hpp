@@ -3,7 +3,7 @@
 //   points = (M / 10^9)^-spare * (work_weight * G + mixing_weight * X + view_weight * V + unread_weight * U)
 //   M   the original's multiply-accumulates, within the range of the labels: a small network has less to spare than a large one
 //   G   -log of the share of useful work that is kept, by stage (sites whose outputs have as many pixels); the mean over the stages, each by its
-//       part of the original's work. The work of a stage is useful in so far as its places can teach its parameters: W / (1 + P / (taught * places)).
+//       part of the original's work. The work of a stage is useful in so far as its places can teach its parameters: W / (1 + P / (taught * places^2)).
 //       So a stage of many parameters on few pixels, such as the last one of a ResNet, may lose most of them for little.
 //   X   -log of the share of input channels that an output reads, the mean over the stages likewise: groups cost more than the work that they save
 //   V   -log of the share of a sufficient view that is kept: an output gathers from enough of the image when its spread is a fifth of the image's side

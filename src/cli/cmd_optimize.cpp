@@ -80,7 +80,7 @@ Action setup(CLI::App& app) {
     app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
     app.add_flag("--strict-fp", r->strict_fp, "sums keep their order: no Winograd transforms");
     app.add_option("--channels-multiple-of", r->channels_multiple, "blocks of channels must be multiples of this")->check(CLI::Range(1, 4096));
-    app.add_option("--max-latency", r->max_latency_ms, "milliseconds that the sites may take together")->check(CLI::PositiveNumber);
+    app.add_option("--max-latency", r->max_latency_ms, "milliseconds that the network may take: of those that take no longer, the one that is expected to lose least")->check(CLI::PositiveNumber);
     app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
     app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
     auto reading = add_reading_options(app, true);

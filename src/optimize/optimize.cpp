@@ -84,8 +84,9 @@ bool searches_networks(const OptimizeRequest& request) {
 }
 
 // Why rules on single sites are not tried any more; empty where they are.
-std::string why_no_sites(const OptimizeRequest& request, const NetworkVerdict& start) {
+std::string why_no_sites(const OptimizeRequest& request, const WholeNetworks& networks, const NetworkVerdict& start) {
     constexpr double room = -0.1;
+    if (networks.best && std::isfinite(request.max_latency_ms)) return "the network takes no longer than it may, and loses least";
     if (request.search != "rules" && request.search != "sites") return "--search " + request.search + " changes no single sites";
     return start.excess < 0 && start.excess > room ? "the network uses up what may be lost" : "";
 }
@@ -143,7 +144,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
 
     ClassRules rules;
     Discovery found = log.run("discover", left.budget, [&] {
-        if (std::string why = why_no_sites(request, start); !why.empty()) return originals_only(network.sites, why);
+        if (std::string why = why_no_sites(request, networks, start); !why.empty()) return originals_only(network.sites, why);
         return discover_variants(left, network, beside, progress, rules);
     });
     log.done(fmt::format("{} variants from {} configurations ({} rejected by {})", found.variants.size() - network.sites.kinds.size(), found.configurations, found.rejected, request.guard));

@@ -223,7 +223,15 @@ void SiteClock::learn(const Graph& network, const std::map<std::string, double>&
         }
 }
 
-double SiteClock::ms(const Graph& network) const {
+void SiteClock::learn_whole(std::span<const std::pair<const Graph*, double>> networks) {
+    double whole = 0, sites = 0;
+    for (const auto& [network, ms] : networks) whole += ms, sites += sites_ms(*network);
+    if (whole > 0 && sites > 0) whole_ = whole / sites;
+}
+
+double SiteClock::ms(const Graph& network) const { return whole_ * sites_ms(network); }
+
+double SiteClock::sites_ms(const Graph& network) const {
     double sum = 0;
     for (const Node& node : network.nodes) {
         const auto found = alike_.find(likeness(node));

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,13 @@ class SiteClock {
 public:
     // The sites of a network that was tuned: `ms` of each, with its best schedule.
     void learn(const Graph& network, const std::map<std::string, double>& ms);
+    // Whole networks that were timed: what lies between their sites takes its part of the time.
+    void learn_whole(std::span<const std::pair<const Graph*, double>> networks);
     double ms(const Graph& network) const;
 
 private:
+    double sites_ms(const Graph& network) const;
+    double whole_ = 1;   // the time of a network beside the sum of its sites
     struct Timed { double inputs, outputs, groups, ms, macs, written; };
     std::map<std::string, std::vector<Timed>> alike_;   // by kernel, stride and pixels; by name where a site is no convolution
 };

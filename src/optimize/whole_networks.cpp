@@ -107,6 +107,21 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     const bool own = request.search == "rules";
     const std::int64_t scalings = static_cast<std::int64_t>(naive_scalings(space).size());
     ShapeSearch search(space, judge, clock, options, progress);
+    const auto time_all = [&] {
+        std::vector<std::pair<const Input*, const Tuning*>> networks{{&input, &out.original_tuning}};
+        for (const TimedNetwork& t : out.timed) networks.emplace_back(&t.input, &t.tuning);
+        progress.advance(static_cast<std::int64_t>(out.timed.size()), "timing whole networks in turns");
+        const std::vector<Measured> times = time_in_turns(request, networks, shelf, progress);
+        out.original = times.front();
+        std::vector<std::pair<const Graph*, double>> wholes;
+        for (std::size_t i = 0; i < times.size(); ++i) {
+            if (i > 0) out.timed[i - 1].time = times[i];
+            if (times[i].latency) wholes.emplace_back(&networks[i].first->graph, times[i].latency->median_ms);
+        }
+        clock.learn_whole(wholes);
+        search.set_the_clock();
+    };
+    time_all();
     search.go_on(scalings);
     std::vector<NetworkCandidate>& judged = search.judged();
     if (!own && request.search != "scale")
@@ -123,6 +138,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         out.timed.push_back(std::move(t));
     };
     for (std::size_t i : finalists(judged, own ? 0 : 1, options.max_ms)) tune_network(i);
+    if (own) time_all();
     for (std::size_t round = 0; own && round < own_finalists; ++round) {
         search.go_on(asks_between);
         const std::vector<std::size_t> last = finalists(judged, 1, options.max_ms);
@@ -130,22 +146,17 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         if (next == last.end()) break;
         tune_network(*next);
     }
+    time_all();
     out.asked = judge.asked();
     out.judged = std::move(judged);
-    std::vector<std::pair<const Input*, const Tuning*>> networks{{&input, &out.original_tuning}};
-    for (const TimedNetwork& t : out.timed) networks.emplace_back(&t.input, &t.tuning);
-    progress.advance(0, "timing whole networks in turns");
-    const std::vector<Measured> times = time_in_turns(request, networks, shelf, progress);
-    out.original = times.front();
     for (std::size_t i = 0; i < out.timed.size(); ++i) {
-        out.timed[i].time = times[i + 1];
         NetworkCandidate& c = out.judged[out.timed[i].candidate];
-        if (!times[i + 1].latency) continue;
-        c.ms = times[i + 1].latency->median_ms;
+        if (!out.timed[i].time.latency) continue;
+        c.ms = out.timed[i].time.latency->median_ms;
         const bool rival = request.search == "random" || request.search == "blockswap";
         if (rival && c.naive()) continue;   // beside it, to be seen; not what that search picks
         if (parameters(c.graph) > request.max_parameters) continue;
-        const bool within = std::isfinite(options.max_ms) ? c.ms <= options.max_ms : c.judged.allowed && (!out.original.latency || c.ms < out.original.latency->median_ms);
+        const bool within = c.judged.allowed && (std::isfinite(options.max_ms) ? c.ms <= options.max_ms : !out.original.latency || c.ms < out.original.latency->median_ms);
         const auto better = [&](const NetworkCandidate& b) { return std::isfinite(options.max_ms) ? c.judged.loss.points < b.judged.loss.points : c.ms < b.ms; };
         if (within && (!out.best || better(out.judged[out.timed[*out.best].candidate]))) out.best = i;
     }
