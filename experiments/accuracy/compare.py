@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Compares trained networks of one base network: accuracy by seed, means, and the difference of paired seeds with its 95% interval.
+
+    python3 compare.py resnet34-cifar10 found5 width5-depth67 width4 original [--recipe short]
+
+The first network is held against each of the others. Only seeds that both have are paired.
+"""
+import argparse
+import json
+import os
+import statistics
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# The 97.5% point of Student's distribution, by degrees of freedom.
+STUDENT = [float("nan"), 12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("base")
+    parser.add_argument("names", nargs="+")
+    parser.add_argument("--recipe", default="short")
+    options = parser.parse_args()
+    found = {n: {} for n in options.names}
+    for line in open(os.path.join(HERE, "labels.jsonl")):
+        r = json.loads(line)
+        if r["base"] == options.base and r["recipe"] == options.recipe and r["name"] in found:
+            found[r["name"]][r["seed"]] = r
+    first = found[options.names[0]]
+    for name, by_seed in found.items():
+        if not by_seed:
+            print(f"{name}: no label")
+            continue
+        values = [by_seed[s]["accuracy"] for s in sorted(by_seed)]
+        one = next(iter(by_seed.values()))
+        spread = f", standard deviation {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+        line = f"{name}: {statistics.mean(values):.2f}% ({len(values)} seeds{spread}), {one['macs'] / 1e6:.0f} M MACs, {one['params'] / 1e6:.1f} M parameters"
+        both = sorted(set(first) & set(by_seed))
+        if name != options.names[0] and both:
+            gaps = [first[s]["accuracy"] - by_seed[s]["accuracy"] for s in both]
+            line += f"; {options.names[0]} is {statistics.mean(gaps):+.2f} points beside it"
+            if len(gaps) > 1:
+                half = STUDENT[min(len(gaps) - 1, 10)] * statistics.stdev(gaps) / len(gaps) ** 0.5
+                line += f" (95%: {statistics.mean(gaps) - half:+.2f} to {statistics.mean(gaps) + half:+.2f}, {len(gaps)} paired seeds)"
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
