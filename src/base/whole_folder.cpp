@@ -99,8 +99,12 @@ void move_into_place(const fs::path& from, const fs::path& to) {
 // Puts what was committed in place; may be called again after a kill at any moment.
 void install(const fs::path& folder) {
     const fs::path committed = folder / committed_name;
-    const Manifest fresh = read_manifest(committed / manifest_name);
     std::error_code ignored;
+    if (!fs::exists(committed / manifest_name)) {   // the manifest moves last: whoever was killed had only this folder left to remove
+        fs::remove_all(committed, ignored);
+        return;
+    }
+    const Manifest fresh = read_manifest(committed / manifest_name);
     if (fs::exists(folder / manifest_name)) {
         Manifest old;
         try {

@@ -104,3 +104,24 @@ TEST_CASE("a file that is made anew keeps the folder whole", "[unit]") {
     CHECK(manifest_faults(f.path()).empty());
     CHECK(f.read("page") == "q");
 }
+
+TEST_CASE("who is killed after the last file moved leaves an update that is finished", "[unit][base]") {
+    const ScratchFolder scratch(fs::temp_directory_path() / "loopegg-whole-folder-last");
+    const fs::path folder = scratch.path() / "out";
+    {
+        FolderUpdate update(folder);
+        write_file(update.path() / "a.json", "1");
+        update.commit();
+    }
+    fs::create_directories(folder / ".loopegg-committed" / "finalists");   // what is left of it: folders that are empty
+    CHECK_NOTHROW(require_whole(folder, "again"));
+    CHECK(!fs::exists(folder / ".loopegg-committed"));
+    CHECK(read_file(folder / "a.json") == "1");
+    fs::create_directories(folder / ".loopegg-committed");
+    {
+        FolderUpdate update(folder);
+        write_file(update.path() / "a.json", "2");
+        update.commit();
+    }
+    CHECK(read_file(folder / "a.json") == "2");
+}
