@@ -6,6 +6,7 @@ const std::vector<Command>& commands() {
     static const std::vector<Command> all{
         optimize_command,
         explain_command,
+        choose_command,
         zoo_command,
         show_command,
         import_command,

@@ -31,5 +31,6 @@ extern const Command manual_command;
 
 extern const Command optimize_command;
 extern const Command explain_command;
+extern const Command choose_command;
 
 }  // namespace loopegg

@@ -15,6 +15,7 @@
 #include "fisher/evidence.hpp"
 #include "graph/load.hpp"
 #include "optimize/class_rules.hpp"
+#include "optimize/finalists.hpp"
 #include "optimize/stages.hpp"
 #include "optimize/whole_networks.hpp"
 #include "rules/load.hpp"
@@ -172,7 +173,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
         result["targets"] = log.run("targets", 0, [&] { return compile_for_others(request, told, selection, confirmed, progress); });
         log.done(fmt::format("compiled for {} more", result["targets"].size()));
     }
-    log.run("write", 0, [&] { write_out(request, told, found, selection, confirmed, *oracle); return 0; });
+    log.run("write", 0, [&] { write_out(request, told, found, selection, confirmed, *oracle), write_finalists(request.out, networks); return 0; });
     double total = 0;
     for (const auto& s : log.seconds) total += s.get<double>();
     log.seconds["total"] = total;

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "fisher/evidence.hpp"
 #include "graph/flops.hpp"
+#include "optimize/finalists.hpp"
 #include "optimize/network_proof.hpp"
 #include "optimize/rivals.hpp"
 #include "rules/load.hpp"
@@ -169,6 +170,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
 
 json networks_json(const WholeNetworks& networks) {
     json all = json::array();
+    const std::vector<std::string> names = finalist_names(networks);
     for (std::size_t i = 0; i < networks.judged.size(); ++i) {
         const NetworkCandidate& c = networks.judged[i];
         const ExpectedLoss& l = c.judged.loss;
@@ -178,7 +180,8 @@ json networks_json(const WholeNetworks& networks) {
         for (std::size_t t = 0; t < networks.timed.size(); ++t)
             if (networks.timed[t].candidate == i) {
                 j["latency"] = latency_json(networks.timed[t].time), j["measured"] = networks.timed[t].time.latency && networks.timed[t].time.latency->measured;
-                j["chosen"] = networks.best == t, j["plan"] = json::parse(write_plan(networks.timed[t].input.plan));
+                if (networks.original.latency) j["beside_ms"] = networks.original.latency->median_ms;
+                j["finalist"] = names[t], j["chosen"] = networks.best == t, j["plan"] = json::parse(write_plan(networks.timed[t].input.plan));
             }
         all.push_back(std::move(j));
     }

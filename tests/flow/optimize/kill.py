@@ -46,6 +46,7 @@ def answer(out):
 def main():
     draw = random.Random(7)
     began = time.monotonic()
+    # How long a run takes. Its answer may be another one: its times are its own, and which networks are judged goes by times.
     undisturbed = subprocess.run(command("before"), env=dict(ENVIRONMENT, LOOPEGG_STORE=STORE + ".other", LOOPEGG_EVIDENCE=FOLDER.name + "/other.sqlite"))
     assert undisturbed.returncode == 0
     length = time.monotonic() - began
@@ -66,8 +67,6 @@ def main():
     assert subprocess.run(command("again"), env=ENVIRONMENT).returncode == 0
     assert measured() == now, "a finished run measured schedules again"
     assert answer("killed") == answer("again"), (answer("killed"), answer("again"))
-    first = answer("before")
-    assert first[:2] == answer("killed")[:2], "the guard judged something else"
     print(f"{KILLS} kills: {len(now)} schedules measured once, the same answer")
 
 

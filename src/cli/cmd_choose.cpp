@@ -1,0 +1,64 @@
+// 'loopegg choose': the finalist of a run that is fastest and, by the accuracies that its user trained it to, loses no more than it may.
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+#include "base/whole_folder.hpp"
+#include "cli/commands.hpp"
+#include "optimize/finalists.hpp"
+
+namespace loopegg {
+namespace fs = std::filesystem;
+namespace {
+
+using nlohmann::json;
+
+json to_json(const FinalistChoice& choice, const fs::path& out) {
+    json rows = json::array();
+    for (const FinalistRow& row : choice.rows) {
+        json j{{"name", row.name}, {"latency_ms", row.ms}, {"speedup", row.speedup}, {"expected_loss", row.expected}};
+        if (row.trained) j["accuracies"] = row.trained->accuracies, j["accuracy"] = row.trained->mean(), j["lost"] = *row.lost;
+        rows.push_back(std::move(j));
+    }
+    json answer{{"max_loss", choice.max_loss}, {"finalists", rows}, {"chosen", choice.chosen ? json(choice.rows[*choice.chosen].name) : json("original")}};
+    if (choice.chosen) answer["folder"] = (out / "finalists" / choice.rows[*choice.chosen].name).string();
+    return answer;
+}
+
+void print(const FinalistChoice& choice, const fs::path& out) {
+    fmt::print("  {:<14} {:>10} {:>8} {:>14} {:>10} {:>10} {:>6}\n", "network", "ms", "faster", "expected loss", "accuracy", "lost", "runs");
+    for (std::size_t i = 0; i < choice.rows.size(); ++i) {
+        const FinalistRow& row = choice.rows[i];
+        fmt::print("{} {:<14} {:>10.3f} {:>7.2f}x {:>14.2f} {:>10} {:>10} {:>6}\n", choice.chosen == i ? '*' : ' ', row.name, row.ms, row.speedup, row.expected,
+                   row.trained ? fmt::format("{:.2f}%", row.trained->mean()) : "", row.lost ? fmt::format("{:.2f}", *row.lost) : "",
+                   row.trained ? std::to_string(row.trained->accuracies.size()) : "");
+    }
+    if (!choice.chosen) {
+        fmt::print("\nNo trained network loses at most {:.2f} points and is faster: the original stays.\n", choice.max_loss);
+        return;
+    }
+    const fs::path folder = out / "finalists" / choice.rows[*choice.chosen].name;
+    fmt::print("\n{} is the fastest that loses at most {:.2f} points. To compile it:\n  loopegg optimize {} --rules exact --out {}\n", choice.rows[*choice.chosen].name, choice.max_loss,
+               (folder / "model.json").string(), (out.string() + "-" + choice.rows[*choice.chosen].name));
+}
+
+Action setup(CLI::App& app) {
+    struct Asked { std::string out, accuracies; std::optional<double> max_loss; };
+    auto asked = std::make_shared<Asked>();
+    app.add_option("OUT", asked->out, "the out folder of a run")->required();
+    app.add_option("--accuracies", asked->accuracies, R"(what the networks reached, in percent: {"original": 95.7, "rules-1": [95.1, 95.3]})")->required();
+    app.add_option("--max-loss", asked->max_loss, "points of accuracy that the network may lose; otherwise what the run allowed")->check(CLI::Range(0.0, 100.0));
+    return [asked](Session& session) {
+        const fs::path out = asked->out;
+        require_whole(out, "loopegg optimize", "report.html");
+        const FinalistChoice choice = choose_by_accuracy(out, read_accuracies(asked->accuracies), asked->max_loss);
+        if (session.json) session.answer(to_json(choice, out));
+        else print(choice, out);
+        return 0;
+    };
+}
+
+}  // namespace
+
+const Command choose_command{"choose", "pick the finalist of a run by the accuracies that it was trained to", "loopegg choose out --accuracies accuracies.json --max-loss 0.5", setup};
+
+}  // namespace loopegg

@@ -1,0 +1,116 @@
+#include "optimize/finalists.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+#include "graph/model_json.hpp"
+#include "graph/pytorch/network_py.hpp"
+#include "graph/safetensors.hpp"
+
+namespace loopegg {
+namespace fs = std::filesystem;
+namespace {
+
+using nlohmann::json;
+
+json read_json(const fs::path& file) {
+    try {
+        return json::parse(read_file(file));
+    } catch (const json::exception& e) {
+        throw UserError(fmt::format("cannot read '{}': {}", file.string(), e.what()));
+    }
+}
+
+Trained read_trained(const fs::path& file, const std::string& name, const json& value) {
+    Trained trained;
+    for (const json& a : value.is_array() ? value : json::array({value})) {
+        if (!a.is_number() || !(a.get<double>() >= 0 && a.get<double>() <= 100))
+            throw UserError(fmt::format("{}: '{}' has {}: expected an accuracy in percent, 0 to 100, or a list of them", file.string(), name, a.dump()));
+        trained.accuracies.push_back(a);
+    }
+    if (trained.accuracies.empty()) throw UserError(fmt::format("{}: '{}' has no accuracy", file.string(), name));
+    return trained;
+}
+
+}  // namespace
+
+double Trained::mean() const { return std::accumulate(accuracies.begin(), accuracies.end(), 0.0) / static_cast<double>(accuracies.size()); }
+
+std::vector<std::string> finalist_names(const WholeNetworks& networks) {
+    std::map<std::string, int> count;
+    std::vector<std::string> names;
+    for (const TimedNetwork& t : networks.timed) {
+        const std::string& origin = networks.judged[t.candidate].origin;
+        names.push_back(fmt::format("{}-{}", origin, ++count[origin]));
+    }
+    return names;
+}
+
+void write_finalists(const fs::path& out, const WholeNetworks& networks) {
+    const std::vector<std::string> names = finalist_names(networks);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const Input& input = networks.timed[i].input;
+        const fs::path folder = out / "finalists" / names[i];
+        fs::create_directories(folder);
+        Graph graph = input.graph;
+        graph.weights_file = input.trained ? "weights.safetensors" : "";
+        if (input.trained) write_file(folder / graph.weights_file, write_safetensors(input.weights));
+        write_file(folder / "plan.json", write_plan(input.plan));
+        write_file(folder / "model.json", write_model(graph));
+        write_file(folder / "network.py", network_py(graph));
+    }
+}
+
+std::map<std::string, Trained> read_accuracies(const fs::path& file) {
+    const json all = read_json(file);
+    if (!all.is_object()) throw UserError(fmt::format(R"({}: expected an object such as {{"original": 95.7, "rules-1": [95.1, 95.3]}})", file.string()));
+    std::map<std::string, Trained> out;
+    for (const auto& [name, value] : all.items()) out[name] = read_trained(file, name, value);
+    return out;
+}
+
+FinalistChoice choose_by_accuracy(const fs::path& out, const std::map<std::string, Trained>& accuracies, std::optional<double> max_loss) {
+    const json result = read_json(out / "result.json");
+    FinalistChoice choice;
+    try {
+        choice.max_loss = max_loss ? *max_loss : loss_at_kept(result.at("guard").at("threshold"));
+        const double original_ms = result.at("original").at("median_ms");
+        choice.rows.push_back({"original", original_ms, 1, 0, {}, {}});
+        double beside = original_ms;   // the original's time in turns with the finalists
+        for (const json& n : result.at("networks")) {
+            if (!n.contains("finalist") || !n.at("measured").get<bool>()) continue;
+            beside = n.at("beside_ms");
+            choice.rows.push_back({n.at("finalist"), n.at("latency_ms"), 1, n.at("loss").at("points"), {}, {}});
+        }
+        choice.rows.front().ms = beside;
+    } catch (const json::exception& e) {
+        throw UserError(fmt::format("'{}' is not as docs/formats.md says: {}", (out / "result.json").string(), e.what()));
+    }
+    if (choice.rows.size() == 1)
+        throw UserError(fmt::format("'{}' has no finalists: a run of 'loopegg optimize' writes them where it searches whole networks", out.string()));
+    std::vector<std::string> names;
+    for (const FinalistRow& row : choice.rows) names.push_back(row.name);
+    for (const auto& [name, trained] : accuracies)
+        if (std::find(names.begin(), names.end(), name) == names.end())
+            throw UserError(Diagnostic{fmt::format("'{}' is no finalist of '{}': expected {}", name, out.string(), join(names, ", ")), {}, did_you_mean(name, names)});
+    const auto original = accuracies.find("original");
+    if (original == accuracies.end()) throw UserError("the accuracy of 'original' is missing: a loss is told beside it");
+
+    for (FinalistRow& row : choice.rows) {
+        row.speedup = choice.rows.front().ms / row.ms;
+        if (const auto it = accuracies.find(row.name); it != accuracies.end()) row.trained = it->second, row.lost = original->second.mean() - it->second.mean();
+    }
+    std::stable_sort(choice.rows.begin() + 1, choice.rows.end(), [](const FinalistRow& a, const FinalistRow& b) { return a.ms < b.ms; });
+    for (std::size_t i = 1; i < choice.rows.size() && !choice.chosen; ++i)
+        if (choice.rows[i].lost && *choice.rows[i].lost <= choice.max_loss && choice.rows[i].speedup > 1) choice.chosen = i;
+    return choice;
+}
+
+}  // namespace loopegg

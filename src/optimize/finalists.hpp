@@ -1,0 +1,46 @@
+// The networks that a run timed, as files that people train with code of their own; and the choice among them by the accuracies that they reached.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "optimize/whole_networks.hpp"
+
+namespace loopegg {
+
+// By its place among WholeNetworks::timed: width-1, depth-1, rules-1, rules-2 ...
+std::vector<std::string> finalist_names(const WholeNetworks& networks);
+
+// out/finalists/NAME with plan.json, model.json and network.py (a PyTorch module); the weights that were carried over where the run read trained ones.
+void write_finalists(const std::filesystem::path& out, const WholeNetworks& networks);
+
+// What a network reached, of each training.
+struct Trained {
+    std::vector<double> accuracies;   // percent
+    double mean() const;
+};
+
+// {"original": 95.7, "rules-1": [95.1, 95.3], ...}: one accuracy or several, in percent. Throws UserError that says what was expected.
+std::map<std::string, Trained> read_accuracies(const std::filesystem::path& file);
+
+struct FinalistRow {
+    std::string name;
+    double ms = 0, speedup = 1;
+    double expected = 0;                 // points that the guard expects to be lost
+    std::optional<Trained> trained;
+    std::optional<double> lost;          // points, beside the original
+};
+
+struct FinalistChoice {
+    std::vector<FinalistRow> rows;       // the original first, then the fastest first
+    std::optional<std::size_t> chosen;   // of `rows`; none: no trained network loses as little as it may, and the original stays
+    double max_loss = 0;
+};
+
+// The fastest of the trained networks that lose no more than `max_loss` points (without one: what the run allowed). Throws UserError for a run
+// without finalists, for a name that is none of them, and where the original's accuracy is missing.
+FinalistChoice choose_by_accuracy(const std::filesystem::path& out, const std::map<std::string, Trained>& accuracies, std::optional<double> max_loss);
+
+}  // namespace loopegg
