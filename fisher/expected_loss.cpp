@@ -8,28 +8,29 @@ namespace loopegg {
 namespace {
 
 // Fitted by 'python3 experiments/accuracy/fit.py' to the short trainings of experiments/accuracy/labels.jsonl.
-constexpr double spare = 0.38, work_weight = 1.019, mixing_weight = 0.847, view_weight = 5.163, unread_weight = 0.046;
+constexpr double spare = 0.38, work_weight = 0.986, depth_weight = 0.187, mixing_weight = 0.771, view_weight = 5.052, unread_weight = 0.037;
 // Parameters that each pair of places of a stage can teach, with 50,000 images to train on. fit.py does not fit it: half and three times as many
 // predict as well; places without their square predict a little worse.
 constexpr double taught = 1000;
 // The half of the interval that 90% of the trained networks of a base network left out of the fit lie in: a part of the loss, and a part that
 // every label has, because a network trained twice does not reach the same accuracy twice.
-constexpr double relative_error = 0.59, label_error = 0.59;
+constexpr double relative_error = 0.67, label_error = 0.67;
 // The smallest and the largest base network of the labels: the law is not drawn out beyond them.
 constexpr double least_work = 0.088, most_work = 1.41;   // 10^9 multiply-accumulates
 // Work of which nothing is left would be lost without end; the streams through it remain.
 constexpr double least_share = 1.0 / 64;
+constexpr double least_depth = 1.0 / 3;   // of a stage's sites: networks with emptied stages lose no more for it
 constexpr double least_spread = 0.5;   // pixels: an output of a single pixel
 constexpr double sufficient_spread = 0.2;   // of the image's side: the labels show no loss above it
 
 struct Stage {
-    double macs = 0, dense_macs = 0, weights = 0;
-    void add(const SiteWork& site) { macs += site.macs, dense_macs += site.dense_macs, weights += site.weights; }
+    double macs = 0, dense_macs = 0, weights = 0, sites = 0;
+    void add(const SiteWork& site) { macs += site.macs, dense_macs += site.dense_macs, weights += site.weights, sites += site.macs > 0; }
     double log_useful(double places) const { return std::log(macs) - std::log1p(weights / (taught * places * places)); }
     double log_mixing() const { return std::log(macs / dense_macs); }
     Stage at_least(const Stage& original) const {
         if (macs >= least_share * original.macs) return *this;
-        return {least_share * original.macs, least_share * original.dense_macs, least_share * original.weights};
+        return {least_share * original.macs, least_share * original.dense_macs, least_share * original.weights, sites};
     }
 };
 
@@ -47,6 +48,8 @@ LossParts loss_parts(const Measurement& original, const Measurement& variant) {
         const double part = stage.macs / whole, at = static_cast<double>(places);
         const Stage left = after[places].at_least(stage);
         lost.work += part * std::max(0.0, stage.log_useful(at) - left.log_useful(at));
+        const double shallower = -std::log(std::clamp(after[places].sites / stage.sites, least_depth, 1.0));
+        lost.depth += part * shallower * shallower;
         lost.mixing += part * std::max(0.0, stage.log_mixing() - left.log_mixing());
     }
     lost.unread = std::max(0.0, variant.unread - original.unread);
@@ -55,7 +58,7 @@ LossParts loss_parts(const Measurement& original, const Measurement& variant) {
 }
 
 ExpectedLoss expected_loss(const Measurement& original, const LossParts& parts) {
-    const double lost = work_weight * parts.work + mixing_weight * parts.mixing + view_weight * parts.view + unread_weight * parts.unread;
+    const double lost = work_weight * parts.work + depth_weight * parts.depth + mixing_weight * parts.mixing + view_weight * parts.view + unread_weight * parts.unread;
     const double points = std::pow(std::clamp(original.macs / 1e9, least_work, most_work), -spare) * lost;
     const double half = relative_error * points + (lost > 0 ? label_error : 0);
     return {points, points - half, points + half};

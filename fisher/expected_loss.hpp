@@ -1,14 +1,16 @@
 // How many points of accuracy a smaller network is expected to lose after training, from what is left of the original.
 //
-//   points = (M / 10^9)^-spare * (work_weight * G + mixing_weight * X + view_weight * V + unread_weight * U)
+//   points = (M / 10^9)^-spare * (work_weight * G + depth_weight * D + mixing_weight * X + view_weight * V + unread_weight * U)
 //   M   the original's multiply-accumulates, within the range of the labels: a small network has less to spare than a large one
 //   G   -log of the share of useful work that is kept, by stage (sites whose outputs have as many pixels); the mean over the stages, each by its
 //       part of the original's work. The work of a stage is useful in so far as its places can teach its parameters: W / (1 + P / (taught * places^2)).
 //       So a stage of many parameters on few pixels, such as the last one of a ResNet, may lose most of them for little.
+//   D   the square of -log of the share of its sites that a stage keeps, a third at least, the mean likewise: at equal work, some depth and some width
+//       cost less than much of either
 //   X   -log of the share of input channels that an output reads, the mean over the stages likewise: groups cost more than the work that they save
 //   V   -log of the share of a sufficient view that is kept: an output gathers from enough of the image when its spread is a fifth of the image's side
 //   U   -log of the share of values that anyone reads: a projection in steps of 2 whose branch is dropped skips three quarters of the pixels before it
-// experiments/accuracy/fit.py fits the five numbers to trained networks, and tells how well they predict the networks of a base network that the
+// experiments/accuracy/fit.py fits the six numbers to trained networks, and tells how well they predict the networks of a base network that the
 // fit has not seen.
 #pragma once
 #include "fisher/measures.hpp"
@@ -20,7 +22,7 @@ struct ExpectedLoss {
 };
 
 struct LossParts {
-    double work = 0, mixing = 0, view = 0, unread = 0;   // G, X, V and U
+    double work = 0, depth = 0, mixing = 0, view = 0, unread = 0;   // G, D, X, V and U
 };
 
 LossParts loss_parts(const Measurement& original, const Measurement& variant);

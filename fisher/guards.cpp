@@ -92,7 +92,7 @@ Kept by_expected_loss(std::span<const ScoredPair> seeds) {
     const ExpectedLoss loss = expected_loss(seeds[0].original, parts);
     double fisher = mean_over(seeds, [](const ScoredPair& p) { return std::log(fisher_total(p.variant.raw) / fisher_total(p.original.raw)); });
     // A network that has no gradients at all is never admitted, however large it is.
-    return {std::isfinite(fisher) ? kept_at_loss(loss.points) : std::numeric_limits<double>::quiet_NaN(), {{"work", parts.work}, {"mixing", parts.mixing}, {"view", parts.view}, {"unread", parts.unread}, {"fisher", std::exp(fisher)}}, loss};
+    return {std::isfinite(fisher) ? kept_at_loss(loss.points) : std::numeric_limits<double>::quiet_NaN(), {{"work", parts.work}, {"depth", parts.depth}, {"mixing", parts.mixing}, {"view", parts.view}, {"unread", parts.unread}, {"fisher", std::exp(fisher)}}, loss};
 }
 
 ExpectedLoss loss_by_size(const Measurement& original, const Measurement& variant) { return expected_loss(original, loss_parts(original, variant)); }
@@ -102,7 +102,7 @@ double kept_by_loss(const Measurement& original, const Measurement& variant) { r
 
 const std::vector<CapacityGuard>& guards() {
     static const std::vector<CapacityGuard> all{
-        {"expected-loss", "points of accuracy that are expected to be lost after training, by a fit to trained networks: the useful work that is left, the channels and pixels that are read, and how much of the image outputs gather from", {true, false, false, false}, 0.5, 0, by_expected_loss, kept_by_loss, loss_by_size},
+        {"expected-loss", "points of accuracy that are expected to be lost after training, by a fit to trained networks: the useful work and the depth that are left, the channels and pixels that are read, and how much of the image outputs gather from", {true, false, false, false}, 0.5, 0, by_expected_loss, kept_by_loss, loss_by_size},
         {"fisher-band", "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of the work of stages and sites and of the parameters", {true, true, false, false}, 0.52, 0.03, band, band_by_size},
         {"fisher-paper", "reject what scores below the original, as the paper does", {true, false, false, false}, 1.00, 0.16, paper},
     };

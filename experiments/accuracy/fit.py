@@ -4,7 +4,7 @@
     python3 networks.py /tmp/bases && python3 fit.py build/src/cli/loopegg /tmp/bases [--keep scores.json]
 
 Asks the program for the parts of every labelled network (fisher/expected_loss.hpp says what they are), fits the exponent of
-the size and four weights, and prints them with, for each base network, what a fit to the others says of it:
+the size and five weights, and prints them with, for each base network, what a fit to the others says of it:
 Spearman's rank correlation, the area under the curve for a loss above one point, and the mean loss of networks predicted to lose about 0.5.
 Losses are capped at 8 points: beyond that a network is useless, however useless.
 """
@@ -113,13 +113,13 @@ def main():
             json.dump(parts, open(options.keep, "w"), indent=1)
     rows = [r for r in rows if f"{r[0]} {r[1]}" in parts]
     of = [parts[f"{b} {n}"] for b, n, _, _ in rows]
-    x = np.array([[p[k] for k in ("work", "mixing", "view", "unread")] for p in of])
+    x = np.array([[p[k] for k in ("work", "depth", "mixing", "view", "unread")] for p in of])
     work = np.array([p["original_macs"] / 1e9 for p in of])
     y = np.minimum(np.array([r[3] for r in rows]), CAP)
     base = np.array([r[0] for r in rows])
     print(f"{len(rows)} networks of {len(set(base))} base networks")
     p = fit(x, work, y)
-    print("spare = {:.3f}, work_weight = {:.3f}, mixing_weight = {:.3f}, view_weight = {:.3f}, unread_weight = {:.3f}".format(*p))
+    print("spare = {:.3f}, work_weight = {:.3f}, depth_weight = {:.3f}, mixing_weight = {:.3f}, view_weight = {:.3f}, unread_weight = {:.3f}".format(*p))
     unseen = np.zeros(len(y))
     for b in sorted(set(base)):
         others = base != b

@@ -52,6 +52,17 @@ TEST_CASE("parameters that few places cannot teach are cheap to lose") {
     CHECK(loss_of(original, with_share(original, 16, 0.3)).points < 0.5 * loss_of(original, with_share(original, 1024, 0.3)).points);
 }
 
+TEST_CASE("at equal work, depth that is gone costs more than width that is gone") {
+    const Measurement original = resnet34();
+    Measurement shallow = original;
+    double kept = 0, whole = 0;
+    for (const SiteWork& s : original.sites)
+        if (s.places == 256) whole += s.macs, kept += s.name.starts_with("layer2.1") || s.name.starts_with("layer2.2") ? 0 : s.macs;
+    std::erase_if(shallow.sites, [](const SiteWork& s) { return s.name.starts_with("layer2.1") || s.name.starts_with("layer2.2"); });
+    const Measurement narrow = with_share(original, 256, kept / whole);
+    CHECK(loss_of(original, shallow).points > loss_of(original, narrow).points);
+}
+
 TEST_CASE("groups cost more than a width that saves as much work") {
     const Measurement original = resnet34();
     Measurement grouped = original, narrow = original;
