@@ -67,23 +67,27 @@ ShapeSpace::ShapeSpace(const Graph& original, const Sites& sites, int channels_m
     stages_ = stages.size();
 }
 
-Graph ShapeSpace::without_dropped(const NetworkShape& shape) const {
+const ShapeSpace::Left& ShapeSpace::without_dropped(const NetworkShape& shape) const {
+    constexpr std::size_t most = 512;
+    if (const auto known = left_.find(shape.dropped); known != left_.end()) return known->second;
+    if (left_.size() >= most) left_.clear();
     Graph graph = original_;
     for (const std::string& site : shape.dropped)
         if (graph.find(site)) graph = without_branch(graph, branch_written_by(graph, site));
-    return graph;
+    Streams streams = streams_of(graph);
+    return left_.emplace(shape.dropped, Left{std::move(graph), std::move(streams)}).first->second;
 }
 
 // Where the streams of the original that a shape narrows are found in what is left: a writer of each.
-std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed_writers(const NetworkShape& shape, const Graph& left, const Streams& streams) const {
+std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed_writers(const NetworkShape& shape, const Left& left) const {
     std::vector<std::pair<std::string, std::int64_t>> out;
     std::set<std::size_t> seen;   // what was one stream may be several once the additions between them are gone
     for (const auto& [name, kept] : shape.widths) {
         const auto width = std::find_if(widths_.begin(), widths_.end(), [&](const Width& w) { return w.name == name; });
         if (width == widths_.end() || kept >= width->choices.back()) continue;
         for (const std::string& writer : width->writers) {
-            const Node* node = left.find(writer);
-            const auto s = node && node->op != "parameter" ? streams.written_by(writer) : std::nullopt;
+            const Node* node = left.graph.find(writer);
+            const auto s = node && node->op != "parameter" ? left.streams.written_by(writer) : std::nullopt;
             if (s && seen.insert(*s).second) out.emplace_back(writer, kept);
         }
     }
@@ -91,32 +95,29 @@ std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed_writers(c
 }
 
 std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed(const NetworkShape& shape) const {
-    const Graph left = without_dropped(shape);
-    return narrowed_writers(shape, left, streams_of(left));
+    return narrowed_writers(shape, without_dropped(shape));
 }
 
 Plan ShapeSpace::plan(const NetworkShape& shape) const {
     Plan plan;
-    const Graph left = without_dropped(shape);
-    const Streams streams = streams_of(left);
+    const Left& left = without_dropped(shape);
     for (const Depth& d : branches_)   // in the order of the network
         if (shape.dropped.contains(d.branch.site)) plan.steps.push_back({glob_for(d.branch.site), {application("drop-branch")}});
-    for (const auto& [writer, kept] : narrowed_writers(shape, left, streams)) {
-        const bool joined = streams.all[*streams.written_by(writer)].joined;
+    for (const auto& [writer, kept] : narrowed_writers(shape, left)) {
+        const bool joined = left.streams.all[*left.streams.written_by(writer)].joined;
         plan.steps.push_back({glob_for(writer), {joined ? application("narrow-stream", {{"?w", Term(kept)}}) : application("bottleneck-output", {{"?w", Term(kept)}}, "propagate")}});
     }
     for (const auto& [site, groups] : shape.groups)
-        if (left.find(site) && groups > 1) plan.steps.push_back({glob_for(site), {application("group-axes", {{"?a", Term("co")}, {"?b", Term("ci")}, {"?g", Term(groups)}})}});
+        if (left.graph.find(site) && groups > 1) plan.steps.push_back({glob_for(site), {application("group-axes", {{"?a", Term("co")}, {"?b", Term("ci")}, {"?g", Term(groups)}})}});
     return plan;
 }
 
 std::optional<Graph> ShapeSpace::network(const NetworkShape& shape) const {
     try {
-        Graph graph = without_dropped(shape);
-        const Streams streams = streams_of(graph);
+        const Left& left = without_dropped(shape);
         std::map<std::size_t, std::int64_t> widths;
-        for (const auto& [writer, kept] : narrowed_writers(shape, graph, streams)) widths[*streams.written_by(writer)] = kept;
-        graph = with_widths(std::move(graph), streams, widths);
+        for (const auto& [writer, kept] : narrowed_writers(shape, left)) widths[*left.streams.written_by(writer)] = kept;
+        Graph graph = with_widths(left.graph, left.streams, widths);
         for (const auto& [site, groups] : shape.groups)
             if (Node* node = graph.find(site)) node->attrs["groups"] = groups;
         complete(graph);

@@ -58,10 +58,16 @@ public:
     NetworkShape scaled(double width, double depth) const;
 
 private:
-    Graph without_dropped(const NetworkShape& shape) const;
-    std::vector<std::pair<std::string, std::int64_t>> narrowed_writers(const NetworkShape& shape, const Graph& left, const Streams& streams) const;
+    // The original without the branches that a shape drops. A search asks for few sets of branches, and for each of them many times.
+    struct Left {
+        Graph graph;
+        Streams streams;
+    };
+    const Left& without_dropped(const NetworkShape& shape) const;
+    std::vector<std::pair<std::string, std::int64_t>> narrowed_writers(const NetworkShape& shape, const Left& left) const;
 
     Graph original_;
+    mutable std::map<std::set<std::string>, Left> left_;
     std::vector<Width> widths_;
     std::vector<Depth> branches_;
     std::vector<std::string> groupable_;
