@@ -48,7 +48,7 @@ LossParts loss_parts(const Measurement& original, const Measurement& variant) {
         const double part = stage.macs / whole, at = static_cast<double>(places);
         const Stage left = after[places].at_least(stage);
         lost.work += part * std::max(0.0, stage.log_useful(at) - left.log_useful(at));
-        const double shallower = -std::log(std::clamp(after[places].sites / stage.sites, least_depth, 1.0));
+        const double shallower = -std::log(std::clamp(left.sites / stage.sites, least_depth, 1.0));
         lost.depth += part * shallower * shallower;
         lost.mixing += part * std::max(0.0, stage.log_mixing() - left.log_mixing());
     }
@@ -58,7 +58,8 @@ LossParts loss_parts(const Measurement& original, const Measurement& variant) {
 }
 
 ExpectedLoss expected_loss(const Measurement& original, const LossParts& parts) {
-    const double lost = work_weight * parts.work + depth_weight * parts.depth + mixing_weight * parts.mixing + view_weight * parts.view + unread_weight * parts.unread;
+    const double lost = work_weight * parts.work + depth_weight * parts.depth + mixing_weight * parts.mixing + view_weight * parts.view
+                        + unread_weight * parts.unread;
     const double points = std::pow(std::clamp(original.macs / 1e9, least_work, most_work), -spare) * lost;
     const double half = relative_error * points + (lost > 0 ? label_error : 0);
     return {points, points - half, points + half};

@@ -42,6 +42,8 @@ std::int64_t counted_parameters(const Node& node) {
 constexpr Wanted nothing{false, false, false, false}, fisher_only{true, false, false, false}, codes_only{false, true, false, false}, weights_only{false, false, true, false},
     synflow_only{false, false, false, true};
 
+bool slides(const Node& node) { return node.op == "conv2d" || node.op == "max_pool" || node.op == "avg_pool"; }
+
 // How far along one side an output gathers from, the widest way through the network: each window of k pixels in a row adds the variance of a
 // draw among them. Global pools and products of activations gather from everywhere, and they do so in every variant.
 double spread_of(const Graph& graph) {
@@ -52,7 +54,7 @@ double spread_of(const Graph& graph) {
         Way here;
         for (const std::string& input : node.inputs)
             if (auto from = ways.find(input); from != ways.end() && (from->second.variance > here.variance || from->second.step > here.step)) here = from->second;
-        if (node.op == "conv2d" || node.op == "max_pool" || node.op == "avg_pool") {
+        if (slides(node)) {
             const double dilation = node.op == "conv2d" ? static_cast<double>(node.integers("dilation")[0]) : 1;
             const double kernel = static_cast<double>(node.integers("kernel")[0]), apart = dilation * here.step;
             here.variance += (kernel * kernel - 1) / 12 * apart * apart;
@@ -69,8 +71,9 @@ double unread_of(const Graph& graph) {
     std::map<std::string, double> read;
     for (const Node& node : graph.nodes) {
         double share = 1;
-        if (node.op == "conv2d" || node.op == "max_pool" || node.op == "avg_pool")
-            for (std::size_t d = 0; d < 2; ++d) share *= std::min(1.0, static_cast<double>(node.integers("kernel")[d]) / static_cast<double>(node.integers("stride")[d]));
+        if (slides(node))
+            for (std::size_t d = 0; d < 2; ++d)
+                share *= std::min(1.0, static_cast<double>(node.integers("kernel")[d]) / static_cast<double>(node.integers("stride")[d]));
         for (const std::string& input : node.inputs) read[input] = std::max(read[input], share);
     }
     double sum = 0;

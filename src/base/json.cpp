@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/files.hpp"
 #include "base/json_reader.hpp"
 #include "base/suggest.hpp"
 
@@ -16,6 +17,14 @@ JsonView read_json(const SourcePtr& source) {
     document->source = source;
     parse_json(source, document->value, document->place);
     return {document, &document->value, &document->place};
+}
+
+nlohmann::json parse_json_file(const std::filesystem::path& file) {
+    try {
+        return nlohmann::json::parse(read_file(file));
+    } catch (const nlohmann::json::exception& e) {
+        throw UserError(fmt::format("cannot read '{}': {}", file.string(), e.what()));
+    }
 }
 
 Position JsonView::where() const { return {document_->source, place_->offset}; }

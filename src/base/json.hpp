@@ -1,5 +1,6 @@
 // JSON that remembers where every value stood, so that a complaint about its meaning can point at it as a syntax error does.
 #pragma once
+#include <filesystem>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -67,5 +68,8 @@ private:
 // One JSON value and nothing after it. Throws UserError with the place of the first thing that is not JSON: bad syntax, bytes that
 // are not UTF-8, a key twice in one object, nesting deeper than 200.
 JsonView read_json(const SourcePtr& source);
+
+// A file that the program wrote itself, as plain JSON. Throws UserError that names it.
+nlohmann::json parse_json_file(const std::filesystem::path& file);
 
 }  // namespace loopegg

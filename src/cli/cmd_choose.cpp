@@ -1,7 +1,7 @@
 // 'loopegg choose': the finalist of a run that is fastest and, by the accuracies that its user trained it to, loses no more than it may.
 #include <fmt/format.h>
 
-#include "base/text.hpp"
+#include "base/quote.hpp"
 #include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
 #include "optimize/finalists.hpp"
@@ -36,9 +36,9 @@ void print(const FinalistChoice& choice, const fs::path& out) {
         fmt::print("\nNo trained network loses at most {:.2f} points and is faster: the original stays.\n", choice.max_loss);
         return;
     }
-    const fs::path folder = out / "finalists" / choice.rows[*choice.chosen].name;
-    fmt::print("\n{} is the fastest that loses at most {:.2f} points. To compile it:\n  loopegg optimize {} --rules exact --out {}\n", choice.rows[*choice.chosen].name, choice.max_loss,
-               (folder / "model.json").string(), (out.string() + "-" + choice.rows[*choice.chosen].name));
+    const std::string& name = choice.rows[*choice.chosen].name;
+    fmt::print("\n{} is the fastest that loses at most {:.2f} points. To compile it:\n", name, choice.max_loss);
+    fmt::print("  loopegg optimize {} --rules exact --out {}\n", shell_word((out / "finalists" / name / "model.json").string()), shell_word(out.string() + "-" + name));
 }
 
 Action setup(CLI::App& app) {
@@ -49,7 +49,7 @@ Action setup(CLI::App& app) {
     app.add_option("--max-loss", asked->max_loss, "points of accuracy that the network may lose; otherwise what the run allowed")->check(CLI::Range(0.0, 100.0));
     return [asked](Session& session) {
         const fs::path out = asked->out;
-        require_whole(out, "loopegg optimize", "report.html");
+        require_whole(out, "loopegg optimize MODEL --out " + shell_word(asked->out), "report.html");
         const FinalistChoice choice = choose_by_accuracy(out, read_accuracies(asked->accuracies), asked->max_loss);
         if (session.json) session.answer(to_json(choice, out));
         else print(choice, out);
@@ -59,6 +59,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command choose_command{"choose", "pick the finalist of a run by the accuracies that it was trained to", "loopegg choose out --accuracies accuracies.json --max-loss 0.5", setup};
+const Command choose_command{"choose", "pick the finalist of a run by the accuracies that it was trained to",
+                             "loopegg choose out --accuracies accuracies.json --max-loss 0.5", setup};
 
 }  // namespace loopegg

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/files.hpp"
+#include "base/json.hpp"
 #include "base/sexpr.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
@@ -18,20 +18,12 @@ namespace {
 
 using nlohmann::json;
 
-json read(const std::filesystem::path& file) {
-    try {
-        return json::parse(read_file(file));
-    } catch (const json::exception& e) {
-        throw UserError(fmt::format("cannot read '{}': {}", file.string(), e.what()));
-    }
-}
-
 std::string short_nest(const std::string& nest) { return to_string(bare(parse_term(nest))); }
 
 // The rules over sites by which the compiled network made one step of several nodes.
 void add_fused(const std::filesystem::path& network, json& sites) {
     if (!std::filesystem::exists(network)) return;   // a target without a compiler here
-    const json steps = read(network).at("steps");
+    const json steps = parse_json_file(network).at("steps");
     for (auto& site : sites)
         for (const auto& step : steps)
             if (step.contains("fused") && !step["fused"].empty() && (step.at("site") == site.at("name") || step.at("site") == site.value("restored_by", ""))) site["fused"] = step["fused"];
@@ -85,10 +77,10 @@ Action setup(CLI::App& app) {
         const std::filesystem::path folder = o->dir;
         finish_update(folder);
         const bool check = o->check || !o->recheck.empty();
-        const json result = read(std::filesystem::path(o->dir) / "result.json");
+        const json result = parse_json_file(std::filesystem::path(o->dir) / "result.json");
         json picked = json::array();
         std::vector<std::string> names;
-        const json sequences = read(std::filesystem::path(o->dir) / "sequences.json");
+        const json sequences = parse_json_file(std::filesystem::path(o->dir) / "sequences.json");
         for (const auto& site : sequences.at("sites")) {
             names.push_back(site.at("name"));
             if (glob_matches(o->site, names.back())) picked.push_back(site);

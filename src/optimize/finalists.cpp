@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/json.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/model_json.hpp"
@@ -19,14 +20,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using nlohmann::json;
-
-json read_json(const fs::path& file) {
-    try {
-        return json::parse(read_file(file));
-    } catch (const json::exception& e) {
-        throw UserError(fmt::format("cannot read '{}': {}", file.string(), e.what()));
-    }
-}
 
 Trained read_trained(const fs::path& file, const std::string& name, const json& value) {
     Trained trained;
@@ -69,7 +62,7 @@ void write_finalists(const fs::path& out, const WholeNetworks& networks) {
 }
 
 std::map<std::string, Trained> read_accuracies(const fs::path& file) {
-    const json all = read_json(file);
+    const json all = parse_json_file(file);
     if (!all.is_object()) throw UserError(fmt::format(R"({}: expected an object such as {{"original": 95.7, "rules-1": [95.1, 95.3]}})", file.string()));
     std::map<std::string, Trained> out;
     for (const auto& [name, value] : all.items()) out[name] = read_trained(file, name, value);
@@ -77,7 +70,7 @@ std::map<std::string, Trained> read_accuracies(const fs::path& file) {
 }
 
 FinalistChoice choose_by_accuracy(const fs::path& out, const std::map<std::string, Trained>& accuracies, std::optional<double> max_loss) {
-    const json result = read_json(out / "result.json");
+    const json result = parse_json_file(out / "result.json");
     FinalistChoice choice;
     try {
         choice.max_loss = max_loss ? *max_loss : loss_at_kept(result.at("guard").at("threshold"));
@@ -99,7 +92,8 @@ FinalistChoice choose_by_accuracy(const fs::path& out, const std::map<std::strin
     for (const FinalistRow& row : choice.rows) names.push_back(row.name);
     for (const auto& [name, trained] : accuracies)
         if (std::find(names.begin(), names.end(), name) == names.end())
-            throw UserError(Diagnostic{fmt::format("'{}' is no finalist of '{}': expected {}", name, out.string(), join(names, ", ")), {}, did_you_mean(name, names)});
+            throw UserError(Diagnostic{fmt::format("'{}' is no finalist of '{}': expected {}", name, out.string(), join(names, ", ")), {},
+                                       did_you_mean(name, names)});
     const auto original = accuracies.find("original");
     if (original == accuracies.end()) throw UserError("the accuracy of 'original' is missing: a loss is told beside it");
 

@@ -80,14 +80,13 @@ private:
     struct Parent {
         NetworkShape shape;
         double ms, fitness;
-        bool fresh;          // not judged yet
     };
 
     // Generations of changes to the best networks, by the clock and by sizes; the best that are fresh are for the guard. Where sizes tell nothing,
     // one generation that is neither much slower nor much faster than the best network, which is too far away to learn from.
     std::vector<std::pair<std::string, NetworkShape>> children() {
         std::vector<Parent> pool;
-        for (const NetworkCandidate& c : all_) pool.push_back({c.shape, c.ms, fitness(c, options_.max_ms), false});
+        for (const NetworkCandidate& c : all_) pool.push_back({c.shape, c.ms, fitness(c, options_.max_ms)});
         const double needed = all_.front().judged.needed;
         std::set<NetworkShape> seen = known_;
         std::vector<Parent> fresh;
@@ -101,7 +100,10 @@ private:
                 NetworkShape shape = one_in(random_, 4) ? crossed(parent.shape, pool[below(random_, pool.size())].shape) : parent.shape;
                 for (std::size_t changes = 1 + below(random_, 3); changes > 0; --changes) change(shape);
                 if (!seen.insert(shape).second) continue;
-                if (std::optional<Graph> graph = space_.network(shape)) born.push_back({std::move(shape), clock_.ms(*graph), 0, true}), graphs.push_back(std::move(*graph));
+                std::optional<Graph> graph = space_.network(shape);
+                if (!graph) continue;
+                born.push_back({std::move(shape), clock_.ms(*graph), 0});
+                graphs.push_back(std::move(*graph));
             }
             if (born.empty()) break;
             const std::vector<double> kept = judge_.kept_by_size(graphs);
@@ -110,7 +112,8 @@ private:
                 fresh = std::move(born);
                 break;
             }
-            for (std::size_t i = 0; i < born.size(); ++i) born[i].fitness = fitness_of(born[i].ms, loss_at_kept(kept[i]), excess_of(kept[i], needed), options_.max_ms);
+            for (std::size_t i = 0; i < born.size(); ++i)
+                born[i].fitness = fitness_of(born[i].ms, loss_at_kept(kept[i]), excess_of(kept[i], needed), options_.max_ms);
             fresh.insert(fresh.end(), born.begin(), born.end());
             pool.insert(pool.end(), born.begin(), born.end());
             cut(pool, parents);
@@ -219,7 +222,8 @@ void SiteClock::learn(const Graph& network, const std::map<std::string, double>&
             const Channels c = channels(network, node);
             std::vector<Timed>& alike = alike_[likeness(node)];
             std::erase_if(alike, [&](const Timed& t) { return t.inputs == c.inputs && t.outputs == c.outputs && t.groups == c.groups; });   // the last word
-            alike.push_back({c.inputs, c.outputs, c.groups, it->second, std::max(1.0, static_cast<double>(macs(node))), static_cast<double>(element_count(node.shape))});
+            const double work = std::max(1.0, static_cast<double>(macs(node))), written = static_cast<double>(element_count(node.shape));
+            alike.push_back({c.inputs, c.outputs, c.groups, it->second, work, written});
         }
 }
 
@@ -237,7 +241,9 @@ double SiteClock::sites_ms(const Graph& network) const {
         const auto found = alike_.find(likeness(node));
         if (found == alike_.end()) continue;
         const Channels c = channels(network, node);
-        const auto apart = [&](const Timed& t) { return std::abs(std::log(c.inputs / t.inputs)) + std::abs(std::log(c.outputs / t.outputs)) + std::abs(std::log(c.groups / t.groups)); };
+        const auto apart = [&](const Timed& t) {
+            return std::abs(std::log(c.inputs / t.inputs)) + std::abs(std::log(c.outputs / t.outputs)) + std::abs(std::log(c.groups / t.groups));
+        };
         const Timed& t = *std::min_element(found->second.begin(), found->second.end(), [&](const Timed& a, const Timed& b) { return apart(a) < apart(b); });
         sum += t.ms * (work_part * static_cast<double>(macs(node)) / t.macs + (1 - work_part) * static_cast<double>(element_count(node.shape)) / t.written);
     }

@@ -6,16 +6,10 @@
 
 #include "base/error.hpp"
 #include "graph/narrow_stream.hpp"
+#include "optimize/exact_glob.hpp"
 
 namespace loopegg {
 namespace {
-
-// A glob that matches this name alone.
-std::string glob_for(const std::string& name) {
-    std::string out;
-    for (char c : name) out += c == '*' || c == '?' || c == '[' ? std::string{'[', c, ']'} : std::string(1, c);
-    return out;
-}
 
 std::vector<std::int64_t> eighths(std::int64_t width, std::int64_t step) {
     std::vector<std::int64_t> out;
@@ -102,13 +96,14 @@ Plan ShapeSpace::plan(const NetworkShape& shape) const {
     Plan plan;
     const Left& left = without_dropped(shape);
     for (const Depth& d : branches_)   // in the order of the network
-        if (shape.dropped.contains(d.branch.site)) plan.steps.push_back({glob_for(d.branch.site), {application("drop-branch")}});
+        if (shape.dropped.contains(d.branch.site)) plan.steps.push_back({exact_glob(d.branch.site), {application("drop-branch")}});
     for (const auto& [writer, kept] : narrowed_writers(shape, left)) {
         const bool joined = left.streams.all[*left.streams.written_by(writer)].joined;
-        plan.steps.push_back({glob_for(writer), {joined ? application("narrow-stream", {{"?w", Term(kept)}}) : application("bottleneck-output", {{"?w", Term(kept)}}, "propagate")}});
+        plan.steps.push_back({exact_glob(writer), {joined ? application("narrow-stream", {{"?w", Term(kept)}}) : application("bottleneck-output", {{"?w", Term(kept)}}, "propagate")}});
     }
     for (const auto& [site, groups] : shape.groups)
-        if (left.graph.find(site) && groups > 1) plan.steps.push_back({glob_for(site), {application("group-axes", {{"?a", Term("co")}, {"?b", Term("ci")}, {"?g", Term(groups)}})}});
+        if (left.graph.find(site) && groups > 1)
+            plan.steps.push_back({exact_glob(site), {application("group-axes", {{"?a", Term("co")}, {"?b", Term("ci")}, {"?g", Term(groups)}})}});
     return plan;
 }
 
