@@ -115,7 +115,23 @@ def vgg(name="vgg16-cifar10"):
     return b.finish(x, "classifier")
 
 
-BASES = {g["name"]: g for g in (resnet(), resnext29(), densenet(), mobilenet(), vgg())}
+def wide_resnet(name="wide-resnet22-4-cifar10", blocks=(3, 3, 3), width=64):
+    """Norm and relu come before each convolution, and nothing follows an addition: no other base network is built so."""
+    b = Builder(name)
+    x, channels = b.conv("conv1", "input", 16), 16
+    for stage, count in enumerate(blocks):
+        for i in range(count):
+            at, out, stride = f"layer{stage + 1}.{i}", width << stage, 2 if stage > 0 and i == 0 else 1
+            y = b.node(at + ".relu1", "relu", [b.norm(at + ".bn1", x)])
+            if channels != out:
+                x = b.conv(at + ".shortcut", y, out, 1, stride)
+            y = b.conv(at + ".conv1", y, out, stride=stride)
+            y = b.conv(at + ".conv2", b.node(at + ".relu2", "relu", [b.norm(at + ".bn2", y)]), out)
+            x, channels = b.node(at + ".add", "add", [y, x]), out
+    return b.finish(b.node("relu", "relu", [b.norm("bn", x)]), "fc")
+
+
+BASES = {g["name"]: g for g in (resnet(), resnext29(), densenet(), mobilenet(), vgg(), wide_resnet())}
 
 # ---- channels ----------------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@
 
 namespace loopegg {
 
-// How long a network takes, before it is tuned: each site as long as the site most like it that was timed, by the work between the two.
+// How long a network takes, before it is tuned. Timed sites of the same kernel, stride and pixels tell the time of a site, each scaled by the work
+// between the two; those of about as many channels have most say.
 class SiteClock {
 public:
     // The sites of a network that was tuned: `ms` of each, with its best schedule.

@@ -150,6 +150,13 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     time_all();
     out.asked = judge.asked();
     out.judged = std::move(judged);
+    const bool limited = std::isfinite(options.max_ms);
+    // A network that takes a little longer than is allowed goes on where none takes less: it is tuned further, and timed against the limit at the end.
+    const auto better = [&](const NetworkCandidate& a, const NetworkCandidate& b) {
+        const auto over = [&](const NetworkCandidate& c) { return std::max(0.0, c.ms - options.max_ms); };
+        if (!limited) return a.ms < b.ms;
+        return std::pair(over(a), a.judged.loss.points) < std::pair(over(b), b.judged.loss.points);
+    };
     for (std::size_t i = 0; i < out.timed.size(); ++i) {
         NetworkCandidate& c = out.judged[out.timed[i].candidate];
         if (!out.timed[i].time.latency) continue;
@@ -157,9 +164,8 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         const bool rival = request.search == "random" || request.search == "blockswap";
         if (rival && c.naive()) continue;   // beside it, to be seen; not what that search picks
         if (parameters(c.graph) > request.max_parameters) continue;
-        const bool within = c.judged.allowed && (std::isfinite(options.max_ms) ? c.ms <= options.max_ms : !out.original.latency || c.ms < out.original.latency->median_ms);
-        const auto better = [&](const NetworkCandidate& b) { return std::isfinite(options.max_ms) ? c.judged.loss.points < b.judged.loss.points : c.ms < b.ms; };
-        if (within && (!out.best || better(out.judged[out.timed[*out.best].candidate]))) out.best = i;
+        if (!c.judged.allowed || (!limited && out.original.latency && c.ms >= out.original.latency->median_ms)) continue;
+        if (!out.best || better(c, out.judged[out.timed[*out.best].candidate])) out.best = i;
     }
     if (out.best) {
         TimedNetwork& best = out.timed[*out.best];
