@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from cases import run_cases
 
 PROGRAM, SOURCE, *ONLY = os.path.abspath(sys.argv[1]), *sys.argv[2:]
-SOURCE = pathlib.Path(SOURCE)
+SOURCE = pathlib.Path(SOURCE).resolve()
 DEEP = os.environ.get("LOOPEGG_DEEP", "") not in ("", "0")
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```", re.M | re.S)
 
@@ -71,15 +71,15 @@ def compare_console(page, text, folder, env):
     written = ""
     for part in re.split(r"(?m)^\$ ", text)[1:]:
         command, *expected = part.rstrip("\n").split("\n")
-        while command.endswith("\\"):
-            command += "\n" + expected.pop(0)
+        while expected and expected[0].startswith("  ") and (command.endswith("\\") or "<<" in command or command.count("'") % 2):
+            command += "\n" + expected.pop(0)[2:]      # what goes on is indented by two blanks
         done = subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=400)
         if done.returncode != 0:
             raise AssertionError(f"this ended with {done.returncode}: {command}\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
-        printed = [line.rstrip() for line in done.stdout.rstrip("\n").split("\n")]
+        printed = [line.rstrip() for line in done.stdout.strip("\n").split("\n") if done.stdout.strip()]
         if not same_lines(expected, printed) and not os.environ.get("LOOPEGG_REGENERATE"):
             raise AssertionError(f"'{command}' prints\n" + "\n".join(printed) + "\nand the page says\n" + "\n".join(expected))
-        written += "$ " + command + "\n" + "".join(line + "\n" for line in (expected if same_lines(expected, printed) else printed))
+        written += "$ " + command.replace("\n", "\n  ") + "\n" + "".join(line + "\n" for line in (expected if same_lines(expected, printed) else printed))
     if os.environ.get("LOOPEGG_REGENERATE"):
         page.write_text(page.read_text().replace(text, written))
 
