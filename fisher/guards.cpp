@@ -115,7 +115,7 @@ const CapacityGuard& find_guard(std::string_view name) {
         if (g.name == name) return g;
         names.push_back(g.name);
     }
-    throw UsageError(Diagnostic{fmt::format("there is no guard '{}'", name), {}, did_you_mean(name, names)});
+    throw UsageError(Diagnostic{fmt::format("there is no guard '{}'; there are {}", name, fmt::join(names, ", ")), {}, did_you_mean(name, names)});
 }
 
 }  // namespace loopegg
