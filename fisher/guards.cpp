@@ -74,7 +74,7 @@ double size_loss(const Measurement& original, const Measurement& variant, const 
 double band_by_size(const Measurement& original, const Measurement& variant) { return std::exp(-size_loss(original, variant, work_loss(original, variant))); }
 
 // How far a variant's Fisher Potential has moved, up or down, how much less its ReLUs tell images apart, and what is left of the work of
-// stages and sites and of the parameters. The layer-wise distance and the multiplications of the whole go into the evidence alone. Weights by trained networks: docs/guards.md.
+// stages and sites and of the parameters. The layer-wise distance and the multiplications of the whole go into the evidence alone. Weights by trained networks: docs/explanation/guards.md.
 Kept band(std::span<const ScoredPair> seeds) {
     constexpr double fisher_weight = 0.15, code_weight = 6;
     const Measurement &original = seeds[0].original, &variant = seeds[0].variant;
@@ -115,7 +115,7 @@ const CapacityGuard& find_guard(std::string_view name) {
         if (g.name == name) return g;
         names.push_back(g.name);
     }
-    throw UsageError(Diagnostic{fmt::format("there is no guard '{}'", name), {}, did_you_mean(name, names)});
+    throw UsageError(Diagnostic{fmt::format("there is no guard '{}'; there are {}", name, fmt::join(names, ", ")), {}, did_you_mean(name, names)});
 }
 
 }  // namespace loopegg

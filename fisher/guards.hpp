@@ -31,7 +31,7 @@ struct CapacityGuard {
     std::string_view name, summary;
     Wanted wanted;
     double capacity;                    // the default threshold
-    double spread;                      // of `kept` from seed to seed, relative, as seen on trained networks' plans (docs/guards.md)
+    double spread;                      // of `kept` from seed to seed, relative, as seen on trained networks' plans (docs/explanation/guards.md)
     Kept (*kept)(std::span<const ScoredPair> seeds);
     double (*kept_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // at least what `kept` says; null: sizes tell nothing
     ExpectedLoss (*loss_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // what sizes say of the loss; null: nothing

@@ -1,6 +1,6 @@
 // A process that runs what strangers wrote gives up what it does not need: the network, other processes, files to write, memory.
 //
-// What the system refuses to give is said by the answer and by docs/security.md: seccomp needs Linux on x86_64 or aarch64, Landlock a kernel
+// What the system refuses to give is said by the answer and by docs/reference/trust.md: seccomp needs Linux on x86_64 or aarch64, Landlock a kernel
 // that was built with it; limits hold everywhere.
 #pragma once
 #include <filesystem>

@@ -56,7 +56,7 @@ Action setup(CLI::App& app) {
     app.add_option("--nests", a->nests, "a file of NEST terms, each a program of its own");
     app.add_option("--target", a->target, "a GPU target");
     app.add_option("--out", a->out, "the folder to write");
-    app.add_option("--seed", a->seed, "of the weights, when the model brings none");
+    app.add_option("--seed", a->seed, "draws the weights of a model that has none");
     return [a](Session& session) {
         if (a->what == "import") {
             if (a->folder.empty()) throw UsageError("expected: loopegg bundle import DIR");

@@ -77,6 +77,8 @@ Action setup(CLI::App& app) {
         const std::filesystem::path folder = o->dir;
         finish_update(folder);
         const bool check = o->check || !o->recheck.empty();
+        if (!std::filesystem::exists(std::filesystem::path(o->dir) / "result.json"))
+            throw UserError(Diagnostic{"'" + o->dir + "' is not the folder of a run: it has no result.json", {}, "make one with 'loopegg optimize MODEL --out DIR'"});
         const json result = parse_json_file(std::filesystem::path(o->dir) / "result.json");
         json picked = json::array();
         std::vector<std::string> names;

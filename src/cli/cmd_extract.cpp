@@ -70,7 +70,7 @@ Action setup(CLI::App& app) {
     app.add_flag("--count", args->count, "instead: how many terms the first root has, exactly");
     app.add_option("--sample", args->sample, "instead: N terms of the first root, each equally likely");
     app.add_option("--size", args->size, "count and sample only terms of at most this many operators");
-    app.add_option("--seed", args->seed, "of the sample")->capture_default_str();
+    app.add_option("--seed", args->seed, "draws the sample")->capture_default_str();
     return [args](Session& session) {
         const Extractor& method = find_extractor(args->method);
         if (!(args->seconds > 0) || !std::isfinite(args->seconds)) throw UsageError("--seconds must be a number above 0");

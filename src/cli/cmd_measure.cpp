@@ -18,9 +18,9 @@ struct Arguments {
 Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("MODEL", a->model, "model.json, .onnx, zoo:NAME, or a folder that 'loopegg compile' wrote")->required();
-    app.add_option("--target", a->target, "see 'loopegg targets'");
+    app.add_option("--target", a->target, "the machine to compile for ('loopegg targets' lists them)");
     app.add_option("--rounds", a->rounds, "how often three samples are taken")->check(CLI::Range(1, 10000));
-    app.add_option("--seed", a->seed, "of the weights, when the model brings none");
+    app.add_option("--seed", a->seed, "draws the weights of a model that has none");
     return [a](Session& session) {
         const NetworkLatency m = measure_model(a->model, a->target, a->seed, a->rounds, session.progress);
         if (session.json)

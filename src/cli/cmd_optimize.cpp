@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "base/quote.hpp"
 #include "base/scratch.hpp"
 #include "base/text.hpp"
 #include "base/whole_folder.hpp"
@@ -17,6 +18,28 @@
 
 namespace loopegg {
 namespace {
+
+// How sure the accuracy is, in words that promise no more than the guard knows.
+std::string how_sure(const nlohmann::json& r) {
+    if (r["returned"] == "original") return "the network is the original, so its accuracy is what it was; only its schedules are new";
+    const nlohmann::json& guard = r["guard"];
+    if (!guard.contains("loss") || !guard["loss"].contains("low"))
+        return fmt::format("the guard '{}' allows the network and predicts no accuracy: train it before you rely on it", guard["name"].get<std::string>());
+    const nlohmann::json& loss = guard["loss"];
+    return fmt::format("after training, the network is expected to lose {:.2f} points (nine of ten such networks: {:.2f} to {:.2f}); nobody has trained it yet",
+                       loss["points"].get<double>(), loss["low"].get<double>(), loss["high"].get<double>());
+}
+
+// What a person does with the folder.
+void print_next(const nlohmann::json& r, const std::string& out) {
+    const std::string folder = shell_word(out);
+    fmt::print("\n  accuracy:  {}\n\n  everything is in {}/; what to do next:\n", how_sure(r), out);
+    auto row = [](const std::string& command, const char* what) { fmt::print("    {:<44} {}\n", command, what); };
+    row("open " + shell_word(out + "/report.html"), "how much faster, is it safe, what changed, why believe it");
+    row("loopegg explain " + folder + " --check", "replays every step and runs what was compiled");
+    if (r["returned"] != "original") row("loopegg train " + folder + " --data IMAGES", "trains the network; network.py is the same for PyTorch");
+    row("loopegg run " + folder + " --input x.npy", "runs network.so; network.h tells how to link it, model.onnx is for other tools");
+}
 
 void print(const nlohmann::json& r, const std::string& out) {
     auto latency = [](const nlohmann::json& l) {
@@ -38,7 +61,8 @@ void print(const nlohmann::json& r, const std::string& out) {
     fmt::print("\n  sequences: ");
     const char* comma = "";
     for (const auto& [name, count] : sequences) fmt::print("{}{} x{}", comma, name, count), comma = ", ";
-    fmt::print("\n  everything is in {0}/; open {0}/report.html\n", out);
+    fmt::print("\n");
+    print_next(r, out);
 }
 
 // What an ONNX file leaves open is said; where the user settles it, the pipeline reads the network from a copy in which it is settled.
@@ -63,7 +87,7 @@ Action setup(CLI::App& app) {
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     app.add_option("--rules", r->rules, "a rule file, or a name of rules/: discover, exact")->capture_default_str();
     app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
-    app.add_option("--guard", r->guard, "the capacity guard")->capture_default_str();
+    app.add_option("--guard", r->guard, "what decides how much of the network may go: expected-loss, fisher-band, fisher-paper")->capture_default_str();
     app.add_option("--objective", r->objective, "what to make better: " + join(objective_names(), ", "))->capture_default_str();
     app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))->capture_default_str();
     app.add_option("--passes", r->passes, "AS-k: all rules in k rounds; PO-k: k rounds of one ruleset after another; otherwise as the rule file says");
@@ -71,16 +95,16 @@ Action setup(CLI::App& app) {
     app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of --capacity")->check(CLI::Range(0.0, 100.0));
     app.add_option("--search", r->search, "how whole networks are looked for: " + join(search_names(), ", ") + " (scale, random and blockswap are rivals)")->capture_default_str();
     app.add_option("--data", r->data, "images for the guard: a CIFAR-10 folder or one of .npy batches; none: seeded synthetic ones");
-    app.add_option("--budget", r->budget, "configurations that the guard may be asked about")->capture_default_str()->check(CLI::Range(1, 10'000'000));
-    app.add_option("--batch", r->batch, "batch size")->capture_default_str()->check(CLI::Range(1, 65536));
+    app.add_option("--budget", r->budget, "how many questions the guard may be asked")->capture_default_str()->check(CLI::Range(1, 10'000'000));
+    app.add_option("--batch", r->batch, "how many inputs the network takes at once")->capture_default_str()->check(CLI::Range(1, 65536));
     app.add_option("--seed", r->seed, "draws data, weights and candidates")->capture_default_str();
-    app.add_option("--trials", r->trials, "schedules measured per nest, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
+    app.add_option("--trials", r->trials, "how many schedules of a nest are timed, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
     app.add_option("--tune-seconds", r->tune_seconds, "stop tuning after this long")->capture_default_str();
     app.add_option("--out", *out, "the folder to write")->capture_default_str();
     app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
-    app.add_flag("--strict-fp", r->strict_fp, "sums keep their order: no Winograd transforms");
+    app.add_flag("--strict-fp", r->strict_fp, "every sum keeps its order; this leaves out Winograd's transforms");
     app.add_option("--channels-multiple-of", r->channels_multiple, "blocks of channels must be multiples of this")->check(CLI::Range(1, 4096));
-    app.add_option("--max-latency", r->max_latency_ms, "milliseconds that the network may take: of those that take no longer, the one that is expected to lose least")->check(CLI::PositiveNumber);
+    app.add_option("--max-latency", r->max_latency_ms, "milliseconds that the network may take; of the networks that take no longer, the one that is expected to lose least is returned")->check(CLI::PositiveNumber);
     app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
     app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
     auto reading = add_reading_options(app, true);

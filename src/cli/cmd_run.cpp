@@ -80,7 +80,7 @@ Action setup(CLI::App& app) {
     app.add_option("DIR", a->folder, "what 'loopegg compile' wrote; or a model, which the plain interpreter runs, slowly")->required();
     app.add_option("--input", a->inputs, "a .npy file per input, in their order or as NAME=FILE; without it, normal values from the seed");
     app.add_option("--output", a->out, "where to write the output as .npy; of several, each goes to a file of its own: y.npy becomes y.NAME.npy");
-    app.add_option("--seed", a->seed, "of the input, when none is given");
+    app.add_option("--seed", a->seed, "draws the input where none is given");
     auto reading = add_reading_options(app);
     return [a, reading](Session& session) {
         Ran ran = std::filesystem::is_directory(a->folder) ? run_compiled(*a) : run_interpreted(*a, reading->read());

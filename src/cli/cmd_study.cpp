@@ -67,6 +67,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command study_command{"study", "count the sequences of many runs: how often, where, bought and cost", "loopegg study out/ other-out/ --out study/", setup};
+const Command study_command{"study", "count the sequences of many runs: how often they were chosen, where, what they gain and cost", "loopegg study out/ other-out/ --out study/", setup};
 
 }  // namespace loopegg

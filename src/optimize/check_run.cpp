@@ -73,7 +73,7 @@ public:
             } catch (const UserError& e) {
                 fault(name, e.what());
             } catch (const json::exception& e) {
-                fault(name, std::string("it is not as docs/formats.md says: ") + e.what());
+                fault(name, std::string("it is not as docs/reference/formats.md says: ") + e.what());
             } catch (const std::system_error& e) {
                 fault(name, e.what());
             }

@@ -84,7 +84,7 @@ FinalistChoice choose_by_accuracy(const fs::path& out, const std::map<std::strin
         }
         choice.rows.front().ms = beside;
     } catch (const json::exception& e) {
-        throw UserError(fmt::format("'{}' is not as docs/formats.md says: {}", (out / "result.json").string(), e.what()));
+        throw UserError(fmt::format("'{}' is not as docs/reference/formats.md says: {}", (out / "result.json").string(), e.what()));
     }
     if (choice.rows.size() == 1)
         throw UserError(fmt::format("'{}' has no finalists: a run of 'loopegg optimize' writes them where it searches whole networks", out.string()));

@@ -104,7 +104,10 @@ std::string say(const Measured& m) { return m.latency ? fmt::format("{:.3f} ms",
 
 std::filesystem::path rules_file(const std::string& rules) {
     const bool a_path = rules.find('/') != std::string::npos || rules.ends_with(".rules");
-    return a_path ? std::filesystem::path(rules) : shipped("rules/" + rules + ".rules");
+    if (a_path) return rules;
+    const std::filesystem::path file = shipped("rules/" + rules + ".rules");
+    if (!std::filesystem::exists(file)) throw UserError("there are no rules named '" + rules + "': expected a file that ends in .rules, or discover or exact");
+    return file;
 }
 
 Input read_input(const OptimizeRequest& request) {

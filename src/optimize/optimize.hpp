@@ -42,7 +42,7 @@ struct OptimizeRequest {
 // The file of a rule set by name ("discover": in rules/), or the path itself.
 std::filesystem::path rules_file(const std::string& rules);
 
-// Runs every stage and writes `out`; returns what result.json holds (docs/formats.md). Throws UserError for what cannot be done.
+// Runs every stage and writes `out`; returns what result.json holds (docs/reference/formats.md). Throws UserError for what cannot be done.
 nlohmann::json optimize(const OptimizeRequest& request, Progress& progress);
 
 }  // namespace loopegg

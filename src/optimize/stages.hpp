@@ -84,9 +84,9 @@ std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<co
 // The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
 nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed, Progress& progress);
 
-// A time as every file of a run writes it (docs/formats.md).
+// A time as every file of a run writes it (docs/reference/formats.md).
 nlohmann::json latency_json(const Measured& m);
-// result.json, plan-free of times: everything that docs/formats.md names but `seconds`.
+// result.json, plan-free of times: everything that docs/reference/formats.md names but `seconds`.
 nlohmann::json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection,
                          const Confirmed& confirmed);
 // The class that the rules were chosen for, and the rules that were left out.

@@ -33,7 +33,7 @@ template <class F> void reading(const fs::path& path, F&& body) {
     try {
         body();
     } catch (const json::exception& e) {
-        throw UserError(fmt::format("'{}' is not as docs/formats.md says: {}", path.string(), e.what()));
+        throw UserError(fmt::format("'{}' is not as docs/reference/formats.md says: {}", path.string(), e.what()));
     }
 }
 

@@ -1,4 +1,4 @@
-// The folder of one run as values: what result.json, sequences.json and evidence.jsonl hold (docs/formats.md), read for people.
+// The folder of one run as values: what result.json, sequences.json and evidence.jsonl hold (docs/reference/formats.md), read for people.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes sample run folders for tests: the files of docs/formats.md filled with seeded numbers. Nothing here was measured.
+"""Writes sample run folders for tests: the files of docs/reference/formats.md filled with seeded numbers. Nothing here was measured.
 
     make_samples.py OUT                 resnet34-host, resnet34-nano (estimated), tiny-original, densenet-host, mobilenet-host
 Every result.json says "sample": true, and the report shows that in its first line.

@@ -1,8 +1,10 @@
-"""Runs every command of README.md and docs/*.md as a reader would, top to bottom, a folder of its own for each page.
+"""Runs every command of README.md and of every page of docs as a reader would, top to bottom, a folder of its own for each page.
 
     run_docs.py LOOPEGG_PROGRAM SOURCE_FOLDER [PAGE...]
 
 A fence of `sh` is run. `sh deep` is run with LOOPEGG_DEEP=1 alone, because it takes minutes. `sh elsewhere=TEST` is what another test runs (set-up, installing, peers).
+A fence of `console` is run as well, and what follows a `$ COMMAND` must be what it prints; a line `...` stands for any lines. With LOOPEGG_REGENERATE=1 the
+printed lines of fences without `...` are written anew.
 Commands that stand in running text, with names for files that the reader has, must be commands of the program, with options that it has.
 """
 import functools
@@ -17,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from cases import run_cases
 
 PROGRAM, SOURCE, *ONLY = os.path.abspath(sys.argv[1]), *sys.argv[2:]
-SOURCE = pathlib.Path(SOURCE)
+SOURCE = pathlib.Path(SOURCE).resolve()
 DEEP = os.environ.get("LOOPEGG_DEEP", "") not in ("", "0")
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```", re.M | re.S)
 
@@ -46,12 +48,40 @@ def run_page(page):
             if "deep" in words.split() and not DEEP:
                 left += 1
                 continue
-            script = "set -e\n" + (text if language == "sh" else "".join(line[2:] + "\n" for line in text.splitlines() if line.startswith("$ ")))
+            if language == "console":
+                compare_console(page, text, folder, env)
+                ran += 1
+                continue
+            script = "set -e\n" + text
             done = subprocess.run(["bash", "-c", script], cwd=folder, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=3600 if DEEP else 400)
             if done.returncode != 0:
                 raise AssertionError(f"this ended with {done.returncode}:\n{text}{done.stdout[-1500:]}{done.stderr[-1500:]}")
             ran += 1
     return ran, left
+
+
+def same_lines(expected, printed):
+    """Whether the lines are those that were printed, where `...` stands for any number of lines."""
+    pattern = "".join(r"(?:.*\n)*" if line.strip() == "..." else re.escape(line) + r"\n" for line in expected)
+    return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
+
+
+def compare_console(page, text, folder, env):
+    """Runs each `$ COMMAND` of a fence and compares what it prints with the lines below it."""
+    written = ""
+    for part in re.split(r"(?m)^\$ ", text)[1:]:
+        command, *expected = part.rstrip("\n").split("\n")
+        while expected and expected[0].startswith("  ") and (command.endswith("\\") or "<<" in command or command.count("'") % 2):
+            command += "\n" + expected.pop(0)[2:]      # what goes on is indented by two blanks
+        done = subprocess.run(["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=400)
+        if done.returncode != 0:
+            raise AssertionError(f"this ended with {done.returncode}: {command}\n{done.stdout[-1500:]}{done.stderr[-1500:]}")
+        printed = [line.rstrip() for line in done.stdout.strip("\n").split("\n") if done.stdout.strip()]
+        if not same_lines(expected, printed) and not os.environ.get("LOOPEGG_REGENERATE"):
+            raise AssertionError(f"'{command}' prints\n" + "\n".join(printed) + "\nand the page says\n" + "\n".join(expected))
+        written += "$ " + command.replace("\n", "\n  ") + "\n" + "".join(line + "\n" for line in (expected if same_lines(expected, printed) else printed))
+    if os.environ.get("LOOPEGG_REGENERATE"):
+        page.write_text(page.read_text().replace(text, written))
 
 
 HELP = {}
@@ -89,5 +119,7 @@ def pages_commands(page):
     return f": {ran} blocks ran" + (f", {left} are for --deep" if left else "")
 
 
-pages = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
-run_cases([(f"the commands of {page.name}", functools.partial(pages_commands, page)) for page in pages if not ONLY or page.name in ONLY])
+pages = [SOURCE / "README.md", SOURCE / "CONTRIBUTING.md", *sorted((SOURCE / "docs").rglob("*.md"))]
+pages = [page for page in pages if "cli" not in page.parts]   # generated from the program
+named = {str(page.relative_to(SOURCE)): page for page in pages}
+run_cases([(f"the commands of {name}", functools.partial(pages_commands, page)) for name, page in named.items() if not ONLY or name in ONLY])

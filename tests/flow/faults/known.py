@@ -143,7 +143,7 @@ def an_input_of_another_shape_is_refused():
 
 
 def what_is_no_number_stays_none():
-    """As in ONNX Runtime 1.31, for relu, relu6 (Clip), softmax, sigmoid inside silu, and averages; max_pool keeps it wherever it stands in its window (docs/security.md)."""
+    """As in ONNX Runtime 1.31, for relu, relu6 (Clip), softmax, sigmoid inside silu, and averages; max_pool keeps it wherever it stands in its window (docs/reference/trust.md)."""
     nan, inf = float("nan"), float("inf")
     values = [nan, -nan, 1.0, -1.0, inf, -inf, 0.0, 7.0]
     expected = {"relu": [nan, nan, 1, 0, inf, 0, 0, 7], "relu6": [nan, nan, 1, 0, 6, 0, 0, 6], "silu": [nan, nan, 0.7310586, -0.26894143, inf, nan, 0, 6.993624]}

@@ -204,8 +204,25 @@ def a_target_that_cannot_be_measured_is_estimated():
     assert not r["original"]["measured"] and r["original"]["target"] == "i7" and r["original"]["median_ms"] > 0, r["original"]
 
 
+def the_end_tells_how_sure_the_accuracy_is_and_what_to_do_next():
+    out = f"{FOLDER.name}/a folder"
+    r = run("optimize", MODEL, "--rules", "exact", "--trials", "1", "--out", out)
+    assert r.returncode == 0, r.stderr
+    assert "accuracy:  the network is the original" in r.stdout and "loopegg train" not in r.stdout, r.stdout
+    next_command = next(line.partition("--check")[0] + "--check" for line in r.stdout.splitlines() if "loopegg explain" in line)
+    followed = subprocess.run(["sh", "-c", next_command.replace("loopegg", LOOPEGG, 1)], capture_output=True, text=True, env=ENVIRONMENT, timeout=300)
+    assert followed.returncode == 0, next_command + followed.stderr
+
+
+def unknown_guards_and_rules_are_answered_with_the_known_ones():
+    for option, known in (("--guard", "expected-loss"), ("--rules", "discover")):
+        r = run("optimize", MODEL, option, "no-such", "--out", f"{FOLDER.name}/none")
+        assert r.returncode in (1, 2) and known in r.stderr, r.stderr
+
+
 CASES = [a_target_that_cannot_be_measured_is_estimated, a_run_answers_with_a_measured_result, one_record_of_metrics_is_kept, the_plan_gives_the_same_network_again, onnx_runtime_agrees_with_the_compiled_network,
          an_objective_that_cannot_be_measured_is_refused, memory_may_be_the_objective, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
          a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, a_site_that_became_two_checks, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest,
          a_limit_on_memory_is_one_on_weights_and_activations, whole_networks_are_judged_timed_and_proven, rivals_search_under_the_same_tuning]
+CASES += [the_end_tells_how_sure_the_accuracy_is_and_what_to_do_next, unknown_guards_and_rules_are_answered_with_the_known_ones]
 run_cases(CASES)

@@ -34,7 +34,7 @@ Operands numbers(const Term& value, std::uint64_t seed, double weights) {
 
 Term nest(const std::string& text) { return complete(parse_term(text)); }
 
-// Of each form, in units of float32's rounding (2^-24) of the largest sum of absolute values: stated in docs/rules.md, where bench_winograd's figures are.
+// Of each form, in units of float32's rounding (2^-24) of the largest sum of absolute values: stated in experiments/winograd.md, where bench_winograd's figures are.
 double bound(int outputs) { return outputs == 2 ? 12 : 80; }
 
 }  // namespace

@@ -59,7 +59,7 @@ TEST_CASE("a folder that is no run is refused in words", "[errors][report]") {
     write_file(folder / "result.json", "{\"model\": ");
     CHECK_THROWS_WITH(read_run(folder.path()), Catch::Contains("result.json") && Catch::Contains("not JSON"));
     write_file(folder / "result.json", "{\"model\": \"m\"}");
-    CHECK_THROWS_WITH(read_run(folder.path()), Catch::Contains("docs/formats.md"));
+    CHECK_THROWS_WITH(read_run(folder.path()), Catch::Contains("docs/reference/formats.md"));
     std::filesystem::copy_file(test::sample_runs() / "tiny-original/result.json", folder / "result.json", std::filesystem::copy_options::overwrite_existing);
     CHECK_NOTHROW(read_run(folder.path()));
     write_file(folder / "evidence.jsonl", R"({"sites": {"a.conv1": "groups 2", "b.conv1": "groups 2"}, "kept": 0.9, "allowed": true})" "\n");

@@ -1,0 +1,57 @@
+"""The checker of pages finds what it is there for: figures without an experiment, figures that the experiment does not hold, links that lead nowhere."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(SOURCE / "tests/flow"))
+from cases import run_cases
+
+spec = importlib.util.spec_from_loader("check_pages", importlib.machinery.SourceFileLoader("check_pages", str(SOURCE / "setup/check-pages")))
+checker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(checker)
+FOLDER = tempfile.TemporaryDirectory()
+checker.ROOT = pathlib.Path(FOLDER.name).resolve()
+(checker.ROOT / "experiments").mkdir()
+(checker.ROOT / "docs").mkdir()
+(checker.ROOT / "experiments/a.md").write_text("# A page\n\nIt took 11.72 ms and lost -0.4 points; 1,159 M.\n")
+
+
+def figures(text):
+    return list(checker.figure_faults("docs/p.md", text))
+
+
+def links(text):
+    (checker.ROOT / "docs/p.md").write_text(text)
+    return list(checker.link_faults("docs/p.md", text))
+
+
+def a_figure_names_its_experiment():
+    assert figures("It takes 11.7 ms.") and "names no experiment" in figures("It takes 11.7 ms.")[0]
+    assert not figures("It takes 11.7 ms ([a](../experiments/a.md)).") and not figures("Limits are `60 s` and 3 seeds.")
+
+
+def a_figure_is_in_the_experiment_that_it_names():
+    found = figures("It takes 11.6 ms ([a](../experiments/a.md)).")
+    assert len(found) == 1 and "does not hold the figure 11.6" in found[0], found
+
+
+def a_table_is_held_by_its_caption():
+    table = "[a](../experiments/a.md) has the commands:\n\n| network | ms |\n|---|---|\n| original | {} |\n"
+    assert not figures(table.format("11.72")) and figures(table.format("11.99")) and figures("| network | took |\n|---|---|\n| original | 3 ms |\n")
+
+
+def links_and_anchors_resolve():
+    assert not links("# Here\n\n[a](../experiments/a.md#a-page), [here](#here)\n")
+    assert links("[b](../experiments/b.md)\n") and links("[a](../experiments/a.md#no-such)\n")
+
+
+def pages_are_short():
+    assert list(checker.size_faults("docs/p.md", "x\n" * 251)) and list(checker.size_faults("docs/p.md", "x" * 121 + "\n"))
+    assert not list(checker.size_faults("docs/p.md", "x\n" * 250)) and not list(checker.size_faults("docs/p.md", "| " + "x" * 121 + " |\n"))
+
+
+run_cases([a_figure_names_its_experiment, a_figure_is_in_the_experiment_that_it_names, a_table_is_held_by_its_caption, links_and_anchors_resolve, pages_are_short])
