@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains networks on CIFAR-10 by one recipe and appends one JSON line for each training to a results file.
 
-    python3 train.py --data CIFAR --out labels.jsonl --jobs jobs.jsonl --recipe short [--workers 4] [--seconds 560]
+    python3 train.py --data CIFAR --out labels.jsonl --jobs jobs.jsonl --recipe short [--workers 4] [--seconds 560] [--keep FOLDER]
 
 jobs.jsonl has one training a line: {"name", "base", "plan", "seed"}; "base" is a network of networks.py, "plan" is what plan.json holds.
 {"name", "module": "network.py", "seed"} trains a module that `loopegg export` or `optimize` wrote, from fresh weights.
@@ -12,6 +12,10 @@ skipped. Nothing is started that would not end within --seconds.
 |---|---|---|---|---|---|
 | full | 75 | 512 | 0.4 | 12 | every accuracy that the project tells |
 | short | 16 | 512 | 0.4 | none | labels: ranks networks as `full` does (README.md) |
+| distil | 30 | 512 | 0.2 | 12 | a restricted network that begins with weights of the trained original, which teaches it |
+
+`distil` wants the original of the same base network and seed, trained by `full` and kept by --keep. The network begins with the channels of the
+original that weigh most. Its loss is 0.3 of the cross entropy and 0.7 of the divergence from the original's answers at temperature 2.
 
 Both: SGD with Nesterov momentum 0.9, weight decay 5e-4 on weights of more than one dimension, one linear warm-up over a fifth of the steps and a
 linear fall to zero, label smoothing 0.1, crops of 4 reflected pixels and flips, bfloat16 activations with float32 weights and sums; the last
@@ -34,7 +38,8 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "fisher", "truth")]
 import networks as N  # noqa: E402
 import pack_cifar  # noqa: E402
 
-RECIPES = {"full": dict(epochs=75, batch=512, peak=0.4, cutout=12), "short": dict(epochs=16, batch=512, peak=0.4, cutout=0)}
+RECIPES = {"full": dict(epochs=75, batch=512, peak=0.4, cutout=12), "short": dict(epochs=16, batch=512, peak=0.4, cutout=0),
+           "distil": dict(epochs=30, batch=512, peak=0.2, cutout=12, taught=0.7, temperature=2.0)}
 
 # ---- networks ----------------------------------------------------------------------------------------------------------------
 
@@ -150,6 +155,64 @@ class Exported(nn.Module):
             return self.net(x).float()
 
 
+# ---- weights that are carried over -------------------------------------------------------------------------------------------
+
+def layers_by_name(network):
+    return {name: network.layers[at] for name, _, _, _, at in network.steps if at is not None}
+
+
+def channel_weights(graph, layers, writers):
+    """How much each channel of a stream weighs: the norm of what writes it, times the scale of the norm that follows; the mean over writers."""
+    total = 0
+    for w in writers:
+        weight = layers[w].weights[0].detach().flatten(1).norm(dim=1)
+        for after in N.consumers(graph, w):
+            if after["op"] == "batch_norm":
+                norm = layers[after["name"]]
+                weight = weight * norm.weight.detach().abs() / (norm.running_var + norm.eps).sqrt()
+        total = total + weight / weight.mean().clamp(min=1e-12)
+    return total
+
+
+@torch.no_grad()
+def carry(original, trained, graph, network):
+    """Gives `network`, of `graph`, the weights of `trained`, of `original`. Every stream keeps the channels that weigh most.
+
+    Only narrower streams and dropped branches are carried: what splits one convolution begins with fresh weights.
+    """
+    before, now = N.Channels(original), N.Channels(graph)
+    old, new = layers_by_name(trained), layers_by_name(network)
+    sites = [n for n in graph["nodes"] if n["op"] == "conv2d"]
+    kept = {}
+
+    def channels(streams):
+        out, offset = [], 0
+        for s in streams:
+            root = now.find(s)
+            if root not in kept:
+                width, writers = now.width[root], [n["name"] for n in sites if now.stream(n["name"]) == root]
+                whole = before.width[before.find(root)]
+                kept[root] = torch.arange(whole) if width == whole else channel_weights(original, old, writers).topk(width).indices.sort().values.cpu()
+            out.append(kept[root] + offset)
+            offset += before.width[before.find(root)]
+        return torch.cat(out)
+
+    for n in graph["nodes"]:
+        name, op = n["name"], n["op"]
+        if name not in new:
+            continue
+        ins, outs = channels(now.of[n["inputs"][0]]), channels(now.of[name])
+        if op == "conv2d" and new[name].weights[0].shape == (len(outs), len(ins), *old[name].weights[0].shape[2:]) and not n.get("restrict"):
+            new[name].weights[0].copy_(old[name].weights[0][outs][:, ins])
+        elif op == "batch_norm":
+            for own, theirs in zip((new[name].weight, new[name].bias, new[name].running_mean, new[name].running_var),
+                                   (old[name].weight, old[name].bias, old[name].running_mean, old[name].running_var)):
+                own.copy_(theirs[ins])
+        elif op == "linear":
+            new[name].weight.copy_(old[name].weight[:, ins])
+            new[name].bias.copy_(old[name].bias)
+
+
 # ---- data --------------------------------------------------------------------------------------------------------------------
 
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
@@ -176,7 +239,8 @@ def normalised(images, dtype):
 
 class Trainer:
     """One step, from drawing a batch to the new weights, as one CUDA graph: the host only replays it."""
-    def __init__(self, model, padded, labels, recipe, device):
+    def __init__(self, model, padded, labels, recipe, device, teacher=None):
+        self.teacher = teacher
         self.model, self.padded, self.labels, self.recipe, self.device = model, padded, labels, recipe, device
         batch, total = recipe["batch"], recipe["epochs"] * (len(labels) // recipe["batch"])
         self.per_epoch = len(labels) // batch
@@ -206,7 +270,14 @@ class Trainer:
 
     def forward_backward(self):
         x, y = self.batch()
-        self.loss = F.cross_entropy(self.model(x), y, label_smoothing=0.1)
+        answers = self.model(x)
+        self.loss = F.cross_entropy(answers, y, label_smoothing=0.1)
+        if self.teacher is not None:
+            taught, t = self.recipe["taught"], self.recipe["temperature"]
+            with torch.no_grad():
+                wanted = F.softmax(self.teacher(x) / t, 1)
+            apart = F.kl_div(F.log_softmax(answers / t, 1), wanted, reduction="batchmean") * t * t
+            self.loss = (1 - taught) * self.loss + taught * apart
         self.loss.backward()
 
     @torch.no_grad()
@@ -267,17 +338,31 @@ def test(model, tests, dtype):
     return round(100.0 * right / len(images), 3), round(loss / len(images), 5)
 
 
-def train(job, data, recipe, device, deadline, no_graph=False, steps=None):
-    began = time.time()
+def kept_file(folder, job):
+    return os.path.join(folder, "-".join(str(job[k]) for k in ("base", "name", "recipe", "seed")) + ".pt")
+
+
+def train(job, data, recipe, device, deadline, options):
+    began, no_graph, steps = time.time(), options.no_graph, options.max_steps
     torch.manual_seed(job["seed"] * 1000 + 17)
+    teacher, before = None, {}
     if "module" in job:
         model, counts = Exported(job["module"]), (None, None)
     else:
         graph = N.apply_plan(N.BASES[job["base"]], job["plan"])
         model, counts = Network(graph), N.sizes(graph)
-    model = model.to(device, memory_format=torch.channels_last).train()
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    trainer = Trainer(model, data["padded"], data["train"][1], recipe, device)
+    if "taught" in recipe:
+        original = N.BASES[job["base"]]
+        teacher = Network(original)
+        teacher.load_state_dict(torch.load(kept_file(options.keep, {**job, "name": "original", "recipe": "full"}), map_location="cpu"))
+        carry(original, teacher, graph, model)
+        teacher = teacher.to(device, memory_format=torch.channels_last).eval()
+    model = model.to(device, memory_format=torch.channels_last)
+    if teacher is not None:
+        before = {"carried_accuracy": test(model, data["test"], dtype)[0], "teacher_accuracy": test(teacher, data["test"], dtype)[0]}
+    model.train()
+    trainer = Trainer(model, data["padded"], data["train"][1], recipe, device, teacher)
     if device == "cuda" and not no_graph:
         trainer.capture()
     for epoch in range(recipe["epochs"]):
@@ -289,8 +374,11 @@ def train(job, data, recipe, device, deadline, no_graph=False, steps=None):
                 return None
     loss = float(trainer.loss.detach())
     accuracy, test_loss = test(model, data["test"], dtype)
+    if options.keep and "base" in job:
+        os.makedirs(options.keep, exist_ok=True)
+        torch.save(model.state_dict(), kept_file(options.keep, job))
     return {**{k: v for k, v in job.items() if k != "module"}, "recipe": job.get("recipe"), "params": counts[0], "macs": counts[1],
-            "accuracy": accuracy, "test_loss": test_loss, "loss": round(loss, 4), "seconds": round(time.time() - began, 2)}
+            "accuracy": accuracy, "test_loss": test_loss, **before, "loss": round(loss, 4), "seconds": round(time.time() - began, 2)}
 
 
 def key(r):
@@ -327,7 +415,7 @@ def work(rank, options, jobs, counter, deadline):
         if time.time() + slowest.get(job.get("base"), 0) * recipe["epochs"] > deadline:
             continue
         try:
-            result = train(job, data, recipe, device, deadline, options.no_graph, options.max_steps)
+            result = train(job, data, recipe, device, deadline, options)
         except Exception as e:      # one network that fails must not cost the others
             print(f"{job['name']}: {type(e).__name__}: {e}", flush=True)
             torch.cuda.empty_cache()
@@ -350,6 +438,7 @@ def main():
     parser.add_argument("--epochs", type=int, help="in place of the recipe's, for a trial")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=560)
+    parser.add_argument("--keep", metavar="FOLDER", help="keeps the weights of every training there; `distil` reads the original's")
     parser.add_argument("--limit", type=int, help="images a set, for a trial")
     parser.add_argument("--max-steps", type=int, help="steps an epoch, for a trial")
     parser.add_argument("--benchmark", action="store_true", help="let cuDNN try its algorithms")

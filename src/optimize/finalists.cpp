@@ -21,14 +21,15 @@ namespace {
 
 using nlohmann::json;
 
-Trained read_trained(const fs::path& file, const std::string& name, const json& value) {
+Trained read_trained(const JsonView& value) {
     Trained trained;
-    for (const json& a : value.is_array() ? value : json::array({value})) {
-        if (!a.is_number() || !(a.get<double>() >= 0 && a.get<double>() <= 100))
-            throw UserError(fmt::format("{}: '{}' has {}: expected an accuracy in percent, 0 to 100, or a list of them", file.string(), name, a.dump()));
-        trained.accuracies.push_back(a);
+    const std::vector<JsonView> seeds = value.value().is_array() ? value.items() : std::vector{value};
+    for (const JsonView& seed : seeds) {
+        if (!seed.value().is_number() || !(seed.number() >= 0 && seed.number() <= 100))
+            seed.fail(fmt::format("expected an accuracy in percent, 0 to 100, or a list of them, but found {}", seed.value().dump()));
+        trained.accuracies.push_back(seed.number());
     }
-    if (trained.accuracies.empty()) throw UserError(fmt::format("{}: '{}' has no accuracy", file.string(), name));
+    if (trained.accuracies.empty()) value.fail("expected at least one accuracy in the list");
     return trained;
 }
 
@@ -62,10 +63,10 @@ void write_finalists(const fs::path& out, const WholeNetworks& networks) {
 }
 
 std::map<std::string, Trained> read_accuracies(const fs::path& file) {
-    const json all = parse_json_file(file);
-    if (!all.is_object()) throw UserError(fmt::format(R"({}: expected an object such as {{"original": 95.7, "rules-1": [95.1, 95.3]}})", file.string()));
+    const JsonView all = read_json(read_source(file));
+    if (!all.value().is_object()) all.fail(R"(expected an object such as {"original": 95.7, "rules-1": [95.1, 95.3]})");
     std::map<std::string, Trained> out;
-    for (const auto& [name, value] : all.items()) out[name] = read_trained(file, name, value);
+    for (const auto& [name, value] : all.members()) out[name] = read_trained(value);
     return out;
 }
 
