@@ -10,6 +10,7 @@
 #include "base/files.hpp"
 #include "batch/batch.hpp"
 #include "cli/commands.hpp"
+#include "cli/store_option.hpp"
 #include "report/words.hpp"
 
 namespace loopegg {
@@ -111,9 +112,9 @@ int dry_run(Session& session, const std::vector<Job>& jobs, const fs::path& out,
     std::vector<JobRecord> records;
     std::vector<std::string> ids;
     for (const Job& job : jobs) ids.push_back(job.id), records.push_back({job.id, job.name, JobState::waiting, "", 0, 0, false});
-    if (fs::exists(out / "queue.sqlite")) {
+    if (has_queue(out)) {
         std::map<std::string, JobRecord> known;
-        for (JobRecord& r : open_sqlite_queue(out / "queue.sqlite")->list(ids)) known[r.id] = r;
+        for (JobRecord& r : open_queue(out)->list(ids)) known[r.id] = r;
         for (JobRecord& r : records)
             if (known.contains(r.id)) r = known[r.id];
     }
@@ -143,6 +144,7 @@ Action setup(CLI::App& app) {
     app.add_option("-o,--out", o->batch.out, "the folder of the batch; the same folder continues it")->required();
     app.add_option("-j,--jobs", o->batch.at_once, "jobs side by side in this process (they disturb each other's times)")->check(CLI::Range(1, 256))->capture_default_str();
     app.add_option("--job-seconds", o->batch.job_seconds, "stop and fail a job that takes longer (0: no limit)")->check(CLI::NonNegativeNumber);
+    add_store_option(app);
     app.add_flag("--retry", o->retry, "run failed jobs again");
     app.add_flag("--dry-run", o->dry, "show the jobs and the expected time, and run nothing");
     app.add_option("--program", o->program, "run this instead of loopegg itself")->group("");   // for tests
@@ -151,7 +153,7 @@ Action setup(CLI::App& app) {
         const std::vector<Job> jobs = read_jobs(read_source(o->file));
         if (o->dry) return dry_run(session, jobs, o->batch.out, o->batch.at_once);
         fs::create_directories(o->batch.out / "runs");
-        auto queue = open_sqlite_queue(o->batch.out / "queue.sqlite");
+        auto queue = open_queue(o->batch.out);
         if (o->retry) {
             std::vector<std::string> ids;
             for (const Job& job : jobs) ids.push_back(job.id);
