@@ -60,6 +60,7 @@ bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner,
     for (const Job& job : jobs) by_id[job.id] = &job, ids.push_back(job.id);
     queue.add(jobs);
     std::map<std::string, Slot> running;
+    std::map<std::string, int> told_to_end;
     Clock::time_point look_again = Clock::now();
     while (true) {
         for (auto it = running.begin(); it != running.end();) {
@@ -70,6 +71,12 @@ bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner,
                 error = fmt::format("stopped after {:.0f} s, the limit for one job", options.job_seconds);
             }
             if (!error) { ++it; continue; }
+            // A cluster that ends a task sends its signal to everything in it, in any order: the job waits again. A job that always ends so is a failed one.
+            if (it->second.process->told_to_end() && ++told_to_end[it->first] <= 3) {
+                queue.put_back(it->first);
+                it = running.erase(it);
+                continue;
+            }
             const fs::path folder = options.out / "runs" / by_id.at(it->first)->name;
             if (error->empty()) *error = missing_result(folder);
             queue.finish(it->first, *error, seconds, error->empty() ? figures_of(folder).dump() : "");
@@ -98,7 +105,7 @@ bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner,
             }
             bool open = !running.empty();
             for (const JobRecord& r : records) open = open || r.state == JobState::waiting || r.state == JobState::running;
-            if (!open) return true;
+            if (!open || (options.leave && running.empty())) return !open;
         }
         std::this_thread::sleep_for(std::chrono::duration<double>(options.poll_seconds));
     }

@@ -16,6 +16,7 @@ struct BatchOptions {
     int at_once = 1;                   // jobs that this process runs side by side
     double job_seconds = 0;            // a job that takes longer is stopped and failed; 0: no limit
     double poll_seconds = 0.1;
+    bool leave = false;                // end when there is nothing to take, though others still run theirs: a node of a cluster is free again then
 };
 
 // Called about every poll with the state of all jobs; returning true asks to stop (Ctrl-C): running jobs are put back.
