@@ -1,27 +1,17 @@
 #include "fisher/evidence.hpp"
 
-#include <cstdlib>
-
-#include "base/database.hpp"
 #include "base/error.hpp"
+#include "store/database.hpp"
 
 namespace loopegg {
 namespace {
 
 constexpr std::size_t most_recent = 4096;
-constexpr int version = 1;
-
-constexpr const char* schema =
-    "CREATE TABLE IF NOT EXISTS evidence(id INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, body TEXT NOT NULL, at INTEGER NOT NULL DEFAULT (strftime('%s','now')));"
-    "CREATE INDEX IF NOT EXISTS evidence_key ON evidence(key);"
-    // Append-only, whoever writes.
-    "CREATE TRIGGER IF NOT EXISTS evidence_stays BEFORE UPDATE ON evidence BEGIN SELECT RAISE(ABORT, 'evidence is append-only'); END;"
-    "CREATE TRIGGER IF NOT EXISTS evidence_remains BEFORE DELETE ON evidence BEGIN SELECT RAISE(ABORT, 'evidence is append-only'); END;";
 
 }  // namespace
 
-EvidenceStore::EvidenceStore(const std::filesystem::path& file) {
-    if (!file.empty()) database_ = std::make_unique<Database>(file, "the evidence store", version, schema);
+EvidenceStore::EvidenceStore(const StoreAddress& address) {
+    if (!address.empty()) database_ = std::make_unique<Database>(address, "the evidence store");
 }
 EvidenceStore::~EvidenceStore() = default;
 
@@ -50,7 +40,7 @@ std::optional<nlohmann::json> EvidenceStore::find(const Hash128& key) {
     }
     std::optional<nlohmann::json> result;
     if (database_) {
-        Query q(*database_, "SELECT body FROM evidence WHERE key=? ORDER BY id DESC LIMIT 1");
+        StoreQuery q(*database_, "SELECT body FROM evidence WHERE key=? ORDER BY id DESC LIMIT 1");
         if (q.bind(key.hex()).row()) result = parse_row(q.text(0));
     }
     if (result) remember(key, *result);
@@ -64,34 +54,24 @@ void EvidenceStore::append(const std::vector<std::pair<Hash128, nlohmann::json>>
         if (!database_) kept_.push_back(evidence);
     }
     if (!database_) return;
-    Transaction all(*database_);
-    for (const auto& [key, evidence] : rows) Query(*database_, "INSERT INTO evidence(key, body) VALUES(?, ?)").bind(key.hex()).bind(evidence.dump()).done();
-    all.commit();
+    database_->atomically([&] {
+        for (const auto& [key, evidence] : rows) StoreQuery(*database_, "INSERT INTO evidence(key, body, at) VALUES(?, ?, unixepoch())").bind(key.hex()).bind(evidence.dump()).done();
+    });
 }
 
 std::int64_t EvidenceStore::count() {
     if (!database_) return static_cast<std::int64_t>(kept_.size());
-    Query q(*database_, "SELECT count(*) FROM evidence");
+    StoreQuery q(*database_, "SELECT count(*) FROM evidence");
     return q.row() ? q.integer(0) : 0;
 }
 
 std::vector<nlohmann::json> EvidenceStore::all() {
     if (!database_) return kept_;
     std::vector<nlohmann::json> rows;
-    Query q(*database_, "SELECT body FROM evidence ORDER BY id");
+    StoreQuery q(*database_, "SELECT body FROM evidence ORDER BY id");
     while (q.row())
         if (auto row = parse_row(q.text(0))) rows.push_back(std::move(*row));
     return rows;
-}
-
-int evidence_version() { return version; }
-const char* evidence_schema() { return schema; }
-
-std::filesystem::path default_evidence_file() {
-    if (const char* file = std::getenv("LOOPEGG_EVIDENCE")) return file;
-    if (const char* cache = std::getenv("XDG_CACHE_HOME")) return std::filesystem::path(cache) / "loopegg" / "evidence.sqlite";
-    const char* home = std::getenv("HOME");
-    return std::filesystem::path(home ? home : ".") / ".cache" / "loopegg" / "evidence.sqlite";
 }
 
 }  // namespace loopegg

@@ -1,6 +1,5 @@
-// What guards have answered, kept for good: an append-only SQLite table behind a small cache in memory.
+// What guards have answered, kept for good: an append-only table of a store behind a small cache in memory.
 #pragma once
-#include <filesystem>
 #include <list>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.hpp"
+#include "store/address.hpp"
 
 namespace loopegg {
 
@@ -18,8 +18,8 @@ class Database;
 
 class EvidenceStore {
 public:
-    // An empty path keeps everything in memory only.
-    explicit EvidenceStore(const std::filesystem::path& file);
+    // An empty address keeps everything in memory only.
+    explicit EvidenceStore(const StoreAddress& address);
     ~EvidenceStore();
     EvidenceStore(const EvidenceStore&) = delete;
     EvidenceStore& operator=(const EvidenceStore&) = delete;
@@ -43,12 +43,5 @@ private:
     std::unordered_map<std::string, decltype(recent_)::iterator> place_;
     std::vector<nlohmann::json> kept_;                           // without a file
 };
-
-// LOOPEGG_EVIDENCE, or loopegg/evidence.sqlite in the user's cache folder.
-std::filesystem::path default_evidence_file();
-
-// What a store of evidence is made of: its version and its tables.
-int evidence_version();
-const char* evidence_schema();
 
 }  // namespace loopegg

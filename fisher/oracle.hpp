@@ -11,6 +11,7 @@
 #include "fisher/data.hpp"
 #include "fisher/guards.hpp"
 #include "rules/capacity.hpp"
+#include "store/address.hpp"
 
 namespace loopegg {
 
@@ -25,7 +26,7 @@ struct OracleOptions {
     int threads = 0;
     bool double_precision = false;         // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
     const Weights* trained = nullptr;      // null: each seed draws its own weights
-    std::filesystem::path store{};         // empty: in memory only
+    StoreAddress store{};                  // empty: in memory only
     std::shared_ptr<Scorer> scorer{};      // shared passes: made for the same original, data, seeds and weights; null: one of its own
     std::function<void(std::int64_t done, std::int64_t all)> progress{};
 };

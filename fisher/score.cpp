@@ -198,7 +198,7 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
         own.scorer = scoring.scorer();
         if (name != options.oracle.guard) own.guard = name, own.capacity.reset();
         oracles.push_back(make_oracle(own));
-        if (options.recheck) own.store.clear(), fresh.push_back(make_oracle(own));
+        if (options.recheck) own.store = {}, fresh.push_back(make_oracle(own));
     }
     nlohmann::json rows = nlohmann::json::array(), differ = nlohmann::json::array();
     std::int64_t done = 0, all = static_cast<std::int64_t>(variants.size()), agree = 0;

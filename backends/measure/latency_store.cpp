@@ -3,14 +3,13 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <mutex>
 #include <set>
 #include <thread>
 
-#include "base/database.hpp"
 #include "base/error.hpp"
 #include "base/owner.hpp"
+#include "store/database.hpp"
 #include "tvm_paths.hpp"
 
 namespace loopegg {
@@ -18,15 +17,6 @@ namespace {
 
 // Counts changes of lowering, of the runtime and of how times are taken: older figures are then not found any more.
 constexpr int lowering_version = 6;
-
-// `owner` names a process (base/owner.hpp) and one store inside it; `at` is when it last said that it lives, or when the row was written.
-constexpr int version = 2;
-constexpr const char* schema = R"(
-CREATE TABLE IF NOT EXISTS latency(
-  key TEXT PRIMARY KEY, target TEXT NOT NULL, nest TEXT NOT NULL, state TEXT NOT NULL,  -- claimed | measured | failed
-  median_ms REAL, iqr_ms REAL, n INTEGER, measured INTEGER, disturbed INTEGER, why TEXT, seconds REAL, timing TEXT,
-  owner TEXT, machine TEXT, at INTEGER NOT NULL DEFAULT (strftime('%s','now'))) WITHOUT ROWID;
-)";
 
 std::string new_owner() {
     static std::atomic<int> stores{0};
@@ -36,7 +26,7 @@ std::string new_owner() {
 }  // namespace
 
 struct LatencyStore::Impl {
-    explicit Impl(const std::filesystem::path& file) : db(file, "the latency store", version, schema) {}
+    explicit Impl(const StoreAddress& address) : db(address, "the latency store") {}
     Database db;
     std::mutex mutex;
     const std::string owner = new_owner();
@@ -52,7 +42,7 @@ struct LatencyStore::Impl {
         while (!stop.wait_for(lock, std::chrono::duration<double>(beat_seconds), [&] { return stopping; })) {
             if (held.empty()) continue;
             try {
-                Query(db, "UPDATE latency SET at=strftime('%s','now') WHERE owner=? AND state='claimed'").bind(owner).done();
+                StoreQuery(db, "UPDATE latency SET at=unixepoch() WHERE owner=? AND state='claimed'").bind(owner).done();
             } catch (const UserError&) {   // a full disk: the claims are lost to others, who measure what we measure
             }
         }
@@ -63,17 +53,14 @@ struct LatencyStore::Impl {
     }
 };
 
-LatencyStore::LatencyStore(const std::filesystem::path& file) : impl_(std::make_unique<Impl>(file)) {
-    // Stores of earlier versions lack these columns; for all others the statements fail and change nothing.
-    for (const char* sql : {"ALTER TABLE latency ADD COLUMN seconds REAL", "ALTER TABLE latency ADD COLUMN timing TEXT"}) impl_->db.try_run(sql);
-}
+LatencyStore::LatencyStore(const StoreAddress& address) : impl_(std::make_unique<Impl>(address)) {}
 
 LatencyStore::~LatencyStore() {
     {
         std::lock_guard lock(impl_->mutex);
         impl_->stopping = true;
         try {
-            for (const std::string& key : impl_->held) Query(impl_->db, "DELETE FROM latency WHERE key=? AND state='claimed' AND owner=?").bind(key).bind(impl_->owner).done();
+            for (const std::string& key : impl_->held) StoreQuery(impl_->db, "DELETE FROM latency WHERE key=? AND state='claimed' AND owner=?").bind(key).bind(impl_->owner).done();
         } catch (const UserError&) {   // they end with their lease
         }
     }
@@ -83,7 +70,7 @@ LatencyStore::~LatencyStore() {
 
 std::optional<Measured> LatencyStore::find(const Hash128& key) {
     std::lock_guard lock(impl_->mutex);
-    Query q(impl_->db, "SELECT state, median_ms, iqr_ms, n, measured, disturbed, why, target, seconds FROM latency WHERE key=? AND state<>'claimed'");
+    StoreQuery q(impl_->db, "SELECT state, median_ms, iqr_ms, n, measured, disturbed, why, target, seconds FROM latency WHERE key=? AND state<>'claimed'");
     if (!q.bind(key.hex()).row()) return {};
     Measured m;
     m.why = q.text(6), m.seconds = q.real(8);
@@ -101,31 +88,36 @@ std::optional<Measured> LatencyStore::find(const Hash128& key) {
 bool LatencyStore::claim(const Hash128& key, const std::string& target, const std::string& nest) {
     std::lock_guard lock(impl_->mutex);
     const std::string name = key.hex();
-    Transaction all(impl_->db);
+    // A row is replaced only as it was seen: of two that see the same, one gets it.
     std::string owner, state;
+    std::int64_t at = 0;
     {
-        Query q(impl_->db, "SELECT owner, strftime('%s','now') - at, state, median_ms, iqr_ms, n FROM latency WHERE key=?");
+        StoreQuery q(impl_->db, "SELECT owner, unixepoch() - at, state, median_ms, iqr_ms, n, at FROM latency WHERE key=?");
         if (q.bind(name).row()) {
-            owner = q.text(0), state = q.text(2);
-            if (state == "claimed" && (owner == impl_->owner || owner_lives(owner, q.real(1)))) return false;
+            owner = q.text(0), state = q.text(2), at = q.integer(6);
+            const bool ours = owner == impl_->owner && !impl_->held.contains(name);   // claimed by a statement whose answer a restarting server lost
+            if (state == "claimed" && !ours && (owner == impl_->owner || owner_lives(owner, q.real(1)))) return false;
             if (state == "failed" || (state == "measured" && is_a_time(q.real(3), q.real(4), static_cast<int>(q.integer(5))))) return false;
         }
     }
-    Query(impl_->db, "INSERT OR REPLACE INTO latency(key,target,nest,state,owner,machine) VALUES(?,?,?,'claimed',?,?)").bind(name).bind(target).bind(nest).bind(impl_->owner).bind(owner_words(impl_->owner)).done();
-    all.commit();
+    StoreQuery(impl_->db,
+               "INSERT INTO latency(key,target,nest,state,owner,machine,at) VALUES(?,?,?,'claimed',?,?,unixepoch()) ON CONFLICT(key) DO UPDATE SET target=excluded.target, nest=excluded.nest, state='claimed', "
+               "owner=excluded.owner, machine=excluded.machine, at=excluded.at WHERE latency.state=? AND coalesce(latency.owner,'')=? AND latency.at=?")
+        .bind(name).bind(target).bind(nest).bind(impl_->owner).bind(owner_words(impl_->owner)).bind(state).bind(owner).bind(at).done();
+    if (impl_->db.changes() == 0) return false;
     impl_->hold(name);
     return true;
 }
 
 void LatencyStore::seize(const Hash128& key) {
     std::lock_guard lock(impl_->mutex);
-    Query(impl_->db, "UPDATE latency SET owner=?, at=strftime('%s','now') WHERE key=? AND state='claimed'").bind(impl_->owner).bind(key.hex()).done();
+    StoreQuery(impl_->db, "UPDATE latency SET owner=?, at=unixepoch() WHERE key=? AND state='claimed'").bind(impl_->owner).bind(key.hex()).done();
     impl_->hold(key.hex());
 }
 
 std::string LatencyStore::holder(const Hash128& key) {
     std::lock_guard lock(impl_->mutex);
-    Query q(impl_->db, "SELECT owner FROM latency WHERE key=? AND state='claimed'");
+    StoreQuery q(impl_->db, "SELECT owner FROM latency WHERE key=? AND state='claimed'");
     return q.bind(key.hex()).row() ? owner_words(q.text(0)) : "";
 }
 
@@ -134,8 +126,10 @@ void LatencyStore::put(const Hash128& key, const std::string& target, const std:
     if (m.latency && !is_a_time(m.latency->median_ms, m.latency->iqr_ms, m.latency->n)) return release(key);
     std::lock_guard lock(impl_->mutex);
     const Latency l = m.latency.value_or(Latency{});
-    Query q(impl_->db,
-            "INSERT OR REPLACE INTO latency(key,target,nest,state,median_ms,iqr_ms,n,measured,disturbed,why,seconds,timing,owner,machine) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    StoreQuery q(impl_->db,
+            "INSERT INTO latency(key,target,nest,state,median_ms,iqr_ms,n,measured,disturbed,why,seconds,timing,owner,machine,at) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,unixepoch()) ON CONFLICT(key) DO UPDATE SET "
+            "target=excluded.target, nest=excluded.nest, state=excluded.state, median_ms=excluded.median_ms, iqr_ms=excluded.iqr_ms, n=excluded.n, measured=excluded.measured, disturbed=excluded.disturbed, "
+            "why=excluded.why, seconds=excluded.seconds, timing=excluded.timing, owner=excluded.owner, machine=excluded.machine, at=excluded.at");
     q.bind(key.hex()).bind(target).bind(nest).bind(std::string(m.latency ? "measured" : "failed")).bind(l.median_ms).bind(l.iqr_ms).bind(std::int64_t{l.n});
     q.bind(std::int64_t{l.measured}).bind(std::int64_t{l.disturbed}).bind(m.why).bind(m.seconds).bind(timing).bind(impl_->owner).bind(owner_words(impl_->owner)).done();
     impl_->held.erase(key.hex());
@@ -144,25 +138,15 @@ void LatencyStore::put(const Hash128& key, const std::string& target, const std:
 void LatencyStore::release(const Hash128& key) {
     std::lock_guard lock(impl_->mutex);
     impl_->held.erase(key.hex());
-    Query(impl_->db, "DELETE FROM latency WHERE key=? AND state='claimed' AND owner=?").bind(key.hex()).bind(impl_->owner).done();
+    StoreQuery(impl_->db, "DELETE FROM latency WHERE key=? AND state='claimed' AND owner=?").bind(key.hex()).bind(impl_->owner).done();
 }
 
 LatencyStore::Counts LatencyStore::counts() {
     std::lock_guard lock(impl_->mutex);
     Counts c;
-    Query q(impl_->db, "SELECT state, count(*) FROM latency GROUP BY state");
+    StoreQuery q(impl_->db, "SELECT state, count(*) FROM latency GROUP BY state");
     while (q.row()) (q.text(0) == "measured" ? c.known : q.text(0) == "failed" ? c.failed : c.claimed) = q.integer(1);
     return c;
-}
-
-int latency_version() { return version; }
-const char* latency_schema() { return schema; }
-
-std::filesystem::path default_store_file() {
-    if (const char* file = std::getenv("LOOPEGG_STORE")) return file;
-    if (const char* cache = std::getenv("XDG_CACHE_HOME")) return std::filesystem::path(cache) / "loopegg" / "latency.sqlite";
-    const char* home = std::getenv("HOME");
-    return std::filesystem::path(home ? home : ".") / ".cache" / "loopegg" / "latency.sqlite";
 }
 
 Hash128 latency_key(const Target& target, const Term& nest, const std::string& timing) {

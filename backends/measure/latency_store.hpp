@@ -1,10 +1,9 @@
-// Every latency that was ever measured, kept in SQLite under a key of target, nest, schedule, TVM version and the way it was timed.
+// Every latency that was ever measured, kept in a store under a key of target, nest, schedule, TVM version and the way it was timed.
 //
 // Several processes may use one store at once: a key is claimed before it is measured, and whoever finds it claimed by a living
 // process waits for the answer instead of measuring it again. A claim is a lease (base/owner.hpp): it ends with its process, wherever that
 // runs. Kept are times, and failures that are a candidate's own; what a full disk or a killed worker did is nobody's lasting fault.
 #pragma once
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,12 +12,13 @@
 #include "base/hash.hpp"
 #include "base/term.hpp"
 #include "extract/measurer.hpp"
+#include "store/address.hpp"
 
 namespace loopegg {
 
 class LatencyStore {
 public:
-    explicit LatencyStore(const std::filesystem::path& file);
+    explicit LatencyStore(const StoreAddress& address);
     ~LatencyStore();
     LatencyStore(const LatencyStore&) = delete;
     LatencyStore& operator=(const LatencyStore&) = delete;
@@ -44,14 +44,7 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-// LOOPEGG_STORE, or loopegg/latency.sqlite in the user's cache folder.
-std::filesystem::path default_store_file();
-
 // `timing` says in what state of the caches (cold_weights.hpp). Networks, boards and GPUs are run again and again as they are: "warm".
 Hash128 latency_key(const Target& target, const Term& nest, const std::string& timing = "warm");
-
-// What a store of latencies is made of: its version and its tables.
-int latency_version();
-const char* latency_schema();
 
 }  // namespace loopegg

@@ -73,7 +73,7 @@ NetworkLatency measure_model(const std::string& model, const std::string& target
     const Term steps = network_term(m.graph, m.weights, {}, target);
     if (target.reach == Reach::rpc) return sum_over_rpc(steps, target, progress);
     if (target.reach != Reach::here) return {estimate_network(m.graph, m.weights, {}, target), 0, 0};
-    LatencyStore store(default_store_file());
+    LatencyStore store(default_store());
     const Hash128 key = latency_key(target, steps);
     const auto known = known_or_claimed(store, key, target.name, "network " + m.graph.name, 300, [&](const std::string& line) { progress.note(line); });
     if (known && known->latency) return {*known->latency, 0, 0};

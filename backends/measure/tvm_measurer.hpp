@@ -11,7 +11,7 @@
 namespace loopegg {
 
 struct MeasurerOptions {
-    std::filesystem::path store = default_store_file();
+    StoreAddress store = default_store();
     int workers = 0;          // 0: as many as there are cores
     int rounds = 3;           // candidates of a batch take turns this often
     int samples = 5;          // per round

@@ -216,7 +216,7 @@ BundleReport write_bundle(std::span<const Term> nests, const Graph* graph, const
     return report;
 }
 
-std::vector<BundleResult> import_bundle(const fs::path& folder, const fs::path& store_file) {
+std::vector<BundleResult> import_bundle(const fs::path& folder, const StoreAddress& store_address) {
     const JsonView index = read_json(read_source(folder / "index.json"));
     const std::string target = index.at("target").text();
     std::map<std::string, std::string> what;
@@ -225,7 +225,7 @@ std::vector<BundleResult> import_bundle(const fs::path& folder, const fs::path& 
         if (key.size() != 32 || key.find_first_not_of("0123456789abcdef") != key.npos) p.at("key").fail("expected a key of 32 hexadecimal digits");
         what[key] = p.at("what").text();
     }
-    LatencyStore store(store_file);
+    LatencyStore store(store_address);
     std::vector<BundleResult> all;
     std::istringstream lines(read_file(folder / "results.txt"));
     for (std::string line; std::getline(lines, line);) {

@@ -10,6 +10,7 @@
 
 #include "backends/network/network.hpp"
 #include "extract/measurer.hpp"
+#include "store/address.hpp"
 
 namespace loopegg {
 
@@ -28,6 +29,6 @@ struct BundleResult {
     std::string why;
 };
 // Reads index.json and results.txt of a bundle that came back, and puts right ones into the store.
-std::vector<BundleResult> import_bundle(const std::filesystem::path& folder, const std::filesystem::path& store);
+std::vector<BundleResult> import_bundle(const std::filesystem::path& folder, const StoreAddress& store);
 
 }  // namespace loopegg

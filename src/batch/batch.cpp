@@ -31,18 +31,24 @@ std::string missing_result(const fs::path& folder) {
     return fs::exists(folder / "result.json") ? "" : "the run ended well but wrote no result.json";
 }
 
-json row_of(const Job& job, const JobRecord& record, const fs::path& out) {
+// What the table tells of a run that has ended well.
+json figures_of(const fs::path& folder) {
+    try {
+        const FinishedRun run = read_run(folder);
+        return {{"returned", run.returned}, {"speedup", run.speedup}, {"original_ms", run.original.latency.median_ms}, {"optimized_ms", run.optimized.latency.median_ms}, {"measured", run.optimized.latency.measured},
+                {"parameters", run.optimized.parameters}, {"macs", run.optimized.macs}, {"capacity", run.guard.ratio}, {"allowed", run.guard.allowed}, {"sites", run.sites.size()}, {"changed", run.changed_sites()}, {"seconds", run.total_seconds}};
+    } catch (const UserError& e) {
+        return {{"error", e.what()}};   // the job is done, its files are not as they should be
+    }
+}
+
+json row_of(const Job& job, const JobRecord& record, const std::string& result, const fs::path& out) {
     json row{{"name", job.name}, {"model", job.model}, {"target", job.target}, {"rules", job.rules}, {"guard", job.guard}, {"seed", job.seed}, {"state", to_string(record.state)}};
     if (record.state == JobState::failed) row["error"] = record.error;
     if (record.state != JobState::done) return row;
     row["folder"] = (fs::path("runs") / job.name).string();
-    try {
-        FinishedRun run = read_run(out / "runs" / job.name);
-        row.update({{"returned", run.returned}, {"speedup", run.speedup}, {"original_ms", run.original.latency.median_ms}, {"optimized_ms", run.optimized.latency.median_ms}, {"measured", run.optimized.latency.measured},
-                    {"parameters", run.optimized.parameters}, {"macs", run.optimized.macs}, {"capacity", run.guard.ratio}, {"allowed", run.guard.allowed}, {"sites", run.sites.size()}, {"changed", run.changed_sites()}, {"seconds", run.total_seconds}});
-    } catch (const UserError& e) {
-        row["error"] = e.what();   // the job is done, its files were touched since
-    }
+    const json kept = json::parse(result, nullptr, false);
+    row.update(kept.is_object() ? kept : figures_of(out / "runs" / job.name));   // queues of earlier programs keep no results
     return row;
 }
 
@@ -54,6 +60,8 @@ bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner,
     for (const Job& job : jobs) by_id[job.id] = &job, ids.push_back(job.id);
     queue.add(jobs);
     std::map<std::string, Slot> running;
+    std::map<std::string, int> told_to_end;
+    Clock::time_point look_again = Clock::now();
     while (true) {
         for (auto it = running.begin(); it != running.end();) {
             std::optional<std::string> error = it->second.process->ended();
@@ -63,12 +71,19 @@ bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner,
                 error = fmt::format("stopped after {:.0f} s, the limit for one job", options.job_seconds);
             }
             if (!error) { ++it; continue; }
-            if (error->empty()) *error = missing_result(options.out / "runs" / by_id.at(it->first)->name);
-            queue.finish(it->first, *error, seconds);
+            // A cluster that ends a task sends its signal to everything in it, in any order: the job waits again. A job that always ends so is a failed one.
+            if (it->second.process->told_to_end() && ++told_to_end[it->first] <= 3) {
+                queue.put_back(it->first);
+                it = running.erase(it);
+                continue;
+            }
+            const fs::path folder = options.out / "runs" / by_id.at(it->first)->name;
+            if (error->empty()) *error = missing_result(folder);
+            queue.finish(it->first, *error, seconds, error->empty() ? figures_of(folder).dump() : "");
             it = running.erase(it);
         }
         while (static_cast<int>(running.size()) < options.at_once) {
-            std::optional<std::string> id = queue.take(ids);
+            std::optional<std::string> id = queue.take();
             if (!id) break;
             const Job& job = *by_id.at(*id);
             try {
@@ -78,14 +93,20 @@ bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner,
                 queue.finish(*id, e.what(), 0);   // this job's misfortune, not the batch's
             }
         }
-        const std::vector<JobRecord> records = queue.list(ids);
-        if (watcher(records)) {
-            for (auto& [id, slot] : running) slot.process->stop(), queue.put_back(id);
-            return false;
+        queue.say_that_we_live();
+        // Reading the whole table takes time where it is long or far away: a tenth of ours at most, unless there is nothing else to do.
+        if (running.empty() || Clock::now() >= look_again) {
+            const Clock::time_point began = Clock::now();
+            const std::vector<JobRecord> records = queue.list(ids);
+            look_again = Clock::now() + 9 * (Clock::now() - began);
+            if (watcher(records)) {
+                for (auto& [id, slot] : running) slot.process->stop(), queue.put_back(id);
+                return false;
+            }
+            bool open = !running.empty();
+            for (const JobRecord& r : records) open = open || r.state == JobState::waiting || r.state == JobState::running;
+            if (!open || (options.leave && running.empty())) return !open;
         }
-        bool open = !running.empty();
-        for (const JobRecord& r : records) open = open || r.state == JobState::waiting || r.state == JobState::running;
-        if (!open) return true;
         std::this_thread::sleep_for(std::chrono::duration<double>(options.poll_seconds));
     }
 }
@@ -94,12 +115,13 @@ json batch_result(const std::vector<Job>& jobs, JobQueue& queue, const fs::path&
     std::vector<std::string> ids;
     for (const Job& job : jobs) ids.push_back(job.id);
     const std::vector<JobRecord> records = queue.list(ids);
+    std::map<std::string, std::string> results = queue.results();
     require(records.size() == jobs.size(), "the queue lost a job of its batch");
     json rows = json::array();
     int done = 0, failed = 0;
     for (std::size_t i = 0; i < jobs.size(); ++i) {
         done += records[i].state == JobState::done, failed += records[i].state == JobState::failed;
-        rows.push_back(row_of(jobs[i], records[i], out));
+        rows.push_back(row_of(jobs[i], records[i], results[jobs[i].id], out));
     }
     return {{"jobs", rows}, {"done", done}, {"failed", failed}, {"open", static_cast<int>(jobs.size()) - done - failed}};
 }

@@ -12,10 +12,11 @@
 namespace loopegg {
 
 struct BatchOptions {
-    std::filesystem::path out;         // OUT/queue.sqlite, OUT/runs/NAME, OUT/result.csv, OUT/result.json
+    std::filesystem::path out;         // OUT/queue.sqlite unless a server keeps the queue, OUT/runs/NAME, OUT/result.csv, OUT/result.json
     int at_once = 1;                   // jobs that this process runs side by side
     double job_seconds = 0;            // a job that takes longer is stopped and failed; 0: no limit
     double poll_seconds = 0.1;
+    bool leave = false;                // end when there is nothing to take, though others still run theirs: a node of a cluster is free again then
 };
 
 // Called about every poll with the state of all jobs; returning true asks to stop (Ctrl-C): running jobs are put back.
@@ -24,7 +25,7 @@ using BatchWatcher = std::function<bool(const std::vector<JobRecord>&)>;
 // Works until every job is done or failed (by this process or another on the same queue). False: stopped before that.
 bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner, const BatchOptions& options, const BatchWatcher& watcher);
 
-// The table at the end: one row a job, from the runs' own result.json, so an interrupted batch gives the same one as an undisturbed.
+// The table at the end: one row a job, from what the queue got once of each run's result.json, so an interrupted batch gives the same one as an undisturbed.
 nlohmann::json batch_result(const std::vector<Job>& jobs, JobQueue& queue, const std::filesystem::path& out);
 std::string batch_csv(const nlohmann::json& result);
 

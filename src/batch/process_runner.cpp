@@ -50,9 +50,12 @@ public:
         pid_ = -1;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
         std::string words = last_words(log_);
+        told_to_end_ = WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP);
         if (WIFSIGNALED(status)) return fmt::format("ended by signal {} ({}){}{}", WTERMSIG(status), ::strsignal(WTERMSIG(status)), words.empty() ? "" : ": ", words);
         return words.empty() ? fmt::format("ended with exit code {}", WEXITSTATUS(status)) : words;
     }
+
+    bool told_to_end() const override { return told_to_end_; }
 
     void stop() override {
         if (pid_ <= 0) return;
@@ -68,6 +71,7 @@ public:
 
 private:
     pid_t pid_;
+    bool told_to_end_ = false;
     fs::path log_;
 };
 

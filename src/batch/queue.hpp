@@ -1,14 +1,19 @@
-// The queue of a batch, behind one interface: several processes take jobs from it, each job is done once, a dead process's job is free again.
+// The queue of a batch: several processes take jobs from it, each job's result is written once, and a dead process's job is free again.
 #pragma once
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "batch/jobs.hpp"
+#include "store/address.hpp"
 
 namespace loopegg {
+
+class Database;
 
 enum class JobState { waiting, running, done, failed };
 const char* to_string(JobState state);
@@ -20,21 +25,41 @@ struct JobRecord {
     double seconds = 0;       // of a finished job
     double running_for = 0;   // of a running one
     bool ours = false;        // taken by this process
+    std::string owner{};      // of a running one, in words
 };
 
-// A store on another database (PostgreSQL, for many machines) implements this and nothing else changes.
+// Whether a store is a file on one machine or a server for many makes no difference here.
 class JobQueue {
 public:
-    virtual ~JobQueue() = default;
-    virtual void add(const std::vector<Job>& jobs) = 0;                                    // those it does not know yet
-    virtual std::optional<std::string> take(const std::vector<std::string>& among) = 0;   // the id of a job that is ours from now on
-    virtual void finish(const std::string& id, const std::string& error, double seconds) = 0;   // empty error: done
-    virtual void put_back(const std::string& id) = 0;                                      // stopped before its end
-    virtual void forget_failures(const std::vector<std::string>& among) = 0;               // failed jobs wait again
-    virtual std::vector<JobRecord> list(const std::vector<std::string>& among) = 0;        // in that order
+    // `batch` names the queue among those of one store.
+    explicit JobQueue(const StoreAddress& address, std::string batch = "");
+    ~JobQueue();
+    JobQueue(const JobQueue&) = delete;
+    JobQueue& operator=(const JobQueue&) = delete;
+
+    void add(const std::vector<Job>& jobs);                                   // those it does not know yet
+    std::optional<std::string> take();                                        // the id of one of those, which is ours from now on
+    // An empty error: done, with its result. A job that is not ours any more stays as it is.
+    void finish(const std::string& id, const std::string& error, double seconds, const std::string& result = "");
+    void put_back(const std::string& id);                                     // stopped before its end
+    void forget_failures(const std::vector<std::string>& among);              // failed jobs wait again
+    std::vector<JobRecord> list(const std::vector<std::string>& among);       // in that order; also says that this process lives
+    std::map<std::string, std::string> results();                             // by id, of those that are done
+    void say_that_we_live();                                                  // call it now and then while a job runs
+
+private:
+    std::string key_of(const std::string& id) const;   // the job in the store, where other batches may have a job of the same id
+    bool claim(const std::string& key, const std::string& condition, const std::string& owner);
+
+    std::unique_ptr<Database> db_;
+    const std::string batch_, owner_;                  // owner_: this process, and this queue inside it
+    std::map<std::string, std::string> ids_;           // by key
+    std::set<std::string> held_;                       // keys of jobs that this process knows it has
+    double said_ = 0;
 };
 
-// One SQLite file, shared by the processes of one machine.
-std::unique_ptr<JobQueue> open_sqlite_queue(const std::filesystem::path& file);
+// OUT/queue.sqlite; where the store is a server, a queue of OUT's name there.
+std::unique_ptr<JobQueue> open_queue(const std::filesystem::path& out);
+bool has_queue(const std::filesystem::path& out);
 
 }  // namespace loopegg

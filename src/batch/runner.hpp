@@ -13,6 +13,7 @@ class RunningJob {
 public:
     virtual ~RunningJob() = default;
     virtual std::optional<std::string> ended() = 0;   // none: still running; empty: well; otherwise its last words
+    virtual bool told_to_end() const { return false; }   // by a signal that asks for it, sent by somebody else (a cluster, a person): no failure of its own
     virtual void stop() = 0;                          // asks it to end and waits until it has
 };
 

@@ -9,7 +9,9 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "batch/batch.hpp"
+#include "batch/slurm.hpp"
 #include "cli/commands.hpp"
+#include "cli/store_option.hpp"
 #include "report/words.hpp"
 
 namespace loopegg {
@@ -111,9 +113,9 @@ int dry_run(Session& session, const std::vector<Job>& jobs, const fs::path& out,
     std::vector<JobRecord> records;
     std::vector<std::string> ids;
     for (const Job& job : jobs) ids.push_back(job.id), records.push_back({job.id, job.name, JobState::waiting, "", 0, 0, false});
-    if (fs::exists(out / "queue.sqlite")) {
+    if (has_queue(out)) {
         std::map<std::string, JobRecord> known;
-        for (JobRecord& r : open_sqlite_queue(out / "queue.sqlite")->list(ids)) known[r.id] = r;
+        for (JobRecord& r : open_queue(out)->list(ids)) known[r.id] = r;
         for (JobRecord& r : records)
             if (known.contains(r.id)) r = known[r.id];
     }
@@ -132,17 +134,69 @@ int dry_run(Session& session, const std::vector<Job>& jobs, const fs::path& out,
     return 0;
 }
 
+std::vector<JobRecord> records_of(const std::vector<Job>& jobs, JobQueue& queue) {
+    std::vector<std::string> ids;
+    for (const Job& job : jobs) ids.push_back(job.id);
+    return queue.list(ids);
+}
+
+// What is done, what runs where, what failed and why: from the queue alone, whoever works on it.
+int tell_status(Session& session, const std::vector<Job>& jobs, const fs::path& out) {
+    if (!has_queue(out)) throw UserError(Diagnostic{fmt::format("there is no batch at '{}'", out.string()), {}, "start one: loopegg batch JOBS --out DIR"});
+    const std::vector<JobRecord> records = records_of(jobs, *open_queue(out));
+    const Counts counts(records);
+    const std::map<std::string, int> tasks = array_tasks(out);
+    if (session.json) {
+        nlohmann::json list = nlohmann::json::array();
+        for (const JobRecord& r : records) {
+            nlohmann::json row{{"name", r.name}, {"state", to_string(r.state)}};
+            if (r.state == JobState::running) row["owner"] = r.owner, row["seconds"] = r.running_for;
+            if (r.state == JobState::failed) row["error"] = r.error;
+            if (r.state == JobState::done) row["seconds"] = r.seconds;
+            list.push_back(std::move(row));
+        }
+        session.answer({{"done", counts.done}, {"failed", counts.failed}, {"running", counts.running}, {"waiting", static_cast<int>(jobs.size()) - counts.done - counts.failed - counts.running}, {"jobs", list}, {"slurm", tasks}});
+        return 0;
+    }
+    fmt::print("{}\n", counts.text());
+    for (const JobRecord& r : records)
+        if (r.state == JobState::running) fmt::print("  running  {}  {}, {}\n", r.name, human_seconds(r.running_for), r.owner);
+    for (const JobRecord& r : records)
+        if (r.state == JobState::failed) fmt::print("  failed   {}  {}\n", r.name, r.error.substr(0, r.error.find('\n')));
+    for (const auto& [state, n] : tasks) fmt::print("  Slurm has {} {}\n", plural(n, "task"), state);
+    return 0;
+}
+
+int submit(Session& session, const std::vector<Job>& jobs, const std::string& file, const fs::path& out, const SlurmOptions& slurm) {
+    auto queue = open_queue(out);
+    queue->add(jobs);
+    const Counts counts(records_of(jobs, *queue));
+    const int open = counts.waiting + counts.running;
+    const std::string array = open ? submit_array(file, out, open, slurm) : "";
+    if (session.json) session.answer({{"array", array}, {"open", open}});
+    else if (open == 0) fmt::print("nothing is to be done: {}\n", counts.text());
+    else fmt::print("array job {}: {} ({} open); 'loopegg batch {} --out {} --status' tells how far it is\n", array, plural(static_cast<std::int64_t>(jobs.size()), "job"), open, file, out.string());
+    return 0;
+}
+
 Action setup(CLI::App& app) {
     struct Options {
         std::string file, program;
         BatchOptions batch;
-        bool dry = false, retry = false;
+        bool dry = false, retry = false, slurm = false, status = false;
+        SlurmOptions cluster;
     };
     auto o = std::make_shared<Options>();
     app.add_option("JOBS", o->file, "a batch file: {\"models\": [...], \"targets\": [...], \"rules\": [...], \"guards\": [...], \"seeds\": [...], \"options\": {...}}")->required();
     app.add_option("-o,--out", o->batch.out, "the folder of the batch; the same folder continues it")->required();
     app.add_option("-j,--jobs", o->batch.at_once, "jobs side by side in this process (they disturb each other's times)")->check(CLI::Range(1, 256))->capture_default_str();
     app.add_option("--job-seconds", o->batch.job_seconds, "stop and fail a job that takes longer (0: no limit)")->check(CLI::NonNegativeNumber);
+    add_store_option(app);
+    CLI::Option* slurm = app.add_flag("--slurm", o->slurm, "submit one array job to Slurm, whose tasks take the jobs; the store must be a server that all nodes reach");
+    app.add_option("--tasks", o->cluster.tasks, "tasks of the array (default: one for each open job, 16 at most)")->check(CLI::Range(1, 100000))->needs(slurm);
+    app.add_option("--sbatch", o->cluster.words, "a further option for sbatch, as --sbatch=--time=2:00:00 (repeatable)")->needs(slurm);
+    app.add_flag("--status", o->status, "tell how far the batch is, and run nothing")->excludes(slurm);
+    app.add_flag("--leave", o->batch.leave, "end when no job is left to take")->group("");   // for the tasks of an array
     app.add_flag("--retry", o->retry, "run failed jobs again");
     app.add_flag("--dry-run", o->dry, "show the jobs and the expected time, and run nothing");
     app.add_option("--program", o->program, "run this instead of loopegg itself")->group("");   // for tests
@@ -150,12 +204,18 @@ Action setup(CLI::App& app) {
     return [o, self](Session& session) {
         const std::vector<Job> jobs = read_jobs(read_source(o->file));
         if (o->dry) return dry_run(session, jobs, o->batch.out, o->batch.at_once);
+        if (o->status) return tell_status(session, jobs, o->batch.out);
         fs::create_directories(o->batch.out / "runs");
-        auto queue = open_sqlite_queue(o->batch.out / "queue.sqlite");
+        auto queue = open_queue(o->batch.out);
         if (o->retry) {
             std::vector<std::string> ids;
             for (const Job& job : jobs) ids.push_back(job.id);
             queue->forget_failures(ids);
+        }
+        if (o->slurm) {
+            o->cluster.job_seconds = o->batch.job_seconds, o->cluster.at_once = o->batch.at_once;
+            if (!o->program.empty()) o->cluster.program = fs::absolute(o->program);
+            return submit(session, jobs, o->file, o->batch.out, o->cluster);
         }
         auto runner = process_runner(o->program.empty() ? fs::read_symlink("/proc/self/exe") : fs::absolute(o->program));
         ::signal(SIGINT, [](int) { interrupted = true; });
@@ -167,7 +227,7 @@ Action setup(CLI::App& app) {
         write_file(o->batch.out / "result.csv", batch_csv(result));
         if (session.json) session.answer(result);
         else print_table(result);
-        if (!whole) {
+        if (!whole && !(o->batch.leave && !interrupted)) {
             session.progress.note("stopped; the same command goes on from here");
             return 1;
         }

@@ -7,6 +7,7 @@
 #include "base/files.hpp"
 #include "base/sexpr.hpp"
 #include "cli/commands.hpp"
+#include "cli/store_option.hpp"
 #include "graph/load.hpp"
 
 namespace loopegg {
@@ -18,7 +19,7 @@ struct Arguments {
 };
 
 int import(const Arguments& a, Session& session) {
-    const auto results = import_bundle(a.folder, default_store_file());
+    const auto results = import_bundle(a.folder, default_store());
     nlohmann::json all = nlohmann::json::array();
     int right = 0;
     for (const BundleResult& r : results) {
@@ -53,6 +54,7 @@ Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("MODEL", a->what, "a model whose whole network goes into the bundle; or the word 'import'");
     app.add_option("DIR", a->folder, "with 'import': the bundle that came back with its results.txt");
+    add_store_option(app);
     app.add_option("--nests", a->nests, "a file of NEST terms, each a program of its own");
     app.add_option("--target", a->target, "a GPU target");
     app.add_option("--out", a->out, "the folder to write");

@@ -4,6 +4,7 @@
 #include "backends/network/network.hpp"
 #include "backends/measure/network_measure.hpp"
 #include "cli/commands.hpp"
+#include "cli/store_option.hpp"
 #include "graph/load.hpp"
 
 namespace loopegg {
@@ -18,6 +19,7 @@ struct Arguments {
 Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("MODEL", a->model, "model.json, .onnx, zoo:NAME, or a folder that 'loopegg compile' wrote")->required();
+    add_store_option(app);
     app.add_option("--target", a->target, "the machine to compile for ('loopegg targets' lists them)");
     app.add_option("--rounds", a->rounds, "how often three samples are taken")->check(CLI::Range(1, 10000));
     app.add_option("--seed", a->seed, "draws the weights of a model that has none");

@@ -7,6 +7,7 @@
 #include "base/text.hpp"
 #include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
+#include "cli/store_option.hpp"
 #include "cli/reading_options.hpp"
 #include "fisher/expected_loss.hpp"
 #include "graph/architecture.hpp"
@@ -85,6 +86,7 @@ Action setup(CLI::App& app) {
     auto model = std::make_shared<std::string>(), out = std::make_shared<std::string>("out");
     auto capacity = std::make_shared<double>(-1.0), max_loss = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
+    add_store_option(app);
     app.add_option("--rules", r->rules, "a rule file, or a name of rules/: discover, exact")->capture_default_str();
     app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
     app.add_option("--guard", r->guard, "what decides how much of the network may go: expected-loss, fisher-band, fisher-paper")->capture_default_str();

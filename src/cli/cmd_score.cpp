@@ -5,6 +5,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "cli/store_option.hpp"
 #include "fisher/evidence.hpp"
 #include "fisher/score.hpp"
 #include "graph/load.hpp"
@@ -14,7 +15,7 @@ namespace loopegg {
 namespace {
 
 struct Arguments {
-    std::string model, data, store, precision, guard{default_guard};
+    std::string model, data, precision, guard{default_guard};
     std::vector<std::string> plans, models, measures, guards;
     double capacity = 0, max_loss = 0;
     CLI::Option *capacity_given = nullptr, *max_loss_given = nullptr;
@@ -58,7 +59,7 @@ int run(const Arguments& a, Session& session) {
     if (a.max_loss_given->count()) options.oracle.capacity = kept_at_loss(a.max_loss);
     options.oracle.data = a.data;
     options.oracle.batch = a.batch, options.oracle.seeds = a.seeds, options.oracle.seed = a.seed, options.oracle.threads = a.threads;
-    if (!a.no_store) options.oracle.store = a.store.empty() ? default_evidence_file() : std::filesystem::path(a.store);
+    if (!a.no_store) options.oracle.store = default_evidence();
     options.oracle.early_stop = false;   // the measures need every seed anyway
     options.measures = a.measures, options.guards = a.guards;
     if (a.guard != default_guard) options.guards.push_back(std::string(default_guard));
@@ -94,7 +95,7 @@ Action setup(CLI::App& app) {
     app.add_option("--seed", a->seed, "the first seed")->capture_default_str();
     app.add_option("--threads", a->threads, "threads of LibTorch; 0: all cores")->capture_default_str();
     app.add_option("--precision", a->precision, "single or double; unless given, double for a model with weights of its own, single where seeds draw them")->check(CLI::IsMember({"single", "double"}));
-    app.add_option("--store", a->store, "the evidence store (SQLite)");
+    add_store_option(app);
     app.add_flag("--no-store", a->no_store, "neither read nor write the evidence store");
     app.add_flag("--noise", a->noise, "also tell what chance alone does to each measure");
     app.add_flag("--raw", a->raw, "also tell what each seed gave, layer by layer (with --json)");

@@ -62,6 +62,8 @@ int run(int argc, char** argv) {
         bool json = std::find(words.begin(), words.end(), "--json") != words.end();
         Diagnostic wrong = misuse(*app, words, e.what());
         return fail(ExitCode::usage, describe(wrong), json, {wrong});
+    } catch (const UserError& e) {   // an argument that means nothing: --store
+        return fail(ExitCode::usage, e.what(), parsed.json, e.diagnostics());
     }
     if (!parsed.action) {
         fmt::print("{}", app->help());

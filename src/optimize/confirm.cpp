@@ -32,7 +32,7 @@ std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& 
     std::vector<Term> networks;
     std::vector<std::filesystem::path> folders;
     for (const Entrant& e : entrants) networks.push_back(network_term(e.graph, e.weights, e.schedules, target));
-    LatencyStore store(default_store_file());
+    LatencyStore store(default_store());
     std::vector<Hash128> keys;
     std::vector<Measured> times;
     for (std::size_t i = 0; i < networks.size(); ++i) {

@@ -23,7 +23,7 @@ std::vector<double> after_rounds(const Sites& sites, const Tuning& tuning, const
 
 }  // namespace
 
-nlohmann::json count_run(const std::filesystem::path& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
+nlohmann::json count_run(const StoreAddress& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
                          const std::vector<std::size_t>& variant) {
     ClassCounts run;
     run.runs = 1;

@@ -50,7 +50,7 @@ std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& 
         options.capacity = std::max(options.capacity, shipped_capacity(to_string(classify_architecture(input.graph).kind)));   // the stricter one; none is less than any
     }
     options.trained = input.trained ? &input.weights : nullptr;
-    options.store = default_evidence_file();
+    options.store = default_evidence();
     return make_oracle(std::move(options));
 }
 
@@ -60,7 +60,7 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     if (!phase) return originals_only(input.sites);
     // What never paid within the usual budget may within a larger one: who gives it wants to see everything.
     const bool wide = request.budget > OptimizeRequest{}.budget;
-    rules = rules_for_class(book, *phase, class_name(request.architecture, input.graph), wide ? CountTable{} : known_counts(default_store_file()));
+    rules = rules_for_class(book, *phase, class_name(request.architecture, input.graph), wide ? CountTable{} : known_counts(default_store()));
     if (!rules.searches) return originals_only(input.sites, "no neural rule is for this class of architecture");
     DeskOptions options;
     options.budget = request.budget;
@@ -174,7 +174,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     nlohmann::json result = result_of(request, told, found, tuning, selection, confirmed);
     result["search"] = request.search, result["networks"] = networks_json(networks);
     add_class(result, rules);
-    result["counts"] = count_run(default_store_file(), rules, told, found, tuning, returned_variants(told, selection, confirmed));
+    result["counts"] = count_run(default_store(), rules, told, found, tuning, returned_variants(told, selection, confirmed));
     if (request.all_targets) {
         result["targets"] = log.run("targets", 0, [&] { return compile_for_others(request, told, selection, confirmed, progress); });
         log.done(fmt::format("compiled for {} more", result["targets"].size()));

@@ -29,8 +29,8 @@ void preflight(const OptimizeRequest& request, Progress& progress) {
     const Target target = find_target(request.target);
     require_compiler(target);
     write_scratch(ScratchFile(".try").path(), "room for temporary files");
-    LatencyStore(default_store_file()).counts();
-    EvidenceStore(default_evidence_file()).find({});
+    LatencyStore(default_store()).counts();
+    EvidenceStore(default_evidence()).find({});
     std::error_code none;
     if (!request.data.empty() && !std::filesystem::exists(request.data, none)) throw UserError("there is no data at '" + request.data + "': expected a folder of CIFAR-10 or of .npy batches");
     if (target.reach == Reach::rpc) ask_board(target, progress);

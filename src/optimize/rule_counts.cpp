@@ -1,23 +1,11 @@
 #include "optimize/rule_counts.hpp"
 
-#include "backends/measure/latency_store.hpp"
-#include "base/database.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
+#include "store/database.hpp"
 
 namespace loopegg {
-namespace {
-
-constexpr const char* schema = R"(
-CREATE TABLE IF NOT EXISTS rule_counts(
-  class TEXT NOT NULL, network TEXT NOT NULL, rule TEXT NOT NULL,
-  fired INTEGER NOT NULL, asked INTEGER NOT NULL, paid INTEGER NOT NULL, PRIMARY KEY(class, network, rule)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS sequence_counts(
-  class TEXT NOT NULL, network TEXT NOT NULL, sequence TEXT NOT NULL, PRIMARY KEY(class, network, sequence)) WITHOUT ROWID;
-)";
-
-}  // namespace
 
 void ClassCounts::add(const ClassCounts& other) {
     runs += other.runs;
@@ -80,37 +68,29 @@ int shipped_trials(const std::string& kind) {
     return from_classes_file([&](const nlohmann::json& j) { return j.at("trials").value(kind, 0); });
 }
 
-namespace {
-
-// In the file of the latencies, in tables of its own.
-class CountsFile : public Database {
-public:
-    explicit CountsFile(const std::filesystem::path& file) : Database(file, "the latency store", latency_version(), latency_schema()) { run(schema); }
-};
-
-}  // namespace
-
-CountTable stored_counts(const std::filesystem::path& store) {
+CountTable stored_counts(const StoreAddress& store) {
     CountTable table;
-    CountsFile db(store);
-    for (Query q(db, "SELECT class, COUNT(DISTINCT network) FROM rule_counts GROUP BY class"); q.row();) table[q.text(0)].runs = q.integer(1);
-    for (Query q(db, "SELECT class, rule, SUM(fired), SUM(asked), SUM(paid) FROM rule_counts GROUP BY class, rule"); q.row();)
+    Database db(store, "the latency store");
+    for (StoreQuery q(db, "SELECT class, COUNT(DISTINCT network) FROM rule_counts GROUP BY class"); q.row();) table[q.text(0)].runs = q.integer(1);
+    for (StoreQuery q(db, "SELECT class, rule, SUM(fired), SUM(asked), SUM(paid) FROM rule_counts GROUP BY class, rule"); q.row();)
         table[q.text(0)].rules[q.text(1)] = {q.integer(2), q.integer(3), q.integer(4)};
-    for (Query q(db, "SELECT class, sequence, COUNT(*) FROM sequence_counts GROUP BY class, sequence"); q.row();) table[q.text(0)].sequences[q.text(1)] = q.integer(2);
+    for (StoreQuery q(db, "SELECT class, sequence, COUNT(*) FROM sequence_counts GROUP BY class, sequence"); q.row();) table[q.text(0)].sequences[q.text(1)] = q.integer(2);
     return table;
 }
 
-void store_counts(const std::filesystem::path& store, const std::string& kind, const std::string& network, const ClassCounts& run) {
-    CountsFile db(store);
-    Transaction all(db);
-    for (const auto& [rule, c] : run.rules)
-        Query(db, "INSERT OR REPLACE INTO rule_counts VALUES(?1, ?2, ?3, ?4, ?5, ?6)").bind(kind).bind(network).bind(rule).bind(c.fired).bind(c.asked).bind(c.paid).done();
-    Query(db, "DELETE FROM sequence_counts WHERE class = ?1 AND network = ?2").bind(kind).bind(network).done();
-    for (const auto& [sequence, runs] : run.sequences) Query(db, "INSERT INTO sequence_counts VALUES(?1, ?2, ?3)").bind(kind).bind(network).bind(sequence).done();
-    all.commit();
+void store_counts(const StoreAddress& store, const std::string& kind, const std::string& network, const ClassCounts& run) {
+    Database db(store, "the latency store");
+    db.atomically([&] {
+        for (const auto& [rule, c] : run.rules)
+            StoreQuery(db, "INSERT INTO rule_counts(class, network, rule, fired, asked, paid) VALUES(?, ?, ?, ?, ?, ?) "
+                           "ON CONFLICT(class, network, rule) DO UPDATE SET fired=excluded.fired, asked=excluded.asked, paid=excluded.paid")
+                .bind(kind).bind(network).bind(rule).bind(c.fired).bind(c.asked).bind(c.paid).done();
+        StoreQuery(db, "DELETE FROM sequence_counts WHERE class = ? AND network = ?").bind(kind).bind(network).done();
+        for (const auto& [sequence, runs] : run.sequences) StoreQuery(db, "INSERT INTO sequence_counts(class, network, sequence) VALUES(?, ?, ?) ON CONFLICT DO NOTHING").bind(kind).bind(network).bind(sequence).done();
+    });
 }
 
-CountTable known_counts(const std::filesystem::path& store) {
+CountTable known_counts(const StoreAddress& store) {
     CountTable table = shipped_counts();
     for (const auto& [kind, counts] : stored_counts(store)) table[kind].add(counts);
     return table;

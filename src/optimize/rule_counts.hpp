@@ -1,12 +1,13 @@
 // What rules did in earlier runs, and what paid off, counted by class of architecture: shipped counts, and those of this machine's store.
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
+
+#include "store/address.hpp"
 
 namespace loopegg {
 
@@ -40,11 +41,11 @@ std::optional<double> shipped_capacity(const std::string& kind);
 int shipped_trials(const std::string& kind);           // 0: as many as are asked for
 
 // The counts of this machine, in the store of latencies. Several processes may add at once.
-CountTable stored_counts(const std::filesystem::path& store);
+CountTable stored_counts(const StoreAddress& store);
 // What one run of a network counted, in place of what an earlier run of it did: asking twice must not weigh double.
-void store_counts(const std::filesystem::path& store, const std::string& kind, const std::string& network, const ClassCounts& run);
+void store_counts(const StoreAddress& store, const std::string& kind, const std::string& network, const ClassCounts& run);
 
 // Both together.
-CountTable known_counts(const std::filesystem::path& store);
+CountTable known_counts(const StoreAddress& store);
 
 }  // namespace loopegg

@@ -51,7 +51,7 @@ std::vector<std::string> step_sites(const std::filesystem::path& folder) {
 
 // Fills in the times, from the store where all of them are known. False: the machine could not tell.
 bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weights& weights, const Target& target, const std::filesystem::path& scratch, KernelCache& kernels) {
-    LatencyStore store(default_store_file());
+    LatencyStore store(default_store());
     std::vector<std::map<std::string, Hash128>> keys(versions.size());
     bool known = true;
     for (std::size_t v = 0; v < versions.size(); ++v) {

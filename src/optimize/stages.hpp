@@ -92,7 +92,7 @@ nlohmann::json result_of(const OptimizeRequest& request, const Input& input, con
 // The class that the rules were chosen for, and the rules that were left out.
 void add_class(nlohmann::json& result, const ClassRules& rules);
 // What each rule did for this network and what of it is in the returned one: result.json's "counts", and noted in the store if no rule was left out.
-nlohmann::json count_run(const std::filesystem::path& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
+nlohmann::json count_run(const StoreAddress& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
                          const std::vector<std::size_t>& variant);
 // Every file of the out folder beside result.json.
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,

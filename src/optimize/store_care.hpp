@@ -1,15 +1,17 @@
 // Looking after stores: what is in one, what is wrong with it, saving what can be read of a damaged one, and forgetting rows.
 #pragma once
 #include <cstdint>
-#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
+
+#include "store/address.hpp"
 
 namespace loopegg {
 
 struct StoreReport {
-    std::filesystem::path file;
-    std::string kind;                       // "latencies", "evidence", or "" for a file that is neither
+    StoreAddress address;
+    std::string kind;                       // "latencies", "evidence", "jobs", several of them, or "" for no rows or no store
     bool there = false;
     std::int64_t rows = 0, failed = 0, claimed = 0, stale = 0;   // stale: claims of processes that are gone
     std::vector<std::string> faults;        // empty: nothing is wrong
@@ -17,11 +19,11 @@ struct StoreReport {
 };
 
 // Reads and changes nothing.
-StoreReport check_store(const std::filesystem::path& file);
+StoreReport check_store(const StoreAddress& address);
 
-// A store with all rows that can be read and mean something takes the place of the file, which stays beside it as FILE.damaged. A store with nothing
-// wrong is left alone. Throws UserError where that cannot be done.
-StoreReport repair_store(const std::filesystem::path& file);
+// A store with all rows that can be read and mean something takes the place of the file, which stays beside it as FILE.damaged. A server looks after its
+// own files: there, rows that mean nothing are deleted. A store with nothing wrong is left alone. Throws UserError where that cannot be done.
+StoreReport repair_store(const StoreAddress& address);
 
 // Deletes rows of latencies and gives their number: failures, claims, or those of a target or whose nest matches a glob; all kinds where no kind is
 // named. Evidence is append-only: nothing of it is forgotten.
@@ -29,6 +31,10 @@ struct Forgotten {
     bool failures = false, claims = false, times = false;
     std::string target, nest = "*";
 };
-std::int64_t forget(const std::filesystem::path& file, const Forgotten& what);
+std::int64_t forget(const StoreAddress& address, const Forgotten& what);
+
+// Everything that one store has and the other lacks, whichever kind each is. Rows of `to` stay, but for claims; claims are not copied, and a job that
+// runs is copied as one that waits. Gives the number of rows by table.
+std::map<std::string, std::int64_t> copy_store(const StoreAddress& from, const StoreAddress& to);
 
 }  // namespace loopegg

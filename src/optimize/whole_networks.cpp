@@ -55,7 +55,7 @@ std::unique_ptr<Oracle> paper_oracle(const OptimizeRequest& request, const Input
     OracleOptions options;
     options.guard = "fisher-paper", options.data = request.data, options.seed = request.seed;
     options.trained = input.trained ? &input.weights : nullptr;
-    options.store = default_evidence_file();
+    options.store = default_evidence();
     return make_oracle(std::move(options));
 }
 

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
     options.out = argv[2], options.poll_seconds = 0.01, options.at_once = argc > 4 ? std::atoi(argv[4]) : 1;
     const std::vector<Job> jobs = read_jobs(read_source(argv[1]));
     std::filesystem::create_directories(options.out / "runs");
-    auto queue = open_sqlite_queue(options.out / "queue.sqlite");
+    auto queue = open_queue(options.out);
     auto runner = process_runner(argv[3]);
     run_batch(jobs, *queue, *runner, options, [](const std::vector<JobRecord>&) { return false; });
     const nlohmann::json result = batch_result(jobs, *queue, options.out);

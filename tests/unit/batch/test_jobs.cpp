@@ -68,7 +68,7 @@ TEST_CASE("mistakes in a batch file are told with their place", "[errors][batch]
 TEST_CASE("a failed job keeps its error and stops no other", "[unit][batch]") {
     test::TemporaryFolder folder;
     auto jobs = jobs_of(R"({"models": ["good", "fails", "cannot-start", "writes-nothing", "fine"]})");
-    auto queue = open_sqlite_queue(folder / "queue.sqlite");
+    auto queue = std::make_unique<JobQueue>(folder / "queue.sqlite");
     FakeRunner runner;
     BatchOptions options{folder.path(), 2, 0, 0.001};
     CHECK(run_batch(jobs, *queue, runner, options, [](auto&) { return false; }));
@@ -91,7 +91,7 @@ TEST_CASE("a failed job keeps its error and stops no other", "[unit][batch]") {
 TEST_CASE("a batch that is stopped puts its jobs back, and a job has its time limit", "[unit][batch]") {
     test::TemporaryFolder folder;
     auto jobs = jobs_of(R"({"models": ["forever"]})");
-    auto queue = open_sqlite_queue(folder / "queue.sqlite");
+    auto queue = std::make_unique<JobQueue>(folder / "queue.sqlite");
     FakeRunner runner;
     int polls = 0;
     CHECK_FALSE(run_batch(jobs, *queue, runner, {folder.path(), 1, 0, 0.001}, [&](auto&) { return ++polls > 3; }));
@@ -104,12 +104,12 @@ TEST_CASE("a batch that is stopped puts its jobs back, and a job has its time li
 TEST_CASE("a job is taken once, and a finished job by its owner alone", "[unit][batch]") {
     test::TemporaryFolder folder;
     auto jobs = jobs_of(R"({"models": ["a", "b"]})");
-    auto queue = open_sqlite_queue(folder / "queue.sqlite"), other = open_sqlite_queue(folder / "queue.sqlite");
+    auto queue = std::make_unique<JobQueue>(folder / "queue.sqlite"), other = std::make_unique<JobQueue>(folder / "queue.sqlite");
     queue->add(jobs), other->add(jobs);
     std::vector<std::string> ids{jobs[0].id, jobs[1].id};
-    CHECK(queue->take(ids) == ids[0]);
-    CHECK(other->take(ids) == ids[1]);
-    CHECK_FALSE(queue->take(ids).has_value());
+    CHECK(queue->take() == ids[0]);
+    CHECK(other->take() == ids[1]);
+    CHECK_FALSE(queue->take().has_value());
     queue->finish(ids[0], "", 2);
     CHECK(other->list(ids)[0].state == JobState::done);
     CHECK(other->list(ids)[0].seconds == 2);

@@ -50,8 +50,8 @@ TEST_CASE("a site gets one of the schedules that were offered, and the same one 
     for (const auto& [site, nest] : settled)
         CHECK(std::any_of(tuning.best.begin(), tuning.best.end(), [&](const TunedNest& t) { return t.nest == nest || t.also[0] == nest; }));
     CHECK_FALSE(std::filesystem::exists(scratch.path()));
-    const long known = LatencyStore(default_store_file()).counts().known;
+    const long known = LatencyStore(default_store()).counts().known;
     CHECK(known > 0);
     CHECK(settle(input.graph, input.weights, input.sites, tuning, variant, target, scratch.path(), kernels) == settled);
-    CHECK(LatencyStore(default_store_file()).counts().known == known);
+    CHECK(LatencyStore(default_store()).counts().known == known);
 }

@@ -1,0 +1,28 @@
+// A batch on a Slurm cluster: one array job whose tasks take jobs from the queue that all nodes reach.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace loopegg {
+
+struct SlurmOptions {
+    int tasks = 0;                        // of the array; 0: one for each open job, sixteen at most
+    std::vector<std::string> words;       // for sbatch as they are: "--time=2:00:00", "--partition=long"
+    double job_seconds = 0;
+    int at_once = 1;
+    std::filesystem::path program{};      // what a task runs in place of 'optimize' of this program; for tests
+};
+
+// The script of the array job. It holds no address of a store: that goes through the environment, where no password is seen.
+std::string slurm_script(const std::filesystem::path& loopegg, const std::filesystem::path& jobs, const std::filesystem::path& out, const SlurmOptions& options);
+
+// Submits, notes the number of the array job in OUT/slurm/arrays, and gives it. Throws UserError with what was found: no sbatch, no controller that
+// answers, a queue that other nodes cannot reach.
+std::string submit_array(const std::filesystem::path& jobs, const std::filesystem::path& out, int open_jobs, const SlurmOptions& options);
+
+// How many tasks of the batch's arrays Slurm has in each state ("RUNNING", "PENDING"); none where Slurm is not here.
+std::map<std::string, int> array_tasks(const std::filesystem::path& out);
+
+}  // namespace loopegg

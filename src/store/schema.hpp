@@ -1,0 +1,32 @@
+// What a store is made of, said once for every kind of database: its tables, and the version of all of them together.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace loopegg {
+
+// Later than 2 because files of one table each had versions 1 and 2 of their own; what those lack is added to them.
+constexpr int schema_version = 3;
+
+enum class ColumnType { text, integer, real, number };   // number: counts rows as they come
+
+struct Column {
+    const char* name;
+    ColumnType type;
+    const char* rest = "";   // "NOT NULL DEFAULT 0"
+};
+
+struct Table {
+    const char* name;
+    std::vector<Column> columns;
+    std::vector<const char*> key;
+    std::vector<const char*> index{};   // columns by which rows are looked for besides
+    bool append_only = false;           // whoever writes
+};
+
+const std::vector<Table>& store_tables();
+
+// "name, state, owner": the columns of a table, with something before each.
+std::string column_list(const std::vector<Column>& columns, const std::string& before = "");
+
+}  // namespace loopegg
