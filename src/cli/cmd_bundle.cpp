@@ -42,9 +42,7 @@ int import(const Arguments& a, Session& session) {
 int run_and_import(Arguments a, Session& session) {
     const std::string folder = shell_word(std::filesystem::absolute(a.out).string());
     std::string command = a.runner;
-    const std::size_t place = command.find("{}");
-    if (place == command.npos) throw UsageError("--runner: expected a command with {} in it, which stands for the folder of the bundle");
-    command.replace(place, 2, folder);
+    command.replace(command.find("{}"), 2, folder);
     session.progress.stage("run bundle");
     const int status = std::system((command + " 1>&2").c_str());
     session.progress.finish(status == 0 ? "done" : "the command says that something failed");
@@ -55,6 +53,7 @@ int run_and_import(Arguments a, Session& session) {
 
 int write(const Arguments& a, Session& session) {
     if (a.out.empty()) throw UsageError("expected --out DIR");
+    if (!a.runner.empty() && a.runner.find("{}") == a.runner.npos) throw UsageError("--runner: expected a command with {} in it, which stands for the folder of the bundle");
     std::vector<Term> nests;
     if (!a.nests.empty())
         for (const SExpr& e : read_sexprs(read_source(a.nests))) nests.push_back(to_term(e));
