@@ -40,7 +40,10 @@ private:
         if (e.form == Expression::Form::call) {
             std::vector<Argument> inner;
             for (const Expression& a : e.arguments) inner.push_back(value(a, graph, classes));
-            result.number = e.function->value(Question{graph, facts_.get(), inner});
+            const Question question{graph, facts_.get(), inner};
+            const bool known = std::all_of(inner.begin(), inner.end(), [](const Argument& a) { return a.eclass != none || a.number || a.terms || !a.word.empty(); });
+            if (e.function->terms) { if (known) result.terms = e.function->terms(question); }
+            else result.number = e.function->value(question);
         }
         return result;
     }
@@ -88,8 +91,9 @@ Choice bind_choice(const ChoiceCall& call, const Binding& binding) {
         choice.needs = evaluator->needs();
         choice.facts_only = facts_only(*call.computed);
         choice.values = [evaluator](const EGraph& graph, std::span<const ClassId> classes) {
-            const auto number = evaluator->evaluate(graph, classes)[0].number;
-            return number ? std::vector{Term(*number)} : std::vector<Term>{};
+            Argument made = std::move(evaluator->evaluate(graph, classes)[0]);
+            if (made.terms) return std::move(*made.terms);
+            return made.number ? std::vector{Term(*made.number)} : std::vector<Term>{};
         };
     } else if (call.list) {
         auto evaluator = std::make_shared<Evaluator>(call.arguments, binding.facts);

@@ -32,6 +32,7 @@ struct Argument {
     ClassId eclass = none;               // when a variable stood there; canonical
     std::optional<std::int64_t> number;  // of a constant, a computed expression, or a class that holds a number
     Symbol word{};                       // when a plain word stood there: (reduces ?a max)
+    std::optional<std::vector<Term>> terms{};   // of a function that gives terms
 };
 
 // What a guard, list or function is asked with. `facts` is what Language::make_facts made for this e-graph; cast it to your own type.
@@ -71,6 +72,9 @@ struct FunctionKind {
     std::string summary;
     std::function<std::optional<std::int64_t>(const Question&)> value;
     bool facts_only = true;
+    // Instead of `value`, for functions that give terms: a list of axes, a schedule. None where there is no value.
+    std::function<std::optional<std::vector<Term>>(const Question&)> terms{};
+    std::string kind = "number";         // of what it gives, where that may stand in a side
 };
 
 // Why a rule is refused: the instance that it breaks, worded for a person.

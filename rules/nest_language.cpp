@@ -10,6 +10,7 @@
 #include "graph/functions.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/net.hpp"
+#include "rules/loop_lists.hpp"
 #include "rules/nest_judge.hpp"
 
 namespace loopegg {
@@ -316,6 +317,8 @@ const Language& nest_language() {
         l.guards = guards();
         l.lists = lists();
         l.functions = functions();
+        for (ListKind& k : loop_lists()) l.lists.push_back(std::move(k));
+        for (FunctionKind& f : loop_functions()) l.functions.push_back(std::move(f));
         l.make_facts = [] { return std::make_shared<NestAnalysis>(); };
         l.prepare = prepared_term;
         l.judge = [](const Language&, const Rule& rule, bool deep) { return judge_nest_rule(rule, deep ? JudgeEffort{200, 6000} : JudgeEffort{}); };

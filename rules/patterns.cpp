@@ -111,8 +111,18 @@ PatternReader::Read PatternReader::compute(const SExpr& e, const SExpr& value, S
     auto choice = expressions_.computed(value);
     if (!choice) return {};
     const Symbol name = choice->variable;
+    const std::string kind = choice->computed->function ? choice->computed->function->kind : number_kind;
     if (std::none_of(computed_.begin(), computed_.end(), [&](const ChoiceCall& c) { return c.variable == name; })) computed_.push_back(std::move(*choice));
-    return {Term(name), number_kind};
+    return {Term(name), kind};
+}
+
+// Whether some part of a term of ours is a list of terms that a function gives: "(at (outer ?n ?s ?tile) ...)" is one loop for each.
+bool PatternReader::holds_lists(const SExpr& e) const {
+    if (!e.is_list || e.items.empty() || e.items[0].is_list) return false;
+    const std::string& head = e.items[0].atom;
+    if (!language_.has_operator(head))
+        if (const FunctionKind* f = language_.find_function(head); f && f->terms) return true;
+    return std::any_of(e.items.begin() + 1, e.items.end(), [&](const SExpr& part) { return holds_lists(part); });
 }
 
 PatternReader::Read PatternReader::list(const SExpr& e, Side side, const std::string& wanted) {
@@ -133,7 +143,9 @@ PatternReader::Read PatternReader::list(const SExpr& e, Side side, const std::st
         Read made = compute(e, e.items[1], side);
         return made.term && fits(e, made.kind, wanted) ? made : Read{};
     }
-    if (!language_.open && !language_.has_operator(head.atom) && language_.find_function(head.atom)) {
+    const FunctionKind* function = language_.open ? nullptr : language_.find_function(head.atom);
+    const bool template_of_lists = function && function->terms && side == Side::right && holds_lists(e);
+    if (function && (template_of_lists || !language_.has_operator(head.atom))) {
         Read made = compute(e, e, side);
         return made.term && fits(e, made.kind, wanted) ? made : Read{};
     }

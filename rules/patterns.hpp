@@ -34,6 +34,7 @@ private:
     Read list(const SExpr& e, Side side, const std::string& wanted);
     Read compute(const SExpr& e, const SExpr& value, Side side);
     const OperatorKind* choose(const SExpr& e);
+    bool holds_lists(const SExpr& e) const;
     std::vector<std::string> known_names(Side side) const;
     bool fits(const SExpr& e, const std::string& kind, const std::string& wanted);
 

@@ -25,6 +25,7 @@ constexpr const char* prelude = R"(#include <algorithm>
 using std::max;
 using std::min;
 struct dim3_ { int x, y, z; };
+struct float4 { float x, y, z, w; };
 static thread_local dim3_ threadIdx, blockIdx;
 static std::barrier<>* block_barrier = nullptr;
 static inline void __syncthreads() { block_barrier->arrive_and_wait(); }

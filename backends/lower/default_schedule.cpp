@@ -3,18 +3,18 @@
 #include <algorithm>
 
 #include "backends/lower/schedule_pieces.hpp"
+#include "backends/target/graphics.hpp"
 #include "base/error.hpp"
 #include "nest/run/loop_tree.hpp"
 
 namespace loopegg {
 namespace {
 
-Term arranged(const Statement& s, const Term& sched, const Target& target, bool alone) {
-    if (sched.is("cat", 2)) return Term("cat", {arranged(s, sched[0], target, false), arranged(s, sched[1], target, false)});
+Term arranged(const Statement& s, const Term& sched, const Target& target) {
+    if (sched.is("cat", 2)) return Term("cat", {arranged(s, sched[0], target), arranged(s, sched[1], target)});
     const auto all = pieces(s, sched);
     if (!all) return sched;
     if (std::any_of(s.axes.begin(), s.axes.end(), [](const Iterator& a) { return a.role == AxisRole::sequential; })) return sched;
-    if (target.gpu()) return gpu_schedule(s, *all, target.machine, alone);
     return cpu_schedule(s, *all, target.machine).value_or(sched);
 }
 
@@ -22,9 +22,10 @@ Term arranged(const Statement& s, const Term& sched, const Target& target, bool 
 
 Term arrange(const Term& nest, const Target& target) {
     const Term whole = complete(nest);
+    if (target.gpu()) return gpu_rules(target)->schedules(whole, 1).front();
     const NestParts parts = nest_parts(whole);
     const Statement s = statement_of(parts.statement);
-    const Term better("nest", {parts.statement, arranged(s, parts.schedule, target, true)});
+    const Term better("nest", {parts.statement, arranged(s, parts.schedule, target)});
     const Term result = parts.restore.empty() ? better : Term("restore", {Term(parts.restore), better});
     try {
         resolve(result);

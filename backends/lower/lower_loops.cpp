@@ -41,6 +41,7 @@ void NestLoops::scan(const Tree& n, int depth) {
         if (n->loop == LoopKind::bind && gpu_) {
             auto& e = places_[n->place];
             e.extent = std::max(e.extent, n->extent);
+            e.sums = e.sums || n->partial;
         }
     }
     for (const Tree& c : n->children) scan(c, depth);
@@ -60,7 +61,14 @@ Expr NestLoops::mine() {
 }
 
 bool NestLoops::inside_threads() const {
-    return std::any_of(places_.begin(), places_.end(), [](const auto& p) { return is_thread(p.first) && p.second.depth > 0; });
+    return std::any_of(places_.begin(), places_.end(), [](const auto& p) { return is_thread(p.first) && p.second.depth > 0 && !p.second.sums; });
+}
+
+std::vector<std::pair<std::int64_t, Expr>> NestLoops::sums_apart() {
+    std::vector<std::pair<std::int64_t, Expr>> all;
+    for (auto& [name, p] : places_)
+        if (is_thread(name) && p.depth > 0 && p.sums && p.extent > 1) all.emplace_back(p.extent, place_variable(p, name));
+    return all;
 }
 
 // One loop around what `inner` makes. The variable is fresh each time, so that a tree may be walked more than once.
@@ -203,26 +211,38 @@ std::optional<WholeTile> NestLoops::whole_tile(const Tree& n) const {
     return whole;
 }
 
-// All threads of a block copy a tile together.
-Obj NestLoops::cooperative(const Tile& tile, const std::function<Obj()>& leaf) {
+// All threads that no loop around here is bound to go through a tile together, each some of its elements; `lanes` of them at once where the last step comes
+// in so many.
+Obj NestLoops::cooperative(const Tile& tile, std::int64_t lanes, const std::function<Obj()>& leaf) {
     std::int64_t threads = 1;
     Expr me = 0;
+    std::vector<PlaceUse*> taken;
     for (auto place = places_.rbegin(); place != places_.rend(); ++place)   // x last: neighbours of a warp copy neighbours
-        if (auto& [name, p] = *place; is_thread(name)) me = me * Expr(p.extent) + place_variable(p, name), threads *= p.extent;
-    const std::int64_t total = element_count(tile), rounds = (total + threads - 1) / threads;
-    const tv::Variable r = tv::variable("copy");
+        if (auto& [name, p] = *place; is_thread(name) && p.depth == 0) me = me * Expr(p.extent) + place_variable(p, name), threads *= p.extent, taken.push_back(&p);
+    std::size_t last = tile.steps.size();
+    while (last > 0 && tile.steps[last - 1].extent == 1) --last;
+    if (last == 0 || tile.steps[last - 1].extent % lanes != 0 || !tile.predicates.empty()) lanes = 1;
+    const std::int64_t total = element_count(tile) / lanes, rounds = (total + threads - 1) / threads;
+    const tv::Variable r = tv::variable("copy"), lane = tv::variable("lane");
     const Expr flat = (rounds == 1 ? Expr(0) : r.expr() * Expr(threads)) + me;
     Scope keep(env_);
     std::int64_t stride = 1;
     for (std::size_t i = tile.steps.size(); i-- > 0;) {
+        const bool vector = lanes > 1 && i + 1 == last;
+        const std::int64_t extent = vector ? tile.steps[i].extent / lanes : tile.steps[i].extent;
         Expr e = floor_div(flat, stride);
-        stride *= tile.steps[i].extent;
-        if (stride < total) e = floor_mod(e, tile.steps[i].extent);
-        env_[static_cast<std::size_t>(tile.steps[i].var)] = e;
+        stride *= extent;
+        if (stride < total) e = floor_mod(e, extent);
+        if (extent == 1) e = 0;
+        env_[static_cast<std::size_t>(tile.steps[i].var)] = vector ? e * Expr(lanes) + lane.expr() : e;
     }
     Expr in_range{Obj{nullptr}};
     if (rounds * threads > total) in_range = less(flat, total);
-    Obj body = tv::guarded(both(in_range, holds(tile.predicates)), leaf());
+    for (PlaceUse* p : taken) ++p->depth;
+    Obj body = leaf();
+    for (PlaceUse* p : taken) --p->depth;
+    if (lanes > 1) body = tv::loop(lane, lanes, tv::LoopKind::vectorized, body);
+    body = tv::guarded(both(in_range, holds(tile.predicates)), body);
     return rounds == 1 ? body : tv::loop(r, rounds, tv::LoopKind::serial, body);
 }
 

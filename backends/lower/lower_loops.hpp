@@ -29,7 +29,9 @@ protected:
     Obj around(const TreeNode& n, const std::function<Obj()>& inner, bool may_vectorize);
     Obj over_tile(const Tile& tile, bool parallel, const std::function<Obj()>& leaf);
     Obj over_rows(const Tile& tile, std::size_t in_one_piece, const std::function<Obj()>& leaf);   // the last steps as vectors
-    Obj cooperative(const Tile& tile, const std::function<Obj()>& leaf);   // by all threads of a block together
+    Obj cooperative(const Tile& tile, std::int64_t lanes, const std::function<Obj()>& leaf);   // by the threads of a block together
+    // The threads that work out parts of sums around here, each in a slice of the block's own: how many there are, and which one this is.
+    std::vector<std::pair<std::int64_t, Expr>> sums_apart();
     bool spread_below(const Tree& n) const;                                // whether cores share the work there
 
     // Does something once to each output element that the tree below writes: `leaf` gets its logical index, and the body that
@@ -44,7 +46,7 @@ protected:
     // What a thread must be to take part in the loops around here: where parts of a nest have unequally many, some have nothing to do, and must not read either.
     const Expr& busy() const { return guard_; }
     bool guarded_here() const { return guard_.node.defined(); }
-    bool inside_threads() const;
+    bool inside_threads() const;   // of those that share outputs, not sums
     Obj launched(Obj body, Launch& launch);
 
     const bool gpu_;
@@ -55,7 +57,8 @@ private:
     struct PlaceUse {
         std::int64_t extent = 1;
         tv::Variable var;
-        int depth = 0;   // how many loops around here are bound to it
+        int depth = 0;       // how many loops around here are bound to it
+        bool sums = false;   // its threads work out parts of sums
     };
     void scan(const Tree& n, int depth = 0);
     static Expr place_variable(PlaceUse& p, const std::string& name);

@@ -140,6 +140,7 @@ private:
 
     Obj emit_complete(const Tree& n) {
         const Tree& below = n->children[0];
+        if (sums_by_threads(*below)) return emit_sums_by_threads(below);
         auto begin = [&](const std::vector<Index>& logical, const TreeNode* b) {
             const Spot to = b && outputs_.empty() ? output(logical) : b ? output(*b) : output(logical);
             return tv::guarded(here(to), to.store(identity()));
@@ -174,6 +175,7 @@ private:
     Obj emit_output_stage(const Tree& n) {
         const Tree& below = n->children[0];
         auto st = storage(n, n->tile, "acc" + std::to_string(n->stage), true);
+        const bool in_slot = !outputs_.empty() && outputs_.back()->slot_of == n.get();   // entered once, and nothing is there before it
         storages_[static_cast<std::size_t>(n->stage)] = st;
         const bool begins_below = any_node(below, [](const TreeNode& x) { return x.kind == TreeNode::Kind::complete || (x.kind == TreeNode::Kind::stage && x.buffer == 0 && x.owns); });
         outputs_.push_back(st.get());
@@ -183,7 +185,7 @@ private:
         };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
         const bool assigns = s_.combine == Combine::assign;
-        if (n->owns && !assigns) all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(identity()); }));
+        if ((n->owns || in_slot) && !assigns) all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(identity()); }));
         else if (!assigns && !begins_below)
             all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(output(logical, 1).load()); }));
         all.push_back(emit(below));
@@ -220,7 +222,7 @@ private:
         for (const Access& a : s_.reads) padded = padded || (a.buffer == n->buffer && a.padded);
         auto copy = [&] { return tv::guarded(busy(), st->buffer.store(read_buffer(n->buffer, n->tile.index, padded), physical(*st, steps_here(n->tile)))); };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
-        if (shared) all.push_back(cooperative(n->tile, copy));
+        if (shared) all.push_back(cooperative(n->tile, padded ? 1 : 4, copy));   // padded ones are tested one by one
         else all.push_back(padded ? copy_rows(n, *st, copy) : copy_tile(n, *st, copy));
         storages_[static_cast<std::size_t>(n->stage)] = st;
         input_stages_[n->buffer].push_back(st.get());
@@ -229,7 +231,37 @@ private:
         return tv::sequence(all);
     }
 
+    bool sums_by_threads(const TreeNode& n) const { return gpu_ && n.kind == TreeNode::Kind::loop && n.partial && n.loop == LoopKind::bind && n.extent > 1; }
+
+    // Threads work out parts of sums side by side, put them down in shared memory, and add them up together.
+    Obj emit_sums_by_threads(const Tree& n) {
+        const Tree& below = n->children[0];
+        if (below->kind != TreeNode::Kind::stage || below->buffer != 0 || !outputs_.empty() || inside_threads())
+            throw UserError("threads that share sums need a stage of O just inside them, and no thread or stage of O around them");
+        Storage st;
+        st.tile = &n->tile, st.stage = n->stage, st.lane_var = n->var, st.slot_of = below.get();
+        Shape shape{n->extent};
+        for (std::size_t i = 0; i < n->tile.steps.size(); ++i) st.order.push_back(static_cast<int>(i)), shape.push_back(n->tile.steps[i].extent);
+        st.buffer = tv::buffer("partial" + std::to_string(n->var), shape, "shared");
+        std::vector<Obj> all{tv::allocate(st.buffer, false)};
+        outputs_.push_back(&st);
+        all.push_back(around(*n, [&] { return emit(below); }, true));
+        outputs_.pop_back();
+        all.push_back(cooperative(n->tile, 1, [&] {
+            Scope keep(env_);
+            std::optional<Expr> sum;
+            for (std::int64_t part = 0; part < n->extent; ++part) {
+                env_[static_cast<std::size_t>(n->var)] = part;
+                const Expr one = st.buffer.load(physical(st, steps_here(n->tile)));
+                sum = sum ? combined(*sum, one) : one;
+            }
+            return finish_element(n->tile.index, true, *sum, output(n->tile.index));
+        }));
+        return tv::sequence(all);
+    }
+
     Obj emit_partial(const Tree& n) {
+        if (sums_by_threads(*n)) throw UserError("threads share sums where outputs begin and end, not inside other sums");
         const Tree& below = n->children[0];
         Storage st;
         st.tile = &n->tile, st.stage = n->stage, st.lane_var = n->var, st.lane_last = n->loop == LoopKind::vector;

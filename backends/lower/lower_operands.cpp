@@ -168,7 +168,7 @@ std::vector<Expr> NestOperands::solved_steps(const Tile& tile, const std::vector
 }
 
 std::vector<Expr> NestOperands::physical(const Storage& st, const std::vector<Expr>& steps) const {
-    std::vector<Expr> r;
+    std::vector<Expr> r = st.slices;
     if (st.lane_var >= 0 && !st.lane_last) r.push_back(env_[static_cast<std::size_t>(st.lane_var)]);
     for (int i : st.order) r.push_back(steps[static_cast<std::size_t>(i)]);
     if (st.lane_var >= 0 && st.lane_last) r.push_back(env_[static_cast<std::size_t>(st.lane_var)]);

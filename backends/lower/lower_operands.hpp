@@ -18,6 +18,8 @@ struct Storage {
     int stage = -1;
     int lane_var = -1;                   // partial sums: the loop variable that is a dimension of its own
     bool lane_last = false;
+    std::vector<tv::Expr> slices{};      // shared by the threads of a slice of the block: which slice, as outermost dimensions
+    const TreeNode* slot_of = nullptr;   // the stage of the output that fills it, each element once
 };
 
 std::int64_t element_count(const Tile& tile);

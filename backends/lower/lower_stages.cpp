@@ -43,6 +43,8 @@ std::shared_ptr<Storage> NestStages::storage(const Tree& n, const Tile& tile, co
     }
     if (local) std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::int64_t bytes = 4;
+    if (!local)
+        for (const auto& [count, which] : sums_apart()) shape.push_back(count), st->slices.push_back(which);
     for (const auto& [depth, step] : keys) {
         st->order.push_back(step);
         shape.push_back(tile.steps[static_cast<std::size_t>(step)].extent);

@@ -60,8 +60,7 @@ Roles roles(const std::vector<Piece>& all);
 std::string operation(const Statement& s);                // "conv2d", without epilogues and layouts
 std::int64_t number(const Statement& s, std::size_t i);   // its i-th parameter
 
-// The schedules, by kind of machine. Nothing: the loops stay as they are. `alone`: these loops are all of the nest, not a part of a cut domain.
+// A schedule for processors with caches. Nothing: the loops stay as they are.
 std::optional<Term> cpu_schedule(const Statement& s, const std::vector<Piece>& all, const Machine& m);
-Term gpu_schedule(const Statement& s, const std::vector<Piece>& all, const Machine& m, bool alone);
 
 }  // namespace loopegg

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -54,6 +55,21 @@ public:
     void memory(std::int64_t floats) { text_ += fmt::format("memory {}\n", floats); }
     // Values that are small multiples of one step travel as bytes.
     void load(std::int64_t offset, std::span<const float> values) { data("load", offset, values, 0); }
+    // Weights in the order of their visits: the values as they are, once for all schedules of a nest, and how they are gathered.
+    void gather(std::int64_t offset, const KernelBuffer& p, std::span<const float> logical) {
+        if (p.readers.empty()) return load(offset, to_storage(p, logical));
+        data("logical", 0, logical, 0);
+        for (const WeightReader& r : p.readers) {
+            text_ += fmt::format("gather {} {} {}", offset + r.start, p.logical.size(), r.atoms.size());
+            for (std::int64_t d : p.logical) text_ += fmt::format(" {}", d);
+            for (const WeightReader::Atom& a : r.atoms) text_ += fmt::format(" {}", a.extent);
+            for (std::size_t d = 0; d < p.logical.size(); ++d) {
+                text_ += fmt::format(" {}", r.offsets[d]);
+                for (std::int64_t k : r.coefficients[d]) text_ += fmt::format(" {}", k);
+            }
+            text_ += "\n";
+        }
+    }
     void check(std::int64_t offset, std::span<const float> values, double tolerance) { data("check", offset, values, tolerance); }
     void launch(int kernel, const std::vector<std::int64_t>& offsets) {
         text_ += fmt::format("launch {} {}", kernel, offsets.size());
@@ -88,14 +104,12 @@ private:
             bytes = true;
             for (std::size_t i = 0; bytes && i < values.size(); ++i) bytes = static_cast<float>(std::round(values[i] / step) * step) == values[i];
         }
-        const std::string file = fmt::format("d{:05}.bin", files_++);
-        if (bytes) {
-            std::string packed;
+        std::string packed(bytes ? "" : std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
+        if (bytes)
             for (float v : values) packed += static_cast<char>(static_cast<signed char>(std::lround(v / step)));
-            write_file(folder_ / file, packed);
-        } else {
-            write_file(folder_ / file, {reinterpret_cast<const char*>(values.data()), values.size_bytes()});
-        }
+        const auto [known, fresh] = files_.emplace(hash_of(packed).hex(), fmt::format("d{:05}.bin", files_.size()));   // schedules of one nest share what they read
+        const std::string& file = known->second;
+        if (fresh) write_file(folder_ / file, packed);
         text_ += fmt::format("{} {} {} {} {:.17g} {} {}\n", word, offset, values.size(), bytes ? "i8" : "f32", step, file, tolerance);
     }
 
@@ -103,7 +117,8 @@ private:
     fs::path folder_;
     std::string text_;
     nlohmann::json index_ = nlohmann::json::array();
-    int kernels_ = 0, files_ = 0;
+    std::map<std::string, std::string> files_;   // by what is in them
+    int kernels_ = 0;
 };
 
 std::int64_t rounded(std::int64_t floats) { return (floats + 63) / 64 * 64; }
@@ -120,7 +135,7 @@ void write_nest(Writer& out, const Term& given, const Target& target) {
     std::int64_t floats = 0;
     for (const KernelBuffer& p : kernel.parameters) offsets.push_back(floats), floats = rounded(floats + p.elements);
     out.memory(floats);
-    for (std::size_t b = 1; b < s.buffers.size(); ++b) out.load(offsets[b], to_storage(kernel.parameters[b], operands[b]));
+    for (std::size_t b = 1; b < s.buffers.size(); ++b) out.gather(offsets[b], kernel.parameters[b], operands[b]);
     std::vector<std::int64_t> arguments;
     for (int a : kernel.arguments) arguments.push_back(offsets[static_cast<std::size_t>(a)]);
     out.launch(id, arguments);

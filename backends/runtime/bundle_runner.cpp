@@ -215,13 +215,16 @@ private:
             p.modules.push_back(module);
             MUST(cuModuleGetFunction(&k.function, module, symbol.c_str()));
             p.kernels[id] = k;
-        } else if (word == "load" || word == "check") {
+        } else if (word == "gather") {
+            gather(words);
+        } else if (word == "load" || word == "check" || word == "logical") {
             long offset, count;
             std::string format, file;
             double step, tolerance;
             words >> offset >> count >> format >> step >> file >> tolerance;
             std::vector<float> v = floats(count, format, step, file);
-            if (word == "load") MUST(cuMemcpyHtoD(p.at(offset), v.data(), v.size() * sizeof(float)));
+            if (word == "logical") logical_ = std::move(v);
+            else if (word == "load") MUST(cuMemcpyHtoD(p.at(offset), v.data(), v.size() * sizeof(float)));
             else p.checks.push_back({offset, count, std::move(v), tolerance});
         } else if (word == "launch") {
             Step s;
@@ -236,6 +239,38 @@ private:
             for (long d; s.dims.size() < 3 * rank && words >> d;) s.dims.push_back(d);
             p.steps.push_back(s);
         }
+    }
+
+    // Weights in the order in which a schedule visits them, from the last logical values: digits of mixed radix, innermost fastest.
+    void gather(std::istream& words) {
+        long offset, rank, atoms, all = 1;
+        words >> offset >> rank >> atoms;
+        auto numbers = [&](long n) {
+            std::vector<long> v(static_cast<std::size_t>(n));
+            for (long& x : v) words >> x;
+            return v;
+        };
+        const std::vector<long> shape = numbers(rank), extents = numbers(atoms);
+        std::vector<long> at, digit(extents.size(), 0);
+        std::vector<std::vector<long>> coefficients;
+        for (long d = 0; d < rank; ++d) at.push_back(numbers(1)[0]), coefficients.push_back(numbers(atoms));
+        if (!words) throw Failure{"a line of the bundle cannot be read"};
+        for (long e : extents) all *= e;
+        std::vector<float> out(static_cast<std::size_t>(all), 0.0f);
+        for (float& value : out) {
+            long position = 0;
+            bool inside = true;
+            for (std::size_t d = 0; d < at.size(); ++d) inside = inside && at[d] >= 0 && at[d] < shape[d], position = position * shape[d] + at[d];
+            if (inside && position < static_cast<long>(logical_.size())) value = logical_[static_cast<std::size_t>(position)];
+            for (std::size_t a = extents.size(); a-- > 0;) {
+                ++digit[a];
+                for (std::size_t d = 0; d < at.size(); ++d) at[d] += coefficients[d][a];
+                if (digit[a] < extents[a]) break;
+                for (std::size_t d = 0; d < at.size(); ++d) at[d] -= coefficients[d][a] * extents[a];
+                digit[a] = 0;
+            }
+        }
+        MUST(cuMemcpyHtoD(program_.at(offset), out.data(), out.size() * sizeof(float)));
     }
 
     void end() {
@@ -257,6 +292,7 @@ private:
 
     CUstream stream_ = nullptr;
     Program program_;
+    std::vector<float> logical_;
     std::ofstream out_;
     int skip_;
     bool skipping_ = false;

@@ -1,10 +1,14 @@
 // 'loopegg bundle': code, operands and a runner for a machine that has neither TVM nor a network; 'bundle import' takes its times back.
+#include <cstdlib>
+
 #include <fmt/format.h>
 
 #include "backends/network/bundle.hpp"
+#include "backends/measure/known_schedules.hpp"
 #include "backends/measure/latency_store.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/quote.hpp"
 #include "base/sexpr.hpp"
 #include "cli/commands.hpp"
 #include "cli/store_option.hpp"
@@ -16,6 +20,8 @@ namespace {
 struct Arguments {
     std::string what, folder, target = "h200", out, nests;
     std::uint64_t seed = 0;
+    std::size_t schedules = 0;
+    std::string runner;
 };
 
 int import(const Arguments& a, Session& session) {
@@ -33,20 +39,42 @@ int import(const Arguments& a, Session& session) {
     return right == static_cast<int>(results.size()) ? 0 : 1;
 }
 
+// The command runs in a shell; what it leaves in the folder is the answer, however it ended: programs that failed make it end badly, and cost themselves.
+int run_and_import(Arguments a, Session& session) {
+    const std::string folder = shell_word(std::filesystem::absolute(a.out).string());
+    std::string command = a.runner;
+    command.replace(command.find("{}"), 2, folder);
+    session.progress.stage("run bundle");
+    const int status = std::system((command + " 1>&2").c_str());
+    session.progress.finish(status == 0 ? "done" : "the command says that something failed");
+    if (!std::filesystem::exists(std::filesystem::path(a.out) / "results.txt")) throw UserError("--runner: '" + command + "' left no results.txt in " + a.out);
+    a.folder = a.out;
+    return import(a, session);
+}
+
 int write(const Arguments& a, Session& session) {
     if (a.out.empty()) throw UsageError("expected --out DIR");
+    if (!a.runner.empty() && a.runner.find("{}") == a.runner.npos) throw UsageError("--runner: expected a command with {} in it, which stands for the folder of the bundle");
     std::vector<Term> nests;
     if (!a.nests.empty())
         for (const SExpr& e : read_sexprs(read_source(a.nests))) nests.push_back(to_term(e));
     std::optional<Model> model;
     if (!a.what.empty()) model = load_model(a.what, a.seed);
     if (!model && nests.empty()) throw UsageError("expected a MODEL, or --nests FILE, or both");
+    const Target target = find_target(a.target);
+    Schedules schedules;
+    if (model && a.schedules > 0 && target.gpu()) {   // what was measured before is not carried again: the network runs with the fastest of it
+        KnownSchedules known = known_schedules(model->graph, target, a.schedules, default_store_file());
+        schedules = std::move(known.fastest);
+        nests.insert(nests.end(), known.unmeasured.begin(), known.unmeasured.end());
+    }
     session.progress.stage("write bundle");
-    const BundleReport r = write_bundle(nests, model ? &model->graph : nullptr, model ? &model->weights : nullptr, {}, find_target(a.target), a.out);
+    const BundleReport r = write_bundle(nests, model ? &model->graph : nullptr, model ? &model->weights : nullptr, schedules, target, a.out);
     session.progress.finish(fmt::format("{} programs", r.programs));
     for (const std::string& why : r.left_out) session.progress.note("left out: " + why);
-    if (session.json) session.answer({{"programs", r.programs}, {"left_out", r.left_out}, {"folder", a.out}});
-    else fmt::print("{}: {} programs. On the machine: sh run_bundle.sh; bring results.txt back, then: loopegg bundle import {}\n", a.out, r.programs, a.out);
+    if (!a.runner.empty()) return run_and_import(a, session);
+    if (!session.json) fmt::print("{}: {} programs. On the machine: sh run_bundle.sh; bring results.txt back, then: loopegg bundle import {}\n", a.out, r.programs, a.out);
+    else session.answer({{"programs", r.programs}, {"left_out", r.left_out}, {"folder", a.out}});
     return 0;
 }
 
@@ -56,6 +84,8 @@ Action setup(CLI::App& app) {
     app.add_option("DIR", a->folder, "with 'import': the bundle that came back with its results.txt");
     add_store_option(app);
     app.add_option("--nests", a->nests, "a file of NEST terms, each a program of its own");
+    app.add_option("--schedules", a->schedules, "with a MODEL: so many schedules of each of its nests, each a program of its own");
+    app.add_option("--runner", a->runner, "a command that runs a bundle where the GPU is, {} standing for its folder, and leaves results.txt there: 'sh {}/run_bundle.sh'");
     app.add_option("--target", a->target, "a GPU target");
     app.add_option("--out", a->out, "the folder to write");
     app.add_option("--seed", a->seed, "draws the weights of a model that has none");

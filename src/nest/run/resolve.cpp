@@ -166,6 +166,7 @@ private:
         node.extent = axis_extent(node.axis);
         node.var = loops_++;
         if (op == "bind") node.loop = LoopKind::bind, node.place = sched[0].op().text();
+        else if (op == "partial" && sched[0].op().text().starts_with("threadIdx")) node.loop = LoopKind::bind, node.place = sched[0].op().text(), node.partial = true;
         else if (op == "partial") node.loop = kind_of(sched[0].op().text()), node.partial = true;
         else node.loop = kind_of(op);
         if (node.partial) {

@@ -55,6 +55,7 @@ struct NestAnalysis::Tables {
 
     std::unordered_map<std::uint64_t, NestFact, PairHash> loops, cats;   // (axis, rest), (first, second)
     std::unordered_map<std::uint64_t, std::optional<std::string>, PairHash> schedule_conflicts, axis_conflicts;
+    std::unordered_map<std::uint64_t, std::optional<NaiveLoops>, PairHash> naive;   // (statement, schedule)
 
     NestFact number(std::int64_t value) {
         auto [it, fresh] = number_ids.emplace(value, static_cast<std::uint32_t>(numbers.size()));
@@ -251,6 +252,36 @@ const ScheduleFact& NestAnalysis::schedule_of(const Term& sched) const {
     static const ScheduleFact none{{}, {}, 0, 0, false, "no schedule"};
     NestFact fact = of_term(sched);
     return fact.kind == NestFact::Kind::schedule ? tables_->schedules[fact.id] : none;
+}
+
+const NaiveLoops* NestAnalysis::naive_loops(ClassId statement, ClassId schedule) const {
+    const NestFact s = (*this)[statement], l = (*this)[schedule];
+    if (s.kind != NestFact::Kind::statement || l.kind != NestFact::Kind::schedule) return nullptr;
+    auto it = tables_->naive.find(key(s.id, l.id));
+    if (it == tables_->naive.end()) {
+        std::optional<NaiveLoops> made;
+        if (const auto& of = tables_->statements[s.id].statement) {
+            const Term loops = loopegg::schedule_of(*of, domain_of_parts(*of, tables_->schedules[l.id].parts));
+            bool list = true;
+            for (Term t = loops; list && !t.is("done", 0);) {
+                list = t.is("at", 2);
+                if (list) t = Term(t[1]);
+            }
+            if (list) made = loopegg::naive_loops(*of, loops);
+        }
+        it = tables_->naive.emplace(key(s.id, l.id), std::move(made)).first;
+    }
+    return it->second ? &*it->second : nullptr;
+}
+
+bool NestAnalysis::visits_the_same(const Term& sched, ClassId schedule) const {
+    const NestFact made = of_term(sched), wanted = (*this)[schedule];
+    return made.kind == NestFact::Kind::schedule && !conflict_of(made, wanted);
+}
+
+bool NestAnalysis::visits_the_same(const Term& sched, const Term& other) const {
+    const NestFact a = of_term(sched), b = of_term(other);
+    return a.kind == NestFact::Kind::schedule && b.kind == NestFact::Kind::schedule && !conflict_of(a, b);
 }
 
 bool NestAnalysis::join_facts(NestFact& into, const NestFact& other) const {

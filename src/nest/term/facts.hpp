@@ -15,6 +15,8 @@
 
 #include "egraph/analysis.hpp"
 #include "egraph/egraph.hpp"
+#include "nest/schedule/gpu_machine.hpp"
+#include "nest/schedule/tiling.hpp"
 #include "nest/term/axis.hpp"
 #include "nest/term/schedule_fact.hpp"
 #include "nest/term/statement.hpp"
@@ -48,6 +50,7 @@ public:
     struct Options {
         bool strict_fp = false;                   // sums keep the order of the naive nest
         bool proven = true;                       // the rules were tried when they were loaded: a conflict is our fault
+        GpuMachine gpu{};                         // what tiles for blocks of threads are made for
     };
     NestAnalysis() : NestAnalysis(Options{}) {}
     explicit NestAnalysis(Options options);
@@ -66,6 +69,14 @@ public:
     // Of a nest: the statement and what its schedule visits, as a graph domain.
     std::optional<Domain> domain(ClassId c) const;
     bool strict_fp() const { return options_.strict_fp; }
+    const GpuMachine& gpu() const { return options_.gpu; }
+
+    // The naive loops over what a schedule visits, as instances of a statement; null where they are no list (a domain that was cut) or where the classes
+    // are of other kinds.
+    const NaiveLoops* naive_loops(ClassId statement, ClassId schedule) const;
+    // Whether a SCHED visits just what the class, or the other, does.
+    bool visits_the_same(const Term& sched, ClassId schedule) const;
+    bool visits_the_same(const Term& sched, const Term& other) const;
 
     // The facts of a term by itself.
     const ScheduleFact& schedule_of(const Term& sched) const;

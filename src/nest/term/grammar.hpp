@@ -12,7 +12,7 @@
 //            | (vec AXIS SCHED)                     iterations are the lanes of a vector
 //            | (unroll AXIS SCHED)                  iterations written out
 //            | (bind PLACE AXIS SCHED)              PLACE ::= blockIdx.x|y|z | threadIdx.x|y|z | vthread
-//            | (partial KIND AXIS SCHED)            KIND ::= serial | par | vec | unroll: a loop over a reduction in which every
+//            | (partial KIND AXIS SCHED)            KIND ::= serial | par | vec | unroll | threadIdx.x ...: a loop over a reduction in which every
 //                                                   iteration sums into partial results of its own; they are added up, in the
 //                                                   order of the axis, when the loop ends
 //            | (stage BUFFER SCHED)                 the rest works on a local copy of the tile it touches; BUFFER ::= NAME

@@ -54,6 +54,19 @@ def the_last_program_may_fail_too():
     expect(said, {"p0": "ok", "p1": "failed"})
 
 
+def weights_are_gathered_in_the_order_of_their_visits():
+    # A 2 x 3 matrix column by column, with one row more than there is: what lies outside is 0. The kernel adds one to the first element.
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "k").write_bytes(b"add\0")
+        pathlib.Path(folder, "logical").write_bytes(bytes([1, 2, 3, 4, 5, 6]))
+        pathlib.Path(folder, "wanted").write_bytes(struct.pack("9f", 2, 4, 0, 2, 5, 0, 3, 6, 0))
+        pathlib.Path(folder, "bundle.txt").write_text("\n".join([
+            "loopegg-bundle 1 test", "program p", "memory 9", "kernel 0 k f 1 1 1 1 1 1", "logical 0 6 i8 1 logical 0",
+            "gather 0 2 2 2 3 3 3 0 0 1 0 1 0", "check 0 9 f32 1 wanted 0", "launch 0 1 0", "end"]) + "\n")
+        done = subprocess.run([RUNNER, "bundle.txt", "results.txt"], cwd=folder, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, (done, pathlib.Path(folder, "results.txt").read_text())
+
+
 def a_bundle_that_was_cut_short_says_so():
     done, said = answers([("add", 1)], cut="program half\nmemory 1\n")
     expect(said, {"p0": "ok", "half": "failed the bundle ends inside it"})
@@ -65,4 +78,4 @@ def without_a_device_nothing_is_run():
     assert done.returncode == 1 and "cuInit" in done.stderr and not said, (done, said)
 
 
-run_cases([right_programs_are_timed, a_program_that_fails_costs_itself_alone, the_last_program_may_fail_too, a_bundle_that_was_cut_short_says_so, without_a_device_nothing_is_run], "bundle runner: ")
+run_cases([right_programs_are_timed, a_program_that_fails_costs_itself_alone, the_last_program_may_fail_too, weights_are_gathered_in_the_order_of_their_visits, a_bundle_that_was_cut_short_says_so, without_a_device_nothing_is_run], "bundle runner: ")

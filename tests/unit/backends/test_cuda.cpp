@@ -37,6 +37,22 @@ TEST_CASE("threads that are bound inside shared tiles keep their own accumulator
     check(parse_term("(nest (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"));
 }
 
+TEST_CASE("threads share a sum: each works out a part, and the parts are added up in shared memory", "[flow]") {
+    check(parse_term("(nest (conv2d 1 1 8 16 4 4 3 3 1 1 1 1 1 1) (bind blockIdx.x (quo co 4) (partial threadIdx.z (quo ci 4) (stage O (at (quo (rem ci 4) 2) (stage (shared I) (stage (shared W)"
+                     " (bind threadIdx.y (rem co 4) (bind threadIdx.x (pair oh ow) (at (rem ci 2) (unroll kh (unroll kw done))))))))))))"));
+    check(parse_term("(nest (epilogue relu (epilogue bias (linear 2 6 32))) (bind blockIdx.x n (partial threadIdx.z (quo ci 8) (stage O (bind threadIdx.x co (at (rem ci 8) done))))))"));
+    check(parse_term("(restore repeat (nest (epilogue bias (conv2d 1 1 8 16 4 4 1 1 1 1 0 0 1 1)) (bind blockIdx.x (span co 0 4) (partial threadIdx.y (quo ci 4) (stage O (bind threadIdx.x (pair oh ow) (at (rem ci 4) done)))))))"));
+    const auto refused = parse_term("(nest (linear 2 6 32) (bind blockIdx.x n (partial threadIdx.z (quo ci 8) (bind threadIdx.x co (at (rem ci 8) done)))))");
+    CHECK_THROWS_WITH(compile_nest(complete(refused), find_target("gtx1080ti"), "k"), Catch::Contains("need a stage of O just inside"));
+}
+
+TEST_CASE("weights that lie in the order of their visits are copied four at once", "[flow]") {
+    const Term nest = parse_term("(nest (conv2d 1 1 16 8 8 8 1 1 1 1 0 0 1 1) (bind blockIdx.x (quo co 8) (stage O (at (quo ci 4) (stage (shared I) (stage (shared W)"
+                                 " (bind threadIdx.y (rem co 8) (bind threadIdx.x (pair oh ow) (at (rem ci 4) done)))))))))");
+    check(nest);
+    CHECK_THAT(compile_nest(complete(nest), find_target("gtx1080ti"), "k").code, Catch::Contains("float4"));
+}
+
 TEST_CASE("threads that have nothing to do in a part of a nest read nothing there", "[flow]") {
     const auto part = [](const char* channels, const char* inputs, int threads) {
         return fmt::format("(bind blockIdx.x oh (stage O (stage (shared I) (stage (shared W) (bind threadIdx.y (quo {0} {2}) (bind threadIdx.x ow (at {1} (at kh (at kw (unroll (rem {0} {2}) done)))))))))) ", channels, inputs, threads);

@@ -1,0 +1,16 @@
+// The schedules of a network's nests that were measured to be fastest, among those that its target's rules give.
+#pragma once
+#include <filesystem>
+
+#include "backends/network/network.hpp"
+
+namespace loopegg {
+
+struct KnownSchedules {
+    Schedules fastest;             // by site; sites of which nothing was measured have none
+    std::vector<Term> unmeasured;  // of all sites, each once
+};
+// Of each nest so many schedules, cheapest first by the estimate.
+KnownSchedules known_schedules(const Graph& graph, const Target& target, std::size_t of_each, const std::filesystem::path& store);
+
+}  // namespace loopegg

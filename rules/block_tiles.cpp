@@ -1,0 +1,196 @@
+#include "rules/block_tiles.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace loopegg {
+namespace {
+
+constexpr std::int64_t longest_window = 5;
+
+struct Share {
+    std::int64_t threads = 1, own = 1;
+    std::int64_t size() const { return threads * own; }
+};
+
+struct BlockTile {
+    std::int64_t sums = 1, chunk = 1;
+    std::vector<Share> shares;   // by output loop, in order
+};
+
+Term to_term(const BlockTile& t) {
+    std::vector<Term> all{Term(t.sums), Term(t.chunk)};
+    for (const Share& s : t.shares) all.emplace_back(s.threads), all.emplace_back(s.own);
+    return Term("block-tile", std::move(all));
+}
+
+std::optional<BlockTile> read_tile(const Term& t) {
+    if (t.op().text() != "block-tile" || t.size() < 2 || t.size() % 2 != 0) return {};
+    for (const Term& n : t.children())
+        if (!n.integer() || *n.integer() < 1) return {};
+    BlockTile tile{*t[0].integer(), *t[1].integer(), {}};
+    for (std::size_t i = 2; i < t.size(); i += 2) tile.shares.push_back({*t[i].integer(), *t[i + 1].integer()});
+    return tile;
+}
+
+// The sum that threads share and that comes in chunks: the longest.
+std::optional<std::size_t> main_sum(const NaiveLoops& nest) {
+    std::optional<std::size_t> found;
+    for (std::size_t i = 0; i < nest.loops.size(); ++i)
+        if (nest.loops[i].reduction && (!found || nest.loops[i].extent > nest.loops[*found].extent)) found = i;
+    return found;
+}
+
+bool is_window(const NaiveLoop& l) { return l.extent <= longest_window; }
+
+void add_digit(std::vector<Term>& out, const Term& axis, std::int64_t extent, std::int64_t stride, std::int64_t count) {
+    if (count <= 1 || stride >= extent) return;
+    const Term from = stride == 1 ? axis : Term("quo", {axis, Term(stride)});
+    out.push_back(stride * count >= extent ? from : Term("rem", {from, Term(count)}));
+}
+
+// Elements of a read that so many steps of each loop touch.
+double touched(const NaiveLoops& nest, std::size_t read, const std::vector<std::int64_t>& sizes) {
+    const std::size_t dimensions = nest.loops.empty() ? 0 : nest.loops[0].strides[read].size();
+    double box = 1, most = 1;
+    for (std::size_t d = 0; d < dimensions; ++d) {
+        double wide = 1, count = 1;
+        for (std::size_t i = 0; i < nest.loops.size(); ++i)
+            if (const std::int64_t stride = nest.loops[i].strides[read][d]; stride > 0 && sizes[i] > 1) wide += static_cast<double>(stride * (sizes[i] - 1)), count *= static_cast<double>(sizes[i]);
+        box *= std::min(wide, count);
+    }
+    for (std::size_t i = 0; i < nest.loops.size(); ++i)
+        if (nest.loops[i].moves(read)) most *= static_cast<double>(sizes[i]);
+    return std::min(box, most);
+}
+
+GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t, TileKind kind) {
+    GpuShape shape;
+    std::vector<std::int64_t> block(nest.loops.size(), 1), inner(nest.loops.size(), 1);
+    const auto longest = main_sum(nest);
+    std::size_t output = 0;
+    double sums = 1, unrolled = 1;
+    for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+        const NaiveLoop& l = nest.loops[i];
+        if (!l.reduction) {
+            const Share& share = t.shares[output++];
+            block[i] = share.size(), inner[i] = share.own;
+            shape.blocks *= static_cast<double>(l.extent / share.size()), shape.threads *= static_cast<double>(share.threads), shape.outputs *= static_cast<double>(share.own);
+            continue;
+        }
+        sums *= static_cast<double>(l.extent);
+        block[i] = i == longest ? t.chunk : l.extent;
+        if (is_window(l) && i != longest) inner[i] = l.extent, unrolled *= static_cast<double>(l.extent);
+    }
+    shape.sums = static_cast<double>(t.sums);
+    shape.threads *= shape.sums;
+    shape.steps = shape.outputs * sums / shape.sums;
+    shape.loops = shape.outputs * unrolled;
+    shape.loads = 0;
+    if (longest && kind != TileKind::plain) shape.chunks = static_cast<double>(nest.loops[*longest].extent / (t.sums * t.chunk));
+    if (t.sums > 1) shape.shared_bytes += 4 * static_cast<std::int64_t>(shape.threads * shape.outputs);
+    for (std::size_t r = 0; r < s.reads.size(); ++r) {
+        const double one = touched(nest, r, inner) / shape.loops;
+        shape.loads += one;
+        if (kind == TileKind::plain || (kind == TileKind::split && t.chunk == 1)) {
+            shape.far_loads += one * shape.steps, shape.far_bytes += 4 * one * shape.steps * shape.threads * shape.blocks / 8;
+            continue;
+        }
+        const double elements = touched(nest, r, block);
+        shape.shared_bytes += 4 * static_cast<std::int64_t>(elements * shape.sums);
+        (s.reads[r].padded ? shape.tested : shape.copied) += std::ceil(elements / (s.reads[r].padded ? 1 : 4) / (shape.threads / shape.sums)) * shape.chunks;
+        shape.far_bytes += 4 * elements * shape.chunks * shape.sums * shape.blocks;
+    }
+    for (const Buffer& b : s.buffers) {
+        double n = 4;
+        for (std::int64_t d : b.shape) n *= static_cast<double>(d);
+        shape.least_bytes += n;
+    }
+    return shape;
+}
+
+std::vector<std::int64_t> divisors(std::int64_t n, std::int64_t most) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t d = 1; d <= std::min(n, most); ++d)
+        if (n % d == 0) all.push_back(d);
+    return all;
+}
+
+}  // namespace
+
+std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest, const GpuMachine& machine, TileKind kind, std::size_t most) {
+    constexpr std::int64_t most_threads = 512, most_own = 64;
+    const auto longest = main_sum(nest);
+    if (kind != TileKind::plain && (!longest || statement.combine != Combine::sum || statement.reads.size() < 2 || nest.loops[*longest].extent < 4)) return {};
+    if (std::any_of(statement.axes.begin(), statement.axes.end(), [](const Iterator& a) { return a.role == AxisRole::sequential; })) return {};   // some wait for others
+    std::vector<const NaiveLoop*> outputs;
+    for (const NaiveLoop& l : nest.loops)
+        if (!l.reduction) outputs.push_back(&l);
+    std::vector<std::pair<std::int64_t, std::int64_t>> sums{{1, longest ? nest.loops[*longest].extent : 1}};   // threads that share one, and its chunk
+    if (kind != TileKind::plain) {
+        sums.clear();
+        const std::int64_t e = nest.loops[*longest].extent;
+        for (std::int64_t z : divisors(e, kind == TileKind::split ? 16 : 1))
+            if (kind != TileKind::split || z > 1)
+                for (std::int64_t c : divisors(e / z, 64))
+                    if (c >= 2 || e / z == 1) sums.emplace_back(z, c);
+    }
+    std::vector<std::pair<double, BlockTile>> found;
+    BlockTile tile{1, 1, std::vector<Share>(outputs.size())};
+    const auto add = [&] {
+        for (const auto& [z, c] : sums) {
+            tile.sums = z, tile.chunk = c;
+            const GpuShape shape = shape_of(statement, nest, tile, kind);
+            if (shape.threads > static_cast<double>(machine.block_threads) || (shape.threads < 32 && shape.blocks > 1)) continue;
+            if (const double cost = gpu_cost(shape, machine); std::isfinite(cost)) found.emplace_back(cost, tile);
+        }
+    };
+    const auto choose = [&](const auto& self, std::size_t i, std::int64_t threads, std::int64_t own) -> void {
+        if (i == outputs.size()) return add();
+        const std::int64_t e = outputs[i]->extent;
+        for (std::int64_t t : divisors(e, 128)) {
+            if (threads * t > most_threads) break;
+            for (std::int64_t o : divisors(e / t, 8)) {
+                if (own * o > most_own) break;
+                tile.shares[i] = {t, o};
+                self(self, i + 1, threads * t, own * o);
+            }
+        }
+    };
+    choose(choose, 0, 1, 1);
+    std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Term> out;
+    for (std::size_t i = 0; i < found.size() && out.size() < most; ++i) out.push_back(to_term(found[i].second));
+    return out;
+}
+
+std::optional<std::vector<Term>> part_of_block(const NaiveLoops& nest, const Term& term, std::string_view part) {
+    const auto tile = read_tile(term);
+    const auto longest = main_sum(nest);
+    if (!tile) return {};
+    const bool apart = part.starts_with("apart-");
+    if (apart) part.remove_prefix(6);
+    std::vector<Term> out;
+    std::size_t output = 0;
+    for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+        const NaiveLoop& l = nest.loops[i];
+        if (!l.reduction) {
+            if (output >= tile->shares.size()) return {};
+            const Share& s = tile->shares[output++];
+            if (part == "blocks") add_digit(out, l.axis, l.extent, s.size(), l.extent);
+            if ((part == "channel-threads" && l.weights_only) || (part == "threads" && !l.weights_only)) add_digit(out, l.axis, l.extent, apart ? 1 : s.own, s.threads);
+            if (part == "own") add_digit(out, l.axis, l.extent, apart ? s.threads : 1, s.own);
+        } else if (i == longest) {
+            const std::int64_t slice = l.extent / tile->sums;
+            if (part == "shared-sums") add_digit(out, l.axis, l.extent, slice, tile->sums);
+            if (part == "chunks") add_digit(out, l.axis, l.extent, tile->chunk, slice / tile->chunk);
+            if (part == "chunk") add_digit(out, l.axis, l.extent, 1, tile->chunk);
+        } else if ((part == "window" && is_window(l)) || (part == "long-window" && !is_window(l))) {
+            out.push_back(l.axis);
+        }
+    }
+    static constexpr std::string_view parts[]{"blocks", "shared-sums", "chunks", "channel-threads", "threads", "own", "chunk", "window", "long-window"};
+    return std::find(std::begin(parts), std::end(parts), part) != std::end(parts) ? std::optional(out) : std::nullopt;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,24 @@
+// Tiles of a nest for graphics processors: what a block of threads computes, what of it one thread does, and which threads share sums.
+#pragma once
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "nest/schedule/gpu_estimate.hpp"
+#include "nest/schedule/tiling.hpp"
+#include "nest/term/statement.hpp"
+
+namespace loopegg {
+
+// A tile is a term: (block-tile SUMS CHUNK THREADS OWN THREADS OWN ...), a pair for each naive loop that moves the output. SUMS threads share the longest sum,
+// of which CHUNK steps pass through shared memory at a time.
+enum class TileKind { shared, split, plain };
+
+// So many tiles, cheapest first by the estimate, those alone that fit the machine.
+std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest, const GpuMachine& machine, TileKind kind, std::size_t most);
+
+// The loops of one part of a tiled nest, outermost first: blocks, shared-sums, chunks, channel-threads, threads, own, chunk, long-window, window, and the same
+// with a thread's outputs as far apart as there are threads: apart-channel-threads, apart-threads, apart-own. None: there is no such part.
+std::optional<std::vector<Term>> part_of_block(const NaiveLoops& nest, const Term& tile, std::string_view part);
+
+}  // namespace loopegg

@@ -1,0 +1,30 @@
+// What a schedule may cost on a graphics processor: occupancy, what moves through shared memory and from afar, and what waits for what.
+#pragma once
+#include "base/term.hpp"
+#include "nest/schedule/gpu_machine.hpp"
+
+namespace loopegg {
+
+// A schedule by its numbers.
+struct GpuShape {
+    double blocks = 1, threads = 1;        // threads of a block
+    double outputs = 1;                    // of a thread, kept in registers
+    double sums = 1;                       // threads that share a sum
+    double steps = 1;                      // multiply-adds of a thread
+    double loads = 2;                      // for each of them, from shared memory or from afar
+    double far_loads = 0;                  // those of them that go to memory that threads do not share
+    double chunks = 1;                     // how often a block fills its shared tiles
+    double copied = 0, tested = 0;         // elements that a thread copies: four at once, and one by one
+    double loops = 1;                      // steps that one turn of the innermost loop has
+    std::int64_t shared_bytes = 0;
+    double far_bytes = 0;                  // that all blocks together ask for
+    double least_bytes = 0;                // that have to come at least: every operand once
+};
+
+// In microseconds, without the launch; infinite where a block does not fit.
+double gpu_cost(const GpuShape& shape, const GpuMachine& machine);
+
+// Of a NEST's schedule; infinite for what has no threads, or cannot be resolved.
+double gpu_cost(const Term& nest, const GpuMachine& machine);
+
+}  // namespace loopegg
