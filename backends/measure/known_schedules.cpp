@@ -9,9 +9,9 @@
 
 namespace loopegg {
 
-KnownSchedules known_schedules(const Graph& graph, const Target& target, std::size_t of_each, const std::filesystem::path& file) {
+KnownSchedules known_schedules(const Graph& graph, const Target& target, std::size_t of_each, const StoreAddress& address) {
     KnownSchedules known;
-    LatencyStore store(file);
+    LatencyStore store(address);
     std::unordered_set<Term> seen;
     const auto rules = gpu_rules(target);
     for (const auto& [site, nest] : fused_nests(graph, {}, target)) {

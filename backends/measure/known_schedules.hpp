@@ -1,8 +1,7 @@
 // The schedules of a network's nests that were measured to be fastest, among those that its target's rules give.
 #pragma once
-#include <filesystem>
-
 #include "backends/network/network.hpp"
+#include "store/address.hpp"
 
 namespace loopegg {
 
@@ -11,6 +10,6 @@ struct KnownSchedules {
     std::vector<Term> unmeasured;  // of all sites, each once
 };
 // Of each nest so many schedules, cheapest first by the estimate.
-KnownSchedules known_schedules(const Graph& graph, const Target& target, std::size_t of_each, const std::filesystem::path& store);
+KnownSchedules known_schedules(const Graph& graph, const Target& target, std::size_t of_each, const StoreAddress& store);
 
 }  // namespace loopegg

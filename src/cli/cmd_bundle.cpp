@@ -64,7 +64,7 @@ int write(const Arguments& a, Session& session) {
     const Target target = find_target(a.target);
     Schedules schedules;
     if (model && a.schedules > 0 && target.gpu()) {   // what was measured before is not carried again: the network runs with the fastest of it
-        KnownSchedules known = known_schedules(model->graph, target, a.schedules, default_store_file());
+        KnownSchedules known = known_schedules(model->graph, target, a.schedules, default_store());
         schedules = std::move(known.fastest);
         nests.insert(nests.end(), known.unmeasured.begin(), known.unmeasured.end());
     }
