@@ -87,8 +87,8 @@ int main(int argc, char** argv) {
     double sum = 0;
     for (double ms : each) sum += ms;
     const Quartiles q = quartiles(each);
-    fmt::print("{} candidates: {:.2f} a second a core; {:.0f} ms of processor time each (median {:.0f}, quartiles {:.0f} to {:.0f})\n", each.size(), 1e3 * static_cast<double>(each.size()) / sum,
-               sum / static_cast<double>(each.size()), q.median, q.low, q.high);
+    fmt::print("{} candidates: {:.2f} a second a core; {:.0f} ms of processor time each (median {:.0f}, quartiles {:.0f} to {:.0f})\n", each.size(),
+               1e3 * static_cast<double>(each.size()) / sum, sum / static_cast<double>(each.size()), q.median, q.low, q.high);
     for (const auto& [name, some] : {std::pair("schedule to TIR", &lowering), {"TVM's passes", &passes}, {"LLVM", &code}, {"loading", &loading}}) {
         const Quartiles p = quartiles(*some);
         fmt::print("  {:16} median {:6.1f} ms, quartiles {:6.1f} to {:6.1f}\n", name, p.median, p.low, p.high);

@@ -29,7 +29,10 @@ int main(int argc, char** argv) {
             write_file(folder / (stem + ".json"), std::string(tv::call(tv::Fn::to_json, module, nullptr).cast<tv::ffi::String>()));
             write_file(folder / (stem + ".target"), target.tvm.dump());
             if (target.gpu()) write_file(folder / (stem + ".cu"), tv::cuda_source(module, machine, tv::obj(tv::Fn::target, R"({"kind":"llvm"})")));
-            else tv::call(tv::Fn::build_llvm, tv::lower(module, machine, machine).host, machine).cast<tv::ffi::Module>()->WriteToFile((folder / (stem + ".ll")).string(), "ll");
+            else
+                tv::call(tv::Fn::build_llvm, tv::lower(module, machine, machine).host, machine)
+                    .cast<tv::ffi::Module>()
+                    ->WriteToFile((folder / (stem + ".ll")).string(), "ll");
             ++written;
         } catch (const UserError&) {   // not every random nest can be bound to threads
         }

@@ -31,7 +31,8 @@ int main(int argc, char** argv) {
             last = extract(egraph, row.name, options);
             line += fmt::format(" {:.10g} | {:.2f} |", last.cost, last.seconds);
         }
-        fmt::print("| {} | {} | {} |{} {:.10g} | {} |\n", file.stem().string(), egraph.nodes.size(), reduce(egraph, last.cost).egraph.nodes.size(), line, last.bound, last.optimal ? "yes" : "no");
+        fmt::print("| {} | {} | {} |{} {:.10g} | {} |\n", file.stem().string(), egraph.nodes.size(), reduce(egraph, last.cost).egraph.nodes.size(), line,
+                   last.bound, last.optimal ? "yes" : "no");
         std::fflush(stdout);
     }
     return 0;

@@ -31,7 +31,8 @@ int main(int argc, char** argv) try {
             const std::vector<Term> all = rules->schedules(nest, best + 20 * others);
             for (std::size_t k = 0; k < all.size(); ++k)
                 if (k < best || (k - best) % 20 == 19) nests.push_back(all[k]);
-            std::fprintf(stderr, "%s: %zu schedules, %.2f us for the first, %.2f for the last\n", site.c_str(), all.size(), gpu_cost(all.front(), graphics(target)), gpu_cost(all.back(), graphics(target)));
+            std::fprintf(stderr, "%s: %zu schedules, %.2f us for the first, %.2f for the last\n", site.c_str(), all.size(),
+                         gpu_cost(all.front(), graphics(target)), gpu_cost(all.back(), graphics(target)));
         }
         if (!first) first = std::move(model);
     }

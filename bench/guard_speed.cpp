@@ -21,15 +21,22 @@ using namespace loopegg;
 namespace {
 
 const std::vector<std::string> menu{
-    R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 2}})x", R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 4}})x",
-    R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 8}})x", R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 16}})x",
+    R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 2}})x",
+    R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 4}})x",
+    R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 8}})x",
+    R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 16}})x",
     R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": "(extent ci)"}})x",
     R"x({"rule": "group-axes", "with": {"?a": "(quo oh (/ (extent oh) 2))", "?b": "ci", "?g": 2}})x",
-    R"x({"rule": "cut-domain", "with": {"?a": "co", "?k": "(/ (extent co) 2)"}}, {"rule": "group-axes", "part": 1, "with": {"?a": "co", "?b": "ci", "?g": 2}})x",
-    R"x({"rule": "cut-domain", "with": {"?a": "co", "?k": "(/ (extent co) 2)"}}, {"rule": "group-axes", "part": 0, "with": {"?a": "co", "?b": "ci", "?g": 2}}, {"rule": "group-axes", "part": 1, "with": {"?a": "co", "?b": "ci", "?g": 4}})x",
-    R"x({"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "repeat"})x", R"x({"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 4}, "restore": "pointwise"})x",
+    R"x({"rule": "cut-domain", "with": {"?a": "co", "?k": "(/ (extent co) 2)"}},
+        {"rule": "group-axes", "part": 1, "with": {"?a": "co", "?b": "ci", "?g": 2}})x",
+    R"x({"rule": "cut-domain", "with": {"?a": "co", "?k": "(/ (extent co) 2)"}},
+        {"rule": "group-axes", "part": 0, "with": {"?a": "co", "?b": "ci", "?g": 2}},
+        {"rule": "group-axes", "part": 1, "with": {"?a": "co", "?b": "ci", "?g": 4}})x",
+    R"x({"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "repeat"})x",
+    R"x({"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 4}, "restore": "pointwise"})x",
     R"x({"rule": "bottleneck-axis", "with": {"?a": "ci", "?k": 2}})x",
-    R"x({"rule": "bottleneck-axis", "with": {"?a": "(rem oh 2)", "?k": 2}, "restore": "repeat"}, {"rule": "bottleneck-axis", "with": {"?a": "(rem ow 2)", "?k": 2}, "restore": "repeat"})x",
+    R"x({"rule": "bottleneck-axis", "with": {"?a": "(rem oh 2)", "?k": 2}, "restore": "repeat"},
+        {"rule": "bottleneck-axis", "with": {"?a": "(rem ow 2)", "?k": 2}, "restore": "repeat"})x",
 };
 
 Graph draw(const Graph& original, std::mt19937& random) {
@@ -44,7 +51,8 @@ Graph draw(const Graph& original, std::mt19937& random) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-    std::map<std::string, std::string> o{{"configurations", "1000"}, {"model", "zoo:resnet34-cifar10"}, {"data", ""}, {"threads", "0"}, {"seeds", "3"}, {"batch", "8"}};
+    std::map<std::string, std::string> o{
+        {"configurations", "1000"}, {"model", "zoo:resnet34-cifar10"}, {"data", ""}, {"threads", "0"}, {"seeds", "3"}, {"batch", "8"}};
     for (int i = 1; i < argc; ++i) {
         std::string a = argv[i];
         auto equals = a.find('=');
@@ -55,7 +63,8 @@ int main(int argc, char** argv) try {
     std::mt19937 random(1);
     std::vector<Graph> variants;
     double share = 0;
-    for (int i = 0; i < std::stoi(o["configurations"]); ++i) variants.push_back(draw(original, random)), share += static_cast<double>(macs(variants.back())) / static_cast<double>(macs(original));
+    for (int i = 0; i < std::stoi(o["configurations"]); ++i)
+        variants.push_back(draw(original, random)), share += static_cast<double>(macs(variants.back())) / static_cast<double>(macs(original));
     OracleOptions options;
     options.data = o["data"], options.threads = std::stoi(o["threads"]), options.seeds = std::stoi(o["seeds"]), options.batch = std::stol(o["batch"]);
     options.progress = [&](std::int64_t done, std::int64_t all) {
@@ -67,9 +76,12 @@ int main(int argc, char** argv) try {
     rusage use{};
     getrusage(RUSAGE_SELF, &use);
     double processor = static_cast<double>(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
-    fmt::print("{} configurations ({:.0f}% of the MACs on average): {:.1f} s, {:.3f} s a verdict ({:.3f} processor-seconds), {:.2f} passes a verdict, {:.1f}% rejected, {:.0f} MiB at most\n", c.asked,
-               100 * share / static_cast<double>(variants.size()), c.seconds, c.seconds / static_cast<double>(c.asked), processor / static_cast<double>(c.asked), static_cast<double>(c.passes) / static_cast<double>(c.asked),
-               100 * static_cast<double>(c.asked - c.allowed) / static_cast<double>(c.asked), static_cast<double>(use.ru_maxrss) / 1024);
+    fmt::print(
+        "{} configurations ({:.0f}% of the MACs on average): {:.1f} s, {:.3f} s a verdict ({:.3f} processor-seconds), {:.2f} passes a verdict, {:.1f}% "
+        "rejected, {:.0f} MiB at most\n",
+        c.asked, 100 * share / static_cast<double>(variants.size()), c.seconds, c.seconds / static_cast<double>(c.asked),
+        processor / static_cast<double>(c.asked), static_cast<double>(c.passes) / static_cast<double>(c.asked),
+        100 * static_cast<double>(c.asked - c.allowed) / static_cast<double>(c.asked), static_cast<double>(use.ru_maxrss) / 1024);
     return 0;
 } catch (const UserError& e) {
     fmt::print(stderr, "{}\n", e.what());

@@ -48,8 +48,13 @@ int main(int argc, char** argv) {
     nlohmann::json out;
     for (std::size_t i = 0; i < report.iterations.size(); ++i) {
         const IterationReport& it = report.iterations[i];
-        out["iterations"].push_back({{"cpu", spent[i] - (i ? spent[i - 1] : before)}, {"nodes", it.nodes}, {"classes", it.classes}, {"seconds", it.seconds}, {"search", it.search_seconds},
-                                     {"apply", it.apply_seconds}, {"rebuild", it.rebuild_seconds}});
+        out["iterations"].push_back({{"cpu", spent[i] - (i ? spent[i - 1] : before)},
+                                     {"nodes", it.nodes},
+                                     {"classes", it.classes},
+                                     {"seconds", it.seconds},
+                                     {"search", it.search_seconds},
+                                     {"apply", it.apply_seconds},
+                                     {"rebuild", it.rebuild_seconds}});
     }
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);

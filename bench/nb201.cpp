@@ -90,7 +90,8 @@ int main(int argc, char** argv) try {
     std::map<std::string, std::map<std::string, double>> known;
     if (std::ifstream in(o["--out"]); in)
         for (std::string line; std::getline(in, line);)
-            if (auto row = nlohmann::json::parse(line, nullptr, false); row.is_object()) known[row["arch"]] = row["scores"].get<std::map<std::string, double>>();
+            if (auto row = nlohmann::json::parse(line, nullptr, false); row.is_object())
+                known[row["arch"]] = row["scores"].get<std::map<std::string, double>>();
     Batch batch = load_batches(o["--data"], zoo_graph(cells.at(0).arch), std::stol(o["--batch"]), 1, 0).batches[0];
     auto began = std::chrono::steady_clock::now();
     auto elapsed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
@@ -125,8 +126,10 @@ int main(int argc, char** argv) try {
     if (done.size() < 3) throw UserError("too few cells are scored to say anything");
     std::vector<double> accuracy;
     for (const Cell& c : done) accuracy.push_back(c.accuracy);
-    fmt::print("{} cells ({} scored in this run, {:.2f} s each), batch {}\n\n", done.size(), scored.load(), scored ? elapsed() / static_cast<double>(scored) : 0.0, o["--batch"]);
-    const std::map<std::string, std::string> published{{"fisher", "0.36"}, {"grad-norm", "0.44-0.59"}, {"snip", "0.59"}, {"synflow", "0.74-0.76"}, {"naswot", "0.76"}, {"params", "0.75"}, {"macs", "0.80"}};
+    fmt::print("{} cells ({} scored in this run, {:.2f} s each), batch {}\n\n", done.size(), scored.load(),
+               scored ? elapsed() / static_cast<double>(scored) : 0.0, o["--batch"]);
+    const std::map<std::string, std::string> published{{"fisher", "0.36"}, {"grad-norm", "0.44-0.59"}, {"snip", "0.59"}, {"synflow", "0.74-0.76"},
+                                                       {"naswot", "0.76"}, {"params", "0.75"},         {"macs", "0.80"}};
     // The ensemble's weights were chosen on cells among the first 400; the others were scored afterwards.
     constexpr std::size_t fitted = 400;
     std::vector<Cell> unseen;
@@ -136,12 +139,15 @@ int main(int argc, char** argv) try {
     std::vector<double> unseen_accuracy;
     for (const Cell& c : unseen) unseen_accuracy.push_back(c.accuracy);
     fmt::print("{:<44} {:>6} {:>9}  published\n", "measure", "rho", "unseen");
-    auto row = [&](const std::string& name, const std::vector<double>& all, const std::vector<double>& half, const std::string& known) { fmt::print("{:<44} {:>6.3f} {:>9.3f}  {}\n", name, spearman(all, accuracy), spearman(half, unseen_accuracy), known); };
+    auto row = [&](const std::string& name, const std::vector<double>& all, const std::vector<double>& half, const std::string& known) {
+        fmt::print("{:<44} {:>6.3f} {:>9.3f}  {}\n", name, spearman(all, accuracy), spearman(half, unseen_accuracy), known);
+    };
     for (const Measure& m : measures()) {
         auto p = published.find(std::string(m.name));
         row(std::string(m.name), column(done, std::string(m.name)), column(unseen, std::string(m.name)), p == published.end() ? "" : p->second);
     }
-    for (const std::vector<std::string>& names : std::vector<std::vector<std::string>>{{"naswot", "macs"}, {"synflow", "macs"}, {"naswot", "synflow", "macs"}, {"fisher", "naswot", "synflow", "params", "macs"}}) {
+    for (const std::vector<std::string>& names : std::vector<std::vector<std::string>>{
+             {"naswot", "macs"}, {"synflow", "macs"}, {"naswot", "synflow", "macs"}, {"fisher", "naswot", "synflow", "params", "macs"}}) {
         std::string label;
         for (const std::string& n : names) label += (label.empty() ? "" : " + ") + n;
         row("rank sum: " + label, rank_sum(done, names), rank_sum(unseen, names), "");
@@ -151,7 +157,8 @@ int main(int argc, char** argv) try {
     for (const char* name : {"fisher", "naswot", "macs", "ensemble"}) {
         std::vector<double> score = column(unseen, name), by_score = score, by_accuracy = unseen_accuracy;
         std::sort(by_score.begin(), by_score.end()), std::sort(by_accuracy.begin(), by_accuracy.end());
-        double cut = by_score[by_score.size() / 2], middle = by_accuracy[by_accuracy.size() / 2], best = by_accuracy[by_accuracy.size() * 9 / 10], pass = 0, right = 0, top = 0, kept = 0;
+        double cut = by_score[by_score.size() / 2], middle = by_accuracy[by_accuracy.size() / 2], best = by_accuracy[by_accuracy.size() * 9 / 10], pass = 0,
+               right = 0, top = 0, kept = 0;
         for (std::size_t i = 0; i < unseen.size(); ++i) {
             pass += score[i] >= cut, right += score[i] >= cut && unseen_accuracy[i] >= middle;
             top += unseen_accuracy[i] >= best, kept += score[i] >= cut && unseen_accuracy[i] >= best;

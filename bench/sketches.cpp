@@ -1,4 +1,5 @@
-// How good the order of sketches is: measures all of them for every distinct site of a model and says how much longer than the best the first takes, and the best of the first three.
+// How good the order of sketches is: measures all of them for every distinct site of a model and says how much longer
+// than the best the first takes, and the best of the first three.
 //   bench_sketches [MODEL] [SKETCHES] [TRIED]       TRIED: at most so many of SKETCHES, evenly taken beside the first three
 #include <algorithm>
 #include <cstdio>
@@ -52,5 +53,6 @@ int main(int argc, char** argv) {
         fmt::print("{:.2f} {:.2f}  {:.3f} ms, best of {}  {}\n", ms[0] / best, three / best, best, ms.size(), to_string(nest_parts(nest).statement));
         std::fflush(stdout);
     }
-    if (count > 0) fmt::print("{:.3f} {:.3f}  mean over {} nests: the first, the best of the first three, beside the best\n", first_sum / count, three_sum / count, count);
+    if (count > 0)
+        fmt::print("{:.3f} {:.3f}  mean over {} nests: the first, the best of the first three, beside the best\n", first_sum / count, three_sum / count, count);
 }

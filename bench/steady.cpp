@@ -57,7 +57,8 @@ int memory(int count) {
         std::fflush(stdout);
     }
     const TvmMeasurer::Counts& c = measurer.counts();
-    fmt::print("{} asked, {} compiled, {} timed, {} failed, {} from the store; {:+.1f} MB from the first {} to the end\n", c.asked, c.compiled, c.timed, c.failed, c.from_store, last - after_first, step);
+    fmt::print("{} asked, {} compiled, {} timed, {} failed, {} from the store; {:+.1f} MB from the first {} to the end\n", c.asked, c.compiled, c.timed,
+               c.failed, c.from_store, last - after_first, step);
     return ok == count ? 0 : 1;
 }
 
@@ -88,8 +89,10 @@ int times(int count) {
         }
         for (pid_t child : children) kill(child, SIGKILL), waitpid(child, nullptr, 0);
         std::sort(medians.begin(), medians.end());
-        fmt::print("{} of {} cores burned: {} medians from {:.4f} to {:.4f} ms (middle {:.4f}); quartiles of one figure at most {:.1f}% apart; {} of {} marked as disturbed\n", burners, cores, count,
-                   medians.front(), medians.back(), medians[medians.size() / 2], 100 * widest, marked, count);
+        fmt::print(
+            "{} of {} cores burned: {} medians from {:.4f} to {:.4f} ms (middle {:.4f}); quartiles of one figure at most {:.1f}% apart; {} of {} marked as "
+            "disturbed\n",
+            burners, cores, count, medians.front(), medians.back(), medians[medians.size() / 2], 100 * widest, marked, count);
         std::fflush(stdout);
     }
     return 0;

@@ -80,10 +80,12 @@ int times(const std::string& model, std::size_t tried) {
 
 using Matrix = std::vector<std::vector<double>>;
 
-// One tile of every input channel with its weights, by the transforms as kernels do them: in float32, one dimension after the other, then sums over channels in order.
+// One tile of every input channel with its weights, by the transforms as kernels do them: in float32, one dimension
+// after the other, then sums over channels in order.
 std::vector<float> by_form(const WinogradForm& form, const std::vector<std::vector<float>>& tiles, const std::vector<std::vector<float>>& weights) {
     const auto p = static_cast<std::size_t>(form.products()), m = static_cast<std::size_t>(form.outputs);
-    auto pass = [](const Matrix& matrix, const std::vector<float>& x, std::size_t rows, std::size_t columns) {   // matrix * x, transposed: two make both dimensions
+    // matrix * x, transposed: two make both dimensions
+    auto pass = [](const Matrix& matrix, const std::vector<float>& x, std::size_t rows, std::size_t columns) {
         std::vector<float> out(columns * matrix.size());
         for (std::size_t c = 0; c < columns; ++c)
             for (std::size_t r = 0; r < matrix.size(); ++r) {
@@ -117,7 +119,9 @@ int error(int layers) {
             const auto p = static_cast<std::size_t>(form.products()), m = static_cast<std::size_t>(outputs);
             std::vector<std::vector<float>> tiles(channels, std::vector<float>(p * p)), weights(channels, std::vector<float>(9));
             for (auto& t : tiles)
-                for (std::size_t i = 0; i < t.size(); ++i) t[i] = static_cast<float>(signs ? (form.input[1][i / p] * form.input[1][i % p] < 0 ? -spread : spread) * (1 + 1e-3 * normal(random)) : spread * normal(random) + centre);
+                for (std::size_t i = 0; i < t.size(); ++i)
+                    t[i] = static_cast<float>(signs ? (form.input[1][i / p] * form.input[1][i % p] < 0 ? -spread : spread) * (1 + 1e-3 * normal(random))
+                                                    : spread * normal(random) + centre);
             for (auto& w : weights)
                 for (float& v : w) v = static_cast<float>(normal(random));
             const std::vector<float> got = by_form(form, tiles, weights);
@@ -138,7 +142,8 @@ int error(int layers) {
         }
     }
     for (const auto& [outputs, e] : of)
-        fmt::print("{:<10} largest {:8.2f}  mean {:6.3f}  units of float32 ({} outputs of {} layers)\n", outputs == 0 ? "directly" : fmt::format("F({},3)", outputs), e.largest, e.sum / static_cast<double>(e.count), e.count, layers);
+        fmt::print("{:<10} largest {:8.2f}  mean {:6.3f}  units of float32 ({} outputs of {} layers)\n",
+                   outputs == 0 ? "directly" : fmt::format("F({},3)", outputs), e.largest, e.sum / static_cast<double>(e.count), e.count, layers);
     return 0;
 }
 

@@ -21,7 +21,8 @@ struct Derivation {
 // One queue for all classes, cheapest first: when a derivation comes out, everything cheaper is known, so each class's list fills in order.
 class BestTerms {
 public:
-    BestTerms(const SerializedEGraph& egraph, ClassIndex root, std::size_t k) : egraph_(egraph), root_(root), k_(k), found_(egraph.classes.size()), waiting_(egraph.classes.size()) {}
+    BestTerms(const SerializedEGraph& egraph, ClassIndex root, std::size_t k)
+        : egraph_(egraph), root_(root), k_(k), found_(egraph.classes.size()), waiting_(egraph.classes.size()) {}
 
     std::vector<RankedTerm> run() {
         start();

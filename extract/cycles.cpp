@@ -76,10 +76,12 @@ std::vector<std::vector<ClassIndex>> cyclic_parts(const SerializedEGraph& egraph
 }
 
 std::vector<std::vector<ClassIndex>> cyclic_parts(const SerializedEGraph& egraph, const std::vector<NodeIndex>& choice) {
-    return components(egraph.classes.size(), [&](ClassIndex c) { return choice[c] == no_index ? std::vector<ClassIndex>{} : egraph.nodes[choice[c]].children; });
+    return components(egraph.classes.size(),
+                      [&](ClassIndex c) { return choice[c] == no_index ? std::vector<ClassIndex>{} : egraph.nodes[choice[c]].children; });
 }
 
-std::vector<std::vector<ClassIndex>> violated_cycles(const SerializedEGraph& egraph, const std::vector<std::vector<ClassIndex>>& parts, std::span<const double> weight, std::size_t most) {
+std::vector<std::vector<ClassIndex>> violated_cycles(const SerializedEGraph& egraph, const std::vector<std::vector<ClassIndex>>& parts,
+                                                     std::span<const double> weight, std::size_t most) {
     std::vector<std::uint32_t> part_of(egraph.classes.size(), no_index);
     for (std::uint32_t p = 0; p < parts.size(); ++p)
         for (ClassIndex c : parts[p]) part_of[c] = p;

@@ -13,6 +13,7 @@ std::vector<std::vector<ClassIndex>> cyclic_parts(const SerializedEGraph& egraph
 
 // For a fractional choice (a weight per node, between 0 and 1): sets of classes around a cycle that no acyclic choice, nor any mixture of
 // acyclic choices, can weigh so. At most `most` of them, the most violated first.
-std::vector<std::vector<ClassIndex>> violated_cycles(const SerializedEGraph& egraph, const std::vector<std::vector<ClassIndex>>& parts, std::span<const double> weight, std::size_t most);
+std::vector<std::vector<ClassIndex>> violated_cycles(const SerializedEGraph& egraph, const std::vector<std::vector<ClassIndex>>& parts,
+                                                     std::span<const double> weight, std::size_t most);
 
 }  // namespace loopegg

@@ -36,7 +36,8 @@ void post_order(const SerializedEGraph& egraph, const std::vector<NodeIndex>& ch
 }
 
 // Per class: what `own` says of it, summed over its whole term.
-template <class Own> std::vector<double> totals(const SerializedEGraph& egraph, const std::vector<NodeIndex>& choice, const std::vector<ClassIndex>& roots, Own own) {
+template <class Own>
+std::vector<double> totals(const SerializedEGraph& egraph, const std::vector<NodeIndex>& choice, const std::vector<ClassIndex>& roots, Own own) {
     std::vector<double> total(egraph.classes.size(), 0);
     post_order(egraph, choice, roots,
         [&](ClassIndex c) {
@@ -55,9 +56,11 @@ void Extraction::check(const SerializedEGraph& egraph) {
     require(choice.size() == egraph.classes.size(), "an extraction has one entry per class");
     std::vector<NodeIndex> reached(choice.size(), no_index);
     cost = 0;
-    post_order(egraph, choice, egraph.roots,
-        [&](ClassIndex c) { reached[c] = choice[c], cost += egraph.nodes[choice[c]].cost; },
-        [&](ClassIndex c) { throw InternalFault(fmt::format("extractor '{}' chose a term of class '{}' that contains itself", method, egraph.classes[c].id)); });
+    post_order(
+        egraph, choice, egraph.roots, [&](ClassIndex c) { reached[c] = choice[c], cost += egraph.nodes[choice[c]].cost; },
+        [&](ClassIndex c) {
+            throw InternalFault(fmt::format("extractor '{}' chose a term of class '{}' that contains itself", method, egraph.classes[c].id));
+        });
     choice = std::move(reached);
     require(bound <= cost + 1e-6 * std::max(1.0, std::abs(cost)), "a bound must not exceed the cost of an actual choice");
     bound = std::min(bound, cost);

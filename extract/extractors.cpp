@@ -22,7 +22,8 @@ void require_finite_roots(const SerializedEGraph& egraph) {
     const std::vector<NodeIndex> cheapest = cheapest_trees(egraph).choice;
     std::vector<Diagnostic> complaints;
     for (ClassIndex root : egraph.roots)
-        if (cheapest[root] == no_index) complaints.push_back({fmt::format("root class '{}' has no finite term: every node of it contains itself", egraph.classes[root].id)});
+        if (cheapest[root] == no_index)
+            complaints.push_back({fmt::format("root class '{}' has no finite term: every node of it contains itself", egraph.classes[root].id)});
     if (!complaints.empty()) throw UserError(std::move(complaints));
 }
 

@@ -153,7 +153,8 @@ private:
                 const std::string kind = vector ? "vector_stride_" : "inner_stride_";
                 set(kind + "out", stride_feature(statement_.buffers[0], output_, l.var));
                 for (std::size_t r = 0; r < std::min<std::size_t>(2, accesses_.size()); ++r)
-                    set(kind + "read" + std::to_string(r), stride_feature(statement_.buffers[static_cast<std::size_t>(statement_.reads[r].buffer)], accesses_[r], l.var));
+                    set(kind + "read" + std::to_string(r),
+                        stride_feature(statement_.buffers[static_cast<std::size_t>(statement_.reads[r].buffer)], accesses_[r], l.var));
             }
             if (vector || k >= 3) continue;
             set(extent[k], size(static_cast<double>(l.extent))), set(unrolled[k], l.loop == LoopKind::unroll);

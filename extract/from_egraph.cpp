@@ -52,7 +52,8 @@ EGraphCopy copy_of(const EGraph& graph, std::span<const ClassId> roots, const No
         const ClassId c = graph.find(root);
         if (kept[c].empty()) throw UserError("every term of a class that is to be extracted is left out");
         take(c);
-        if (const ClassIndex i = copy.index_of[c]; std::find(copy.egraph.roots.begin(), copy.egraph.roots.end(), i) == copy.egraph.roots.end()) copy.egraph.roots.push_back(i);
+        if (const ClassIndex i = copy.index_of[c]; std::find(copy.egraph.roots.begin(), copy.egraph.roots.end(), i) == copy.egraph.roots.end())
+            copy.egraph.roots.push_back(i);
     }
     if (roots.empty())
         for (ClassId c : graph.classes())

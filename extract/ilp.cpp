@@ -23,7 +23,9 @@ namespace {
 
 class Clock {
 public:
-    explicit Clock(double seconds) : end_(std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e8)))) {}
+    explicit Clock(double seconds)
+        : end_(std::chrono::steady_clock::now() +
+               std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e8)))) {}
     double left() const { return std::chrono::duration<double>(end_ - std::chrono::steady_clock::now()).count(); }
 
 private:
@@ -64,7 +66,8 @@ private:
 
     void shrink() {
         small_ = reduce(original_, result_.cost);
-        whole_ = std::all_of(small_.egraph.nodes.begin(), small_.egraph.nodes.end(), [](const SerializedNode& n) { return n.cost == std::floor(n.cost) && n.cost < 1e12; });
+        whole_ = std::all_of(small_.egraph.nodes.begin(), small_.egraph.nodes.end(),
+                             [](const SerializedNode& n) { return n.cost == std::floor(n.cost) && n.cost < 1e12; });
         parts_ = cyclic_parts(small_.egraph);
     }
 
@@ -138,7 +141,8 @@ private:
         for (ClassIndex c : set)
             for (NodeIndex n : small_.egraph.classes[c].nodes) {
                 const auto& children = small_.egraph.nodes[n].children;
-                if (std::none_of(children.begin(), children.end(), [&](ClassIndex d) { return std::binary_search(set.begin(), set.end(), d); })) exits.emplace_back(column_of_node_[n], 1);
+                if (std::none_of(children.begin(), children.end(), [&](ClassIndex d) { return std::binary_search(set.begin(), set.end(), d); }))
+                    exits.emplace_back(column_of_node_[n], 1);
             }
         for (ClassIndex j : set) {
             std::map<int, double> sum(exits.begin(), exits.end());
@@ -229,7 +233,8 @@ private:
         for (ClassIndex c = 0; c < choice.size(); ++c) {
             if (values[column_of_class_[c]] < 0.5) continue;
             const auto& nodes = small_.egraph.classes[c].nodes;
-            choice[c] = *std::max_element(nodes.begin(), nodes.end(), [&](NodeIndex a, NodeIndex b) { return values[column_of_node_[a]] < values[column_of_node_[b]]; });
+            choice[c] = *std::max_element(nodes.begin(), nodes.end(),
+                                          [&](NodeIndex a, NodeIndex b) { return values[column_of_node_[a]] < values[column_of_node_[b]]; });
         }
         return choice;
     }

@@ -49,7 +49,8 @@ struct Mip::Solver {
         std::vector<HighsInt> index;
         std::vector<double> value;
         for (const auto& [column, coefficient] : row.terms) index.push_back(column), value.push_back(coefficient);
-        require(Highs_addRow(highs, row.lower, row.upper, static_cast<HighsInt>(index.size()), index.data(), value.data()) != kHighsStatusError, "HiGHS refused a row");
+        require(Highs_addRow(highs, row.lower, row.upper, static_cast<HighsInt>(index.size()), index.data(), value.data()) != kHighsStatusError,
+                "HiGHS refused a row");
         ++rows_given;
     }
 
@@ -105,7 +106,8 @@ MipAnswer Mip::solve(double seconds, std::span<const double> start, double gap) 
     Solver solver;
     Highs_setDoubleOptionValue(solver.highs, "mip_rel_gap", gap);
     if (gap > 0)   // one of many rough answers: what pays in long searches only is left out
-        for (const char* option : {"mip_heuristic_run_feasibility_jump", "mip_heuristic_run_rens", "mip_heuristic_run_rins", "mip_allow_restart"}) Highs_setBoolOptionValue(solver.highs, option, 0);
+        for (const char* option : {"mip_heuristic_run_feasibility_jump", "mip_heuristic_run_rens", "mip_heuristic_run_rins", "mip_allow_restart"})
+            Highs_setBoolOptionValue(solver.highs, option, 0);
     solver.pass(columns_, rows_, true);
     if (!start.empty()) Highs_setSolution(solver.highs, start.data(), nullptr, nullptr, nullptr);
     return solver.run(columns_.size(), seconds, true);

@@ -39,7 +39,8 @@ private:
 
 class Reducer {
 public:
-    Reducer(const SerializedEGraph& egraph, double known_cost) : known_cost_(known_cost), roots_(egraph.roots), members_(egraph.classes.size()), forced_(egraph.classes.size(), no_index) {
+    Reducer(const SerializedEGraph& egraph, double known_cost)
+        : known_cost_(known_cost), roots_(egraph.roots), members_(egraph.classes.size()), forced_(egraph.classes.size(), no_index) {
         for (NodeIndex n = 0; n < egraph.nodes.size(); ++n) {
             Work w{egraph.nodes[n].children, egraph.nodes[n].cost, egraph.nodes[n].eclass, n};
             normalize(w.children);
@@ -251,7 +252,8 @@ private:
         const std::vector<Bits> above = cheap ? reached_from(always) : std::vector<Bits>{};
         for (ClassIndex c : dense_) {
             const ClassIndex self = index_[c];
-            Bits free = cheap ? always : Bits(dense_.size());   // there in every answer, and not above c: a node may use it at no further cost and with no cycle
+            // there in every answer, and not above c: a node may use it at no further cost and with no cycle
+            Bits free = cheap ? always : Bits(dense_.size());
             free.each([&](ClassIndex d) { if (above[d].test(self)) free.reset(d); });
             std::vector<NodeIndex> sorted = members_[c];
             std::sort(sorted.begin(), sorted.end(), [&](NodeIndex a, NodeIndex b) {

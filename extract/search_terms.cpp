@@ -39,8 +39,15 @@ struct Candidate {
 class Search {
 public:
     Search(const SerializedEGraph& egraph, ClassIndex root, std::size_t k, const TermCost& cost, const TermSearch& options)
-        : egraph_(egraph), root_(root), kept_(std::max<std::size_t>(k, 16)), cost_(cost), options_(options), smallest_(cheapest_trees(egraph, [](NodeIndex) { return 1.0; })),
-          usual_(egraph.classes.size()), usual_cost_(egraph.classes.size(), std::numeric_limits<double>::infinity()), part_of_(egraph.classes.size(), no_index) {
+        : egraph_(egraph),
+          root_(root),
+          kept_(std::max<std::size_t>(k, 16)),
+          cost_(cost),
+          options_(options),
+          smallest_(cheapest_trees(egraph, [](NodeIndex) { return 1.0; })),
+          usual_(egraph.classes.size()),
+          usual_cost_(egraph.classes.size(), std::numeric_limits<double>::infinity()),
+          part_of_(egraph.classes.size(), no_index) {
         const auto parts = cyclic_parts(egraph);
         for (std::uint32_t p = 0; p < parts.size(); ++p)
             for (ClassIndex c : parts[p]) part_of_[c] = p;
@@ -103,7 +110,8 @@ private:
     bool finite(NodeIndex n) const {
         const ClassIndex own = egraph_.nodes[n].eclass;
         return std::all_of(egraph_.nodes[n].children.begin(), egraph_.nodes[n].children.end(), [&](ClassIndex c) {
-            return smallest_.choice[c] != no_index && c != own && !(part_of_[c] != no_index && part_of_[c] == part_of_[own] && smallest_.cost[c] >= smallest_.cost[own]);
+            return smallest_.choice[c] != no_index && c != own &&
+                   !(part_of_[c] != no_index && part_of_[c] == part_of_[own] && smallest_.cost[c] >= smallest_.cost[own]);
         });
     }
 
@@ -153,7 +161,8 @@ private:
     DerivationPtr beside(const DerivationPtr& part, NodeIndex n) const {
         std::vector<DerivationPtr> children;
         for (ClassIndex c : egraph_.nodes[n].children) {
-            const auto same = std::find_if(part->children.begin(), part->children.end(), [&](const DerivationPtr& d) { return egraph_.nodes[d->node].eclass == c; });
+            const auto same =
+                std::find_if(part->children.begin(), part->children.end(), [&](const DerivationPtr& d) { return egraph_.nodes[d->node].eclass == c; });
             children.push_back(same == part->children.end() ? usual_[c] : *same);
         }
         return make(n, std::move(children));

@@ -15,7 +15,8 @@ namespace loopegg {
 // The kept nodes of the classes that the root reaches, and for every class how many terms it has: in all, or of each size.
 class TermSpace::Counts {
 public:
-    Counts(const SerializedEGraph& egraph, ClassIndex root, const SpaceLimits& limits) : egraph_(egraph), root_(root), limits_(limits), members_(egraph.classes.size()) {
+    Counts(const SerializedEGraph& egraph, ClassIndex root, const SpaceLimits& limits)
+        : egraph_(egraph), root_(root), limits_(limits), members_(egraph.classes.size()) {
         keep_nodes();
         order_classes();
         if (infinite_ && !limits_.size) return;
@@ -61,7 +62,9 @@ private:
                 });
                 if (limits_.direct && around) continue;
                 if (auto [it, fresh] = seen.try_emplace({node.op, node.children}, c); !fresh) {
-                    if (it->second != c) throw UserError(fmt::format("the e-graph is not congruent: the same node '{}' stands in the classes '{}' and '{}'", node.op, egraph_.classes[it->second].id, egraph_.classes[c].id));
+                    if (it->second != c)
+                        throw UserError(fmt::format("the e-graph is not congruent: the same node '{}' stands in the classes '{}' and '{}'", node.op,
+                                                    egraph_.classes[it->second].id, egraph_.classes[c].id));
                     continue;   // written twice
                 }
                 members_[c].push_back(n);

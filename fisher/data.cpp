@@ -26,7 +26,8 @@ constexpr float cifar_mean[] = {0.4914f, 0.4822f, 0.4465f}, cifar_deviation[] = 
 
 Shape image_shape(const Graph& graph) {
     Shape shape = graph.inputs[0].shape;
-    if (shape.size() < 2) throw UserError(fmt::format("the input of '{}' is {}: a batch dimension and at least one more are needed", graph.name, to_string(shape)));
+    if (shape.size() < 2)
+        throw UserError(fmt::format("the input of '{}' is {}: a batch dimension and at least one more are needed", graph.name, to_string(shape)));
     return {shape.begin() + 1, shape.end()};
 }
 
@@ -54,7 +55,8 @@ public:
                 throw UserError(fmt::format("{} is torn: {} bytes are no whole number of records of {}", path.string(), bytes.size(), cifar_record));
             for (std::size_t r = 0; r < bytes.size(); r += cifar_record)
                 if (int label = static_cast<unsigned char>(bytes[r]); label >= classes || label > 9)
-                    throw UserError(fmt::format("{}: record {} has the label {}, '{}' knows 0 to {}", path.string(), r / cifar_record, label, graph.name, std::min<std::int64_t>(classes, 10) - 1));
+                    throw UserError(fmt::format("{}: record {} has the label {}, '{}' knows 0 to {}", path.string(), r / cifar_record, label, graph.name,
+                                                std::min<std::int64_t>(classes, 10) - 1));
             bytes_ += bytes;
         }
     }
@@ -95,7 +97,8 @@ public:
             if (images.shape.empty() || Shape(images.shape.begin() + 1, images.shape.end()) != shape_)
                 throw UserError(fmt::format("{} holds {}, '{}' takes batches of {}", path.string(), to_string(images.shape), graph.name, to_string(shape_)));
             if (labels.shape != Shape{images.shape[0]})
-                throw UserError(fmt::format("{} holds {}, but {} holds {} images", labels_path->string(), to_string(labels.shape), path.string(), images.shape[0]));
+                throw UserError(
+                    fmt::format("{} holds {}, but {} holds {} images", labels_path->string(), to_string(labels.shape), path.string(), images.shape[0]));
             for (std::size_t i = 0; i < labels.values.size(); ++i) {
                 float v = labels.values[i];
                 if (!(v >= 0 && v < static_cast<float>(classes)) || v != std::floor(v))
@@ -107,7 +110,10 @@ public:
             values_.insert(values_.end(), images.values.begin(), images.values.end());
         }
         if (labels_.empty())
-            throw UserError(Diagnostic{fmt::format("{} holds no batch: expected CIFAR-10's data_batch_*.bin, or images*.npy beside labels*.npy", folder.string()), {}, "leave --data out for synthetic images"});
+            throw UserError(
+                Diagnostic{fmt::format("{} holds no batch: expected CIFAR-10's data_batch_*.bin, or images*.npy beside labels*.npy", folder.string()),
+                           {},
+                           "leave --data out for synthetic images"});
     }
     std::size_t size() const override { return labels_.size(); }
     std::int64_t label(std::size_t i) const override { return labels_[i]; }
@@ -160,7 +166,9 @@ Batch synthetic_batch(const Graph& graph, std::int64_t n, std::uint64_t seed, st
 bool is_synthetic(const std::string& spec) { return spec.empty() || spec == "synthetic"; }
 
 void expect_folder(const std::string& spec) {
-    if (!fs::is_directory(spec)) throw UserError(Diagnostic{fmt::format("the data folder '{}' does not exist", spec), {}, "a folder of CIFAR-10 binary files or .npy batches, or 'synthetic'"});
+    if (!fs::is_directory(spec))
+        throw UserError(
+            Diagnostic{fmt::format("the data folder '{}' does not exist", spec), {}, "a folder of CIFAR-10 binary files or .npy batches, or 'synthetic'"});
 }
 
 std::unique_ptr<Collection> open_collection(const std::string& spec, const Graph& graph, bool test, std::string& source) {

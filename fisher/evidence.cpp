@@ -55,7 +55,8 @@ void EvidenceStore::append(const std::vector<std::pair<Hash128, nlohmann::json>>
     }
     if (!database_) return;
     database_->atomically([&] {
-        for (const auto& [key, evidence] : rows) StoreQuery(*database_, "INSERT INTO evidence(key, body, at) VALUES(?, ?, unixepoch())").bind(key.hex()).bind(evidence.dump()).done();
+        for (const auto& [key, evidence] : rows)
+            StoreQuery(*database_, "INSERT INTO evidence(key, body, at) VALUES(?, ?, unixepoch())").bind(key.hex()).bind(evidence.dump()).done();
     });
 }
 

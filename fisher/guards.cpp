@@ -45,7 +45,8 @@ struct WorkLoss {
     double stages = 0, sites = 0;
 };
 WorkLoss work_loss(const Measurement& original, const Measurement& variant) {
-    const auto lost = [](double before, double after) { return std::max(0.0, std::log(before / std::max(after, before / 64))); };   // nothing left is not the end of the network
+    // nothing left is not the end of the network
+    const auto lost = [](double before, double after) { return std::max(0.0, std::log(before / std::max(after, before / 64))); };
     struct Work { double before = 0, after = 0; };
     std::map<std::int64_t, Work> stages;
     double whole = 0, squares = 0, sum = 0;
@@ -74,7 +75,8 @@ double size_loss(const Measurement& original, const Measurement& variant, const 
 double band_by_size(const Measurement& original, const Measurement& variant) { return std::exp(-size_loss(original, variant, work_loss(original, variant))); }
 
 // How far a variant's Fisher Potential has moved, up or down, how much less its ReLUs tell images apart, and what is left of the work of
-// stages and sites and of the parameters. The layer-wise distance and the multiplications of the whole go into the evidence alone. Weights by trained networks: docs/explanation/guards.md.
+// stages and sites and of the parameters. The layer-wise distance and the multiplications of the whole go into the
+// evidence alone. Weights by trained networks: docs/explanation/guards.md.
 Kept band(std::span<const ScoredPair> seeds) {
     constexpr double fisher_weight = 0.15, code_weight = 6;
     const Measurement &original = seeds[0].original, &variant = seeds[0].variant;
@@ -83,7 +85,14 @@ Kept band(std::span<const ScoredPair> seeds) {
     const WorkLoss work = work_loss(original, variant);
     double lost = fisher_weight * std::abs(fisher) + code_weight * std::max(0.0, codes) + size_loss(original, variant, work);
     if (!std::isfinite(layers)) lost = layers;   // layers that cannot be compared
-    return {std::exp(-lost), {{"fisher", std::exp(fisher)}, {"codes", codes}, {"stages", work.stages}, {"sites", work.sites}, {"macs", variant.macs / original.macs}, {"params", variant.params / original.params}, {"layers", layers}}};
+    return {std::exp(-lost),
+            {{"fisher", std::exp(fisher)},
+             {"codes", codes},
+             {"stages", work.stages},
+             {"sites", work.sites},
+             {"macs", variant.macs / original.macs},
+             {"params", variant.params / original.params},
+             {"layers", layers}}};
 }
 
 // The loss that is expected after training. Fisher Potential is asked and goes into the evidence; the fit gives it no weight.
@@ -92,7 +101,10 @@ Kept by_expected_loss(std::span<const ScoredPair> seeds) {
     const ExpectedLoss loss = expected_loss(seeds[0].original, parts);
     double fisher = mean_over(seeds, [](const ScoredPair& p) { return std::log(fisher_total(p.variant.raw) / fisher_total(p.original.raw)); });
     // A network that has no gradients at all is never admitted, however large it is.
-    return {std::isfinite(fisher) ? kept_at_loss(loss.points) : std::numeric_limits<double>::quiet_NaN(), {{"work", parts.work}, {"depth", parts.depth}, {"mixing", parts.mixing}, {"view", parts.view}, {"unread", parts.unread}, {"fisher", std::exp(fisher)}}, loss};
+    return {
+        std::isfinite(fisher) ? kept_at_loss(loss.points) : std::numeric_limits<double>::quiet_NaN(),
+        {{"work", parts.work}, {"depth", parts.depth}, {"mixing", parts.mixing}, {"view", parts.view}, {"unread", parts.unread}, {"fisher", std::exp(fisher)}},
+        loss};
 }
 
 ExpectedLoss loss_by_size(const Measurement& original, const Measurement& variant) { return expected_loss(original, loss_parts(original, variant)); }
@@ -102,8 +114,23 @@ double kept_by_loss(const Measurement& original, const Measurement& variant) { r
 
 const std::vector<CapacityGuard>& guards() {
     static const std::vector<CapacityGuard> all{
-        {"expected-loss", "points of accuracy that are expected to be lost after training, by a fit to trained networks: the useful work and the depth that are left, the channels and pixels that are read, and how much of the image outputs gather from", {true, false, false, false}, 0.5, 0, by_expected_loss, kept_by_loss, loss_by_size},
-        {"fisher-band", "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of the work of stages and sites and of the parameters", {true, true, false, false}, 0.52, 0.03, band, band_by_size},
+        {"expected-loss",
+         "points of accuracy that are expected to be lost after training, by a fit to trained networks: the useful work and the depth that are left, the "
+         "channels and pixels that are read, and how much of the image outputs gather from",
+         {true, false, false, false},
+         0.5,
+         0,
+         by_expected_loss,
+         kept_by_loss,
+         loss_by_size},
+        {"fisher-band",
+         "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of the work of stages and sites and of the "
+         "parameters",
+         {true, true, false, false},
+         0.52,
+         0.03,
+         band,
+         band_by_size},
         {"fisher-paper", "reject what scores below the original, as the paper does", {true, false, false, false}, 1.00, 0.16, paper},
     };
     return all;

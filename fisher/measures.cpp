@@ -39,8 +39,8 @@ std::int64_t counted_parameters(const Node& node) {
     return place->second;
 }
 
-constexpr Wanted nothing{false, false, false, false}, fisher_only{true, false, false, false}, codes_only{false, true, false, false}, weights_only{false, false, true, false},
-    synflow_only{false, false, false, true};
+constexpr Wanted nothing{false, false, false, false}, fisher_only{true, false, false, false}, codes_only{false, true, false, false},
+    weights_only{false, false, true, false}, synflow_only{false, false, false, true};
 
 bool slides(const Node& node) { return node.op == "conv2d" || node.op == "max_pool" || node.op == "avg_pool"; }
 
@@ -53,7 +53,8 @@ double spread_of(const Graph& graph) {
     for (const Node& node : graph.nodes) {
         Way here;
         for (const std::string& input : node.inputs)
-            if (auto from = ways.find(input); from != ways.end() && (from->second.variance > here.variance || from->second.step > here.step)) here = from->second;
+            if (auto from = ways.find(input); from != ways.end() && (from->second.variance > here.variance || from->second.step > here.step))
+                here = from->second;
         if (slides(node)) {
             const double dilation = node.op == "conv2d" ? static_cast<double>(node.integers("dilation")[0]) : 1;
             const double kernel = static_cast<double>(node.integers("kernel")[0]), apart = dilation * here.step;
@@ -97,7 +98,8 @@ double dense_macs(const Graph& graph, const Node& node) {
 
 Measurement sizes_of(const Graph& graph) {
     Measurement m;
-    if (!graph.inputs.empty() && graph.inputs[0].shape.size() == 4) m.image_side = static_cast<double>(graph.inputs[0].shape[2]), m.spread = spread_of(graph), m.unread = unread_of(graph);
+    if (!graph.inputs.empty() && graph.inputs[0].shape.size() == 4)
+        m.image_side = static_cast<double>(graph.inputs[0].shape[2]), m.spread = spread_of(graph), m.unread = unread_of(graph);
     for (const Node& node : graph.nodes) {
         const double weights = static_cast<double>(counted_parameters(node));
         m.params += weights;

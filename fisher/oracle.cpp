@@ -30,9 +30,12 @@ nlohmann::json changes(const Graph& original, const Graph& variant) {
     for (const Node& node : variant.nodes) {
         if (!is_site(node)) continue;
         auto found = by_name.find(node.name);
-        if (found != by_name.end() && found->second->attrs == node.attrs && found->second->domain == node.domain && found->second->input_shapes == node.input_shapes) continue;
+        if (found != by_name.end() && found->second->attrs == node.attrs && found->second->domain == node.domain &&
+            found->second->input_shapes == node.input_shapes)
+            continue;
         std::string what = node.domain.whole() ? "" : to_string(node.domain);
-        if (node.op == "conv2d" && (found == by_name.end() || found->second->integer("groups") != node.integer("groups"))) what = fmt::format("groups {}", node.integer("groups")) + (what.empty() ? "" : ", " + what);
+        if (node.op == "conv2d" && (found == by_name.end() || found->second->integer("groups") != node.integer("groups")))
+            what = fmt::format("groups {}", node.integer("groups")) + (what.empty() ? "" : ", " + what);
         if (what.empty()) what = "weight " + to_string(parameters_of(node).empty() ? node.shape : parameters_of(node)[0].shape);
         changed[node.name] = what;
     }
@@ -95,11 +98,22 @@ private:
         }
         data_key_ = images.finish();
         Hasher base;
-        base.add(oracle_version).add(guard_.name).add(capacity_).add(key).add(data_key_).add(options_.seeds).add(options_.seed).add(static_cast<int>(options_.early_stop)).add(static_cast<int>(options_.double_precision));
+        base.add(oracle_version)
+            .add(guard_.name)
+            .add(capacity_)
+            .add(key)
+            .add(data_key_)
+            .add(options_.seeds)
+            .add(options_.seed)
+            .add(static_cast<int>(options_.early_stop))
+            .add(static_cast<int>(options_.double_precision));
         if (options_.trained)
-            for (const auto& [name, tensor] : *options_.trained) base.add(name).add(std::string_view(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)));
+            for (const auto& [name, tensor] : *options_.trained)
+                base.add(name).add(std::string_view(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)));
         base_key_ = base.finish();
-        scorer_ = options_.scorer ? options_.scorer : torch_room().scorer(original, options_.trained, std::move(data.batches), {options_.threads, options_.double_precision, false});
+        scorer_ = options_.scorer
+                      ? options_.scorer
+                      : torch_room().scorer(original, options_.trained, std::move(data.batches), {options_.threads, options_.double_precision, false});
         original_key_ = key;
         originals_.clear();
         size_ = sizes_of(original);
@@ -110,7 +124,8 @@ private:
             Measurement m = size_;
             m.raw = scorer_->score(original, options_.seed + originals_.size(), guard_.wanted);
             if (guard_.wanted.fisher && !(fisher_total(m.raw) > 0 && std::isfinite(fisher_total(m.raw))))
-                throw UserError(fmt::format("the original network '{}' scores {} on this data: nothing can be compared with it", original.name, fisher_total(m.raw)));
+                throw UserError(
+                    fmt::format("the original network '{}' scores {} on this data: nothing can be compared with it", original.name, fisher_total(m.raw)));
             originals_.push_back(std::move(m));
         }
         return originals_[static_cast<std::size_t>(k)];
@@ -189,7 +204,8 @@ private:
             c.seen.push_back({base, c.size});
             c.seen.back().variant.raw = std::move(scores[i]);
             c.kept = guard_.kept(c.seen);
-            if (!std::isfinite(c.kept.value) || !std::isfinite(fisher_total(c.seen.back().variant.raw))) c.broken = fmt::format("seed {} gives no finite score", k);
+            if (!std::isfinite(c.kept.value) || !std::isfinite(fisher_total(c.seen.back().variant.raw)))
+                c.broken = fmt::format("seed {} gives no finite score", k);
             c.open = c.broken.empty() && !(options_.early_stop && decided(c.kept.value, c.seen.size()));
         }
     }
@@ -214,9 +230,22 @@ private:
             seeds.push_back(std::move(one.parts));
             if (std::isfinite(one.value)) seeds.back()["kept"] = one.value;
         }
-        nlohmann::json evidence{{"oracle", guard_.name}, {"version", oracle_version}, {"network", original.name}, {"network_key", original_key_.hex()}, {"variant_key", c.variant_key.hex()},
-                                {"sites", changes(original, *c.variant)}, {"data", source_}, {"data_key", data_key_.hex()}, {"batch", options_.batch}, {"seed", options_.seed},
-                                {"precision", options_.double_precision ? "double" : "single"}, {"seeds", seeds}, {"parts", c.kept.parts}, {"capacity", capacity_}, {"parameters", c.size.params}, {"macs", c.size.macs}};
+        nlohmann::json evidence{{"oracle", guard_.name},
+                                {"version", oracle_version},
+                                {"network", original.name},
+                                {"network_key", original_key_.hex()},
+                                {"variant_key", c.variant_key.hex()},
+                                {"sites", changes(original, *c.variant)},
+                                {"data", source_},
+                                {"data_key", data_key_.hex()},
+                                {"batch", options_.batch},
+                                {"seed", options_.seed},
+                                {"precision", options_.double_precision ? "double" : "single"},
+                                {"seeds", seeds},
+                                {"parts", c.kept.parts},
+                                {"capacity", capacity_},
+                                {"parameters", c.size.params},
+                                {"macs", c.size.macs}};
         if (!c.broken.empty()) {
             evidence["allowed"] = false;
             evidence["why"] = c.broken + ": never admitted";
@@ -230,10 +259,14 @@ private:
         if (std::isfinite(half)) evidence["low"] = kept - half, evidence["high"] = kept + half;
         evidence["margin"] = kept - capacity_;
         evidence["allowed"] = allowed;
-        evidence["why"] = fmt::format("keeps {}{:.3f} of the capacity, {} {:.3f}", run ? "" : "by its sizes no more than ", kept, allowed ? "at least" : "below", capacity_);
-        if (const std::optional<ExpectedLoss> loss = run ? c.kept.loss : guard_.loss_by_size ? std::optional(guard_.loss_by_size(size_, c.size)) : std::nullopt) {
+        evidence["why"] =
+            fmt::format("keeps {}{:.3f} of the capacity, {} {:.3f}", run ? "" : "by its sizes no more than ", kept, allowed ? "at least" : "below", capacity_);
+        if (const std::optional<ExpectedLoss> loss = run                   ? c.kept.loss
+                                                     : guard_.loss_by_size ? std::optional(guard_.loss_by_size(size_, c.size))
+                                                                           : std::nullopt) {
             evidence["loss"] = {{"points", loss->points}, {"low", loss->low}, {"high", loss->high}};
-            evidence["why"] = fmt::format("is expected to lose {:.2f} points ({:.2f} to {:.2f}), {} {:.2f}", loss->points, loss->low, loss->high, allowed ? "at most" : "above", loss_at_kept(capacity_));
+            evidence["why"] = fmt::format("is expected to lose {:.2f} points ({:.2f} to {:.2f}), {} {:.2f}", loss->points, loss->low, loss->high,
+                                          allowed ? "at most" : "above", loss_at_kept(capacity_));
         }
         return evidence;
     }

@@ -29,7 +29,9 @@ public:
         }
         // What one pass gives is not asked for twice; parts that are known are not asked for again where all questions have them.
         Wanted missing{false, false, false, false};
-        for (const Known* k : open) missing = missing | Wanted{wanted.fisher && !k->have.fisher, wanted.codes && !k->have.codes, wanted.weights && !k->have.weights, wanted.synflow && !k->have.synflow};
+        for (const Known* k : open)
+            missing = missing | Wanted{wanted.fisher && !k->have.fisher, wanted.codes && !k->have.codes, wanted.weights && !k->have.weights,
+                                       wanted.synflow && !k->have.synflow};
         if (!asked.empty()) {
             std::vector<RawScores> more = inner_->score(asked, missing);
             for (std::size_t i = 0; i < more.size(); ++i) {
@@ -85,7 +87,8 @@ public:
         wanted_ = wanted_ | find_guard(options.oracle.guard).wanted;
         BatchSet data = load_batches(options.oracle.data, original, options.oracle.batch, options.oracle.seeds, options.oracle.seed);
         source_ = data.source;
-        scorer_ = remembering(torch_room().scorer(original, options.oracle.trained, data.batches, {options.oracle.threads, options.oracle.double_precision, false}));
+        scorer_ =
+            remembering(torch_room().scorer(original, options.oracle.trained, data.batches, {options.oracle.threads, options.oracle.double_precision, false}));
         NamedVariant self{"", original};
         pass({&self, 1});
         for (int k = 0; k < options.oracle.seeds; ++k) base_.push_back(measure(original, k));
@@ -174,7 +177,8 @@ void add_rank_sums(nlohmann::json& variants) {
         for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += rank[i];
         ++count;
     }
-    for (std::size_t i = 0; i < sum.size(); ++i) variants[i]["measures"]["rank-sum"] = {{"score", sum[i] / static_cast<double>(count)}, {"ratio", nullptr}, {"low", nullptr}, {"high", nullptr}};
+    for (std::size_t i = 0; i < sum.size(); ++i)
+        variants[i]["measures"]["rank-sum"] = {{"score", sum[i] / static_cast<double>(count)}, {"ratio", nullptr}, {"low", nullptr}, {"high", nullptr}};
 }
 
 }  // namespace
@@ -189,8 +193,13 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
         if (std::find(guard_names.begin(), guard_names.end(), name) == guard_names.end()) guard_names.push_back(name);
     for (const std::string& name : guard_names) find_guard(name);
     Scoring scoring(original, options);
-    nlohmann::json answer{{"original", {{"name", original.name}, {"parameters", parameters(original)}, {"macs", macs(original)}, {"measures", scoring.measures_of(original)}}},
-                          {"data", scoring.source()}, {"batch", options.oracle.batch}, {"seeds", options.oracle.seeds}, {"precision", options.oracle.double_precision ? "double" : "single"}, {"engine", torch_room().describe()}};
+    nlohmann::json answer{
+        {"original", {{"name", original.name}, {"parameters", parameters(original)}, {"macs", macs(original)}, {"measures", scoring.measures_of(original)}}},
+        {"data", scoring.source()},
+        {"batch", options.oracle.batch},
+        {"seeds", options.oracle.seeds},
+        {"precision", options.oracle.double_precision ? "double" : "single"},
+        {"engine", torch_room().describe()}};
     if (options.raw) answer["original"]["raw"] = scoring.raw_of(original);
     std::vector<std::unique_ptr<Oracle>> oracles, fresh;
     for (const std::string& name : guard_names) {
@@ -205,15 +214,24 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
     constexpr std::int64_t together = 16;
     for (const NamedVariant& v : variants) {
         if (progress) progress(done, all, v.plan);
-        if (done % together == 0) scoring.pass(std::span(variants).subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(std::min(together, all - done))));
-        nlohmann::json row{{"plan", v.plan}, {"parameters", parameters(v.graph)}, {"macs", macs(v.graph)}, {"measures", scoring.measures_of(v.graph)}, {"guards", nlohmann::json::object()}};
+        if (done % together == 0)
+            scoring.pass(std::span(variants).subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(std::min(together, all - done))));
+        nlohmann::json row{{"plan", v.plan},
+                           {"parameters", parameters(v.graph)},
+                           {"macs", macs(v.graph)},
+                           {"measures", scoring.measures_of(v.graph)},
+                           {"guards", nlohmann::json::object()}};
         for (std::size_t g = 0; g < oracles.size(); ++g) {
             Verdict verdict = oracles[g]->judge(original, {&v.graph, 1})[0];
-            row["guards"][guard_names[g]] = {{"allowed", verdict.allowed}, {"margin", verdict.evidence.value("margin", nlohmann::json(nullptr))}, {"why", verdict.why}, {"evidence", verdict.evidence}};
+            row["guards"][guard_names[g]] = {{"allowed", verdict.allowed},
+                                             {"margin", verdict.evidence.value("margin", nlohmann::json(nullptr))},
+                                             {"why", verdict.why},
+                                             {"evidence", verdict.evidence}};
             if (verdict.evidence.contains("loss")) row["guards"][guard_names[g]]["loss"] = verdict.evidence["loss"];
             if (!options.recheck) continue;
             Verdict again = fresh[g]->judge(original, {&v.graph, 1})[0];
-            bool same = again.allowed == verdict.allowed && std::abs(again.evidence.value("kept", 0.0) - verdict.evidence.value("kept", 0.0)) <= 1e-6 * std::max(1.0, std::abs(verdict.evidence.value("kept", 0.0)));
+            bool same = again.allowed == verdict.allowed && std::abs(again.evidence.value("kept", 0.0) - verdict.evidence.value("kept", 0.0)) <=
+                                                                1e-6 * std::max(1.0, std::abs(verdict.evidence.value("kept", 0.0)));
             if (same) ++agree;
             else differ.push_back({{"plan", v.plan}, {"guard", guard_names[g]}, {"kept", verdict.evidence}, {"again", again.evidence}});
         }

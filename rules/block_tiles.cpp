@@ -56,7 +56,8 @@ double touched(const NaiveLoops& nest, std::size_t read, const std::vector<std::
     for (std::size_t d = 0; d < dimensions; ++d) {
         double wide = 1, count = 1;
         for (std::size_t i = 0; i < nest.loops.size(); ++i)
-            if (const std::int64_t stride = nest.loops[i].strides[read][d]; stride > 0 && sizes[i] > 1) wide += static_cast<double>(stride * (sizes[i] - 1)), count *= static_cast<double>(sizes[i]);
+            if (const std::int64_t stride = nest.loops[i].strides[read][d]; stride > 0 && sizes[i] > 1)
+                wide += static_cast<double>(stride * (sizes[i] - 1)), count *= static_cast<double>(sizes[i]);
         box *= std::min(wide, count);
     }
     for (std::size_t i = 0; i < nest.loops.size(); ++i)
@@ -75,7 +76,8 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
         if (!l.reduction) {
             const Share& share = t.shares[output++];
             block[i] = share.size(), inner[i] = share.own;
-            shape.blocks *= static_cast<double>(l.extent / share.size()), shape.threads *= static_cast<double>(share.threads), shape.outputs *= static_cast<double>(share.own);
+            shape.blocks *= static_cast<double>(l.extent / share.size()), shape.threads *= static_cast<double>(share.threads),
+                shape.outputs *= static_cast<double>(share.own);
             continue;
         }
         sums *= static_cast<double>(l.extent);
@@ -122,7 +124,8 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
     constexpr std::int64_t most_threads = 512, most_own = 64;
     const auto longest = main_sum(nest);
     if (kind != TileKind::plain && (!longest || statement.combine != Combine::sum || statement.reads.size() < 2 || nest.loops[*longest].extent < 4)) return {};
-    if (std::any_of(statement.axes.begin(), statement.axes.end(), [](const Iterator& a) { return a.role == AxisRole::sequential; })) return {};   // some wait for others
+    // some wait for others
+    if (std::any_of(statement.axes.begin(), statement.axes.end(), [](const Iterator& a) { return a.role == AxisRole::sequential; })) return {};
     std::vector<const NaiveLoop*> outputs;
     for (const NaiveLoop& l : nest.loops)
         if (!l.reduction) outputs.push_back(&l);
@@ -178,7 +181,8 @@ std::optional<std::vector<Term>> part_of_block(const NaiveLoops& nest, const Ter
             if (output >= tile->shares.size()) return {};
             const Share& s = tile->shares[output++];
             if (part == "blocks") add_digit(out, l.axis, l.extent, s.size(), l.extent);
-            if ((part == "channel-threads" && l.weights_only) || (part == "threads" && !l.weights_only)) add_digit(out, l.axis, l.extent, apart ? 1 : s.own, s.threads);
+            if ((part == "channel-threads" && l.weights_only) || (part == "threads" && !l.weights_only))
+                add_digit(out, l.axis, l.extent, apart ? 1 : s.own, s.threads);
             if (part == "own") add_digit(out, l.axis, l.extent, apart ? s.threads : 1, s.own);
         } else if (i == longest) {
             const std::int64_t slice = l.extent / tile->sums;

@@ -36,7 +36,8 @@ bool looks_like_variable(const SExpr& e) { return !e.is_list && !e.quoted && !e.
 
 bool check_variable_name(const SExpr& e, Complaints& complaints) {
     if (e.atom == "?") complaints.say(e.where, "a variable needs a name after its '?'");
-    else if (e.atom == "?result" || e.atom == "?root") complaints.say(e.where, fmt::format("'{}' is a name that rules use themselves", e.atom), "choose another name");
+    else if (e.atom == "?result" || e.atom == "?root")
+        complaints.say(e.where, fmt::format("'{}' is a name that rules use themselves", e.atom), "choose another name");
     else return true;
     return false;
 }
@@ -47,10 +48,12 @@ std::string describe(const Signature& s) {
     return fmt::format("{}{} argument{} ({}{})", s.more ? "at least " : "", n, n == 1 ? "" : "s", join(s.parameters, ", "), s.more ? ", ..." : "");
 }
 
-std::optional<std::vector<Expression>> ExpressionReader::arguments(const SExpr& call, const char* what, const Signature& signature, bool words_allowed, int depth) {
+std::optional<std::vector<Expression>> ExpressionReader::arguments(const SExpr& call, const char* what, const Signature& signature, bool words_allowed,
+                                                                   int depth) {
     const std::size_t given = call.items.size() - 1, wanted = signature.parameters.size();
     if (given < wanted || (given > wanted && !(signature.more && wanted > 0))) {
-        complaints_.say(call.where, fmt::format("{} '{}' takes {}, but {} {} given", what, call.items[0].atom, describe(signature), given, given == 1 ? "is" : "are"));
+        complaints_.say(call.where,
+                        fmt::format("{} '{}' takes {}, but {} {} given", what, call.items[0].atom, describe(signature), given, given == 1 ? "is" : "are"));
         return {};
     }
     std::vector<Expression> all;
@@ -98,7 +101,8 @@ std::optional<Expression> ExpressionReader::expression(const SExpr& e, bool word
     const FunctionKind* function = language_.find_function(name);
     if (!function) {
         std::string hint = wrong_table(language_, name, "function");
-        complaints_.say(e.items[0].where, fmt::format("unknown function '{}'", name), hint.empty() ? did_you_mean(name, names_of(language_.functions, common_functions())) : hint);
+        complaints_.say(e.items[0].where, fmt::format("unknown function '{}'", name),
+                        hint.empty() ? did_you_mean(name, names_of(language_.functions, common_functions())) : hint);
         return {};
     }
     auto args = arguments(e, "function", function->signature, true, depth);
@@ -126,7 +130,8 @@ std::optional<GuardCall> ExpressionReader::guard(const SExpr& e) {
     const GuardKind* guard = language_.find_guard(name);
     if (!guard) {
         std::string hint = wrong_table(language_, name, "guard");
-        complaints_.say(e.items[0].where, fmt::format("unknown guard '{}'", name), hint.empty() ? did_you_mean(name, names_of(language_.guards, common_guards())) : hint);
+        complaints_.say(e.items[0].where, fmt::format("unknown guard '{}'", name),
+                        hint.empty() ? did_you_mean(name, names_of(language_.guards, common_guards())) : hint);
         return {};
     }
     auto args = arguments(e, "guard", guard->signature, true);
@@ -136,14 +141,16 @@ std::optional<GuardCall> ExpressionReader::guard(const SExpr& e) {
 
 std::optional<ChoiceCall> ExpressionReader::choice(const SExpr& variable, const SExpr& list) {
     if (!looks_like_variable(variable)) {
-        complaints_.say(variable.where, ":for takes a variable first, as in ':for ?k (2 4 8)'", variable.is_list ? "" : fmt::format("did you mean '?{}'?", variable.atom));
+        complaints_.say(variable.where, ":for takes a variable first, as in ':for ?k (2 4 8)'",
+                        variable.is_list ? "" : fmt::format("did you mean '?{}'?", variable.atom));
         return {};
     }
     if (!check_variable_name(variable, complaints_)) return {};
     ChoiceCall result;
     result.variable = Symbol(variable.atom), result.where = variable.where, result.text = to_string(list);
     if (!list.is_list) {
-        complaints_.say(list.where, ":for takes a list in parentheses after its variable", looks_like_variable(list) ? "" : fmt::format("write '({})'", list.atom));
+        complaints_.say(list.where, ":for takes a list in parentheses after its variable",
+                        looks_like_variable(list) ? "" : fmt::format("write '({})'", list.atom));
         return {};
     }
     if (list.items.empty()) {
@@ -165,7 +172,8 @@ std::optional<ChoiceCall> ExpressionReader::written_out(ChoiceCall result, const
     const bool call = std::any_of(list.items.begin(), list.items.end(), [](const SExpr& e) { return e.is_list || looks_like_variable(e); });
     if (call && !head.is_list && !looks_like_variable(head) && !integer_of(Symbol(head.atom))) {
         std::string hint = wrong_table(language_, head.atom, "list");
-        complaints_.say(head.where, fmt::format("unknown list '{}'", head.atom), hint.empty() ? did_you_mean(head.atom, names_of(language_.lists, common_lists())) : hint);
+        complaints_.say(head.where, fmt::format("unknown list '{}'", head.atom),
+                        hint.empty() ? did_you_mean(head.atom, names_of(language_.lists, common_lists())) : hint);
         return {};
     }
     std::set<std::string> seen;

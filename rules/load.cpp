@@ -84,12 +84,15 @@ private:
                 for (const Language* l : languages()) known.push_back(l->name);
                 complaints_.say(form.items[1].where, fmt::format("there is no language '{}'", name), did_you_mean(name, known));
             } else if (outermost) book_.language = language;
-            else if (language != book_.language) complaints_.say(form.where, fmt::format("this file is in language {}, but the file that includes it is in {}", name, book_.language->name));
+            else if (language != book_.language)
+                complaints_.say(form.where, fmt::format("this file is in language {}, but the file that includes it is in {}", name, book_.language->name));
         }
     }
 
     void read_form(const SExpr& form, const SourcePtr& source, std::map<std::string, Position>& included) {
-        if (!form.is_list) return complaints_.say(form.where, fmt::format("'{}' stands outside of any form", form.atom), "a file holds (language ...), (include ...), (ruleset ...), (rule ...) and (phase ...)");
+        if (!form.is_list)
+            return complaints_.say(form.where, fmt::format("'{}' stands outside of any form", form.atom),
+                                   "a file holds (language ...), (include ...), (ruleset ...), (rule ...) and (phase ...)");
         if (form.items.empty()) return complaints_.say(form.where, "'()' says nothing");
         if (form.is_form("language")) return;
         if (form.is_form("include")) return include(form, source, included);
@@ -97,11 +100,13 @@ private:
         if (form.is_form("rule")) return add_rule(form, implicit_set(form.where));
         if (form.is_form("phase")) return read_phase_form(form);
         const std::string head = to_string(form.items[0]);
-        complaints_.say(form.items[0].where, fmt::format("a rule file knows no '({} ...)'", head), did_you_mean(head, std::span<const std::string_view>(forms)));
+        complaints_.say(form.items[0].where, fmt::format("a rule file knows no '({} ...)'", head),
+                        did_you_mean(head, std::span<const std::string_view>(forms)));
     }
 
     void include(const SExpr& form, const SourcePtr& source, std::map<std::string, Position>& included) {
-        if (form.items.size() != 2 || form.items[1].is_list || form.items[1].atom.empty()) return complaints_.say(form.where, "an include names one file, as in '(include \"structure.rules\")'");
+        if (form.items.size() != 2 || form.items[1].is_list || form.items[1].atom.empty())
+            return complaints_.say(form.where, "an include names one file, as in '(include \"structure.rules\")'");
         const SExpr& name = form.items[1];
         std::error_code ignored;
         const fs::path path = (fs::path(source->name).parent_path() / name.atom).lexically_normal();
@@ -116,7 +121,8 @@ private:
             return complaints_.say(name.where, fmt::format("the files include each other in a circle: {}{}", way, real.filename().string()));
         }
         if (!read_.insert(real.string()).second) return;   // by two ways, once
-        if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) return complaints_.say(name.where, fmt::format("cannot include '{}': it is no file", name.atom));
+        if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
+            return complaints_.say(name.where, fmt::format("cannot include '{}': it is no file", name.atom));
         SourcePtr inner;
         try {
             inner = read_source(path, std::uintmax_t{1} << 26);
@@ -151,14 +157,19 @@ private:
         set.name = read_name(form, "ruleset", complaints_);
         set.where = form.where;
         if (!set.name.empty())
-            if (auto [it, fresh] = set_places_.try_emplace(set.name, form.where); !fresh) complaints_.say(form.items[1].where, fmt::format("ruleset '{}' is there already, at {}", set.name, place(it->second)));
+            if (auto [it, fresh] = set_places_.try_emplace(set.name, form.where); !fresh)
+                complaints_.say(form.items[1].where, fmt::format("ruleset '{}' is there already, at {}", set.name, place(it->second)));
         bool any = false;
         for (std::size_t i = 2; i < form.items.size(); ++i) {
             const SExpr& item = form.items[i];
             if (item.is_form("rule")) add_rule(item, set), any = true;
             else if (item.is_atom(":tags")) i = read_tags(form, i, set);
-            else if (!item.is_list) complaints_.say(item.where, fmt::format("a ruleset holds ':tags' and rules, and '{}' is neither", item.atom), did_you_mean(item.atom, std::span<const std::string_view>(set_words)));
-            else complaints_.say(item.where, "a ruleset holds rules: (rule NAME LEFT => RIGHT)", item.items.empty() ? "" : did_you_mean(to_string(item.items[0]), std::span<const std::string_view>(set_words)));
+            else if (!item.is_list)
+                complaints_.say(item.where, fmt::format("a ruleset holds ':tags' and rules, and '{}' is neither", item.atom),
+                                did_you_mean(item.atom, std::span<const std::string_view>(set_words)));
+            else
+                complaints_.say(item.where, "a ruleset holds rules: (rule NAME LEFT => RIGHT)",
+                                item.items.empty() ? "" : did_you_mean(to_string(item.items[0]), std::span<const std::string_view>(set_words)));
         }
         if (!any && form.items.size() >= 2) complaints_.say(form.where, fmt::format("ruleset '{}' has no rules", set.name));
         book_.sets.push_back(std::move(set));
@@ -172,7 +183,8 @@ private:
         std::size_t last = at;
         while (last + 1 < form.items.size() && !form.items[last + 1].is_list && form.items[last + 1].atom[0] != ':') {
             const SExpr& tag = form.items[++last];
-            if (std::find(set.tags.begin(), set.tags.end(), tag.atom) != set.tags.end()) complaints_.say(tag.where, fmt::format("tag '{}' is given twice", tag.atom));
+            if (std::find(set.tags.begin(), set.tags.end(), tag.atom) != set.tags.end())
+                complaints_.say(tag.where, fmt::format("tag '{}' is given twice", tag.atom));
             else set.tags.push_back(tag.atom);
         }
         if (last == at) complaints_.say(key.where, "':tags' is followed by no tag");
@@ -194,7 +206,8 @@ private:
     void read_phase_form(const SExpr& form) {
         auto phase = read_phase(form, complaints_);
         if (!phase) return;
-        if (const Phase* other = book_.find_phase(phase->name)) complaints_.say(form.items[1].where, fmt::format("phase '{}' is there already, at {}", phase->name, place(other->where)));
+        if (const Phase* other = book_.find_phase(phase->name))
+            complaints_.say(form.items[1].where, fmt::format("phase '{}' is there already, at {}", phase->name, place(other->where)));
         else {
             for (const SExpr& item : form.items)
                 if (!item.is_list) phase_words_[phase->name].try_emplace(item.atom, item.where);
@@ -208,7 +221,9 @@ private:
         for (const auto& entry : set_places_) known.push_back(entry.first);
         for (const Phase& phase : book_.phases)
             for (const std::string& set : phase.sets)
-                if (!set_places_.contains(set)) complaints_.say(phase_words_[phase.name].at(set), fmt::format("phase '{}' names the ruleset '{}', which is not there", phase.name, set), did_you_mean(set, known));
+                if (!set_places_.contains(set))
+                    complaints_.say(phase_words_[phase.name].at(set), fmt::format("phase '{}' names the ruleset '{}', which is not there", phase.name, set),
+                                    did_you_mean(set, known));
     }
 
     void judge() {
@@ -217,7 +232,8 @@ private:
             const auto refutation = book_.language->judge(*book_.language, *rule, options_.deep);
             if (!refutation) continue;
             complaints_.enter_rule(rule->name);
-            complaints_.say(rule->where, fmt::format("rule '{}' is unsound: {}", rule->name, refutation->message), refutation->instance.empty() ? "" : fmt::format("it breaks {}", refutation->instance));
+            complaints_.say(rule->where, fmt::format("rule '{}' is unsound: {}", rule->name, refutation->message),
+                            refutation->instance.empty() ? "" : fmt::format("it breaks {}", refutation->instance));
             complaints_.leave_rule();
         }
     }

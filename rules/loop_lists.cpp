@@ -49,19 +49,19 @@ FunctionKind terms_function(const char* name, const char* kind, Signature signat
 
 // (OP AXES REST), (OP WORD AXES REST): the loop for each axis around the rest.
 FunctionKind loop_builder(const char* op, bool word) {
-    return terms_function(op, "schedule", word ? Signature{{"word", "axes", "schedule"}} : Signature{{"axes", "schedule"}}, "one such loop for each axis of a list, outermost first",
-                          [name = std::string(op), word](const Question& q) -> Terms {
-        auto made = term(q, word ? 2 : 1);
-        if (!made) return {};
-        const std::vector<Term> axes = terms(q, word ? 1 : 0);
-        for (auto it = axes.rbegin(); it != axes.rend(); ++it) {
-            std::vector<Term> children;
-            if (word) children.push_back(terms(q, 0).front());
-            children.push_back(*it), children.push_back(*made);
-            made = Term(name, std::move(children));
-        }
-        return std::vector{*made};
-    });
+    return terms_function(op, "schedule", word ? Signature{{"word", "axes", "schedule"}} : Signature{{"axes", "schedule"}},
+                          "one such loop for each axis of a list, outermost first", [name = std::string(op), word](const Question& q) -> Terms {
+                              auto made = term(q, word ? 2 : 1);
+                              if (!made) return {};
+                              const std::vector<Term> axes = terms(q, word ? 1 : 0);
+                              for (auto it = axes.rbegin(); it != axes.rend(); ++it) {
+                                  std::vector<Term> children;
+                                  if (word) children.push_back(terms(q, 0).front());
+                                  children.push_back(*it), children.push_back(*made);
+                                  made = Term(name, std::move(children));
+                              }
+                              return std::vector{*made};
+                          });
 }
 
 // Loops are cut by extents alone: where a restriction cuts across a digit, a cut could miss a part of it.
@@ -90,20 +90,22 @@ std::vector<FunctionKind> loop_functions() {
     std::vector<FunctionKind> all;
     for (const char* op : {"at", "unroll", "stage"}) all.push_back(loop_builder(op, false));
     for (const char* op : {"bind", "partial"}) all.push_back(loop_builder(op, true));
-    all.push_back(terms_function("block", "axes", {{"statement", "schedule", "block-tile", "part"}}, "the loops of one part of a nest that is tiled for blocks of threads (rules/block_tiles.hpp)", [](const Question& q) -> Terms {
-        const NaiveLoops* nest = loops(q);
-        const auto t = term(q, 2);
-        return nest && t ? part_of_block(*nest, *t, q.arguments[3].word.text()) : std::nullopt;
-    }));
-    all.push_back(terms_function("fused", "axes", {{"axes"}}, "all of them as one axis; no value where that is none: a part of an axis and a digit of it", [](const Question& q) -> Terms {
-        const std::vector<Term> all = terms(q, 0);
-        if (all.empty()) return all;
-        Term one = all[0], loops("done");
-        for (std::size_t i = 1; i < all.size(); ++i) one = Term("pair", {one, all[i]});
-        for (std::size_t i = all.size(); i-- > 0;) loops = Term("at", {all[i], loops});
-        if (all.size() > 1 && !facts(q).visits_the_same(Term("at", {one, Term("done")}), loops)) return {};
-        return std::vector{one};
-    }));
+    all.push_back(terms_function("block", "axes", {{"statement", "schedule", "block-tile", "part"}},
+                                 "the loops of one part of a nest that is tiled for blocks of threads (rules/block_tiles.hpp)", [](const Question& q) -> Terms {
+                                     const NaiveLoops* nest = loops(q);
+                                     const auto t = term(q, 2);
+                                     return nest && t ? part_of_block(*nest, *t, q.arguments[3].word.text()) : std::nullopt;
+                                 }));
+    all.push_back(terms_function("fused", "axes", {{"axes"}}, "all of them as one axis; no value where that is none: a part of an axis and a digit of it",
+                                 [](const Question& q) -> Terms {
+                                     const std::vector<Term> all = terms(q, 0);
+                                     if (all.empty()) return all;
+                                     Term one = all[0], loops("done");
+                                     for (std::size_t i = 1; i < all.size(); ++i) one = Term("pair", {one, all[i]});
+                                     for (std::size_t i = all.size(); i-- > 0;) loops = Term("at", {all[i], loops});
+                                     if (all.size() > 1 && !facts(q).visits_the_same(Term("at", {one, Term("done")}), loops)) return {};
+                                     return std::vector{one};
+                                 }));
     all.push_back(terms_function("shared", "buffers", {{"buffers"}}, "the buffers, in the memory that threads share", [](const Question& q) -> Terms {
         std::vector<Term> out;
         for (const Term& t : terms(q, 0)) out.push_back(Term("shared", {t}));
@@ -120,7 +122,8 @@ std::vector<FunctionKind> loop_functions() {
 
 std::vector<ListKind> loop_lists() {
     return {
-        tiles("shared-tiles", "so many tiles for blocks of threads whose operands fit the memory that they share, cheapest first by the estimate", TileKind::shared),
+        tiles("shared-tiles", "so many tiles for blocks of threads whose operands fit the memory that they share, cheapest first by the estimate",
+              TileKind::shared),
         tiles("split-tiles", "the same, with several threads for each sum", TileKind::split),
         tiles("plain-tiles", "so many tiles for blocks of threads that share nothing", TileKind::plain),
     };

@@ -29,7 +29,8 @@ public:
             digits_[0] = fused;
         }
         // The recurrence runs in one order only; what is before and what is after must respect it.
-        if (statement_.combine == Combine::assign && statement_.reads.size() > 1) std::stable_sort(digits_.begin(), digits_.end(), [](const Term& a, const Term& b) { return rank(a) < rank(b); });
+        if (statement_.combine == Combine::assign && statement_.reads.size() > 1)
+            std::stable_sort(digits_.begin(), digits_.end(), [](const Term& a, const Term& b) { return rank(a) < rank(b); });
     }
 
     // None when the pattern cannot be drawn over this statement.
@@ -55,7 +56,8 @@ public:
         for (const auto& [variable, axis] : bound_) {
             if (!axis || !axes_.contains(variable)) continue;
             auto leaves = iterators_of(axis);
-            word += std::all_of(leaves.begin(), leaves.end(), [](const Term& leaf) { return role_of(axis_name(leaf)->name) == AxisRole::parallel; }) ? 'p' : 'o';
+            word +=
+                std::all_of(leaves.begin(), leaves.end(), [](const Term& leaf) { return role_of(axis_name(leaf)->name) == AxisRole::parallel; }) ? 'p' : 'o';
         }
         return word;
     }

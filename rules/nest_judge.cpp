@@ -114,7 +114,8 @@ Tried try_neural(const std::vector<Rewrite>& rewrites, std::shared_ptr<NestAnaly
         try {
             NestParts parts = nest_parts(after);
             if (parts.statement != nest_parts(nest).statement) why = "changes the statement";
-            else if (!isl_restricts(statement, nest_parts(nest).schedule, parts.schedule)) why = "does not keep a part of the domain: a neural rule must restrict";
+            else if (!isl_restricts(statement, nest_parts(nest).schedule, parts.schedule))
+                why = "does not keep a part of the domain: a neural rule must restrict";
             else why = isl_judge(statement, parts.schedule, {.strict_fp = false, .may_restrict = true});
             if (!why) resolve(after);
         } catch (const UserError& e) {

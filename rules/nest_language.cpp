@@ -41,7 +41,8 @@ GuardKind axis_guard(std::string name, std::string summary, bool (*holds)(const 
 }
 
 bool share_iterators(const AxisFact& a, const AxisFact& b) {
-    return std::any_of(a.iterators.begin(), a.iterators.end(), [&](const Term& x) { return std::find(b.iterators.begin(), b.iterators.end(), x) != b.iterators.end(); });
+    return std::any_of(a.iterators.begin(), a.iterators.end(),
+                       [&](const Term& x) { return std::find(b.iterators.begin(), b.iterators.end(), x) != b.iterators.end(); });
 }
 
 std::vector<Term> divisors_between(std::int64_t n, std::int64_t low, std::int64_t high) {
@@ -53,38 +54,57 @@ std::vector<Term> divisors_between(std::int64_t n, std::int64_t low, std::int64_
 
 std::vector<GuardKind> guards() {
     std::vector<GuardKind> all{
-        {"permutable", {{"axis", "axis"}}, "two neighbouring loops may change places: no dependence is reversed (no sum reordered, with strict-fp)",
+        {"permutable",
+         {{"axis", "axis"}},
+         "two neighbouring loops may change places: no dependence is reversed (no sum reordered, with strict-fp)",
          [](const Question& q) {
              const AxisFact *a = axis(q, 0), *b = axis(q, 1);
              if (a == nullptr || b == nullptr) return no("not axes");
              if (permutable(*a, *b, facts(q).strict_fp())) return yes(name_of(*a) + " and " + name_of(*b) + " commute");
              return no(name_of(*a) + " and " + name_of(*b) + " both carry an order that must be kept");
          }},
-        axis_guard("parallel", "iterations of the loop may run at once: none accumulates into another's result", [](const AxisFact& a) { return !a.ordered; }, "carries a result from one iteration to the next"),
-        axis_guard("reduction", "the loop carries an accumulation, and nothing else", [](const AxisFact& a) { return a.ordered && !a.sequential; }, "is no reduction"),
-        {"reassociable", {{"axis"}}, "the loop carries a sum, which may be taken in parts: not with strict-fp",
+        axis_guard(
+            "parallel", "iterations of the loop may run at once: none accumulates into another's result", [](const AxisFact& a) { return !a.ordered; },
+            "carries a result from one iteration to the next"),
+        axis_guard(
+            "reduction", "the loop carries an accumulation, and nothing else", [](const AxisFact& a) { return a.ordered && !a.sequential; }, "is no reduction"),
+        {"reassociable",
+         {{"axis"}},
+         "the loop carries a sum, which may be taken in parts: not with strict-fp",
          [](const Question& q) {
              const AxisFact* a = axis(q, 0);
              if (a == nullptr || !a->ordered || a->sequential) return no("no reduction");
              return facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(name_of(*a));
          }},
-        {"sums-may-differ", {}, "sums may be taken another way, with other rounding: not with strict-fp",
+        {"sums-may-differ",
+         {},
+         "sums may be taken another way, with other rounding: not with strict-fp",
          [](const Question& q) { return facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(""); }},
-        axis_guard("unsplit", "the axis is an iterator as it stands in the statement", [](const AxisFact& a) { return a.depth == 0; }, "is split, fused or restricted already"),
-        axis_guard("digit", "the axis is an iterator or a digit of one: no pair, span or diagonal", [](const AxisFact& a) { return a.digit.base.size() == 0; }, "is no digit of an iterator"),
-        {"shallow", {{"axis", "number"}}, "the axis is made of at most so many splits, pairs, spans and diagonals",
+        axis_guard(
+            "unsplit", "the axis is an iterator as it stands in the statement", [](const AxisFact& a) { return a.depth == 0; },
+            "is split, fused or restricted already"),
+        axis_guard(
+            "digit", "the axis is an iterator or a digit of one: no pair, span or diagonal", [](const AxisFact& a) { return a.digit.base.size() == 0; },
+            "is no digit of an iterator"),
+        {"shallow",
+         {{"axis", "number"}},
+         "the axis is made of at most so many splits, pairs, spans and diagonals",
          [](const Question& q) {
              const AxisFact* a = axis(q, 0);
              if (a == nullptr || !q.arguments[1].number) return no("not an axis");
              return a->depth <= *q.arguments[1].number ? yes(name_of(*a)) : no(name_of(*a) + " is deep enough");
          }},
-        {"apart", {{"axis", "axis"}}, "the axes have no iterator in common",
+        {"apart",
+         {{"axis", "axis"}},
+         "the axes have no iterator in common",
          [](const Question& q) {
              const AxisFact *a = axis(q, 0), *b = axis(q, 1);
              if (a == nullptr || b == nullptr) return no("not axes");
              return share_iterators(*a, *b) ? no("both walk one iterator") : yes(name_of(*a) + ", " + name_of(*b));
          }},
-        {"channels", {{"axis", "axis"}}, "the first moves the output and the second is summed over, and they have no iterator in common: their diagonal blocks still give every output a value",
+        {"channels",
+         {{"axis", "axis"}},
+         "the first moves the output and the second is summed over, and they have no iterator in common: their diagonal blocks still give every output a value",
          [](const Question& q) {
              const AxisFact *a = axis(q, 0), *b = axis(q, 1);
              if (a == nullptr || b == nullptr) return no("not axes");
@@ -93,15 +113,20 @@ std::vector<GuardKind> guards() {
              if (!b->ordered || b->sequential) return no(name_of(*b) + " is no reduction");
              return yes(name_of(*a) + " moves the output, " + name_of(*b) + " is summed over");
          }},
-        {"unpacked", {{"statement", "buffer"}}, "the statement says nothing yet of how the buffer is laid out, and has it",
+        {"unpacked",
+         {{"statement", "buffer"}},
+         "the statement says nothing yet of how the buffer is laid out, and has it",
          [](const Question& q) {
              const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
              if (s == nullptr || !s->statement) return no("not a statement");
              int buffer = s->statement->buffer(q.arguments[1].word.text());
              if (buffer < 0) return no("it has no buffer " + q.arguments[1].word.text());
-             return s->statement->buffers[static_cast<std::size_t>(buffer)].blocking.empty() ? yes("") : no(q.arguments[1].word.text() + " is laid out already");
+             return s->statement->buffers[static_cast<std::size_t>(buffer)].blocking.empty() ? yes("")
+                                                                                             : no(q.arguments[1].word.text() + " is laid out already");
          }},
-        {"blocks", {{"statement", "buffer", "axis-name", "number"}}, "the dimension of the buffer that the iterator walks comes in blocks of so many",
+        {"blocks",
+         {{"statement", "buffer", "axis-name", "number"}},
+         "the dimension of the buffer that the iterator walks comes in blocks of so many",
          [](const Question& q) {
              const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
              if (s == nullptr || !s->statement || !q.arguments[3].number) return no("not a statement");
@@ -134,15 +159,19 @@ std::vector<GuardKind> guards() {
              if (q.arguments[0].eclass == none) return no("not a network");
              return has_sites(q.graph.smallest_term(q.arguments[0].eclass)) ? yes("it has sites") : no("it computes nothing");
          }, false});
-    all.push_back({"comes-back", {{"how", "axis"}}, "what is left out of the axis may be restored that way: pointwise where its first values are the first output channels", [](const Question& q) {
-             const AxisFact* a = axis(q, 1);
-             if (a == nullptr) return no("not an axis");
-             const Argument& word = q.arguments[0];
-             const std::string how = word.eclass == none ? word.word.text() : q.graph.smallest_term(word.eclass).op().text();   // the only node of its class
-             const auto leaf = axis_name(a->digit.base);
-             if (how != "pointwise" || (leaf && leaf->name == "co" && a->digit.top())) return yes(name_of(*a) + " comes back by " + how);
-             return no(name_of(*a) + " is not the leading part of the output channels");
-         }});
+    all.push_back({"comes-back",
+                   {{"how", "axis"}},
+                   "what is left out of the axis may be restored that way: pointwise where its first values are the first output channels",
+                   [](const Question& q) {
+                       const AxisFact* a = axis(q, 1);
+                       if (a == nullptr) return no("not an axis");
+                       const Argument& word = q.arguments[0];
+                       const std::string how =
+                           word.eclass == none ? word.word.text() : q.graph.smallest_term(word.eclass).op().text();  // the only node of its class
+                       const auto leaf = axis_name(a->digit.base);
+                       if (how != "pointwise" || (leaf && leaf->name == "co" && a->digit.top())) return yes(name_of(*a) + " comes back by " + how);
+                       return no(name_of(*a) + " is not the leading part of the output channels");
+                   }});
     GuardKind capacity;
     capacity.name = "capacity";
     capacity.summary = "the network keeps its capacity: asked of the oracle, per site";
@@ -169,15 +198,25 @@ std::vector<ListKind> lists() {
         winograd_list("winograd-input", "of a convolution: its input transformed for so many outputs of so many taps", &WinogradNests::input),
         winograd_list("winograd-products", "of a convolution: the products of its transformed input with transformed weights", &WinogradNests::products),
         winograd_list("winograd-output", "of a convolution: those products transformed back, and what follows its sums", &WinogradNests::output),
-        {"divisors", {{"axis"}}, "the proper divisors of the extent", [](const Question& q) {
+        {"divisors",
+         {{"axis"}},
+         "the proper divisors of the extent",
+         [](const Question& q) {
              const AxisFact* a = axis(q, 0);
              return a ? divisors_between(a->extent, 2, a->extent - 1) : std::vector<Term>{};
          }},
-        {"tiles", {{"axis", "number", "number"}}, "the divisors of the extent from the first number to the second", [](const Question& q) {
+        {"tiles",
+         {{"axis", "number", "number"}},
+         "the divisors of the extent from the first number to the second",
+         [](const Question& q) {
              const AxisFact* a = axis(q, 0);
-             return a && q.arguments[1].number && q.arguments[2].number ? divisors_between(a->extent, *q.arguments[1].number, *q.arguments[2].number) : std::vector<Term>{};
+             return a && q.arguments[1].number && q.arguments[2].number ? divisors_between(a->extent, *q.arguments[1].number, *q.arguments[2].number)
+                                                                        : std::vector<Term>{};
          }},
-        {"uneven-tiles", {{"axis", "number", "number"}}, "where no power of two from the first number to the second divides the extent: those below it, each with a shorter last tile", [](const Question& q) {
+        {"uneven-tiles",
+         {{"axis", "number", "number"}},
+         "where no power of two from the first number to the second divides the extent: those below it, each with a shorter last tile",
+         [](const Question& q) {
              const AxisFact* a = axis(q, 0);
              std::vector<Term> out;
              if (a == nullptr || !q.arguments[1].number || !q.arguments[2].number) return out;
@@ -188,7 +227,10 @@ std::vector<ListKind> lists() {
              }
              return out;
          }},
-        {"coarse", {{"axis"}}, "a few divisors: 2, half and a quarter of the extent", [](const Question& q) {
+        {"coarse",
+         {{"axis"}},
+         "a few divisors: 2, half and a quarter of the extent",
+         [](const Question& q) {
              const AxisFact* a = axis(q, 0);
              std::vector<Term> out;
              if (a == nullptr) return out;
@@ -196,15 +238,22 @@ std::vector<ListKind> lists() {
                  if (k > 1 && k < a->extent && a->extent % k == 0 && std::find(out.begin(), out.end(), Term(k)) == out.end()) out.emplace_back(k);
              return out;
          }},
-        {"eighths", {{"net"}}, "what one to seven eighths of the channels that it writes come to", [](const Question& q) {
+        {"eighths",
+         {{"net"}},
+         "what one to seven eighths of the channels that it writes come to",
+         [](const Question& q) {
              std::vector<Term> out;
              if (q.arguments[0].eclass == none) return out;
              const auto channels = channels_written(q.graph.smallest_term(q.arguments[0].eclass));
              for (std::int64_t k = 1; channels && k < 8; ++k)
                  if (const std::int64_t w = *channels * k / 8; w > 0 && w < *channels && (out.empty() || out.back() != Term(w))) out.emplace_back(w);
              return out;
-         }, false},
-        {"common-divisors", {{"axis", "axis"}}, "the numbers above 1 that divide both extents", [](const Question& q) {
+         },
+         false},
+        {"common-divisors",
+         {{"axis", "axis"}},
+         "the numbers above 1 that divide both extents",
+         [](const Question& q) {
              const AxisFact *a = axis(q, 0), *b = axis(q, 1);
              std::vector<Term> out;
              if (a == nullptr || b == nullptr) return out;
@@ -278,7 +327,8 @@ std::vector<OperatorKind> operators() {
         {"local", "buffer", {"buffer"}},
     };
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
-    for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"}) all.push_back({word, "place", {}});
+    for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"})
+        all.push_back({word, "place", {}});
     all.push_back({"concat", "joint", {}});   // what (join add ...) adds is a function already
     all.push_back({"winograd", "preparation", {"number", "number"}});
     for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
@@ -287,7 +337,8 @@ std::vector<OperatorKind> operators() {
     for (const char* word : {"bias", "scale_shift", "add"}) all.push_back({word, "function", {}});
     for (const ElementFunction& f : element_functions())
         if (is_plain_function(f.name)) all.push_back({std::string(f.name), "function", {}});
-    for (const char* word : {"n", "g", "co", "ci", "oh", "ow", "kh", "kw", "b", "i", "j", "k", "c", "x", "r", "s", "th", "tw", "u", "v"}) all.push_back({word, "iterator", {}});
+    for (const char* word : {"n", "g", "co", "ci", "oh", "ow", "kh", "kw", "b", "i", "j", "k", "c", "x", "r", "s", "th", "tw", "u", "v"})
+        all.push_back({word, "iterator", {}});
     statement_operators(all);
     return all;
 }

@@ -18,7 +18,9 @@ namespace loopegg {
 namespace {
 
 // No two layers of one network are alike: a layer is known by its nest.
-std::string layer(int out, int in) { return fmt::format("(layer (nest (conv2d 1 1 {} {} 2 2 1 1 1 1 0 0 1 1) (at co (at ci (at oh (at ow done))))))", out, in); }
+std::string layer(int out, int in) {
+    return fmt::format("(layer (nest (conv2d 1 1 {} {} 2 2 1 1 1 1 0 0 1 1) (at co (at ci (at oh (at ow done))))))", out, in);
+}
 std::string then_relu(const std::string& net) { return "(row " + net + " (each relu))"; }
 std::string row(const std::string& a, const std::string& b) { return "(row " + a + " " + b + ")"; }
 std::string block(int width, int hidden) { return then_relu("(join add same " + row(then_relu(layer(hidden, width)), layer(width, hidden)) + ")"); }
@@ -35,7 +37,8 @@ std::vector<Term> small_networks() {
     const std::string projection = "(join add " + layer(16, 8) + " " + row(then_relu(layer(12, 8)), layer(16, 12)) + ")";
     std::vector<Term> all;
     for (const std::string& text : {
-             row(then_relu(layer(8, 3)), row("(stream " + row(block(8, 4), block(8, 6)) + ")", row(then_relu(projection), row("(stream " + block(16, 10) + ")", layer(5, 16))))),
+             row(then_relu(layer(8, 3)),
+                 row("(stream " + row(block(8, 4), block(8, 6)) + ")", row(then_relu(projection), row("(stream " + block(16, 10) + ")", layer(5, 16))))),
              row(layer(4, 3), row(dense(4, 2), row(dense(6, 3), layer(7, 9)))),
              row(then_relu(layer(8, 3)), row(then_relu(layer(16, 8)), layer(10, 16))),
          })
@@ -81,7 +84,8 @@ std::optional<std::string> compare(const Term& before, const Term& after) {
     const auto without = [&](const Term& nest) {   // the channels that are gone have no weights
         std::vector<float> w = drawn(nest);
         const NetLayer *then = find(was, nest), *now = find(is, nest);
-        const std::size_t row = w.size() / static_cast<std::size_t>(std::max<std::int64_t>(1, then ? then->outputs : 1)), kept = row * static_cast<std::size_t>(now ? now->outputs : 0);
+        const std::size_t row = w.size() / static_cast<std::size_t>(std::max<std::int64_t>(1, then ? then->outputs : 1)),
+                          kept = row * static_cast<std::size_t>(now ? now->outputs : 0);
         std::fill(w.begin() + static_cast<std::ptrdiff_t>(std::min(kept, w.size())), w.end(), 0.0f);
         return w;
     };

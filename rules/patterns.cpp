@@ -45,7 +45,8 @@ PatternReader::Read PatternReader::variable(const SExpr& e, Side side, const std
     VariableUse& use = kinds_.try_emplace(name, VariableUse{wanted, e.where}).first->second;
     if (use.kind.empty()) use.kind = wanted;
     if (!wanted.empty() && use.kind != wanted) {
-        complaints_.say(e.where, fmt::format("'{}' stands for a term of kind {} in line {}, but {} is wanted here", e.atom, use.kind, use.where.line(), wanted));
+        complaints_.say(e.where,
+                        fmt::format("'{}' stands for a term of kind {} in line {}, but {} is wanted here", e.atom, use.kind, use.where.line(), wanted));
         return {};
     }
     return {Term(name), use.kind};
@@ -70,7 +71,8 @@ PatternReader::Read PatternReader::leaf(const SExpr& e, const std::string& wante
                     return {};
                 }
             std::string hint = did_you_mean(e.atom, known_names(Side::left));
-            complaints_.say(e.where, fmt::format("unknown name '{}' in language {}", e.atom, language_.name), hint.empty() ? fmt::format("a variable is written '?{}'", e.atom) : hint);
+            complaints_.say(e.where, fmt::format("unknown name '{}' in language {}", e.atom, language_.name),
+                            hint.empty() ? fmt::format("a variable is written '?{}'", e.atom) : hint);
             return {};
         }
         result.kind = *kind;
@@ -99,13 +101,15 @@ const OperatorKind* PatternReader::choose(const SExpr& e) {
     }
     if (!other) return nullptr;
     const std::size_t given = e.items.size() - 1;
-    complaints_.say(e.where, fmt::format("operator '{}' takes {}, but {} {} given", name, count_words(other->children.size(), other->children), given, given == 1 ? "is" : "are"));
+    complaints_.say(e.where, fmt::format("operator '{}' takes {}, but {} {} given", name, count_words(other->children.size(), other->children), given,
+                                         given == 1 ? "is" : "are"));
     return other;
 }
 
 PatternReader::Read PatternReader::compute(const SExpr& e, const SExpr& value, Side side) {
     if (side == Side::left) {
-        complaints_.say(e.where, "the left side cannot hold a computed part: there is nothing to compute it from yet", "bind a variable here and compare it in a guard");
+        complaints_.say(e.where, "the left side cannot hold a computed part: there is nothing to compute it from yet",
+                        "bind a variable here and compare it in a guard");
         return {};
     }
     auto choice = expressions_.computed(value);
@@ -151,7 +155,9 @@ PatternReader::Read PatternReader::list(const SExpr& e, Side side, const std::st
     }
     const OperatorKind* op = nullptr;
     if (!language_.open) {
-        if (!language_.has_operator(head.atom)) complaints_.say(head.where, fmt::format("unknown operator '{}' in language {}", head.atom, language_.name), did_you_mean(head.atom, known_names(side)));
+        if (!language_.has_operator(head.atom))
+            complaints_.say(head.where, fmt::format("unknown operator '{}' in language {}", head.atom, language_.name),
+                            did_you_mean(head.atom, known_names(side)));
         else op = choose(e);
     }
     bool ok = language_.open || (op && op->children.size() == e.items.size() - 1);

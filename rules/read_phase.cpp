@@ -30,7 +30,8 @@ public:
             read_setting(key, std::span(form_.items).subspan(i + 1, end - i - 1));
             i = end;
         }
-        if (complaints_.count() == before && phase_.sets.empty()) complaints_.say(form_.where, fmt::format("phase '{}' names no rulesets", phase_.name), "add ':rules' and the names of its sets");
+        if (complaints_.count() == before && phase_.sets.empty())
+            complaints_.say(form_.where, fmt::format("phase '{}' names no rulesets", phase_.name), "add ':rules' and the names of its sets");
         if (complaints_.count() != before) return {};
         return std::move(phase_);
     }
@@ -43,8 +44,11 @@ private:
         if (!seen_.insert(key.atom).second) return complaints_.say(key.where, fmt::format("'{}' is given twice", key.atom));
         if (key.atom == ":rules") return read_sets(key, values);
         if (std::find(keywords.begin(), keywords.end(), key.atom) == keywords.end())
-            return complaints_.say(key.where, fmt::format("a phase knows no '{}'", key.atom), did_you_mean(key.atom, std::span<const std::string_view>(keywords)));
-        if (values.size() != 1) return complaints_.say(values.size() > 1 ? values[1].where : key.where, fmt::format("'{}' takes 1 value, but {} are given", key.atom, values.size()));
+            return complaints_.say(key.where, fmt::format("a phase knows no '{}'", key.atom),
+                                   did_you_mean(key.atom, std::span<const std::string_view>(keywords)));
+        if (values.size() != 1)
+            return complaints_.say(values.size() > 1 ? values[1].where : key.where,
+                                   fmt::format("'{}' takes 1 value, but {} are given", key.atom, values.size()));
         if (key.atom == ":iterations") phase_.iterations = read_count(key, values[0]);
         if (key.atom == ":nodes") phase_.nodes = read_count(key, values[0]);
         if (key.atom == ":seconds") phase_.seconds = read_number(key, values[0]);
@@ -56,7 +60,8 @@ private:
         if (values.empty()) complaints_.say(key.where, "':rules' is followed by no ruleset");
         for (const SExpr& v : values) {
             if (v.is_list || v.quoted) complaints_.say(v.where, "a ruleset is named by a word");
-            else if (std::find(phase_.sets.begin(), phase_.sets.end(), v.atom) != phase_.sets.end()) complaints_.say(v.where, fmt::format("ruleset '{}' stands in this phase already", v.atom));
+            else if (std::find(phase_.sets.begin(), phase_.sets.end(), v.atom) != phase_.sets.end())
+                complaints_.say(v.where, fmt::format("ruleset '{}' stands in this phase already", v.atom));
             else phase_.sets.push_back(v.atom);
         }
     }
@@ -80,7 +85,9 @@ private:
     void read_scheduler(const SExpr& value) {
         static constexpr std::array<std::string_view, 2> known{"simple", "backoff"};
         if (!value.is_list && std::find(known.begin(), known.end(), value.atom) != known.end()) phase_.scheduler = value.atom;
-        else complaints_.say(value.where, fmt::format("the schedulers are 'simple' and 'backoff', and '{}' is neither", to_string(value)), did_you_mean(value.atom, std::span<const std::string_view>(known)));
+        else
+            complaints_.say(value.where, fmt::format("the schedulers are 'simple' and 'backoff', and '{}' is neither", to_string(value)),
+                            did_you_mean(value.atom, std::span<const std::string_view>(known)));
     }
 
     const SExpr& form_;

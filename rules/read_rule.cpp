@@ -99,7 +99,8 @@ private:
             return;
         }
         if (left == 1) {
-            complaints_.say(form_.items[*arrow_ + 2].where, "there is one term before the arrow but several after it", "conditions begin with ':when' or ':for'");
+            complaints_.say(form_.items[*arrow_ + 2].where, "there is one term before the arrow but several after it",
+                            "conditions begin with ':when' or ':for'");
             return;
         }
         std::map<Symbol, std::string> kinds;
@@ -154,7 +155,9 @@ private:
         const std::size_t given = end - first;
         if (given == 0) complaints_.say(key.where, ":for takes a variable and a list, as in ':for ?k (2 4 8)'");
         else if (given == 1) complaints_.say(form_.items[first].where, ":for takes a list after its variable, as in ':for ?k (2 4 8)'");
-        else if (given > 2) complaints_.say(form_.items[first + 2].where, ":for takes one variable and one list; this is more", "another variable needs a ':for' of its own, a guard a ':when'");
+        else if (given > 2)
+            complaints_.say(form_.items[first + 2].where, ":for takes one variable and one list; this is more",
+                            "another variable needs a ':for' of its own, a guard a ':when'");
         else if (auto choice = expressions_.choice(form_.items[first], form_.items[first + 1])) {
             if (!chosen_.insert(choice->variable).second) complaints_.say(choice->where, fmt::format("'{}' is chosen twice", choice->variable.text()));
             else rule_.choices.push_back(std::move(*choice));
@@ -194,11 +197,14 @@ private:
         const auto& right = patterns_.right_variables();
         if (rule_.arrow == Arrow::both) {
             if (rule_.left.size() > 1) complaints_.say(form_.items[*arrow_].where, "a rule of several patterns goes one way: '=>'");
-            for (const ChoiceCall& c : patterns_.computed()) complaints_.say(c.where, "a computed part cannot be looked for, so this rule cannot go both ways", "write two rules with '=>'");
+            for (const ChoiceCall& c : patterns_.computed())
+                complaints_.say(c.where, "a computed part cannot be looked for, so this rule cannot go both ways", "write two rules with '=>'");
         }
         for (const ChoiceCall& c : rule_.choices) {
-            if (rule_.arrow != Arrow::both && left.contains(c.variable)) complaints_.say(c.where, fmt::format("'{}' is bound by the left side already, so there is nothing to choose", c.variable.text()));
-            if (!right.contains(c.variable) && !left.contains(c.variable) && !used_elsewhere(c.variable)) complaints_.say(c.where, fmt::format("'{}' is chosen but never used", c.variable.text()));
+            if (rule_.arrow != Arrow::both && left.contains(c.variable))
+                complaints_.say(c.where, fmt::format("'{}' is bound by the left side already, so there is nothing to choose", c.variable.text()));
+            if (!right.contains(c.variable) && !left.contains(c.variable) && !used_elsewhere(c.variable))
+                complaints_.say(c.where, fmt::format("'{}' is chosen but never used", c.variable.text()));
         }
         check_direction(left, right, true);
         if (rule_.arrow == Arrow::both) check_direction(right, left, false);
@@ -223,8 +229,12 @@ private:
         const auto capacity = std::find_if(rule_.guards.begin(), rule_.guards.end(), [](const GuardCall& g) { return g.guard->capacity; });
         if (rule_.arrow == Arrow::neural) {
             const bool has = std::any_of(language_.guards.begin(), language_.guards.end(), [](const GuardKind& g) { return g.capacity; });
-            if (!has) complaints_.say(form_.items[*arrow_].where, fmt::format("language {} has no capacity guard, so it has no neural rules", language_.name), "an exact rule is written with '=>'");
-            else if (capacity == rule_.guards.end()) complaints_.say(form_.items[*arrow_].where, "a neural rule changes the network and must ask whether its capacity is kept", "add '(capacity)' after ':when'");
+            if (!has)
+                complaints_.say(form_.items[*arrow_].where, fmt::format("language {} has no capacity guard, so it has no neural rules", language_.name),
+                                "an exact rule is written with '=>'");
+            else if (capacity == rule_.guards.end())
+                complaints_.say(form_.items[*arrow_].where, "a neural rule changes the network and must ask whether its capacity is kept",
+                                "add '(capacity)' after ':when'");
         } else if (capacity != rule_.guards.end()) {
             complaints_.say(capacity->where, "an exact rule keeps the meaning, so there is no capacity to ask about", "a neural rule is written with '~>'");
         }

@@ -89,7 +89,8 @@ std::optional<std::string> compare(const Term& before, const Term& after) {
     const std::vector<Buffer> operands = operands_of(before);
     try {
         const std::vector<Buffer> others = operands_of(after);
-        const bool same = std::equal(operands.begin(), operands.end(), others.begin(), others.end(), [](const Buffer& a, const Buffer& b) { return element_count(a.shape) == element_count(b.shape); });
+        const bool same = std::equal(operands.begin(), operands.end(), others.begin(), others.end(),
+                                     [](const Buffer& a, const Buffer& b) { return element_count(a.shape) == element_count(b.shape); });
         if (!same) return "takes other operands on the right than on the left";
         const Operands values = whole_numbers(operands);
         if (interpret_value(before, values) != interpret_value(after, values)) return "computes something else";

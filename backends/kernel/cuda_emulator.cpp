@@ -60,12 +60,15 @@ void emulate_cuda(const Kernel& kernel, std::span<float* const> buffers) {
     for (std::size_t i = 0; i < kernel.arguments.size(); ++i) words.push_back(fmt::format("a[{}]", i));
     const Launch& l = kernel.launch;
     const bool sync = kernel.code.find("__syncthreads") != kernel.code.npos;
-    const std::string program = prelude + kernel.code +
-        fmt::format(fmt::runtime(driver), fmt::arg("threads", l.threads()), fmt::arg("bx", l.block[0]), fmt::arg("by", l.block[1]), fmt::arg("blocks", l.blocks()), fmt::arg("gx", l.grid[0]),
-                    fmt::arg("gy", l.grid[1]), fmt::arg("symbol", kernel.symbol), fmt::arg("arguments", join(words, ", ")), fmt::arg("sync", sync ? "true" : "false"));
+    const std::string program =
+        prelude + kernel.code +
+        fmt::format(fmt::runtime(driver), fmt::arg("threads", l.threads()), fmt::arg("bx", l.block[0]), fmt::arg("by", l.block[1]),
+                    fmt::arg("blocks", l.blocks()), fmt::arg("gx", l.grid[0]), fmt::arg("gy", l.grid[1]), fmt::arg("symbol", kernel.symbol),
+                    fmt::arg("arguments", join(words, ", ")), fmt::arg("sync", sync ? "true" : "false"));
     ScratchFile source(".cpp"), library(".so");
     write_scratch(source.path(), program);
-    run_or_throw({"c++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", source.path().string(), "-o", library.path().string(), "-lpthread"}, "building an emulated kernel");
+    run_or_throw({"c++", "-std=c++20", "-O1", "-w", "-shared", "-fPIC", source.path().string(), "-o", library.path().string(), "-lpthread"},
+                 "building an emulated kernel");
     void* loaded = dlopen(library.path().c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!loaded) throw UserError(std::string("cannot load an emulated kernel: ") + dlerror());
     auto* run = reinterpret_cast<void (*)(float**)>(dlsym(loaded, "emulate"));

@@ -26,7 +26,8 @@ TimedKernel KernelCache::compile(const Term& nest, const Target& target) {
 std::filesystem::path KernelCache::runtime(const std::string& compiler) {
     return once<std::shared_ptr<ScratchFile>>(runtimes_, compiler, [&] {
         auto object = std::make_shared<ScratchFile>(".o");
-        run_or_throw({compiler, "-O2", "-std=gnu11", "-fPIC", "-c", shipped("backends/runtime/loopegg_runtime.c").string(), "-o", object->path().string()}, "building the runtime");
+        run_or_throw({compiler, "-O2", "-std=gnu11", "-fPIC", "-c", shipped("backends/runtime/loopegg_runtime.c").string(), "-o", object->path().string()},
+                     "building the runtime");
         return object;
     })->path();
 }

@@ -37,7 +37,8 @@ AlignedFloats::AlignedFloats(std::span<const float> values) : AlignedFloats(valu
 }
 void AlignedFloats::Free::operator()(float* p) const { std::free(p); }
 
-std::vector<float> kernel_output(const Kernel& kernel, const std::vector<std::vector<float>>& operands, const std::function<void(std::span<float* const>)>& run) {
+std::vector<float> kernel_output(const Kernel& kernel, const std::vector<std::vector<float>>& operands,
+                                 const std::function<void(std::span<float* const>)>& run) {
     std::vector<AlignedFloats> buffers;
     std::vector<float*> addresses;
     for (std::size_t b = 0; b < kernel.parameters.size(); ++b) {
@@ -56,7 +57,8 @@ void link_shared(const std::vector<std::string>& objects, const std::string& out
     for (std::string& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
     pid_t child = 0;
-    if (int error = posix_spawnp(&child, "ld", nullptr, nullptr, argv.data(), environ)) throw UserError(std::string("cannot run the linker 'ld': ") + std::strerror(error));
+    if (int error = posix_spawnp(&child, "ld", nullptr, nullptr, argv.data(), environ))
+        throw UserError(std::string("cannot run the linker 'ld': ") + std::strerror(error));
     int status = 0;
     if (waitpid(child, &status, 0) < 0 || status != 0) throw UserError("the linker 'ld' failed on " + out);
 }

@@ -43,7 +43,8 @@ private:
 };
 
 // The logical output for logical operands, which are laid out as the kernel wants them. `run` calls it: a LoadedKernel, or the emulator of GPUs.
-std::vector<float> kernel_output(const Kernel& kernel, const std::vector<std::vector<float>>& operands, const std::function<void(std::span<float* const>)>& run);
+std::vector<float> kernel_output(const Kernel& kernel, const std::vector<std::vector<float>>& operands,
+                                 const std::function<void(std::span<float* const>)>& run);
 
 // Links objects into a shared library at `out` with the system's linker. Throws UserError with its words.
 void link_shared(const std::vector<std::string>& objects, const std::string& out);

@@ -187,7 +187,8 @@ std::unique_ptr<ObjectImage> ObjectImage::load(std::string_view bytes, std::stri
     image->memory_ = memory;
     char* base = static_cast<char*>(memory);
     for (std::size_t i = 0; i < o.sections.size(); ++i)
-        if (const Elf64_Shdr& s = o.sections[i]; (s.sh_flags & SHF_ALLOC) && s.sh_type != SHT_NOBITS && s.sh_size) std::memcpy(base + at[i], o.content(s).data(), s.sh_size);
+        if (const Elf64_Shdr& s = o.sections[i]; (s.sh_flags & SHF_ALLOC) && s.sh_type != SHT_NOBITS && s.sh_size)
+            std::memcpy(base + at[i], o.content(s).data(), s.sh_size);
 
     std::vector<std::int64_t> address(o.symbols.size(), 0);
     std::vector<char> far(o.symbols.size(), 0);
@@ -217,10 +218,12 @@ std::unique_ptr<ObjectImage> ObjectImage::load(std::string_view bytes, std::stri
         if (s.sh_type != SHT_RELA || s.sh_info >= o.sections.size() || !(o.sections[s.sh_info].sh_flags & SHF_ALLOC)) continue;
         for (const Elf64_Rela& r : o.table<Elf64_Rela>(s.sh_offset, s.sh_size / sizeof(Elf64_Rela))) {
             const std::uint64_t symbol = ELF64_R_SYM(r.r_info);
-            if (symbol >= o.symbols.size() || r.r_offset >= o.sections[s.sh_info].sh_size || at[s.sh_info] + r.r_offset + 8 > image->bytes_) throw Unsupported{"a relocation outside its section"};
+            if (symbol >= o.symbols.size() || r.r_offset >= o.sections[s.sh_info].sh_size || at[s.sh_info] + r.r_offset + 8 > image->bytes_)
+                throw Unsupported{"a relocation outside its section"};
             const auto type = static_cast<std::uint32_t>(ELF64_R_TYPE(r.r_info));
             char* place = base + at[s.sh_info] + r.r_offset;
-            const auto entry = reinterpret_cast<std::int64_t>(base + entries + symbol * entry_bytes), stub = reinterpret_cast<std::int64_t>(base + stubs + symbol * stub_bytes);
+            const auto entry = reinterpret_cast<std::int64_t>(base + entries + symbol * entry_bytes),
+                       stub = reinterpret_cast<std::int64_t>(base + stubs + symbol * stub_bytes);
             relocate(type, place, r.r_addend, address[symbol], entry, stub, far[symbol] != 0);
         }
     }

@@ -44,7 +44,8 @@ struct Window {
 // Everything that one body does, as loops over its variables in any order.
 class BodyLoops {
 public:
-    BodyLoops(const Statement& s, const TreeNode& body, const std::vector<std::int64_t>& extents, const std::vector<std::vector<float>>& operands, std::vector<double>& out)
+    BodyLoops(const Statement& s, const TreeNode& body, const std::vector<std::int64_t>& extents, const std::vector<std::vector<float>>& operands,
+              std::vector<double>& out)
         : s_(s), iterators_(body.iterators), out_(out), values_(extents.size(), 0) {
         std::vector<int> used;
         for (const Index& i : body.iterators) i.collect(used);
@@ -175,7 +176,8 @@ private:
             for (std::size_t r = 0; r < s_.reads.size(); ++r)
                 if (s_.buffers[static_cast<std::size_t>(s_.reads[r].buffer)].name == name) return windows_[r].values[static_cast<std::size_t>(at[1 + r])];
             for (const Coefficient& c : s_.coefficients)
-                if (c.name == name) return c.at(iterators_[static_cast<std::size_t>(c.row)].at(values_), iterators_[static_cast<std::size_t>(c.column)].at(values_));
+                if (c.name == name)
+                    return c.at(iterators_[static_cast<std::size_t>(c.row)].at(values_), iterators_[static_cast<std::size_t>(c.column)].at(values_));
             throw InternalFault("a statement's value names an unknown buffer");
         });
         double& o = out_[static_cast<std::size_t>(at[0])];
@@ -235,7 +237,8 @@ std::vector<float> reference_output(const Term& nest, const std::vector<std::vec
     const Shape& shape = s.buffers[0].shape;
     for (std::size_t i = 0; i < out.size(); ++i) {
         std::vector<std::int64_t> element(shape.size());
-        for (std::size_t d = shape.size(), rest = i; d-- > 0;) element[d] = static_cast<std::int64_t>(rest) % shape[d], rest /= static_cast<std::size_t>(shape[d]);
+        for (std::size_t d = shape.size(), rest = i; d-- > 0;)
+            element[d] = static_cast<std::int64_t>(rest) % shape[d], rest /= static_cast<std::size_t>(shape[d]);
         result[i] = static_cast<float>(evaluate(s.finish, [&](const std::string& name) -> double {
             if (name == "acc") return out[i];
             for (const FinishRead& f : s.finish_reads) {

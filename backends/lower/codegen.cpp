@@ -23,10 +23,11 @@ List main_passes(bool gpu) {
                           "s_tir.transform.PlanAndUpdateBufferAllocationLocation", "s_tir.transform.ConvertBlocksToOpaque", "s_tir.transform.LiftThreadBinding",
                           "s_tir.transform.ManifestSharedMemoryLocalStage"}) p.push_back(pass(n));
     p.push_back(pass("s_tir.transform.CompactBufferAllocation", true));
-    for (const char* n : {"s_tir.transform.LowerAutoCopy", "s_tir.transform.UnifyThreadBinding", "s_tir.transform.LowerMatchBuffer", "s_tir.transform.StmtSimplify",
-                          "s_tir.transform.InjectPermutedLayout", "s_tir.transform.AnnotateIrregularLoop", "s_tir.transform.InjectSoftwarePipeline",
-                          "s_tir.transform.TransformMmaBufferLayout", "s_tir.transform.LowerOpaqueBlock", "tirx.transform.FlattenBuffer",
-                          "tirx.transform.BF16ComputeLegalize"}) p.push_back(pass(n));
+    for (const char* n :
+         {"s_tir.transform.LowerAutoCopy", "s_tir.transform.UnifyThreadBinding", "s_tir.transform.LowerMatchBuffer", "s_tir.transform.StmtSimplify",
+          "s_tir.transform.InjectPermutedLayout", "s_tir.transform.AnnotateIrregularLoop", "s_tir.transform.InjectSoftwarePipeline",
+          "s_tir.transform.TransformMmaBufferLayout", "s_tir.transform.LowerOpaqueBlock", "tirx.transform.FlattenBuffer", "tirx.transform.BF16ComputeLegalize"})
+        p.push_back(pass(n));
     p.push_back(pass("tirx.transform.NarrowDataType", 32));
     p.push_back(pass("s_tir.transform.LoopPartition"));
     p.push_back(pass("tirx.transform.VectorizeLoop", true));
@@ -67,8 +68,10 @@ Lowered lower(Obj module, const Obj& target, const Obj& host) {
     load();
     module = apply(obj(Fn::bind_target, obj(Fn::target_with_host, target, host)), std::move(module));
     static thread_local const Obj on_cpus = sequential(main_passes(false)), on_gpus = sequential(main_passes(true));
-    static thread_local const Obj on_host = sequential({pass("tirx.transform.LowerTVMBuiltin"), pass("tirx.transform.LowerIntrin"), pass("tirx.transform.SkipAssert")});
-    static thread_local const Obj on_device = sequential({pass("tirx.transform.LowerWarpMemory"), pass("tirx.transform.StmtSimplify"), pass("tirx.transform.LowerIntrin")});
+    static thread_local const Obj on_host =
+        sequential({pass("tirx.transform.LowerTVMBuiltin"), pass("tirx.transform.LowerIntrin"), pass("tirx.transform.SkipAssert")});
+    static thread_local const Obj on_device =
+        sequential({pass("tirx.transform.LowerWarpMemory"), pass("tirx.transform.StmtSimplify"), pass("tirx.transform.LowerIntrin")});
     module = apply(target.same_as(host) ? on_cpus : on_gpus, std::move(module));
     return {apply(on_host, keep(module, true)), apply(on_device, keep(module, false))};
 }

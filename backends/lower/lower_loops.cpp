@@ -19,7 +19,9 @@ bool is_block(const std::string& place) { return place.starts_with("blockIdx"); 
 // TVM makes vectors of plain statements: storage, threads or vectors inside keep a loop a loop.
 bool plain_below(const TreeNode& n) {
     for (const Tree& c : n.children) {
-        if (c->kind == TreeNode::Kind::stage || (c->kind == TreeNode::Kind::loop && (c->partial || c->loop == LoopKind::vector || c->loop == LoopKind::parallel))) return false;
+        if (c->kind == TreeNode::Kind::stage ||
+            (c->kind == TreeNode::Kind::loop && (c->partial || c->loop == LoopKind::vector || c->loop == LoopKind::parallel)))
+            return false;
         if (!plain_below(*c)) return false;
     }
     return true;
@@ -30,7 +32,10 @@ bool plain_below(const TreeNode& n) {
 bool is_thread(const std::string& place) { return place.starts_with("threadIdx"); }
 
 NestLoops::NestLoops(const Statement& statement, const LoopTree& tree, bool gpu)
-    : NestOperands(statement, tree), gpu_(gpu), loop_of_(static_cast<std::size_t>(tree.variables), nullptr), depth_(static_cast<std::size_t>(tree.variables), 0) {
+    : NestOperands(statement, tree),
+      gpu_(gpu),
+      loop_of_(static_cast<std::size_t>(tree.variables), nullptr),
+      depth_(static_cast<std::size_t>(tree.variables), 0) {
     scan(tree.root);
 }
 
@@ -121,7 +126,8 @@ Obj NestLoops::over_tile(const Tile& tile, bool parallel, const std::function<Ob
     for (std::size_t i = 0; i < tile.steps.size() && !outermost_done; ++i)
         if (tile.steps[i].extent > 1) outermost = static_cast<int>(i), outermost_done = true;
     for (std::size_t i = tile.steps.size(); i-- > 0;)
-        if (tile.steps[i].extent > 1) body = tv::loop(vars[i], tile.steps[i].extent, static_cast<int>(i) == outermost ? tv::LoopKind::parallel : tv::LoopKind::serial, body);
+        if (tile.steps[i].extent > 1)
+            body = tv::loop(vars[i], tile.steps[i].extent, static_cast<int>(i) == outermost ? tv::LoopKind::parallel : tv::LoopKind::serial, body);
     return body;
 }
 
@@ -136,7 +142,8 @@ Obj NestLoops::over_rows(const Tile& tile, std::size_t in_one_piece, const std::
         Scope keep(env_);
         std::int64_t below = 1;
         for (std::size_t i = tile.steps.size(); i-- > outer.steps.size(); below *= tile.steps[i].extent)
-            env_[static_cast<std::size_t>(tile.steps[i].var)] = below * tile.steps[i].extent == lanes ? floor_div(lane.expr(), below) : floor_mod(floor_div(lane.expr(), below), tile.steps[i].extent);
+            env_[static_cast<std::size_t>(tile.steps[i].var)] =
+                below * tile.steps[i].extent == lanes ? floor_div(lane.expr(), below) : floor_mod(floor_div(lane.expr(), below), tile.steps[i].extent);
         return tv::loop(lane, lanes, tv::LoopKind::vectorized, leaf());
     });
 }
@@ -180,7 +187,8 @@ Obj NestLoops::each_element(const Tree& below, const std::vector<Tile>& tiles, c
     std::int64_t elements = 0;
     for (const Tile& t : tiles) elements += element_count(t);
     if (projectable(below, elements)) return project(below, [&](const TreeNode& b) { return leaf(written(b), &b); });
-    if (bound_below(below)) throw UserError("threads are bound inside a part of the schedule that begins and ends outputs in an order that threads cannot share");
+    if (bound_below(below))
+        throw UserError("threads are bound inside a part of the schedule that begins and ends outputs in an order that threads cannot share");
     std::vector<Obj> all;
     for (const Tile& t : tiles) all.push_back(over_tile(t, spread_below(below), [&] { return leaf(t.index, nullptr); }));
     return tv::sequence(all);
@@ -218,7 +226,8 @@ Obj NestLoops::cooperative(const Tile& tile, std::int64_t lanes, const std::func
     Expr me = 0;
     std::vector<PlaceUse*> taken;
     for (auto place = places_.rbegin(); place != places_.rend(); ++place)   // x last: neighbours of a warp copy neighbours
-        if (auto& [name, p] = *place; is_thread(name) && p.depth == 0) me = me * Expr(p.extent) + place_variable(p, name), threads *= p.extent, taken.push_back(&p);
+        if (auto& [name, p] = *place; is_thread(name) && p.depth == 0)
+            me = me * Expr(p.extent) + place_variable(p, name), threads *= p.extent, taken.push_back(&p);
     std::size_t last = tile.steps.size();
     while (last > 0 && tile.steps[last - 1].extent == 1) --last;
     if (last == 0 || tile.steps[last - 1].extent % lanes != 0 || !tile.predicates.empty()) lanes = 1;

@@ -43,7 +43,8 @@ protected:
 
     // What a thread must be to do what stands here; nothing on a CPU.
     Expr mine();
-    // What a thread must be to take part in the loops around here: where parts of a nest have unequally many, some have nothing to do, and must not read either.
+    // What a thread must be to take part in the loops around here: where parts of a nest have unequally many, some have
+    // nothing to do, and must not read either.
     const Expr& busy() const { return guard_; }
     bool guarded_here() const { return guard_.node.defined(); }
     bool inside_threads() const;   // of those that share outputs, not sums

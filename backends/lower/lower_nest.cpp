@@ -14,7 +14,8 @@ namespace {
 // The nodes of a loop tree, one by one.
 class Lowering : NestStages {
 public:
-    Lowering(const Statement& statement, const LoopTree& tree, const Domain& domain, const Target& target) : NestStages(statement, tree, target.gpu()), domain_(domain) {
+    Lowering(const Statement& statement, const LoopTree& tree, const Domain& domain, const Target& target)
+        : NestStages(statement, tree, target.gpu()), domain_(domain) {
         if (restored()) copies_ = restored_copies(domain, graph_axes(statement));
     }
 
@@ -81,7 +82,10 @@ private:
         const Tree& below = n.children[0];
         Obj body = emit(below);
         if (gpu_ || n.loop != LoopKind::serial || n.extent == 1) return body;
-        if (any_node(below, [](const TreeNode& x) { return x.kind == TreeNode::Kind::stage || (x.kind == TreeNode::Kind::loop && x.loop == LoopKind::serial && x.extent > 1); })) return body;
+        if (any_node(below, [](const TreeNode& x) {
+                return x.kind == TreeNode::Kind::stage || (x.kind == TreeNode::Kind::loop && x.loop == LoopKind::serial && x.extent > 1);
+            }))
+            return body;
         std::vector<Obj> all = prefetched(below);
         all.push_back(body);
         return tv::sequence(all);
@@ -177,7 +181,8 @@ private:
         auto st = storage(n, n->tile, "acc" + std::to_string(n->stage), true);
         const bool in_slot = !outputs_.empty() && outputs_.back()->slot_of == n.get();   // entered once, and nothing is there before it
         storages_[static_cast<std::size_t>(n->stage)] = st;
-        const bool begins_below = any_node(below, [](const TreeNode& x) { return x.kind == TreeNode::Kind::complete || (x.kind == TreeNode::Kind::stage && x.buffer == 0 && x.owns); });
+        const bool begins_below = any_node(
+            below, [](const TreeNode& x) { return x.kind == TreeNode::Kind::complete || (x.kind == TreeNode::Kind::stage && x.buffer == 0 && x.owns); });
         outputs_.push_back(st.get());
         auto spot = [&](const std::vector<Index>& logical, const TreeNode* b) -> Spot {
             if (b && b->write.stage == n->stage) return {st->buffer, placed(*st, b->write.index)};
@@ -185,9 +190,11 @@ private:
         };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
         const bool assigns = s_.combine == Combine::assign;
-        if ((n->owns || in_slot) && !assigns) all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(identity()); }));
+        if ((n->owns || in_slot) && !assigns)
+            all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(identity()); }));
         else if (!assigns && !begins_below)
-            all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(output(logical, 1).load()); }));
+            all.push_back(
+                each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(output(logical, 1).load()); }));
         all.push_back(emit(below));
         auto write = [&](const std::vector<Index>& logical, const Spot& from) {
             const Spot to = output(logical, 1);

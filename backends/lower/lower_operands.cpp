@@ -20,7 +20,9 @@ constexpr std::int64_t far_ahead = 1024, most_asked = 1024, line = 16;
 Expr finite(double v) { return tv::float_value(std::clamp(v, -3.4028234663852886e38, 3.4028234663852886e38)); }
 
 // Below 1 or from 0 on: TVM folds x = x, and CUDA C has no literal of infinity.
-Expr is_number(const Expr& x) { return tv::binary(tv::Fn::logical_or, tv::binary(tv::Fn::lt, x, tv::float_value(1)), tv::binary(tv::Fn::ge, x, tv::float_value(0))); }
+Expr is_number(const Expr& x) {
+    return tv::binary(tv::Fn::logical_or, tv::binary(tv::Fn::lt, x, tv::float_value(1)), tv::binary(tv::Fn::ge, x, tv::float_value(0)));
+}
 
 // The terms of a logical index, one for each step of the tile (zero where it has none); nothing unless they make up the whole of it.
 std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::vector<Index>& logical, const std::vector<std::int64_t>& extents) {
@@ -30,7 +32,8 @@ std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::ve
         LinearForm rest = linear(logical[d]);
         if (rest.offset != of_tile.offset) return {};
         for (const auto& [atom, k] : of_tile.terms) {
-            const auto step = std::find_if(tile.steps.begin(), tile.steps.end(), [&a = atom](const Tile::Step& s) { return a.kind() == Index::Kind::variable && a.var() == s.var; });
+            const auto step = std::find_if(tile.steps.begin(), tile.steps.end(),
+                                           [&a = atom](const Tile::Step& s) { return a.kind() == Index::Kind::variable && a.var() == s.var; });
             const bool outside = step == tile.steps.end();   // fixed while the tile is walked
             const auto same = std::find_if(rest.terms.begin(), rest.terms.end(), [&, &a = atom, &k = k](const auto& term) {
                 if (term.second != k) return false;
@@ -64,7 +67,11 @@ std::int64_t element_count(const Tile& tile) {
 }
 
 NestOperands::NestOperands(const Statement& statement, const LoopTree& tree)
-    : s_(statement), t_(tree), extents_(extents_of(tree)), env_(static_cast<std::size_t>(tree.variables) + 1, Expr(0)), storages_(static_cast<std::size_t>(tree.stages)) {}
+    : s_(statement),
+      t_(tree),
+      extents_(extents_of(tree)),
+      env_(static_cast<std::size_t>(tree.variables) + 1, Expr(0)),
+      storages_(static_cast<std::size_t>(tree.stages)) {}
 
 KernelBuffer NestOperands::parameter(int b) {
     const Buffer& from = s_.buffers[static_cast<std::size_t>(b)];
@@ -235,10 +242,13 @@ std::vector<Obj> NestOperands::prefetched(const Tree& below) const {
         for (const WeightReader::Atom& a : readers->second[0].atoms) {
             std::vector<int> vars;
             a.index.collect(vars);
-            if (std::all_of(vars.begin(), vars.end(), [&](int v) { return any_node(below, [&](const TreeNode& n) { return n.kind == TreeNode::Kind::loop && n.var == v; }); })) turn *= a.extent;
+            if (std::all_of(vars.begin(), vars.end(),
+                            [&](int v) { return any_node(below, [&](const TreeNode& n) { return n.kind == TreeNode::Kind::loop && n.var == v; }); }))
+                turn *= a.extent;
         }
         const Expr position = visited(b, bodies[0]->reads[r].index);
-        for (std::int64_t at = 0; at < std::min(turn, most_asked); at += line) all.push_back(buffers_[static_cast<std::size_t>(b)].prefetch({position + Expr(far_ahead + at)}));
+        for (std::int64_t at = 0; at < std::min(turn, most_asked); at += line)
+            all.push_back(buffers_[static_cast<std::size_t>(b)].prefetch({position + Expr(far_ahead + at)}));
     }
     return all;
 }

@@ -97,7 +97,9 @@ std::optional<NestStages::Rows> NestStages::across_rows(const TreeNode& n) const
     Rows rows{n.tile};
     for (std::size_t i = 0; i < order.size(); ++i) rows.tile.steps[i] = n.tile.steps[order[i]];
     std::int64_t piece = 1;
-    for (std::size_t i = order.size(); i-- > 0 && strides[order[i]] == piece && piece * rows.tile.steps[i].extent <= most_lanes; piece *= rows.tile.steps[i].extent) ++rows.in_one_piece;
+    for (std::size_t i = order.size(); i-- > 0 && strides[order[i]] == piece && piece * rows.tile.steps[i].extent <= most_lanes;
+         piece *= rows.tile.steps[i].extent)
+        ++rows.in_one_piece;
     const bool whole_rows = std::any_of(order.begin(), order.end(), [&](std::size_t i) { return strides[i] == 1 && n.tile.steps[i].extent > 1; });
     return whole_rows ? std::optional(rows) : std::nullopt;
 }

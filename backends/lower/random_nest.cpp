@@ -10,12 +10,31 @@
 namespace loopegg {
 namespace {
 
-constexpr const char* statements[]{
-    "(conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)", "(conv2d 2 1 4 8 5 5 1 1 1 1 0 0 1 1)", "(conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1)", "(conv2d 1 6 1 1 6 6 3 3 1 1 1 1 1 1)",
-    "(conv2d 1 1 8 8 6 6 3 3 1 1 2 2 2 2)", "(epilogue relu (epilogue bias (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)))", "(epilogue relu (epilogue add (conv2d 1 1 4 4 5 5 3 3 1 1 1 1 1 1)))",
-    "(epilogue scale_shift (conv2d 1 1 6 4 4 4 3 3 1 1 1 1 1 1))", "(layout O co 4 (layout I ci 2 (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)))", "(layout W co 4 (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1))",
-    "(linear 3 10 12)", "(epilogue bias (linear 4 8 16))", "(matmul 2 6 8 4)", "(max_pool 1 4 8 8 3 3 2 2 1 1)", "(avg_pool 1 4 6 6 2 2 2 2 0 0)", "(row_sum 6 12 1)", "(row_mean 4 8 2)",
-    "(row_max 5 9 1)", "(row_square 4 6 1)", "(map relu 60)", "(zip + 48)", "(zip * 35)", "(scale 0.5 24)", "(channel_scale 2 4 9)", "(stretch + 2 3 4 5 15 10)"};
+constexpr const char* statements[]{"(conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)",
+                                   "(conv2d 2 1 4 8 5 5 1 1 1 1 0 0 1 1)",
+                                   "(conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1)",
+                                   "(conv2d 1 6 1 1 6 6 3 3 1 1 1 1 1 1)",
+                                   "(conv2d 1 1 8 8 6 6 3 3 1 1 2 2 2 2)",
+                                   "(epilogue relu (epilogue bias (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)))",
+                                   "(epilogue relu (epilogue add (conv2d 1 1 4 4 5 5 3 3 1 1 1 1 1 1)))",
+                                   "(epilogue scale_shift (conv2d 1 1 6 4 4 4 3 3 1 1 1 1 1 1))",
+                                   "(layout O co 4 (layout I ci 2 (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)))",
+                                   "(layout W co 4 (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1))",
+                                   "(linear 3 10 12)",
+                                   "(epilogue bias (linear 4 8 16))",
+                                   "(matmul 2 6 8 4)",
+                                   "(max_pool 1 4 8 8 3 3 2 2 1 1)",
+                                   "(avg_pool 1 4 6 6 2 2 2 2 0 0)",
+                                   "(row_sum 6 12 1)",
+                                   "(row_mean 4 8 2)",
+                                   "(row_max 5 9 1)",
+                                   "(row_square 4 6 1)",
+                                   "(map relu 60)",
+                                   "(zip + 48)",
+                                   "(zip * 35)",
+                                   "(scale 0.5 24)",
+                                   "(channel_scale 2 4 9)",
+                                   "(stretch + 2 3 4 5 15 10)"};
 
 class Dice {
 public:
@@ -95,7 +114,8 @@ Term schedule(const Statement& s, Dice& dice, bool gpu, Cut cut) {
             auto part = [&](std::int64_t lo, std::int64_t hi) {
                 std::vector<Loop> loops = loops_of(s, dice, Cut::nothing);
                 std::erase_if(loops, [&](const Loop& l) { return axis_name(iterators_of(l.axis)[0])->name == it.name; });
-                loops.insert(loops.begin() + static_cast<std::ptrdiff_t>(dice.below(loops.size() + 1)), {Term("span", {axis_leaf(it.name, it.extent), Term(lo), Term(hi)}), true});
+                loops.insert(loops.begin() + static_cast<std::ptrdiff_t>(dice.below(loops.size() + 1)),
+                             {Term("span", {axis_leaf(it.name, it.extent), Term(lo), Term(hi)}), true});
                 Term t("done");
                 for (auto l = loops.rbegin(); l != loops.rend(); ++l) t = Term("at", {l->axis, t});
                 return t;

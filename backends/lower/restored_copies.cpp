@@ -34,7 +34,9 @@ std::optional<std::vector<DigitRange>> ranges_for(const std::set<std::int64_t>& 
     }
     auto exact = [&](const std::vector<DigitRange>& ranges) {
         for (std::int64_t v = 0; v < axis.extent; ++v)
-            if (std::all_of(ranges.begin(), ranges.end(), [&](const DigitRange& r) { return r.lo <= r.digit.of(v) && r.digit.of(v) < r.hi; }) != values.contains(v)) return false;
+            if (std::all_of(ranges.begin(), ranges.end(), [&](const DigitRange& r) { return r.lo <= r.digit.of(v) && r.digit.of(v) < r.hi; }) !=
+                values.contains(v))
+                return false;
         return true;
     };
     if (!exact(all)) return {};

@@ -93,7 +93,8 @@ Obj Buffer::store(const Expr& value, const std::vector<Expr>& at) const {
     return obj(Fn::buffer_store, node, value.node, nodes(at), no_span);
 }
 Obj Buffer::prefetch(const std::vector<Expr>& at) const {
-    const Expr address = Expr(obj(Fn::call, obj(Fn::pointer_type, primitive_type("float32"), "global"), obj(Fn::get_op, "tirx.address_of"), List{load(at).node}, nullptr, List{}, no_span));
+    const Expr address = Expr(obj(Fn::call, obj(Fn::pointer_type, primitive_type("float32"), "global"), obj(Fn::get_op, "tirx.address_of"), List{load(at).node},
+                                  nullptr, List{}, no_span));
     const Expr call = Expr(obj(Fn::call, primitive_type("void"), obj(Fn::get_op, "tirx.prefetch"), nodes({address, 0, 3, 1}), nullptr, List{}, no_span));
     return obj(Fn::evaluate, call.node, no_span);
 }

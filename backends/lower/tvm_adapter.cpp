@@ -31,7 +31,9 @@ std::filesystem::path library_folder() {
 void open(const char* name, int scope) {
     const std::filesystem::path path = library_folder() / name;
     if (!dlopen(path.c_str(), RTLD_NOW | scope))
-        throw UserError(Diagnostic{"cannot load TVM: " + std::string(dlerror()), {}, "run ./loopegg once to set it up, or point LOOPEGG_SITE at a folder that holds apache-tvm 0.27.0.post1"});
+        throw UserError(Diagnostic{"cannot load TVM: " + std::string(dlerror()),
+                                   {},
+                                   "run ./loopegg once to set it up, or point LOOPEGG_SITE at a folder that holds apache-tvm 0.27.0.post1"});
 }
 
 // The CUDA code generator asks for two functions that only TVM's Python side registers. fp32 needs no helper headers.

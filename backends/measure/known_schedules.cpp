@@ -19,7 +19,8 @@ KnownSchedules known_schedules(const Graph& graph, const Target& target, std::si
         for (const Term& t : rules->schedules(nest, of_each)) {
             const auto measured = store.find(latency_key(target, complete(t)));
             if (!measured && seen.insert(t).second) known.unmeasured.push_back(t);
-            if (measured && measured->latency && measured->latency->measured && measured->latency->median_ms < least) least = measured->latency->median_ms, known.fastest[site] = t;
+            if (measured && measured->latency && measured->latency->measured && measured->latency->median_ms < least)
+                least = measured->latency->median_ms, known.fastest[site] = t;
         }
     }
     return known;

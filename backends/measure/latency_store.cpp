@@ -60,7 +60,8 @@ LatencyStore::~LatencyStore() {
         std::lock_guard lock(impl_->mutex);
         impl_->stopping = true;
         try {
-            for (const std::string& key : impl_->held) StoreQuery(impl_->db, "DELETE FROM latency WHERE key=? AND state='claimed' AND owner=?").bind(key).bind(impl_->owner).done();
+            for (const std::string& key : impl_->held)
+                StoreQuery(impl_->db, "DELETE FROM latency WHERE key=? AND state='claimed' AND owner=?").bind(key).bind(impl_->owner).done();
         } catch (const UserError&) {   // they end with their lease
         }
     }
@@ -101,9 +102,18 @@ bool LatencyStore::claim(const Hash128& key, const std::string& target, const st
         }
     }
     StoreQuery(impl_->db,
-               "INSERT INTO latency(key,target,nest,state,owner,machine,at) VALUES(?,?,?,'claimed',?,?,unixepoch()) ON CONFLICT(key) DO UPDATE SET target=excluded.target, nest=excluded.nest, state='claimed', "
+               "INSERT INTO latency(key,target,nest,state,owner,machine,at) VALUES(?,?,?,'claimed',?,?,unixepoch()) ON CONFLICT(key) DO UPDATE SET "
+               "target=excluded.target, nest=excluded.nest, state='claimed', "
                "owner=excluded.owner, machine=excluded.machine, at=excluded.at WHERE latency.state=? AND coalesce(latency.owner,'')=? AND latency.at=?")
-        .bind(name).bind(target).bind(nest).bind(impl_->owner).bind(owner_words(impl_->owner)).bind(state).bind(owner).bind(at).done();
+        .bind(name)
+        .bind(target)
+        .bind(nest)
+        .bind(impl_->owner)
+        .bind(owner_words(impl_->owner))
+        .bind(state)
+        .bind(owner)
+        .bind(at)
+        .done();
     if (impl_->db.changes() == 0) return false;
     impl_->hold(name);
     return true;
@@ -127,11 +137,20 @@ void LatencyStore::put(const Hash128& key, const std::string& target, const std:
     std::lock_guard lock(impl_->mutex);
     const Latency l = m.latency.value_or(Latency{});
     StoreQuery q(impl_->db,
-            "INSERT INTO latency(key,target,nest,state,median_ms,iqr_ms,n,measured,disturbed,why,seconds,timing,owner,machine,at) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,unixepoch()) ON CONFLICT(key) DO UPDATE SET "
-            "target=excluded.target, nest=excluded.nest, state=excluded.state, median_ms=excluded.median_ms, iqr_ms=excluded.iqr_ms, n=excluded.n, measured=excluded.measured, disturbed=excluded.disturbed, "
-            "why=excluded.why, seconds=excluded.seconds, timing=excluded.timing, owner=excluded.owner, machine=excluded.machine, at=excluded.at");
+                 "INSERT INTO latency(key,target,nest,state,median_ms,iqr_ms,n,measured,disturbed,why,seconds,timing,owner,machine,at) "
+                 "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,unixepoch()) ON CONFLICT(key) DO UPDATE SET "
+                 "target=excluded.target, nest=excluded.nest, state=excluded.state, median_ms=excluded.median_ms, iqr_ms=excluded.iqr_ms, n=excluded.n, "
+                 "measured=excluded.measured, disturbed=excluded.disturbed, "
+                 "why=excluded.why, seconds=excluded.seconds, timing=excluded.timing, owner=excluded.owner, machine=excluded.machine, at=excluded.at");
     q.bind(key.hex()).bind(target).bind(nest).bind(std::string(m.latency ? "measured" : "failed")).bind(l.median_ms).bind(l.iqr_ms).bind(std::int64_t{l.n});
-    q.bind(std::int64_t{l.measured}).bind(std::int64_t{l.disturbed}).bind(m.why).bind(m.seconds).bind(timing).bind(impl_->owner).bind(owner_words(impl_->owner)).done();
+    q.bind(std::int64_t{l.measured})
+        .bind(std::int64_t{l.disturbed})
+        .bind(m.why)
+        .bind(m.seconds)
+        .bind(timing)
+        .bind(impl_->owner)
+        .bind(owner_words(impl_->owner))
+        .done();
     impl_->held.erase(key.hex());
 }
 

@@ -40,7 +40,8 @@ void gather(const Tree& n, const Statement& s, double around, Facts here, double
             all.grid = std::max(all.grid, here.grid), all.block = std::max(all.block, here.block);
             all.registers = std::max(all.registers, staged);
             // With r outputs held close, each operand is read about sqrt(r) times less; without, the output itself moves too.
-            all.loads += staged > 0 ? around * static_cast<double>(s.reads.size()) / std::max(1.0, std::sqrt(staged)) : around * (static_cast<double>(s.reads.size()) + 2);
+            all.loads += staged > 0 ? around * static_cast<double>(s.reads.size()) / std::max(1.0, std::sqrt(staged))
+                                    : around * (static_cast<double>(s.reads.size()) + 2);
             return;
         default:
             for (const Tree& c : n->children) gather(c, s, around, here, staged, all);

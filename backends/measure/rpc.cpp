@@ -77,7 +77,8 @@ BoardTimes measure_over_rpc(const Term& given, const Target& target, int samples
         for (std::size_t b = 0; b < s.buffers.size(); ++b) {
             const std::vector<std::int64_t> shape = kernel.parameters[b].readers.empty() ? s.buffers[b].stored_shape() : Shape{kernel.parameters[b].elements};
             tensors.push_back(tv::call(Fn::tensor_alloc, ffi::Shape(shape), ffi::StringToDLDataType("float32"), device, nullptr).cast<ffi::Tensor>());
-            std::vector<float> values = b == 0 ? std::vector<float>(static_cast<std::size_t>(kernel.parameters[b].elements), 0.0f) : to_storage(kernel.parameters[b], operands[b]);
+            std::vector<float> values =
+                b == 0 ? std::vector<float>(static_cast<std::size_t>(kernel.parameters[b].elements), 0.0f) : to_storage(kernel.parameters[b], operands[b]);
             tv::call(Fn::tensor_from_bytes, tensors.back(), static_cast<void*>(values.data()), static_cast<std::int64_t>(values.size() * sizeof(float)));
             arguments.emplace_back(tensors.back());
         }
@@ -87,7 +88,8 @@ BoardTimes measure_over_rpc(const Term& given, const Target& target, int samples
         std::vector<float> got(static_cast<std::size_t>(kernel.parameters[0].elements));
         tv::call(Fn::tensor_to_bytes, tensors[0], static_cast<void*>(got.data()), static_cast<std::int64_t>(got.size() * sizeof(float)));
         if (std::string wrong = difference(s, from_storage(kernel.parameters[0], got), reference_output(nest, operands)); !wrong.empty()) return {{}, wrong};
-        const auto evaluator = tv::call(Fn::time_evaluator, module, "candidate", static_cast<int>(device.device_type), 0, 1, samples, 2, 100, 0, 1, 0, "").cast<ffi::Function>();
+        const auto evaluator =
+            tv::call(Fn::time_evaluator, module, "candidate", static_cast<int>(device.device_type), 0, 1, samples, 2, 100, 0, 1, 0, "").cast<ffi::Function>();
         tv::Any raw;
         evaluator.CallPacked(views.data(), static_cast<std::int32_t>(views.size()), &raw);
         const std::string bytes = raw.cast<ffi::Bytes>();

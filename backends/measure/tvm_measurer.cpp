@@ -89,7 +89,8 @@ void TvmMeasurer::build(Job& job, int w) {
 bool TvmMeasurer::time(Job& job) {
     job.load.look();
     const double start = clock_seconds(CLOCK_MONOTONIC);
-    const nlohmann::json reply = workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "time"}, {"id", job.id}, {"samples", options_.samples}, {"cold", options_.cold_bytes}});
+    const nlohmann::json reply =
+        workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "time"}, {"id", job.id}, {"samples", options_.samples}, {"cold", options_.cold_bytes}});
     job.seconds += clock_seconds(CLOCK_MONOTONIC) - start;
     if (reply.value("died", false)) ++counts_.worker_deaths;
     if (!reply["ok"].get<bool>()) {
@@ -120,7 +121,10 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
     for (const std::exception_ptr& e : broken)
         if (e) std::rethrow_exception(e);
 
-    auto current = [&](const Job& job) { const WorkerProcess& w = *workers_[static_cast<std::size_t>(job.worker)]; return w.running() && w.generation() == job.generation; };
+    auto current = [&](const Job& job) {
+        const WorkerProcess& w = *workers_[static_cast<std::size_t>(job.worker)];
+        return w.running() && w.generation() == job.generation;
+    };
     for (int round = 0; round < options_.rounds; ++round)
         for (Job& job : jobs) {
             for (bool timed = false; !job.answer && !timed;) {
@@ -138,7 +142,8 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
     // All of them failed, and for reasons that are none of theirs (one machine may word them differently): the next ones would as well.
     const auto not_its_fault = [](const Job& j) { return j.outside && !j.answer->latency && !j.answer->own; };
     if (!jobs.empty() && std::all_of(jobs.begin(), jobs.end(), not_its_fault))
-        throw UserError(Diagnostic{"nothing can be measured: " + jobs[0].answer->why, {}, "what was measured so far is kept; the same command goes on from there"});
+        throw UserError(
+            Diagnostic{"nothing can be measured: " + jobs[0].answer->why, {}, "what was measured so far is kept; the same command goes on from there"});
 }
 
 void TvmMeasurer::settle(Job& job, Measured answer) {
@@ -157,7 +162,8 @@ public:
 };
 
 std::string waiting_words(const std::string& holder, std::size_t count, double seconds) {
-    return fmt::format("waiting for {}, which measures {} of these now; after {} without news they are measured here", holder.empty() ? "another process" : holder, count, human_seconds(seconds));
+    return fmt::format("waiting for {}, which measures {} of these now; after {} without news they are measured here",
+                       holder.empty() ? "another process" : holder, count, human_seconds(seconds));
 }
 
 }  // namespace
@@ -167,12 +173,15 @@ Measured TvmMeasurer::on_board(const Term& nest, const Target& target) {
     limits.role = WorkerRole::board;
     if (!board_) board_ = std::make_unique<WorkerProcess>(loopegg_program(), limits);
     const double start = clock_seconds(CLOCK_MONOTONIC);
-    const nlohmann::json reply = board_->ask({{"op", "board"}, {"id", next_id_++}, {"nest", to_string(nest)}, {"target", target.name}, {"samples", options_.rounds * options_.samples}});
+    const nlohmann::json reply =
+        board_->ask({{"op", "board"}, {"id", next_id_++}, {"nest", to_string(nest)}, {"target", target.name}, {"samples", options_.rounds * options_.samples}});
     const double seconds = clock_seconds(CLOCK_MONOTONIC) - start;
     if (reply["ok"].get<bool>()) return {summarize(reply["ms"].get<std::vector<double>>(), target.name, false), "", seconds};
     const std::string why = reply.value("why", "failed");
     if (reply.value("own", false)) return {{}, why, seconds, true};
-    throw NothingMeasured(Diagnostic{fmt::format("the board of target '{}' at {} cannot be used: {}", target.name, target.address, why), {}, "is its RPC server running, and free? 'loopegg targets' lists addresses"});
+    throw NothingMeasured(Diagnostic{fmt::format("the board of target '{}' at {} cannot be used: {}", target.name, target.address, why),
+                                     {},
+                                     "is its RPC server running, and free? 'loopegg targets' lists addresses"});
 }
 
 std::optional<Measured> known_or_claimed(LatencyStore& store, const Hash128& key, const std::string& target, const std::string& nest, double seconds,
@@ -235,7 +244,8 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
     auto run = [&](std::vector<Job>& all) {
         for (std::size_t at = 0; at < all.size(); at += static_cast<std::size_t>(options_.batch)) {
             const std::size_t end = std::min(all.size(), at + static_cast<std::size_t>(options_.batch));
-            std::vector<Job> batch(std::make_move_iterator(all.begin() + static_cast<std::ptrdiff_t>(at)), std::make_move_iterator(all.begin() + static_cast<std::ptrdiff_t>(end)));
+            std::vector<Job> batch(std::make_move_iterator(all.begin() + static_cast<std::ptrdiff_t>(at)),
+                                   std::make_move_iterator(all.begin() + static_cast<std::ptrdiff_t>(end)));
             run_batch(batch);
             for (const Job& job : batch) give(job);
             tell();
@@ -336,9 +346,12 @@ std::vector<NetworkRun> timed_in_turns(std::span<const std::filesystem::path> fo
 
 std::vector<Measured> measure_networks(std::span<const std::filesystem::path> folders, int rounds) {
     std::vector<NetworkRun> runs = timed_in_turns(folders, rounds);
-    if (std::any_of(runs.begin(), runs.end(), [](const NetworkRun& r) { return !r.why.empty(); })) runs = timed_in_turns(folders, rounds);   // it may have been the moment's
+    // it may have been the moment's
+    if (std::any_of(runs.begin(), runs.end(), [](const NetworkRun& r) { return !r.why.empty(); })) runs = timed_in_turns(folders, rounds);
     std::vector<Measured> answers;
-    for (NetworkRun& r : runs) answers.push_back(r.why.empty() && !r.ms.empty() ? Measured{summarize(r.ms, "host", r.clean < 0.7 * r.asked || r.load.busy()), ""} : Measured{{}, r.why});
+    for (NetworkRun& r : runs)
+        answers.push_back(r.why.empty() && !r.ms.empty() ? Measured{summarize(r.ms, "host", r.clean < 0.7 * r.asked || r.load.busy()), ""}
+                                                         : Measured{{}, r.why});
     return answers;
 }
 

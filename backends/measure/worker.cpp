@@ -108,7 +108,8 @@ Subject build(const Term& nest, const std::string& target, const KernelShelf& sh
     auto addresses = std::make_shared<std::vector<float*>>();
     buffers->reserve(s.buffers.size());
     for (std::size_t b = 0; b < s.buffers.size(); ++b)
-        buffers->emplace_back(b == 0 ? std::vector<float>(static_cast<std::size_t>(kernel.parameters[b].elements), 0.0f) : to_storage(kernel.parameters[b], operands[b]));
+        buffers->emplace_back(b == 0 ? std::vector<float>(static_cast<std::size_t>(kernel.parameters[b].elements), 0.0f)
+                                     : to_storage(kernel.parameters[b], operands[b]));
     for (GuardedBuffer& b : *buffers) addresses->push_back(b.data());
     (*loaded)(*addresses);
     for (GuardedBuffer& b : *buffers)

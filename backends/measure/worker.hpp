@@ -8,7 +8,8 @@
 //   {"op":"infer","id":2,"inputs":["x.npy"],"outputs":["y.npy"]} -> {"id":2,"ok":true}; one inference, from files and to files
 //   {"op":"board","id":3,"nest":"(nest ...)","target":"b","samples":15} -> {"id":3,"ok":true,"ms":[...]}; on a board, over RPC
 //   {"op":"drop","id":1}                                        -> {"id":1,"ok":true}
-// "own" is true where the compiler refuses a candidate or its result is wrong: today and always. "clean" counts the samples that the processors were ours for from beginning to end. With LOOPEGG_FAULTS set, a build may carry
+// "own" is true where the compiler refuses a candidate or its result is wrong: today and always. "clean" counts the
+// samples that the processors were ours for from beginning to end. With LOOPEGG_FAULTS set, a build may carry
 // "fault": crash, hang, memory, divide, stray, garbage, and the worker does that instead; tests of the parent use it.
 #pragma once
 #include "base/confine.hpp"

@@ -29,7 +29,8 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 
 // What no kernel does to itself: an end by a code, and signals of the system when memory is short, of a person, of a batch system.
 bool from_outside(int status) {
-    return WIFEXITED(status) || (WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP || WTERMSIG(status) == SIGXCPU));
+    return WIFEXITED(status) || (WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT ||
+                                                         WTERMSIG(status) == SIGHUP || WTERMSIG(status) == SIGXCPU));
 }
 
 const char* word(WorkerRole role) {

@@ -107,7 +107,8 @@ private:
         std::string packed(bytes ? "" : std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
         if (bytes)
             for (float v : values) packed += static_cast<char>(static_cast<signed char>(std::lround(v / step)));
-        const auto [known, fresh] = files_.emplace(hash_of(packed).hex(), fmt::format("d{:05}.bin", files_.size()));   // schedules of one nest share what they read
+        // schedules of one nest share what they read
+        const auto [known, fresh] = files_.emplace(hash_of(packed).hex(), fmt::format("d{:05}.bin", files_.size()));
         const std::string& file = known->second;
         if (fresh) write_file(folder_ / file, packed);
         text_ += fmt::format("{} {} {} {} {:.17g} {} {}\n", word, offset, values.size(), bytes ? "i8" : "f32", step, file, tolerance);
@@ -216,7 +217,8 @@ void write_network(Writer& out, const Graph& graph, const Weights& weights, cons
 
 }  // namespace
 
-BundleReport write_bundle(std::span<const Term> nests, const Graph* graph, const Weights* weights, const Schedules& schedules, const Target& target, const fs::path& folder) {
+BundleReport write_bundle(std::span<const Term> nests, const Graph* graph, const Weights* weights, const Schedules& schedules, const Target& target,
+                          const fs::path& folder) {
     if (!target.gpu()) throw UserError("bundles are made for GPU targets; '" + target.name + "' is a CPU: carry the folder that 'loopegg compile' writes");
     Writer out(target, folder);
     BundleReport report;
@@ -255,7 +257,8 @@ std::vector<BundleResult> import_bundle(const fs::path& folder, const StoreAddre
         if (r.right) {
             in >> r.latency.median_ms >> r.latency.iqr_ms >> r.latency.n;
             if (!in) throw UserError("results.txt has a line that cannot be read: " + terminal_text(line));
-            if (!is_a_time(r.latency.median_ms, r.latency.iqr_ms, r.latency.n) || r.latency.n < 1) throw UserError("results.txt has times that no clock gives: " + terminal_text(line));
+            if (!is_a_time(r.latency.median_ms, r.latency.iqr_ms, r.latency.n) || r.latency.n < 1)
+                throw UserError("results.txt has times that no clock gives: " + terminal_text(line));
             r.latency.target = target, r.latency.measured = true;
             m.latency = r.latency;
         } else {

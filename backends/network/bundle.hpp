@@ -20,7 +20,8 @@ struct BundleReport {
 };
 
 // Every nest is a program of its own; the network, when given, is one more. Networks' weights are rounded to 8 bits per operand.
-BundleReport write_bundle(std::span<const Term> nests, const Graph* graph, const Weights* weights, const Schedules& schedules, const Target& target, const std::filesystem::path& folder);
+BundleReport write_bundle(std::span<const Term> nests, const Graph* graph, const Weights* weights, const Schedules& schedules, const Target& target,
+                          const std::filesystem::path& folder);
 
 struct BundleResult {
     std::string what;     // a nest, or "network NAME"

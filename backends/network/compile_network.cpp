@@ -137,12 +137,28 @@ nlohmann::json operands_json(const std::vector<PlacedOperand>& all) {
 nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, const Target& target) {
     nlohmann::json kernels = nlohmann::json::array(), steps = nlohmann::json::array();
     for (std::size_t i = 0; i < n.kernels.size(); ++i)
-        kernels.push_back({{"symbol", n.kernels[i].symbol}, {"nest", to_string(nests[i])}, {"grid", n.kernels[i].launch.grid}, {"block", n.kernels[i].launch.block}});
+        kernels.push_back(
+            {{"symbol", n.kernels[i].symbol}, {"nest", to_string(nests[i])}, {"grid", n.kernels[i].launch.grid}, {"block", n.kernels[i].launch.block}});
     for (const PlacedStep& s : n.steps)
-        steps.push_back({{"site", s.site}, {"kernel", s.kernel}, {"fused", s.fused}, {"operands", operands_json(s.operands)}, {"shape", s.shape}, {"to_strides", s.to_strides}, {"from_strides", s.from_strides}});
-    return {{"loopegg", 1}, {"name", n.name}, {"target", target.name}, {"architecture", target.architecture()}, {"inputs", described(n.inputs)}, {"outputs", described(n.outputs)},
-            {"input_offsets", n.input_offsets}, {"output_places", operands_json(n.output_places)}, {"arena_floats", n.arena}, {"weight_floats", n.weights.size()},
-            {"kernels", kernels}, {"steps", steps}};
+        steps.push_back({{"site", s.site},
+                         {"kernel", s.kernel},
+                         {"fused", s.fused},
+                         {"operands", operands_json(s.operands)},
+                         {"shape", s.shape},
+                         {"to_strides", s.to_strides},
+                         {"from_strides", s.from_strides}});
+    return {{"loopegg", 1},
+            {"name", n.name},
+            {"target", target.name},
+            {"architecture", target.architecture()},
+            {"inputs", described(n.inputs)},
+            {"outputs", described(n.outputs)},
+            {"input_offsets", n.input_offsets},
+            {"output_places", operands_json(n.output_places)},
+            {"arena_floats", n.arena},
+            {"weight_floats", n.weights.size()},
+            {"kernels", kernels},
+            {"steps", steps}};
 }
 
 // Of this target; none where it is not installed. What is to run here must be built here.
@@ -223,8 +239,9 @@ CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& targ
     std::vector<Term> nests;
     const PlacedNetwork n = place_network(graph, std::move(plan), target, progress, nests, cache);
     if (const PlacedStep* opaque = first_opaque(n); opaque && (target.gpu() || target.architecture() != native_architecture()))
-        throw UserError(fmt::format("node '{}' is an ONNX operator ({}) that loopegg's own code runs, which is there for this machine's processor alone, not for {}", opaque->site,
-                                    opaque_of(*graph.find(opaque->site)).node.op, target.name));
+        throw UserError(
+            fmt::format("node '{}' is an ONNX operator ({}) that loopegg's own code runs, which is there for this machine's processor alone, not for {}",
+                        opaque->site, opaque_of(*graph.find(opaque->site)).node.op, target.name));
     const std::string compiler = target.gpu() ? "" : c_compiler(target);
     const fs::path runtime = compiler.empty() ? fs::path() : cache.runtime(compiler);   // before the clock starts: it is every network's
     const auto start = std::chrono::steady_clock::now();
@@ -248,7 +265,8 @@ void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, co
     written(graph, std::move(plan), target, folder, progress, own);
 }
 
-CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target, const fs::path& folder, Progress* progress, KernelCache* cache) {
+CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target, const fs::path& folder,
+                                Progress* progress, KernelCache* cache) {
     KernelCache own;
     return written(graph, plan_network(graph, weights, schedules, target), target, folder, progress, cache ? *cache : own);
 }

@@ -55,7 +55,8 @@ LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) : ports_(read_
             if (entry<Size>(library_, size)(static_cast<int>(i)) != element_count(all[i].shape)) return false;
         return true;
     };
-    if (!agree(ports_.inputs, "loopegg_inputs", "loopegg_input_size") || !agree(ports_.outputs, "loopegg_outputs", "loopegg_output_size") || entry<Count>(library_, "loopegg_steps")() != static_cast<int>(ports_.steps))
+    if (!agree(ports_.inputs, "loopegg_inputs", "loopegg_input_size") || !agree(ports_.outputs, "loopegg_outputs", "loopegg_output_size") ||
+        entry<Count>(library_, "loopegg_steps")() != static_cast<int>(ports_.steps))
         throw UserError(folder.string() + ": network.json and network.so are not of one network");
     network_ = entry<Open>(library_, "loopegg_open")((folder / "weights.bin").c_str());
     if (!network_) throw UserError((folder / "weights.bin").string() + " does not hold the weights of this network, or there is not enough memory for it");
@@ -72,7 +73,8 @@ void LoadedNetwork::run(std::span<const float* const> inputs, std::span<float* c
 
 std::vector<double> LoadedNetwork::run_steps(std::span<const float* const> inputs, std::span<float* const> outputs) {
     std::vector<double> ms(ports_.steps, 0.0);
-    if (entry<RunSteps>(library_, "loopegg_run_steps")(network_, inputs.data(), outputs.data(), ms.data()) != 0) throw UserError("the network reported an error");
+    if (entry<RunSteps>(library_, "loopegg_run_steps")(network_, inputs.data(), outputs.data(), ms.data()) != 0)
+        throw UserError("the network reported an error");
     return ms;
 }
 
@@ -80,7 +82,9 @@ std::vector<Tensor> LoadedNetwork::run(std::span<const Tensor> inputs) {
     if (inputs.size() != ports_.inputs.size()) throw UserError("the network takes " + std::to_string(ports_.inputs.size()) + " input(s)");
     std::vector<const float*> from;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (inputs[i].shape != ports_.inputs[i].shape) throw UserError("input '" + ports_.inputs[i].name + "' has the shape " + to_string(ports_.inputs[i].shape) + " in the network, and what is given has " + to_string(inputs[i].shape));
+        if (inputs[i].shape != ports_.inputs[i].shape)
+            throw UserError("input '" + ports_.inputs[i].name + "' has the shape " + to_string(ports_.inputs[i].shape) +
+                            " in the network, and what is given has " + to_string(inputs[i].shape));
         from.push_back(inputs[i].values.data());
     }
     std::vector<Tensor> results;

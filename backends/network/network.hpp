@@ -71,7 +71,8 @@ private:
 // Times of whole networks, each in a process of its own, interleaved so that a disturbance hits all of them.
 std::vector<Measured> measure_networks(std::span<const std::filesystem::path> folders, int rounds = 15);
 
-// The time of every step (the lower quartile) of each network, by the order of "steps" in its network.json, in turns as well. Empty for a network that cannot be run.
+// The time of every step (the lower quartile) of each network, by the order of "steps" in its network.json, in turns as
+// well. Empty for a network that cannot be run.
 std::vector<std::vector<double>> measure_steps(std::span<const std::filesystem::path> folders, int rounds = 5);
 
 }  // namespace loopegg

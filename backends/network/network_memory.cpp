@@ -41,7 +41,8 @@ void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs) {
         for (std::size_t s : steps) {
             const CopyStep& c = *plan.steps[s].copy;
             const auto [root, offset] = home(plan, c.from);
-            const bool free = offset == 0 && !fixed.contains(root) && !plan.constants.contains(root) && root != home(plan, c.to).first && plan.sizes.at(root) == c.shape[1];
+            const bool free =
+                offset == 0 && !fixed.contains(root) && !plan.constants.contains(root) && root != home(plan, c.to).first && plan.sizes.at(root) == c.shape[1];
             if (!free || c.to_offset % 16 != 0) continue;
             plan.inside[root] = {c.to, c.to_offset};
             dropped.insert(s);

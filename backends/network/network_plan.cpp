@@ -27,7 +27,8 @@ struct ScaleShift {
     std::vector<float> scale, shift;
 };
 ScaleShift scale_shift(const Node& bn, const Weights& w) {
-    const auto &gamma = tensor(w, bn.name + ".weight"), &beta = tensor(w, bn.name + ".bias"), &mean = tensor(w, bn.name + ".running_mean"), &var = tensor(w, bn.name + ".running_var");
+    const auto &gamma = tensor(w, bn.name + ".weight"), &beta = tensor(w, bn.name + ".bias"), &mean = tensor(w, bn.name + ".running_mean"),
+               &var = tensor(w, bn.name + ".running_var");
     ScaleShift s;
     for (std::size_t c = 0; c < gamma.size(); ++c) {
         const double k = gamma[c] / std::sqrt(static_cast<double>(var[c]) + bn.real("eps"));
@@ -39,7 +40,8 @@ ScaleShift scale_shift(const Node& bn, const Weights& w) {
 
 class Planner {
 public:
-    Planner(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) : graph_(graph), weights_(weights), schedules_(schedules), target_(target) {
+    Planner(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target)
+        : graph_(graph), weights_(weights), schedules_(schedules), target_(target) {
         for (std::size_t i = 0; i < graph.inputs.size(); ++i) position_[graph.inputs[i].name] = -1;
         for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
             position_[graph.nodes[i].name] = static_cast<int>(i);
@@ -173,7 +175,8 @@ private:
         constants = prepared(value[0], after, std::move(constants));
         std::vector<Operand> moved(operands.size());
         for (std::size_t i = 0; i < after.size(); ++i) {
-            const auto from = static_cast<std::size_t>(std::find_if(before.begin(), before.end(), [&](const Buffer& b) { return b.name == after[i].name; }) - before.begin());
+            const auto from =
+                static_cast<std::size_t>(std::find_if(before.begin(), before.end(), [&](const Buffer& b) { return b.name == after[i].name; }) - before.begin());
             moved[i] = {operands.at(from).value, std::move(constants[i])};
         }
         operands = std::move(moved);
@@ -289,7 +292,8 @@ private:
         std::int64_t axis = node.integer("axis");
         if (axis < 0) axis += static_cast<std::int64_t>(node.shape.size());
         std::int64_t outer = 1, inner = 1;
-        for (std::size_t d = 0; d < node.shape.size(); ++d) (static_cast<std::int64_t>(d) < axis ? outer : inner) *= static_cast<std::int64_t>(d) == axis ? 1 : node.shape[d];
+        for (std::size_t d = 0; d < node.shape.size(); ++d)
+            (static_cast<std::int64_t>(d) < axis ? outer : inner) *= static_cast<std::int64_t>(d) == axis ? 1 : node.shape[d];
         const std::int64_t row = inner * node.shape[static_cast<std::size_t>(axis)];
         std::int64_t offset = 0;
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -305,7 +309,8 @@ private:
         return strides;
     }
     // Dimensions of 1 go, and neighbours that are walked as one become one.
-    void copy(const Node& node, Shape shape, std::vector<std::int64_t> to, std::vector<std::int64_t> from, std::int64_t to_offset, std::int64_t from_offset, const std::string& source) {
+    void copy(const Node& node, Shape shape, std::vector<std::int64_t> to, std::vector<std::int64_t> from, std::int64_t to_offset, std::int64_t from_offset,
+              const std::string& source) {
         Shape s;
         std::vector<std::int64_t> t, f;
         for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -376,6 +381,8 @@ private:
 
 }  // namespace
 
-NetworkPlan plan_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) { return Planner(graph, weights, schedules, target).run(); }
+NetworkPlan plan_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
+    return Planner(graph, weights, schedules, target).run();
+}
 
 }  // namespace loopegg

@@ -175,7 +175,8 @@ std::string c_string(const std::string& text) {
     for (char c : text) {
         if (++piece % 1000 == 0) out += "\"\n    \"";
         if (c == '"' || c == '\\') out += std::string("\\") + c;
-        else if (static_cast<unsigned char>(c) < 32 || static_cast<unsigned char>(c) > 126 || c == '?') out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+        else if (static_cast<unsigned char>(c) < 32 || static_cast<unsigned char>(c) > 126 || c == '?')
+            out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
         else out += c;
     }
     return out + "\"";
@@ -186,7 +187,9 @@ std::string place(const PlacedOperand& o) { return fmt::format("{{{}, {}}}", o.c
 }  // namespace
 
 std::string network_source(const PlacedNetwork& n) {
-    std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c loopegg_runtime.c *.o -o network.so -lm -lpthread */\n", comment_text(n.name)) + prologue;
+    std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c loopegg_runtime.c *.o -o network.so -lm -lpthread */\n",
+                                comment_text(n.name)) +
+                    prologue;
     std::vector<std::string> kernels, operands, dimensions, steps, offsets, places, opaques, dims;
     for (const Kernel& k : n.kernels) {
         s += fmt::format("extern int {}(void*, const loopegg_argument*, int32_t, void*);\n", k.symbol);
@@ -207,12 +210,14 @@ std::string network_source(const PlacedNetwork& n) {
             }
         } else if (step.kernel < 0) {
             length = dimensions.size() << 8 | step.shape.size();
-            for (std::size_t d = 0; d < step.shape.size(); ++d) dimensions.push_back(fmt::format("{{{}, {}, {}}}", step.shape[d], step.to_strides[d], step.from_strides[d]));
+            for (std::size_t d = 0; d < step.shape.size(); ++d)
+                dimensions.push_back(fmt::format("{{{}, {}, {}}}", step.shape[d], step.to_strides[d], step.from_strides[d]));
         }
         steps.push_back(fmt::format("{{{}, {}, {}}} /* {} */", step.kernel, first, length, comment_text(step.site)));
     }
     if (dimensions.empty()) dimensions.push_back("{0, 0, 0}");
-    s += opaques.empty() ? "static int loopegg_run_opaque(const char* node, int output, int inputs, const float* const* values, const long* dims, float* out, long count) {\n"
+    s += opaques.empty() ? "static int loopegg_run_opaque(const char* node, int output, int inputs, const float* const* values, const long* dims, float* out, "
+                           "long count) {\n"
                            "    (void)node, (void)output, (void)inputs, (void)values, (void)dims, (void)out, (void)count;\n    return -1;\n}\n"
                          : "extern int loopegg_run_opaque(const char*, int, int, const float* const*, const long*, float*, long);\n";
     if (opaques.empty()) opaques.push_back("{0, 0, 0, 0, 0}");
@@ -222,14 +227,17 @@ std::string network_source(const PlacedNetwork& n) {
     if (steps.empty()) steps.push_back("{0, 0, 0}");
     for (std::int64_t o : n.input_offsets) offsets.push_back(std::to_string(o));
     for (const PlacedOperand& o : n.output_places) places.push_back(place(o));
-    s += fmt::format("\nenum {{ step_count = {}, input_count = {}, output_count = {}, most_operands = {} }};\n", n.steps.size(), n.inputs.size(), n.outputs.size(), most);
-    s += fmt::format("static const long arena_floats = {}, weight_floats = {};\nstatic const uint64_t weight_fingerprint = {}ull;\n", n.arena, n.weights.size(), fingerprint(n.weights));
+    s += fmt::format("\nenum {{ step_count = {}, input_count = {}, output_count = {}, most_operands = {} }};\n", n.steps.size(), n.inputs.size(),
+                     n.outputs.size(), most);
+    s += fmt::format("static const long arena_floats = {}, weight_floats = {};\nstatic const uint64_t weight_fingerprint = {}ull;\n", n.arena, n.weights.size(),
+                     fingerprint(n.weights));
     s += "static const loopegg_kernel kernels[] = {" + join(kernels, ", ") + "};\n";
     s += "static const operand operands[] = {\n    " + join(operands, ",\n    ") + "};\n";
     s += "static const opaque opaques[] = {\n    " + join(opaques, ",\n    ") + "};\nstatic const long opaque_dims[] = {" + join(dims, ", ") + "};\n";
     s += "static const dimension dimensions[] = {" + join(dimensions, ", ") + "};\n";
     s += "static const step steps[] = {\n    " + join(steps, ",\n    ") + "};\n";
-    s += "static const long input_offsets[] = {" + join(offsets, ", ") + "}, input_sizes[] = {" + sizes(n.inputs) + "}, output_sizes[] = {" + sizes(n.outputs) + "};\n";
+    s += "static const long input_offsets[] = {" + join(offsets, ", ") + "}, input_sizes[] = {" + sizes(n.inputs) + "}, output_sizes[] = {" + sizes(n.outputs) +
+         "};\n";
     s += "static const operand output_places[] = {" + join(places, ", ") + "};\n";
     return s + epilogue;
 }

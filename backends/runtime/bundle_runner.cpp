@@ -334,7 +334,9 @@ std::string run_apart(const std::string& bundle, const std::string& results, int
     }
     int status = 0;
     waitpid(child, &status, 0);
-    if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGALRM ? "it takes more than " + std::to_string(most_seconds) + " s" : "it crashed by signal " + std::to_string(WTERMSIG(status));
+    if (WIFSIGNALED(status))
+        return WTERMSIG(status) == SIGALRM ? "it takes more than " + std::to_string(most_seconds) + " s"
+                                           : "it crashed by signal " + std::to_string(WTERMSIG(status));
     if (WEXITSTATUS(status) == no_device) throw Failure{"the programs cannot be run here"};
     return "";
 }

@@ -26,7 +26,8 @@ std::string address_of(const JsonView& view) {
     const std::string& text = view.text();
     const std::size_t colon = text.find(':'), slash = text.find('/');
     const std::string port = colon == text.npos ? "" : text.substr(colon + 1, slash == text.npos ? text.npos : slash - colon - 1);
-    if (slash != text.npos && !is_file_name(text.substr(slash + 1))) view.fail(fmt::format("'{}' is no key of a tracker: expected letters, digits, '_', '-', '.'", text.substr(slash + 1)));
+    if (slash != text.npos && !is_file_name(text.substr(slash + 1)))
+        view.fail(fmt::format("'{}' is no key of a tracker: expected letters, digits, '_', '-', '.'", text.substr(slash + 1)));
     const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
     if (colon == 0 || !digits || std::stoi(port) > 65535) view.fail(fmt::format("'{}' is not HOST:PORT or HOST:PORT/KEY", text));
     return text;
@@ -38,7 +39,8 @@ nlohmann::json tvm_of(const JsonView& view, const std::function<HostFacts()>& ho
     if (kind == "cuda") view.at("arch").text();
     if (auto triple = view.find("mtriple")) {
         const std::string architecture = split(triple->text(), '-')[0];   // LLVM gives up on others, and the program with it
-        if (architecture != "x86_64" && architecture != "aarch64") triple->fail(fmt::format("the architecture '{}' is not one that loopegg compiles for (x86_64, aarch64)", architecture));
+        if (architecture != "x86_64" && architecture != "aarch64")
+            triple->fail(fmt::format("the architecture '{}' is not one that loopegg compiles for (x86_64, aarch64)", architecture));
     }
     nlohmann::json tvm = view.value();
     if (auto native = view.find("native")) {
@@ -49,7 +51,8 @@ nlohmann::json tvm_of(const JsonView& view, const std::function<HostFacts()>& ho
 }
 
 Machine machine_of(const JsonView& view, const std::function<HostFacts()>& host) {
-    view.only({"native", "cores", "lanes", "fma_per_cycle", "ghz", "memory_gbs", "l1_kb", "l2_kb", "l3_kb", "launch_us", "threads_per_core", "registers_per_core", "shared_kb_per_core"});
+    view.only({"native", "cores", "lanes", "fma_per_cycle", "ghz", "memory_gbs", "l1_kb", "l2_kb", "l3_kb", "launch_us", "threads_per_core",
+               "registers_per_core", "shared_kb_per_core"});
     Machine m;
     if (auto native = view.find("native"); native && native->boolean()) m = host().machine;
     auto count = [&view](const char* key, int& field, int least) {

@@ -39,7 +39,9 @@ nlohmann::json native_features() {
     return all;
 }
 
-bool has_feature(const nlohmann::json& features, const char* name) { return std::find(features.begin(), features.end(), std::string("+") + name) != features.end(); }
+bool has_feature(const nlohmann::json& features, const char* name) {
+    return std::find(features.begin(), features.end(), std::string("+") + name) != features.end();
+}
 
 double megahertz() {
     std::ifstream in("/proc/cpuinfo");
@@ -61,8 +63,10 @@ HostFacts host_facts() {
     HostFacts host;
     const nlohmann::json features = native_features();
     const bool wide = has_feature(features, "avx512f");
-    host.tvm = {{"mtriple", std::string(tv::call(tv::Fn::host_triple).cast<tv::ffi::String>())}, {"mcpu", std::string(tv::call(tv::Fn::host_cpu).cast<tv::ffi::String>())},
-                {"mattr", features}, {"num-cores", available_cores()}};
+    host.tvm = {{"mtriple", std::string(tv::call(tv::Fn::host_triple).cast<tv::ffi::String>())},
+                {"mcpu", std::string(tv::call(tv::Fn::host_cpu).cast<tv::ffi::String>())},
+                {"mattr", features},
+                {"num-cores", available_cores()}};
     if (wide) host.tvm["vector-width"] = 512;
     Machine& m = host.machine;
     m.cores = available_cores();

@@ -51,7 +51,8 @@ std::shared_ptr<const RestrictedOperation> cached_plan(const Node& node) {
 }
 
 at::Tensor sliced(const Node& node, at::Tensor x) {
-    for (std::size_t d = 0; d < node.shape.size(); ++d) x = x.slice(static_cast<std::int64_t>(d), node.integers("starts")[d], node.integers("ends")[d], node.integers("steps")[d]);
+    for (std::size_t d = 0; d < node.shape.size(); ++d)
+        x = x.slice(static_cast<std::int64_t>(d), node.integers("starts")[d], node.integers("ends")[d], node.integers("steps")[d]);
     return x;
 }
 
@@ -62,7 +63,9 @@ std::vector<std::int64_t> torch_pads(const std::vector<std::int64_t>& before, co
     return pads;
 }
 
-at::Tensor padded(const Node& node, const at::Tensor& x) { return at::constant_pad_nd(x, torch_pads(node.integers("before"), node.integers("after")), node.real("value")); }
+at::Tensor padded(const Node& node, const at::Tensor& x) {
+    return at::constant_pad_nd(x, torch_pads(node.integers("before"), node.integers("after")), node.real("value"));
+}
 
 at::Tensor uneven_pool(const Node& node, const at::Tensor& x) {
     const auto pads = torch_pads(node.integers("padding"), node.integers("padding_end"));
@@ -139,25 +142,31 @@ Executor::Executor(const Graph& graph, std::int64_t batch) : graph_(with_batch(g
     }
 }
 
-std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch, Statistics statistics) const {
+std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch,
+                                      Statistics statistics) const {
     return run_from(0, std::vector<at::Tensor>(graph_.nodes.size()), inputs, parameters, norm, watch, statistics);
 }
 
-std::vector<at::Tensor> Executor::run_after(const std::vector<at::Tensor>& first_nodes, const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch) const {
+std::vector<at::Tensor> Executor::run_after(const std::vector<at::Tensor>& first_nodes, const std::vector<at::Tensor>& inputs, const TensorMap& parameters,
+                                            NormMode norm, const Watch& watch) const {
     std::vector<at::Tensor> values = first_nodes;
     values.resize(graph_.nodes.size());
     return run_from(first_nodes.size(), std::move(values), inputs, parameters, norm, watch, {});
 }
 
-std::vector<at::Tensor> Executor::run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& given, const TensorMap& parameters, NormMode norm, const Watch& watch, Statistics statistics) const {
+std::vector<at::Tensor> Executor::run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& given, const TensorMap& parameters,
+                                           NormMode norm, const Watch& watch, Statistics statistics) const {
     std::vector<at::Tensor> inputs = given;
     if (inputs.size() == 1)   // images alone: what else the network takes is drawn, once for all
         for (const at::Tensor& other : others_) inputs.push_back(other.to(inputs[0].scalar_type()));
     require(inputs.size() == graph_.inputs.size(), "one tensor for each input of the graph");
     for (std::size_t i = 0; i < inputs.size(); ++i)
         if (inputs[i].sizes() != at::IntArrayRef(graph_.inputs[i].shape))
-            throw UserError(fmt::format("the input '{}' is {}, the network expects {}", graph_.inputs[i].name, to_string(inputs[i].sizes().vec()), to_string(graph_.inputs[i].shape)));
-    auto value = [&](std::ptrdiff_t source) -> const at::Tensor& { return source < 0 ? inputs[static_cast<std::size_t>(-1 - source)] : values[static_cast<std::size_t>(source)]; };
+            throw UserError(fmt::format("the input '{}' is {}, the network expects {}", graph_.inputs[i].name, to_string(inputs[i].sizes().vec()),
+                                        to_string(graph_.inputs[i].shape)));
+    auto value = [&](std::ptrdiff_t source) -> const at::Tensor& {
+        return source < 0 ? inputs[static_cast<std::size_t>(-1 - source)] : values[static_cast<std::size_t>(source)];
+    };
     for (std::size_t i = first; i < graph_.nodes.size(); ++i) {
         std::vector<at::Tensor> in;
         for (std::ptrdiff_t source : sources_[i]) in.push_back(value(source));
@@ -189,9 +198,11 @@ at::Tensor Executor::apply(std::size_t i, const std::vector<at::Tensor>& in, con
         at::Tensor mean, variance;
         if (!training) mean = parameter(p, node.name + ".running_mean"), variance = parameter(p, node.name + ".running_var");
         else if (statistics.running) mean = statistics.running->at(node.name + ".running_mean"), variance = statistics.running->at(node.name + ".running_var");
-        return at::batch_norm(in[0], parameter(p, node.name + ".weight"), parameter(p, node.name + ".bias"), mean, variance, training, statistics.momentum, node.real("eps"), true);
+        return at::batch_norm(in[0], parameter(p, node.name + ".weight"), parameter(p, node.name + ".bias"), mean, variance, training, statistics.momentum,
+                              node.real("eps"), true);
     }
-    if (op == "layer_norm") return at::layer_norm(in[0], {in[0].size(-1)}, parameter(p, node.name + ".weight"), parameter(p, node.name + ".bias"), node.real("eps"));
+    if (op == "layer_norm")
+        return at::layer_norm(in[0], {in[0].size(-1)}, parameter(p, node.name + ".weight"), parameter(p, node.name + ".bias"), node.real("eps"));
     if (op == "relu") return at::relu(in[0]);
     if (op == "relu6") return at::clamp(in[0], 0, 6);
     if (op == "silu") return at::silu(in[0]);
@@ -205,7 +216,8 @@ at::Tensor Executor::apply(std::size_t i, const std::vector<at::Tensor>& in, con
     if (op == "concat") return at::cat(in, node.integer("axis"));
     if ((op == "max_pool" || op == "avg_pool") && node.integers("padding") != node.integers("padding_end")) return uneven_pool(node, in[0]);
     if (op == "max_pool") return at::max_pool2d(in[0], node.integers("kernel"), node.integers("stride"), node.integers("padding"));
-    if (op == "avg_pool") return at::avg_pool2d(in[0], node.integers("kernel"), node.integers("stride"), node.integers("padding"), false, node.flag("count_padding"));
+    if (op == "avg_pool")
+        return at::avg_pool2d(in[0], node.integers("kernel"), node.integers("stride"), node.integers("padding"), false, node.flag("count_padding"));
     if (op == "global_avg_pool") return in[0].mean(at::IntArrayRef{2, 3}, true);
     if (op == "flatten" || op == "reshape") return in[0].reshape(node.shape);
     if (op == "transpose") return in[0].permute(node.integers("order"));

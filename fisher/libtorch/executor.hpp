@@ -32,15 +32,18 @@ public:
     using Watch = std::function<void(const Node& node, const std::vector<at::Tensor>& inputs, at::Tensor& output)>;
 
     // The values of the graph's outputs.
-    std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch = {}, Statistics statistics = {}) const;
+    std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch = {},
+                                Statistics statistics = {}) const;
 
     // The same, where the outputs of the first nodes are known already: one tensor a node (what nobody reads any more may be missing).
-    std::vector<at::Tensor> run_after(const std::vector<at::Tensor>& first_nodes, const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch) const;
+    std::vector<at::Tensor> run_after(const std::vector<at::Tensor>& first_nodes, const std::vector<at::Tensor>& inputs, const TensorMap& parameters,
+                                      NormMode norm, const Watch& watch) const;
 
     const Graph& graph() const { return graph_; }
 
 private:
-    std::vector<at::Tensor> run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch, Statistics statistics) const;
+    std::vector<at::Tensor> run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& inputs, const TensorMap& parameters,
+                                     NormMode norm, const Watch& watch, Statistics statistics) const;
     at::Tensor apply(std::size_t i, const std::vector<at::Tensor>& in, const TensorMap& parameters, NormMode norm, Statistics statistics) const;
 
     Graph graph_;

@@ -54,7 +54,9 @@ Weights weights_of(const TensorMap& map) {
 
 class Room final : public TorchRoom {
 public:
-    std::string describe() const override { return fmt::format("LibTorch {}, {}, {} threads", TORCH_VERSION, device().is_cuda() ? "CUDA" : "CPU", at::get_num_threads()); }
+    std::string describe() const override {
+        return fmt::format("LibTorch {}, {}, {} threads", TORCH_VERSION, device().is_cuda() ? "CUDA" : "CPU", at::get_num_threads());
+    }
 
     std::vector<Tensor> forward(const Graph& graph, const Weights& weights, std::span<const Tensor> inputs, NormMode norm) override {
         c10::NoGradGuard none;
@@ -85,12 +87,13 @@ public:
         return accuracy_of(graph, to_device(tensors_of(weights), at::kFloat), images_of(data, at::kFloat), labels_of(data));
     }
 
-    void train(const Graph& graph, Weights& weights, const Batch& data, const Batch& test, const Graph* teacher, const Weights* teacher_weights, const TrainOptions& options,
-               const std::function<bool(const TrainReport&)>& told) override {
+    void train(const Graph& graph, Weights& weights, const Batch& data, const Batch& test, const Graph* teacher, const Weights* teacher_weights,
+               const TrainOptions& options, const std::function<bool(const TrainReport&)>& told) override {
         use_threads(options.threads);
         TensorMap parameters = to_device(tensors_of(weights), at::kFloat), knowing;
         if (teacher_weights) knowing = to_device(tensors_of(*teacher_weights), at::kFloat);
-        train_parameters(graph, parameters, images_of(data, at::kFloat), labels_of(data), images_of(test, at::kFloat), labels_of(test), teacher, knowing, options, told);
+        train_parameters(graph, parameters, images_of(data, at::kFloat), labels_of(data), images_of(test, at::kFloat), labels_of(test), teacher, knowing,
+                         options, told);
         weights = weights_of(parameters);
     }
 };

@@ -63,7 +63,8 @@ template <class Fresh> at::Tensor carry_conv(const Node& from, const at::Tensor&
     at::Tensor made = covered == element_count(shape) ? at::empty(shape, w.options()) : fresh();
     for (const Block& b : blocks) {
         at::Tensor source = w.narrow(0, b.from_out, b.outs).narrow(1, b.from_in, b.ins);
-        for (std::int64_t d = 0; d < 2; ++d) source = source.slice(d + 2, first[d], first[d] + (shape[static_cast<std::size_t>(d) + 2] - 1) * step[d] + 1, step[d]);
+        for (std::int64_t d = 0; d < 2; ++d)
+            source = source.slice(d + 2, first[d], first[d] + (shape[static_cast<std::size_t>(d) + 2] - 1) * step[d] + 1, step[d]);
         at::Tensor target = made.narrow(0, b.to_out, b.outs).narrow(1, b.to_in, b.ins);
         target.copy_(source);
         if (scale != 1.0) target.mul_(scale);
@@ -154,7 +155,9 @@ TensorMap carry_parameters(const Graph& original, const TensorMap& from, const G
             bool same = w.sizes() == at::IntArrayRef(p.shape) && (node.op != "conv2d" || !weight || old->attrs == node.attrs);
             auto fresh = [&] { return draw(node, p, seed).to(w.options()); };
             auto scaled = [&] { return scale == 1.0 ? w : w * scale; };
-            all[p.name] = same ? scaled() : weight && node.op == "conv2d" ? carry_conv(*old, w, scale, node, p.shape, fresh) : carry_leading(scaled(), p.shape, fresh);
+            all[p.name] = same                            ? scaled()
+                          : weight && node.op == "conv2d" ? carry_conv(*old, w, scale, node, p.shape, fresh)
+                                                          : carry_leading(scaled(), p.shape, fresh);
         }
     }
     return all;

@@ -53,7 +53,8 @@ std::vector<ConvPiece> join_diagonals(const std::vector<ConvPiece>& pieces) {
         std::vector<std::size_t> same;
         for (std::size_t j = i; j < pieces.size(); ++j) {
             const ConvPiece& b = pieces[j];
-            if (!used[j] && a.part == b.part && a.oh == b.oh && a.ow == b.ow && a.kh == b.kh && a.kw == b.kw && a.co.size() == b.co.size() && a.ci.size() == b.ci.size())
+            if (!used[j] && a.part == b.part && a.oh == b.oh && a.ow == b.ow && a.kh == b.kh && a.kw == b.kw && a.co.size() == b.co.size() &&
+                a.ci.size() == b.ci.size())
                 same.push_back(j);
         }
         std::vector<const Values*> outs, ins;
@@ -179,7 +180,8 @@ private:
                 require(in / ci_per_group == p.co[o] / co_per_group, "a piece reads a weight of its own group");
                 std::int64_t row = p.co[o] * ci_per_group + in % ci_per_group;
                 for (std::int64_t h = 0; h < p.kh.count; ++h)
-                    for (std::int64_t w = 0; w < p.kw.count; ++w) flat.push_back((row * kernel_[0] + p.kh.lo + h * p.kh.stride) * kernel_[1] + p.kw.lo + w * p.kw.stride);
+                    for (std::int64_t w = 0; w < p.kw.count; ++w)
+                        flat.push_back((row * kernel_[0] + p.kh.lo + h * p.kh.stride) * kernel_[1] + p.kw.lo + w * p.kw.stride);
             }
         return index_tensor(flat);
     }
@@ -211,7 +213,8 @@ private:
         if (own_padding(0, p.oh, p.kh) && own_padding(1, p.ow, p.kw)) return at::conv2d(in, w, {}, strides, padding_, dilations, p.groups);
         Window rows = window(0, p.oh, p.kh), columns = window(1, p.ow, p.kw);
         in = in.narrow(2, rows.lo, rows.count).narrow(3, columns.lo, columns.count);
-        if (rows.before || rows.after || columns.before || columns.after) in = at::constant_pad_nd(in, {columns.before, columns.after, rows.before, rows.after});
+        if (rows.before || rows.after || columns.before || columns.after)
+            in = at::constant_pad_nd(in, {columns.before, columns.after, rows.before, rows.after});
         return at::conv2d(in, w, {}, strides, Values{0, 0}, dilations, p.groups);
     }
 

@@ -14,7 +14,9 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-bool rectifies(const Node& node) { return node.op == "relu" || node.op == "relu6" || node.op == "silu" || node.op == "gelu" || node.op == "hard_swish" || node.op == "leaky_relu"; }
+bool rectifies(const Node& node) {
+    return node.op == "relu" || node.op == "relu6" || node.op == "silu" || node.op == "gelu" || node.op == "hard_swish" || node.op == "leaky_relu";
+}
 
 // The weights of compute sites, as leaves of their own.
 struct Leaves {
@@ -69,7 +71,8 @@ CodeKernel kernel_of(const CodeCounts& counts, std::int64_t images) {
 // With 0/1 codes c: c c' + (1-c)(1-c)'.
 CodeKernel code_kernel(const at::Tensor& before_relu) {
     c10::NoGradGuard none;
-    if (before_relu.size(0) <= most_coded_images && plain_floats(before_relu)) return kernel_of(count_codes(floats(before_relu), before_relu.size(0)), before_relu.size(0));
+    if (before_relu.size(0) <= most_coded_images && plain_floats(before_relu))
+        return kernel_of(count_codes(floats(before_relu), before_relu.size(0)), before_relu.size(0));
     at::Tensor x = before_relu.detach().flatten(1), code = (x > 0).to(at::kFloat);
     at::Tensor on = code.sum(1, false, at::kDouble), both = at::matmul(code, code.t()).to(at::kDouble);
     at::Tensor same = 2 * both + static_cast<double>(code.size(1)) - on.unsqueeze(0) - on.unsqueeze(1);
@@ -109,7 +112,8 @@ struct Watcher {
     CodeKernel codes;
     std::vector<std::pair<std::string, double>> spreads;   // of each rectifier
 
-    Watcher(const std::vector<std::string>& layers, bool fisher, bool with_codes) : scored(layers.begin(), layers.end()), fisher(fisher), with_codes(with_codes) {}
+    Watcher(const std::vector<std::string>& layers, bool fisher, bool with_codes)
+        : scored(layers.begin(), layers.end()), fisher(fisher), with_codes(with_codes) {}
 
     // A layer whose channels come back through a node of their own is scored where its readers see it.
     std::string layer_of(const Node& node) const {
@@ -160,8 +164,8 @@ KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, 
     return kept;
 }
 
-RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels, const std::vector<std::string>& layers, const Wanted& wanted,
-                     const KeptForward* known, std::size_t shared) {
+RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels,
+                     const std::vector<std::string>& layers, const Wanted& wanted, const KeptForward* known, std::size_t shared) {
     RawScores scores;
     if (wanted.synflow) scores.synflow = synflow(executor.graph(), parameters, images);
     if (!wanted.fisher && !wanted.codes && !wanted.weights) return scores;
@@ -198,7 +202,8 @@ RawScores score_pass(const Executor& executor, const TensorMap& parameters, cons
         if (grads[i].defined()) {
             at::Tensor activation = activations[i].detach();
             if (activation.dim() == 4 && plain_floats(activation) && plain_floats(grads[i])) {
-                scores.fisher.emplace_back(watcher.names[i], scale * sum_of_squared_products(floats(activation), floats(grads[i]), activation.size(2) * activation.size(3)));
+                scores.fisher.emplace_back(watcher.names[i],
+                                           scale * sum_of_squared_products(floats(activation), floats(grads[i]), activation.size(2) * activation.size(3)));
                 continue;
             }
             at::Tensor product = activation * grads[i];

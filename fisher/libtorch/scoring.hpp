@@ -36,7 +36,7 @@ KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, 
 
 // layers: names in the graph, in order; a layer that the graph lacks is left out of the result. known: of a network whose first `shared`
 // nodes are this one's, parameters included; of no use where weight gradients are wanted.
-RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels, const std::vector<std::string>& layers, const Wanted& wanted,
-                     const KeptForward* known = nullptr, std::size_t shared = 0);
+RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels,
+                     const std::vector<std::string>& layers, const Wanted& wanted, const KeptForward* known = nullptr, std::size_t shared = 0);
 
 }  // namespace loopegg

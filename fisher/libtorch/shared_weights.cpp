@@ -64,7 +64,11 @@ std::size_t shared_nodes(const Graph& original, const Graph& variant) {
 class SharedWeightScorer final : public Scorer {
 public:
     SharedWeightScorer(const Graph& original, TensorMap trained, TensorBatches data, const ScorerOptions& options)
-        : original_(original), options_(options), layers_(scored_layers(original)), trained_(std::make_shared<TensorMap>(std::move(trained))), data_(std::move(data)) {
+        : original_(original),
+          options_(options),
+          layers_(scored_layers(original)),
+          trained_(std::make_shared<TensorMap>(std::move(trained))),
+          data_(std::move(data)) {
         bool cpu = data_.images.at(0).is_cpu();
         int threads = options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
         workers_ = cpu ? std::min(threads, most_workers) : 1;

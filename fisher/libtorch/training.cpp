@@ -86,7 +86,10 @@ int load_checkpoint(const TrainOptions& options, Optimizer& optimizer, TensorMap
         auto all = torch::jit::pickle_load(std::vector<char>(text.begin(), text.end())).toGenericDict();
         auto at_name = [&](const std::string& name) { return all.at(name).toTensor(); };
         if (at_name("epochs").item<std::int64_t>() != options.epochs)
-            throw UserError(Diagnostic{fmt::format("the checkpoint {} is of a run of {} epochs, not {}", options.checkpoint, at_name("epochs").item<std::int64_t>(), options.epochs), {}, "remove it to begin anew"});
+            throw UserError(Diagnostic{
+                fmt::format("the checkpoint {} is of a run of {} epochs, not {}", options.checkpoint, at_name("epochs").item<std::int64_t>(), options.epochs),
+                {},
+                "remove it to begin anew"});
         c10::NoGradGuard none;
         for (auto& [name, tensor] : parameters) tensor.copy_(at_name("parameter " + name));
         for (std::size_t i = 0; i < optimizer.names.size(); ++i) optimizer.velocity[i].copy_(at_name("velocity " + optimizer.names[i]));
@@ -94,7 +97,8 @@ int load_checkpoint(const TrainOptions& options, Optimizer& optimizer, TensorMap
     } catch (const UserError&) {
         throw;
     } catch (const std::exception&) {   // c10::Error among them: an unreadable file, or one of another network
-        throw UserError(Diagnostic{fmt::format("the checkpoint {} does not fit this network or is damaged", options.checkpoint), {}, "remove it to begin anew"});
+        throw UserError(
+            Diagnostic{fmt::format("the checkpoint {} does not fit this network or is damaged", options.checkpoint), {}, "remove it to begin anew"});
     }
 }
 
@@ -113,8 +117,9 @@ double accuracy_of(const Graph& graph, const TensorMap& parameters, const at::Te
     return 100.0 * static_cast<double>(right) / static_cast<double>(n);
 }
 
-void train_parameters(const Graph& graph, TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels, const at::Tensor& test_images, const at::Tensor& test_labels,
-                      const Graph* teacher, const TensorMap& teacher_parameters, const TrainOptions& options, const std::function<bool(const TrainReport&)>& told) {
+void train_parameters(const Graph& graph, TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels, const at::Tensor& test_images,
+                      const at::Tensor& test_labels, const Graph* teacher, const TensorMap& teacher_parameters, const TrainOptions& options,
+                      const std::function<bool(const TrainReport&)>& told) {
     std::int64_t n = images.size(0), batch = std::min<std::int64_t>(options.batch, n), steps = n / batch, total = steps * options.epochs;
     Executor executor(graph, batch);
     std::optional<Executor> knowing;
@@ -141,7 +146,8 @@ void train_parameters(const Graph& graph, TensorMap& parameters, const at::Tenso
                 loss = (1 - options.distill) * loss + options.distill * apart;
             }
             double value = loss.item<double>();
-            if (!std::isfinite(value)) throw UserError(Diagnostic{fmt::format("the loss is no finite number in epoch {}, step {}", epoch + 1, i + 1), {}, "a lower --rate may help"});
+            if (!std::isfinite(value))
+                throw UserError(Diagnostic{fmt::format("the loss is no finite number in epoch {}, step {}", epoch + 1, i + 1), {}, "a lower --rate may help"});
             sum += value;
             optimizer.step(torch::autograd::grad({loss}, optimizer.leaves, {}, false, false, true), rate_at(epoch * steps + i, total, options.rate), options);
         }

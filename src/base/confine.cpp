@@ -30,8 +30,25 @@ constexpr unsigned this_architecture = 0;
 
 // Ways to other machines, and to other processes' memory and lives. tgkill stays: abort and raise are made of it.
 std::vector<int> refused_calls(const Confinement& c) {
-    std::vector<int> calls{SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kill, SYS_tkill, SYS_mount, SYS_umount2, SYS_pivot_root, SYS_setns, SYS_unshare,
-                           SYS_bpf, SYS_perf_event_open, SYS_keyctl, SYS_add_key, SYS_request_key, SYS_userfaultfd, SYS_init_module, SYS_finit_module, SYS_io_uring_setup};
+    std::vector<int> calls{SYS_ptrace,
+                           SYS_process_vm_readv,
+                           SYS_process_vm_writev,
+                           SYS_kill,
+                           SYS_tkill,
+                           SYS_mount,
+                           SYS_umount2,
+                           SYS_pivot_root,
+                           SYS_setns,
+                           SYS_unshare,
+                           SYS_bpf,
+                           SYS_perf_event_open,
+                           SYS_keyctl,
+                           SYS_add_key,
+                           SYS_request_key,
+                           SYS_userfaultfd,
+                           SYS_init_module,
+                           SYS_finit_module,
+                           SYS_io_uring_setup};
     if (!c.network) calls.insert(calls.end(), {SYS_socket, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_sendto, SYS_sendmsg});
     if (!c.programs) calls.insert(calls.end(), {SYS_execve, SYS_execveat});
     return calls;
@@ -60,8 +77,9 @@ bool refuse_writes(const std::vector<std::filesystem::path>& folders) {
     const long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 1) return false;
     landlock_ruleset_attr rules{};
-    rules.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR |
-                              LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
+    rules.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+                              LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
+                              LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
     const int set = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &rules, sizeof rules, 0));
     if (set < 0) return false;
     auto allow = [&](const std::filesystem::path& path, std::uint64_t access) {
@@ -73,7 +91,8 @@ bool refuse_writes(const std::vector<std::filesystem::path>& folders) {
         ::close(fd);
     };
     for (const auto& folder : folders) allow(folder, rules.handled_access_fs);
-    for (const char* device : {"/dev/null", "/dev/shm"}) allow(device, device == std::string_view("/dev/null") ? LANDLOCK_ACCESS_FS_WRITE_FILE : rules.handled_access_fs);
+    for (const char* device : {"/dev/null", "/dev/shm"})
+        allow(device, device == std::string_view("/dev/null") ? LANDLOCK_ACCESS_FS_WRITE_FILE : rules.handled_access_fs);
     const bool done = ::syscall(SYS_landlock_restrict_self, set, 0) == 0;
     ::close(set);
     return done;

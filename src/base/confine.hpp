@@ -17,7 +17,8 @@ struct Confinement {
     bool files = false;                               // may write anywhere: `writes` means nothing
 };
 
-// Confines this process and all threads that it starts from now on; there is no way back. It also leaves no core file. Returns what holds, in words: "no network, no programs, writes only below 2 folders, 8192 MB".
+// Confines this process and all threads that it starts from now on; there is no way back. It also leaves no core file.
+// Returns what holds, in words: "no network, no programs, writes only below 2 folders, 8192 MB".
 std::string confine(const Confinement& c);
 
 }  // namespace loopegg

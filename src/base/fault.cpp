@@ -59,7 +59,8 @@ void name_process_for_faults(const std::string& command) {
     if (const char* log = std::getenv("LOOPEGG_FAULT_LOG")) o->log = log;
     if (const char* text = std::getenv("LOOPEGG_FAULT")) {
         const std::vector<std::string> words = split(text, ':');
-        if (words.size() == 4 && words[0] == command) o->at = std::atol(words[1].c_str()), o->how = words[2] == "cut" ? FaultHow::cut : FaultHow::fail, o->flag = words[3];
+        if (words.size() == 4 && words[0] == command)
+            o->at = std::atol(words[1].c_str()), o->how = words[2] == "cut" ? FaultHow::cut : FaultHow::fail, o->flag = words[3];
     }
     order = o;
 }

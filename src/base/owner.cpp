@@ -55,7 +55,8 @@ struct Name {
 }  // namespace
 
 const std::string& own_name() {
-    static const std::string name = fmt::format("{} {} {} {} {}", first_line("/proc/sys/kernel/random/boot_id"), process_namespace(), ::getpid(), start_of(::getpid()), host());
+    static const std::string name =
+        fmt::format("{} {} {} {} {}", first_line("/proc/sys/kernel/random/boot_id"), process_namespace(), ::getpid(), start_of(::getpid()), host());
     return name;
 }
 

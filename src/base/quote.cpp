@@ -54,7 +54,9 @@ std::string dot_string(std::string_view text) {
 }
 
 std::string shell_word(std::string_view text) {
-    const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return letter_or_digit(c) || std::string_view("_./:=+,-@%").find(c) != std::string_view::npos; });
+    const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+        return letter_or_digit(c) || std::string_view("_./:=+,-@%").find(c) != std::string_view::npos;
+    });
     if (plain) return std::string(text);
     std::string out = "'";
     for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);

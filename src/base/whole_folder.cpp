@@ -114,7 +114,8 @@ void install(const fs::path& folder) {
         for (const auto& [name, entry] : old)
             if (!fresh.contains(name)) fs::remove(folder / name, ignored);
         for (const auto& [name, entry] : old)   // folders that are empty now
-            for (fs::path up = fs::path(name).parent_path(); !up.empty() && fs::is_empty(folder / up, ignored) && !ignored; up = up.parent_path()) fs::remove(folder / up, ignored);
+            for (fs::path up = fs::path(name).parent_path(); !up.empty() && fs::is_empty(folder / up, ignored) && !ignored; up = up.parent_path())
+                fs::remove(folder / up, ignored);
     }
     for (const auto& [name, entry] : fresh)
         if (fs::exists(committed / name)) move_into_place(committed / name, folder / name);
@@ -203,7 +204,8 @@ std::vector<std::string> manifest_faults(const fs::path& folder, const std::stri
         if (name == but_for) continue;
         const fs::path file = folder / name;
         if (!fs::is_regular_file(file, ignored)) faults.push_back(fmt::format("{} is gone", name));
-        else if (fs::file_size(file, ignored) != entry.bytes) faults.push_back(fmt::format("{} has {} bytes and had {}", name, fs::file_size(file, ignored), entry.bytes));
+        else if (fs::file_size(file, ignored) != entry.bytes)
+            faults.push_back(fmt::format("{} has {} bytes and had {}", name, fs::file_size(file, ignored), entry.bytes));
         else if (entry_of(file).hash != entry.hash) faults.push_back(fmt::format("{} was changed", name));
     }
     return faults;

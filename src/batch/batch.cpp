@@ -35,15 +35,31 @@ std::string missing_result(const fs::path& folder) {
 json figures_of(const fs::path& folder) {
     try {
         const FinishedRun run = read_run(folder);
-        return {{"returned", run.returned}, {"speedup", run.speedup}, {"original_ms", run.original.latency.median_ms}, {"optimized_ms", run.optimized.latency.median_ms}, {"measured", run.optimized.latency.measured},
-                {"parameters", run.optimized.parameters}, {"macs", run.optimized.macs}, {"capacity", run.guard.ratio}, {"allowed", run.guard.allowed}, {"sites", run.sites.size()}, {"changed", run.changed_sites()}, {"seconds", run.total_seconds}};
+        return {{"returned", run.returned},
+                {"speedup", run.speedup},
+                {"original_ms", run.original.latency.median_ms},
+                {"optimized_ms", run.optimized.latency.median_ms},
+                {"measured", run.optimized.latency.measured},
+                {"parameters", run.optimized.parameters},
+                {"macs", run.optimized.macs},
+                {"capacity", run.guard.ratio},
+                {"allowed", run.guard.allowed},
+                {"sites", run.sites.size()},
+                {"changed", run.changed_sites()},
+                {"seconds", run.total_seconds}};
     } catch (const UserError& e) {
         return {{"error", e.what()}};   // the job is done, its files are not as they should be
     }
 }
 
 json row_of(const Job& job, const JobRecord& record, const std::string& result, const fs::path& out) {
-    json row{{"name", job.name}, {"model", job.model}, {"target", job.target}, {"rules", job.rules}, {"guard", job.guard}, {"seed", job.seed}, {"state", to_string(record.state)}};
+    json row{{"name", job.name},
+             {"model", job.model},
+             {"target", job.target},
+             {"rules", job.rules},
+             {"guard", job.guard},
+             {"seed", job.seed},
+             {"state", to_string(record.state)}};
     if (record.state == JobState::failed) row["error"] = record.error;
     if (record.state != JobState::done) return row;
     row["folder"] = (fs::path("runs") / job.name).string();
@@ -127,7 +143,9 @@ json batch_result(const std::vector<Job>& jobs, JobQueue& queue, const fs::path&
 }
 
 std::string batch_csv(const json& result) {
-    const std::vector<std::string> columns{"name", "model", "target", "rules", "guard", "seed", "state", "returned", "speedup", "original_ms", "optimized_ms", "measured", "parameters", "macs", "capacity", "allowed", "sites", "changed", "seconds", "error"};
+    const std::vector<std::string> columns{"name",     "model",   "target",      "rules",        "guard",    "seed",       "state",
+                                           "returned", "speedup", "original_ms", "optimized_ms", "measured", "parameters", "macs",
+                                           "capacity", "allowed", "sites",       "changed",      "seconds",  "error"};
     std::string out = join(columns, ",") + "\n";
     for (const json& row : result["jobs"]) {
         std::vector<std::string> cells;

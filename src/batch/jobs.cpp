@@ -49,7 +49,8 @@ std::vector<std::string> options_of(const JsonView& file) {
             if (value.boolean()) out.push_back("--" + key);
             continue;
         }
-        if (!value.value().is_string() && !value.value().is_number()) value.fail(fmt::format("an option must be a string, a number or true, not {}", value.kind()));
+        if (!value.value().is_string() && !value.value().is_number())
+            value.fail(fmt::format("an option must be a string, a number or true, not {}", value.kind()));
         out.push_back("--" + key);
         out.push_back(value.value().is_string() ? value.text() : value.value().dump());
     }
@@ -78,10 +79,12 @@ std::vector<Job> read_jobs(const SourcePtr& source) {
     file.only({"models", "targets", "rules", "guards", "seeds", "options"});
     file.at("models");
     const fs::path folder = fs::path(source->name).parent_path();
-    const auto models = list(file, "models", {}), targets = list(file, "targets", {"host"}), rules = list(file, "rules", {"default"}), guards = list(file, "guards", {"default"});
+    const auto models = list(file, "models", {}), targets = list(file, "targets", {"host"}), rules = list(file, "rules", {"default"}),
+               guards = list(file, "guards", {"default"});
     const auto seeds = seeds_of(file);
     const auto options = options_of(file);
-    if (models.size() * targets.size() * rules.size() * guards.size() * seeds.size() > most_jobs) file.fail(fmt::format("these lists make more than {} jobs", most_jobs));
+    if (models.size() * targets.size() * rules.size() * guards.size() * seeds.size() > most_jobs)
+        file.fail(fmt::format("these lists make more than {} jobs", most_jobs));
     std::vector<Job> jobs;
     std::set<std::string> ids, names;
     for (const std::string& model : models)

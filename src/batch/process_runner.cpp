@@ -51,7 +51,8 @@ public:
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
         std::string words = last_words(log_);
         told_to_end_ = WIFSIGNALED(status) && (WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP);
-        if (WIFSIGNALED(status)) return fmt::format("ended by signal {} ({}){}{}", WTERMSIG(status), ::strsignal(WTERMSIG(status)), words.empty() ? "" : ": ", words);
+        if (WIFSIGNALED(status))
+            return fmt::format("ended by signal {} ({}){}{}", WTERMSIG(status), ::strsignal(WTERMSIG(status)), words.empty() ? "" : ": ", words);
         return words.empty() ? fmt::format("ended with exit code {}", WEXITSTATUS(status)) : words;
     }
 

@@ -41,22 +41,35 @@ std::string slurm_script(const fs::path& loopegg, const fs::path& jobs, const fs
     return fmt::format(
         "#!/bin/sh\n"
         "[ -x {0} ] || {{ printf 'error: node %s has no %s: loopegg must lie on a file system that all nodes share\\n' \"$(hostname)\" {0} >&2; exit 1; }}\n"
-        "[ -r {1} ] || {{ printf 'error: node %s cannot read %s: the batch file and its folder must lie on such a file system too\\n' \"$(hostname)\" {1} >&2; exit 1; }}\n"
+        "[ -r {1} ] || {{ printf 'error: node %s cannot read %s: the batch file and its folder must lie on such a file system too\\n' \"$(hostname)\" {1} >&2; "
+        "exit 1; }}\n"
         "exec {0} batch {1} --out {2} --leave --quiet{3}\n",
         program, shell_word(jobs.string()), shell_word(out.string()), further);
 }
 
 std::string submit_array(const fs::path& jobs, const fs::path& out, int open_jobs, const SlurmOptions& options) {
-    if (!program_exists("sbatch")) throw UserError(Diagnostic{"there is no sbatch on this machine, so no batch can be given to Slurm", {}, "Debian's package slurm-client has it; type the command where you submit other jobs"});
+    if (!program_exists("sbatch"))
+        throw UserError(Diagnostic{"there is no sbatch on this machine, so no batch can be given to Slurm",
+                                   {},
+                                   "Debian's package slurm-client has it; type the command where you submit other jobs"});
     const StoreAddress store = default_store();
     if (!store.on_server())
-        throw UserError(Diagnostic{fmt::format("the tasks of an array run on many nodes, and '{}' is a file of one", store.words()), {}, "name a store that all nodes reach: --store postgresql://[USER@]HOST[:PORT]/DATABASE"});
+        throw UserError(Diagnostic{fmt::format("the tasks of an array run on many nodes, and '{}' is a file of one", store.words()),
+                                   {},
+                                   "name a store that all nodes reach: --store postgresql://[USER@]HOST[:PORT]/DATABASE"});
     const fs::path folder = fs::absolute(out) / "slurm", script = folder / "array.sh";
     fs::create_directories(folder);
     write_file(script, slurm_script(fs::read_symlink("/proc/self/exe"), fs::absolute(jobs), fs::absolute(out), options));
     const int tasks = options.tasks > 0 ? options.tasks : std::clamp(open_jobs, 1, 16);
     // A task that is requeued begins again with what the queue has then. The signal comes a minute before a time limit.
-    std::vector<std::string> words{"sbatch", "--parsable", "--job-name=loopegg", fmt::format("--array=0-{}", tasks - 1), "--requeue", "--open-mode=append", "--signal=B:TERM@60", fmt::format("--cpus-per-task={}", options.at_once),
+    std::vector<std::string> words{"sbatch",
+                                   "--parsable",
+                                   "--job-name=loopegg",
+                                   fmt::format("--array=0-{}", tasks - 1),
+                                   "--requeue",
+                                   "--open-mode=append",
+                                   "--signal=B:TERM@60",
+                                   fmt::format("--cpus-per-task={}", options.at_once),
                                    fmt::format("--output={}/%A_%a.log", folder.string())};
     words.insert(words.end(), options.words.begin(), options.words.end());
     words.push_back(script.string());

@@ -16,7 +16,8 @@ struct SlurmOptions {
 };
 
 // The script of the array job. It holds no address of a store: that goes through the environment, where no password is seen.
-std::string slurm_script(const std::filesystem::path& loopegg, const std::filesystem::path& jobs, const std::filesystem::path& out, const SlurmOptions& options);
+std::string slurm_script(const std::filesystem::path& loopegg, const std::filesystem::path& jobs, const std::filesystem::path& out,
+                         const SlurmOptions& options);
 
 // Submits, notes the number of the array job in OUT/slurm/arrays, and gives it. Throws UserError with what was found: no sbatch, no controller that
 // answers, a queue that other nodes cannot reach.

@@ -29,7 +29,8 @@ JobState state_of(const std::string& word, const std::string& owner, double sile
 
 }  // namespace
 
-JobQueue::JobQueue(const StoreAddress& address, std::string batch) : db_(std::make_unique<Database>(address, "the queue of the batch")), batch_(std::move(batch)), owner_(new_owner()) {}
+JobQueue::JobQueue(const StoreAddress& address, std::string batch)
+    : db_(std::make_unique<Database>(address, "the queue of the batch")), batch_(std::move(batch)), owner_(new_owner()) {}
 JobQueue::~JobQueue() = default;
 
 std::string JobQueue::key_of(const std::string& id) const { return batch_.empty() ? id : Hasher().add(batch_).add(id).finish().hex(); }
@@ -45,12 +46,22 @@ void JobQueue::add(const std::vector<Job>& jobs) {
     if (missing.empty()) return;
     db_->atomically([&] {
         for (const auto& [key, place] : missing)
-            StoreQuery(*db_, "INSERT INTO jobs(id, name, batch, place) VALUES(?, ?, ?, ?) ON CONFLICT DO NOTHING").bind(key).bind(jobs[static_cast<std::size_t>(place)].name).bind(batch_).bind(place).done();
+            StoreQuery(*db_, "INSERT INTO jobs(id, name, batch, place) VALUES(?, ?, ?, ?) ON CONFLICT DO NOTHING")
+                .bind(key)
+                .bind(jobs[static_cast<std::size_t>(place)].name)
+                .bind(batch_)
+                .bind(place)
+                .done();
     });
 }
 
 bool JobQueue::claim(const std::string& key, const std::string& condition, const std::string& owner) {
-    StoreQuery(*db_, "UPDATE jobs SET state = 'running', owner = ?, began = unixepoch(), beat = unixepoch(), error = '' WHERE id = ? AND " + condition + " AND owner = ?").bind(owner_).bind(key).bind(owner).done();
+    StoreQuery(*db_, "UPDATE jobs SET state = 'running', owner = ?, began = unixepoch(), beat = unixepoch(), error = '' WHERE id = ? AND " + condition +
+                         " AND owner = ?")
+        .bind(owner_)
+        .bind(key)
+        .bind(owner)
+        .done();
     return db_->changes() == 1;
 }
 
@@ -77,8 +88,11 @@ std::optional<std::string> JobQueue::take() {
     if (!taken.empty()) return held_.insert(taken), ids_.at(taken);
     // Nobody waits: jobs of processes that are gone, and jobs that are ours by a statement whose answer a restarting server lost.
     std::vector<std::pair<std::string, std::string>> left;
-    for (StoreQuery q = std::move(StoreQuery(*db_, "SELECT id, owner, unixepoch() - beat FROM jobs WHERE batch = ? AND state = 'running' ORDER BY place").bind(batch_)); q.row();)
-        if (ids_.contains(q.text(0)) && (q.text(1) == owner_ ? !held_.contains(q.text(0)) : !owner_lives(q.text(1), q.real(2)))) left.emplace_back(q.text(0), q.text(1));
+    for (StoreQuery q =
+             std::move(StoreQuery(*db_, "SELECT id, owner, unixepoch() - beat FROM jobs WHERE batch = ? AND state = 'running' ORDER BY place").bind(batch_));
+         q.row();)
+        if (ids_.contains(q.text(0)) && (q.text(1) == owner_ ? !held_.contains(q.text(0)) : !owner_lives(q.text(1), q.real(2))))
+            left.emplace_back(q.text(0), q.text(1));
     for (const auto& [key, owner] : left)
         if (claim(key, "state = 'running'", owner)) return held_.insert(key), ids_.at(key);
     return std::nullopt;
@@ -99,14 +113,17 @@ void JobQueue::forget_failures(const std::vector<std::string>& among) {
     std::set<std::string> keys;
     for (const std::string& id : among) keys.insert(key_of(id));
     db_->atomically([&] {
-        for (const std::string& key : keys) StoreQuery(*db_, "UPDATE jobs SET state = 'waiting', owner = '' WHERE id = ? AND state = 'failed'").bind(key).done();
+        for (const std::string& key : keys)
+            StoreQuery(*db_, "UPDATE jobs SET state = 'waiting', owner = '' WHERE id = ? AND state = 'failed'").bind(key).done();
     });
 }
 
 std::vector<JobRecord> JobQueue::list(const std::vector<std::string>& among) {
     say_that_we_live();
     std::map<std::string, JobRecord> all;
-    for (StoreQuery q = std::move(StoreQuery(*db_, "SELECT id, name, state, error, seconds, unixepoch() - began, owner, unixepoch() - beat FROM jobs WHERE batch = ?").bind(batch_)); q.row();) {
+    for (StoreQuery q = std::move(
+             StoreQuery(*db_, "SELECT id, name, state, error, seconds, unixepoch() - began, owner, unixepoch() - beat FROM jobs WHERE batch = ?").bind(batch_));
+         q.row();) {
         JobRecord r{q.text(0), q.text(1), state_of(q.text(2), q.text(6), q.real(7)), q.text(3), q.real(4), 0, q.text(6) == owner_};
         if (r.state == JobState::running) r.running_for = q.real(5), r.owner = owner_words(q.text(6));
         all[r.id] = std::move(r);
@@ -141,7 +158,8 @@ const char* to_string(JobState state) {
 }
 
 std::unique_ptr<JobQueue> open_queue(const std::filesystem::path& out) {
-    if (const StoreAddress store = default_store(); store.on_server()) return std::make_unique<JobQueue>(store, std::filesystem::weakly_canonical(out).string());
+    if (const StoreAddress store = default_store(); store.on_server())
+        return std::make_unique<JobQueue>(store, std::filesystem::weakly_canonical(out).string());
     return std::make_unique<JobQueue>(out / "queue.sqlite");
 }
 

@@ -25,7 +25,8 @@ void refuse_nonsense_numbers(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
         const std::string kind = option->get_type_name();
         if (kind.starts_with("UINT"))
-            option->check([](const std::string& word) { return word.starts_with("-") ? "expected a whole number from 0 on, found " + word : std::string(); }, "");
+            option->check([](const std::string& word) { return word.starts_with("-") ? "expected a whole number from 0 on, found " + word : std::string(); },
+                          "");
         if (kind.starts_with("FLOAT"))
             option->check([](const std::string& word) {
                 const double value = std::strtod(word.c_str(), nullptr);

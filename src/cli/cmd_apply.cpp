@@ -25,7 +25,10 @@ Action setup(CLI::App& app) {
         Plan plan = read_plan(read_source(o->plan));
         Graph variant = apply_plan(original, plan);
         if (o->weights || !original.weights_file.empty())
-            save_model(variant, carry_weights(original, load_model(o->model).weights, variant, 0, original.weights_file.empty() ? KeepChannels::first : KeepChannels::largest), o->out);
+            save_model(
+                variant,
+                carry_weights(original, load_model(o->model).weights, variant, 0, original.weights_file.empty() ? KeepChannels::first : KeepChannels::largest),
+                o->out);
         else
             write_file(o->out, write_model(variant));
         nlohmann::json changed = nlohmann::json::array();
@@ -35,8 +38,8 @@ Action setup(CLI::App& app) {
             session.answer({{"file", o->out}, {"parameters", parameters(variant)}, {"macs", macs(variant)}, {"sites", changed},
                             {"original", {{"parameters", parameters(original)}, {"macs", macs(original)}}}});
         else
-            fmt::print("{}: {} sites changed, parameters {} -> {}, MACs {} -> {}\n", o->out, changed.size(), with_commas(parameters(original)), with_commas(parameters(variant)),
-                       with_commas(macs(original)), with_commas(macs(variant)));
+            fmt::print("{}: {} sites changed, parameters {} -> {}, MACs {} -> {}\n", o->out, changed.size(), with_commas(parameters(original)),
+                       with_commas(parameters(variant)), with_commas(macs(original)), with_commas(macs(variant)));
         return 0;
     };
 }

@@ -66,7 +66,8 @@ private:
             if (it->second == r.state) continue;
             it->second = r.state;
             if (r.state == JobState::failed) session_.progress.note(fmt::format("{}: failed: {}", r.name, r.error));
-            else if (r.state == JobState::done) session_.progress.note(fmt::format("{}: done in {} ({})", r.name, human_seconds(r.seconds), Counts(records).text()));
+            else if (r.state == JobState::done)
+                session_.progress.note(fmt::format("{}: done in {} ({})", r.name, human_seconds(r.seconds), Counts(records).text()));
             else if (r.state == JobState::running) session_.progress.note(fmt::format("{}: running", r.name));
         }
     }
@@ -102,7 +103,8 @@ void print_table(const nlohmann::json& result) {
     for (const auto& row : result["jobs"]) {
         const std::string name = row["name"], state = row["state"];
         if (row.contains("speedup"))
-            fmt::print("{:<{}}  {:<8} {:>9} {:>9} {:>8.2f}x {:>9.3f}{}\n", name, width, state, human_ms(row["original_ms"].get<double>()), human_ms(row["optimized_ms"].get<double>()), row["speedup"].get<double>(), row["capacity"].get<double>(),
+            fmt::print("{:<{}}  {:<8} {:>9} {:>9} {:>8.2f}x {:>9.3f}{}\n", name, width, state, human_ms(row["original_ms"].get<double>()),
+                       human_ms(row["optimized_ms"].get<double>()), row["speedup"].get<double>(), row["capacity"].get<double>(),
                        row["measured"].get<bool>() ? "" : "  (estimated)");
         else
             fmt::print("{:<{}}  {:<8} {}\n", name, width, state, row.value("error", std::string()));
@@ -121,7 +123,8 @@ int dry_run(Session& session, const std::vector<Job>& jobs, const fs::path& out,
     }
     if (session.json) {
         nlohmann::json list = nlohmann::json::array();
-        for (std::size_t i = 0; i < jobs.size(); ++i) list.push_back({{"name", jobs[i].name}, {"state", to_string(records[i].state)}, {"arguments", jobs[i].arguments(out / "runs" / jobs[i].name)}});
+        for (std::size_t i = 0; i < jobs.size(); ++i)
+            list.push_back({{"name", jobs[i].name}, {"state", to_string(records[i].state)}, {"arguments", jobs[i].arguments(out / "runs" / jobs[i].name)}});
         session.answer({{"dry_run", true}, {"jobs", list}, {"expected", expected(records, at_once)}});
         return 0;
     }
@@ -155,7 +158,12 @@ int tell_status(Session& session, const std::vector<Job>& jobs, const fs::path& 
             if (r.state == JobState::done) row["seconds"] = r.seconds;
             list.push_back(std::move(row));
         }
-        session.answer({{"done", counts.done}, {"failed", counts.failed}, {"running", counts.running}, {"waiting", static_cast<int>(jobs.size()) - counts.done - counts.failed - counts.running}, {"jobs", list}, {"slurm", tasks}});
+        session.answer({{"done", counts.done},
+                        {"failed", counts.failed},
+                        {"running", counts.running},
+                        {"waiting", static_cast<int>(jobs.size()) - counts.done - counts.failed - counts.running},
+                        {"jobs", list},
+                        {"slurm", tasks}});
         return 0;
     }
     fmt::print("{}\n", counts.text());
@@ -175,7 +183,9 @@ int submit(Session& session, const std::vector<Job>& jobs, const std::string& fi
     const std::string array = open ? submit_array(file, out, open, slurm) : "";
     if (session.json) session.answer({{"array", array}, {"open", open}});
     else if (open == 0) fmt::print("nothing is to be done: {}\n", counts.text());
-    else fmt::print("array job {}: {} ({} open); 'loopegg batch {} --out {} --status' tells how far it is\n", array, plural(static_cast<std::int64_t>(jobs.size()), "job"), open, file, out.string());
+    else
+        fmt::print("array job {}: {} ({} open); 'loopegg batch {} --out {} --status' tells how far it is\n", array,
+                   plural(static_cast<std::int64_t>(jobs.size()), "job"), open, file, out.string());
     return 0;
 }
 
@@ -187,12 +197,17 @@ Action setup(CLI::App& app) {
         SlurmOptions cluster;
     };
     auto o = std::make_shared<Options>();
-    app.add_option("JOBS", o->file, "a batch file: {\"models\": [...], \"targets\": [...], \"rules\": [...], \"guards\": [...], \"seeds\": [...], \"options\": {...}}")->required();
+    app.add_option("JOBS", o->file,
+                   "a batch file: {\"models\": [...], \"targets\": [...], \"rules\": [...], \"guards\": [...], \"seeds\": [...], \"options\": {...}}")
+        ->required();
     app.add_option("-o,--out", o->batch.out, "the folder of the batch; the same folder continues it")->required();
-    app.add_option("-j,--jobs", o->batch.at_once, "jobs side by side in this process (they disturb each other's times)")->check(CLI::Range(1, 256))->capture_default_str();
+    app.add_option("-j,--jobs", o->batch.at_once, "jobs side by side in this process (they disturb each other's times)")
+        ->check(CLI::Range(1, 256))
+        ->capture_default_str();
     app.add_option("--job-seconds", o->batch.job_seconds, "stop and fail a job that takes longer (0: no limit)")->check(CLI::NonNegativeNumber);
     add_store_option(app);
-    CLI::Option* slurm = app.add_flag("--slurm", o->slurm, "submit one array job to Slurm, whose tasks take the jobs; the store must be a server that all nodes reach");
+    CLI::Option* slurm =
+        app.add_flag("--slurm", o->slurm, "submit one array job to Slurm, whose tasks take the jobs; the store must be a server that all nodes reach");
     app.add_option("--tasks", o->cluster.tasks, "tasks of the array (default: one for each open job, 16 at most)")->check(CLI::Range(1, 100000))->needs(slurm);
     app.add_option("--sbatch", o->cluster.words, "a further option for sbatch, as --sbatch=--time=2:00:00 (repeatable)")->needs(slurm);
     app.add_flag("--status", o->status, "tell how far the batch is, and run nothing")->excludes(slurm);
@@ -237,6 +252,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command batch_command{"batch", "optimize many networks: models x targets x rule files x guards x seeds", "loopegg batch examples/batch.json --out batch/", setup};
+const Command batch_command{"batch", "optimize many networks: models x targets x rule files x guards x seeds", "loopegg batch examples/batch.json --out batch/",
+                            setup};
 
 }  // namespace loopegg

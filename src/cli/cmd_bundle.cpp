@@ -30,7 +30,15 @@ int import(const Arguments& a, Session& session) {
     int right = 0;
     for (const BundleResult& r : results) {
         right += r.right;
-        if (session.json) all.push_back({{"what", r.what}, {"right", r.right}, {"why", r.why}, {"median_ms", r.latency.median_ms}, {"iqr_ms", r.latency.iqr_ms}, {"n", r.latency.n}, {"target", r.latency.target}, {"measured", r.right}});
+        if (session.json)
+            all.push_back({{"what", r.what},
+                           {"right", r.right},
+                           {"why", r.why},
+                           {"median_ms", r.latency.median_ms},
+                           {"iqr_ms", r.latency.iqr_ms},
+                           {"n", r.latency.n},
+                           {"target", r.latency.target},
+                           {"measured", r.right}});
         else if (r.right) fmt::print("{:.4f} ms  {:.100}\n", r.latency.median_ms, r.what);
         else fmt::print("failed:{}  {:.100}\n", r.why, r.what);
     }
@@ -54,7 +62,8 @@ int run_and_import(Arguments a, Session& session) {
 
 int write(const Arguments& a, Session& session) {
     if (a.out.empty()) throw UsageError("expected --out DIR");
-    if (!a.runner.empty() && a.runner.find("{}") == a.runner.npos) throw UsageError("--runner: expected a command with {} in it, which stands for the folder of the bundle");
+    if (!a.runner.empty() && a.runner.find("{}") == a.runner.npos)
+        throw UsageError("--runner: expected a command with {} in it, which stands for the folder of the bundle");
     std::vector<Term> nests;
     if (!a.nests.empty())
         for (const SExpr& e : read_sexprs(read_source(a.nests))) nests.push_back(to_term(e));
@@ -73,7 +82,8 @@ int write(const Arguments& a, Session& session) {
     session.progress.finish(fmt::format("{} programs", r.programs));
     for (const std::string& why : r.left_out) session.progress.note("left out: " + why);
     if (!a.runner.empty()) return run_and_import(a, session);
-    if (!session.json) fmt::print("{}: {} programs. On the machine: sh run_bundle.sh; bring results.txt back, then: loopegg bundle import {}\n", a.out, r.programs, a.out);
+    if (!session.json)
+        fmt::print("{}: {} programs. On the machine: sh run_bundle.sh; bring results.txt back, then: loopegg bundle import {}\n", a.out, r.programs, a.out);
     else session.answer({{"programs", r.programs}, {"left_out", r.left_out}, {"folder", a.out}});
     return 0;
 }
@@ -85,7 +95,8 @@ Action setup(CLI::App& app) {
     add_store_option(app);
     app.add_option("--nests", a->nests, "a file of NEST terms, each a program of its own");
     app.add_option("--schedules", a->schedules, "with a MODEL: so many schedules of each of its nests, each a program of its own");
-    app.add_option("--runner", a->runner, "a command that runs a bundle where the GPU is, {} standing for its folder, and leaves results.txt there: 'sh {}/run_bundle.sh'");
+    app.add_option("--runner", a->runner,
+                   "a command that runs a bundle where the GPU is, {} standing for its folder, and leaves results.txt there: 'sh {}/run_bundle.sh'");
     app.add_option("--target", a->target, "a GPU target");
     app.add_option("--out", a->out, "the folder to write");
     app.add_option("--seed", a->seed, "draws the weights of a model that has none");
@@ -100,6 +111,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command bundle_command{"bundle", "carry code to a machine without TVM, and its times back", "loopegg bundle zoo:resnet34-cifar10 --target h200 --out bundle", setup};
+const Command bundle_command{"bundle", "carry code to a machine without TVM, and its times back",
+                             "loopegg bundle zoo:resnet34-cifar10 --target h200 --out bundle", setup};
 
 }  // namespace loopegg

@@ -38,7 +38,8 @@ void print(const FinalistChoice& choice, const fs::path& out) {
     }
     const std::string& name = choice.rows[*choice.chosen].name;
     fmt::print("\n{} is the fastest that loses at most {:.2f} points. To compile it:\n", name, choice.max_loss);
-    fmt::print("  loopegg optimize {} --rules exact --out {}\n", shell_word((out / "finalists" / name / "model.json").string()), shell_word(out.string() + "-" + name));
+    fmt::print("  loopegg optimize {} --rules exact --out {}\n", shell_word((out / "finalists" / name / "model.json").string()),
+               shell_word(out.string() + "-" + name));
 }
 
 Action setup(CLI::App& app) {
@@ -46,7 +47,8 @@ Action setup(CLI::App& app) {
     auto asked = std::make_shared<Asked>();
     app.add_option("OUT", asked->out, "the out folder of a run")->required();
     app.add_option("--accuracies", asked->accuracies, R"(what the networks reached, in percent: {"original": 95.7, "rules-1": [95.1, 95.3]})")->required();
-    app.add_option("--max-loss", asked->max_loss, "points of accuracy that the network may lose; otherwise what the run allowed")->check(CLI::Range(0.0, 100.0));
+    app.add_option("--max-loss", asked->max_loss, "points of accuracy that the network may lose; otherwise what the run allowed")
+        ->check(CLI::Range(0.0, 100.0));
     return [asked](Session& session) {
         const fs::path out = asked->out;
         require_whole(out, "loopegg optimize MODEL --out " + shell_word(asked->out), "report.html");

@@ -31,10 +31,21 @@ Action setup(CLI::App& app) {
         CompiledNetwork n = compile_network(model.graph, model.weights, {}, target, update.path(), &session.progress);
         update.commit();
         n.folder = a->out;
-        if (!n.linked) session.progress.note(fmt::format("there is no C compiler for {} here: the folder has objects and sources, and network.c says how to make network.so of them", target.architecture()));
+        if (!n.linked)
+            session.progress.note(
+                fmt::format("there is no C compiler for {} here: the folder has objects and sources, and network.c says how to make network.so of them",
+                            target.architecture()));
         if (session.json)
-            session.answer({{"folder", n.folder.string()}, {"target", n.target}, {"kernels", n.kernels}, {"steps", n.steps}, {"arena_bytes", n.arena_bytes}, {"weight_bytes", n.weight_bytes}, {"linked", n.linked}});
-        else fmt::print("{}: {} kernels, {} steps, {:.1f} MB of activations, {:.1f} MB of weights\n", n.folder.string(), n.kernels, n.steps, n.arena_bytes / 1e6, n.weight_bytes / 1e6);
+            session.answer({{"folder", n.folder.string()},
+                            {"target", n.target},
+                            {"kernels", n.kernels},
+                            {"steps", n.steps},
+                            {"arena_bytes", n.arena_bytes},
+                            {"weight_bytes", n.weight_bytes},
+                            {"linked", n.linked}});
+        else
+            fmt::print("{}: {} kernels, {} steps, {:.1f} MB of activations, {:.1f} MB of weights\n", n.folder.string(), n.kernels, n.steps, n.arena_bytes / 1e6,
+                       n.weight_bytes / 1e6);
         return 0;
     };
 }

@@ -26,12 +26,14 @@ void add_fused(const std::filesystem::path& network, json& sites) {
     const json steps = parse_json_file(network).at("steps");
     for (auto& site : sites)
         for (const auto& step : steps)
-            if (step.contains("fused") && !step["fused"].empty() && (step.at("site") == site.at("name") || step.at("site") == site.value("restored_by", ""))) site["fused"] = step["fused"];
+            if (step.contains("fused") && !step["fused"].empty() && (step.at("site") == site.at("name") || step.at("site") == site.value("restored_by", "")))
+                site["fused"] = step["fused"];
 }
 
 void print_site(const json& site) {
     fmt::print("{}: {}\n", site["name"].get<std::string>(), site["sequence"].get<std::string>());
-    if (site.contains("fused") && !site["fused"].empty()) fmt::print("    made one with what follows: {}\n", join(site["fused"].get<std::vector<std::string>>(), ", "));
+    if (site.contains("fused") && !site["fused"].empty())
+        fmt::print("    made one with what follows: {}\n", join(site["fused"].get<std::vector<std::string>>(), ", "));
     if (site.contains("restored_by")) fmt::print("    {} makes all channels of those that it computes\n", site["restored_by"].get<std::string>());
     if (site["steps"].empty()) {
         fmt::print("    as it was\n");
@@ -78,7 +80,8 @@ Action setup(CLI::App& app) {
         finish_update(folder);
         const bool check = o->check || !o->recheck.empty();
         if (!std::filesystem::exists(std::filesystem::path(o->dir) / "result.json"))
-            throw UserError(Diagnostic{"'" + o->dir + "' is not the folder of a run: it has no result.json", {}, "make one with 'loopegg optimize MODEL --out DIR'"});
+            throw UserError(
+                Diagnostic{"'" + o->dir + "' is not the folder of a run: it has no result.json", {}, "make one with 'loopegg optimize MODEL --out DIR'"});
         const json result = parse_json_file(std::filesystem::path(o->dir) / "result.json");
         json picked = json::array();
         std::vector<std::string> names;
@@ -92,7 +95,8 @@ Action setup(CLI::App& app) {
             for (const auto& measured : result.at("sites")) {
                 if (measured.at("name") != site.at("name")) continue;
                 if (measured.contains("nest_after")) site["schedule"] = measured["nest_after"];
-                if (measured.contains("restoring")) site["restoring"] = measured["restoring"].at("nest"), site["restored_by"] = measured["restoring"].at("name");
+                if (measured.contains("restoring"))
+                    site["restoring"] = measured["restoring"].at("nest"), site["restored_by"] = measured["restoring"].at("name");
             }
         add_fused(std::filesystem::path(o->dir) / "network.json", picked);
         RunChecks checks;

@@ -26,7 +26,8 @@ nlohmann::json as_json(const SerializedEGraph& egraph, const Extraction& found) 
     nlohmann::json choice = nlohmann::json::object();
     for (std::size_t c = 0; c < found.choice.size(); ++c)
         if (found.choice[c] != no_index) choice[egraph.classes[c].id] = egraph.nodes[found.choice[c]].id;
-    return {{"method", found.method}, {"cost", found.cost}, {"bound", found.bound}, {"optimal", found.optimal}, {"seconds", found.seconds}, {"choice", std::move(choice)}};
+    return {{"method", found.method},   {"cost", found.cost},       {"bound", found.bound},
+            {"optimal", found.optimal}, {"seconds", found.seconds}, {"choice", std::move(choice)}};
 }
 
 // Not the one best term but the space of all: how many, the cheapest few, some at random. Of the first root.
@@ -37,7 +38,9 @@ int answer_about_space(const Arguments& args, const SerializedEGraph& egraph, Se
         answer["best"] = nlohmann::json::array();
         for (const RankedTerm& t : best_terms(egraph, root, args.best)) {
             answer["best"].push_back({{"term", t.term ? nlohmann::json(to_string(t.term)) : nlohmann::json()}, {"cost", t.cost}, {"size", t.size}});
-            if (!session.json) fmt::print("{}  cost {}\n", t.term ? terminal_text(to_string(t.term)) : fmt::format("a term of {} operators, too long to print", t.size), t.cost);
+            if (!session.json)
+                fmt::print("{}  cost {}\n", t.term ? terminal_text(to_string(t.term)) : fmt::format("a term of {} operators, too long to print", t.size),
+                           t.cost);
         }
     }
     if (args.count || args.sample > 0) {
@@ -47,7 +50,9 @@ int answer_about_space(const Arguments& args, const SerializedEGraph& egraph, Se
         answer["count"] = space.infinite() ? "infinite" : space.count().get_str();   // a string: it may have any number of digits
         if (!session.json) fmt::print("{} terms\n", answer["count"].get<std::string>());
         if (args.sample > 0) {
-            if (space.infinite()) throw UserError(Diagnostic{"a class that contains itself has infinitely many terms, and none can be drawn uniformly", {}, "bound them with --size"});
+            if (space.infinite())
+                throw UserError(
+                    Diagnostic{"a class that contains itself has infinitely many terms, and none can be drawn uniformly", {}, "bound them with --size"});
             if (space.count() == 0) throw UserError(fmt::format("no term has at most {} operators", args.size));
             std::mt19937_64 random(args.seed);
             answer["sample"] = nlohmann::json::array();

@@ -23,8 +23,17 @@ Action setup(CLI::App& app) {
         for (const Node& node : model.graph.nodes)
             if (node.op == "onnx") ++opaque[opaque_of(node).node.op];
         save_model(model.graph, model.weights, o->out);
-        if (session.json) session.answer({{"name", model.graph.name}, {"file", o->out}, {"nodes", model.graph.nodes.size()}, {"parameters", parameters(model.graph)}, {"macs", macs(model.graph)}, {"opaque", opaque}, {"notes", model.notes}});
-        else fmt::print("{}: {} nodes, {:.2f} M parameters, {:.2f} G MACs\n", o->out, model.graph.nodes.size(), static_cast<double>(parameters(model.graph)) / 1e6, static_cast<double>(macs(model.graph)) / 1e9);
+        if (session.json)
+            session.answer({{"name", model.graph.name},
+                            {"file", o->out},
+                            {"nodes", model.graph.nodes.size()},
+                            {"parameters", parameters(model.graph)},
+                            {"macs", macs(model.graph)},
+                            {"opaque", opaque},
+                            {"notes", model.notes}});
+        else
+            fmt::print("{}: {} nodes, {:.2f} M parameters, {:.2f} G MACs\n", o->out, model.graph.nodes.size(),
+                       static_cast<double>(parameters(model.graph)) / 1e6, static_cast<double>(macs(model.graph)) / 1e9);
         for (const auto& [op, count] : opaque)
             if (!session.json) fmt::print("{} x {}: run as it stands; what is around it is optimized\n", count, op);
         return 0;

@@ -25,7 +25,8 @@ std::string options_text(const std::vector<const CLI::Option*>& options) {
     std::string out;
     for (const CLI::Option* o : options) {
         std::string names = o->get_positional() ? o->get_name(true) : join(spellings(*o), ", ");
-        if (!o->get_positional() && o->get_items_expected_max() > 0 && o->get_type_size_max() > 0 && !o->get_type_name().empty()) names += " " + o->get_type_name();
+        if (!o->get_positional() && o->get_items_expected_max() > 0 && o->get_type_size_max() > 0 && !o->get_type_name().empty())
+            names += " " + o->get_type_name();
         out += fmt::format(".TP\n.B {}\n{}\n", roff(names), roff(o->get_description()));
     }
     return out;
@@ -46,14 +47,19 @@ std::string command_text(const CLI::App& app, const std::string& path, const std
 std::string manual_page() {
     Parsed unused;
     auto app = make_app(unused);
-    std::string out = fmt::format(".TH LOOPEGG 1 \"\" \"loopegg {}\" \"User Commands\"\n.SH NAME\nloopegg \\- makes neural networks faster by rewriting them\n", version);
-    out += ".SH SYNOPSIS\n.B loopegg\n.I COMMAND\n[\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]\n.SH DESCRIPTION\n"
-           "loopegg reads a neural network, grows an e\\-graph of its loop nests by exact rules and by rules that change the network but must be shown to keep its "
-           "capacity, measures the candidates on a real machine, and gives back the fastest network that rules and guards allow.\n"
-           ".SH \"OPTIONS OF EVERY COMMAND\"\n.TP\n.B \\-\\-json\nAnswer with one JSON object on standard output.\n"
-           ".TP\n.B \\-q, \\-\\-quiet\nShow no progress.\n.TP\n.B \\-h, \\-\\-help\nTell about the command, with an example.\n.SH COMMANDS\n";
+    std::string out =
+        fmt::format(".TH LOOPEGG 1 \"\" \"loopegg {}\" \"User Commands\"\n.SH NAME\nloopegg \\- makes neural networks faster by rewriting them\n", version);
+    out +=
+        ".SH SYNOPSIS\n.B loopegg\n.I COMMAND\n[\\fIOPTION\\fR...] [\\fIARGUMENT\\fR...]\n.SH DESCRIPTION\n"
+        "loopegg reads a neural network, grows an e\\-graph of its loop nests by exact rules and by rules that change the network but must be shown to keep "
+        "its "
+        "capacity, measures the candidates on a real machine, and gives back the fastest network that rules and guards allow.\n"
+        ".SH \"OPTIONS OF EVERY COMMAND\"\n.TP\n.B \\-\\-json\nAnswer with one JSON object on standard output.\n"
+        ".TP\n.B \\-q, \\-\\-quiet\nShow no progress.\n.TP\n.B \\-h, \\-\\-help\nTell about the command, with an example.\n.SH COMMANDS\n";
     for (const Command& c : commands()) out += command_text(*app->get_subcommand(c.name), c.name, std::string("Example: ") + c.example);
-    out += ".SH \"EXIT STATUS\"\n.TP\n.B 0\nDone.\n.TP\n.B 1\nCould not do it, and said why.\n.TP\n.B 2\nWrong use, and said what was expected.\n.TP\n.B 70\nA fault of loopegg itself.\n";
+    out +=
+        ".SH \"EXIT STATUS\"\n.TP\n.B 0\nDone.\n.TP\n.B 1\nCould not do it, and said why.\n.TP\n.B 2\nWrong use, and said what was expected.\n.TP\n.B 70\nA "
+        "fault of loopegg itself.\n";
     return out;
 }
 

@@ -26,8 +26,14 @@ Action setup(CLI::App& app) {
     return [a](Session& session) {
         const NetworkLatency m = measure_model(a->model, a->target, a->seed, a->rounds, session.progress);
         if (session.json)
-            session.answer({{"median_ms", m.latency.median_ms}, {"iqr_ms", m.latency.iqr_ms}, {"n", m.latency.n}, {"target", m.latency.target}, {"measured", m.latency.measured},
-                            {"disturbed", m.latency.disturbed}, {"compiled", m.compiled}, {"timed", m.timed}});
+            session.answer({{"median_ms", m.latency.median_ms},
+                            {"iqr_ms", m.latency.iqr_ms},
+                            {"n", m.latency.n},
+                            {"target", m.latency.target},
+                            {"measured", m.latency.measured},
+                            {"disturbed", m.latency.disturbed},
+                            {"compiled", m.compiled},
+                            {"timed", m.timed}});
         else if (!m.latency.measured) fmt::print("{:.3f} ms on {}, estimated from its data sheet\n", m.latency.median_ms, m.latency.target);
         else
             fmt::print("{:.3f} ms on {} (quartiles {:.3f} ms apart, {} samples{})\n", m.latency.median_ms, m.latency.target, m.latency.iqr_ms, m.latency.n,

@@ -54,8 +54,9 @@ void print(const nlohmann::json& r, const std::string& out) {
         fmt::print("  {:<10} {:<40} {:>14} {:>16}\n", which, latency(r[which]), with_commas(r[which]["parameters"]), with_commas(r[which]["macs"]));
     for (const auto& t : r.value("targets", nlohmann::json::array())) {
         if (t.contains("why")) fmt::print("  {:<10} not compiled: {}\n", t["target"].get<std::string>(), t["why"].get<std::string>());
-        else fmt::print("  {:<10} {:.3f} ms instead of {:.3f} ms, estimated from its data sheet; {} kernels\n", t["target"].get<std::string>(), t["optimized"]["median_ms"].get<double>(),
-                        t["original"]["median_ms"].get<double>(), t["optimized"]["kernels"].get<int>());
+        else
+            fmt::print("  {:<10} {:.3f} ms instead of {:.3f} ms, estimated from its data sheet; {} kernels\n", t["target"].get<std::string>(),
+                       t["optimized"]["median_ms"].get<double>(), t["original"]["median_ms"].get<double>(), t["optimized"]["kernels"].get<int>());
     }
     std::map<std::string, int> sequences;
     for (const auto& s : r["sites"]) ++sequences[s["sequence"].get<std::string>()];
@@ -91,11 +92,14 @@ Action setup(CLI::App& app) {
     app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
     app.add_option("--guard", r->guard, "what decides how much of the network may go: expected-loss, fisher-band, fisher-paper")->capture_default_str();
     app.add_option("--objective", r->objective, "what to make better: " + join(objective_names(), ", "))->capture_default_str();
-    app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))->capture_default_str();
+    app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))
+        ->capture_default_str();
     app.add_option("--passes", r->passes, "AS-k: all rules in k rounds; PO-k: k rounds of one ruleset after another; otherwise as the rule file says");
     app.add_option("--capacity", *capacity, "the guard's threshold: how much capacity must be kept")->check(CLI::Range(0.0, 10.0));
-    app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of --capacity")->check(CLI::Range(0.0, 100.0));
-    app.add_option("--search", r->search, "how whole networks are looked for: " + join(search_names(), ", ") + " (scale, random and blockswap are rivals)")->capture_default_str();
+    app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of --capacity")
+        ->check(CLI::Range(0.0, 100.0));
+    app.add_option("--search", r->search, "how whole networks are looked for: " + join(search_names(), ", ") + " (scale, random and blockswap are rivals)")
+        ->capture_default_str();
     app.add_option("--data", r->data, "images for the guard: a CIFAR-10 folder or one of .npy batches; none: seeded synthetic ones");
     app.add_option("--budget", r->budget, "how many questions the guard may be asked")->capture_default_str()->check(CLI::Range(1, 10'000'000));
     app.add_option("--batch", r->batch, "how many inputs the network takes at once")->capture_default_str()->check(CLI::Range(1, 65536));
@@ -106,7 +110,9 @@ Action setup(CLI::App& app) {
     app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
     app.add_flag("--strict-fp", r->strict_fp, "every sum keeps its order; this leaves out Winograd's transforms");
     app.add_option("--channels-multiple-of", r->channels_multiple, "blocks of channels must be multiples of this")->check(CLI::Range(1, 4096));
-    app.add_option("--max-latency", r->max_latency_ms, "milliseconds that the network may take; of the networks that take no longer, the one that is expected to lose least is returned")->check(CLI::PositiveNumber);
+    app.add_option("--max-latency", r->max_latency_ms,
+                   "milliseconds that the network may take; of the networks that take no longer, the one that is expected to lose least is returned")
+        ->check(CLI::PositiveNumber);
     app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
     app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
     auto reading = add_reading_options(app, true);

@@ -17,7 +17,8 @@ Action setup(CLI::App& app) {
     app.add_option("-o,--out", *out, "where the page goes (default: DIR/report.html)");
     return [folder, out](Session& session) {
         finish_update(*folder);
-        if (std::filesystem::exists(std::filesystem::path(*folder) / "manifest.json")) require_whole(*folder, "loopegg optimize MODEL --out " + shell_word(*folder), "report.html");
+        if (std::filesystem::exists(std::filesystem::path(*folder) / "manifest.json"))
+            require_whole(*folder, "loopegg optimize MODEL --out " + shell_word(*folder), "report.html");
         else session.progress.note("this folder has no manifest.json: nobody can tell whether its files belong together");
         FinishedRun run = read_run(*folder);
         std::filesystem::path path = out->empty() ? std::filesystem::path(*folder) / "report.html" : std::filesystem::path(*out);

@@ -35,14 +35,16 @@ int check(const std::vector<std::string>& files, bool deep, Session& session) {
         } catch (const UserError& e) {   // the file itself cannot be read: the others are still checked
             for (const Diagnostic& d : e.diagnostics()) loaded.mistakes.push_back({d, ""});
         }
-        session.progress.finish(loaded.mistakes.empty() ? fmt::format("{} rules", loaded.book.rule_count()) : fmt::format("{} mistakes", loaded.mistakes.size()));
+        session.progress.finish(loaded.mistakes.empty() ? fmt::format("{} rules", loaded.book.rule_count())
+                                                        : fmt::format("{} mistakes", loaded.mistakes.size()));
         rules += loaded.book.rule_count();
         for (const RuleMistake& m : loaded.mistakes) {
             if (!session.json) fmt::print(stderr, "{}\n", describe(m.what));
             errors.push_back(as_json(m));
         }
         if (loaded.mistakes.empty() && !session.json)
-            fmt::print("{}: {} rules in {} sets, {} phases, language {}: no mistakes\n", file, loaded.book.rule_count(), loaded.book.sets.size(), loaded.book.phases.size(), loaded.book.language->name);
+            fmt::print("{}: {} rules in {} sets, {} phases, language {}: no mistakes\n", file, loaded.book.rule_count(), loaded.book.sets.size(),
+                       loaded.book.phases.size(), loaded.book.language->name);
     }
     const bool ok = errors.empty();
     if (session.json) session.answer({{"ok", ok}, {"rules", rules}, {"errors", std::move(errors)}});
@@ -57,7 +59,8 @@ int list_file(const std::string& file, Session& session) {
         nlohmann::json sets = nlohmann::json::array(), phases = nlohmann::json::array();
         for (const RuleSet& set : book.sets) {
             nlohmann::json rules = nlohmann::json::array();
-            for (const Rule& r : set.rules) rules.push_back({{"name", r.name}, {"arrow", text_of(r.arrow)}, {"file", r.where.source->name}, {"line", r.where.line()}, {"text", r.text}});
+            for (const Rule& r : set.rules)
+                rules.push_back({{"name", r.name}, {"arrow", text_of(r.arrow)}, {"file", r.where.source->name}, {"line", r.where.line()}, {"text", r.text}});
             sets.push_back({{"name", set.name}, {"tags", set.tags}, {"rules", std::move(rules)}});
         }
         for (const Phase& p : book.phases) {
@@ -100,14 +103,21 @@ int list_languages(Session& session) {
         for (const Language* l : languages()) {
             nlohmann::json operators = nlohmann::json::array();
             for (const OperatorKind& op : l->operators) operators.push_back({{"name", op.name}, {"kind", op.kind}, {"children", op.children}});
-            all.push_back({{"name", l->name}, {"operators", std::move(operators)}, {"guards", rows_json(l->guards)}, {"lists", rows_json(l->lists)}, {"functions", rows_json(l->functions)}});
+            all.push_back({{"name", l->name},
+                           {"operators", std::move(operators)},
+                           {"guards", rows_json(l->guards)},
+                           {"lists", rows_json(l->lists)},
+                           {"functions", rows_json(l->functions)}});
         }
-        session.answer({{"languages", std::move(all)}, {"common", {{"guards", rows_json(common_guards())}, {"lists", rows_json(common_lists())}, {"functions", rows_json(common_functions())}}}});
+        session.answer(
+            {{"languages", std::move(all)},
+             {"common", {{"guards", rows_json(common_guards())}, {"lists", rows_json(common_lists())}, {"functions", rows_json(common_functions())}}}});
         return 0;
     }
     for (const Language* l : languages()) {
         fmt::print("language {}{}\n", l->name, l->open ? ": any operator" : "");
-        for (const OperatorKind& op : l->operators) fmt::print("  operator  {}\n", op.children.empty() ? op.name : "(" + op.name + " " + join(op.children, " ") + ")");
+        for (const OperatorKind& op : l->operators)
+            fmt::print("  operator  {}\n", op.children.empty() ? op.name : "(" + op.name + " " + join(op.children, " ") + ")");
         print_rows("guard", l->guards);
         print_rows("list", l->lists);
         print_rows("function", l->functions);

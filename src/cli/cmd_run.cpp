@@ -50,7 +50,8 @@ struct Ran {
 std::vector<Tensor> inputs_for(const Arguments& a, const std::vector<GraphInput>& all) {
     if (!a.inputs.empty() && a.inputs.size() != all.size()) throw UsageError(fmt::format("the network takes {} input(s)", all.size()));
     std::vector<Tensor> inputs;
-    for (std::size_t i = 0; i < all.size(); ++i) inputs.push_back(a.inputs.empty() ? normal_tensor(all[i].shape, a.seed, all[i].name) : read_npy(file_for(a.inputs, all, i)));
+    for (std::size_t i = 0; i < all.size(); ++i)
+        inputs.push_back(a.inputs.empty() ? normal_tensor(all[i].shape, a.seed, all[i].name) : read_npy(file_for(a.inputs, all, i)));
     return inputs;
 }
 
@@ -85,7 +86,8 @@ Action setup(CLI::App& app) {
     return [a, reading](Session& session) {
         Ran ran = std::filesystem::is_directory(a->folder) ? run_compiled(*a) : run_interpreted(*a, reading->read());
         const std::vector<Tensor>& outputs = ran.outputs;
-        for (std::size_t i = 0; !a->out.empty() && i < outputs.size(); ++i) write_file(outputs.size() == 1 ? std::filesystem::path(a->out) : named(a->out, ran.names[i]), write_npy(outputs[i]));
+        for (std::size_t i = 0; !a->out.empty() && i < outputs.size(); ++i)
+            write_file(outputs.size() == 1 ? std::filesystem::path(a->out) : named(a->out, ran.names[i]), write_npy(outputs[i]));
         nlohmann::json all = nlohmann::json::array();
         for (std::size_t i = 0; i < outputs.size(); ++i) {
             const auto& v = outputs[i].values;

@@ -67,7 +67,8 @@ const Phase* find_phase(const RuleBook& book, const std::string& name) {
 
 nlohmann::json as_json(const RunReport& report) {
     nlohmann::json iterations = nlohmann::json::array();
-    for (const IterationReport& i : report.iterations) iterations.push_back({{"nodes", i.nodes}, {"classes", i.classes}, {"edges", i.edges}, {"seconds", i.seconds}});
+    for (const IterationReport& i : report.iterations)
+        iterations.push_back({{"nodes", i.nodes}, {"classes", i.classes}, {"edges", i.edges}, {"seconds", i.seconds}});
     return {{"stop", name_of(report.stop)}, {"seconds", report.seconds}, {"iterations", std::move(iterations)}, {"peak_bytes", report.peak_bytes}};
 }
 
@@ -110,12 +111,14 @@ int saturate(const Arguments& a, bool proofs, Session& session) {
     session.progress.stage("saturate", static_cast<std::int64_t>(options.limits.iterations));
     std::int64_t done = 0;
     options.after_iteration = [&](const IterationReport& i) {
-        session.progress.advance(++done, fmt::format("{} nodes, {} classes", with_commas(static_cast<long long>(i.nodes)), with_commas(static_cast<long long>(i.classes))));
+        session.progress.advance(
+            ++done, fmt::format("{} nodes, {} classes", with_commas(static_cast<long long>(i.nodes)), with_commas(static_cast<long long>(i.classes))));
         return true;
     };
     const auto rules = phase ? book.rules_of(*phase) : book.rules();
     const RunReport report = Runner(graph, bind_rules(rules, binding)).run(options);
-    session.progress.finish(fmt::format("{} nodes, {} classes, stopped: {}", with_commas(static_cast<long long>(graph.node_count())), with_commas(static_cast<long long>(graph.class_count())), name_of(report.stop)));
+    session.progress.finish(fmt::format("{} nodes, {} classes, stopped: {}", with_commas(static_cast<long long>(graph.node_count())),
+                                        with_commas(static_cast<long long>(graph.class_count())), name_of(report.stop)));
 
     nlohmann::json answer = as_json(report);
     answer["best"] = best_terms(graph, inputs);
@@ -129,7 +132,8 @@ int saturate(const Arguments& a, bool proofs, Session& session) {
     if (!a.dot.empty()) write_file(a.dot, to_dot(copy_of(graph, inputs).egraph));
     if (session.json) session.answer(answer);
     else {
-        for (const auto& best : answer["best"]) fmt::print("{}  cost {}\n", best["term"].is_null() ? "(a term too long to print)" : best["term"].get<std::string>(), best["cost"].get<double>());
+        for (const auto& best : answer["best"])
+            fmt::print("{}  cost {}\n", best["term"].is_null() ? "(a term too long to print)" : best["term"].get<std::string>(), best["cost"].get<double>());
         if (!proof_text.empty()) fmt::print("\n{}\n", proof_text);
     }
     return 0;

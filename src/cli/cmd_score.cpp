@@ -28,24 +28,31 @@ struct Arguments {
 void print_row(const std::string& name, const nlohmann::json& row) {
     std::string line = fmt::format("{:<32} {:>12} {:>15}", name, with_commas(row["parameters"].get<long long>()), with_commas(row["macs"].get<long long>()));
     for (const auto& [measure, m] : row["measures"].items())
-        if (m["ratio"].is_number() && m["low"].is_number()) line += fmt::format("  {} {:.4g} (x{:.3f}, {:.3f}-{:.3f})", measure, m["score"].get<double>(), m["ratio"].get<double>(), m["low"].get<double>(), m["high"].get<double>());
+        if (m["ratio"].is_number() && m["low"].is_number())
+            line += fmt::format("  {} {:.4g} (x{:.3f}, {:.3f}-{:.3f})", measure, m["score"].get<double>(), m["ratio"].get<double>(), m["low"].get<double>(),
+                                m["high"].get<double>());
         else if (m["score"].is_number()) line += fmt::format("  {} {:.4g}", measure, m["score"].get<double>());
     fmt::print("{}\n", line);
     if (row.contains("guards"))
-        for (const auto& [guard, g] : row["guards"].items()) fmt::print("    {} {}: {}\n", guard, g["allowed"].get<bool>() ? "admits" : "refuses", g["why"].get<std::string>());
+        for (const auto& [guard, g] : row["guards"].items())
+            fmt::print("    {} {}: {}\n", guard, g["allowed"].get<bool>() ? "admits" : "refuses", g["why"].get<std::string>());
 }
 
 void print_answer(const nlohmann::json& answer) {
-    fmt::print("{}, {} images a seed, {} seeds, {}\n\n", answer["data"].get<std::string>(), answer["batch"].get<int>(), answer["seeds"].get<int>(), answer["engine"].get<std::string>());
+    fmt::print("{}, {} images a seed, {} seeds, {}\n\n", answer["data"].get<std::string>(), answer["batch"].get<int>(), answer["seeds"].get<int>(),
+               answer["engine"].get<std::string>());
     fmt::print("{:<32} {:>12} {:>15}  measures (ratio to the original, 90% interval)\n", "network", "parameters", "MACs");
     print_row(answer["original"]["name"], answer["original"]);
     for (const auto& v : answer["variants"]) print_row(v["plan"], v);
     if (answer.contains("noise")) {
         fmt::print("\nchance alone (the original with redrawn weights):\n");
         for (const auto& [measure, n] : answer["noise"].items())
-            if (n["spread"].is_number()) fmt::print("  {:<14} ratios of {:.3f} to {:.3f}, spread {:.1f}% over {} pairs\n", measure, n["low"].get<double>(), n["high"].get<double>(), 100 * n["spread"].get<double>(), n["pairs"].get<int>());
+            if (n["spread"].is_number())
+                fmt::print("  {:<14} ratios of {:.3f} to {:.3f}, spread {:.1f}% over {} pairs\n", measure, n["low"].get<double>(), n["high"].get<double>(),
+                           100 * n["spread"].get<double>(), n["pairs"].get<int>());
     }
-    if (answer.contains("recheck")) fmt::print("\nasked again: {} verdicts agree, {} differ\n", answer["recheck"]["agree"].get<int>(), answer["recheck"]["differ"].size());
+    if (answer.contains("recheck"))
+        fmt::print("\nasked again: {} verdicts agree, {} differ\n", answer["recheck"]["agree"].get<int>(), answer["recheck"]["differ"].size());
 }
 
 int run(const Arguments& a, Session& session) {
@@ -73,7 +80,8 @@ int run(const Arguments& a, Session& session) {
     // Where seeds draw the weights, they differ far more than rounding does.
     options.oracle.double_precision = a.precision.empty() ? model.has_value() : a.precision == "double";
     session.progress.stage("scoring", static_cast<std::int64_t>(variants.size()));
-    nlohmann::json answer = score_variants(original, variants, options, [&](std::int64_t done, std::int64_t, const std::string& what) { session.progress.advance(done, what); });
+    nlohmann::json answer =
+        score_variants(original, variants, options, [&](std::int64_t done, std::int64_t, const std::string& what) { session.progress.advance(done, what); });
     session.progress.finish();
     if (session.json) session.answer(answer);
     else print_answer(answer);
@@ -88,13 +96,17 @@ Action setup(CLI::App& app) {
     app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, ensemble, or all (repeatable)");
     app.add_option("--guard", a->guards, "a guard to ask beside the default one: expected-loss, fisher-band, fisher-paper (repeatable)");
     a->capacity_given = app.add_option("--capacity", a->capacity, "the default guard's threshold: the share of capacity to keep");
-    a->max_loss_given = app.add_option("--max-loss", a->max_loss, "the default guard's threshold: points of accuracy that may be lost; a point is half of the capacity")->check(CLI::Range(0.0, 100.0))->excludes(a->capacity_given);
+    a->max_loss_given =
+        app.add_option("--max-loss", a->max_loss, "the default guard's threshold: points of accuracy that may be lost; a point is half of the capacity")
+            ->check(CLI::Range(0.0, 100.0))
+            ->excludes(a->capacity_given);
     app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, seeded synthetic images");
     app.add_option("--batch", a->batch, "images a seed")->capture_default_str();
     app.add_option("--seeds", a->seeds, "draws of weights and images")->capture_default_str()->check(CLI::Range(1, 1000));
     app.add_option("--seed", a->seed, "the first seed")->capture_default_str();
     app.add_option("--threads", a->threads, "threads of LibTorch; 0: all cores")->capture_default_str();
-    app.add_option("--precision", a->precision, "single or double; unless given, double for a model with weights of its own, single where seeds draw them")->check(CLI::IsMember({"single", "double"}));
+    app.add_option("--precision", a->precision, "single or double; unless given, double for a model with weights of its own, single where seeds draw them")
+        ->check(CLI::IsMember({"single", "double"}));
     add_store_option(app);
     app.add_flag("--no-store", a->no_store, "neither read nor write the evidence store");
     app.add_flag("--noise", a->noise, "also tell what chance alone does to each measure");
@@ -105,6 +117,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command score_command{"score", "capacity measures of a network and its variants, and the guards' verdicts", "loopegg score zoo:resnet34-cifar10 --plan plan.json --data cifar10 --json", setup};
+const Command score_command{"score", "capacity measures of a network and its variants, and the guards' verdicts",
+                            "loopegg score zoo:resnet34-cifar10 --plan plan.json --data cifar10 --json", setup};
 
 }  // namespace loopegg

@@ -19,19 +19,27 @@ nlohmann::json as_json(const Graph& graph) {
     nlohmann::json sites = nlohmann::json::array();
     for (const Node& node : graph.nodes) {
         if (!is_site(node)) continue;
-        nlohmann::json site{{"name", node.name}, {"op", node.op}, {"input", node.input_shapes.at(0)}, {"shape", node.shape}, {"parameters", parameters(node)}, {"macs", macs(node)}};
+        nlohmann::json site{{"name", node.name}, {"op", node.op}, {"input", node.input_shapes.at(0)}, {"shape", node.shape}, {"parameters", parameters(node)},
+                            {"macs", macs(node)}};
         if (!node.domain.whole()) site["domain"] = to_string(node.domain);
         sites.push_back(std::move(site));
     }
     const Architecture architecture = classify_architecture(graph);
-    return {{"name", graph.name}, {"class", to_string(architecture.kind)}, {"class_why", architecture.why}, {"parameters", parameters(graph)}, {"macs", macs(graph)}, {"nodes", graph.nodes.size()}, {"sites", sites}};
+    return {{"name", graph.name},
+            {"class", to_string(architecture.kind)},
+            {"class_why", architecture.why},
+            {"parameters", parameters(graph)},
+            {"macs", macs(graph)},
+            {"nodes", graph.nodes.size()},
+            {"sites", sites}};
 }
 
 void print_table(const Graph& graph) {
     std::size_t width = 6, op_width = 8;
     for (const Node& node : graph.nodes) width = std::max(width, node.name.size()), op_width = std::max(op_width, node.op.size());
     for (const GraphInput& input : graph.inputs) width = std::max(width, input.name.size());
-    auto line = [&](std::string_view name, std::string_view op, std::string_view shape, std::string_view parameters, std::string_view macs, std::string_view site) {
+    auto line = [&](std::string_view name, std::string_view op, std::string_view shape, std::string_view parameters, std::string_view macs,
+                    std::string_view site) {
         fmt::print("{:<{}}  {:<{}}  {:<16} {:>13} {:>17}  {}\n", name, width, op, op_width, shape, parameters, macs, site);
     };
     line("node", "operator", "output", "parameters", "MACs", "site");

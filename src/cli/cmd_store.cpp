@@ -21,13 +21,15 @@ std::vector<StoreAddress> stores(const std::vector<std::string>& named) {
 }
 
 nlohmann::json as_json(const StoreReport& r) {
-    return {{"file", r.address.words()}, {"kind", r.kind}, {"there", r.there}, {"rows", r.rows}, {"failed", r.failed}, {"claimed", r.claimed}, {"stale", r.stale}, {"saved", r.saved}, {"faults", r.faults}};
+    return {{"file", r.address.words()}, {"kind", r.kind},   {"there", r.there}, {"rows", r.rows},    {"failed", r.failed},
+            {"claimed", r.claimed},      {"stale", r.stale}, {"saved", r.saved}, {"faults", r.faults}};
 }
 
 std::string words(const StoreReport& r) {
     if (!r.there) return "there is none yet";
     std::string text = fmt::format("{} rows of {}", r.rows, r.kind.empty() ? "anything" : r.kind);
-    if (r.kind.find("latencies") != std::string::npos) text += fmt::format(", {} of them failures, {} claimed now, {} claims left by processes that are gone", r.failed, r.claimed - r.stale, r.stale);
+    if (r.kind.find("latencies") != std::string::npos)
+        text += fmt::format(", {} of them failures, {} claimed now, {} claims left by processes that are gone", r.failed, r.claimed - r.stale, r.stale);
     for (const std::string& f : r.faults) text += "\n  NOT VALID: " + f;
     return text;
 }
@@ -78,8 +80,13 @@ int copy(const std::vector<std::string>& files, Session& session) {
 Action setup(CLI::App& app) {
     struct Options { std::string action; std::vector<std::string> files; Forgotten what; };
     auto o = std::make_shared<Options>();
-    app.add_option("ACTION", o->action, "check: what is in the stores and what is wrong; repair: keep what can be read; forget: delete latencies; copy FROM... TO: what one has and the other lacks")->required()->check(CLI::IsMember({"check", "repair", "forget", "copy"}));
-    app.add_option("STORE", o->files, "the stores meant, files or postgresql:// addresses (default: LOOPEGG_STORE and LOOPEGG_EVIDENCE, or those in the cache folder)");
+    app.add_option("ACTION", o->action,
+                   "check: what is in the stores and what is wrong; repair: keep what can be read; forget: delete latencies; copy FROM... TO: what one has and "
+                   "the other lacks")
+        ->required()
+        ->check(CLI::IsMember({"check", "repair", "forget", "copy"}));
+    app.add_option("STORE", o->files,
+                   "the stores meant, files or postgresql:// addresses (default: LOOPEGG_STORE and LOOPEGG_EVIDENCE, or those in the cache folder)");
     app.add_flag("--failures", o->what.failures, "forget what failed");
     app.add_flag("--claims", o->what.claims, "forget who is measuring what");
     app.add_flag("--times", o->what.times, "forget what was measured");

@@ -26,8 +26,9 @@ void find_runs(const fs::path& folder, std::vector<fs::path>& found) {
 }
 
 void print_summary(const Study& study) {
-    fmt::print("{} over {}, {} changed: {} by S1 to S3, {} by known operators, {} by sequences without a name\n\n", plural(static_cast<std::int64_t>(study.sites.size()), "site"), plural(static_cast<std::int64_t>(study.runs.size()), "run"),
-               study.changed, study.paper, study.known, study.unnamed);
+    fmt::print("{} over {}, {} changed: {} by S1 to S3, {} by known operators, {} by sequences without a name\n\n",
+               plural(static_cast<std::int64_t>(study.sites.size()), "site"), plural(static_cast<std::int64_t>(study.runs.size()), "run"), study.changed,
+               study.paper, study.known, study.unnamed);
     fmt::print("{:<46} {:>6} {:>9} {:>10} {:>9}\n", "sequence", "sites", "speed-up", "saved ms", "capacity");
     for (const SequenceCount& c : study.sequences)
         fmt::print("{:<46} {:>6} {:>8.2f}x {:>10.3f} {:>9}\n", c.label, c.sites, c.speedup, c.saved_ms, c.capacity ? fmt::format("{:.3f}", *c.capacity) : "");
@@ -67,6 +68,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command study_command{"study", "count the sequences of many runs: how often they were chosen, where, what they gain and cost", "loopegg study out/ other-out/ --out study/", setup};
+const Command study_command{"study", "count the sequences of many runs: how often they were chosen, where, what they gain and cost",
+                            "loopegg study out/ other-out/ --out study/", setup};
 
 }  // namespace loopegg

@@ -52,8 +52,15 @@ Action setup(CLI::App& app) {
         std::vector<std::string> broken;
         for (const Target& t : all_targets(&broken)) {
             if (session.json)
-                all.push_back({{"name", t.name}, {"summary", t.summary}, {"reach", to_string(t.reach)}, {"address", t.address}, {"architecture", t.architecture()}, {"gpu", t.gpu()},
-                               {"peak_gflops", t.machine.peak_gflops()}, {"memory_gbs", t.machine.memory_gbs}, {"file", t.file.string()}});
+                all.push_back({{"name", t.name},
+                               {"summary", t.summary},
+                               {"reach", to_string(t.reach)},
+                               {"address", t.address},
+                               {"architecture", t.architecture()},
+                               {"gpu", t.gpu()},
+                               {"peak_gflops", t.machine.peak_gflops()},
+                               {"memory_gbs", t.machine.memory_gbs},
+                               {"file", t.file.string()}});
             else fmt::print("{:<10} {:<8} {:<58} {}\n", t.name, t.architecture(), t.summary, how(t));
         }
         if (session.json) session.answer({{"targets", all}, {"broken", broken}});
@@ -64,6 +71,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command targets_command{"targets", "list the machines that nests are compiled for, or add one", "loopegg targets add board --rpc 192.168.1.20:9090 --like a57", setup};
+const Command targets_command{"targets", "list the machines that nests are compiled for, or add one",
+                              "loopegg targets add board --rpc 192.168.1.20:9090 --like a57", setup};
 
 }  // namespace loopegg

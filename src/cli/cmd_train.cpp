@@ -23,7 +23,8 @@ struct Arguments {
 
 nlohmann::json run_training(const Arguments& a, Session& session) {
     fs::path folder = a.model, file = fs::is_directory(folder) ? folder / "model.json" : folder;
-    if (!a.model.starts_with("zoo:") && !fs::exists(file)) throw UserError(Diagnostic{fmt::format("there is no model at {}", file.string()), {}, "the folder that 'optimize' wrote, or a model.json"});
+    if (!a.model.starts_with("zoo:") && !fs::exists(file))
+        throw UserError(Diagnostic{fmt::format("there is no model at {}", file.string()), {}, "the folder that 'optimize' wrote, or a model.json"});
     if (a.options.epochs < 1) throw UsageError("--epochs must be at least 1");
     Model model = load_model(a.model.starts_with("zoo:") ? a.model : file.string(), a.options.seed);
     Splits data = load_splits(a.data, model.graph, a.limit, a.options.seed);
@@ -33,7 +34,9 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
     std::optional<Model> teacher;
     if (!a.distill.empty()) {
         teacher = load_model(a.distill, a.options.seed);
-        if (classes_of(teacher->graph) != classes_of(model.graph)) throw UserError(fmt::format("the teacher '{}' has {} classes, the network {}", teacher->graph.name, classes_of(teacher->graph), classes_of(model.graph)));
+        if (classes_of(teacher->graph) != classes_of(model.graph))
+            throw UserError(
+                fmt::format("the teacher '{}' has {} classes, the network {}", teacher->graph.name, classes_of(teacher->graph), classes_of(model.graph)));
         if (options.distill == 0) options.distill = 0.5;
     }
     fs::path out = a.model.starts_with("zoo:") ? fs::path("trained") : file.parent_path();
@@ -49,11 +52,12 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
     }
     session.progress.stage("training", options.epochs);
     answer["epochs"] = nlohmann::json::array();
-    torch.train(model.graph, model.weights, data.train, data.test, teacher ? &teacher->graph : nullptr, teacher ? &teacher->weights : nullptr, options, [&](const TrainReport& r) {
-        answer["epochs"].push_back({{"epoch", r.epoch}, {"loss", r.loss}, {"accuracy", r.accuracy}, {"seconds", r.seconds}});
-        session.progress.advance(r.epoch, fmt::format("loss {:.3f}, accuracy {:.2f}%", r.loss, r.accuracy));
-        return true;
-    });
+    torch.train(model.graph, model.weights, data.train, data.test, teacher ? &teacher->graph : nullptr, teacher ? &teacher->weights : nullptr, options,
+                [&](const TrainReport& r) {
+                    answer["epochs"].push_back({{"epoch", r.epoch}, {"loss", r.loss}, {"accuracy", r.accuracy}, {"seconds", r.seconds}});
+                    session.progress.advance(r.epoch, fmt::format("loss {:.3f}, accuracy {:.2f}%", r.loss, r.accuracy));
+                    return true;
+                });
     session.progress.finish();
     answer["after"] = torch.accuracy(model.graph, model.weights, data.test, options.threads);
     save_model(model.graph, model.weights, out / "trained.json");

@@ -11,7 +11,8 @@ Action setup(CLI::App& app) {
     auto o = std::make_shared<Options>();
     app.add_option("--memory", o->memory, "the most megabytes of address space (0: no limit)")->check(CLI::NonNegativeNumber);
     app.add_option("--reply", o->reply, "the file descriptor that answers go to")->check(CLI::NonNegativeNumber);
-    app.add_option("--role", o->role, "what it is for, and so what it may do: candidates, network, board (docs/reference/trust.md)")->check(CLI::IsMember({"candidates", "network", "board"}));
+    app.add_option("--role", o->role, "what it is for, and so what it may do: candidates, network, board (docs/reference/trust.md)")
+        ->check(CLI::IsMember({"candidates", "network", "board"}));
     app.add_option("--writes", o->writes, "a folder that it may write to, besides that for temporary files");
     return [o](Session&) {
         Confinement c;
@@ -23,6 +24,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command worker_command{"worker", "compile and time candidates for another loopegg (started by it)", "loopegg worker --memory 4096 3>answers < requests", setup};
+const Command worker_command{"worker", "compile and time candidates for another loopegg (started by it)", "loopegg worker --memory 4096 3>answers < requests",
+                             setup};
 
 }  // namespace loopegg

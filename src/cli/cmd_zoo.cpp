@@ -32,7 +32,8 @@ Action setup(CLI::App& app) {
         Graph graph = with_batch(zoo_graph(o->name), o->batch);
         std::string text = write_model(graph);
         if (!o->out.empty()) write_file(o->out, text);
-        if (session.json) session.answer({{"name", graph.name}, {"file", o->out}, {"nodes", graph.nodes.size()}, {"parameters", parameters(graph)}, {"macs", macs(graph)}});
+        if (session.json)
+            session.answer({{"name", graph.name}, {"file", o->out}, {"nodes", graph.nodes.size()}, {"parameters", parameters(graph)}, {"macs", macs(graph)}});
         else if (o->out.empty()) fmt::print("{}", text);
         return 0;
     };

@@ -121,7 +121,8 @@ std::string zsh_completion(const CLI::App& app) {
         }
         std::string listed;
         for (const CLI::App* b : commands_of(c)) listed += fmt::format(" {}\\:\"{}\"", b->get_name(), escaped(b->get_description(), "\"\\:()", "\\"));
-        functions += fmt::format("        {} \\\n        '*::argument:->below'\n    [[ $state == below ]] && case $words[1] in\n", in_quotes("1:command:((" + listed.substr(1) + "))"));
+        functions += fmt::format("        {} \\\n        '*::argument:->below'\n    [[ $state == below ]] && case $words[1] in\n",
+                                 in_quotes("1:command:((" + listed.substr(1) + "))"));
         for (const std::string& b : names_below(c)) functions += fmt::format("        {}) {}_{} ;;\n", b, name, b);
         functions += "    esac\n}\n";
     });
@@ -133,9 +134,11 @@ std::string fish_completion(const CLI::App& app) {
     each_command(app, [&](const CLI::App& c, const std::vector<std::string>& path) {
         std::string when = "__fish_use_subcommand";
         for (size_t i = 0; i < path.size(); ++i) when = (i ? when + "; and " : "") + "__fish_seen_subcommand_from " + path[i];
-        std::string here = path.empty() || commands_of(c).empty() ? when : fmt::format("{}; and not __fish_seen_subcommand_from {}", when, join(names_below(c), " "));
+        std::string here =
+            path.empty() || commands_of(c).empty() ? when : fmt::format("{}; and not __fish_seen_subcommand_from {}", when, join(names_below(c), " "));
         for (const CLI::App* b : commands_of(c))
-            out += fmt::format("complete -c loopegg {}-n {} -a {} -d {}\n", path.empty() ? "-f " : "", in_quotes(here), b->get_name(), in_quotes(escaped(b->get_description(), "\\", "\\")));
+            out += fmt::format("complete -c loopegg {}-n {} -a {} -d {}\n", path.empty() ? "-f " : "", in_quotes(here), b->get_name(),
+                               in_quotes(escaped(b->get_description(), "\\", "\\")));
         for (const CLI::Option* o : options_of(c)) {
             std::string names;
             for (const std::string& s : o->get_snames()) names += " -s " + s;

@@ -7,8 +7,10 @@
 namespace loopegg {
 
 inline CLI::Option* add_store_option(CLI::App& app) {
-    return app.add_option_function<std::string>("--store", use_store,
-                                                "where to keep what is learned: an SQLite file, or postgresql://[USER@]HOST[:PORT]/DATABASE (default: LOOPEGG_STORE, or files in the cache folder)")
+    return app
+        .add_option_function<std::string>(
+            "--store", use_store,
+            "where to keep what is learned: an SQLite file, or postgresql://[USER@]HOST[:PORT]/DATABASE (default: LOOPEGG_STORE, or files in the cache folder)")
         ->type_name("PLACE");
 }
 

@@ -76,7 +76,9 @@ private:
     // One application adds at most its builds and its choices' values, so the limit is checked before, and holds.
     bool over() {
         if (graph_.node_count() + rule_.builds().size() + rule_.rule().choices.size() > node_limit_) return cut_ = true;
-        if (++asked_ % 1024 == 0 && (std::chrono::steady_clock::now() > budget_.deadline || (budget_.bytes != ~std::size_t{0} && graph_.bytes() + matched_bytes_ > budget_.bytes))) cut_ = true;
+        if (++asked_ % 1024 == 0 &&
+            (std::chrono::steady_clock::now() > budget_.deadline || (budget_.bytes != ~std::size_t{0} && graph_.bytes() + matched_bytes_ > budget_.bytes)))
+            cut_ = true;
         return cut_;
     }
 
@@ -202,7 +204,8 @@ private:
         Edge e{from, to, rule_.name(), {}, {}, congruence};
         for (std::size_t i = 0; i < rule_.query().slots.size(); ++i)
             if (!rule_.query().slots[i].empty()) e.substitution.emplace_back(rule_.query().slots[i], values_[i]);
-        for (std::size_t i = 0; i < rule_.rule().choices.size(); ++i) e.substitution.emplace_back(rule_.rule().choices[i].variable, values_[rule_.choice_place(i)]);
+        for (std::size_t i = 0; i < rule_.rule().choices.size(); ++i)
+            e.substitution.emplace_back(rule_.rule().choices[i].variable, values_[rule_.choice_place(i)]);
         if (graph_.has_edge(e)) return false;
         if (why == congruence) why = reason();
         e.reason = why;

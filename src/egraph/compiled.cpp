@@ -45,7 +45,8 @@ CompiledRewrite::CompiledRewrite(Rewrite rule) : rule_(std::move(rule)), name_(r
         std::uint32_t at = none;
         for (std::uint32_t i = 0; i < rule_.left.size(); ++i)
             if (rule_.left[i].root == r.root) at = i;
-        if (at == none) throw UserError(Diagnostic{"rule '" + rule_.name + "' concludes about " + r.root.text() + ", which is no root of its left side", rule_.where});
+        if (at == none)
+            throw UserError(Diagnostic{"rule '" + rule_.name + "' concludes about " + r.root.text() + ", which is no root of its left side", rule_.where});
         Conclusion c{query_.roots[at], add_builds(r.term)};
         if (c.place >= build_place(0)) c.build = c.place - static_cast<Place>(build_place(0));
         conclusions_.push_back(c);

@@ -39,7 +39,8 @@ RunReport Runner::run(const RunOptions& options) {
     RunReport report;
     const Clock::time_point began = Clock::now();
     Budget budget;
-    if (options.limits.seconds < 1e8) budget.deadline = began + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.limits.seconds));
+    if (options.limits.seconds < 1e8)
+        budget.deadline = began + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.limits.seconds));
     budget.bytes = options.limits.bytes;
     for (Rest& r : rests_) {
         r.times_banned = r.banned_until = 0;

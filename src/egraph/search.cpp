@@ -122,8 +122,23 @@ private:
             const Atom& a = rule_.query().atoms[s.atom];
             std::uint64_t known = 0;
             for (std::size_t k = 0; k < s.child_known.size(); ++k) known |= std::uint64_t{s.child_known[k]} << k;
-            code_.push_back({s.kind, ages_[s.atom], s.root_known, ops_[s.atom], s.atom, s.via, a.root, static_cast<std::uint32_t>(a.children.size()),
-                             a.children.size() > 0 ? a.children[0] : nowhere, a.children.size() > 1 ? a.children[1] : nowhere, a.children.data(), known, s.guards, static_cast<std::uint32_t>(filters_.size()), 0, none, {}});
+            code_.push_back({s.kind,
+                             ages_[s.atom],
+                             s.root_known,
+                             ops_[s.atom],
+                             s.atom,
+                             s.via,
+                             a.root,
+                             static_cast<std::uint32_t>(a.children.size()),
+                             a.children.size() > 0 ? a.children[0] : nowhere,
+                             a.children.size() > 1 ? a.children[1] : nowhere,
+                             a.children.data(),
+                             known,
+                             s.guards,
+                             static_cast<std::uint32_t>(filters_.size()),
+                             0,
+                             none,
+                             {}});
             done[s.atom] = true;
             auto filter = [&](std::uint32_t slot) {
                 Instruction::Filter f{slot, 0, 0, none};

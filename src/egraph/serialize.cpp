@@ -79,7 +79,9 @@ ReadEGraph read_egraph_json(const SourcePtr& source, EGraph::Options options) {
             if (!first) out.graph.merge(it->second, c, "read from " + source->name);
         }
         if (still.size() == waiting.size())
-            file.at("nodes").at(members[still[0]].first).fail("class '" + nodes[still[0]].in + "' holds no finite term: each of its nodes needs the class itself");
+            file.at("nodes")
+                .at(members[still[0]].first)
+                .fail("class '" + nodes[still[0]].in + "' holds no finite term: each of its nodes needs the class itself");
         waiting.swap(still);
     }
     out.graph.rebuild();

@@ -125,12 +125,14 @@ std::optional<ArchitectureClass> architecture_class(std::string_view name) {
 Architecture classify_architecture(const Graph& graph) {
     using enum ArchitectureClass;
     const Signs s = look(graph);
-    if (s.attentions > 0) return {transformer, fmt::format("{} times a softmax of a matrix product is multiplied with a third tensor: attention", s.attentions)};
+    if (s.attentions > 0)
+        return {transformer, fmt::format("{} times a softmax of a matrix product is multiplied with a third tensor: attention", s.attentions)};
     if (s.scales.size() >= 2) return {detection, fmt::format("its outputs are feature maps at {} scales", s.scales.size())};
     if (s.depthwise * 4 >= s.convolutions && s.depthwise > 0) return {mobile, fmt::format("{} of {} convolutions are depthwise", s.depthwise, s.convolutions)};
     if (s.carried > s.shortcuts && s.carried >= 2) return {dense, fmt::format("{} tensors are carried along by more than one concatenation", s.carried)};
     if (s.shortcuts > 0) return {residual, fmt::format("{} additions join a tensor with one that it was made from", s.shortcuts)};
-    return {plain, fmt::format("no attention, no depthwise convolution, no shortcut: {} convolutions and {} linear layers in a chain", s.convolutions, s.linears)};
+    return {plain,
+            fmt::format("no attention, no depthwise convolution, no shortcut: {} convolutions and {} linear layers in a chain", s.convolutions, s.linears)};
 }
 
 }  // namespace loopegg

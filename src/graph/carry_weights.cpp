@@ -58,7 +58,8 @@ Tensor plain(const Node& node, const Tensor& old, const Shape& shape, const Chan
 Tensor conv_weight(const Node& from, const Tensor& old, const Node& to, const Shape& shape, const ChannelMap& map) {
     Tensor out{shape, std::vector<float>(at(element_count(shape)), 0.0f)};
     const std::int64_t old_per_group = old.shape[1], old_group = old.shape[0] / from.integer("groups"), group = shape[0] / to.integer("groups");
-    const Places rows = places(map.outputs, old.shape[0], shape[0]), columns = places(map.inputs, old_per_group * from.integer("groups"), shape[1] * to.integer("groups"));
+    const Places rows = places(map.outputs, old.shape[0], shape[0]),
+                 columns = places(map.inputs, old_per_group * from.integer("groups"), shape[1] * to.integer("groups"));
     std::int64_t first[2], step[2];   // kernel place k of the new is place first + k * step of the old
     for (std::size_t d = 0; d < 2; ++d) {
         std::int64_t dilation = from.integers("dilation")[d];
@@ -69,13 +70,15 @@ Tensor conv_weight(const Node& from, const Tensor& old, const Node& to, const Sh
         const std::int64_t row = rows[at(o)];
         if (row < 0) continue;
         for (std::int64_t i = 0; i < shape[1]; ++i) {
-            const std::int64_t column = columns[at(o / group * shape[1] + i)], input = column - row / old_group * old_per_group;   // within the old group of this output
+            // within the old group of this output
+            const std::int64_t column = columns[at(o / group * shape[1] + i)], input = column - row / old_group * old_per_group;
             if (column < 0 || input < 0 || input >= old_per_group) continue;
             for (std::int64_t y = 0; y < shape[2]; ++y)
                 for (std::int64_t x = 0; x < shape[3]; ++x) {
                     std::int64_t ky = first[0] + y * step[0], kx = first[1] + x * step[1];
                     if (ky < 0 || ky >= old.shape[2] || kx < 0 || kx >= old.shape[3]) continue;
-                    out.values[at(((o * shape[1] + i) * shape[2] + y) * shape[3] + x)] = old.values[at(((row * old.shape[1] + input) * old.shape[2] + ky) * old.shape[3] + kx)];
+                    out.values[at(((o * shape[1] + i) * shape[2] + y) * shape[3] + x)] =
+                        old.values[at(((row * old.shape[1] + input) * old.shape[2] + ky) * old.shape[3] + kx)];
                 }
         }
     }
@@ -89,7 +92,8 @@ std::vector<double> scales_after(const Graph& from, const Weights& weights, cons
             const auto scale = weights.find(node.name + ".weight"), variance = weights.find(node.name + ".running_var");
             if (scale == weights.end() || variance == weights.end()) break;
             std::vector<double> out;
-            for (std::size_t c = 0; c < scale->second.values.size(); ++c) out.push_back(std::abs(double{scale->second.values[c]}) / std::sqrt(double{variance->second.values[c]} + node.real("eps")));
+            for (std::size_t c = 0; c < scale->second.values.size(); ++c)
+                out.push_back(std::abs(double{scale->second.values[c]}) / std::sqrt(double{variance->second.values[c]} + node.real("eps")));
             return out;
         }
     return {};
@@ -139,7 +143,8 @@ Weights carry_weights(const Graph& from, const Weights& weights, const Graph& to
                 out[p.name] = conv_weight(*old_node, old->second, node, p.shape, maps.at(node.name));
             } else {
                 const auto channels = streams.of.find(node.name);
-                out[p.name] = plain(node, old->second, p.shape, maps.at(node.name), node.op == "parameter" && channels != streams.of.end() ? channels->second.axis : 0);
+                out[p.name] =
+                    plain(node, old->second, p.shape, maps.at(node.name), node.op == "parameter" && channels != streams.of.end() ? channels->second.axis : 0);
             }
             if (weight && !node.domain.whole()) mask_out(out[p.name], weight_mask(node));
         }

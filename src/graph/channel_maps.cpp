@@ -17,7 +17,9 @@ std::vector<std::int64_t> kept_channels(std::int64_t width, std::int64_t count, 
     for (std::int64_t b = 0; b < blocks; ++b) {
         std::vector<std::int64_t> order(static_cast<std::size_t>(block));
         std::iota(order.begin(), order.end(), b * block);
-        if (!worth.empty()) std::stable_sort(order.begin(), order.end(), [&](std::int64_t x, std::int64_t y) { return worth[static_cast<std::size_t>(x)] > worth[static_cast<std::size_t>(y)]; });
+        if (!worth.empty())
+            std::stable_sort(order.begin(), order.end(),
+                             [&](std::int64_t x, std::int64_t y) { return worth[static_cast<std::size_t>(x)] > worth[static_cast<std::size_t>(y)]; });
         order.resize(static_cast<std::size_t>(kept));
         std::sort(order.begin(), order.end());
         out.insert(out.end(), order.begin(), order.end());
@@ -28,7 +30,8 @@ std::vector<std::int64_t> kept_channels(std::int64_t width, std::int64_t count, 
 
 class Mapper {
 public:
-    Mapper(const Graph& from, const Graph& to, const ChannelWorth& worth) : before_(streams_of(from)), after_(streams_of(to)), was_(after_.all.size()), kept_(after_.all.size()) {
+    Mapper(const Graph& from, const Graph& to, const ChannelWorth& worth)
+        : before_(streams_of(from)), after_(streams_of(to)), was_(after_.all.size()), kept_(after_.all.size()) {
         for (std::size_t s = 0; s < after_.all.size(); ++s) {
             for (const std::string& writer : after_.all[s].writers)
                 if (!was_[s]) was_[s] = before_.written_by(base_of(from, writer));

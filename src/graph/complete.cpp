@@ -29,7 +29,8 @@ public:
         sort();
         for (Node& node : graph_.nodes) infer(node);
         for (const std::string& name : graph_.outputs)
-            if (!known_.contains(name)) throw UserError(Diagnostic{fmt::format("the output '{}' is no node of the graph", name), locate_output(name), suggest(name)});
+            if (!known_.contains(name))
+                throw UserError(Diagnostic{fmt::format("the output '{}' is no node of the graph", name), locate_output(name), suggest(name)});
         if (graph_.outputs.empty()) throw UserError(Diagnostic{"the graph has no outputs", locate_output("")});
     }
 
@@ -64,7 +65,8 @@ private:
         std::int64_t count = 1;
         for (std::int64_t d : shape) {
             if (d < 1) return fmt::format("a dimension of {}: dimensions are at least 1", d);
-            if (__builtin_mul_overflow(count, d, &count) || count > max_elements) return fmt::format("a tensor of more than 2^40 elements ({})", to_string(shape));
+            if (__builtin_mul_overflow(count, d, &count) || count > max_elements)
+                return fmt::format("a tensor of more than 2^40 elements ({})", to_string(shape));
         }
         return shape.size() > 8 ? "more than 8 dimensions" : "";
     }
@@ -199,7 +201,8 @@ private:
                 if (std::string problem = shape_problem(p.shape); !problem.empty()) throw NodeProblem{fmt::format("its parameter {}: {}", p.name, problem), ""};
             std::int64_t instances = 1;
             for (const Axis& axis : axes_of(node))
-                if (__builtin_mul_overflow(instances, axis.extent, &instances) || instances > (std::int64_t{1} << 60)) throw NodeProblem{"more than 2^60 multiplications", ""};
+                if (__builtin_mul_overflow(instances, axis.extent, &instances) || instances > (std::int64_t{1} << 60))
+                    throw NodeProblem{"more than 2^60 multiplications", ""};
             check_domain(node.domain, axes_of(node));
         } catch (const NodeProblem& problem) {
             fail(node, problem.message, problem.about);

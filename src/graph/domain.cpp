@@ -103,7 +103,8 @@ void check_domain(const Domain& domain, const std::vector<Axis>& all_axes) {
     for (const DomainPart& part : domain.parts) {
         for (const DigitRange& r : part.ranges) {
             check_digit(r.digit, all_axes);
-            if (r.lo < 0 || r.lo >= r.hi || r.hi > r.digit.radix) throw NodeProblem{fmt::format("'{}' is empty or beyond the digit's {} values", to_string(r), r.digit.radix), "domain"};
+            if (r.lo < 0 || r.lo >= r.hi || r.hi > r.digit.radix)
+                throw NodeProblem{fmt::format("'{}' is empty or beyond the digit's {} values", to_string(r), r.digit.radix), "domain"};
         }
         for (const DigitPair& p : part.diagonals) {
             check_digit(p.first, all_axes), check_digit(p.second, all_axes);
@@ -126,7 +127,8 @@ void check_domain(const Domain& domain, const std::vector<Axis>& all_axes) {
         for (const Axis& axis : axes)
             if (!axis.reduction) outputs.push_back(axis.name);
         std::vector<char> written = projection(domain, axes, outputs);
-        if (std::count(written.begin(), written.end(), 0)) throw NodeProblem{"the domain leaves outputs that nothing computes: it needs a restore (repeat or zero)", "domain"};
+        if (std::count(written.begin(), written.end(), 0))
+            throw NodeProblem{"the domain leaves outputs that nothing computes: it needs a restore (repeat or zero)", "domain"};
     }
 }
 

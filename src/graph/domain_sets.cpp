@@ -89,7 +89,9 @@ std::vector<Run> as_runs(const std::vector<std::int64_t>& sorted) {
         Run run{sorted[i], 1, 1};
         if (i + 1 < sorted.size()) {
             run.stride = sorted[i + 1] - sorted[i];
-            while (i + static_cast<std::size_t>(run.count) < sorted.size() && sorted[i + static_cast<std::size_t>(run.count)] == run.lo + run.count * run.stride) ++run.count;
+            while (i + static_cast<std::size_t>(run.count) < sorted.size() &&
+                   sorted[i + static_cast<std::size_t>(run.count)] == run.lo + run.count * run.stride)
+                ++run.count;
         }
         i += static_cast<std::size_t>(run.count);
         runs.push_back(run);
@@ -155,7 +157,8 @@ std::vector<char> projection(const Domain& domain, const std::vector<Axis>& axes
 }
 
 std::vector<std::int64_t> output_sources(const Domain& domain, const std::vector<Axis>& axes) {
-    if (domain.restore == Restore::pointwise) throw UserError("outputs that come back pointwise are those of a second nest, a 1x1 convolution: this one has no copies of them");
+    if (domain.restore == Restore::pointwise)
+        throw UserError("outputs that come back pointwise are those of a second nest, a 1x1 convolution: this one has no copies of them");
     std::vector<Axis> outputs;
     std::vector<std::string> names;
     for (const Axis& axis : axes)

@@ -76,7 +76,8 @@ Branch branch_written_by(const Graph& graph, const std::string& site) {
             return refused("'" + value + "' is read in " + std::to_string(readers.size()) + " places, and is no branch that is added to something");
         } else if (readers[0]->op == "add") {
             const Node& addition = *readers[0];
-            if (shape_of_operand(addition, other_operand(addition, value)) != addition.shape) return refused("what '" + addition.name + "' adds '" + value + "' to is not of the same shape");
+            if (shape_of_operand(addition, other_operand(addition, value)) != addition.shape)
+                return refused("what '" + addition.name + "' adds '" + value + "' to is not of the same shape");
             found.joins = {addition.name};
         } else if (keeps_channels_apart(readers[0]->op) || readers[0]->op == "layer_norm") {
             value = readers[0]->name;
@@ -129,7 +130,8 @@ Graph without_branch(const Graph& original, const Branch& branch) {
     if (!stream || value == streams.of.end() || value->second.streams != std::vector{*stream} || streams.all[*stream].writers.size() != 1)
         throw UserError("the channels of '" + branch.site + "' are others' as well");
     for (const std::string& name : branch.joins)
-        if (const auto joined = streams.of.find(name); joined == streams.of.end() || joined->second.streams == std::vector{*stream}) throw UserError("'" + name + "' joins nothing else");
+        if (const auto joined = streams.of.find(name); joined == streams.of.end() || joined->second.streams == std::vector{*stream})
+            throw UserError("'" + name + "' joins nothing else");
     return with_widths(std::move(graph), streams, {{*stream, 0}});
 }
 

@@ -51,7 +51,8 @@ std::int64_t peak_activation_bytes(const Graph& graph) {
 
 std::vector<char> weight_mask(const Node& node) {
     // The weight's layout is these axes in this order.
-    return projection(node.domain, axes_of(node), node.op == "conv2d" ? std::vector<std::string>{"g", "co", "ci", "kh", "kw"} : std::vector<std::string>{"co", "ci"});
+    return projection(node.domain, axes_of(node),
+                      node.op == "conv2d" ? std::vector<std::string>{"g", "co", "ci", "kh", "kw"} : std::vector<std::string>{"co", "ci"});
 }
 
 std::vector<char> bias_mask(const Node& node) {

@@ -16,7 +16,8 @@ bool visits(const DomainTest& domain, std::initializer_list<std::int64_t> instan
 // Adds the bias and rounds; then what the domain does not compute comes back as its restore says.
 Tensor finished(const Node& node, const std::vector<Axis>& axes, const std::vector<double>& sums, const std::vector<float>* bias, std::int64_t inner) {
     Tensor y{node.shape, std::vector<float>(sums.size())};
-    for (std::size_t i = 0; i < sums.size(); ++i) y.values[i] = static_cast<float>(sums[i] + (bias ? double{(*bias)[at(static_cast<std::int64_t>(i) / inner) % bias->size()]} : 0.0));
+    for (std::size_t i = 0; i < sums.size(); ++i)
+        y.values[i] = static_cast<float>(sums[i] + (bias ? double{(*bias)[at(static_cast<std::int64_t>(i) / inner) % bias->size()]} : 0.0));
     if (node.domain.whole()) return y;
     Tensor computed = y;
     std::vector<std::int64_t> sources = output_sources(node.domain, axes);
@@ -33,7 +34,8 @@ Tensor interpret_conv2d(const Node& node, const Weights& weights, const std::vec
     std::vector<Axis> axes = axes_of(node);
     DomainTest domain(node.domain, axes);
     bool whole = node.domain.whole();
-    std::int64_t N = axes[0].extent, G = axes[1].extent, CO = axes[2].extent, CI = axes[3].extent, OH = axes[4].extent, OW = axes[5].extent, KH = axes[6].extent, KW = axes[7].extent;
+    std::int64_t N = axes[0].extent, G = axes[1].extent, CO = axes[2].extent, CI = axes[3].extent, OH = axes[4].extent, OW = axes[5].extent,
+                 KH = axes[6].extent, KW = axes[7].extent;
     std::int64_t H = x.shape[2], W = x.shape[3];
     const Ints &stride = node.integers("stride"), &padding = node.integers("padding"), &dilation = node.integers("dilation");
     std::vector<double> sums(at(element_count(node.shape)), 0.0);
@@ -86,7 +88,8 @@ Tensor interpret_matmul(const Node& node, const Weights&, const std::vector<cons
         for (std::int64_t i = 0; i < I; ++i)
             for (std::int64_t k = 0; k < K; ++k)
                 for (std::int64_t j = 0; j < J; ++j)
-                    if (whole || visits(domain, {b, i, j, k})) sums[at((b * I + i) * J + j)] += double{x.values[at((b * I + i) * K + k)]} * y.values[at((b * K + k) * J + j)];
+                    if (whole || visits(domain, {b, i, j, k}))
+                        sums[at((b * I + i) * J + j)] += double{x.values[at((b * I + i) * K + k)]} * y.values[at((b * K + k) * J + j)];
     return finished(node, axes, sums, nullptr, 1);
 }
 

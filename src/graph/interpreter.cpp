@@ -81,7 +81,8 @@ Tensor layer_norm(const Node& node, const Weights& weights, const Tensor& x) {
         mean /= static_cast<double>(width);
         for (std::size_t i = 0; i < width; ++i) variance += (x.values[row + i] - mean) * (x.values[row + i] - mean);
         variance /= static_cast<double>(width);
-        for (std::size_t i = 0; i < width; ++i) y.values[row + i] = static_cast<float>((x.values[row + i] - mean) / std::sqrt(variance + node.real("eps")) * gamma[i] + beta[i]);
+        for (std::size_t i = 0; i < width; ++i)
+            y.values[row + i] = static_cast<float>((x.values[row + i] - mean) / std::sqrt(variance + node.real("eps")) * gamma[i] + beta[i]);
     }
     return y;
 }
@@ -177,7 +178,8 @@ Tensor pad(const Node& node, const Tensor& x) {
 
 Tensor expand(const Node& node, const Tensor& x) {
     Tensor y = zeros(node.shape);
-    each_element(node.shape, {broadcast_strides(x.shape, node.shape)}, [&](std::int64_t i, const std::vector<std::int64_t>& o) { y.values[at(i)] = x.values[at(o[0])]; });
+    each_element(node.shape, {broadcast_strides(x.shape, node.shape)},
+                 [&](std::int64_t i, const std::vector<std::int64_t>& o) { y.values[at(i)] = x.values[at(o[0])]; });
     return y;
 }
 

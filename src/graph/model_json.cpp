@@ -184,7 +184,8 @@ std::string write_model(const Graph& graph) {
     auto number = [](std::int64_t i) { return std::to_string(i); };
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
         const GraphInput& input = graph.inputs[i];
-        out += fmt::format("{}{{\"name\": {}, \"shape\": {}, \"dtype\": {}}}", i ? ", " : "", quoted(input.name), list(input.shape, number), quoted(input.dtype));
+        out +=
+            fmt::format("{}{{\"name\": {}, \"shape\": {}, \"dtype\": {}}}", i ? ", " : "", quoted(input.name), list(input.shape, number), quoted(input.dtype));
     }
     out += "],\n \"nodes\": [";
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) out += (i ? ",\n  " : "\n  ") + node_line(graph.nodes[i]);

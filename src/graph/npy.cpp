@@ -65,7 +65,8 @@ Tensor parse_npy(const std::string& file, std::string_view bytes) {
     if (bytes.size() - start < length) throw UserError(fmt::format("'{}' is truncated: its header should take {} bytes", file, length));
     std::string_view header = bytes.substr(start, length), data = bytes.substr(start + length);
     std::string_view descr = entry(header, "descr", file);
-    if (entry(header, "fortran_order", file).starts_with("True")) throw UserError(fmt::format("'{}' is in Fortran order; save it with numpy.ascontiguousarray", file));
+    if (entry(header, "fortran_order", file).starts_with("True"))
+        throw UserError(fmt::format("'{}' is in Fortran order; save it with numpy.ascontiguousarray", file));
     Tensor tensor{shape_of(entry(header, "shape", file), file), {}};
     for (const DType& dtype : dtypes) {
         if (!descr.starts_with(fmt::format("'{}'", dtype.name))) continue;
@@ -73,7 +74,8 @@ Tensor parse_npy(const std::string& file, std::string_view bytes) {
         for (std::int64_t d : tensor.shape)
             if (__builtin_mul_overflow(count, d, &count)) throw UserError(fmt::format("'{}': the shape in the .npy header is too large", file));
         if (static_cast<std::uint64_t>(count) > data.size() || static_cast<std::size_t>(count) * dtype.bytes != data.size())
-            throw UserError(fmt::format("'{}': the shape {} needs {} values of {} bytes, the file holds {} bytes", file, to_string(tensor.shape), count, dtype.bytes, data.size()));
+            throw UserError(fmt::format("'{}': the shape {} needs {} values of {} bytes, the file holds {} bytes", file, to_string(tensor.shape), count,
+                                        dtype.bytes, data.size()));
         tensor.values.resize(static_cast<std::size_t>(count));
         const char* from = data.data();
         for (float& value : tensor.values) value = dtype.load(from), from += dtype.bytes;

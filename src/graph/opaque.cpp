@@ -44,7 +44,8 @@ std::shared_ptr<const Known> known(const Node& node) {
 Shape infer_opaque(const Node& node) {
     std::int64_t elements = 0;
     for (const Shape& shape : node.input_shapes)
-        if (__builtin_add_overflow(elements, element_count(shape), &elements) || elements > std::int64_t{1} << 28) throw NodeProblem{"more than 2^28 elements go into an opaque node", "inputs"};
+        if (__builtin_add_overflow(elements, element_count(shape), &elements) || elements > std::int64_t{1} << 28)
+            throw NodeProblem{"more than 2^28 elements go into an opaque node", "inputs"};
     try {
         return known(node)->shape;
     } catch (const EvaluationProblem& e) { throw NodeProblem{e.what(), "attrs.node"}; }

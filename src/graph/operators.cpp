@@ -23,7 +23,8 @@ std::string listed(const Ints& values) {
 
 void expect_rank(const Node& node, std::size_t rank, const char* layout) {
     if (input(node).size() != rank)
-        throw NodeProblem{fmt::format("{} needs an input of {} dimensions ({}), '{}' is {}", node.op, rank, layout, node.inputs[0], to_string(input(node))), "inputs.0"};
+        throw NodeProblem{fmt::format("{} needs an input of {} dimensions ({}), '{}' is {}", node.op, rank, layout, node.inputs[0], to_string(input(node))),
+                          "inputs.0"};
 }
 
 // An axis that may count from the end, as a place in [0, rank).
@@ -41,7 +42,8 @@ std::int64_t window_out(const Node& node, std::size_t d, const Ints& dilation) {
     std::int64_t end = node.attrs.contains("padding_end") ? node.integers("padding_end")[d] : pad;
     std::int64_t reach = dilation[d] * (kernel - 1) + 1, padded = size + pad + end;
     if (reach > padded)
-        throw NodeProblem{fmt::format("a kernel that reaches over {} does not fit in an input of {} {} with padding {}", reach, names[d], size, pad), "attrs.kernel"};
+        throw NodeProblem{fmt::format("a kernel that reaches over {} does not fit in an input of {} {} with padding {}", reach, names[d], size, pad),
+                          "attrs.kernel"};
     return (padded - reach) / stride + 1;
 }
 
@@ -92,7 +94,8 @@ Shape infer_matmul(const Node& node) {
     if (a.size() < 2 || b.size() != a.size() || !std::equal(a.begin(), a.end() - 2, b.begin()))
         throw NodeProblem{fmt::format("matmul needs two inputs with equal leading dimensions, found {} and {}", to_string(a), to_string(b)), "inputs"};
     if (a[a.size() - 1] != b[b.size() - 2])
-        throw NodeProblem{fmt::format("matmul of {} by {}: the inner dimensions {} and {} differ", to_string(a), to_string(b), a[a.size() - 1], b[b.size() - 2]), "inputs"};
+        throw NodeProblem{
+            fmt::format("matmul of {} by {}: the inner dimensions {} and {} differ", to_string(a), to_string(b), a[a.size() - 1], b[b.size() - 2]), "inputs"};
     Shape out = a;
     out.back() = b.back();
     return out;
@@ -105,13 +108,17 @@ std::vector<Axis> matmul_axes(const Node& node) {
 }
 
 Shape infer_batch_norm(const Node& node) {
-    if (input(node).size() < 2) throw NodeProblem{fmt::format("batch_norm needs channels in the second dimension, '{}' is {}", node.inputs[0], to_string(input(node))), "inputs.0"};
+    if (input(node).size() < 2)
+        throw NodeProblem{fmt::format("batch_norm needs channels in the second dimension, '{}' is {}", node.inputs[0], to_string(input(node))), "inputs.0"};
     return input(node);
 }
 
 std::vector<Parameter> batch_norm_parameters(const Node& node) {
     Shape channels{input(node)[1]};
-    return {{node.name + ".weight", channels}, {node.name + ".bias", channels}, {node.name + ".running_mean", channels, false}, {node.name + ".running_var", channels, false}};
+    return {{node.name + ".weight", channels},
+            {node.name + ".bias", channels},
+            {node.name + ".running_mean", channels, false},
+            {node.name + ".running_var", channels, false}};
 }
 
 Shape infer_layer_norm(const Node& node) {
@@ -135,7 +142,8 @@ Shape infer_elementwise(const Node& node) {
     Shape out(std::max(a.size(), b.size()), 1);
     for (std::size_t i = 0; i < out.size(); ++i) {
         std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
-        if (x != y && x != 1 && y != 1) throw NodeProblem{fmt::format("{} of {} and {}: {} and {} do not match", node.op, to_string(a), to_string(b), x, y), "inputs"};
+        if (x != y && x != 1 && y != 1)
+            throw NodeProblem{fmt::format("{} of {} and {}: {} and {} do not match", node.op, to_string(a), to_string(b), x, y), "inputs"};
         out[out.size() - 1 - i] = x == 1 ? y : x;
     }
     return out;
@@ -149,7 +157,8 @@ Shape infer_concat(const Node& node) {
         bool fits = other.size() == out.size();
         for (std::size_t d = 0; fits && d < out.size(); ++d) fits = d == axis || other[d] == out[d];
         if (!fits || __builtin_add_overflow(out[axis], other[axis], &out[axis]))
-            throw NodeProblem{fmt::format("concat along axis {}: {} does not fit to {}", axis, to_string(other), to_string(input(node))), fmt::format("inputs.{}", i)};
+            throw NodeProblem{fmt::format("concat along axis {}: {} does not fit to {}", axis, to_string(other), to_string(input(node))),
+                              fmt::format("inputs.{}", i)};
     }
     return out;
 }
@@ -187,7 +196,8 @@ Shape infer_reshape(const Node& node) {
     std::size_t open = out.size();
     for (std::size_t i = 0; i < out.size(); ++i) {
         if (out[i] == 0) {
-            if (i >= in.size()) throw NodeProblem{fmt::format("dimension {} of the shape is 0 (keep the input's), but the input is {}", i, to_string(in)), "attrs.shape"};
+            if (i >= in.size())
+                throw NodeProblem{fmt::format("dimension {} of the shape is 0 (keep the input's), but the input is {}", i, to_string(in)), "attrs.shape"};
             out[i] = in[i];
         }
         if (out[i] == -1) {
@@ -220,7 +230,8 @@ Shape infer_transpose(const Node& node) {
 const Ints& for_each_dimension(const Node& node, const char* attr) {
     const Ints& values = node.integers(attr);
     if (values.size() != input(node).size())
-        throw NodeProblem{fmt::format("'{}' needs one number for each of the {} dimensions, found {}", attr, input(node).size(), values.size()), fmt::format("attrs.{}", attr)};
+        throw NodeProblem{fmt::format("'{}' needs one number for each of the {} dimensions, found {}", attr, input(node).size(), values.size()),
+                          fmt::format("attrs.{}", attr)};
     return values;
 }
 
@@ -252,7 +263,8 @@ Shape infer_expand(const Node& node) {
     for (std::size_t d = 0; d < out.size(); ++d) {
         if (d < more && out[d] == 0) throw NodeProblem{"a new dimension needs a size", "attrs.shape"};
         if (d >= more && out[d] == 0) out[d] = in[d - more];
-        if (d >= more && out[d] != in[d - more] && in[d - more] != 1) throw NodeProblem{fmt::format("{} cannot be stretched to {}", to_string(in), to_string(out)), "attrs.shape"};
+        if (d >= more && out[d] != in[d - more] && in[d - more] != 1)
+            throw NodeProblem{fmt::format("{} cannot be stretched to {}", to_string(in), to_string(out)), "attrs.shape"};
     }
     return out;
 }
@@ -295,34 +307,41 @@ const std::vector<Operator>& operators() {
     static const AttrSpec kernel{"kernel", list, {}, 2, 1}, stride{"stride", list, Ints{1, 1}, 2, 1}, padding{"padding", list, Ints{0, 0}, 2, 0};
     static const AttrSpec pool_stride{"stride", list, {}, 2, 1, "kernel"}, bias{"bias", AttrKind::boolean, true}, eps{"eps", AttrKind::real, 1e-5};
     static const AttrSpec padding_end{"padding_end", list, {}, 2, 0, "padding"}, axes{"axes", list, {}, 0, 0}, keepdims{"keepdims", AttrKind::boolean, true};
-    static const std::vector<Operator> all = [] { std::vector<Operator> table{
-        {"conv2d", 1, 1, {{"out_channels", whole, {}, 0, 1}, kernel, stride, padding, {"dilation", list, Ints{1, 1}, 2, 1}, {"groups", whole, std::int64_t{1}, 0, 1}, bias},
-         infer_conv2d, conv2d_parameters, conv2d_axes},
-        {"linear", 1, 1, {{"out_features", whole, {}, 0, 1}, bias}, infer_linear, linear_parameters, linear_axes},
-        {"matmul", 2, 2, {}, infer_matmul, nullptr, matmul_axes},
-        {"batch_norm", 1, 1, {eps}, infer_batch_norm, batch_norm_parameters},
-        {"layer_norm", 1, 1, {eps}, infer_layer_norm, layer_norm_parameters},
-        {"softmax", 1, 1, {{"axis", whole, std::int64_t{-1}, 0, -8}}, infer_softmax},
-        {"scale", 1, 1, {{"value", AttrKind::real}}, same},
-        {"concat", 1, 4096, {{"axis", whole, std::int64_t{1}, 0, -8}}, infer_concat},
-        {"max_pool", 1, 1, {kernel, pool_stride, padding, padding_end}, infer_pool},
-        {"avg_pool", 1, 1, {kernel, pool_stride, padding, padding_end, {"count_padding", AttrKind::boolean, true}}, infer_pool},
-        {"global_avg_pool", 1, 1, {}, infer_global_pool},
-        {"flatten", 1, 1, {{"axis", whole, std::int64_t{1}, 0, -8}}, infer_flatten},
-        {"reshape", 1, 1, {{"shape", list, {}, 0, -1}}, infer_reshape},
-        {"transpose", 1, 1, {{"order", list, {}, 0, 0}}, infer_transpose},
-        {"identity", 1, 1, {}, same},
-        {"slice", 1, 1, {{"starts", list, {}, 0, 0}, {"ends", list, {}, 0, 1}, {"steps", list, {}, 0, 1}}, infer_slice},
-        {"pad", 1, 1, {{"before", list, {}, 0, 0}, {"after", list, {}, 0, 0}, {"value", AttrKind::real, 0.0}}, infer_pad},
-        {"expand", 1, 1, {{"shape", list, {}, 0, 0}}, infer_expand},
-        {"reduce_mean", 1, 1, {axes, keepdims}, infer_reduce},
-        {"reduce_sum", 1, 1, {axes, keepdims}, infer_reduce},
-        {"reduce_max", 1, 1, {axes, keepdims}, infer_reduce},
-        {"parameter", 0, 0, {{"shape", list, {}, 0, 1}}, infer_parameter, own_parameter},
-        {"onnx", 0, 64, {{"node", AttrKind::text}, {"output", whole, std::int64_t{0}, 0, 0}}, infer_opaque},
-    };
-    add_functions(table);
-    return table; }();
+    static const std::vector<Operator> all = [] {
+        std::vector<Operator> table{
+            {"conv2d",
+             1,
+             1,
+             {{"out_channels", whole, {}, 0, 1}, kernel, stride, padding, {"dilation", list, Ints{1, 1}, 2, 1}, {"groups", whole, std::int64_t{1}, 0, 1}, bias},
+             infer_conv2d,
+             conv2d_parameters,
+             conv2d_axes},
+            {"linear", 1, 1, {{"out_features", whole, {}, 0, 1}, bias}, infer_linear, linear_parameters, linear_axes},
+            {"matmul", 2, 2, {}, infer_matmul, nullptr, matmul_axes},
+            {"batch_norm", 1, 1, {eps}, infer_batch_norm, batch_norm_parameters},
+            {"layer_norm", 1, 1, {eps}, infer_layer_norm, layer_norm_parameters},
+            {"softmax", 1, 1, {{"axis", whole, std::int64_t{-1}, 0, -8}}, infer_softmax},
+            {"scale", 1, 1, {{"value", AttrKind::real}}, same},
+            {"concat", 1, 4096, {{"axis", whole, std::int64_t{1}, 0, -8}}, infer_concat},
+            {"max_pool", 1, 1, {kernel, pool_stride, padding, padding_end}, infer_pool},
+            {"avg_pool", 1, 1, {kernel, pool_stride, padding, padding_end, {"count_padding", AttrKind::boolean, true}}, infer_pool},
+            {"global_avg_pool", 1, 1, {}, infer_global_pool},
+            {"flatten", 1, 1, {{"axis", whole, std::int64_t{1}, 0, -8}}, infer_flatten},
+            {"reshape", 1, 1, {{"shape", list, {}, 0, -1}}, infer_reshape},
+            {"transpose", 1, 1, {{"order", list, {}, 0, 0}}, infer_transpose},
+            {"identity", 1, 1, {}, same},
+            {"slice", 1, 1, {{"starts", list, {}, 0, 0}, {"ends", list, {}, 0, 1}, {"steps", list, {}, 0, 1}}, infer_slice},
+            {"pad", 1, 1, {{"before", list, {}, 0, 0}, {"after", list, {}, 0, 0}, {"value", AttrKind::real, 0.0}}, infer_pad},
+            {"expand", 1, 1, {{"shape", list, {}, 0, 0}}, infer_expand},
+            {"reduce_mean", 1, 1, {axes, keepdims}, infer_reduce},
+            {"reduce_sum", 1, 1, {axes, keepdims}, infer_reduce},
+            {"reduce_max", 1, 1, {axes, keepdims}, infer_reduce},
+            {"parameter", 0, 0, {{"shape", list, {}, 0, 1}}, infer_parameter, own_parameter},
+            {"onnx", 0, 64, {{"node", AttrKind::text}, {"output", whole, std::int64_t{0}, 0, 0}}, infer_opaque},
+        };
+        add_functions(table);
+        return table;
+    }();
     return all;
 }
 

@@ -48,7 +48,8 @@ Entry read_entry(const std::string& name, const JsonView& view, std::uint64_t da
     if (begin < 0 || end < begin || static_cast<std::uint64_t>(end) > data_size)
         offsets.fail(fmt::format("tensor '{}' claims bytes {} to {} of {} that are there", name, begin, end, data_size));
     for (const JsonView& d : shape_view.items())
-        if (d.integer() < 0 || __builtin_mul_overflow(size, d.integer(), &size)) d.fail(fmt::format("a dimension of {} in the shape of '{}'", d.integer(), name));
+        if (d.integer() < 0 || __builtin_mul_overflow(size, d.integer(), &size))
+            d.fail(fmt::format("a dimension of {} in the shape of '{}'", d.integer(), name));
     if (size != end - begin) offsets.fail(fmt::format("tensor '{}' needs {} bytes by its shape and dtype, its data_offsets give {}", name, size, end - begin));
     return {name, dtype, shape_view.integers(), static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end), view};
 }
@@ -68,7 +69,9 @@ Weights parse_safetensors(const std::string& file, std::string_view bytes) {
     std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
     std::uint64_t at = 0;
     for (const Entry& e : entries) {
-        if (e.begin != at) e.view.fail(fmt::format("tensor '{}' begins at byte {}, the one before it ends at {}: tensors may neither overlap nor leave gaps", e.name, e.begin, at));
+        if (e.begin != at)
+            e.view.fail(
+                fmt::format("tensor '{}' begins at byte {}, the one before it ends at {}: tensors may neither overlap nor leave gaps", e.name, e.begin, at));
         at = e.end;
     }
     if (at != data.size()) throw UserError(fmt::format("'{}': {} bytes follow the last tensor", file, data.size() - at));

@@ -34,7 +34,9 @@ public:
 
     Streams find() {
         for (const GraphInput& input : graph_.inputs)
-            if (!input.shape.empty()) of_[input.name] = {input.shape.size() == 4 ? 1 : input.shape.size() - 1, {made(input.name, input.shape.size() == 4 ? input.shape[1] : input.shape.back())}};
+            if (!input.shape.empty())
+                of_[input.name] = {input.shape.size() == 4 ? 1 : input.shape.size() - 1,
+                                   {made(input.name, input.shape.size() == 4 ? input.shape[1] : input.shape.back())}};
         for (const GraphInput& input : graph_.inputs) fix(input.name, "'" + input.name + "' is an input of the network");
         for (const Node& node : graph_.nodes) visit(node);
         for (const std::string& output : graph_.outputs) fix(output, "'" + output + "' is an output of the network: its channels must stay");
@@ -111,7 +113,8 @@ private:
         const std::size_t rank = node.shape.size();
         auto place = [&](std::size_t operand, std::size_t axis) { return axis + rank - node.input_shapes[operand].size(); };
         for (std::size_t i = 0; i < node.inputs.size() && !out; ++i)
-            if (const ChannelAxis* c = channels(node.inputs[i]); c && node.input_shapes[i][c->axis] == node.shape[place(i, c->axis)]) out = *c, out->axis = place(i, c->axis);
+            if (const ChannelAxis* c = channels(node.inputs[i]); c && node.input_shapes[i][c->axis] == node.shape[place(i, c->axis)])
+                out = *c, out->axis = place(i, c->axis);
         if (!out) return;
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
             const Shape& shape = node.input_shapes[i];
@@ -182,7 +185,8 @@ private:
         const std::int64_t written = node.integer("axis");
         const std::size_t axis = static_cast<std::size_t>(written < 0 ? written + static_cast<std::int64_t>(node.input_shapes[0].size()) : written);
         if (in->axis < axis) return pass(node);
-        if (in->axis > axis && product(node.input_shapes[0], axis, in->axis) > 1) return fix(node.inputs[0], "'" + node.name + "' (flatten) needs all of these channels");
+        if (in->axis > axis && product(node.input_shapes[0], axis, in->axis) > 1)
+            return fix(node.inputs[0], "'" + node.name + "' (flatten) needs all of these channels");
         of_[node.name] = {axis, in->streams, in->places * product(node.input_shapes[0], in->axis + 1, node.input_shapes[0].size())};
     }
 

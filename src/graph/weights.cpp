@@ -88,9 +88,11 @@ void check_weights(const Graph& graph, const Weights& weights, const std::string
     for (const Node& node : graph.nodes)
         for (const Parameter& p : parameters_of(node)) {
             auto found = weights.find(p.name);
-            if (found == weights.end()) problems.push_back({fmt::format("'{}' has no tensor '{}' that node '{}' needs", file, p.name, node.name), {}, did_you_mean(p.name, present)});
+            if (found == weights.end())
+                problems.push_back({fmt::format("'{}' has no tensor '{}' that node '{}' needs", file, p.name, node.name), {}, did_you_mean(p.name, present)});
             else if (found->second.shape != p.shape)
-                problems.push_back({fmt::format("'{}': tensor '{}' is {}, node '{}' needs {}", file, p.name, to_string(found->second.shape), node.name, to_string(p.shape))});
+                problems.push_back(
+                    {fmt::format("'{}': tensor '{}' is {}, node '{}' needs {}", file, p.name, to_string(found->second.shape), node.name, to_string(p.shape))});
             if (problems.size() == 10) throw UserError(std::move(problems));
         }
     if (!problems.empty()) throw UserError(std::move(problems));

@@ -116,8 +116,10 @@ std::string CapacityDesk::legality(const Case& c) const {
     if (restricts(c.domain, "n")) return "the rows of axis n are different images or tokens: each needs all of the layer";
     // It sees how strongly values are felt, not where they stand: to it, an image of which the upper rows are shown twice is as good as the image.
     if (const auto pixels = farthest_pixel(c.domain); pixels && (*pixels > 1 || c.domain.restore == Restore::zero))
-        return c.domain.restore == Restore::zero ? "rows or columns of pixels would be zero" : fmt::format("pixels would be repeated from {} rows or columns away: only a neighbour may stand in", *pixels);
-    if (plain_statement(sites_.kinds[c.kind].statement).op().text() == "matmul") return "a product of two activations has no weights that could learn to do without a part";
+        return c.domain.restore == Restore::zero ? "rows or columns of pixels would be zero"
+                                                 : fmt::format("pixels would be repeated from {} rows or columns away: only a neighbour may stand in", *pixels);
+    if (plain_statement(sites_.kinds[c.kind].statement).op().text() == "matmul")
+        return "a product of two activations has no weights that could learn to do without a part";
     try {   // the graph knows what a domain may be: every output computed or restored, parts apart
         with_domain(original_, sites_.all[sites_.kinds[c.kind].sites.front()].name, c.domain);
     } catch (const UserError& e) {
@@ -129,7 +131,8 @@ std::string CapacityDesk::legality(const Case& c) const {
             for (const DigitPair& d : p.diagonals)
                 for (const Digit& digit : {d.first, d.second})
                     if ((digit.axis == "co" || digit.axis == "ci") && digit.stride % options_.channels_multiple != 0)
-                        return fmt::format("blocks of {} channels are no multiple of {}", extent_of(axes, digit.axis) / digit.radix, options_.channels_multiple);
+                        return fmt::format("blocks of {} channels are no multiple of {}", extent_of(axes, digit.axis) / digit.radix,
+                                           options_.channels_multiple);
         if (c.domain.restore == Restore::pointwise)
             if (const NarrowedDomain n = narrowed(c.domain, axes); n.kept % options_.channels_multiple != 0)
                 return fmt::format("the {} channels that are computed are no multiple of {}", n.kept, options_.channels_multiple);
@@ -143,7 +146,8 @@ std::string CapacityDesk::effect_of(const Case& c) const {
 
 CapacityDesk::Likeness CapacityDesk::likeness(const Case& c) const {
     // Of what is restored by a convolution, the part of the site itself: the convolution is the same whatever the site reads.
-    const std::int64_t left = c.domain.restore == Restore::pointwise ? instance_count(c.domain, graph_axes(statement_of(sites_.kinds[c.kind].statement))) : c.macs;
+    const std::int64_t left =
+        c.domain.restore == Restore::pointwise ? instance_count(c.domain, graph_axes(statement_of(sites_.kinds[c.kind].statement))) : c.macs;
     const std::int64_t whole = sites_.all[sites_.kinds[c.kind].sites.front()].macs, common = std::gcd(left, whole);
     return {effect_of(c), left / common, whole / common, c.domain.restore};
 }
@@ -216,7 +220,9 @@ std::vector<std::string> CapacityDesk::admit_unread(const Case& c) {
         const auto reader = reader_.find(site);
         if (reader == reader_.end() || sites_.all[site].kept || sites_.all[reader->second].kept) continue;
         const std::string& name = sites_.all[reader->second].name;
-        judged_.push_back({site, variant_of(c), Verdict{true, fmt::format("exact: '{}' reads none of the outputs that are left out", name), {{"kept", 1.0}, {"unread_by", name}}}, reader->second});
+        judged_.push_back({site, variant_of(c),
+                           Verdict{true, fmt::format("exact: '{}' reads none of the outputs that are left out", name), {{"kept", 1.0}, {"unread_by", name}}},
+                           reader->second});
         at.push_back(sites_.all[site].name);
     }
     return at;
@@ -266,7 +272,8 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
     for (const Question& q : waiting)
         for (const auto& [site, c] : q.sites) asked_alike_.insert({c->kind, likeness(*c)});
     for (Case* c : cases)
-        if (c->refusal.empty() && !asked_alike_.contains({c->kind, likeness(*c)})) c->refusal = "the budget of configurations is used up, or every site of this shape is kept";
+        if (c->refusal.empty() && !asked_alike_.contains({c->kind, likeness(*c)}))
+            c->refusal = "the budget of configurations is used up, or every site of this shape is kept";
     std::map<Case*, Verdict> whole;
     while (!waiting.empty()) {
         constexpr std::size_t batch = 32;   // small enough that progress moves and memory stays flat

@@ -93,7 +93,8 @@ private:
         original_ = read_model(folder_ / "original.json");
         Model model = load_model((folder_ / "model.json").string());
         expect(model.graph.weights_file == "weights.safetensors", "model.json", "it names '{}' as its weights", model.graph.weights_file);
-        expect(read_file(folder_ / "model.onnx") == export_onnx(model.graph, model.weights), "model.onnx", "it is not the network of model.json and weights.safetensors");
+        expect(read_file(folder_ / "model.onnx") == export_onnx(model.graph, model.weights), "model.onnx",
+               "it is not the network of model.json and weights.safetensors");
         expect(read_file(folder_ / "network.py") == network_py(model.graph), "network.py", "it is not the network of model.json");
         returned_ = std::move(model.graph), weights_ = std::move(model.weights);
         whole_sites_ = sites_of(original_);
@@ -110,7 +111,9 @@ private:
         for (std::size_t i = 0; i < plan.steps.size(); ++i) {
             const SiteStep& s = plan.steps[i];
             if (i >= over_sites) said[s.site] = s.apply;
-            else expect(s.site == shape_.steps[i].site && s.apply == shape_.steps[i].apply, "plan.json", "its step {} is not the one that sequences.json says", i + 1);
+            else
+                expect(s.site == shape_.steps[i].site && s.apply == shape_.steps[i].apply, "plan.json", "its step {} is not the one that sequences.json says",
+                       i + 1);
         }
         expect(over_sites == shape_.steps.size(), "plan.json", "it lacks steps that sequences.json says");
         for (const json& s : sequences_.at("sites")) {   // each site's part of the plan is what its chosen nest says
@@ -173,12 +176,15 @@ private:
 
     void figures() {
         const json &before = result_.at("original"), &after = result_.at("optimized");
-        expect(before.at("parameters") == parameters(original_) && before.at("macs") == macs(original_), "result.json", "parameters or MACs of the original are not those of original.json");
-        expect(after.at("parameters") == parameters(returned_) && after.at("macs") == macs(returned_), "result.json", "parameters or MACs of the returned network are not those of model.json");
+        expect(before.at("parameters") == parameters(original_) && before.at("macs") == macs(original_), "result.json",
+               "parameters or MACs of the original are not those of original.json");
+        expect(after.at("parameters") == parameters(returned_) && after.at("macs") == macs(returned_), "result.json",
+               "parameters or MACs of the returned network are not those of model.json");
         expect(result_.at("model") == original_.name, "result.json", "it is about another model than original.json");
         const double a = before.at("median_ms"), b = after.at("median_ms"), ia = before.at("iqr_ms"), ib = after.at("iqr_ms");
         expect(a > 0 && b > 0 && ia >= 0 && ib >= 0, "result.json", "its times are none");
-        expect(near(result_.at("speedup"), a / b) && near(result_.at("speedup_low"), std::max(0.0, a - ia / 2) / (b + ib / 2)) && near(result_.at("speedup_high"), (a + ia / 2) / std::max(1e-9, b - ib / 2)),
+        expect(near(result_.at("speedup"), a / b) && near(result_.at("speedup_low"), std::max(0.0, a - ia / 2) / (b + ib / 2)) &&
+                   near(result_.at("speedup_high"), (a + ia / 2) / std::max(1e-9, b - ib / 2)),
                "result.json", "the speed-up is not the quotient of its times");
         const bool same = text_of(original_) == text_of(returned_);
         const std::string returned = result_.at("returned");
@@ -193,13 +199,17 @@ private:
                 if (candidate.at("name") == s.name) q = &candidate;
             const auto now = std::find_if(sites_.all.begin(), sites_.all.end(), [&](const Site& t) { return t.name == s.name; });
             const Site& is = now == sites_.all.end() ? s : *now;
-            expect(r.at("name") == s.name && r.at("op") == s.op && r.at("shape") == is.shape && r.at("statement") == to_string(is.statement) && r.at("original_macs") == s.macs && r.at("original_parameters") == s.parameters,
+            expect(r.at("name") == s.name && r.at("op") == s.op && r.at("shape") == is.shape && r.at("statement") == to_string(is.statement) &&
+                       r.at("original_macs") == s.macs && r.at("original_parameters") == s.parameters,
                    "result.json", "site {} is not the original's '{}'", i, s.name);
             if (now == sites_.all.end()) {   // its branch was dropped
                 expect(!q && r.at("macs") == 0 && r.at("parameters") == 0, "result.json", "'{}' is not there any more", s.name);
                 continue;
             }
-            expect(q && r.at("variant") == q->at("effect") && r.at("sequence") == (q->at("sequence") == "dense" && to_string(is.statement) != to_string(s.statement) ? json("narrower") : q->at("sequence")), "result.json", "'{}' is not what sequences.json says", s.name);
+            expect(q && r.at("variant") == q->at("effect") &&
+                       r.at("sequence") ==
+                           (q->at("sequence") == "dense" && to_string(is.statement) != to_string(s.statement) ? json("narrower") : q->at("sequence")),
+                   "result.json", "'{}' is not what sequences.json says", s.name);
             expect(q && r.at("steps").size() == q->at("steps").size(), "result.json", "the steps of '{}' are not those of sequences.json", s.name);
         }
     }
@@ -215,7 +225,8 @@ private:
             rows_.push_back(json::parse(text));
             const json& e = rows_.back();
             if (e.contains("kept"))
-                expect(e.at("allowed") == (e.at("kept").get<double>() >= e.at("capacity").get<double>()) && near(e.at("margin"), e.at("kept").get<double>() - e.at("capacity").get<double>(), 1e-9),
+                expect(e.at("allowed") == (e.at("kept").get<double>() >= e.at("capacity").get<double>()) &&
+                           near(e.at("margin"), e.at("kept").get<double>() - e.at("capacity").get<double>(), 1e-9),
                        "evidence.jsonl", "line {}: the verdict is not what its figures say", line);
             else expect(!e.at("allowed").get<bool>(), "evidence.jsonl", "line {}: admitted without a score", line);
         }
@@ -226,7 +237,8 @@ private:
             if (e.at("network_key") == network && e.at("variant_key") == variant && e.at("oracle") == guard.at("name")) whole = &e;
         if (!whole) return fault("evidence.jsonl", "there is no verdict about the network that was returned");
         expect(whole->at("allowed").get<bool>(), "evidence.jsonl", "the guard did not allow the network that was returned");
-        expect(near(whole->at("kept"), guard.at("ratio"), 1e-9) && whole->at("why") == guard.at("why"), "result.json", "the guard's figures are not those of its evidence");
+        expect(near(whole->at("kept"), guard.at("ratio"), 1e-9) && whole->at("why") == guard.at("why"), "result.json",
+               "the guard's figures are not those of its evidence");
         verdict_ = *whole;
         out_.held.push_back(fmt::format("{} verdicts agree with their figures, one of them about the returned network", rows_.size()));
     }
@@ -237,7 +249,8 @@ private:
         std::vector<GraphInput> outputs;
         for (const std::string& o : returned_.outputs) outputs.push_back({o, returned_.shape_of(o)});
         auto same = [](const std::vector<GraphInput>& a, const std::vector<GraphInput>& b) {
-            return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const GraphInput& x, const GraphInput& y) { return x.name == y.name && x.shape == y.shape; });
+            return a.size() == b.size() &&
+                   std::equal(a.begin(), a.end(), b.begin(), [](const GraphInput& x, const GraphInput& y) { return x.name == y.name && x.shape == y.shape; });
         };
         expect(same(ports.inputs, returned_.inputs) && same(ports.outputs, outputs), "network.json", "its inputs and outputs are not those of model.json");
         if (ports.architecture != native_architecture()) {
@@ -256,7 +269,9 @@ private:
             for (float v : w.values) largest = std::max(largest, static_cast<double>(std::abs(v)));
             for (std::size_t i = 0; i < w.values.size(); ++i) {
                 const double apart = std::abs(static_cast<double>(got[o].values[i]) - static_cast<double>(w.values[i])) / largest;
-                if (!(apart <= 1e-3)) return fault("network.so", fmt::format("element {} of '{}' is {} and should be {}", i, returned_.outputs[o], got[o].values[i], w.values[i]));
+                if (!(apart <= 1e-3))
+                    return fault("network.so",
+                                 fmt::format("element {} of '{}' is {} and should be {}", i, returned_.outputs[o], got[o].values[i], w.values[i]));
                 worst = std::max(worst, apart);
             }
         }
@@ -271,14 +286,16 @@ private:
         if (result_.at("returned") == "original") return;
         if (verdict_.is_null()) return fault("evidence.jsonl", "there is nothing to ask again");
         OracleOptions options;
-        options.guard = verdict_.at("oracle"), options.capacity = verdict_.at("capacity").get<double>(), options.batch = verdict_.at("batch"), options.seed = verdict_.at("seed");
+        options.guard = verdict_.at("oracle"), options.capacity = verdict_.at("capacity").get<double>(), options.batch = verdict_.at("batch"),
+        options.seed = verdict_.at("seed");
         const std::string data = verdict_.at("data");
         if (const auto space = data.find(' '); space != data.npos) options.data = data.substr(space + 1);
         options.trained = trained ? &model.weights : nullptr;
         const Graph returned[]{returned_};
         const Verdict v = make_oracle(std::move(options))->judge(original_, returned).at(0);
         const double kept = v.evidence.value("kept", -1.0);
-        expect(v.allowed && near(kept, verdict_.at("kept"), 1e-3), "the guard", "asked again it says '{}', and said '{}'", v.why, verdict_.at("why").get<std::string>());
+        expect(v.allowed && near(kept, verdict_.at("kept"), 1e-3), "the guard", "asked again it says '{}', and said '{}'", v.why,
+               verdict_.at("why").get<std::string>());
         out_.held.push_back("the guard, asked again, says the same");
     }
 

@@ -103,7 +103,8 @@ std::string nearest(const Program& program, const ChoiceLimits& limits) {
     free = limits;
     free.capacity = std::numeric_limits<double>::infinity();
     if (limits.capacity != free.capacity)
-        if (auto c = program.minimise({0, 1, 0}, free)) said.push_back(fmt::format("a capacity budget of {:.4f} instead of {:.4f}", c->capacity_cost, limits.capacity));
+        if (auto c = program.minimise({0, 1, 0}, free))
+            said.push_back(fmt::format("a capacity budget of {:.4f} instead of {:.4f}", c->capacity_cost, limits.capacity));
     std::string text = "no choice meets all limits";
     for (std::size_t i = 0; i < said.size(); ++i) text += (i == 0 ? "; with the others as given, possible would be " : ", or ") + said[i];
     return text;
@@ -129,7 +130,8 @@ ChooseResult choose(const Sites& sites, const ChoiceLimits& limits, double gap) 
     return {std::nullopt, nearest(program, limits)};
 }
 
-std::optional<NetworkChoice> choose_near(const Sites& sites, const NetworkChoice& from, const Prices& prices, std::size_t changes, ChoiceLimits limits, double gap) {
+std::optional<NetworkChoice> choose_near(const Sites& sites, const NetworkChoice& from, const Prices& prices, std::size_t changes, ChoiceLimits limits,
+                                         double gap) {
     Sites priced = sites;
     AtMost changed{{}, changes}, useless{{}, 0};
     for (std::size_t s = 0; s < sites.size(); ++s)

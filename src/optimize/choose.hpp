@@ -54,9 +54,11 @@ ChooseResult choose(const std::vector<std::vector<SiteOption>>& sites, const Cho
 // By site and option: what a network loses more once it has that option there; 0 for the one that it has.
 using Prices = std::vector<std::vector<double>>;
 
-// The fastest choice that differs from `from` at no more than `changes` sites, priced as what they lose beside it: limits.capacity is how much that may be. Nothing where
+// The fastest choice that differs from `from` at no more than `changes` sites, priced as what they lose beside it:
+// limits.capacity is how much that may be. Nothing where
 // none meets the limits.
-std::optional<NetworkChoice> choose_near(const std::vector<std::vector<SiteOption>>& sites, const NetworkChoice& from, const Prices& prices, std::size_t changes, ChoiceLimits limits, double gap = 0);
+std::optional<NetworkChoice> choose_near(const std::vector<std::vector<SiteOption>>& sites, const NetworkChoice& from, const Prices& prices,
+                                         std::size_t changes, ChoiceLimits limits, double gap = 0);
 
 // The choices that no other beats in both latency and capacity cost, from the original's cost to the fastest; `points` budgets are tried.
 std::vector<NetworkChoice> pareto_front(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits, int points = 12, double gap = 0);

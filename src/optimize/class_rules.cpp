@@ -54,12 +54,15 @@ std::int64_t paid_by_neural_rules(const RuleBook& book, const ClassCounts& count
 
 // `sequences`: those that enough runs returned; none where nobody counted them. `wanted`: operators that the neural rules look for. Steps that only make
 // way for others are not in the shortest proofs, so a rule that makes such an operator need not pay itself.
-std::string unpaid(const Rule& rule, const ClassCounts& counts, std::int64_t paid_by_all, const std::set<std::string>& sequences, const std::set<Symbol>& wanted = {}) {
+std::string unpaid(const Rule& rule, const ClassCounts& counts, std::int64_t paid_by_all, const std::set<std::string>& sequences,
+                   const std::set<Symbol>& wanted = {}) {
     const auto it = counts.rules.find(rule.name);
     if (counts.runs < enough_runs || it == counts.rules.end()) return "";   // a rule that nobody counted has its chance
     if (it->second.fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
-    if (it->second.paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted))) return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", it->second.fired, counts.runs);
-    if (rule.arrow == Arrow::neural && least_share * it->second.paid < paid_by_all) return fmt::format("only {} of {} neural steps of the networks that {} counted runs returned are its own", it->second.paid, paid_by_all, counts.runs);
+    if (it->second.paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted)))
+        return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", it->second.fired, counts.runs);
+    if (rule.arrow == Arrow::neural && least_share * it->second.paid < paid_by_all)
+        return fmt::format("only {} of {} neural steps of the networks that {} counted runs returned are its own", it->second.paid, paid_by_all, counts.runs);
     if (rule.arrow == Arrow::neural && !sequences.empty() && !in_sequences(sequences, rule.name)) return too_few(counts.runs);
     return "";
 }
@@ -104,7 +107,8 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     std::set<Symbol> wanted;
     for (const RuleSet& set : book.sets)
         for (const Rule& rule : set.rules)
-            if (rule.arrow == Arrow::neural && of_phase(set) && other_classes(set, name).empty() && unpaid(rule, counted, paid_by_all, out.paid).empty()) wanted.merge(operators_of(rule.left));
+            if (rule.arrow == Arrow::neural && of_phase(set) && other_classes(set, name).empty() && unpaid(rule, counted, paid_by_all, out.paid).empty())
+                wanted.merge(operators_of(rule.left));
     bool neural = false;
     for (RuleSet& set : out.book.sets) {
         if (!of_phase(set)) continue;
@@ -119,7 +123,8 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
             if (why.empty()) {
                 out.asked[rule.name] = asked;
                 neural = neural || rule.arrow == Arrow::neural;
-                if (rule.arrow == Arrow::neural && !out.paid.empty() && !out.uncounted.contains(rule.name)) leave_out_values(rule, out.paid, counted.runs, out.pruned);
+                if (rule.arrow == Arrow::neural && !out.paid.empty() && !out.uncounted.contains(rule.name))
+                    leave_out_values(rule, out.paid, counted.runs, out.pruned);
                 left.push_back(std::move(rule));
             } else {
                 out.pruned.push_back({rule.name, std::move(why)});

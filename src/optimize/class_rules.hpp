@@ -32,10 +32,14 @@ struct ClassRules {
 // "auto": what the detector says; "all": every rule; or a class by name. UserError with the known names otherwise.
 std::string class_name(const std::string& asked, const Graph& graph);
 
-// A set whose tags name classes serves these classes alone. A rule is left out when at least `enough_runs` runs of the class were counted and it never changed an
-// e-graph in them (it cannot fire), or no returned network has a step of it (it never paid) and it makes nothing that a neural rule looks for. A neural rule must
-// have made one of `least_share` neural steps that paid, for its variants are tuned wherever they fit. What neural rules do together is held to more: a sequence that
-// not more than half of the runs returned may have been luck, and is not searched for, nor a rule or a value of its list (one number of groups) that stands in no other.
+// A set whose tags name classes serves these classes alone. A rule is left out when at least `enough_runs` runs of the
+// class were counted and it never changed an
+// e-graph in them (it cannot fire), or no returned network has a step of it (it never paid) and it makes nothing that a
+// neural rule looks for. A neural rule must
+// have made one of `least_share` neural steps that paid, for its variants are tuned wherever they fit. What neural
+// rules do together is held to more: a sequence that
+// not more than half of the runs returned may have been luck, and is not searched for, nor a rule or a value of its
+// list (one number of groups) that stands in no other.
 constexpr std::int64_t enough_runs = 2;
 constexpr std::int64_t least_share = 20;
 constexpr std::int64_t enough_of(std::int64_t runs) { return std::max(enough_runs, runs / 2 + 1); }   // that a sequence must be in

@@ -69,7 +69,8 @@ void measure(std::span<Entrant> entrants, const Target& target) {
 
 }  // namespace
 
-Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original_tuning, const Tuning& tuning, const Selection& selection, const KernelShelf& shelf, Progress& progress) {
+Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original_tuning, const Tuning& tuning, const Selection& selection,
+                  const KernelShelf& shelf, Progress& progress) {
     const Target target = find_target(request.target);
     const Objective objective = objective_for(request.objective, target);
     const Input& read = input.as_read();
@@ -77,7 +78,8 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     const Weights weights = changed ? read.carried_to(selection.chosen.graph, request.seed) : Weights{};
     std::vector<Entrant> entrants;
     KernelCache kernels{shelf};
-    auto enter = [&](const Graph& graph, const Weights& w, const Sites& sites, const Tuning& tuned, const std::vector<std::size_t>& variant, const char* folder) {
+    auto enter = [&](const Graph& graph, const Weights& w, const Sites& sites, const Tuning& tuned, const std::vector<std::size_t>& variant,
+                     const char* folder) {
         progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
         Entrant e{graph, w, settle(graph, w, sites, tuned, variant, target, request.out / ".loopegg-trying", kernels), {}};
         e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress, &kernels);
@@ -90,17 +92,21 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
 
     Confirmed c;
     if (!entrants.front().record.time.latency)
-        throw UserError(Diagnostic{"the original network could not be timed: " + entrants.front().record.time.why, {}, "what was measured so far is kept; the same command goes on from there"});
+        throw UserError(Diagnostic{"the original network could not be timed: " + entrants.front().record.time.why,
+                                   {},
+                                   "what was measured so far is kept; the same command goes on from there"});
     c.original = entrants.front().record, c.optimized = entrants.back().record;
     const auto before = figure_of(objective, c.original), after = figure_of(objective, c.optimized);
     if (!changed) c.keep_original = true, c.why = "no site has a variant that is both faster and admitted by the guard: the original is returned";
     else if (!after) c.keep_original = true, c.why = "the chosen network could not be measured (" + c.optimized.time.why + "): the original is returned";
     else if (before && *after >= *before)
-        c.keep_original = true, c.why = fmt::format("the chosen network takes {} and the original {}: the original is returned", figure_words(objective, c.optimized), figure_words(objective, c.original));
+        c.keep_original = true, c.why = fmt::format("the chosen network takes {} and the original {}: the original is returned",
+                                                    figure_words(objective, c.optimized), figure_words(objective, c.original));
     return c;
 }
 
-std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const KernelShelf& shelf, Progress& progress) {
+std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const KernelShelf& shelf,
+                                    Progress& progress) {
     const Target target = find_target(request.target);
     const ScratchFolder trying(request.out / ".loopegg-trying");
     KernelCache kernels{shelf};
@@ -116,7 +122,8 @@ std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<co
         for (const Entrant& e : entrants) times.push_back({estimate_network(e.graph, e.weights, e.schedules, target), ""});
     else
         times = measure_beside(entrants, target, [&](Entrant& e) {
-            e.record.files = compile_network(e.graph, e.weights, e.schedules, target, trying.path() / std::to_string(&e - entrants.data()), &progress, &kernels);
+            e.record.files =
+                compile_network(e.graph, e.weights, e.schedules, target, trying.path() / std::to_string(&e - entrants.data()), &progress, &kernels);
         });
     return times;
 }

@@ -6,7 +6,8 @@
 
 namespace loopegg {
 
-std::vector<AtMost> mixture_limits(const std::vector<std::vector<std::size_t>>& families, const std::vector<std::vector<SiteOption>>& options, const std::vector<Variant>& variants) {
+std::vector<AtMost> mixture_limits(const std::vector<std::vector<std::size_t>>& families, const std::vector<std::vector<SiteOption>>& options,
+                                   const std::vector<Variant>& variants) {
     std::vector<AtMost> limits;
     for (const std::vector<std::size_t>& family : families) {
         std::map<std::string, AtMost> by_kind;

@@ -7,7 +7,8 @@
 namespace loopegg {
 
 // One word for a report: "dense", "group", "depthwise", "bottleneck", "spatial-bottleneck", "pointwise", "S1", "S2", "S3", "mixed-group",
-// or "unnamed" for what no menu lists. (What leaves out outputs that nobody reads is called "propagate"; a domain alone does not tell.) `channels` is the extent of the output-channel axis; it tells depthwise from group.
+// or "unnamed" for what no menu lists. (What leaves out outputs that nobody reads is called "propagate"; a domain alone
+// does not tell.) `channels` is the extent of the output-channel axis; it tells depthwise from group.
 std::string effect_name(const Domain& domain, std::int64_t channels);
 
 // The restriction in words: "co and ci in 4 diagonal blocks; oh keeps 1 of every 2".

@@ -89,7 +89,9 @@ private:
     }
 
     void narrow_stream(const std::string& site, const Path& here, const std::map<std::string, Term>& with) {
-        step("narrow-stream", site, here, with, [&](Path& path) { shift(path, here, {0}, {0, 1}) || shift(path, here, {1, 0, 0}, {1, 0, 0, 1}) || shift(path, here, {1, 1}, {1, 1, 1}); });
+        step("narrow-stream", site, here, with, [&](Path& path) {
+            shift(path, here, {0}, {0, 1}) || shift(path, here, {1, 0, 0}, {1, 0, 0, 1}) || shift(path, here, {1, 1}, {1, 1, 1});
+        });
     }
 
     void unproven(const char* rule, const std::string& site) { out_["unproven"].push_back({{"rule", rule}, {"site", site}}); }
@@ -119,7 +121,9 @@ private:
         Binding binding;
         binding.facts = book_.language->make_facts();
         graph.attach(binding.facts);
-        binding.capacity = [&](const EGraph&, std::span<const CapacityProposal> proposals) { return std::vector<Verdict>(proposals.size(), Verdict{true, verdict_.why, {}}); };
+        binding.capacity = [&](const EGraph&, std::span<const CapacityProposal> proposals) {
+            return std::vector<Verdict>(proposals.size(), Verdict{true, verdict_.why, {}});
+        };
         const ClassId root = graph.add(before);
         Runner runner(graph, bind_rule(rule, binding));
         RunOptions once;
@@ -156,7 +160,9 @@ json prove_shape(const Graph& original, const ShapeSpace& space, const NetworkSh
 }
 
 std::string network_fault(const json& network, const json& sites, const RuleBook& book, std::size_t& steps) {
-    if (!network.at("unproven").empty()) return "no rule says " + network.at("unproven")[0].at("rule").get<std::string>() + " at '" + network.at("unproven")[0].at("site").get<std::string>() + "'";
+    if (!network.at("unproven").empty())
+        return "no rule says " + network.at("unproven")[0].at("rule").get<std::string>() + " at '" + network.at("unproven")[0].at("site").get<std::string>() +
+               "'";
     const std::vector<const Rule*> rules = book.rules();
     const ProofRules neural{bind_rules(rules, {}), {}, {}, false, true};
     std::string now = network.at("original");

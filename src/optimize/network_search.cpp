@@ -46,7 +46,8 @@ public:
     }
 
     // The sum of shares is a budget whose true price only the guard on the whole knows, and a little more of it may buy a quite different network: between the
-    // best allowed point of the front and the next one, which is refused, several budgets at once, then some between the largest that it allows and the one above.
+    // best allowed point of the front and the next one, which is refused, several budgets at once, then some between
+    // the largest that it allows and the one above.
     void narrow_budget() {
         double low = selection_.chosen.choice.capacity_cost, high = low;
         for (const Chosen& c : selection_.front)
@@ -59,7 +60,8 @@ public:
             for (int i = 1; i <= points; ++i) {
                 ChoiceLimits limits = limits_;
                 limits.capacity = low + (high - low) * i / (points + 1);
-                if (ChooseResult r = choose(selection_.options, limits, gap); r.choice) budgets.push_back(limits.capacity), choices.push_back(std::move(*r.choice));
+                if (ChooseResult r = choose(selection_.options, limits, gap); r.choice)
+                    budgets.push_back(limits.capacity), choices.push_back(std::move(*r.choice));
             }
             budgets.push_back(high);
             std::vector<Chosen> judged = ask(std::move(choices));
@@ -70,9 +72,12 @@ public:
         }
     }
 
-    // What a site loses was told beside the original. Beside the network that is chosen by now it loses something else, most of which sizes tell: so prices are made anew
-    // there, and networks are chosen by them that differ at few sites, for which such prices hold. What they then lose differs by about a part in a hundred from what they
-    // should: hence some that should lose a little less, or more, than the guard allows. The one that is kept was lucky, and its neighbours will not all be; a round that
+    // What a site loses was told beside the original. Beside the network that is chosen by now it loses something else,
+    // most of which sizes tell: so prices are made anew
+    // there, and networks are chosen by them that differ at few sites, for which such prices hold. What they then lose
+    // differs by about a part in a hundred from what they
+    // should: hence some that should lose a little less, or more, than the guard allows. The one that is kept was
+    // lucky, and its neighbours will not all be; a round that
     // keeps none tells by how much.
     void reprice() {
         constexpr int rounds = 6;
@@ -133,7 +138,8 @@ private:
         return true;
     }
 
-    // Of networks near the chosen one, as judged: the fastest that is allowed becomes the chosen one. How much less it loses than was foretold, beside the mean of them.
+    // Of networks near the chosen one, as judged: the fastest that is allowed becomes the chosen one. How much less it
+    // loses than was foretold, beside the mean of them.
     double keep_best(const std::vector<Chosen>& judged, const Prices& prices) {
         const double lost = selection_.chosen.lost();
         double mean = 0, best = 0;
@@ -168,7 +174,8 @@ private:
         for (std::size_t s = 0; s < selection_.options.size(); ++s) {
             const auto& options = selection_.options[s];
             prices.emplace_back();
-            for (const SiteOption& o : options) prices.back().push_back(std::log(kept[0] / *next++) + o.beyond_size - options[chosen.choice.picked[s]].beyond_size);
+            for (const SiteOption& o : options)
+                prices.back().push_back(std::log(kept[0] / *next++) + o.beyond_size - options[chosen.choice.picked[s]].beyond_size);
         }
         return prices;
     }

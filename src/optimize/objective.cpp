@@ -19,13 +19,17 @@ const std::vector<std::string>& objective_names() {
 Objective objective_for(const std::string& name, const Target& target) {
     const auto& names = objective_names();
     const auto it = std::find(names.begin(), names.end(), name);
-    if (it == names.end()) throw UserError(Diagnostic{fmt::format("'{}' is no objective: expected {}", name, join(names, ", ")), {}, did_you_mean(name, names)});
+    if (it == names.end())
+        throw UserError(Diagnostic{fmt::format("'{}' is no objective: expected {}", name, join(names, ", ")), {}, did_you_mean(name, names)});
     const auto objective = static_cast<Objective>(it - names.begin());
     const bool runs = objective == Objective::p99 || objective == Objective::throughput || objective == Objective::energy;
     if (runs && target.reach != Reach::here)
-        throw UserError(fmt::format("--objective {} needs a target that runs on this machine, and '{}' does not: choose latency, memory or compile", name, target.name));
+        throw UserError(
+            fmt::format("--objective {} needs a target that runs on this machine, and '{}' does not: choose latency, memory or compile", name, target.name));
     if (objective == Objective::energy && Sensors{}.energy().empty())
-        throw UserError(Diagnostic{"--objective energy: this machine tells no energy", {}, "it would be read from /sys/class/powercap/intel-rapl:0/energy_uj, which is absent or for root alone"});
+        throw UserError(Diagnostic{"--objective energy: this machine tells no energy",
+                                   {},
+                                   "it would be read from /sys/class/powercap/intel-rapl:0/energy_uj, which is absent or for root alone"});
     return objective;
 }
 

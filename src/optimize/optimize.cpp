@@ -47,7 +47,8 @@ std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& 
     if (!options.capacity && request.guard == default_guard) {   // a threshold is one guard's: another keeps its own
         const RuleBook book = load_rules(rules_file(request.rules), {.judge = false, .deep = false});
         if (const Phase* phase = book.find_phase("discover")) options.capacity = phase->capacity;
-        options.capacity = std::max(options.capacity, shipped_capacity(to_string(classify_architecture(input.graph).kind)));   // the stricter one; none is less than any
+        // the stricter one; none is less than any
+        options.capacity = std::max(options.capacity, shipped_capacity(to_string(classify_architecture(input.graph).kind)));
     }
     options.trained = input.trained ? &input.weights : nullptr;
     options.store = default_evidence();
@@ -138,22 +139,28 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     TvmMeasurer measurer(measuring);
     OptimizeRequest left = request;   // what is left of the budget and of the time
 
-    WholeNetworks networks = log.run("networks", request.budget, [&] { return searches_networks(request) ? find_networks(request, input, *oracle, measurer, KernelShelf(kernels.path()), progress) : WholeNetworks{}; });
+    WholeNetworks networks = log.run("networks", request.budget, [&] {
+        return searches_networks(request) ? find_networks(request, input, *oracle, measurer, KernelShelf(kernels.path()), progress) : WholeNetworks{};
+    });
     const NetworkVerdict start = networks.best ? networks.judged[networks.timed[*networks.best].candidate].judged : NetworkVerdict{};
     const Input network = networks.best ? networks.timed[*networks.best].input : input;
     BesideOriginal beside(*oracle, input.graph, std::max(1e-6, kept_share(network.verdict)));
     if (!networks.judged.empty()) left.budget = std::max<std::int64_t>(1, left.budget - networks.asked), left.tune_seconds *= 0.35;
-    log.done(networks.judged.empty() ? std::string("no rule for whole networks") : fmt::format("{} judged, {} timed; going on from {}", networks.judged.size(), networks.timed.size(),
-                                       networks.best ? networks.judged[networks.timed[*networks.best].candidate].origin : std::string("the original")));
+    log.done(networks.judged.empty()
+                 ? std::string("no rule for whole networks")
+                 : fmt::format("{} judged, {} timed; going on from {}", networks.judged.size(), networks.timed.size(),
+                               networks.best ? networks.judged[networks.timed[*networks.best].candidate].origin : std::string("the original")));
 
     ClassRules rules;
     Discovery found = log.run("discover", left.budget, [&] {
         if (std::string why = why_no_sites(request, networks, start); !why.empty()) return originals_only(network.sites, why);
         return discover_variants(left, network, beside, progress, rules);
     });
-    log.done(fmt::format("{} variants from {} configurations ({} rejected by {})", found.variants.size() - network.sites.kinds.size(), found.configurations, found.rejected, request.guard));
+    log.done(fmt::format("{} variants from {} configurations ({} rejected by {})", found.variants.size() - network.sites.kinds.size(), found.configurations,
+                         found.rejected, request.guard));
 
-    Tuning tuning = log.run("tune", 0, [&] { return tune_variants(left, network, found, rules.name == "all" ? 0 : shipped_trials(rules.name), measurer, progress); });
+    Tuning tuning =
+        log.run("tune", 0, [&] { return tune_variants(left, network, found, rules.name == "all" ? 0 : shipped_trials(rules.name), measurer, progress); });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
 
     if (network.read) left.max_latency_ms = std::numeric_limits<double>::infinity();   // the limit is for the network as a whole, which is timed below
@@ -162,11 +169,13 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
         selection.chosen.verdict = NetworkJudge(*oracle, input.graph).judge({&selection.chosen.graph, 1}).front().verdict;
     log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(network, selection), selection.backed_off));
 
-    Confirmed confirmed = log.run("confirm", 0, [&] { return confirm(request, network, networks.original_tuning, tuning, selection, KernelShelf(kernels.path()), progress); });
+    Confirmed confirmed =
+        log.run("confirm", 0, [&] { return confirm(request, network, networks.original_tuning, tuning, selection, KernelShelf(kernels.path()), progress); });
     log.done(fmt::format("original {}, chosen {}", say(confirmed.original.time), say(confirmed.optimized.time)));
 
     if (const auto& time = confirmed.optimized.time.latency; time && time->median_ms > request.max_latency_ms)
-        progress.note(fmt::format("the network takes {:.3f} ms, and --max-latency allows {:.3f}: a larger --max-loss or another --seed may find a faster one", time->median_ms, request.max_latency_ms));
+        progress.note(fmt::format("the network takes {:.3f} ms, and --max-latency allows {:.3f}: a larger --max-loss or another --seed may find a faster one",
+                                  time->median_ms, request.max_latency_ms));
 
     const bool back = confirmed.keep_original && network.read;   // to the network that was read: what is told is told of that one
     if (back) found = originals_only(input.sites, found.stop), tuning = networks.original_tuning;

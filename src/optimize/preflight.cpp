@@ -32,7 +32,8 @@ void preflight(const OptimizeRequest& request, Progress& progress) {
     LatencyStore(default_store()).counts();
     EvidenceStore(default_evidence()).find({});
     std::error_code none;
-    if (!request.data.empty() && !std::filesystem::exists(request.data, none)) throw UserError("there is no data at '" + request.data + "': expected a folder of CIFAR-10 or of .npy batches");
+    if (!request.data.empty() && !std::filesystem::exists(request.data, none))
+        throw UserError("there is no data at '" + request.data + "': expected a folder of CIFAR-10 or of .npy batches");
     if (target.reach == Reach::rpc) ask_board(target, progress);
 }
 

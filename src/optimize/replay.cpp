@@ -23,7 +23,8 @@ std::string chain_fault(const nlohmann::json& site) {
         at = proof.at("to");
     }
     if (at != site.at("chosen").get<std::string>()) return "the proofs do not end at the chosen nest";
-    if (domain_text(domain_of(parse_term(at))) != site.at("effect").get<std::string>()) return "the chosen nest has another domain than the effect that is claimed";
+    if (domain_text(domain_of(parse_term(at))) != site.at("effect").get<std::string>())
+        return "the chosen nest has another domain than the effect that is claimed";
     return "";
 }
 
@@ -84,8 +85,9 @@ std::string row_fault(const Term& chosen, const Term& row) {
         const NestParts is = nest_parts(runs[i]), should = nest_parts(wanted[i]);
         const std::string which = "nest " + std::to_string(i + 1) + " of the row";
         const Statement s = statement_of(is.statement);
-        const bool same = i == 1 && grouped ? instances(runs[i]) == instances(wanted[i])
-                                            : plain_statement(is.statement) == plain_statement(should.statement) && isl_same_domain(s, should.schedule, is.schedule);
+        const bool same = i == 1 && grouped
+                              ? instances(runs[i]) == instances(wanted[i])
+                              : plain_statement(is.statement) == plain_statement(should.statement) && isl_same_domain(s, should.schedule, is.schedule);
         if (!same || is.restore != should.restore) return which + " does not visit what it should";
         if (auto fault = isl_judge(runs[i], {.may_restrict = true})) return "the schedule of " + which + " is none: " + *fault;
     }

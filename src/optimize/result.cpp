@@ -35,7 +35,9 @@ json network_json(const Measured& m, const Graph& graph) {
 }
 
 json profile_json(const NetworkRecord& n) {
-    json j{{"compile_seconds", n.files.seconds}, {"activations_mb", static_cast<double>(n.files.arena_bytes) / 1e6}, {"weights_mb", static_cast<double>(n.files.weight_bytes) / 1e6}};
+    json j{{"compile_seconds", n.files.seconds},
+           {"activations_mb", static_cast<double>(n.files.arena_bytes) / 1e6},
+           {"weights_mb", static_cast<double>(n.files.weight_bytes) / 1e6}};
     for (const char* key : {"throughput_per_s", "p50_ms", "p99_ms", "calls", "peak_memory_mb", "energy_j", "temperature_c"}) j[key] = nullptr;
     if (!n.profile) return j;
     const NetworkProfile& p = *n.profile;
@@ -87,7 +89,8 @@ json verdict_json(const Verdict& v) {
         if (v.evidence.is_object() && v.evidence.contains(key)) j[key] = v.evidence[key];
     if (v.evidence.is_object() && v.evidence.contains("capacity")) j["threshold"] = v.evidence["capacity"];   // the least share that it asks
     if (j.contains("seeds") && j["seeds"].is_array()) j["seeds"] = j["seeds"].size();
-    if (v.evidence.is_object() && v.evidence.contains("together")) j["together"] = {{"sites", v.evidence["together"]["sites"]}, {"ratio", v.evidence["together"]["kept"]}};
+    if (v.evidence.is_object() && v.evidence.contains("together"))
+        j["together"] = {{"sites", v.evidence["together"]["sites"]}, {"ratio", v.evidence["together"]["kept"]}};
     return j;
 }
 
@@ -100,19 +103,33 @@ std::string pseudo(const Term& nest) {
     return to_string(resolve(nest), statement_of(nest_parts(nest).statement));
 }
 
-json site_json(std::size_t s, const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned, const std::vector<std::size_t>& variant) {
+json site_json(std::size_t s, const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned,
+               const std::vector<std::size_t>& variant) {
     const Site& site = input.sites.all[s];
     const Variant& v = found.variants[variant[s]];
     const TunedNest &before = tuning.best[site.kind], &after = tuning.best[variant[s]];
-    json j{{"name", site.name}, {"op", site.op}, {"shape", site.shape}, {"statement", to_string(site.statement)},
-           {"variant", domain_text(v.domain)}, {"effect", effect_words(v.domain)}, {"sequence", sequence_name(input.sites, found, variant, s)}, {"steps", step_lines(v)},
-           {"original_latency", latency_json(before.best)}, {"latency", latency_json(after.best)},
-           {"original_macs", site.macs}, {"macs", v.macs}, {"original_parameters", site.parameters}, {"parameters", v.parameters}};
+    json j{{"name", site.name},
+           {"op", site.op},
+           {"shape", site.shape},
+           {"statement", to_string(site.statement)},
+           {"variant", domain_text(v.domain)},
+           {"effect", effect_words(v.domain)},
+           {"sequence", sequence_name(input.sites, found, variant, s)},
+           {"steps", step_lines(v)},
+           {"original_latency", latency_json(before.best)},
+           {"latency", latency_json(after.best)},
+           {"original_macs", site.macs},
+           {"macs", v.macs},
+           {"original_parameters", site.parameters},
+           {"parameters", v.parameters}};
     if (before.nest) j["nest_before"] = to_string(bare(before.nest)), j["pseudo_before"] = pseudo(before.nest);
     if (after.nest) j["nest_after"] = to_string(bare(after.nest)), j["pseudo_after"] = pseudo(after.nest);
     if (const auto second = tuning.restoring.find(variant[s]); second != tuning.restoring.end()) {
         const TunedNest& t = second->second;
-        j["restoring"] = {{"name", restoring_node(returned, site.name).name}, {"latency", latency_json(t.best)}, {"nest", to_string(bare(t.nest))}, {"pseudo", pseudo(t.nest)}};
+        j["restoring"] = {{"name", restoring_node(returned, site.name).name},
+                          {"latency", latency_json(t.best)},
+                          {"nest", to_string(bare(t.nest))},
+                          {"pseudo", pseudo(t.nest)}};
     }
     if (const Admission* a = admission_of(input.sites, found, variant, s)) {
         j["guard"] = verdict_json(a->verdict);
@@ -124,13 +141,25 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
 // A site that is not there any more: the branch that it fed was dropped.
 json dropped_json(const Site& site) {
     const json none{{"median_ms", 0.0}, {"iqr_ms", 0.0}, {"n", 0}, {"target", ""}, {"measured", true}, {"disturbed", false}};
-    return {{"name", site.name}, {"op", site.op}, {"shape", site.shape}, {"statement", to_string(site.statement)}, {"variant", "dropped"}, {"effect", "not computed: its branch was dropped"},
-            {"sequence", "drop-branch"}, {"steps", {"drop-branch"}}, {"original_latency", none}, {"latency", none},
-            {"original_macs", site.macs}, {"macs", 0}, {"original_parameters", site.parameters}, {"parameters", 0}};
+    return {{"name", site.name},
+            {"op", site.op},
+            {"shape", site.shape},
+            {"statement", to_string(site.statement)},
+            {"variant", "dropped"},
+            {"effect", "not computed: its branch was dropped"},
+            {"sequence", "drop-branch"},
+            {"steps", {"drop-branch"}},
+            {"original_latency", none},
+            {"latency", none},
+            {"original_macs", site.macs},
+            {"macs", 0},
+            {"original_parameters", site.parameters},
+            {"parameters", 0}};
 }
 
 // In the order of the network that was read. Of one that was made of it, a site is as large as it was there, and what is gone is told as well.
-json sites_json(const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned, const std::vector<std::size_t>& variant, bool original) {
+json sites_json(const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned, const std::vector<std::size_t>& variant,
+                bool original) {
     std::map<std::string, json> by_name;
     for (std::size_t s = 0; s < input.sites.all.size(); ++s) by_name[input.sites.all[s].name] = site_json(s, input, found, tuning, returned, variant);
     json sites = json::array();
@@ -144,7 +173,8 @@ json sites_json(const Input& input, const Discovery& found, const Tuning& tuning
         if (input.read && !original) {
             const bool narrower = j["statement"] != to_string(was.statement);
             j["original_macs"] = was.macs, j["original_parameters"] = was.parameters, j["original_statement"] = to_string(was.statement);
-            if (narrower && j["sequence"] == "dense") j["sequence"] = "narrower", j["effect"] = fmt::format("{} instead of {}", to_string(was.shape), j["statement"].get<std::string>());
+            if (narrower && j["sequence"] == "dense")
+                j["sequence"] = "narrower", j["effect"] = fmt::format("{} instead of {}", to_string(was.shape), j["statement"].get<std::string>());
         }
         sites.push_back(std::move(j));
     }
@@ -170,8 +200,15 @@ json front_json(const Selection& selection) {
         const NetworkChoice& c = point.choice;
         std::size_t changed = 0;
         for (std::size_t s = 0; s < c.picked.size(); ++s) changed += c.picked[s] != 0;
-        front.push_back({{"latency_ms", c.latency_ms}, {"capacity", kept_share(point.verdict)}, {"summed_capacity", std::exp(-c.capacity_cost)}, {"allowed", point.verdict.allowed},
-                         {"parameters", c.parameters}, {"macs", macs(point.graph)}, {"sites_changed", changed}, {"measured", false}, {"chosen", c.picked == selection.chosen.choice.picked}});
+        front.push_back({{"latency_ms", c.latency_ms},
+                         {"capacity", kept_share(point.verdict)},
+                         {"summed_capacity", std::exp(-c.capacity_cost)},
+                         {"allowed", point.verdict.allowed},
+                         {"parameters", c.parameters},
+                         {"macs", macs(point.graph)},
+                         {"sites_changed", changed},
+                         {"measured", false},
+                         {"chosen", c.picked == selection.chosen.choice.picked}});
     }
     return front;
 }
@@ -184,25 +221,37 @@ json latency_json(const Measured& m) {
     return {{"median_ms", l.median_ms}, {"iqr_ms", l.iqr_ms}, {"n", l.n}, {"target", l.target}, {"measured", l.measured}, {"disturbed", l.disturbed}};
 }
 
-json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection, const Confirmed& confirmed) {
+json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection,
+               const Confirmed& confirmed) {
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
     const Input& read = input.as_read();
     const Graph& graph = confirmed.keep_original ? read.graph : selection.chosen.graph;
     const NetworkRecord& returned = confirmed.keep_original ? confirmed.original : confirmed.optimized;
     const Measured &original = confirmed.original.time, &optimized = returned.time;
     const Architecture architecture = classify_architecture(read.graph);
-    json r{{"loopegg", 1}, {"model", input.graph.name}, {"class", to_string(architecture.kind)}, {"class_why", architecture.why}, {"target", request.target}, {"batch", request.batch}, {"seed", request.seed}, {"rules", request.rules},
-           {"machine", machine_json()}, {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))}, {"version", version},
-           {"original", network_json(original, read.graph)}, {"optimized", network_json(optimized, graph)},
+    json r{{"loopegg", 1},
+           {"model", input.graph.name},
+           {"class", to_string(architecture.kind)},
+           {"class_why", architecture.why},
+           {"target", request.target},
+           {"batch", request.batch},
+           {"seed", request.seed},
+           {"rules", request.rules},
+           {"machine", machine_json()},
+           {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+           {"version", version},
+           {"original", network_json(original, read.graph)},
+           {"optimized", network_json(optimized, graph)},
            {"returned", confirmed.keep_original ? "original" : "optimized"}};
     if (original.latency && optimized.latency) {
         const Latency &a = *original.latency, &b = *optimized.latency;
         r["speedup"] = a.median_ms / b.median_ms;
         r["speedup_low"] = std::max(0.0, a.median_ms - a.iqr_ms / 2) / (b.median_ms + b.iqr_ms / 2);
         r["speedup_high"] = (a.median_ms + a.iqr_ms / 2) / std::max(1e-9, b.median_ms - b.iqr_ms / 2);
-        r["why"] = confirmed.keep_original ? confirmed.why
-                                           : fmt::format("{:.2f}x faster on {}{}: {:.3f} ms instead of {:.3f} ms, and {} finds the capacity kept ({})", a.median_ms / b.median_ms,
-                                                         request.target, b.measured ? "" : " (estimated)", b.median_ms, a.median_ms, request.guard, selection.chosen.verdict.why);
+        r["why"] = confirmed.keep_original
+                       ? confirmed.why
+                       : fmt::format("{:.2f}x faster on {}{}: {:.3f} ms instead of {:.3f} ms, and {} finds the capacity kept ({})", a.median_ms / b.median_ms,
+                                     request.target, b.measured ? "" : " (estimated)", b.median_ms, a.median_ms, request.guard, selection.chosen.verdict.why);
     } else {
         r["why"] = confirmed.why;
     }

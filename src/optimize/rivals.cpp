@@ -16,8 +16,8 @@ using Random = std::mt19937_64;
 std::int64_t one_of(Random& random, std::initializer_list<std::int64_t> all) { return *(all.begin() + static_cast<std::ptrdiff_t>(random() % all.size())); }
 
 // Draws until the budget is judged, or until nothing new comes.
-std::vector<NetworkCandidate> sample(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options, Progress& progress, const char* origin,
-                                     const std::function<NetworkShape(Random&)>& draw) {
+std::vector<NetworkCandidate> sample(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options,
+                                     Progress& progress, const char* origin, const std::function<NetworkShape(Random&)>& draw) {
     Random random(options.seed);
     std::vector<NetworkCandidate> all;
     std::set<NetworkShape> known{NetworkShape{}};
@@ -56,7 +56,8 @@ void narrow(NetworkShape& shape, const ShapeSpace::Width& w, std::int64_t diviso
 
 }  // namespace
 
-std::vector<NetworkCandidate> random_configurations(const ShapeSpace& space, NetworkJudge& paper, const SiteClock& clock, const ShapeSearchOptions& options, Progress& progress) {
+std::vector<NetworkCandidate> random_configurations(const ShapeSpace& space, NetworkJudge& paper, const SiteClock& clock, const ShapeSearchOptions& options,
+                                                    Progress& progress) {
     return sample(space, paper, clock, options, progress, "random", [&](Random& random) {
         NetworkShape shape;
         for (const std::string& site : space.groupable())
@@ -67,7 +68,8 @@ std::vector<NetworkCandidate> random_configurations(const ShapeSpace& space, Net
     });
 }
 
-std::vector<NetworkCandidate> block_swaps(const ShapeSpace& space, NetworkJudge& paper, const SiteClock& clock, const ShapeSearchOptions& options, Progress& progress) {
+std::vector<NetworkCandidate> block_swaps(const ShapeSpace& space, NetworkJudge& paper, const SiteClock& clock, const ShapeSearchOptions& options,
+                                          Progress& progress) {
     std::vector<NetworkCandidate> all = sample(space, paper, clock, options, progress, "blockswap", [&](Random& random) {
         NetworkShape shape;
         const auto swap = [&](const std::vector<std::string>& sites, std::int64_t groups, std::int64_t bottleneck) {

@@ -22,7 +22,8 @@ CountTable counts_from_json(const nlohmann::json& j) {
         ClassCounts& counts = table[kind];
         counts.runs = entry.at("runs").get<std::int64_t>();
         if (entry.contains("sequences")) counts.sequences = entry["sequences"].get<std::map<std::string, std::int64_t>>();
-        for (const auto& [rule, c] : entry.at("rules").items()) counts.rules[rule] = {c.at("fired").get<std::int64_t>(), c.at("asked").get<std::int64_t>(), c.at("paid").get<std::int64_t>()};
+        for (const auto& [rule, c] : entry.at("rules").items())
+            counts.rules[rule] = {c.at("fired").get<std::int64_t>(), c.at("asked").get<std::int64_t>(), c.at("paid").get<std::int64_t>()};
     }
     return table;
 }
@@ -61,7 +62,8 @@ std::string shipped_passes(const std::string& kind) {
 }
 
 std::optional<double> shipped_capacity(const std::string& kind) {
-    return from_classes_file([&](const nlohmann::json& j) { return j.at("capacity").contains(kind) ? std::optional(j["capacity"][kind].get<double>()) : std::nullopt; });
+    return from_classes_file(
+        [&](const nlohmann::json& j) { return j.at("capacity").contains(kind) ? std::optional(j["capacity"][kind].get<double>()) : std::nullopt; });
 }
 
 int shipped_trials(const std::string& kind) {
@@ -74,7 +76,8 @@ CountTable stored_counts(const StoreAddress& store) {
     for (StoreQuery q(db, "SELECT class, COUNT(DISTINCT network) FROM rule_counts GROUP BY class"); q.row();) table[q.text(0)].runs = q.integer(1);
     for (StoreQuery q(db, "SELECT class, rule, SUM(fired), SUM(asked), SUM(paid) FROM rule_counts GROUP BY class, rule"); q.row();)
         table[q.text(0)].rules[q.text(1)] = {q.integer(2), q.integer(3), q.integer(4)};
-    for (StoreQuery q(db, "SELECT class, sequence, COUNT(*) FROM sequence_counts GROUP BY class, sequence"); q.row();) table[q.text(0)].sequences[q.text(1)] = q.integer(2);
+    for (StoreQuery q(db, "SELECT class, sequence, COUNT(*) FROM sequence_counts GROUP BY class, sequence"); q.row();)
+        table[q.text(0)].sequences[q.text(1)] = q.integer(2);
     return table;
 }
 
@@ -86,7 +89,12 @@ void store_counts(const StoreAddress& store, const std::string& kind, const std:
                            "ON CONFLICT(class, network, rule) DO UPDATE SET fired=excluded.fired, asked=excluded.asked, paid=excluded.paid")
                 .bind(kind).bind(network).bind(rule).bind(c.fired).bind(c.asked).bind(c.paid).done();
         StoreQuery(db, "DELETE FROM sequence_counts WHERE class = ? AND network = ?").bind(kind).bind(network).done();
-        for (const auto& [sequence, runs] : run.sequences) StoreQuery(db, "INSERT INTO sequence_counts(class, network, sequence) VALUES(?, ?, ?) ON CONFLICT DO NOTHING").bind(kind).bind(network).bind(sequence).done();
+        for (const auto& [sequence, runs] : run.sequences)
+            StoreQuery(db, "INSERT INTO sequence_counts(class, network, sequence) VALUES(?, ?, ?) ON CONFLICT DO NOTHING")
+                .bind(kind)
+                .bind(network)
+                .bind(sequence)
+                .done();
     });
 }
 

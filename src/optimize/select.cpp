@@ -47,7 +47,12 @@ void add_unread(std::vector<std::vector<SiteOption>>& options, const Input& inpu
     for (const Admission& a : found.admissions) {
         const auto& latency = tuning.best[a.variant].best.latency;
         if (!a.reader || !latency || latency->median_ms >= options[a.site][0].latency_ms) continue;
-        SiteOption option{a.variant, latency->median_ms, capacity_cost(a.verdict), found.variants[a.variant].parameters, SiteOption::Company{*a.reader, {}}, beyond_size(a.verdict)};
+        SiteOption option{a.variant,
+                          latency->median_ms,
+                          capacity_cost(a.verdict),
+                          found.variants[a.variant].parameters,
+                          SiteOption::Company{*a.reader, {}},
+                          beyond_size(a.verdict)};
         for (std::size_t o = 0; o < readers[*a.reader].size(); ++o)
             if (leaves_unread(input.sites, found, a, readers[*a.reader][o].variant)) option.only_with->options.push_back(o);
         if (!option.only_with->options.empty()) options[a.site].push_back(std::move(option));
@@ -69,7 +74,9 @@ ChoiceLimits limits_of(const OptimizeRequest& request, const Input& input) {
     std::int64_t most = request.max_parameters;
     if (std::isfinite(request.max_memory_mb)) {   // restricted sites still write whole outputs: activations stay, weights give way
         const double left = request.max_memory_mb * 1e6 - static_cast<double>(peak_activation_bytes(input.graph));
-        if (left < 0) throw UserError(fmt::format("activations alone need {:.2f} MB: more than --max-memory {:.2f}", static_cast<double>(peak_activation_bytes(input.graph)) / 1e6, request.max_memory_mb));
+        if (left < 0)
+            throw UserError(fmt::format("activations alone need {:.2f} MB: more than --max-memory {:.2f}",
+                                        static_cast<double>(peak_activation_bytes(input.graph)) / 1e6, request.max_memory_mb));
         most = std::min(most, static_cast<std::int64_t>(left / 4));
     }
     if (most != limits.parameters) {
@@ -84,7 +91,9 @@ ChoiceLimits limits_of(const OptimizeRequest& request, const Input& input) {
 
 }  // namespace
 
-double kept_share(const Verdict& v) { return v.evidence.is_object() && v.evidence.contains("kept") && v.evidence["kept"].is_number() ? v.evidence["kept"].get<double>() : 1.0; }
+double kept_share(const Verdict& v) {
+    return v.evidence.is_object() && v.evidence.contains("kept") && v.evidence["kept"].is_number() ? v.evidence["kept"].get<double>() : 1.0;
+}
 
 std::vector<std::size_t> original_variants(const Sites& sites) {
     std::vector<std::size_t> variant;

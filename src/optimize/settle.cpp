@@ -32,7 +32,8 @@ std::vector<Version> versions_of(const Graph& graph, const Sites& sites, const T
         const TunedNest& t = tuning.best[variant[s]];
         if (!t.best.latency) continue;
         offer(sites.all[s].name, t);
-        if (const auto second = tuning.restoring.find(variant[s]); second != tuning.restoring.end()) offer(restoring_node(graph, sites.all[s].name).name, second->second);
+        if (const auto second = tuning.restoring.find(variant[s]); second != tuning.restoring.end())
+            offer(restoring_node(graph, sites.all[s].name).name, second->second);
     }
     std::vector<Version> distinct;
     for (Version& v : all) {
@@ -50,7 +51,8 @@ std::vector<std::string> step_sites(const std::filesystem::path& folder) {
 }
 
 // Fills in the times, from the store where all of them are known. False: the machine could not tell.
-bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weights& weights, const Target& target, const std::filesystem::path& scratch, KernelCache& kernels) {
+bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weights& weights, const Target& target, const std::filesystem::path& scratch,
+                 KernelCache& kernels) {
     LatencyStore store(default_store());
     std::vector<std::map<std::string, Hash128>> keys(versions.size());
     bool known = true;
@@ -69,7 +71,8 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
     for (std::size_t v = 0; v < versions.size(); ++v) paths.push_back(scratch / std::to_string(v));
     std::vector<std::future<CompiledNetwork>> compiled;   // side by side: while one is put together, kernels of the next are compiled
     for (std::size_t v = 0; v < versions.size(); ++v)
-        compiled.push_back(std::async(std::launch::async, [&, v] { return compile_network(graph, weights, versions[v].schedules, target, paths[v], nullptr, &kernels); }));
+        compiled.push_back(
+            std::async(std::launch::async, [&, v] { return compile_network(graph, weights, versions[v].schedules, target, paths[v], nullptr, &kernels); }));
     for (std::future<CompiledNetwork>& c : compiled) c.get();
     const std::vector<std::vector<double>> times = measure_steps(paths);
     std::vector<std::vector<std::string>> sites_of_steps;
@@ -81,15 +84,16 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
         for (std::size_t s = 0; s < sites.size(); ++s)
             if (versions[v].nests.contains(sites[s])) versions[v].ms[sites[s]] += times[v][s];
         for (const auto& [site, key] : keys[v])
-            store.put(key, target.name, to_string(versions[v].nests.at(site)), {Latency{versions[v].ms[site], 0, 1, target.name, true, false}, ""}, "inside its network");
+            store.put(key, target.name, to_string(versions[v].nests.at(site)), {Latency{versions[v].ms[site], 0, 1, target.name, true, false}, ""},
+                      "inside its network");
     }
     return true;
 }
 
 }  // namespace
 
-Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant, const Target& target,
-                 const std::filesystem::path& scratch, KernelCache& kernels) {
+Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant,
+                 const Target& target, const std::filesystem::path& scratch, KernelCache& kernels) {
     std::vector<Version> versions = versions_of(graph, sites, tuning, variant, target);
     if (versions.size() == 1 || target.reach != Reach::here || !time_inside(versions, graph, weights, target, scratch, kernels)) return versions[0].schedules;
     // Sites with the same nests in all versions are one: together they tell better, and their kernels stay shared.

@@ -76,7 +76,8 @@ private:
         const NetworkCandidate* best = nullptr;
         for (const NetworkCandidate& c : all_)
             if (c.judged.allowed && (!best || c.ms < best->ms)) best = &c;
-        return best ? fmt::format("whole networks judged; the fastest that is allowed takes about {:.2f} ms ({})", best->ms, best->origin) : std::string("whole networks judged; none is allowed yet");
+        return best ? fmt::format("whole networks judged; the fastest that is allowed takes about {:.2f} ms ({})", best->ms, best->origin)
+                    : std::string("whole networks judged; none is allowed yet");
     }
 
     // A network that breeding looks at.

@@ -38,7 +38,9 @@ std::string places(const Graph& graph, const std::string& node) {
 ShapeSpace::ShapeSpace(const Graph& original, const Sites& sites, int channels_multiple) : original_(original) {
     std::set<std::string> kept, all;
     for (const Site& s : sites.all) (s.kept ? kept : all).insert(s.name);
-    const auto free = [&](const std::vector<std::string>& names) { return std::none_of(names.begin(), names.end(), [&](const std::string& n) { return kept.contains(n); }); };
+    const auto free = [&](const std::vector<std::string>& names) {
+        return std::none_of(names.begin(), names.end(), [&](const std::string& n) { return kept.contains(n); });
+    };
     std::map<std::string, std::size_t> stages;
     const auto stage_of = [&](const std::string& node) { return stages.try_emplace(places(original, node), stages.size()).first->second; };
     const Streams streams = streams_of(original);
@@ -57,7 +59,8 @@ ShapeSpace::ShapeSpace(const Graph& original, const Sites& sites, int channels_m
             branches_.push_back({std::move(b), stage});
         }
     for (const Node& node : original.nodes)
-        if (all.contains(node.name) && node.op == "conv2d" && node.domain.whole() && node.integer("groups") == 1 && node.integers("kernel")[0] > 1) groupable_.push_back(node.name);
+        if (all.contains(node.name) && node.op == "conv2d" && node.domain.whole() && node.integer("groups") == 1 && node.integers("kernel")[0] > 1)
+            groupable_.push_back(node.name);
     stages_ = stages.size();
 }
 
@@ -99,7 +102,9 @@ Plan ShapeSpace::plan(const NetworkShape& shape) const {
         if (shape.dropped.contains(d.branch.site)) plan.steps.push_back({exact_glob(d.branch.site), {application("drop-branch")}});
     for (const auto& [writer, kept] : narrowed_writers(shape, left)) {
         const bool joined = left.streams.all[*left.streams.written_by(writer)].joined;
-        plan.steps.push_back({exact_glob(writer), {joined ? application("narrow-stream", {{"?w", Term(kept)}}) : application("bottleneck-output", {{"?w", Term(kept)}}, "propagate")}});
+        plan.steps.push_back(
+            {exact_glob(writer),
+             {joined ? application("narrow-stream", {{"?w", Term(kept)}}) : application("bottleneck-output", {{"?w", Term(kept)}}, "propagate")}});
     }
     for (const auto& [site, groups] : shape.groups)
         if (left.graph.find(site) && groups > 1)
@@ -127,7 +132,9 @@ NetworkShape ShapeSpace::scaled(double width, double depth) const {
     if (width < 1)
         for (const Width& w : widths_) {
             const double share = static_cast<double>(w.choices.back()) * width;
-            const std::int64_t kept = *std::min_element(w.choices.begin(), w.choices.end(), [&](std::int64_t a, std::int64_t b) { return std::abs(static_cast<double>(a) - share) < std::abs(static_cast<double>(b) - share); });
+            const std::int64_t kept = *std::min_element(w.choices.begin(), w.choices.end(), [&](std::int64_t a, std::int64_t b) {
+                return std::abs(static_cast<double>(a) - share) < std::abs(static_cast<double>(b) - share);
+            });
             if (kept < w.choices.back()) shape.widths[w.name] = kept;
         }
     for (std::size_t stage = 0; depth < 1 && stage < stages_; ++stage) {

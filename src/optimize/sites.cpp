@@ -20,7 +20,8 @@ void mark_kept(Sites& sites, const std::vector<std::string>& keep) {
         if (any) continue;
         std::vector<std::string> names;
         for (const Site& s : sites.all) names.push_back(s.name);
-        throw UserError(Diagnostic{"--keep '" + glob + "' matches no site of the network ('loopegg show MODEL' lists the sites)", {}, did_you_mean(glob, names)});
+        throw UserError(
+            Diagnostic{"--keep '" + glob + "' matches no site of the network ('loopegg show MODEL' lists the sites)", {}, did_you_mean(glob, names)});
     }
 }
 

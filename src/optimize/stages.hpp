@@ -36,7 +36,9 @@ struct Input {
     Verdict verdict{true, "the original network", {{"kept", 1.0}}};
     const Input& as_read() const { return read ? *read : *this; }
     // The weights of a network that was made from this one.
-    Weights carried_to(const Graph& network, std::uint64_t seed) const { return carry_weights(graph, weights, network, seed, trained ? KeepChannels::largest : KeepChannels::first); }
+    Weights carried_to(const Graph& network, std::uint64_t seed) const {
+        return carry_weights(graph, weights, network, seed, trained ? KeepChannels::largest : KeepChannels::first);
+    }
 };
 
 // Schedules and their times: by variant, the one that was found best.
@@ -75,14 +77,17 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);
 // Of the schedules that tuning liked best and the default ones, those that are fastest inside the network: each is compiled into it and its
 // steps are timed there, in folders inside `scratch`. By site; a site that is not named runs best with its default schedule.
-Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant, const Target& target,
-                 const std::filesystem::path& scratch, KernelCache& kernels);
+Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant,
+                 const Target& target, const std::filesystem::path& scratch, KernelCache& kernels);
 // `original`: schedules of the network as it was read. `shelf`: where the kernels are that tuning compiled.
-Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original, const Tuning& tuning, const Selection& selection, const KernelShelf& shelf, Progress& progress);
+Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original, const Tuning& tuning, const Selection& selection,
+                  const KernelShelf& shelf, Progress& progress);
 // The times of several networks, each with the schedules that tuning liked best, taken in turns; nothing is compiled where all are known.
-std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const KernelShelf& shelf, Progress& progress);
+std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const KernelShelf& shelf,
+                                    Progress& progress);
 // The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
-nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed, Progress& progress);
+nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed,
+                                  Progress& progress);
 
 // A time as every file of a run writes it (docs/reference/formats.md).
 nlohmann::json latency_json(const Measured& m);

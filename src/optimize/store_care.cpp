@@ -94,7 +94,8 @@ public:
         std::vector<StoreValue> last;
         for (int found = at_once; found == at_once;) {
             found = 0;
-            StoreQuery q(db_, fmt::format("SELECT {} FROM {}{} ORDER BY {} LIMIT {}", column_list(table.columns), table.name, last.empty() ? "" : fmt::format(" WHERE ({}) > ({})", key, marks), key, at_once));
+            StoreQuery q(db_, fmt::format("SELECT {} FROM {}{} ORDER BY {} LIMIT {}", column_list(table.columns), table.name,
+                                          last.empty() ? "" : fmt::format(" WHERE ({}) > ({})", key, marks), key, at_once));
             for (const StoreValue& v : last) q.bind(v);
             for (; q.row(); ++found) {
                 Row values;
@@ -153,11 +154,14 @@ Worth worth_of(const Table& table, const Row& row) {
     if (table.name == std::string("latency")) {
         const std::string state = it.text("state");
         if (state == "claimed") return owner_lives(it.text("owner"), static_cast<double>(std::time(nullptr)) - it.number("at")) ? Worth::sound : Worth::stale;
-        return state == "failed" || (state == "measured" && is_a_time(it.number("median_ms"), it.number("iqr_ms"), static_cast<int>(it.number("n")))) ? Worth::sound : Worth::impossible;
+        return state == "failed" || (state == "measured" && is_a_time(it.number("median_ms"), it.number("iqr_ms"), static_cast<int>(it.number("n"))))
+                   ? Worth::sound
+                   : Worth::impossible;
     }
     if (table.name == std::string("evidence")) {
         const auto j = nlohmann::json::parse(it.text("body"), nullptr, false);
-        return j.is_object() && j.contains("allowed") && j["allowed"].is_boolean() && j.contains("why") && j["why"].is_string() ? Worth::sound : Worth::impossible;
+        return j.is_object() && j.contains("allowed") && j["allowed"].is_boolean() && j.contains("why") && j["why"].is_string() ? Worth::sound
+                                                                                                                                : Worth::impossible;
     }
     return Worth::sound;
 }
@@ -176,8 +180,11 @@ public:
             set += (set.empty() ? "" : ", ") + fmt::format("{0}=excluded.{0}", c.name);
             columns_.push_back(i);
         }
-        if (counted) sql_ = fmt::format("INSERT INTO {0}({1}) SELECT {2} WHERE NOT EXISTS (SELECT 1 FROM {0} WHERE {3})", table.name, names, values, same), twice_ = true;
-        else if (table.name == std::string("latency")) sql_ = fmt::format("INSERT INTO {0}({1}) VALUES({2}) ON CONFLICT(key) DO UPDATE SET {3} WHERE {0}.state='claimed'", table.name, names, values, set);
+        if (counted)
+            sql_ = fmt::format("INSERT INTO {0}({1}) SELECT {2} WHERE NOT EXISTS (SELECT 1 FROM {0} WHERE {3})", table.name, names, values, same),
+            twice_ = true;
+        else if (table.name == std::string("latency"))
+            sql_ = fmt::format("INSERT INTO {0}({1}) VALUES({2}) ON CONFLICT(key) DO UPDATE SET {3} WHERE {0}.state='claimed'", table.name, names, values, set);
         else sql_ = fmt::format("INSERT INTO {}({}) VALUES({}) ON CONFLICT DO NOTHING", table.name, names, values);
     }
 
@@ -214,7 +221,9 @@ private:
     std::int64_t written_ = 0;
 };
 
-const char* kind_of(const std::string& table) { return table == "latency" ? "latencies" : table == "evidence" ? "evidence" : table == "jobs" ? "jobs" : nullptr; }
+const char* kind_of(const std::string& table) {
+    return table == "latency" ? "latencies" : table == "evidence" ? "evidence" : table == "jobs" ? "jobs" : nullptr;
+}
 
 }  // namespace
 
@@ -230,7 +239,8 @@ StoreReport check_store(const StoreAddress& address) {
             r.faults.push_back("it cannot be read: " + why);
             return r;
         }
-        if (version > schema_version) r.faults.push_back(fmt::format("it is of a later loopegg (its version is {}, this program knows {})", version, schema_version));
+        if (version > schema_version)
+            r.faults.push_back(fmt::format("it is of a later loopegg (its version is {}, this program knows {})", version, schema_version));
         file.each_of("PRAGMA integrity_check(1)", [&](sqlite3_stmt* s) { damage = FileReader::text(s, 0); });
     }
     const auto reader = open_reader(address);
@@ -266,7 +276,8 @@ StoreReport repair_store(const StoreAddress& address) {
     if (address.on_server()) {
         std::vector<std::string> bad;
         const Table& latency = store_tables()[0];
-        ServerReader(address).each(latency, [&](const Row& row) { worth_of(latency, row) == Worth::sound ? void(++r.saved) : bad.push_back(Named(latency, row).text("key")); });
+        ServerReader(address).each(
+            latency, [&](const Row& row) { worth_of(latency, row) == Worth::sound ? void(++r.saved) : bad.push_back(Named(latency, row).text("key")); });
         Database db(address, "the latency store");
         db.atomically([&] {
             for (const std::string& key : bad) StoreQuery(db, "DELETE FROM latency WHERE key=?").bind(key).done();
@@ -312,7 +323,8 @@ std::int64_t forget(const StoreAddress& address, const Forgotten& what) {
 std::map<std::string, std::int64_t> copy_store(const StoreAddress& from, const StoreAddress& to) {
     if (!from.exists()) throw UserError("there is no store at '" + from.words() + "'");
     std::error_code none;
-    if (!from.on_server() && !to.on_server() && fs::equivalent(from.file(), to.file(), none)) throw UserError("'" + from.words() + "' cannot be copied to itself");
+    if (!from.on_server() && !to.on_server() && fs::equivalent(from.file(), to.file(), none))
+        throw UserError("'" + from.words() + "' cannot be copied to itself");
     Database target(to, "the store");
     const auto reader = open_reader(from);
     std::map<std::string, std::int64_t> copied;
@@ -333,7 +345,10 @@ std::map<std::string, std::int64_t> copy_store(const StoreAddress& from, const S
             writer.put(std::move(row));
         });
         copied[table.name] = writer.flush();
-        if (!broken.empty()) throw UserError(Diagnostic{fmt::format("the store '{}' cannot be read to its end: {}", from.words(), broken), {}, fmt::format("'loopegg store repair {}' keeps what can be read", from.words())});
+        if (!broken.empty())
+            throw UserError(Diagnostic{fmt::format("the store '{}' cannot be read to its end: {}", from.words(), broken),
+                                       {},
+                                       fmt::format("'loopegg store repair {}' keeps what can be read", from.words())});
     }
     return copied;
 }

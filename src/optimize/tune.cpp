@@ -43,7 +43,8 @@ std::vector<Term> next_best(const Search& s) {
     constexpr double close = 1.15;
     const Trial* second = nullptr;
     for (const Trial& t : s.trials)
-        if (t.median_ms > 0 && t.nest != s.best_nest && t.median_ms < close * s.best.latency->median_ms && (!second || t.median_ms < second->median_ms)) second = &t;
+        if (t.median_ms > 0 && t.nest != s.best_nest && t.median_ms < close * s.best.latency->median_ms && (!second || t.median_ms < second->median_ms))
+            second = &t;
     return second ? std::vector{second->nest} : std::vector<Term>{};
 }
 
@@ -89,7 +90,9 @@ private:
             if (!s.best.latency) return even;
             return hopeless(searches, s) ? 0.0 : std::min(3 * even, rate * s.uses * s.best.latency->median_ms);
         };
-        const auto sum = [&](double rate) { return std::accumulate(searches.begin(), searches.end(), 0.0, [&](double before, const Search& s) { return before + part(s, rate); }); };
+        const auto sum = [&](double rate) {
+            return std::accumulate(searches.begin(), searches.end(), 0.0, [&](double before, const Search& s) { return before + part(s, rate); });
+        };
         double low = 0, high = 1;
         while (sum(high) < all && sum(2 * high) > sum(high)) high *= 2;
         for (int i = 0; i < 40; ++i) (sum((low + high) / 2) < all ? low : high) = (low + high) / 2;

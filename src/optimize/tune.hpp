@@ -17,7 +17,8 @@ struct TuneOptions {
     std::function<std::vector<Term>(const Term& nest)> starts{};   // the first schedules to try, most promising first
     int trials = 24;                  // candidates measured per nest on average: after the first round, more where more time can be gained
     int per_round = 6;
-    // By a nest's place among them: how often the network runs it, and the place of the nest that it would stand for, its own if for none. Without these: once each, for none.
+    // By a nest's place among them: how often the network runs it, and the place of the nest that it would stand for,
+    // its own if for none. Without these: once each, for none.
     struct Role { double uses = 1; std::size_t instead_of = 0; };
     std::function<Role(std::size_t nest)> role{};
     int together = 24;                // candidates of one batch, of several nests: all cores compile, and what is timed takes turns

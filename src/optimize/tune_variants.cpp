@@ -92,8 +92,10 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
             std::vector<OnOffer> candidates;
             for (std::size_t v = input.sites.kinds.size(); v < found.variants.size(); ++v) {
                 const Use& use = (*uses)[v];
-                if (found.variants[v].kind != k || found.variants[v].unpaid || use.sites == 0 || std::find(picked.begin(), picked.end(), v) != picked.end()) continue;
-                candidates.push_back({v, halvings(found.variants[k].macs, found.variants[v].macs), use.cost / static_cast<double>(use.sites), use.sites, restriction_kind(found.variants[v].domain)});
+                if (found.variants[v].kind != k || found.variants[v].unpaid || use.sites == 0 || std::find(picked.begin(), picked.end(), v) != picked.end())
+                    continue;
+                candidates.push_back({v, halvings(found.variants[k].macs, found.variants[v].macs), use.cost / static_cast<double>(use.sites), use.sites,
+                                      restriction_kind(found.variants[v].domain)});
             }
             for (std::size_t v : menu(std::move(candidates), most)) picked.push_back(v);
         }
@@ -156,7 +158,8 @@ Measured time_of(const Row& row, const std::vector<TunedNest>& tuned) {
 
 // The row that is fastest for the original of each kind after a short look: the one that its variants are tuned as, too.
 std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<std::size_t>& picked, const std::vector<Running>& running,
-                                        const std::function<std::vector<Term>(const Term&)>& rows_of, Measurer& measurer, TuneOptions options, Progress& progress) {
+                                        const std::function<std::vector<Term>(const Term&)>& rows_of, Measurer& measurer, TuneOptions options,
+                                        Progress& progress) {
     std::vector<Row> rows;
     std::vector<Term> nests;
     for (std::size_t i = 0; i < picked.size(); ++i) {
@@ -266,8 +269,10 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     for (std::size_t i = 0; i < picked.size(); ++i) tuning.best[picked[i]] = tuned[i];
     for (const SiteKind& kind : input.sites.kinds)   // an original that cannot be timed leaves nothing to compare with
         if (const TunedNest& t = tuning.best[static_cast<std::size_t>(&kind - input.sites.kinds.data())]; !t.best.latency)
-            throw UserError(Diagnostic{fmt::format("no schedule of '{}' can be timed on {}: {}", input.sites.all[kind.sites.front()].name, request.target, t.best.why), {},
-                                       "what was measured so far is kept; the same command goes on from there"});
+            throw UserError(
+                Diagnostic{fmt::format("no schedule of '{}' can be timed on {}: {}", input.sites.all[kind.sites.front()].name, request.target, t.best.why),
+                           {},
+                           "what was measured so far is kept; the same command goes on from there"});
     for (const Row& row : rows) offer_row(tuning.best[row.variant], row, tuned);
     for (const auto& [variant, i] : second) {
         tuning.best[variant].best = together(tuning.best[variant].best, tuned[i].best);

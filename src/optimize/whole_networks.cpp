@@ -60,8 +60,8 @@ std::unique_ptr<Oracle> paper_oracle(const OptimizeRequest& request, const Input
 }
 
 // A rival's pick, judged by the guard of the run, and naive scalings beside it.
-std::vector<NetworkCandidate> rival_candidates(const OptimizeRequest& request, const Input& input, const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, ShapeSearchOptions options,
-                                               Progress& progress) {
+std::vector<NetworkCandidate> rival_candidates(const OptimizeRequest& request, const Input& input, const ShapeSpace& space, NetworkJudge& judge,
+                                               const SiteClock& clock, ShapeSearchOptions options, Progress& progress) {
     constexpr std::int64_t papers_budget = 1000;
     if (request.budget == OptimizeRequest{}.budget) options.budget = papers_budget;
     else options.budget = request.budget;
@@ -91,9 +91,11 @@ const std::vector<std::string>& search_names() {
     return names;
 }
 
-WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Measurer& measurer, const KernelShelf& shelf, Progress& progress) {
+WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Measurer& measurer, const KernelShelf& shelf,
+                            Progress& progress) {
     if (std::find(search_names().begin(), search_names().end(), request.search) == search_names().end())
-        throw UsageError(Diagnostic{fmt::format("'{}' is no search: expected {}", request.search, join(search_names(), ", ")), {}, did_you_mean(request.search, search_names())});
+        throw UsageError(Diagnostic{
+            fmt::format("'{}' is no search: expected {}", request.search, join(search_names(), ", ")), {}, did_you_mean(request.search, search_names())});
     WholeNetworks out;
     const ShapeSpace space(input.graph, input.sites, request.channels_multiple);
     if (request.search == "sites" || (space.branches().empty() && space.widths().empty())) return out;
@@ -130,7 +132,8 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
 
     const double share = finalists_share / static_cast<double>(own ? own_finalists + 3 : 4);   // the best of three naive kinds beside them
     const auto tune_network = [&](std::size_t i) {
-        progress.advance(static_cast<std::int64_t>(out.timed.size()), fmt::format("tuning network {} that is timed ({})", out.timed.size() + 1, judged[i].origin));
+        progress.advance(static_cast<std::int64_t>(out.timed.size()),
+                         fmt::format("tuning network {} that is timed ({})", out.timed.size() + 1, judged[i].origin));
         TimedNetwork t{i, input_of(input, space, judged[i], request), {}, {}};
         t.tuning = tune_variants(with_less_time(request, share), t.input, originals_only(t.input.sites), 0, measurer, progress);
         judged[i].timed = true;
@@ -180,9 +183,18 @@ json networks_json(const WholeNetworks& networks) {
     for (std::size_t i = 0; i < networks.judged.size(); ++i) {
         const NetworkCandidate& c = networks.judged[i];
         const ExpectedLoss& l = c.judged.loss;
-        json j{{"origin", c.origin}, {"latency_ms", c.ms}, {"measured", false}, {"chosen", false}, {"allowed", c.judged.allowed}, {"capacity", kept_share(c.judged.verdict)},
-               {"loss", {{"points", l.points}, {"low", l.low}, {"high", l.high}}}, {"macs", macs(c.graph)}, {"parameters", parameters(c.graph)},
-               {"dropped", c.shape.dropped.size()}, {"narrowed", c.shape.widths.size()}, {"grouped", c.shape.groups.size()}};
+        json j{{"origin", c.origin},
+               {"latency_ms", c.ms},
+               {"measured", false},
+               {"chosen", false},
+               {"allowed", c.judged.allowed},
+               {"capacity", kept_share(c.judged.verdict)},
+               {"loss", {{"points", l.points}, {"low", l.low}, {"high", l.high}}},
+               {"macs", macs(c.graph)},
+               {"parameters", parameters(c.graph)},
+               {"dropped", c.shape.dropped.size()},
+               {"narrowed", c.shape.widths.size()},
+               {"grouped", c.shape.groups.size()}};
         for (std::size_t t = 0; t < networks.timed.size(); ++t)
             if (networks.timed[t].candidate == i) {
                 j["latency"] = latency_json(networks.timed[t].time), j["measured"] = networks.timed[t].time.latency && networks.timed[t].time.latency->measured;

@@ -31,7 +31,8 @@ struct WholeNetworks {
 };
 
 // Throws UserError for a search that does not exist.
-WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Measurer& measurer, const KernelShelf& shelf, Progress& progress);
+WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Measurer& measurer, const KernelShelf& shelf,
+                            Progress& progress);
 
 // result.json's "networks": what was judged, timed and chosen.
 nlohmann::json networks_json(const WholeNetworks& networks);

@@ -23,7 +23,8 @@ json steps_json(const Variant& v) {
     for (const SequenceStep& s : v.steps) {
         json with = json::object();
         for (const auto& [name, value] : s.with) with[name] = value;
-        steps.push_back({{"rule", s.rule}, {"kind", s.neural ? "neural" : "exact"}, {"with", with}, {"before", to_string(s.before)}, {"after", to_string(s.after)}});
+        steps.push_back(
+            {{"rule", s.rule}, {"kind", s.neural ? "neural" : "exact"}, {"with", with}, {"before", to_string(s.before)}, {"after", to_string(s.after)}});
     }
     return steps;
 }
@@ -34,8 +35,14 @@ json sequences_json(const Input& input, const Discovery& found, const std::vecto
         const Variant& v = found.variants[variant[s]];
         std::string key;
         for (const SequenceStep& step : v.steps) key += (key.empty() ? "" : " ") + step.rule;
-        sites.push_back({{"name", input.sites.all[s].name}, {"sequence", sequence_name(input.sites, found, variant, s)}, {"key", key}, {"effect", domain_text(v.domain)}, {"steps", steps_json(v)},
-                         {"original", to_string(input.sites.kinds[input.sites.all[s].kind].nest)}, {"chosen", to_string(v.nest)}, {"proofs", v.proofs}});
+        sites.push_back({{"name", input.sites.all[s].name},
+                         {"sequence", sequence_name(input.sites, found, variant, s)},
+                         {"key", key},
+                         {"effect", domain_text(v.domain)},
+                         {"steps", steps_json(v)},
+                         {"original", to_string(input.sites.kinds[input.sites.all[s].kind].nest)},
+                         {"chosen", to_string(v.nest)},
+                         {"proofs", v.proofs}});
     }
     json all{{"sites", sites}};
     if (input.read) all["network"] = input.proof, all["network"]["plan"] = json::parse(write_plan(input.plan));
@@ -47,7 +54,8 @@ Plan plan_of(const Input& input, const Discovery& found, const std::vector<std::
     Plan plan = input.plan;
     for (std::size_t s = 0; s < input.sites.all.size(); ++s) {
         const Node& node = *input.graph.find(input.sites.all[s].name);
-        if (auto apply = applications_for(node, found.variants[variant[s]].domain); !apply.empty()) plan.steps.push_back({exact_glob(node.name), std::move(apply)});
+        if (auto apply = applications_for(node, found.variants[variant[s]].domain); !apply.empty())
+            plan.steps.push_back({exact_glob(node.name), std::move(apply)});
     }
     return plan;
 }
@@ -75,7 +83,8 @@ void link_artifact(const fs::path& from, const fs::path& out) {
 
 }  // namespace
 
-void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed, Oracle& oracle) {
+void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
+               Oracle& oracle) {
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
     const Input& read = input.as_read();
     const Graph& graph = confirmed.keep_original ? read.graph : selection.chosen.graph;

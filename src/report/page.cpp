@@ -17,7 +17,8 @@ using nlohmann::json;
 std::string table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows) {
     std::string out = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table><thead><tr>";
     auto numeric = [&](std::size_t i) { return i < head.size() && head[i].starts_with('#'); };
-    for (std::size_t i = 0; i < head.size(); ++i) out += fmt::format("<th scope=\"col\"{}>{}</th>", numeric(i) ? " class=\"n\"" : "", escape_html(numeric(i) ? head[i].substr(1) : head[i]));
+    for (std::size_t i = 0; i < head.size(); ++i)
+        out += fmt::format("<th scope=\"col\"{}>{}</th>", numeric(i) ? " class=\"n\"" : "", escape_html(numeric(i) ? head[i].substr(1) : head[i]));
     out += "</tr></thead><tbody>";
     for (const auto& row : rows) {
         out += "<tr>";
@@ -28,8 +29,8 @@ std::string table(const std::vector<std::string>& head, const std::vector<std::v
 }
 
 std::string figure(const std::string& name, const std::string& caption, const std::string& table) {
-    return fmt::format("<figure class=\"panel\" data-chart=\"{}\"><figcaption>{}</figcaption><div class=\"plot\"></div>{}</figure>\n", name, escape_html(caption),
-                       table.empty() ? "" : "<details class=\"table\"><summary>The same as a table</summary>" + table + "</details>");
+    return fmt::format("<figure class=\"panel\" data-chart=\"{}\"><figcaption>{}</figcaption><div class=\"plot\"></div>{}</figure>\n", name,
+                       escape_html(caption), table.empty() ? "" : "<details class=\"table\"><summary>The same as a table</summary>" + table + "</details>");
 }
 
 namespace {
@@ -43,12 +44,20 @@ std::string safe_json(const json& j) {
 }  // namespace
 
 std::string whole_page(const std::string& title, const std::string& facts, bool sample, const std::string& body, const json& charts) {
-    std::string out = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n";
-    out += fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n", escape_html(title), report_css);
-    out += fmt::format("<header><div class=\"top\"><span class=\"brand\">loopegg</span><span class=\"facts\">{}</span><button id=\"theme\" type=\"button\">Dark</button></div>\n", escape_html(facts));
+    std::string out =
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
+        "initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n";
+    out += fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n",
+                       escape_html(title), report_css);
+    out += fmt::format(
+        "<header><div class=\"top\"><span class=\"brand\">loopegg</span><span class=\"facts\">{}</span><button id=\"theme\" "
+        "type=\"button\">Dark</button></div>\n",
+        escape_html(facts));
     if (sample) out += "<p class=\"notice\">Sample data made for tests: nothing on this page was measured.</p>\n";
-    out += "</header>\n<main id=\"main\">\n" + body + "</main>\n<noscript><p style=\"padding:0 20px\">Charts need JavaScript; every number is in the tables.</p></noscript>\n";
-    out += "<script type=\"application/json\" id=\"charts\">" + safe_json(charts) + "</script>\n<script>" + vega_script() + "</script>\n<script>\n" + inside_script(std::string(report_js)) + "</script>\n</body>\n</html>\n";
+    out += "</header>\n<main id=\"main\">\n" + body +
+           "</main>\n<noscript><p style=\"padding:0 20px\">Charts need JavaScript; every number is in the tables.</p></noscript>\n";
+    out += "<script type=\"application/json\" id=\"charts\">" + safe_json(charts) + "</script>\n<script>" + vega_script() + "</script>\n<script>\n" +
+           inside_script(std::string(report_js)) + "</script>\n</body>\n</html>\n";
     return out;
 }
 
@@ -65,23 +74,29 @@ std::string networks_table(const FinishedRun& run) {
     std::string rows;
     for (const auto& n : run.result["networks"])
         if (n.value("measured", false))
-            rows += fmt::format("<tr><td>{}{}</td><td>{}</td><td>{:.2f}</td><td>{}</td><td>{}</td><td>{}</td></tr>", escape_html(n.at("origin").get<std::string>()), n.value("chosen", false) ? " (chosen)" : "",
-                                human_ms(n.at("latency_ms").get<double>()), n.at("loss").at("points").get<double>(), n.value("allowed", false) ? "yes" : "no", human_count(n.at("macs").get<double>()),
-                                human_count(n.at("parameters").get<double>()));
-    return "<table><thead><tr><th>Network</th><th>Latency</th><th>Points lost</th><th>Allowed</th><th>MACs</th><th>Parameters</th></tr></thead><tbody>" + rows + "</tbody></table>";
+            rows +=
+                fmt::format("<tr><td>{}{}</td><td>{}</td><td>{:.2f}</td><td>{}</td><td>{}</td><td>{}</td></tr>", escape_html(n.at("origin").get<std::string>()),
+                            n.value("chosen", false) ? " (chosen)" : "", human_ms(n.at("latency_ms").get<double>()), n.at("loss").at("points").get<double>(),
+                            n.value("allowed", false) ? "yes" : "no", human_count(n.at("macs").get<double>()), human_count(n.at("parameters").get<double>()));
+    return "<table><thead><tr><th>Network</th><th>Latency</th><th>Points lost</th><th>Allowed</th><th>MACs</th><th>Parameters</th></tr></thead><tbody>" + rows +
+           "</tbody></table>";
 }
 
 std::string pareto_table(const FinishedRun& run) {
     std::vector<std::vector<std::string>> rows;
     for (const ParetoPoint& p : run.pareto)
-        rows.push_back({human_ms(p.latency_ms), fmt::format("{:.3f}", p.capacity), human_count(static_cast<double>(p.parameters)), human_count(static_cast<double>(p.macs)), std::to_string(p.sites_changed),
-                        p.chosen ? "chosen" : "", p.measured ? "measured" : "estimated"});
+        rows.push_back({human_ms(p.latency_ms), fmt::format("{:.3f}", p.capacity), human_count(static_cast<double>(p.parameters)),
+                        human_count(static_cast<double>(p.macs)), std::to_string(p.sites_changed), p.chosen ? "chosen" : "",
+                        p.measured ? "measured" : "estimated"});
     return table({"#latency", "#capacity", "#parameters", "#MACs", "#sites changed", "", ""}, rows);
 }
 
 std::string intervals_table(const FinishedRun& run) {
     std::vector<std::vector<std::string>> rows;
-    auto add = [&](const std::string& name, const GuardResult& g) { rows.push_back({name, fmt::format("{:.3f}", g.ratio), fmt::format("{:.3f}", g.low), fmt::format("{:.3f}", g.high), g.allowed ? "admitted" : "rejected"}); };
+    auto add = [&](const std::string& name, const GuardResult& g) {
+        rows.push_back(
+            {name, fmt::format("{:.3f}", g.ratio), fmt::format("{:.3f}", g.low), fmt::format("{:.3f}", g.high), g.allowed ? "admitted" : "rejected"});
+    };
     add("whole network", run.guard);
     for (const SiteResult& s : run.sites)
         if (s.guard && s.changed()) add(s.name, *s.guard);
@@ -99,7 +114,8 @@ std::string verdicts_table(const FinishedRun& run) {
 
 std::string stages_table(const FinishedRun& run) {
     std::vector<std::vector<std::string>> rows;
-    for (const auto& [stage, seconds] : run.stages) rows.push_back({stage, fmt::format("{:.2f}", seconds), run.total_seconds > 0 ? human_percent(seconds / run.total_seconds) : ""});
+    for (const auto& [stage, seconds] : run.stages)
+        rows.push_back({stage, fmt::format("{:.2f}", seconds), run.total_seconds > 0 ? human_percent(seconds / run.total_seconds) : ""});
     return table({"stage", "#seconds", "#share"}, rows);
 }
 
@@ -107,10 +123,11 @@ std::string guard_section(const FinishedRun& run) {
     std::string body = figure("intervals", "Changed sites and the whole network", intervals_table(run));
     if (!run.evidence.empty()) {
         std::string more = run.evidence.size() > 300 ? "<p>The first 300 of them; evidence.jsonl holds all.</p>" : "";
-        body += figure("verdicts", fmt::format("All {} of the run", plural(static_cast<std::int64_t>(run.evidence.size()), "verdict")), verdicts_table(run) + more);
+        body +=
+            figure("verdicts", fmt::format("All {} of the run", plural(static_cast<std::int64_t>(run.evidence.size()), "verdict")), verdicts_table(run) + more);
     }
-    std::string lead = fmt::format("Each change was judged by <strong>{}</strong> before it could be chosen, and the whole network again at the end{}.", escape_html(run.guard.name),
-                                   run.guard.why.empty() ? "" : ": " + escape_html(run.guard.why));
+    std::string lead = fmt::format("Each change was judged by <strong>{}</strong> before it could be chosen, and the whole network again at the end{}.",
+                                   escape_html(run.guard.name), run.guard.why.empty() ? "" : ": " + escape_html(run.guard.why));
     return section("guard", "Evidence of the guard", lead, body);
 }
 
@@ -122,61 +139,98 @@ std::string or_unknown(const json& metrics, const char* key, double scale, const
 
 std::string run_section(const FinishedRun& run) {
     json metrics = run.result.value("metrics", json::object()), kernels = run.result.value("kernels", json::object());
-    std::vector<std::vector<std::string>> rows{{"throughput", or_unknown(metrics, "throughput_per_s", 1, " inputs a second")}, {"latency, median", or_unknown(metrics, "p50_ms", 1, " ms")},
-        {"latency, 99th percentile", or_unknown(metrics, "p99_ms", 1, " ms")}, {"peak memory", or_unknown(metrics, "peak_memory_mb", 1, " MB")},
-        {"activations", or_unknown(metrics, "activations_mb", 1, " MB")}, {"weights", or_unknown(metrics, "weights_mb", 1, " MB")}, {"compiling this network", or_unknown(metrics, "compile_seconds", 1, " s")},
-        {"energy", or_unknown(metrics, "energy_j", 1, " J an inference")}, {"temperature", or_unknown(metrics, "temperature_c", 1, " °C")}};
-    for (auto [key, words] : {std::pair{"tried", "schedules tried"}, {"compiled", "kernels compiled"}, {"timed", "kernels timed"}, {"failed", "schedules that failed"}, {"from_store", "known from an earlier run"}})
+    std::vector<std::vector<std::string>> rows{{"throughput", or_unknown(metrics, "throughput_per_s", 1, " inputs a second")},
+                                               {"latency, median", or_unknown(metrics, "p50_ms", 1, " ms")},
+                                               {"latency, 99th percentile", or_unknown(metrics, "p99_ms", 1, " ms")},
+                                               {"peak memory", or_unknown(metrics, "peak_memory_mb", 1, " MB")},
+                                               {"activations", or_unknown(metrics, "activations_mb", 1, " MB")},
+                                               {"weights", or_unknown(metrics, "weights_mb", 1, " MB")},
+                                               {"compiling this network", or_unknown(metrics, "compile_seconds", 1, " s")},
+                                               {"energy", or_unknown(metrics, "energy_j", 1, " J an inference")},
+                                               {"temperature", or_unknown(metrics, "temperature_c", 1, " °C")}};
+    for (auto [key, words] : {std::pair{"tried", "schedules tried"},
+                              {"compiled", "kernels compiled"},
+                              {"timed", "kernels timed"},
+                              {"failed", "schedules that failed"},
+                              {"from_store", "known from an earlier run"}})
         if (kernels.contains(key) && kernels[key].is_number()) rows.push_back({words, with_commas(kernels[key].get<std::int64_t>())});
     std::vector<std::vector<std::string>> fired, never;
     for (const auto& [rule, count] : run.rules_fired) (count ? fired : never).push_back({rule, with_commas(count)});
     std::sort(fired.begin(), fired.end(), [&](auto& a, auto& b) { return run.rules_fired.at(a[0]) > run.rules_fired.at(b[0]); });
     fired.insert(fired.end(), never.begin(), never.end());
-    std::string rules = fired.empty() ? "" : "<div class=\"panel\"><h3 style=\"margin:0 0 6px;font-size:15px\">How often each rule fired</h3>" + table({"rule", "#times"}, fired) + "</div>";
+    std::string rules = fired.empty() ? ""
+                                      : "<div class=\"panel\"><h3 style=\"margin:0 0 6px;font-size:15px\">How often each rule fired</h3>" +
+                                            table({"rule", "#times"}, fired) + "</div>";
     return section("time", "Where the time went", fmt::format("The whole run took {}.", human_seconds(run.total_seconds)),
-                   "<div class=\"two\"><div>" + figure("stages", "Seconds by stage", stages_table(run)) + rules + "</div><div class=\"panel\">" + table({"metric", "value"}, rows) + "</div></div>");
+                   "<div class=\"two\"><div>" + figure("stages", "Seconds by stage", stages_table(run)) + rules + "</div><div class=\"panel\">" +
+                       table({"metric", "value"}, rows) + "</div></div>");
 }
 
 std::string estimated_section(const FinishedRun& run) {
     std::vector<std::string> points;
-    auto estimated_sites = std::count_if(run.sites.begin(), run.sites.end(), [](const SiteResult& s) { return !s.latency.measured || !s.original_latency.measured; });
+    auto estimated_sites =
+        std::count_if(run.sites.begin(), run.sites.end(), [](const SiteResult& s) { return !s.latency.measured || !s.original_latency.measured; });
     auto disturbed = std::count_if(run.sites.begin(), run.sites.end(), [](const SiteResult& s) { return s.latency.disturbed || s.original_latency.disturbed; });
     auto estimated_points = std::count_if(run.pareto.begin(), run.pareto.end(), [](const ParetoPoint& p) { return !p.measured; });
     const Latency &a = run.original.latency, &b = run.optimized.latency;
-    points.push_back(a.measured && b.measured ? fmt::format("The network's own times are <strong>measured</strong> on {}: {} before, {} after.", escape_html(run.target), describe(a), describe(b))
-                                              : fmt::format("The network's own times are <strong>estimated</strong>: no {} is connected.", escape_html(run.target)));
-    points.push_back(estimated_sites ? fmt::format("{} of {} site times are estimated.", estimated_sites, run.sites.size()) : std::string("Every site time is measured."));
-    if (disturbed) points.push_back(fmt::format("{} taken while the machine was busy with something else, and marked 'disturbed'.", disturbed == 1 ? "One site time was" : fmt::format("{} site times were", disturbed)));
-    if (estimated_points) points.push_back(fmt::format("{} of {} points of the Pareto front are sums of site times; the chosen one was {}.", estimated_points, run.pareto.size(), b.measured ? "measured as a whole" : "not measured either"));
+    points.push_back(a.measured && b.measured
+                         ? fmt::format("The network's own times are <strong>measured</strong> on {}: {} before, {} after.", escape_html(run.target),
+                                       describe(a), describe(b))
+                         : fmt::format("The network's own times are <strong>estimated</strong>: no {} is connected.", escape_html(run.target)));
+    points.push_back(estimated_sites ? fmt::format("{} of {} site times are estimated.", estimated_sites, run.sites.size())
+                                     : std::string("Every site time is measured."));
+    if (disturbed)
+        points.push_back(fmt::format("{} taken while the machine was busy with something else, and marked 'disturbed'.",
+                                     disturbed == 1 ? "One site time was" : fmt::format("{} site times were", disturbed)));
+    if (estimated_points)
+        points.push_back(fmt::format("{} of {} points of the Pareto front are sums of site times; the chosen one was {}.", estimated_points, run.pareto.size(),
+                                     b.measured ? "measured as a whole" : "not measured either"));
     points.push_back("Capacity is a score of an untrained or given network on a minibatch, not an accuracy.");
     std::string list;
     for (const std::string& p : points) list += "<li>" + p + "</li>";
-    return section("estimated", "What was measured and what was estimated", "Every figure of this page that no device gave is marked.", "<div class=\"panel\"><ul style=\"margin:0;padding-left:20px\">" + list + "</ul></div>");
+    return section("estimated", "What was measured and what was estimated", "Every figure of this page that no device gave is marked.",
+                   "<div class=\"panel\"><ul style=\"margin:0;padding-left:20px\">" + list + "</ul></div>");
 }
 
 }  // namespace
 
 std::string report_page(const FinishedRun& run) {
-    json charts{{"latency", latency_chart(run)}, {"capacity", capacity_chart(run)}, {"sites", sites_chart(run)}, {"intervals", intervals_chart(run)}, {"stages", stages_chart(run)}};
+    json charts{{"latency", latency_chart(run)},
+                {"capacity", capacity_chart(run)},
+                {"sites", sites_chart(run)},
+                {"intervals", intervals_chart(run)},
+                {"stages", stages_chart(run)}};
     if (!run.pareto.empty()) charts["pareto"] = pareto_chart(run);
     if (has_networks(run)) charts["networks"] = networks_chart(run);
     if (!run.evidence.empty()) charts["verdicts"] = verdicts_chart(run);
     const json machine = run.result.value("machine", json::object());
-    std::vector<std::string> facts{run.target.empty() ? "" : "target " + run.target, fmt::format("batch {}", run.batch), run.architecture.empty() ? "" : run.architecture + " network", machine.value("cpu", ""),
-                                   machine.contains("cores") ? fmt::format("{} cores", machine["cores"].dump()) : "", run.date.substr(0, 10)};
+    std::vector<std::string> facts{run.target.empty() ? "" : "target " + run.target,
+                                   fmt::format("batch {}", run.batch),
+                                   run.architecture.empty() ? "" : run.architecture + " network",
+                                   machine.value("cpu", ""),
+                                   machine.contains("cores") ? fmt::format("{} cores", machine["cores"].dump()) : "",
+                                   run.date.substr(0, 10)};
     std::erase_if(facts, [](const std::string& f) { return f.empty(); });
 
     std::string out = answers_part(run);
-    out += "<nav class=\"toc\" aria-label=\"On this page\"><a href=\"#bars\">Site by site</a><a href=\"#sites\">Layers</a><a href=\"#pareto\">Other choices</a><a href=\"#guard\">Guard</a><a href=\"#time\">Time</a><a href=\"#estimated\">Measured or estimated</a></nav>\n";
-    out += section("bars", "Site by site", "Each site is one operator with a loop nest of its own, in the order of the network.", figure("sites", "Latency before and after", ""));
+    out +=
+        "<nav class=\"toc\" aria-label=\"On this page\"><a href=\"#bars\">Site by site</a><a href=\"#sites\">Layers</a><a href=\"#pareto\">Other choices</a><a "
+        "href=\"#guard\">Guard</a><a href=\"#time\">Time</a><a href=\"#estimated\">Measured or estimated</a></nav>\n";
+    out += section("bars", "Site by site", "Each site is one operator with a loop nest of its own, in the order of the network.",
+                   figure("sites", "Latency before and after", ""));
     out += section("sites", "Layer by layer", "Open a row for its steps and for its loop nest before and after.", sites_part(run));
     if (has_networks(run))
-        out += section("networks", "Whole networks", "Every point is a whole network that the guard judged. Triangles are what anyone would train: the same share of every width, of the depth, or of both. Solid points were timed in turns with the original.",
+        out += section("networks", "Whole networks",
+                       "Every point is a whole network that the guard judged. Triangles are what anyone would train: the same share of every width, of the "
+                       "depth, or of both. Solid points were timed in turns with the original.",
                        figure("networks", "Latency against the loss that is expected", networks_table(run)));
     if (!run.pareto.empty())
-        out += section("pareto", "Other choices", "Every point is a whole network that no other beats in both latency and capacity. The chosen one is the diamond.", figure("pareto", "Latency against capacity", pareto_table(run)));
+        out += section("pareto", "Other choices",
+                       "Every point is a whole network that no other beats in both latency and capacity. The chosen one is the diamond.",
+                       figure("pareto", "Latency against capacity", pareto_table(run)));
     out += guard_section(run) + run_section(run) + estimated_section(run);
-    out += fmt::format("<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page asks nothing of a network.</p></footer>\n", escape_html(run.version), escape_html(run.folder.filename().string()), run.seed, escape_html(run.rules));
+    out += fmt::format("<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page asks nothing of a network.</p></footer>\n",
+                       escape_html(run.version), escape_html(run.folder.filename().string()), run.seed, escape_html(run.rules));
     return whole_page(headline(run), join(facts, " · "), run.sample, out, charts);
 }
 

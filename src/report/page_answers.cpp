@@ -18,7 +18,8 @@ std::string card(const char* id, const char* question, const std::string& body) 
 }
 
 std::string faster(const FinishedRun& run) {
-    std::string figure = run.gained() ? fmt::format("<p class=\"figure\">{} <small>{} to {}{}</small></p>", times(run.speedup), times(run.speedup_low), times(run.speedup_high), run.optimized.latency.measured ? "" : ", estimated")
+    std::string figure = run.gained() ? fmt::format("<p class=\"figure\">{} <small>{} to {}{}</small></p>", times(run.speedup), times(run.speedup_low),
+                                                    times(run.speedup_high), run.optimized.latency.measured ? "" : ", estimated")
                                       : std::string("<p class=\"figure\">No gain <small>the original is returned</small></p>");
     const Latency& l = run.optimized.latency;
     std::string how = l.measured ? fmt::format("Medians of {} and {} runs; the dark lines are the middle half of them.", run.original.latency.n, l.n)
@@ -35,19 +36,25 @@ std::string safe(const FinishedRun& run) {
         head = "<p class=\"figure\">Yes <small>nothing was changed</small></p>";
     } else {
         head = fmt::format("<p class=\"figure\">{} <small>capacity {:.3f} of the original</small></p>", g.allowed ? "Allowed" : "Not allowed", g.ratio);
-        text = fmt::format("<p><strong>{}</strong> scores the whole network {:.3f} to {:.3f}{}{}. A score is not an accuracy: retrain before you ship.</p>", escape_html(g.name), g.low, g.high,
-                           g.seeds ? " over " + plural(g.seeds, "seed") : "", limits);
+        text = fmt::format("<p><strong>{}</strong> scores the whole network {:.3f} to {:.3f}{}{}. A score is not an accuracy: retrain before you ship.</p>",
+                           escape_html(g.name), g.low, g.high, g.seeds ? " over " + plural(g.seeds, "seed") : "", limits);
     }
     return card("safe", "Is it safe?", head + "<div data-chart=\"capacity\"><div class=\"plot\"></div></div>" + text);
 }
 
 // What a name of optimize/named_sequences.hpp means to somebody who meets it here first.
 const char* sequence_words(const std::string& name) {
-    static const std::map<std::string, const char*> words{
-        {"group", "channels in blocks that see only their own inputs"}, {"depthwise", "each channel by itself"}, {"bottleneck", "a part of the channels or of the kernel"},
-        {"spatial-bottleneck", "some rows and columns computed, the others copied"}, {"S1", "groups over a part of the image"}, {"S2", "a part of the channels dense, the rest in groups"},
-        {"S3", "each half of the channels with groups of its own"}, {"mixed-group", "parts of the channels with groups of their own"},
-        {"pointwise", "fewer channels computed, a 1x1 convolution makes all of these"}, {"propagate", "outputs that the next layer does not read are not computed"}, {"unnamed", "a way that no menu lists: open the layer below"}};
+    static const std::map<std::string, const char*> words{{"group", "channels in blocks that see only their own inputs"},
+                                                          {"depthwise", "each channel by itself"},
+                                                          {"bottleneck", "a part of the channels or of the kernel"},
+                                                          {"spatial-bottleneck", "some rows and columns computed, the others copied"},
+                                                          {"S1", "groups over a part of the image"},
+                                                          {"S2", "a part of the channels dense, the rest in groups"},
+                                                          {"S3", "each half of the channels with groups of its own"},
+                                                          {"mixed-group", "parts of the channels with groups of their own"},
+                                                          {"pointwise", "fewer channels computed, a 1x1 convolution makes all of these"},
+                                                          {"propagate", "outputs that the next layer does not read are not computed"},
+                                                          {"unnamed", "a way that no menu lists: open the layer below"}};
     const auto it = words.find(name);
     return it == words.end() ? "" : it->second;
 }
@@ -60,13 +67,17 @@ std::string changed(const FinishedRun& run) {
     std::stable_sort(sorted.begin(), sorted.end(), [](auto& a, auto& b) { return a.second > b.second; });
     std::string kinds;
     for (std::size_t i = 0; i < sorted.size() && i < 6; ++i)
-        kinds += fmt::format("<li><span class=\"chip\">{} <strong>× {}</strong></span> {}</li>", escape_html(sorted[i].first), sorted[i].second, sequence_words(sorted[i].first));
+        kinds += fmt::format("<li><span class=\"chip\">{} <strong>× {}</strong></span> {}</li>", escape_html(sorted[i].first), sorted[i].second,
+                             sequence_words(sorted[i].first));
     if (sorted.size() > 6) kinds += fmt::format("<li>and {} more kinds</li>", sorted.size() - 6);
-    std::string body = fmt::format("<p class=\"figure\">{} <small>of {}</small></p>", run.changed_sites(), plural(static_cast<std::int64_t>(run.sites.size()), "site"));
+    std::string body =
+        fmt::format("<p class=\"figure\">{} <small>of {}</small></p>", run.changed_sites(), plural(static_cast<std::int64_t>(run.sites.size()), "site"));
     auto line = [](const char* what, std::int64_t after, std::int64_t before) {
-        return fmt::format("{} <strong>{}</strong> ({} → {})", what, human_change(static_cast<double>(after), static_cast<double>(before)), human_count(static_cast<double>(before)), human_count(static_cast<double>(after)));
+        return fmt::format("{} <strong>{}</strong> ({} → {})", what, human_change(static_cast<double>(after), static_cast<double>(before)),
+                           human_count(static_cast<double>(before)), human_count(static_cast<double>(after)));
     };
-    body += "<p>" + line("MACs:", run.optimized.macs, run.original.macs) + "; " + line("parameters:", run.optimized.parameters, run.original.parameters) + ".</p>";
+    body +=
+        "<p>" + line("MACs:", run.optimized.macs, run.original.macs) + "; " + line("parameters:", run.optimized.parameters, run.original.parameters) + ".</p>";
     if (!kinds.empty()) body += "<ul class=\"kinds\" aria-label=\"sequences and how often each was chosen\">" + kinds + "</ul>";
     return card("changed", "What changed?", body);
 }
@@ -79,11 +90,14 @@ std::string believe(const FinishedRun& run) {
     std::string body = fmt::format("<p class=\"figure\">{} <small>{}</small></p><ul>", run.optimized.latency.measured ? "Measured" : "Estimated",
                                    run.optimized.latency.measured ? "end to end" + (where.empty() ? "" : " on " + escape_html(where)) : "no such device here");
     if (!run.why.empty()) body += "<li>" + escape_html(run.why) + ".</li>";
-    body += fmt::format("<li>The guard answered {}; <strong>{}</strong> were rejected{}.</li>", plural(run.configurations, "proposal"), with_commas(run.rejected),
-                        run.refused ? fmt::format(", and {} never reached it: not legal, no work saved, or past the budget", with_commas(run.refused)) : "");
-    body += estimated || disturbed ? fmt::format("<li>{} of {} site times are estimated, {} were taken while the machine was busy.</li>", estimated, run.sites.size(), disturbed)
-                                   : std::string("<li>Every site's time is a median on the device itself.</li>");
-    body += fmt::format("<li>Replay every step: <code>loopegg explain {} --check</code></li></ul>", escape_html(run.folder.filename().empty() ? "DIR" : run.folder.filename().string()));
+    body +=
+        fmt::format("<li>The guard answered {}; <strong>{}</strong> were rejected{}.</li>", plural(run.configurations, "proposal"), with_commas(run.rejected),
+                    run.refused ? fmt::format(", and {} never reached it: not legal, no work saved, or past the budget", with_commas(run.refused)) : "");
+    body += estimated || disturbed
+                ? fmt::format("<li>{} of {} site times are estimated, {} were taken while the machine was busy.</li>", estimated, run.sites.size(), disturbed)
+                : std::string("<li>Every site's time is a median on the device itself.</li>");
+    body += fmt::format("<li>Replay every step: <code>loopegg explain {} --check</code></li></ul>",
+                        escape_html(run.folder.filename().empty() ? "DIR" : run.folder.filename().string()));
     return card("believe", "Why believe it?", body);
 }
 
@@ -92,8 +106,8 @@ std::string believe(const FinishedRun& run) {
 std::string headline(const FinishedRun& run) {
     if (!run.gained()) return fmt::format("{} stays as it is on {}: nothing faster was found that may be used", run.model, run.target);
     const bool measured = run.optimized.latency.measured && run.original.latency.measured;
-    return fmt::format("{} {} {} faster on {}: {} instead of {}", run.model, measured ? "runs" : "is estimated to run", times(run.speedup), run.target, human_ms(run.optimized.latency.median_ms),
-                       human_ms(run.original.latency.median_ms));
+    return fmt::format("{} {} {} faster on {}: {} instead of {}", run.model, measured ? "runs" : "is estimated to run", times(run.speedup), run.target,
+                       human_ms(run.optimized.latency.median_ms), human_ms(run.original.latency.median_ms));
 }
 
 std::string answers_part(const FinishedRun& run) {
@@ -105,9 +119,12 @@ std::string answers_part(const FinishedRun& run) {
     if (std::size_t at = title.find(figure); at != std::string::npos) title.replace(at, figure.size(), "<span class=\"big\">" + figure + "</span>");
     std::string out = "<h1>" + title + "</h1>\n";
     const GuardResult& g = run.guard;
-    out += "<p class=\"lead\">" + (run.gained() ? fmt::format("{} changed, {} MACs; the guard {} says the network {} its capacity.", plural(run.changed_sites(), "site"),
-                                                              human_change(static_cast<double>(run.optimized.macs), static_cast<double>(run.original.macs)), escape_html(g.name), g.allowed ? "keeps" : "does not keep")
-                                                : escape_html(run.why) + ".") + "</p>\n";
+    out += "<p class=\"lead\">" +
+           (run.gained() ? fmt::format("{} changed, {} MACs; the guard {} says the network {} its capacity.", plural(run.changed_sites(), "site"),
+                                       human_change(static_cast<double>(run.optimized.macs), static_cast<double>(run.original.macs)), escape_html(g.name),
+                                       g.allowed ? "keeps" : "does not keep")
+                         : escape_html(run.why) + ".") +
+           "</p>\n";
     return out + "<div class=\"answers\">\n" + faster(run) + safe(run) + changed(run) + believe(run) + "</div>\n";
 }
 

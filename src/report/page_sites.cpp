@@ -11,8 +11,8 @@ std::string steps_list(const SiteResult& s) {
     std::string out;
     if (!s.proof.empty()) {
         for (const StepTaken& step : s.proof)
-            out += fmt::format("<li{}><strong>{}</strong> <code>{}</code>{}</li>", step.kind == "neural" ? " class=\"neural\"" : "", escape_html(step.words()), escape_html(step.text()),
-                               step.kind == "neural" ? " <span class=\"chip good\">neural, asked the guard</span>" : "");
+            out += fmt::format("<li{}><strong>{}</strong> <code>{}</code>{}</li>", step.kind == "neural" ? " class=\"neural\"" : "", escape_html(step.words()),
+                               escape_html(step.text()), step.kind == "neural" ? " <span class=\"chip good\">neural, asked the guard</span>" : "");
     } else {
         for (const std::string& step : s.steps) out += "<li>" + escape_html(step) + "</li>";
     }
@@ -29,9 +29,10 @@ std::string nest(const char* title, const std::string& pseudo, const std::string
 std::string inside(const SiteResult& s) {
     std::string out = "<div class=\"inside\"><h3>Steps</h3>" + steps_list(s);
     if (s.guard)
-        out += fmt::format("<h3>Guard</h3><p class=\"term\">score {:.3f} of the original, interval {:.3f} to {:.3f}: {}{}</p>", s.guard->ratio, s.guard->low, s.guard->high, s.guard->allowed ? "admitted" : "rejected",
-                           s.guard->why.empty() ? "" : " (" + escape_html(s.guard->why) + ")");
-    out += fmt::format("<h3>Work</h3><p class=\"term\">{} → {} MACs, {} parameters, output {}; before {}, after {}</p>", human_count(static_cast<double>(s.original_macs)), human_count(static_cast<double>(s.macs)),
+        out += fmt::format("<h3>Guard</h3><p class=\"term\">score {:.3f} of the original, interval {:.3f} to {:.3f}: {}{}</p>", s.guard->ratio, s.guard->low,
+                           s.guard->high, s.guard->allowed ? "admitted" : "rejected", s.guard->why.empty() ? "" : " (" + escape_html(s.guard->why) + ")");
+    out += fmt::format("<h3>Work</h3><p class=\"term\">{} → {} MACs, {} parameters, output {}; before {}, after {}</p>",
+                       human_count(static_cast<double>(s.original_macs)), human_count(static_cast<double>(s.macs)),
                        human_count(static_cast<double>(s.parameters)), human_shape(s.shape), describe(s.original_latency), describe(s.latency));
     if (!s.pseudo_before.empty() || !s.nest_before.empty())
         out += "<h3>Loop nest</h3><div class=\"nests\">" + nest("before", s.pseudo_before, s.nest_before) + nest("after", s.pseudo_after, s.nest_after) +
@@ -46,13 +47,18 @@ std::string site_row(const SiteResult& s, std::size_t index) {
     std::string flags;
     if (!s.latency.measured) flags += " <span class=\"chip warn\">estimated</span>";
     if (s.latency.disturbed || s.original_latency.disturbed) flags += " <span class=\"chip warn\">disturbed</span>";
-    std::string guard = s.guard ? fmt::format("<span class=\"phone\">capacity </span>{:.3f}", s.guard->ratio) : std::string(s.changed() ? "" : "<span class=\"phone\">capacity </span>unchanged");
+    std::string guard = s.guard ? fmt::format("<span class=\"phone\">capacity </span>{:.3f}", s.guard->ratio)
+                                : std::string(s.changed() ? "" : "<span class=\"phone\">capacity </span>unchanged");
     return fmt::format(
-        "<details class=\"site\" data-site=\"{}\" data-index=\"{}\" data-changed=\"{}\" data-gain=\"{}\" data-saved=\"{}\" data-time=\"{}\" data-before=\"{}\" data-after=\"{}\" data-text=\"{}\">"
-        "<summary class=\"row\"><span class=\"mark\" aria-hidden=\"true\"></span><span class=\"name\">{}</span><span class=\"shape\">{} {}</span><span class=\"seq\"><span class=\"chip{}\">{}</span></span>"
+        "<details class=\"site\" data-site=\"{}\" data-index=\"{}\" data-changed=\"{}\" data-gain=\"{}\" data-saved=\"{}\" data-time=\"{}\" data-before=\"{}\" "
+        "data-after=\"{}\" data-text=\"{}\">"
+        "<summary class=\"row\"><span class=\"mark\" aria-hidden=\"true\"></span><span class=\"name\">{}</span><span class=\"shape\">{} {}</span><span "
+        "class=\"seq\"><span class=\"chip{}\">{}</span></span>"
         "<span class=\"time n\">{} → {}{}</span><span class=\"gain n\">{:.2f}×</span><span class=\"guard n\">{}</span></summary>{}</details>\n",
-        escape_html(s.name), index, s.changed() ? "yes" : "no", gain, s.original_latency.median_ms - s.latency.median_ms, s.latency.median_ms, s.original_latency.median_ms, s.latency.median_ms, escape_html(text),
-        escape_html(s.name), escape_html(s.op), human_shape(s.shape), s.changed() ? " good" : "", escape_html(s.sequence), human_ms(s.original_latency.median_ms), human_ms(s.latency.median_ms), flags, gain, guard, inside(s));
+        escape_html(s.name), index, s.changed() ? "yes" : "no", gain, s.original_latency.median_ms - s.latency.median_ms, s.latency.median_ms,
+        s.original_latency.median_ms, s.latency.median_ms, escape_html(text), escape_html(s.name), escape_html(s.op), human_shape(s.shape),
+        s.changed() ? " good" : "", escape_html(s.sequence), human_ms(s.original_latency.median_ms), human_ms(s.latency.median_ms), flags, gain, guard,
+        inside(s));
 }
 
 }  // namespace
@@ -60,10 +66,13 @@ std::string site_row(const SiteResult& s, std::size_t index) {
 std::string sites_part(const FinishedRun& run) {
     std::string out =
         "<div class=\"tools\"><label>Find <input id=\"find\" type=\"search\" placeholder=\"layer3, S3, group…\"></label>"
-        "<label>Show <select id=\"which\"><option value=\"all\">all sites</option><option value=\"yes\">changed</option><option value=\"no\">unchanged</option></select></label>"
-        "<label>Order <select id=\"order\"><option value=\"network\">as in the network</option><option value=\"saved\">most time saved</option><option value=\"gain\">largest speed-up</option><option value=\"time\">slowest after</option></select></label>"
+        "<label>Show <select id=\"which\"><option value=\"all\">all sites</option><option value=\"yes\">changed</option><option "
+        "value=\"no\">unchanged</option></select></label>"
+        "<label>Order <select id=\"order\"><option value=\"network\">as in the network</option><option value=\"saved\">most time saved</option><option "
+        "value=\"gain\">largest speed-up</option><option value=\"time\">slowest after</option></select></label>"
         "<span class=\"count\" id=\"count\" role=\"status\"></span></div>\n"
-        "<div class=\"sites\"><div class=\"row head\" aria-hidden=\"true\"><span></span><span>site</span><span>operator, output</span><span>sequence</span><span class=\"n\">latency</span><span class=\"n\">gain</span><span class=\"n\">capacity</span></div>"
+        "<div class=\"sites\"><div class=\"row head\" aria-hidden=\"true\"><span></span><span>site</span><span>operator, "
+        "output</span><span>sequence</span><span class=\"n\">latency</span><span class=\"n\">gain</span><span class=\"n\">capacity</span></div>"
         "<div id=\"site-list\">\n";
     for (std::size_t i = 0; i < run.sites.size(); ++i) out += site_row(run.sites[i], i);
     return out + "</div></div>\n";

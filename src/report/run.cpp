@@ -65,7 +65,8 @@ SiteResult site_from_json(const json& j) {
     s.parameters = get<std::int64_t>(j, "parameters", 0);
     s.nest_before = get<std::string>(j, "nest_before", ""), s.nest_after = get<std::string>(j, "nest_after", "");
     s.pseudo_before = get<std::string>(j, "pseudo_before", ""), s.pseudo_after = get<std::string>(j, "pseudo_after", "");
-    if (j.contains("restoring")) s.nest_restoring = get<std::string>(j["restoring"], "nest", ""), s.pseudo_restoring = get<std::string>(j["restoring"], "pseudo", "");
+    if (j.contains("restoring"))
+        s.nest_restoring = get<std::string>(j["restoring"], "nest", ""), s.pseudo_restoring = get<std::string>(j["restoring"], "pseudo", "");
     if (j.contains("guard") && j["guard"].is_object() && !j["guard"].empty()) s.guard = guard_from_json(j["guard"]);
     return s;
 }
@@ -167,7 +168,10 @@ std::string StepTaken::words() const {
     const std::string a = of("?a"), b = of("?b"), k = of("?k"), where = part ? fmt::format(" in part {}", *part) : "";
     if (rule == "group-axes") return fmt::format("group {} with {} in {} blocks{}", a, b, of("?g"), where);
     if (rule == "bottleneck-axis") {
-        std::string back = with.contains("restore") ? fmt::format(", and {} what is missing", of("restore") == "zero" ? "put zeros for" : of("restore") == "repeat" ? "repeat it for" : of("restore") + " for") : "";
+        std::string back = with.contains("restore") ? fmt::format(", and {} what is missing", of("restore") == "zero"     ? "put zeros for"
+                                                                                              : of("restore") == "repeat" ? "repeat it for"
+                                                                                                                          : of("restore") + " for")
+                                                    : "";
         return fmt::format("keep one part in {} of {}{}{}", k, a, where, back);
     }
     if (rule == "cut-domain") return fmt::format("cut {} in two at {}", a, k);
@@ -187,7 +191,8 @@ FinishedRun read_run(const fs::path& folder) {
     run.folder = folder;
     fs::path result = folder / "result.json";
     if (!fs::exists(result))
-        throw UserError(Diagnostic{fmt::format("'{}' is not the folder of a run: it has no result.json", folder.string()), {}, "make one with 'loopegg optimize MODEL --out DIR'"});
+        throw UserError(Diagnostic{
+            fmt::format("'{}' is not the folder of a run: it has no result.json", folder.string()), {}, "make one with 'loopegg optimize MODEL --out DIR'"});
     run.result = parse(result, read_file(result));
     reading(result, [&] { read_result(run.result, run); });
     if (fs::path path = folder / "sequences.json"; fs::exists(path)) reading(path, [&] { read_sequences(path, run); });

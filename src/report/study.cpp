@@ -24,7 +24,8 @@ StudySite site_row(const FinishedRun& run, std::size_t index) {
     StudySite row;
     row.run = run.folder.filename().empty() ? run.folder.parent_path().filename().string() : run.folder.filename().string();
     row.model = run.model, row.architecture = run.architecture, row.target = run.target, row.seed = run.seed;
-    row.site = s.name, row.op = s.op, row.shape = human_shape(s.shape), row.label = label_of(s), row.key = s.key, row.fame = s.changed() ? fame_of(s.sequence) : Fame::dense;
+    row.site = s.name, row.op = s.op, row.shape = human_shape(s.shape), row.label = label_of(s), row.key = s.key,
+    row.fame = s.changed() ? fame_of(s.sequence) : Fame::dense;
     row.depth = std::min(2, static_cast<int>(index * 3 / std::max<std::size_t>(1, run.sites.size())));
     row.before_ms = s.original_latency.median_ms, row.after_ms = s.latency.median_ms;
     row.macs_kept = s.original_macs > 0 ? static_cast<double>(s.macs) / static_cast<double>(s.original_macs) : 1;
@@ -88,7 +89,8 @@ json optional_json(const std::optional<double>& value) { return value ? json(*va
 }  // namespace
 
 Fame fame_of(const std::string& sequence) {
-    static const std::set<std::string> known{"group", "depthwise", "bottleneck", "spatial-bottleneck", "mixed-group", "pointwise", "propagate", "group-axes", "bottleneck-axis"};
+    static const std::set<std::string> known{"group",     "depthwise", "bottleneck", "spatial-bottleneck", "mixed-group",
+                                             "pointwise", "propagate", "group-axes", "bottleneck-axis"};
     if (sequence.empty() || sequence == "dense") return Fame::dense;
     if (sequence == "S1" || sequence == "S2" || sequence == "S3") return Fame::paper;
     return known.contains(sequence) ? Fame::known : Fame::unnamed;
@@ -125,41 +127,72 @@ Study study_runs(const std::vector<FinishedRun>& runs) {
     study.steps = count_steps(runs);
     for (const auto& [rule, times] : study.rules_fired)
         if (times == 0) study.never_fired.push_back(rule);
-    for (const StudySite& s : study.sites) study.changed += s.fame != Fame::dense, study.paper += s.fame == Fame::paper, study.known += s.fame == Fame::known, study.unnamed += s.fame == Fame::unnamed;
+    for (const StudySite& s : study.sites)
+        study.changed += s.fame != Fame::dense, study.paper += s.fame == Fame::paper, study.known += s.fame == Fame::known,
+            study.unnamed += s.fame == Fame::unnamed;
     return study;
 }
 
 json to_json(const Study& study) {
     json sequences = json::array(), steps = json::array();
     for (const SequenceCount& c : study.sequences)
-        sequences.push_back({{"sequence", c.label}, {"fame", to_string(c.fame)}, {"sites", c.sites}, {"by_target", c.by_target}, {"by_model", c.by_model}, {"by_shape", c.by_shape}, {"by_depth", c.by_depth},
-                             {"saved_ms", c.saved_ms}, {"speedup", c.speedup}, {"capacity", optional_json(c.capacity)}, {"estimated", c.estimated}});
+        sequences.push_back({{"sequence", c.label},
+                             {"fame", to_string(c.fame)},
+                             {"sites", c.sites},
+                             {"by_target", c.by_target},
+                             {"by_model", c.by_model},
+                             {"by_shape", c.by_shape},
+                             {"by_depth", c.by_depth},
+                             {"saved_ms", c.saved_ms},
+                             {"speedup", c.speedup},
+                             {"capacity", optional_json(c.capacity)},
+                             {"estimated", c.estimated}});
     for (const StepCount& c : study.steps)
-        steps.push_back({{"rule", c.rule}, {"kind", c.kind}, {"parameters", c.parameters}, {"times", c.times}, {"by_depth", c.by_depth}, {"by_target", c.by_target}, {"by_shape", c.by_shape}});
-    return {{"runs", study.runs}, {"targets", study.targets}, {"models", study.models}, {"sites", study.sites.size()}, {"changed", study.changed}, {"paper", study.paper}, {"known", study.known}, {"unnamed", study.unnamed},
-            {"sequences", sequences}, {"steps", steps}, {"rules_fired", study.rules_fired}, {"never_fired", study.never_fired}, {"sample", study.sample}};
+        steps.push_back({{"rule", c.rule},
+                         {"kind", c.kind},
+                         {"parameters", c.parameters},
+                         {"times", c.times},
+                         {"by_depth", c.by_depth},
+                         {"by_target", c.by_target},
+                         {"by_shape", c.by_shape}});
+    return {{"runs", study.runs},
+            {"targets", study.targets},
+            {"models", study.models},
+            {"sites", study.sites.size()},
+            {"changed", study.changed},
+            {"paper", study.paper},
+            {"known", study.known},
+            {"unnamed", study.unnamed},
+            {"sequences", sequences},
+            {"steps", steps},
+            {"rules_fired", study.rules_fired},
+            {"never_fired", study.never_fired},
+            {"sample", study.sample}};
 }
 
 std::string sites_csv(const Study& study) {
     std::string out = "run,model,class,target,seed,site,op,shape,depth,sequence,fame,steps,before_ms,after_ms,macs_kept,capacity,measured\n";
     for (const StudySite& s : study.sites)
-        out += csv_line({s.run, s.model, s.architecture, s.target, std::to_string(s.seed), s.site, s.op, s.shape, std::to_string(s.depth), s.label, to_string(s.fame), s.key, fmt::format("{}", s.before_ms),
-                         fmt::format("{}", s.after_ms), fmt::format("{:.4f}", s.macs_kept), optional_text(s.capacity), s.measured ? "true" : "false"});
+        out += csv_line({s.run, s.model, s.architecture, s.target, std::to_string(s.seed), s.site, s.op, s.shape, std::to_string(s.depth), s.label,
+                         to_string(s.fame), s.key, fmt::format("{}", s.before_ms), fmt::format("{}", s.after_ms), fmt::format("{:.4f}", s.macs_kept),
+                         optional_text(s.capacity), s.measured ? "true" : "false"});
     return out;
 }
 
 std::string sequences_csv(const Study& study) {
     std::string out = "sequence,fame,sites,early,middle,late,saved_ms,speedup,capacity,estimated\n";
     for (const SequenceCount& c : study.sequences)
-        out += csv_line({c.label, to_string(c.fame), std::to_string(c.sites), std::to_string(c.by_depth[0]), std::to_string(c.by_depth[1]), std::to_string(c.by_depth[2]), fmt::format("{:.5f}", c.saved_ms),
-                         fmt::format("{:.4f}", c.speedup), optional_text(c.capacity), std::to_string(c.estimated)});
+        out += csv_line({c.label, to_string(c.fame), std::to_string(c.sites), std::to_string(c.by_depth[0]), std::to_string(c.by_depth[1]),
+                         std::to_string(c.by_depth[2]), fmt::format("{:.5f}", c.saved_ms), fmt::format("{:.4f}", c.speedup), optional_text(c.capacity),
+                         std::to_string(c.estimated)});
     return out;
 }
 
 std::string steps_csv(const Study& study) {
     std::string out = "rule,kind,parameters,times,early,middle,late\n";
     for (const StepCount& c : study.steps)
-        out += csv_line({c.rule, c.kind, c.parameters, std::to_string(c.times), std::to_string(c.by_depth[0]), std::to_string(c.by_depth[1]), std::to_string(c.by_depth[2])});
+        out += csv_line({c.rule, c.kind, c.parameters, std::to_string(c.times), std::to_string(c.by_depth[0]), std::to_string(c.by_depth[1]),
+                         std::to_string(c.by_depth[2])});
     return out;
 }
 

@@ -16,8 +16,14 @@ const char* const depth_names[] = {"early third", "middle third", "late third"};
 std::string bought(const SequenceCount& c) { return fmt::format("{:.2f}×{}", c.speedup, c.capacity ? fmt::format(", capacity {:.2f}", *c.capacity) : ""); }
 
 json spec(const char* description, json values, int height, json encoding, const char* mark) {
-    return {{"$schema", "https://vega.github.io/schema/vega-lite/v4.json"}, {"description", description}, {"width", "container"}, {"height", height}, {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}},
-            {"data", {{"name", "table"}, {"values", std::move(values)}}}, {"mark", std::string(mark) == "point" ? json{{"type", "point"}, {"filled", true}, {"opacity", 0.9}} : json{{"type", mark}}}, {"encoding", std::move(encoding)}};
+    return {{"$schema", "https://vega.github.io/schema/vega-lite/v4.json"},
+            {"description", description},
+            {"width", "container"},
+            {"height", height},
+            {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}},
+            {"data", {{"name", "table"}, {"values", std::move(values)}}},
+            {"mark", std::string(mark) == "point" ? json{{"type", "point"}, {"filled", true}, {"opacity", 0.9}} : json{{"type", mark}}},
+            {"encoding", std::move(encoding)}};
 }
 
 json frequency_chart(const Study& study) {
@@ -31,9 +37,15 @@ json frequency_chart(const Study& study) {
     json tooltip = json::array();
     for (const char* name : {"sequence", "target", "sites", "bought"}) tooltip.push_back({{"field", name}, {"type", "nominal"}});
     return spec("How often each sequence was chosen, by target", values, static_cast<int>(std::max<std::size_t>(1, bars)) * 24,
-                {{"y", {{"field", "sequence"}, {"type", "nominal"}, {"sort", nullptr}, {"title", nullptr}, {"axis", {{"labelLimit", 220}}}}}, {"x", {{"field", "sites"}, {"type", "quantitative"}, {"title", "sites"}}},
-                 {"color", {{"field", "target"}, {"type", "nominal"}, {"legend", {{"orient", "top"}, {"title", nullptr}}}, {"scale", {{"range", {"var(--after)", "var(--estimated)", "var(--second)", "var(--bad)", "var(--axis)", "var(--before)"}}}}}},
-                 {"tooltip", tooltip}}, "bar");
+                {{"y", {{"field", "sequence"}, {"type", "nominal"}, {"sort", nullptr}, {"title", nullptr}, {"axis", {{"labelLimit", 220}}}}},
+                 {"x", {{"field", "sites"}, {"type", "quantitative"}, {"title", "sites"}}},
+                 {"color",
+                  {{"field", "target"},
+                   {"type", "nominal"},
+                   {"legend", {{"orient", "top"}, {"title", nullptr}}},
+                   {"scale", {{"range", {"var(--after)", "var(--estimated)", "var(--second)", "var(--bad)", "var(--axis)", "var(--before)"}}}}}},
+                 {"tooltip", tooltip}},
+                "bar");
 }
 
 json depth_chart(const Study& study) {
@@ -43,22 +55,42 @@ json depth_chart(const Study& study) {
         if (bars++ == most_bars) break;
         for (std::size_t d = 0; d < 3; ++d) values.push_back({{"sequence", c.label}, {"depth", depth_names[d]}, {"third", d}, {"sites", c.by_depth[d]}});
     }
-    return spec("Where in the network each sequence was chosen", values, static_cast<int>(std::max<std::size_t>(1, std::min(bars, most_bars))) * 24,
-                {{"y", {{"field", "sequence"}, {"type", "nominal"}, {"sort", nullptr}, {"title", nullptr}, {"axis", {{"labelLimit", 220}}}}}, {"x", {{"field", "sites"}, {"type", "quantitative"}, {"title", "sites"}}},
-                 {"order", {{"field", "third"}, {"type", "quantitative"}}},
-                 {"color", {{"field", "depth"}, {"type", "nominal"}, {"sort", nullptr}, {"legend", {{"orient", "top"}, {"title", nullptr}}}, {"scale", {{"domain", {depth_names[0], depth_names[1], depth_names[2]}}, {"range", {"var(--second)", "var(--estimated)", "var(--after)"}}}}}},
-                 {"tooltip", {{{"field", "sequence"}, {"type", "nominal"}}, {{"field", "depth"}, {"type", "nominal"}}, {{"field", "sites"}, {"type", "quantitative"}}}}}, "bar");
+    return spec(
+        "Where in the network each sequence was chosen", values, static_cast<int>(std::max<std::size_t>(1, std::min(bars, most_bars))) * 24,
+        {{"y", {{"field", "sequence"}, {"type", "nominal"}, {"sort", nullptr}, {"title", nullptr}, {"axis", {{"labelLimit", 220}}}}},
+         {"x", {{"field", "sites"}, {"type", "quantitative"}, {"title", "sites"}}},
+         {"order", {{"field", "third"}, {"type", "quantitative"}}},
+         {"color",
+          {{"field", "depth"},
+           {"type", "nominal"},
+           {"sort", nullptr},
+           {"legend", {{"orient", "top"}, {"title", nullptr}}},
+           {"scale", {{"domain", {depth_names[0], depth_names[1], depth_names[2]}}, {"range", {"var(--second)", "var(--estimated)", "var(--after)"}}}}}},
+         {"tooltip",
+          {{{"field", "sequence"}, {"type", "nominal"}}, {{"field", "depth"}, {"type", "nominal"}}, {{"field", "sites"}, {"type", "quantitative"}}}}},
+        "bar");
 }
 
 json bargain_chart(const Study& study) {
     json values = json::array();
     for (const SequenceCount& c : study.sequences)
-        if (c.capacity && c.fame != Fame::dense) values.push_back({{"sequence", c.label}, {"fame", to_string(c.fame)}, {"speedup", c.speedup}, {"capacity", *c.capacity}, {"sites", c.sites}});
+        if (c.capacity && c.fame != Fame::dense)
+            values.push_back({{"sequence", c.label}, {"fame", to_string(c.fame)}, {"speedup", c.speedup}, {"capacity", *c.capacity}, {"sites", c.sites}});
     return spec("What each sequence bought and cost: mean speed-up of a site against the mean score of the guard", values, 300,
-                {{"x", {{"field", "speedup"}, {"type", "quantitative"}, {"title", "speed-up of a site"}, {"scale", {{"zero", false}, {"padding", 14}}}}}, {"y", {{"field", "capacity"}, {"type", "quantitative"}, {"title", "capacity kept"}, {"scale", {{"zero", false}, {"padding", 14}}}}},
+                {{"x", {{"field", "speedup"}, {"type", "quantitative"}, {"title", "speed-up of a site"}, {"scale", {{"zero", false}, {"padding", 14}}}}},
+                 {"y", {{"field", "capacity"}, {"type", "quantitative"}, {"title", "capacity kept"}, {"scale", {{"zero", false}, {"padding", 14}}}}},
                  {"size", {{"field", "sites"}, {"type", "quantitative"}, {"legend", nullptr}, {"scale", {{"range", {60, 500}}}}}},
-                 {"color", {{"field", "fame"}, {"type", "nominal"}, {"legend", {{"orient", "top"}, {"title", nullptr}}}, {"scale", {{"domain", {"paper", "known", "unnamed"}}, {"range", {"var(--second)", "var(--estimated)", "var(--after)"}}}}}},
-                 {"tooltip", {{{"field", "sequence"}, {"type", "nominal"}}, {{"field", "sites"}, {"type", "quantitative"}}, {{"field", "speedup"}, {"type", "quantitative"}, {"format", ".2f"}}, {{"field", "capacity"}, {"type", "quantitative"}, {"format", ".3f"}}}}}, "point");
+                 {"color",
+                  {{"field", "fame"},
+                   {"type", "nominal"},
+                   {"legend", {{"orient", "top"}, {"title", nullptr}}},
+                   {"scale", {{"domain", {"paper", "known", "unnamed"}}, {"range", {"var(--second)", "var(--estimated)", "var(--after)"}}}}}},
+                 {"tooltip",
+                  {{{"field", "sequence"}, {"type", "nominal"}},
+                   {{"field", "sites"}, {"type", "quantitative"}},
+                   {{"field", "speedup"}, {"type", "quantitative"}, {"format", ".2f"}},
+                   {{"field", "capacity"}, {"type", "quantitative"}, {"format", ".3f"}}}}},
+                "point");
 }
 
 std::string share(int part, int whole) { return whole ? human_percent(static_cast<double>(part) / whole) : "0%"; }
@@ -73,14 +105,17 @@ std::string frequency_svg(const Study& study) {
         for (const std::string& target : study.targets) bar.parts.push_back(c.by_target.contains(target) ? c.by_target.at(target) : 0);
         bars.push_back(std::move(bar));
     }
-    return svg_bars(fmt::format("How often each sequence was chosen: {} over {}", plural(study.changed, "changed site"), plural(static_cast<std::int64_t>(study.runs.size()), "run")), study.targets, bars);
+    return svg_bars(fmt::format("How often each sequence was chosen: {} over {}", plural(study.changed, "changed site"),
+                                plural(static_cast<std::int64_t>(study.runs.size()), "run")),
+                    study.targets, bars);
 }
 
 std::string depth_svg(const Study& study) {
     std::vector<Bar> bars;
     for (const SequenceCount& c : study.sequences) {
         if (bars.size() == most_bars) break;
-        bars.push_back({c.label, {static_cast<double>(c.by_depth[0]), static_cast<double>(c.by_depth[1]), static_cast<double>(c.by_depth[2])}, std::to_string(c.sites)});
+        bars.push_back(
+            {c.label, {static_cast<double>(c.by_depth[0]), static_cast<double>(c.by_depth[1]), static_cast<double>(c.by_depth[2])}, std::to_string(c.sites)});
     }
     return svg_bars("Where in the network each sequence was chosen", {depth_names[0], depth_names[1], depth_names[2]}, bars);
 }
@@ -88,22 +123,31 @@ std::string depth_svg(const Study& study) {
 std::string study_page(const Study& study) {
     std::vector<std::vector<std::string>> sequences, steps, rules;
     for (const SequenceCount& c : study.sequences)
-        sequences.push_back({c.label, to_string(c.fame), std::to_string(c.sites), fmt::format("{}/{}/{}", c.by_depth[0], c.by_depth[1], c.by_depth[2]), fmt::format("{:.2f}×", c.speedup), human_ms(std::max(0.0, c.saved_ms)),
-                             c.capacity ? fmt::format("{:.3f}", *c.capacity) : "", c.estimated ? fmt::format("{} estimated", c.estimated) : "measured"});
+        sequences.push_back({c.label, to_string(c.fame), std::to_string(c.sites), fmt::format("{}/{}/{}", c.by_depth[0], c.by_depth[1], c.by_depth[2]),
+                             fmt::format("{:.2f}×", c.speedup), human_ms(std::max(0.0, c.saved_ms)), c.capacity ? fmt::format("{:.3f}", *c.capacity) : "",
+                             c.estimated ? fmt::format("{} estimated", c.estimated) : "measured"});
     for (const StepCount& c : study.steps) {
         if (steps.size() == 200) break;
         steps.push_back({c.rule, c.parameters, c.kind, std::to_string(c.times), fmt::format("{}/{}/{}", c.by_depth[0], c.by_depth[1], c.by_depth[2])});
     }
     for (const auto& [rule, times] : study.rules_fired) rules.push_back({rule, with_commas(times)});
-    std::string lead = fmt::format("{} of {} sites were changed: {} by one of the paper's three sequences, {} by an operator people know, {} by a sequence that no one has named.", study.changed, study.sites.size(),
-                                   share(study.paper, study.changed), share(study.known, study.changed), share(study.unnamed, study.changed));
-    auto section = [](const char* id, const char* title, const std::string& body) { return fmt::format("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, title, body); };
-    std::string never = study.never_fired.empty() ? "Every rule fired somewhere." : "Never fired in any run: " + escape_html(join(study.never_fired, ", ")) + ".";
-    std::string body = fmt::format("<h1>{} of {} on {}</h1>\n<p class=\"lead\">{}</p>\n", plural(static_cast<std::int64_t>(study.runs.size()), "run"), plural(static_cast<std::int64_t>(study.models.size()), "network"), escape_html(join(study.targets, ", ")), lead);
-    body += section("frequency", "How often each sequence was chosen", figure("frequency", "Sites by sequence and target", table({"sequence", "name", "#sites", "#early/middle/late", "#speed-up", "#saved", "#capacity", ""}, sequences)));
+    std::string lead = fmt::format(
+        "{} of {} sites were changed: {} by one of the paper's three sequences, {} by an operator people know, {} by a sequence that no one has named.",
+        study.changed, study.sites.size(), share(study.paper, study.changed), share(study.known, study.changed), share(study.unnamed, study.changed));
+    auto section = [](const char* id, const char* title, const std::string& body) {
+        return fmt::format("<section id=\"{}\"><h2>{}</h2>\n{}</section>\n", id, title, body);
+    };
+    std::string never =
+        study.never_fired.empty() ? "Every rule fired somewhere." : "Never fired in any run: " + escape_html(join(study.never_fired, ", ")) + ".";
+    std::string body = fmt::format("<h1>{} of {} on {}</h1>\n<p class=\"lead\">{}</p>\n", plural(static_cast<std::int64_t>(study.runs.size()), "run"),
+                                   plural(static_cast<std::int64_t>(study.models.size()), "network"), escape_html(join(study.targets, ", ")), lead);
+    body += section("frequency", "How often each sequence was chosen",
+                    figure("frequency", "Sites by sequence and target",
+                           table({"sequence", "name", "#sites", "#early/middle/late", "#speed-up", "#saved", "#capacity", ""}, sequences)));
     body += section("depth", "Where in the network", figure("depth", "Sites by sequence and depth", ""));
     body += section("bargain", "What each bought and cost", figure("bargain", "Speed-up against capacity, larger dots are more sites", ""));
-    body += section("steps", "Steps and their parameters", "<div class=\"panel\">" + table({"rule", "parameters", "kind", "#times", "#early/middle/late"}, steps) + "</div>");
+    body += section("steps", "Steps and their parameters",
+                    "<div class=\"panel\">" + table({"rule", "parameters", "kind", "#times", "#early/middle/late"}, steps) + "</div>");
     body += section("rules", "Rules", "<div class=\"panel\"><p>" + never + "</p>" + table({"rule", "#fired"}, rules) + "</div>");
     return whole_page("Sequences over " + plural(static_cast<std::int64_t>(study.runs.size()), "run"), join(study.models, " · "), study.sample, body,
                       {{"frequency", frequency_chart(study)}, {"depth", depth_chart(study)}, {"bargain", bargain_chart(study)}});

@@ -26,7 +26,8 @@ std::string vega_script() {
     // A browser's inspector would ask for the map over the network.
     if (std::size_t at = code.rfind("//# sourceMappingURL"); at != std::string::npos) code.erase(at);
     // The wheel ships an AMD module made for notebooks: hand it the two widget classes it extends and keep its vegaEmbed.
-    return "window.define=(_,make)=>{window.vegaEmbed=make({DOMWidgetModel:class{},DOMWidgetView:class{}}).vegaEmbed};\n" + inside_script(std::move(code)) + "\ndelete window.define;\n";
+    return "window.define=(_,make)=>{window.vegaEmbed=make({DOMWidgetModel:class{},DOMWidgetView:class{}}).vegaEmbed};\n" + inside_script(std::move(code)) +
+           "\ndelete window.define;\n";
 }
 
 }  // namespace loopegg

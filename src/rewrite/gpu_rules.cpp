@@ -84,7 +84,8 @@ std::vector<Term> GpuRules::schedules(const Term& nest, std::size_t most) const 
     const Term key = with_restore(given.restore, Term("nest", {given.statement, naive}));
     {
         const std::lock_guard lock(mutex_);
-        if (const auto known = known_.find(key); known != known_.end() && known->second.size() >= most) return {known->second.begin(), known->second.begin() + static_cast<std::ptrdiff_t>(most)};
+        if (const auto known = known_.find(key); known != known_.end() && known->second.size() >= most)
+            return {known->second.begin(), known->second.begin() + static_cast<std::ptrdiff_t>(most)};
     }
     // Parts of a domain that was cut are arranged each by itself; the k-th best of all of them go together.
     std::vector<Term> parts;

@@ -73,8 +73,10 @@ StoreAddress default_evidence() {
 StoreAddress typed_address(const std::string& text) {
     StoreAddress address(text);
     if (address.has_password())
-        throw UsageError(Diagnostic{fmt::format("the address '{}' came with a password, which every user of this machine can read in the list of processes", address.words()), {},
-                                    "write the password into ~/.pgpass (libpq reads it), or give the whole address in LOOPEGG_STORE"});
+        throw UsageError(Diagnostic{
+            fmt::format("the address '{}' came with a password, which every user of this machine can read in the list of processes", address.words()),
+            {},
+            "write the password into ~/.pgpass (libpq reads it), or give the whole address in LOOPEGG_STORE"});
     return address;
 }
 

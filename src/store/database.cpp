@@ -7,15 +7,20 @@
 
 namespace loopegg {
 
-Database::Database(StoreAddress address, std::string name) : address_(std::move(address)), backend_(address_.on_server() ? open_postgresql(address_, name) : open_sqlite(address_, name)) { upgrade(name); }
+Database::Database(StoreAddress address, std::string name)
+    : address_(std::move(address)), backend_(address_.on_server() ? open_postgresql(address_, name) : open_sqlite(address_, name)) {
+    upgrade(name);
+}
 Database::~Database() = default;
 
 void Database::upgrade(const std::string& name) {
     auto known = [&] {
         const int found = backend_->version();
         if (found > schema_version)
-            throw UserError(Diagnostic{fmt::format("{} '{}' is of a later loopegg (its version is {}, this program knows {})", name, address_.words(), found, schema_version), {},
-                                       "name another store, or use the later program"});
+            throw UserError(Diagnostic{
+                fmt::format("{} '{}' is of a later loopegg (its version is {}, this program knows {})", name, address_.words(), found, schema_version),
+                {},
+                "name another store, or use the later program"});
         return found == schema_version;
     };
     if (known()) return;

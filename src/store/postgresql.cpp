@@ -25,14 +25,16 @@ double patience() {
     if (!named) return 120;
     char* end = nullptr;
     const double seconds = std::strtod(named, &end);
-    if (end == named || *end || !(seconds >= 0 && seconds <= 86400)) throw UserError(fmt::format("LOOPEGG_STORE_PATIENCE is '{}', expected seconds from 0 to 86400", named));
+    if (end == named || *end || !(seconds >= 0 && seconds <= 86400))
+        throw UserError(fmt::format("LOOPEGG_STORE_PATIENCE is '{}', expected seconds from 0 to 86400", named));
     return seconds;
 }
 
 // libpq's own settings first; where an address says nothing, a server that vanished is noticed within half a minute.
 std::string conninfo(const StoreAddress& address) {
-    std::map<std::string, std::string> all{{"connect_timeout", "10"}, {"keepalives_idle", "10"}, {"keepalives_interval", "5"}, {"keepalives_count", "4"}, {"tcp_user_timeout", "30000"},
-                                           {"application_name", "loopegg"}, {"client_encoding", "UTF8"}};
+    std::map<std::string, std::string> all{{"connect_timeout", "10"},  {"keepalives_idle", "10"},     {"keepalives_interval", "5"},
+                                           {"keepalives_count", "4"},  {"tcp_user_timeout", "30000"}, {"application_name", "loopegg"},
+                                           {"client_encoding", "UTF8"}};
     for (const auto& [key, value] : address.settings()) all[key] = value;
     std::string text;
     for (const auto& [key, value] : all) {
@@ -152,11 +154,14 @@ public:
     void lock_for_upgrade() override {
         execute("SELECT pg_advisory_xact_lock(hashtext('loopegg'))", {});
         execute("CREATE SCHEMA IF NOT EXISTS loopegg", {});
-        execute("CREATE OR REPLACE FUNCTION unixepoch() RETURNS BIGINT LANGUAGE sql VOLATILE AS 'SELECT floor(extract(epoch FROM clock_timestamp()))::BIGINT'", {});
+        execute("CREATE OR REPLACE FUNCTION unixepoch() RETURNS BIGINT LANGUAGE sql VOLATILE AS 'SELECT floor(extract(epoch FROM clock_timestamp()))::BIGINT'",
+                {});
     }
     std::set<std::string> columns_of(const Table& table) override {
         std::set<std::string> found;
-        for (auto rows = execute("SELECT column_name FROM information_schema.columns WHERE table_schema='loopegg' AND table_name=?", {std::string(table.name)}); rows->next();) found.insert(rows->text(0));
+        for (auto rows = execute("SELECT column_name FROM information_schema.columns WHERE table_schema='loopegg' AND table_name=?", {std::string(table.name)});
+             rows->next();)
+            found.insert(rows->text(0));
         return found;
     }
     void create(const Table& table) override {
@@ -165,9 +170,13 @@ public:
         for (const char* k : table.key) key += (key.empty() ? "" : ", ") + std::string(k);
         execute(fmt::format("CREATE TABLE {}({}PRIMARY KEY({}))", table.name, text, key), {});
     }
-    void add_column(const Table& table, const Column& column) override { execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {} {}", table.name, column.name, type_name(column.type), column.rest), {}); }
+    void add_column(const Table& table, const Column& column) override {
+        execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {} {}", table.name, column.name, type_name(column.type), column.rest), {});
+    }
     void protect(const Table& table) override {
-        execute(fmt::format("CREATE OR REPLACE FUNCTION {0}_stays() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''{0} is append-only''; END'", table.name), {});
+        execute(fmt::format("CREATE OR REPLACE FUNCTION {0}_stays() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''{0} is append-only''; END'",
+                            table.name),
+                {});
         execute(fmt::format("CREATE OR REPLACE TRIGGER {0}_stays BEFORE UPDATE OR DELETE ON {0} FOR EACH ROW EXECUTE FUNCTION {0}_stays()", table.name), {});
     }
 
@@ -184,7 +193,8 @@ private:
     void recover(const pqxx::failure& e) {
         const auto* sql = dynamic_cast<const pqxx::sql_error*>(&e);
         const std::string state = sql ? sql->sqlstate() : "";
-        const bool lost = dynamic_cast<const pqxx::broken_connection*>(&e) || !connection_ || !connection_->is_open() || state.starts_with("57P") || state.starts_with("08");
+        const bool lost =
+            dynamic_cast<const pqxx::broken_connection*>(&e) || !connection_ || !connection_->is_open() || state.starts_with("57P") || state.starts_with("08");
         const bool collided = state == "40001" || state == "40P01";
         if (!lost && !collided) complain(e.what(), state);
         if (lost) {
@@ -218,7 +228,8 @@ private:
             const PGPing state = PQping(conninfo_.c_str());
             if (state == PQPING_NO_ATTEMPT || (state == PQPING_OK && refused == why) || now() >= until) complain(why);
             refused = state == PQPING_OK ? why : "";   // it may have come up between the two questions
-            if (!told && state != PQPING_OK && pause > 0.5) told = true, fmt::print(stderr, "{} '{}' does not answer: waiting for it, {:.0f} s at most\n", name_, address_.words(), patience());
+            if (!told && state != PQPING_OK && pause > 0.5)
+                told = true, fmt::print(stderr, "{} '{}' does not answer: waiting for it, {:.0f} s at most\n", name_, address_.words(), patience());
             std::this_thread::sleep_for(std::chrono::duration<double>(pause));
         }
     }
@@ -226,7 +237,8 @@ private:
     [[noreturn]] void complain(std::string why, const std::string& state = "") const {
         while (!why.empty() && std::isspace(static_cast<unsigned char>(why.back()))) why.pop_back();
         std::string hint = "is the server running, and may you connect to it? 'psql' with the same address tells; the password belongs into ~/.pgpass";
-        if (state == "42501") hint = "its owner may let you: GRANT CREATE ON DATABASE to make the tables, GRANT USAGE ON SCHEMA loopegg and rights on its tables to use them";
+        if (state == "42501")
+            hint = "its owner may let you: GRANT CREATE ON DATABASE to make the tables, GRANT USAGE ON SCHEMA loopegg and rights on its tables to use them";
         else if (state == "53100" || state == "53200") hint = "make room on the server, or name another store (LOOPEGG_STORE, LOOPEGG_EVIDENCE)";
         else if (!state.empty()) hint = "";
         if (const auto it = address_.settings().find("password"); it != address_.settings().end() && it->second.size() > 3)   // no server says it; none may

@@ -46,8 +46,12 @@ public:
     Sqlite(const std::filesystem::path& file, std::string name) : file_(file), name_(std::move(name)) {
         std::error_code error;
         if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
-        if (error) throw UserError(Diagnostic{fmt::format("{} '{}': its folder cannot be made: {}", name_, file.string(), error.message()), {}, remedy(SQLITE_CANTOPEN, file)});
-        const int code = fault_here(FaultPlace::store) ? SQLITE_CANTOPEN : sqlite3_open_v2(file.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
+        if (error)
+            throw UserError(
+                Diagnostic{fmt::format("{} '{}': its folder cannot be made: {}", name_, file.string(), error.message()), {}, remedy(SQLITE_CANTOPEN, file)});
+        const int code = fault_here(FaultPlace::store)
+                             ? SQLITE_CANTOPEN
+                             : sqlite3_open_v2(file.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);
         try {
             if (code != SQLITE_OK) fail(code);
             sqlite3_busy_timeout(handle_, static_cast<int>(patience * 1000));
@@ -87,14 +91,21 @@ public:
     void create(const Table& table) override {
         std::string text, key;
         bool counted = false;
-        for (const Column& c : table.columns) text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", c.name, type_name(c.type), c.rest), counted = counted || c.type == ColumnType::number;
+        for (const Column& c : table.columns)
+            text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", c.name, type_name(c.type), c.rest), counted = counted || c.type == ColumnType::number;
         for (const char* k : table.key) key += (key.empty() ? "" : ", ") + std::string(k);
-        run((counted ? fmt::format("CREATE TABLE {}({})", table.name, text) : fmt::format("CREATE TABLE {}({}, PRIMARY KEY({})) WITHOUT ROWID", table.name, text, key)).c_str());
+        run((counted ? fmt::format("CREATE TABLE {}({})", table.name, text)
+                     : fmt::format("CREATE TABLE {}({}, PRIMARY KEY({})) WITHOUT ROWID", table.name, text, key))
+                .c_str());
     }
-    void add_column(const Table& table, const Column& column) override { run(fmt::format("ALTER TABLE {} ADD COLUMN {} {} {}", table.name, column.name, type_name(column.type), column.rest).c_str()); }
+    void add_column(const Table& table, const Column& column) override {
+        run(fmt::format("ALTER TABLE {} ADD COLUMN {} {} {}", table.name, column.name, type_name(column.type), column.rest).c_str());
+    }
     void protect(const Table& table) override {
         for (const char* deed : {"UPDATE", "DELETE"})
-            run(fmt::format("CREATE TRIGGER IF NOT EXISTS {0}_{2} BEFORE {1} ON {0} BEGIN SELECT RAISE(ABORT, '{0} is append-only'); END", table.name, deed, deed[0] == 'U' ? "stays" : "remains").c_str());
+            run(fmt::format("CREATE TRIGGER IF NOT EXISTS {0}_{2} BEFORE {1} ON {0} BEGIN SELECT RAISE(ABORT, '{0} is append-only'); END", table.name, deed,
+                            deed[0] == 'U' ? "stays" : "remains")
+                    .c_str());
     }
 
     void run(const char* sql) {

@@ -61,11 +61,13 @@ Graph every_operator() {
     std::string y = b.node("silu", "s", {b.conv("a.0.deep", x, {.out = 8, .kernel = 3, .stride = 2, .padding = 1, .groups = 4})});
     std::string z = b.pool("max_pool", "m", x, 3, 2, 1);
     y = b.add("sum", y, z);
-    std::string p = b.node("avg_pool", "avg", {y}, {{"kernel", std::int64_t{3}}, {"stride", std::int64_t{1}}, {"padding", std::int64_t{1}}, {"count_padding", false}});
+    std::string p =
+        b.node("avg_pool", "avg", {y}, {{"kernel", std::int64_t{3}}, {"stride", std::int64_t{1}}, {"padding", std::int64_t{1}}, {"count_padding", false}});
     y = b.node("concat", "cat", {y, b.node("relu6", "r6", {p})});
     std::string gate = b.node("global_avg_pool", "pool", {y});
     y = b.node("mul", "gated", {y, gate});
-    std::string tokens = b.node("transpose", "order", {b.node("reshape", "tokens", {y}, {{"shape", std::vector<std::int64_t>{0, 0, -1}}})}, {{"order", std::vector<std::int64_t>{0, 2, 1}}});
+    std::string tokens = b.node("transpose", "order", {b.node("reshape", "tokens", {y}, {{"shape", std::vector<std::int64_t>{0, 0, -1}}})},
+                                {{"order", std::vector<std::int64_t>{0, 2, 1}}});
     std::string learned = b.node("parameter", "embed.position", {}, {{"shape", std::vector<std::int64_t>{1, 36, 16}}});
     tokens = b.node("layer_norm", "ln", {b.add("with position", tokens, learned)});
     std::string back = b.node("transpose", "back", {tokens}, {{"order", std::vector<std::int64_t>{0, 2, 1}}});
@@ -120,4 +122,6 @@ TEST_CASE("network.py restricts linear layers and matrix products too", "[flow][
     same_in_torch(product, "network.py restricts linear layers and matrix products too");
 }
 
-TEST_CASE("network.py of a transformer from the zoo", "[flow][report]") { same_in_torch(load_graph("zoo:bert-tiny"), "network.py of a transformer from the zoo"); }
+TEST_CASE("network.py of a transformer from the zoo", "[flow][report]") {
+    same_in_torch(load_graph("zoo:bert-tiny"), "network.py of a transformer from the zoo");
+}

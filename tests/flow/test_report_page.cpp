@@ -20,11 +20,15 @@ struct Look {
     int height;
 };
 
-const Look looks[] = {{"desktop", "--width 1280 --height 800", 800}, {"desktop, dark", "--width 1280 --height 800 --dark", 800}, {"phone", "--width 390 --height 844", 844},
-                      {"phone, dark", "--width 390 --height 844 --dark", 844}, {"print", "--print", 800}};
+const Look looks[] = {{"desktop", "--width 1280 --height 800", 800},
+                      {"desktop, dark", "--width 1280 --height 800 --dark", 800},
+                      {"phone", "--width 390 --height 844", 844},
+                      {"phone, dark", "--width 390 --height 844 --dark", 844},
+                      {"print", "--print", 800}};
 
 json check(const std::string& page, const std::string& options) {
-    test::Ran ran = test::shell("python3 " LOOPEGG_SOURCE "/tests/browser/page_check.py " + test::quoted(page) + " " + options + " --script " LOOPEGG_SOURCE "/tests/browser/page_checks.js");
+    test::Ran ran = test::shell("python3 " LOOPEGG_SOURCE "/tests/browser/page_check.py " + test::quoted(page) + " " + options +
+                                " --script " LOOPEGG_SOURCE "/tests/browser/page_checks.js");
     if (ran.code == 77) return nullptr;
     INFO(ran.out);
     REQUIRE(ran.code == 0);

@@ -56,7 +56,8 @@ void engine(std::string_view bytes) {
     const ReadEGraph read = read_egraph_json(text(bytes));
     const std::string once = write_egraph_json(read.graph, read.roots);
     const ReadEGraph again = read_egraph_json(text(once));
-    require(again.graph.class_count() == read.graph.class_count() && again.graph.node_count() == read.graph.node_count(), "an e-graph of the engine reads back otherwise");
+    require(again.graph.class_count() == read.graph.class_count() && again.graph.node_count() == read.graph.node_count(),
+            "an e-graph of the engine reads back otherwise");
 }
 
 void target(std::string_view bytes) {
@@ -100,8 +101,8 @@ void onnx(std::string_view bytes) {
 
 std::span<const Reader> readers() {
     static const Reader all[] = {
-        {"sexpr", sexpr}, {"json", json}, {"model", model}, {"safetensors", safetensors}, {"npy", npy}, {"egraph", egraph}, {"plan", plan}, {"nest", nest}, {"rules", rule_file},
-        {"onnx", onnx}, {"engine", engine}, {"target", target}, {"jobs", jobs},
+        {"sexpr", sexpr}, {"json", json},       {"model", model}, {"safetensors", safetensors}, {"npy", npy},       {"egraph", egraph}, {"plan", plan},
+        {"nest", nest},   {"rules", rule_file}, {"onnx", onnx},   {"engine", engine},           {"target", target}, {"jobs", jobs},
     };
     return all;
 }

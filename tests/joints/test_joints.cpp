@@ -52,7 +52,8 @@ void isl_intersects() {
 void sqlite_keeps_and_finds() {
     sqlite3* database = nullptr;
     REQUIRE(sqlite3_open(":memory:", &database) == SQLITE_OK);
-    REQUIRE(sqlite3_exec(database, "create table t (nest text primary key, ms real); insert into t values ('a', 1.5), ('b', 2.5)", nullptr, nullptr, nullptr) == SQLITE_OK);
+    REQUIRE(sqlite3_exec(database, "create table t (nest text primary key, ms real); insert into t values ('a', 1.5), ('b', 2.5)", nullptr, nullptr, nullptr) ==
+            SQLITE_OK);
     sqlite3_stmt* query = nullptr;
     REQUIRE(sqlite3_prepare_v2(database, "select sum(ms) from t where nest >= 'a'", -1, &query, nullptr) == SQLITE_OK);
     REQUIRE(sqlite3_step(query) == SQLITE_ROW);
@@ -71,7 +72,8 @@ void xgboost_learns() {
     REQUIRE(XGDMatrixCreateFromMat(x.data(), rows, 1, NAN, &data) == 0);
     REQUIRE(XGDMatrixSetFloatInfo(data, "label", y.data(), rows) == 0);
     REQUIRE(XGBoosterCreate(&data, 1, &model) == 0);
-    for (auto [name, value] : {std::pair{"nthread", "2"}, {"eta", "1"}, {"max_depth", "2"}, {"verbosity", "0"}}) REQUIRE(XGBoosterSetParam(model, name, value) == 0);
+    for (auto [name, value] : {std::pair{"nthread", "2"}, {"eta", "1"}, {"max_depth", "2"}, {"verbosity", "0"}})
+        REQUIRE(XGBoosterSetParam(model, name, value) == 0);
     for (int round = 0; round < 5; ++round) REQUIRE(XGBoosterUpdateOneIter(model, round, data) == 0);
     bst_ulong n = 0;
     const float* predicted = nullptr;
@@ -88,7 +90,8 @@ void highs_chooses() {
     Highs_setBoolOptionValue(highs, "output_flag", 0);
     const double cost[] = {10, 7, 6}, lower[] = {0, 0, 0}, upper[] = {1, 1, 1}, weight[] = {5, 4, 3}, row_lower[] = {-INFINITY}, row_upper[] = {7};
     const HighsInt start[] = {0}, index[] = {0, 1, 2}, integer[] = {1, 1, 1};
-    REQUIRE(Highs_passMip(highs, 3, 1, 3, kHighsMatrixFormatRowwise, kHighsObjSenseMaximize, 0, cost, lower, upper, row_lower, row_upper, start, index, weight, integer) == kHighsStatusOk);
+    REQUIRE(Highs_passMip(highs, 3, 1, 3, kHighsMatrixFormatRowwise, kHighsObjSenseMaximize, 0, cost, lower, upper, row_lower, row_upper, start, index, weight,
+                          integer) == kHighsStatusOk);
     REQUIRE(Highs_run(highs) == kHighsStatusOk);
     CHECK(Highs_getModelStatus(highs) == kHighsModelStatusOptimal);
     CHECK(Highs_getObjectiveValue(highs) == Approx(13));

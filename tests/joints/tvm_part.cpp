@@ -42,7 +42,8 @@ DLDataType type(const char* name) { return ffi::StringToDLDataType(name); }
 // 'main(in, out)' as TVM's own tensor expression, its one loop parallel.
 Object module_of(int64_t n) {
     Object i = make("ir.Var", "i", make("ir.PrimType", type("int32")), no_span);
-    Object range = make("ir.Range_from_min_extent", make("ir.IntImm", type("int32"), int64_t{0}, no_span), make("ir.IntImm", type("int32"), n, no_span), no_span);
+    Object range =
+        make("ir.Range_from_min_extent", make("ir.IntImm", type("int32"), int64_t{0}, no_span), make("ir.IntImm", type("int32"), n, no_span), no_span);
     Object in = make("te.Placeholder", Objects{n}, make("ir.PrimType", type("float32")), "in");
     Object twice = make("prim._OpMul", make("te.TensorLoad", in, Objects{i}), make("ir.FloatImm", type("float32"), 2.0, no_span), no_span);
     Object body = make("prim._OpAdd", twice, make("ir.FloatImm", type("float32"), 1.0, no_span), no_span);
@@ -59,9 +60,10 @@ Object run(const Object& pass, Object module) { return make("transform.RunPass",
 // The few passes that an element-wise loop needs; backends/ has the whole list.
 Object lower(Object module, const Object& target) {
     module = run(make("tirx.transform.BindTarget", make("target.WithHost", target, target)), std::move(module));
-    for (const char* pass : {"s_tir.transform.LowerInitBlock", "s_tir.transform.PlanAndUpdateBufferAllocationLocation", "s_tir.transform.ConvertBlocksToOpaque",
-                             "s_tir.transform.LowerOpaqueBlock", "tirx.transform.FlattenBuffer", "tirx.transform.StmtSimplify", "tirx.transform.AnnotateEntryFunc",
-                             "tirx.transform.SplitHostDevice", "tirx.transform.MakePackedAPI", "tirx.transform.LowerTVMBuiltin", "tirx.transform.LowerIntrin"})
+    for (const char* pass :
+         {"s_tir.transform.LowerInitBlock", "s_tir.transform.PlanAndUpdateBufferAllocationLocation", "s_tir.transform.ConvertBlocksToOpaque",
+          "s_tir.transform.LowerOpaqueBlock", "tirx.transform.FlattenBuffer", "tirx.transform.StmtSimplify", "tirx.transform.AnnotateEntryFunc",
+          "tirx.transform.SplitHostDevice", "tirx.transform.MakePackedAPI", "tirx.transform.LowerTVMBuiltin", "tirx.transform.LowerIntrin"})
         module = run(make(pass), std::move(module));
     return module;
 }

@@ -64,7 +64,8 @@ RuleBook shipped_rules(const std::string& file) { return load_rules(shipped("rul
 
 bool RuleSelection::takes(const Rule& rule) const { return sets.empty() || std::find(sets.begin(), sets.end(), rule.set) != sets.end(); }
 
-TermSource::TermSource(const char* statement, const RuleSelection& selection) : facts_(std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = selection.strict_fp, .proven = true})) {
+TermSource::TermSource(const char* statement, const RuleSelection& selection)
+    : facts_(std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = selection.strict_fp, .proven = true})) {
     graph_.attach(facts_);
     roots_.push_back(graph_.add(nest_of(statement_of(parse_term(statement)))));
     std::vector<Rewrite> rules;

@@ -33,8 +33,10 @@ Term naive(const std::string& stmt) { return nest_of(statement_of(parse_term(stm
 std::vector<Term> followers(const Term& nest) {
     const Shape shape = statement_of(nest_parts(nest).statement).buffers[0].shape;
     const std::string size = std::to_string(element_count(shape));
-    std::vector<Term> all{naive("(map relu " + size + ")"), naive("(map silu " + size + ")"), naive("(map copy " + size + ")"), naive("(zip + " + size + ")"), naive("(zip * " + size + ")")};
-    if (shape.size() == 4) all.push_back(naive("(channel_scale " + std::to_string(shape[0]) + " " + std::to_string(shape[1]) + " " + std::to_string(shape[2] * shape[3]) + ")"));
+    std::vector<Term> all{naive("(map relu " + size + ")"), naive("(map silu " + size + ")"), naive("(map copy " + size + ")"), naive("(zip + " + size + ")"),
+                          naive("(zip * " + size + ")")};
+    if (shape.size() == 4)
+        all.push_back(naive("(channel_scale " + std::to_string(shape[0]) + " " + std::to_string(shape[1]) + " " + std::to_string(shape[2] * shape[3]) + ")"));
     return all;
 }
 
@@ -86,7 +88,8 @@ TEST_CASE("what the compiler fuses is what the rules over sites say", "[rules]")
         Operands operands;
         for (const Buffer& b : operands_of(value)) {
             operands.emplace_back(static_cast<std::size_t>(element_count(b.shape)));
-            for (std::size_t k = 0; k < operands.back().size(); ++k) operands.back()[k] = static_cast<float>(static_cast<int>((k * 5 + operands.size() * 3) % 7) - 3);
+            for (std::size_t k = 0; k < operands.back().size(); ++k)
+                operands.back()[k] = static_cast<float>(static_cast<int>((k * 5 + operands.size() * 3) % 7) - 3);
         }
         CHECK(interpret_value(value, operands) == interpret_value(steps.back().value, operands));
     }
@@ -101,5 +104,6 @@ TEST_CASE("a batch norm after a convolution goes into its weights, and an activa
     for (const FusionStep& step : fuse(row)) names.push_back(step.rule);
     CHECK(names == std::vector<std::string>{"fuse-batch-norm", "fold-bias", "fold-scale", "prepare-first", "prepare-first", "fuse-activation"});
     CHECK(to_string(bare(fuse(row).back().value)) ==
-          "(prepare fold-bias (prepare fold-scale (site (nest (epilogue relu (epilogue bias (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1))) (at co (at oh (at ow (at ci done))))))))");
+          "(prepare fold-bias (prepare fold-scale (site (nest (epilogue relu (epilogue bias (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1))) (at co (at oh (at ow (at ci "
+          "done))))))))");
 }

@@ -32,7 +32,8 @@ struct Grown {
     ClassId root = 0;
 };
 
-std::unique_ptr<Grown> grow(const RuleBook& book, const std::vector<std::string>& names, const Term& nest, RunOptions options, NestAnalysis::Options strict = {}) {
+std::unique_ptr<Grown> grow(const RuleBook& book, const std::vector<std::string>& names, const Term& nest, RunOptions options,
+                            NestAnalysis::Options strict = {}) {
     auto g = std::make_unique<Grown>();
     g->facts = std::make_shared<NestAnalysis>(strict);
     g->graph.attach(g->facts);
@@ -53,7 +54,8 @@ std::unique_ptr<Grown> grow(const RuleBook& book, const std::vector<std::string>
 TEST_CASE("the shipped rules over nests are sound", "[rules]") {
     std::map<std::string, std::string> judged;
     for (const char* file : {"structure", "neural", "discover", "exact", "tune-cpu", "tune-gpu", "fusion", "algorithms"}) {
-        Loaded loaded = check_rules(std::filesystem::path(LOOPEGG_RULES) / (std::string(file) + ".rules"), {.judge = true, .deep = std::getenv("LOOPEGG_DEEP") != nullptr, .again = true});
+        Loaded loaded = check_rules(std::filesystem::path(LOOPEGG_RULES) / (std::string(file) + ".rules"),
+                                    {.judge = true, .deep = std::getenv("LOOPEGG_DEEP") != nullptr, .again = true});
         INFO(file << "\n" << mistakes_of(loaded));
         CHECK(loaded.mistakes.empty());
         CHECK(loaded.book.rule_count() > 0);
@@ -86,7 +88,8 @@ TEST_CASE("the tune set of the host holds a billion schedules of a convolution i
     Term nest = nest_of(statement_of(parse_term("(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)")));
     auto g = grow(book, names, nest, limits_of(*phase));
     double count = ClassTerms(g->graph).count(g->root);
-    std::printf("tune: %zu nodes, %zu classes, %.3g schedules, %.2f s, %.0f MB\n", g->graph.node_count(), g->graph.class_count(), count, g->report.seconds, static_cast<double>(g->report.peak_bytes) / 1e6);
+    std::printf("tune: %zu nodes, %zu classes, %.3g schedules, %.2f s, %.0f MB\n", g->graph.node_count(), g->graph.class_count(), count, g->report.seconds,
+                static_cast<double>(g->report.peak_bytes) / 1e6);
     CHECK(count >= 1e9);
     CHECK(g->graph.node_count() < 300000);
     CHECK(g->report.peak_bytes < 500'000'000);
@@ -123,12 +126,14 @@ TEST_CASE("discover finds the effects of the paper's sequences, which no rule na
     std::set<std::string> domains;
     for (ClassId c : variants)
         if (auto domain = g->facts->domain(c)) domains.insert(to_string(*domain));
-    std::printf("discover: %zu nodes, %zu edges, %zu distinct domains, %.2f s\n", g->graph.node_count(), g->graph.edges().size(), domains.size(), g->report.seconds);
+    std::printf("discover: %zu nodes, %zu edges, %zu distinct domains, %.2f s\n", g->graph.node_count(), g->graph.edges().size(), domains.size(),
+                g->report.seconds);
     auto found = [&](const std::string& words) {
         return std::any_of(domains.begin(), domains.end(), [&](const std::string& d) { return d.find(words) != std::string::npos; });
     };
     auto found_parts = [&](const std::string& first, const std::string& second) {
-        return std::any_of(domains.begin(), domains.end(), [&](const std::string& d) { return d.find(first) != std::string::npos && d.find(second) != std::string::npos; });
+        return std::any_of(domains.begin(), domains.end(),
+                           [&](const std::string& d) { return d.find(first) != std::string::npos && d.find(second) != std::string::npos; });
     };
     CHECK(found("ci/32%2 == oh/16%2"));                                        // S1: groups over halves of the image
     CHECK(found_parts("ci/32%2 == co/16%2", "ci/16%4 == co/8%4"));             // S3: 2 groups in one half, 4 in the other

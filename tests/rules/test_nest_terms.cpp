@@ -49,7 +49,8 @@ void check_terms(const char* name, const RuleSelection& selection, std::size_t c
             FAIL(why << ": " << to_string(bare(small)) << "\nfound as " << to_string(bare(term)));
         }
     }
-    std::printf("terms of %s: %zu judged, %zu interpreted, %zu with a tile that cannot be staged, %zu rules applied\n", name, judged, ran, unstaged, applied.size());
+    std::printf("terms of %s: %zu judged, %zu interpreted, %zu with a tile that cannot be staged, %zu rules applied\n", name, judged, ran, unstaged,
+                applied.size());
     CHECK(unstaged * 20 <= runs);
     if (selection.strict_fp) return;   // it keeps some rules from applying
     for (const RuleBook& book : selection.books)
@@ -66,11 +67,15 @@ constexpr const char* deeper_axes = R"((language nest)
 
 TEST_CASE("every statement is sampled", "[rules]") {
     for (const StatementForm& form : statement_forms())
-        CHECK(std::any_of(sampled_statements().begin(), sampled_statements().end(), [&](const char* s) { return std::string(s).find("(" + form.op + " ") != std::string::npos; }));
+        CHECK(std::any_of(sampled_statements().begin(), sampled_statements().end(),
+                          [&](const char* s) { return std::string(s).find("(" + form.op + " ") != std::string::npos; }));
 }
 
 TEST_CASE("random schedules for processors: analysis, isl and interpreter agree", "[rules]") {
-    check_terms("tune-cpu", {.books = {shipped_rules("structure.rules"), shipped_rules("tune-cpu.rules")}, .sets = {"structure", "fusion", "tiling", "cpu", "layouts", "reductions"}}, terms(460, 40000), terms(138, 4000), {});
+    check_terms("tune-cpu",
+                {.books = {shipped_rules("structure.rules"), shipped_rules("tune-cpu.rules")},
+                 .sets = {"structure", "fusion", "tiling", "cpu", "layouts", "reductions"}},
+                terms(460, 40000), terms(138, 4000), {});
 }
 
 TEST_CASE("random schedules for graphics processors: analysis, isl and interpreter agree", "[rules]") {
@@ -78,15 +83,23 @@ TEST_CASE("random schedules for graphics processors: analysis, isl and interpret
 }
 
 TEST_CASE("random axes: analysis, isl and interpreter agree", "[rules]") {
-    check_terms("axes", {.books = {shipped_rules("structure.rules"), check_rules(make_source("deeper axes", deeper_axes)).book}, .levels = 3, .iterations = 3, .nodes = 4000}, terms(230, 15000), terms(69, 1500), {});
+    check_terms(
+        "axes",
+        {.books = {shipped_rules("structure.rules"), check_rules(make_source("deeper axes", deeper_axes)).book}, .levels = 3, .iterations = 3, .nodes = 4000},
+        terms(230, 15000), terms(69, 1500), {});
 }
 
 TEST_CASE("random variants: analysis, isl and interpreter agree on what is left", "[rules]") {
-    check_terms("discover", {.books = {shipped_rules("discover.rules")}, .sets = {"structure", "neural", "neural-again"}, .iterations = 5}, terms(230, 20000), terms(69, 2000), {.whole = false});
+    check_terms("discover", {.books = {shipped_rules("discover.rules")}, .sets = {"structure", "neural", "neural-again"}, .iterations = 5}, terms(230, 20000),
+                terms(69, 2000), {.whole = false});
 }
 
 TEST_CASE("strict schedules are bit-identical to the naive order on random floats", "[rules]") {
-    check_terms("strict-fp", {.books = {shipped_rules("structure.rules"), shipped_rules("tune-cpu.rules")}, .sets = {"structure", "fusion", "tiling", "cpu", "layouts", "reductions"}, .strict_fp = true}, terms(230, 20000), terms(230, 20000), {});
+    check_terms("strict-fp",
+                {.books = {shipped_rules("structure.rules"), shipped_rules("tune-cpu.rules")},
+                 .sets = {"structure", "fusion", "tiling", "cpu", "layouts", "reductions"},
+                 .strict_fp = true},
+                terms(230, 20000), terms(230, 20000), {});
 }
 
 TEST_CASE("a counterexample shrinks to the few loops that show it", "[rules]") {
@@ -96,9 +109,13 @@ TEST_CASE("a counterexample shrinks to the few loops that show it", "[rules]") {
     };
     // A loop over a sum that runs its iterations at once, deep in a schedule that is otherwise sound.
     CHECK(shrunk("(nest (epilogue relu (epilogue bias (conv2d 2 1 8 8 5 5 2 2 1 1 1 1 1 1))) "
-                 "(par (pair n (quo co 3)) (at (quo ci 2) (stage O (at oh (at (rem co 3) (at ow (at kh (vec kw (at (rem ci 2) done))))))))))") == "(nest (conv2d 1 1 1 1 1 2 1 2 1 1 0 0 1 1) (vec kw done))");
+                 "(par (pair n (quo co 3)) (at (quo ci 2) (stage O (at oh (at (rem co 3) (at ow (at kh (vec kw (at (rem ci 2) done))))))))))") ==
+          "(nest (conv2d 1 1 1 1 1 2 1 2 1 1 0 0 1 1) (vec kw done))");
     // Another extent: the second half of a cut begins too late.
-    CHECK(shrunk("(nest (matmul 2 4 6 8) (cat (at (span j 0 3) (par i (at b (at k done)))) (at (span j 4 6) (at i (at b (at (quo k 4) (at (rem k 4) done)))))))") == "(nest (matmul 1 1 2 1) (at (span j 0 1) done))");
+    CHECK(
+        shrunk(
+            "(nest (matmul 2 4 6 8) (cat (at (span j 0 3) (par i (at b (at k done)))) (at (span j 4 6) (at i (at b (at (quo k 4) (at (rem k 4) done)))))))") ==
+        "(nest (matmul 1 1 2 1) (at (span j 0 1) done))");
     // An interchange over a carried dependence.
     CHECK(shrunk("(nest (recurrence 4 6) (at (quo y 2) (at t (at (rem y 2) done))))") == "(nest (recurrence 2 2) (at y (at t done)))");
 }

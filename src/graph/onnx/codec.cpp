@@ -28,7 +28,8 @@ const OnnxCodec& codec() {
 
 OnnxModel parse_onnx(const std::string& file, std::string_view bytes, const std::filesystem::path& folder) {
     OnnxModel model;
-    if (std::string problem = codec().parse(bytes, folder.string(), model); !problem.empty()) throw UserError(fmt::format("cannot read '{}': {}", file, problem));
+    if (std::string problem = codec().parse(bytes, folder.string(), model); !problem.empty())
+        throw UserError(fmt::format("cannot read '{}': {}", file, problem));
     return model;
 }
 

@@ -105,10 +105,12 @@ std::string external_bytes(const onnx::TensorProto& in, const std::string& folde
     if (inside.empty() || *inside.begin() == "..") return who + " keeps its data in '" + location + "', which leads out of the model's folder";
     const std::uint64_t size = fs::file_size(real, problem);
     if (problem || offset > size || size - offset < wanted)
-        return who + " needs " + std::to_string(wanted) + " bytes from byte " + std::to_string(offset) + " of '" + location + "', which has " + std::to_string(size);
+        return who + " needs " + std::to_string(wanted) + " bytes from byte " + std::to_string(offset) + " of '" + location + "', which has " +
+               std::to_string(size);
     std::ifstream stream(real, std::ios::binary);
     out.resize(wanted);
-    if (!stream.seekg(static_cast<std::streamoff>(offset)) || !stream.read(out.data(), static_cast<std::streamsize>(wanted))) return who + ": '" + location + "' cannot be read";
+    if (!stream.seekg(static_cast<std::streamoff>(offset)) || !stream.read(out.data(), static_cast<std::streamsize>(wanted)))
+        return who + ": '" + location + "' cannot be read";
     return "";
 }
 
@@ -125,7 +127,9 @@ std::string parse_tensor(const onnx::TensorProto& in, const std::string& folder,
         out.kind = Kind::other;
         return "";
     }
-    out.kind = in.data_type() == P::FLOAT || in.data_type() == P::FLOAT16 || in.data_type() == P::BFLOAT16 ? Kind::float32 : in.data_type() == P::DOUBLE ? Kind::float64 : Kind::int64;
+    out.kind = in.data_type() == P::FLOAT || in.data_type() == P::FLOAT16 || in.data_type() == P::BFLOAT16 ? Kind::float32
+               : in.data_type() == P::DOUBLE                                                               ? Kind::float64
+                                                                                                           : Kind::int64;
     if (out.type == P::FLOAT || out.type == P::DOUBLE || out.type == P::INT64) out.type = 0;   // what the kind says
     std::size_t bytes = 0;
     const bool external = in.data_location() == P::EXTERNAL, raw = external || in.has_raw_data();
@@ -142,7 +146,8 @@ std::string parse_tensor(const onnx::TensorProto& in, const std::string& folder,
     }
     const std::size_t found = out.floats.size() + out.doubles.size() + out.integers.size();
     if (found != static_cast<std::size_t>(count) || (raw && bytes != found * width))
-        return who + " should hold " + std::to_string(count) + " values by its dims, its data gives " + (raw ? std::to_string(bytes) + " bytes" : std::to_string(found));
+        return who + " should hold " + std::to_string(count) + " values by its dims, its data gives " +
+               (raw ? std::to_string(bytes) + " bytes" : std::to_string(found));
     return "";
 }
 
@@ -165,7 +170,8 @@ std::string parse_node(const onnx::NodeProto& in, const std::string& folder, Onn
                 value = std::move(tensor);
                 break;
             }
-            default: out.has_subgraph = out.has_subgraph || a.type() == P::GRAPH || a.type() == P::GRAPHS; continue;   // the operator that needs one is refused by name
+            // the operator that needs one is refused by name
+            default: out.has_subgraph = out.has_subgraph || a.type() == P::GRAPH || a.type() == P::GRAPHS; continue;
         }
         out.attrs[a.name()] = std::move(value);
     }
@@ -177,7 +183,8 @@ OnnxValue parse_value(const onnx::ValueInfoProto& in) {
     const auto& type = in.type().tensor_type();
     out.type = in.type().has_tensor_type() ? type.elem_type() : 0;
     out.has_shape = in.type().has_tensor_type() && type.has_shape();
-    for (const auto& d : type.shape().dim()) out.shape.push_back(d.has_dim_value() ? d.dim_value() : -1), out.symbols.push_back(d.has_dim_value() ? "" : d.dim_param());
+    for (const auto& d : type.shape().dim())
+        out.shape.push_back(d.has_dim_value() ? d.dim_value() : -1), out.symbols.push_back(d.has_dim_value() ? "" : d.dim_param());
     return out;
 }
 
@@ -219,7 +226,8 @@ void fill_tensor(const OnnxTensor& in, const std::string& name, onnx::TensorProt
     else if (element_type(in) == onnx::TensorProto::INT64) out.set_data_type(onnx::TensorProto::INT64), raw(in.integers);
     else {   // a narrower type
         out.set_data_type(element_type(in));
-        if (element_type(in) == onnx::TensorProto::UINT32 || element_type(in) == onnx::TensorProto::UINT64) for (std::int64_t v : in.integers) out.add_uint64_data(static_cast<std::uint64_t>(v));
+        if (element_type(in) == onnx::TensorProto::UINT32 || element_type(in) == onnx::TensorProto::UINT64)
+            for (std::int64_t v : in.integers) out.add_uint64_data(static_cast<std::uint64_t>(v));
         else for (std::int64_t v : in.integers) out.add_int32_data(static_cast<std::int32_t>(v));
     }
 }
@@ -278,7 +286,8 @@ std::string serialize(const OnnxModel& in, std::string& out) {
             std::visit(FillAttr{attr}, value);
         }
     }
-    if (model.ByteSizeLong() > static_cast<std::size_t>(std::numeric_limits<int>::max())) return "the network is larger than the 2 GB that one ONNX file can hold";
+    if (model.ByteSizeLong() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+        return "the network is larger than the 2 GB that one ONNX file can hold";
     return model.SerializeToString(&out) ? "" : "protobuf refused to write the network";
 }
 
@@ -295,6 +304,8 @@ template <class Work> std::string guarded(Work work) {
 extern "C" __attribute__((visibility("default"))) loopegg::OnnxCodec loopegg_onnx_codec() {
     // Protobuf's own complaints would go to standard error beside ours.
     google::protobuf::SetLogHandler(nullptr);
-    return {[](std::string_view bytes, const std::string& folder, loopegg::OnnxModel& out) { return loopegg::guarded([&] { return loopegg::parse(bytes, folder, out); }); },
+    return {[](std::string_view bytes, const std::string& folder, loopegg::OnnxModel& out) {
+                return loopegg::guarded([&] { return loopegg::parse(bytes, folder, out); });
+            },
             [](const loopegg::OnnxModel& model, std::string& out) { return loopegg::guarded([&] { return loopegg::serialize(model, out); }); }};
 }

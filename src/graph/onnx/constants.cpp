@@ -16,6 +16,8 @@ std::vector<float> floats_of(const OnnxTensor& t) {
     return t.floats;
 }
 
-std::optional<std::vector<std::int64_t>> integers_of(const OnnxTensor& t) { return t.kind == OnnxTensor::Kind::int64 ? std::optional(t.integers) : std::nullopt; }
+std::optional<std::vector<std::int64_t>> integers_of(const OnnxTensor& t) {
+    return t.kind == OnnxTensor::Kind::int64 ? std::optional(t.integers) : std::nullopt;
+}
 
 }  // namespace loopegg

@@ -59,12 +59,15 @@ private:
         return constant(name, {OnnxTensor::Kind::float32, t.shape, t.values});
     }
     static Ints both_ends(const Ints& padding) { return {padding[0], padding[1], padding[0], padding[1]}; }
-    std::string list(const std::string& name, const Ints& values) { return constant(name, {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(values.size())}, {}, {}, values}); }
+    std::string list(const std::string& name, const Ints& values) {
+        return constant(name, {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(values.size())}, {}, {}, values});
+    }
 
     // Whole numbers and truth values travel between opaque nodes in their own types; a view keeps what it views.
     void note_type(const Node& node) {
         if (node.op == "onnx") types_[node.name] = opaque_type(node);
-        else if ((node.op == "identity" || node.op == "parameter") && !node.inputs.empty() && types_.contains(node.inputs[0])) types_[node.name] = types_.at(node.inputs[0]);
+        else if ((node.op == "identity" || node.op == "parameter") && !node.inputs.empty() && types_.contains(node.inputs[0]))
+            types_[node.name] = types_.at(node.inputs[0]);
         if (node.op == "onnx") out_.opset = std::max(out_.opset, opaque_of(node).opset);
     }
     // A value in the type that its reader takes.
@@ -81,9 +84,12 @@ private:
         for (std::size_t i = 0; i < opaque.inputs.size(); ++i) {
             const OpaqueNode::Input& in = opaque.inputs[i];
             const std::string at = fmt::format("{}/input{}", node.name, i);
-            made.inputs.push_back(in.absent ? "" : in.from < 0 ? constant(at, in.constant) : as_type(node.inputs[static_cast<std::size_t>(in.from)], in.type, at));
+            made.inputs.push_back(in.absent     ? ""
+                                  : in.from < 0 ? constant(at, in.constant)
+                                                : as_type(node.inputs[static_cast<std::size_t>(in.from)], in.type, at));
         }
-        for (std::size_t i = 0; i < made.outputs.size(); ++i) made.outputs[i] = static_cast<std::int64_t>(i) == node.integer("output") ? node.name : fmt::format("{}/output{}", node.name, i);
+        for (std::size_t i = 0; i < made.outputs.size(); ++i)
+            made.outputs[i] = static_cast<std::int64_t>(i) == node.integer("output") ? node.name : fmt::format("{}/output{}", node.name, i);
         out_.nodes.push_back(std::move(made));
     }
 
@@ -107,9 +113,12 @@ private:
         if (node.op == "conv2d") return add_conv(node);
         if (node.op == "linear") return add_linear(node);
         if (node.op == "batch_norm") {
-            emit("BatchNormalization", name, {in[0], weight(name + ".weight"), weight(name + ".bias"), weight(name + ".running_mean"), weight(name + ".running_var")}, {{"epsilon", static_cast<float>(node.real("eps"))}});
+            emit("BatchNormalization", name,
+                 {in[0], weight(name + ".weight"), weight(name + ".bias"), weight(name + ".running_mean"), weight(name + ".running_var")},
+                 {{"epsilon", static_cast<float>(node.real("eps"))}});
         } else if (node.op == "layer_norm") {
-            emit("LayerNormalization", name, {in[0], weight(name + ".weight"), weight(name + ".bias")}, {{"axis", std::int64_t{-1}}, {"epsilon", static_cast<float>(node.real("eps"))}});
+            emit("LayerNormalization", name, {in[0], weight(name + ".weight"), weight(name + ".bias")},
+                 {{"axis", std::int64_t{-1}}, {"epsilon", static_cast<float>(node.real("eps"))}});
         } else if (node.op == "relu6") {
             emit("Clip", name, {in[0], scalar(name + "/min", 0), scalar(name + "/max", 6)});
         } else if (node.op == "silu") {
@@ -153,7 +162,9 @@ private:
         if (node.op == "slice") {
             Ints axes(node.shape.size());
             std::iota(axes.begin(), axes.end(), 0);
-            emit("Slice", name, {in[0], list(name + "/starts", node.integers("starts")), list(name + "/ends", node.integers("ends")), list(name + "/axes", axes), list(name + "/steps", node.integers("steps"))});
+            emit("Slice", name,
+                 {in[0], list(name + "/starts", node.integers("starts")), list(name + "/ends", node.integers("ends")), list(name + "/axes", axes),
+                  list(name + "/steps", node.integers("steps"))});
         } else if (node.op == "pad") {
             Ints pads = node.integers("before");
             pads.insert(pads.end(), node.integers("after").begin(), node.integers("after").end());
@@ -167,10 +178,15 @@ private:
             std::map<std::string, OnnxAttr> all = keep;
             all["axes"] = node.integers("axes");
             const bool by_input = node.op == "reduce_sum" || out_.opset >= 18;   // where the operator takes its axes from
-            if (by_input) emit(node.op == "reduce_sum" ? "ReduceSum" : node.op == "reduce_mean" ? "ReduceMean" : "ReduceMax", name, {in[0], list(name + "/axes", node.integers("axes"))}, keep);
+            if (by_input)
+                emit(node.op == "reduce_sum"    ? "ReduceSum"
+                     : node.op == "reduce_mean" ? "ReduceMean"
+                                                : "ReduceMax",
+                     name, {in[0], list(name + "/axes", node.integers("axes"))}, keep);
             else emit(node.op == "reduce_mean" ? "ReduceMean" : "ReduceMax", name, in, all);
         } else if (node.op == "clip") {
-            emit("Clip", name, {in[0], scalar(name + "/min", static_cast<float>(node.real("low"))), scalar(name + "/max", static_cast<float>(node.real("high")))});
+            emit("Clip", name,
+                 {in[0], scalar(name + "/min", static_cast<float>(node.real("low"))), scalar(name + "/max", static_cast<float>(node.real("high")))});
         } else if (node.op == "hard_sigmoid") {
             emit("HardSigmoid", name, in, {{"alpha", static_cast<float>(1.0 / 6)}, {"beta", 0.5f}});
         } else if (node.op == "maximum" || node.op == "minimum") {
@@ -196,8 +212,12 @@ private:
     void add_conv(const Node& node) {
         std::vector<std::string> in{node.inputs[0], weight(node.name + ".weight")};
         if (node.flag("bias")) in.push_back(weight(node.name + ".bias"));
-        emit("Conv", node.name, std::move(in), {{"kernel_shape", node.integers("kernel")}, {"strides", node.integers("stride")}, {"pads", both_ends(node.integers("padding"))},
-                                                {"dilations", node.integers("dilation")}, {"group", node.integer("groups")}});
+        emit("Conv", node.name, std::move(in),
+             {{"kernel_shape", node.integers("kernel")},
+              {"strides", node.integers("stride")},
+              {"pads", both_ends(node.integers("padding"))},
+              {"dilations", node.integers("dilation")},
+              {"group", node.integer("groups")}});
     }
 
     void add_linear(const Node& node) {
@@ -218,7 +238,8 @@ private:
         double value = node.real("value");
         std::string factor = node.name + "/value";
         if (shortest_double(static_cast<float>(value)) == value) scalar(factor, static_cast<float>(value));
-        else factor = emit("Cast", node.name + "/cast", {constant(factor, {OnnxTensor::Kind::float64, {}, {}, {value}})}, {{"to", std::int64_t{1}}});   // keeps every digit
+        // keeps every digit
+        else factor = emit("Cast", node.name + "/cast", {constant(factor, {OnnxTensor::Kind::float64, {}, {}, {value}})}, {{"to", std::int64_t{1}}});
         emit("Mul", node.name, {node.inputs[0], factor});
     }
 
@@ -230,7 +251,8 @@ private:
         }
         Ints shape(node.shape.size() - 1, 0);   // ONNX's Flatten always makes a matrix; ours keeps the leading dimensions
         shape.push_back(-1);
-        emit("Reshape", node.name, {node.inputs[0], constant(node.name + "/shape", {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(shape.size())}, {}, {}, shape})});
+        emit("Reshape", node.name,
+             {node.inputs[0], constant(node.name + "/shape", {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(shape.size())}, {}, {}, shape})});
     }
 
     const Graph& graph_;

@@ -52,11 +52,13 @@ private:
             starts.push_back(run.lo), ends.push_back(run.lo + (run.count - 1) * run.stride + 1), places.push_back(axis), steps.push_back(run.stride);
         }
         if (starts.empty()) return x;
-        return emit("Slice", at, {x, integers(at + "/starts", starts), integers(at + "/ends", ends), integers(at + "/axes", places), integers(at + "/steps", steps)});
+        return emit("Slice", at,
+                    {x, integers(at + "/starts", starts), integers(at + "/ends", ends), integers(at + "/axes", places), integers(at + "/steps", steps)});
     }
 
     // The channels of group run g and of the run within a group, as one axis of groups and one of channels.
-    std::string channels(const std::string& at, const std::string& x, const Shape& shape, std::size_t axis, std::int64_t groups, const Run& g, const Run& within) {
+    std::string channels(const std::string& at, const std::string& x, const Shape& shape, std::size_t axis, std::int64_t groups, const Run& g,
+                         const Run& within) {
         if (groups == 1) return slice(at, x, shape, {{static_cast<std::int64_t>(axis), within}});
         Shape split = shape, merged = shape;
         split[axis] = groups;
@@ -167,7 +169,9 @@ private:
     }
 
     std::int64_t channels_count() const { return node_.op == "conv2d" ? node_.shape[1] : node_.shape.back(); }
-    std::int64_t channel_of(std::int64_t output) const { return node_.op == "conv2d" ? output / (node_.shape[2] * node_.shape[3]) % node_.shape[1] : output % node_.shape.back(); }
+    std::int64_t channel_of(std::int64_t output) const {
+        return node_.op == "conv2d" ? output / (node_.shape[2] * node_.shape[3]) % node_.shape[1] : output % node_.shape.back();
+    }
 
     const Node& node_;
     std::vector<Axis> axes_;

@@ -122,7 +122,8 @@ private:
         const OnnxNode* variance = variance_value ? made_by(*variance_value, "ReduceMean") : nullptr;
         const OnnxNode* square = variance ? made_by(variance->inputs[0], "Pow") : nullptr;
         const OnnxNode* mean = square ? made_by(centred->inputs[1], "ReduceMean") : nullptr;
-        if (!mean || mean->inputs[0] != centred->inputs[0] || square->inputs[0] != quotient->inputs[0] || !near(scalar(square->inputs[1]), 2.0)) return std::nullopt;
+        if (!mean || mean->inputs[0] != centred->inputs[0] || square->inputs[0] != quotient->inputs[0] || !near(scalar(square->inputs[1]), 2.0))
+            return std::nullopt;
         auto eps = scalar(shifted->inputs[shifted->inputs[0] == *variance_value]);
         if (!eps || axes_of_mean(*mean) != std::vector<std::int64_t>{-1}) return std::nullopt;
         return OnnxNode{"LayerNormalization", "", {centred->inputs[0], gamma, beta}, {}, {{"axis", std::int64_t{-1}}, {"epsilon", static_cast<float>(*eps)}}};

@@ -17,7 +17,8 @@ constexpr int float32 = 1, float16 = 10, float64 = 11, bfloat16 = 16;
 
 // Names of element types, as ONNX numbers them.
 std::string type_name(int type) {
-    static const char* names[] = {"no tensor", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "float64", "uint32", "uint64", "complex64", "complex128", "bfloat16"};
+    static const char* names[] = {"no tensor", "float32", "uint8",   "int8",   "uint16", "int16",     "int32",      "int64",   "string",
+                                  "bool",      "float16", "float64", "uint32", "uint64", "complex64", "complex128", "bfloat16"};
     return type >= 0 && type < 17 ? names[type] : fmt::format("of type {}", type);
 }
 
@@ -27,7 +28,8 @@ std::string name_of(const OnnxNode& node) { return node.name.empty() && !node.ou
 
 }  // namespace
 
-OnnxImporter::OnnxImporter(const std::string& file, OnnxModel onnx, const OnnxReading& how) : file_(file), onnx_(std::move(onnx)), how_(how), ours_(onnx_.producer == "loopegg") {}
+OnnxImporter::OnnxImporter(const std::string& file, OnnxModel onnx, const OnnxReading& how)
+    : file_(file), onnx_(std::move(onnx)), how_(how), ours_(onnx_.producer == "loopegg") {}
 
 Model OnnxImporter::run() {
     graph_.name = onnx_.name.empty() ? "imported" : onnx_.name;
@@ -52,7 +54,9 @@ Model OnnxImporter::run() {
 void OnnxImporter::fail(const std::string& message, const std::string& hint) const {
     throw UserError(Diagnostic{fmt::format("cannot import '{}': {}", file_, message), {}, hint});
 }
-void OnnxImporter::fail(const OnnxNode& node, const std::string& message, const std::string& hint) const { fail(fmt::format("{} '{}': {}", node.op, name_of(node), message), hint); }
+void OnnxImporter::fail(const OnnxNode& node, const std::string& message, const std::string& hint) const {
+    fail(fmt::format("{} '{}': {}", node.op, name_of(node), message), hint);
+}
 
 void OnnxImporter::note(std::string words) { notes_.push_back(std::move(words)); }
 
@@ -68,26 +72,34 @@ void OnnxImporter::add_inputs() {
     for (const OnnxValue& in : onnx_.inputs) {
         if (constants_.contains(in.name)) continue;   // old files list their weights here too
         auto given = how_.shapes.find(in.name);
-        if (!in.has_shape && given == how_.shapes.end()) fail(fmt::format("the input '{}' has no shape", in.name), fmt::format("give one: --shape {}=1x3x224x224", in.name));
+        if (!in.has_shape && given == how_.shapes.end())
+            fail(fmt::format("the input '{}' has no shape", in.name), fmt::format("give one: --shape {}=1x3x224x224", in.name));
         const bool carried = in.type == 6 || in.type == 7 || in.type == 9;
         if (is_narrow(in.type) && !how_.as_float32)
             fail(fmt::format("the input '{}' is {}: the model computes in it", in.name, type_name(in.type)), "--as-float32 computes in float32 instead");
-        if (in.type != float32 && !carried && !is_narrow(in.type)) fail(fmt::format("the input '{}' is {}; float32, int64, int32 and bool are read", in.name, type_name(in.type)));
+        if (in.type != float32 && !carried && !is_narrow(in.type))
+            fail(fmt::format("the input '{}' is {}; float32, int64, int32 and bool are read", in.name, type_name(in.type)));
         Shape shape = given == how_.shapes.end() ? in.shape : given->second;
-        if (in.has_shape && shape.size() != in.shape.size()) fail(fmt::format("the input '{}' has {} dimensions, the shape given has {}", in.name, in.shape.size(), shape.size()));
+        if (in.has_shape && shape.size() != in.shape.size())
+            fail(fmt::format("the input '{}' has {} dimensions, the shape given has {}", in.name, in.shape.size(), shape.size()));
         for (std::size_t i = 0; i < shape.size(); ++i) {
             const std::string symbol = i < in.symbols.size() ? in.symbols[i] : "";
             const bool open = i < in.shape.size() && in.shape[i] <= 0;
-            if (in.has_shape && !open && shape[i] != in.shape[i]) fail(fmt::format("dimension {} of the input '{}' is {} in the file, {} was given", i, in.name, in.shape[i], shape[i]));
+            if (in.has_shape && !open && shape[i] != in.shape[i])
+                fail(fmt::format("dimension {} of the input '{}' is {} in the file, {} was given", i, in.name, in.shape[i], shape[i]));
             if (shape[i] <= 0 && symbols.contains(symbol)) shape[i] = symbols.at(symbol);
             if (shape[i] <= 0 && i == 0) {
                 shape[i] = how_.batch > 0 ? how_.batch : 1;
-                if (how_.batch <= 0) note(fmt::format("the batch of the input '{}' is open{}: taken as 1 (--batch N or --shape say otherwise)", in.name, symbol.empty() ? "" : " ('" + symbol + "')"));
+                if (how_.batch <= 0)
+                    note(fmt::format("the batch of the input '{}' is open{}: taken as 1 (--batch N or --shape say otherwise)", in.name,
+                                     symbol.empty() ? "" : " ('" + symbol + "')"));
             }
             if (shape[i] <= 0) {
                 std::string sizes;
-                for (std::size_t d = 0; d < shape.size(); ++d) sizes += (d ? "x" : "") + std::to_string(shape[d] > 0 ? shape[d] : d == 0 ? 1 : d == 1 && shape.size() == 4 ? 3 : 224);
-                fail(fmt::format("dimension {} of the input '{}' has no fixed size", i, in.name), fmt::format("give one, such as: --shape {}={}", in.name, sizes));
+                for (std::size_t d = 0; d < shape.size(); ++d)
+                    sizes += (d ? "x" : "") + std::to_string(shape[d] > 0 ? shape[d] : d == 0 ? 1 : d == 1 && shape.size() == 4 ? 3 : 224);
+                fail(fmt::format("dimension {} of the input '{}' has no fixed size", i, in.name),
+                     fmt::format("give one, such as: --shape {}={}", in.name, sizes));
             }
             if (!symbol.empty()) symbols[symbol] = shape[i];
         }
@@ -187,7 +199,8 @@ void OnnxImporter::convert(const OnnxNode& node) {
     const bool ours_kept = ours_ && node.op == "Identity";
     if (constants_.contains(node.outputs[0]) && !ours_kept) return;
     if (!node.domain.empty() && node.domain != "ai.onnx") fail(node, fmt::format("operators of the domain '{}' are not supported", node.domain));
-    if (!ours_ && std::none_of(node.outputs.begin(), node.outputs.end(), [&](const std::string& out) { return !out.empty() && read_.contains(out); })) return;   // nobody asks
+    // nobody asks
+    if (!ours_ && std::none_of(node.outputs.begin(), node.outputs.end(), [&](const std::string& out) { return !out.empty() && read_.contains(out); })) return;
     if (node.op == "Shape" || node.op == "Size") {   // of a value whose numbers need not be known
         const OnnxTensor like{OnnxTensor::Kind::float32, shape(value(input(node, 0)))};
         const OnnxTensor* in[] = {&like};
@@ -257,7 +270,9 @@ const OnnxTensor& OnnxImporter::needed(const OnnxNode& node, std::size_t i, cons
     return *t;
 }
 
-bool OnnxImporter::used(const OnnxNode& node, std::size_t output) const { return output < node.outputs.size() && !node.outputs[output].empty() && read_.contains(node.outputs[output]); }
+bool OnnxImporter::used(const OnnxNode& node, std::size_t output) const {
+    return output < node.outputs.size() && !node.outputs[output].empty() && read_.contains(node.outputs[output]);
+}
 
 int OnnxImporter::type_of(const std::string& name) const {
     if (auto found = types_.find(name); found != types_.end()) return found->second;
@@ -278,11 +293,14 @@ const std::string& OnnxImporter::input(const OnnxNode& node, std::size_t i) cons
     return node.inputs[i];
 }
 
-std::vector<std::string> OnnxImporter::tail(const OnnxNode& node) { return node.inputs.empty() ? node.inputs : std::vector<std::string>(node.inputs.begin() + 1, node.inputs.end()); }
+std::vector<std::string> OnnxImporter::tail(const OnnxNode& node) {
+    return node.inputs.empty() ? node.inputs : std::vector<std::string>(node.inputs.begin() + 1, node.inputs.end());
+}
 
 void OnnxImporter::set_weight(const std::string& name, const OnnxTensor& tensor, Shape shape) {
     if (tensor.kind == OnnxTensor::Kind::other) fail(fmt::format("the tensor '{}' does not hold numbers", name));
-    if (is_narrow(element_type(tensor)) && !how_.as_float32) fail(fmt::format("the tensor '{}' is {}: the model computes in it", name, type_name(element_type(tensor))), "--as-float32 computes in float32 instead");
+    if (is_narrow(element_type(tensor)) && !how_.as_float32)
+        fail(fmt::format("the tensor '{}' is {}: the model computes in it", name, type_name(element_type(tensor))), "--as-float32 computes in float32 instead");
     weights_[name] = {std::move(shape), floats_of(tensor)};
 }
 
@@ -317,19 +335,75 @@ std::string OnnxImporter::result(const OnnxNode& from, std::string name) { retur
 const std::map<std::string, OnnxImporter::Handler>& OnnxImporter::handlers() {
     using I = OnnxImporter;
     static const std::map<std::string, Handler> all{
-        {"Conv", &I::conv}, {"Gemm", &I::gemm}, {"MatMul", &I::matmul}, {"Linear", &I::linear}, {"MaxPool", &I::pool}, {"AveragePool", &I::pool},
-        {"GlobalAveragePool", &I::global_pool}, {"GlobalMaxPool", &I::global_pool}, {"BatchNormalization", &I::batch_norm}, {"LayerNormalization", &I::layer_norm},
-        {"InstanceNormalization", &I::group_norm}, {"GroupNormalization", &I::group_norm}, {"Softmax", &I::softmax}, {"ReduceMean", &I::reduce}, {"ReduceSum", &I::reduce},
-        {"ReduceMax", &I::reduce}, {"ReduceMin", &I::reduce}, {"ReduceL2", &I::reduce}, {"ReduceSumSquare", &I::reduce},
-        {"Relu", &I::function}, {"Silu", &I::function}, {"Sigmoid", &I::function}, {"Tanh", &I::function}, {"HardSwish", &I::function}, {"LeakyRelu", &I::function},
-        {"Elu", &I::function}, {"Erf", &I::function}, {"Exp", &I::function}, {"Sqrt", &I::function}, {"Abs", &I::function}, {"Neg", &I::function}, {"Reciprocal", &I::function},
-        {"Floor", &I::function}, {"Ceil", &I::function}, {"Softsign", &I::function}, {"Gelu", &I::gelu}, {"Clip", &I::clip}, {"HardSigmoid", &I::hard_sigmoid},
-        {"Add", &I::binary}, {"Mul", &I::binary}, {"Sub", &I::binary}, {"Div", &I::binary}, {"PRelu", &I::binary}, {"Sum", &I::several}, {"Max", &I::several}, {"Min", &I::several},
-        {"Pow", &I::power}, {"Identity", &I::identity}, {"Dropout", &I::identity}, {"Cast", &I::cast}, {"CastLike", &I::cast}, {"QuantizeLinear", &I::quantize},
-        {"DequantizeLinear", &I::quantize}, {"Described", &I::described},
-        {"Concat", &I::concat}, {"Flatten", &I::flatten}, {"Reshape", &I::reshape}, {"Squeeze", &I::squeeze}, {"Unsqueeze", &I::squeeze}, {"Transpose", &I::transpose},
-        {"Slice", &I::slice}, {"Split", &I::split}, {"Gather", &I::gather}, {"Pad", &I::pad}, {"Expand", &I::expand}, {"Resize", &I::resize}, {"Upsample", &I::resize},
-        {"DepthToSpace", &I::depth_to_space}, {"SpaceToDepth", &I::depth_to_space},
+        {"Conv", &I::conv},
+        {"Gemm", &I::gemm},
+        {"MatMul", &I::matmul},
+        {"Linear", &I::linear},
+        {"MaxPool", &I::pool},
+        {"AveragePool", &I::pool},
+        {"GlobalAveragePool", &I::global_pool},
+        {"GlobalMaxPool", &I::global_pool},
+        {"BatchNormalization", &I::batch_norm},
+        {"LayerNormalization", &I::layer_norm},
+        {"InstanceNormalization", &I::group_norm},
+        {"GroupNormalization", &I::group_norm},
+        {"Softmax", &I::softmax},
+        {"ReduceMean", &I::reduce},
+        {"ReduceSum", &I::reduce},
+        {"ReduceMax", &I::reduce},
+        {"ReduceMin", &I::reduce},
+        {"ReduceL2", &I::reduce},
+        {"ReduceSumSquare", &I::reduce},
+        {"Relu", &I::function},
+        {"Silu", &I::function},
+        {"Sigmoid", &I::function},
+        {"Tanh", &I::function},
+        {"HardSwish", &I::function},
+        {"LeakyRelu", &I::function},
+        {"Elu", &I::function},
+        {"Erf", &I::function},
+        {"Exp", &I::function},
+        {"Sqrt", &I::function},
+        {"Abs", &I::function},
+        {"Neg", &I::function},
+        {"Reciprocal", &I::function},
+        {"Floor", &I::function},
+        {"Ceil", &I::function},
+        {"Softsign", &I::function},
+        {"Gelu", &I::gelu},
+        {"Clip", &I::clip},
+        {"HardSigmoid", &I::hard_sigmoid},
+        {"Add", &I::binary},
+        {"Mul", &I::binary},
+        {"Sub", &I::binary},
+        {"Div", &I::binary},
+        {"PRelu", &I::binary},
+        {"Sum", &I::several},
+        {"Max", &I::several},
+        {"Min", &I::several},
+        {"Pow", &I::power},
+        {"Identity", &I::identity},
+        {"Dropout", &I::identity},
+        {"Cast", &I::cast},
+        {"CastLike", &I::cast},
+        {"QuantizeLinear", &I::quantize},
+        {"DequantizeLinear", &I::quantize},
+        {"Described", &I::described},
+        {"Concat", &I::concat},
+        {"Flatten", &I::flatten},
+        {"Reshape", &I::reshape},
+        {"Squeeze", &I::squeeze},
+        {"Unsqueeze", &I::squeeze},
+        {"Transpose", &I::transpose},
+        {"Slice", &I::slice},
+        {"Split", &I::split},
+        {"Gather", &I::gather},
+        {"Pad", &I::pad},
+        {"Expand", &I::expand},
+        {"Resize", &I::resize},
+        {"Upsample", &I::resize},
+        {"DepthToSpace", &I::depth_to_space},
+        {"SpaceToDepth", &I::depth_to_space},
     };
     return all;
 }

@@ -136,7 +136,9 @@ bool OnnxImporter::power(const OnnxNode& node) {
     if (!root && !whole) return false;
     if (*e == 1) return identity(node);
     const std::string name = name_for(node);
-    auto next = [&](const char* what, bool last, const std::string& op, std::vector<std::string> in) { return put(Node{last ? name : unique(name + "." + what), op, std::move(in)}); };
+    auto next = [&](const char* what, bool last, const std::string& op, std::vector<std::string> in) {
+        return put(Node{last ? name : unique(name + "." + what), op, std::move(in)});
+    };
     std::string y = x;
     if (root) y = next("root", !inverse, "sqrt", {x});
     if (size >= 2) y = next("square", size == 2 && !inverse, "mul", {x, x});

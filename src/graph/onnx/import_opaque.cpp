@@ -39,13 +39,15 @@ void OnnxImporter::opaque(const OnnxNode& node) {
         inputs.push_back(value(node.inputs[i]));
     }
     if (embedded > most_embedded) fail(node, fmt::format("its constants have {} elements, more than {}", embedded, most_embedded));
-    if (std::string open = shape_from_data(node, known); !open.empty()) fail(node, fmt::format("the shape of its result depends on {}, which is known only when it runs", open));
+    if (std::string open = shape_from_data(node, known); !open.empty())
+        fail(node, fmt::format("the shape of its result depends on {}, which is known only when it runs", open));
     if (inputs.size() > 64) fail(node, "it has more than 64 inputs");
     if (inputs.empty()) fail(node, "it reads nothing");
     const std::string text = write_opaque(made), name = name_for(node);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
         if (!used(node, i) && !(i == 0 && node.outputs.size() == 1)) continue;
-        const std::string value = put(Node{i == 0 ? name : unique(fmt::format("{}.{}", name, i)), "onnx", inputs, {{"node", text}, {"output", static_cast<std::int64_t>(i)}}});
+        const std::string value =
+            put(Node{i == 0 ? name : unique(fmt::format("{}.{}", name, i)), "onnx", inputs, {{"node", text}, {"output", static_cast<std::int64_t>(i)}}});
         values_[node.outputs[i]] = value;
         if (const int type = opaque_type(graph_.nodes.back()); type != float32) {
             types_[node.outputs[i]] = type;

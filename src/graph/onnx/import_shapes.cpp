@@ -22,7 +22,9 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 OnnxImporter::Ints OnnxImporter::batch_free(const std::string& x, Ints wanted) const {
     if (ours_ || wanted.empty() || shape(x).empty()) return wanted;
     if (wanted[0] == shape(x)[0]) wanted[0] = 0;
-    else if (!graph_.inputs.empty() && !graph_.inputs[0].shape.empty() && wanted[0] == graph_.inputs[0].shape[0] && !std::count(wanted.begin(), wanted.end(), -1)) wanted[0] = -1;
+    else if (!graph_.inputs.empty() && !graph_.inputs[0].shape.empty() && wanted[0] == graph_.inputs[0].shape[0] &&
+             !std::count(wanted.begin(), wanted.end(), -1))
+        wanted[0] = -1;
     return wanted;
 }
 
@@ -114,7 +116,9 @@ bool OnnxImporter::slice(const OnnxNode& node) {
     if (type_of(input(node, 0)) != 1) return false;
     std::string x = value(input(node, 0));
     const bool by_input = node.inputs.size() > 1;
-    auto list = [&](std::size_t i, const char* attr) { return by_input ? (has(node, i) ? integers_of(*constant(node, i)) : std::nullopt) : attr_ints(node, attr); };
+    auto list = [&](std::size_t i, const char* attr) {
+        return by_input ? (has(node, i) ? integers_of(*constant(node, i)) : std::nullopt) : attr_ints(node, attr);
+    };
     const Ints from = list(1, "starts").value_or(Ints{}), to = list(2, "ends").value_or(Ints{});
     Ints axes(from.size());
     std::iota(axes.begin(), axes.end(), 0);
@@ -160,7 +164,9 @@ bool OnnxImporter::split(const OnnxNode& node) {
     const std::string name = name_for(node);
     std::int64_t start = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-        if (used(node, i)) values_[node.outputs[i]] = put_slice(i == 0 ? name : unique(fmt::format("{}.{}", name, i)), x, at(axis), start, start + sizes[i] == n ? to_the_end : start + sizes[i], 1);
+        if (used(node, i))
+            values_[node.outputs[i]] =
+                put_slice(i == 0 ? name : unique(fmt::format("{}.{}", name, i)), x, at(axis), start, start + sizes[i] == n ? to_the_end : start + sizes[i], 1);
         start += sizes[i];
     }
     return true;

@@ -18,14 +18,18 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 OnnxImporter::Pads OnnxImporter::pads_of(const OnnxNode& node, const Shape& in, const Ints& kernel) const {
     const std::size_t n = kernel.size();
-    const Ints strides = attr_ints(node, "strides").value_or(Ints(n, 1)), dilations = attr_ints(node, "dilations").value_or(Ints(n, 1)), pads = attr_ints(node, "pads").value_or(Ints(2 * n, 0));
+    const Ints strides = attr_ints(node, "strides").value_or(Ints(n, 1)), dilations = attr_ints(node, "dilations").value_or(Ints(n, 1)),
+               pads = attr_ints(node, "pads").value_or(Ints(2 * n, 0));
     const std::string automatic = attr_text(node, "auto_pad", "NOTSET");
-    if (strides.size() != n || dilations.size() != n || pads.size() != 2 * n || in.size() != n + 2) fail(node, "its window, strides, dilations and pads do not fit to its input");
+    if (strides.size() != n || dilations.size() != n || pads.size() != 2 * n || in.size() != n + 2)
+        fail(node, "its window, strides, dilations and pads do not fit to its input");
     Pads p;
     for (std::size_t d = 0; d < n; ++d) {
-        if (strides[d] < 1 || dilations[d] < 1 || kernel[d] < 1 || strides[d] > 1 << 20 || dilations[d] > 1 << 20 || kernel[d] > 1 << 20) fail(node, "its window, strides or dilations are not possible");
+        if (strides[d] < 1 || dilations[d] < 1 || kernel[d] < 1 || strides[d] > 1 << 20 || dilations[d] > 1 << 20 || kernel[d] > 1 << 20)
+            fail(node, "its window, strides or dilations are not possible");
         if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
-            const std::int64_t out = (in[d + 2] + strides[d] - 1) / strides[d], all = std::max<std::int64_t>(0, (out - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1 - in[d + 2]);
+            const std::int64_t out = (in[d + 2] + strides[d] - 1) / strides[d],
+                               all = std::max<std::int64_t>(0, (out - 1) * strides[d] + (kernel[d] - 1) * dilations[d] + 1 - in[d + 2]);
             p.before.push_back(automatic == "SAME_UPPER" ? all / 2 : all - all / 2), p.after.push_back(all - p.before.back());
         } else if (automatic == "NOTSET" || automatic == "VALID") {
             p.before.push_back(automatic == "VALID" ? 0 : pads[d]), p.after.push_back(automatic == "VALID" ? 0 : pads[n + d]);
@@ -50,7 +54,8 @@ bool OnnxImporter::conv(const OnnxNode& node) {
     };
     const Ints kernel(w->dims.begin() + 2, w->dims.end());
     Pads p = pads_of(node, shape(x), kernel);
-    const Ints strides = wide(attr_ints(node, "strides").value_or(Ints(n - 2, 1)), 1), dilations = wide(attr_ints(node, "dilations").value_or(Ints(n - 2, 1)), 1);
+    const Ints strides = wide(attr_ints(node, "strides").value_or(Ints(n - 2, 1)), 1),
+               dilations = wide(attr_ints(node, "dilations").value_or(Ints(n - 2, 1)), 1);
     p.before = wide(p.before, 0), p.after = wide(p.after, 0);
     Shape weight{w->dims[0], w->dims[1]};
     for (std::int64_t k : wide(kernel, 1)) weight.push_back(k);
@@ -61,8 +66,16 @@ bool OnnxImporter::conv(const OnnxNode& node) {
     }
     set_weight(name + ".weight", *w, weight);
     if (bias) set_weight(name + ".bias", *bias);
-    std::string y = put(Node{name, "conv2d", {x}, {{"out_channels", w->dims[0]}, {"kernel", Ints{weight[2], weight[3]}}, {"stride", strides}, {"padding", p.before},
-                                                   {"dilation", dilations}, {"groups", attr_int(node, "group", 1)}, {"bias", bias != nullptr}}});
+    std::string y = put(Node{name,
+                             "conv2d",
+                             {x},
+                             {{"out_channels", w->dims[0]},
+                              {"kernel", Ints{weight[2], weight[3]}},
+                              {"stride", strides},
+                              {"padding", p.before},
+                              {"dilation", dilations},
+                              {"groups", attr_int(node, "group", 1)},
+                              {"bias", bias != nullptr}}});
     if (n == 3) y = put(name, "line", "reshape", {y}, {{"shape", Ints{0, 0, shape(y)[3]}}});
     result(node, y);
     return true;
@@ -108,7 +121,8 @@ bool OnnxImporter::linear(const OnnxNode& node) { return put_linear(node, needed
 
 bool OnnxImporter::matmul(const OnnxNode& node) {
     if (!computes_floats(node)) return false;
-    if (const OnnxTensor* w = constant(node, 1); w && w->dims.size() == 2 && !constant(node, 0) && !shape(value(input(node, 0))).empty()) return put_linear(node, *w, false, nullptr);
+    if (const OnnxTensor* w = constant(node, 1); w && w->dims.size() == 2 && !constant(node, 0) && !shape(value(input(node, 0))).empty())
+        return put_linear(node, *w, false, nullptr);
     std::string a = value(input(node, 0)), b = value(input(node, 1));
     if (rank(a) < 2 || rank(b) < 2) return false;
     // Leading dimensions of 1, or that one side lacks, are stretched: our matmul wants both alike.
@@ -117,7 +131,8 @@ bool OnnxImporter::matmul(const OnnxNode& node) {
     for (const std::string& v : {a, b})
         for (std::int64_t d = 0; d < rank(v) - 2; ++d) {
             std::int64_t& to = lead[lead.size() - at(rank(v) - 2) + at(d)];
-            if (shape(v)[at(d)] != to && to != 1 && shape(v)[at(d)] != 1) fail(node, fmt::format("the leading dimensions of {} and {} do not match", to_string(shape(a)), to_string(shape(b))));
+            if (shape(v)[at(d)] != to && to != 1 && shape(v)[at(d)] != 1)
+                fail(node, fmt::format("the leading dimensions of {} and {} do not match", to_string(shape(a)), to_string(shape(b))));
             to = std::max(to, shape(v)[at(d)]);
         }
     for (std::string* v : {&a, &b}) {
@@ -126,7 +141,9 @@ bool OnnxImporter::matmul(const OnnxNode& node) {
         if (shape(*v) == wanted) continue;
         Shape stretched(wanted.size(), 0);   // 0 keeps what is there
         for (std::size_t d = 0; d < wanted.size(); ++d)
-            if (const std::int64_t own = static_cast<std::int64_t>(d) - (static_cast<std::int64_t>(wanted.size()) - rank(*v)); own < 0 || shape(*v)[at(own)] != wanted[d]) stretched[d] = wanted[d];
+            if (const std::int64_t own = static_cast<std::int64_t>(d) - (static_cast<std::int64_t>(wanted.size()) - rank(*v));
+                own < 0 || shape(*v)[at(own)] != wanted[d])
+                stretched[d] = wanted[d];
         *v = put(name, v == &a ? "left" : "right", "expand", {*v}, {{"shape", stretched}});
     }
     result(node, put(Node{name, "matmul", {a, b}}));

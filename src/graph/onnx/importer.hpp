@@ -49,7 +49,8 @@ private:
     void set_weight(const std::string& name, const OnnxTensor& tensor, Shape shape);
     void set_weight(const std::string& name, const OnnxTensor& tensor) { set_weight(name, tensor, tensor.dims); }
     std::string put(Node node);   // with its shape; answers its name
-    std::string put(const std::string& near, const char* what, const std::string& op, std::vector<std::string> inputs, Attrs attrs = {});   // a helper of the node `near`
+    // a helper of the node `near`
+    std::string put(const std::string& near, const char* what, const std::string& op, std::vector<std::string> inputs, Attrs attrs = {});
     std::string put(const OnnxNode& from, const std::string& op, std::vector<std::string> inputs, Attrs attrs = {});
     std::string result(const OnnxNode& from, std::string name);
     const Shape& shape(const std::string& value) const { return shapes_.at(value); }

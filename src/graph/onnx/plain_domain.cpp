@@ -67,7 +67,8 @@ private:
         if (conv_) place_ = {all[0].runs[0], all[0].runs[4], all[0].runs[5]}, kernel_ = {all[0].runs[6], all[0].runs[7]};
         else place_ = {all[0].runs[0]};
         for (const Box& box : all) {
-            if (conv_ && (std::vector<Run>{box.runs[0], box.runs[4], box.runs[5]} != place_ || std::vector<Run>{box.runs[6], box.runs[7]} != kernel_)) return false;
+            if (conv_ && (std::vector<Run>{box.runs[0], box.runs[4], box.runs[5]} != place_ || std::vector<Run>{box.runs[6], box.runs[7]} != kernel_))
+                return false;
             if (!conv_ && box.runs[0] != place_[0]) return false;
             for (std::int64_t g : conv_ ? listed(box.runs[1]) : Ints{0})
                 for (std::int64_t o : listed(box.runs[co]))
@@ -116,10 +117,13 @@ private:
         out_.constants.emplace_back(name, std::move(t));
         return name;
     }
-    std::string integers(const std::string& what, Ints values) { return constant(what, {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(values.size())}, {}, {}, values}); }
+    std::string integers(const std::string& what, Ints values) {
+        return constant(what, {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(values.size())}, {}, {}, values});
+    }
     std::string sliced(const std::string& x, const std::vector<std::pair<std::int64_t, Run>>& cuts) {
         Ints starts, ends, axes, steps;
-        for (const auto& [axis, run] : cuts) starts.push_back(run.lo), ends.push_back(run.lo + (run.count - 1) * run.stride + 1), axes.push_back(axis), steps.push_back(run.stride);
+        for (const auto& [axis, run] : cuts)
+            starts.push_back(run.lo), ends.push_back(run.lo + (run.count - 1) * run.stride + 1), axes.push_back(axis), steps.push_back(run.stride);
         return emit("Slice", "slice", {x, integers("starts", starts), integers("ends", ends), integers("axes", axes), integers("steps", steps)});
     }
     // Elements of one axis: all, an even run, or any.
@@ -195,7 +199,8 @@ private:
         double sliced_work = 0, whole_work = 0;
         for (const Class& c : all) sliced_work += static_cast<double>(c.outputs.size() * c.inputs.size());
         for (const Channel& c : computed_) whole_work += static_cast<double>(per_group), (void)c;
-        const bool small = std::all_of(all.begin(), all.end(), [&](const Class& c) { return as_run(c.inputs) && c.inputs.back() / per_group == c.inputs[0] / per_group; });
+        const bool small =
+            std::all_of(all.begin(), all.end(), [&](const Class& c) { return as_run(c.inputs) && c.inputs.back() / per_group == c.inputs[0] / per_group; });
         if (small && all.size() <= 4 && sliced_work < 0.8 * whole_work) return concatenated(x, all);
         return masked(x);
     }
@@ -281,7 +286,8 @@ private:
             for (std::int64_t i : c.inputs) mask.integers[row.at(c.index) * at(per_group) + at(i % per_group)] = 1;
         if (conv_) mask.dims.push_back(1), mask.dims.push_back(1);
         std::string w = weights(order_, all);
-        if (std::count(mask.integers.begin(), mask.integers.end(), 0)) w = emit("Where", "kept", {constant("mask", mask), w, constant("zero", {OnnxTensor::Kind::float32, {}, {0.0f}})});
+        if (std::count(mask.integers.begin(), mask.integers.end(), 0))
+            w = emit("Where", "kept", {constant("mask", mask), w, constant("zero", {OnnxTensor::Kind::float32, {}, {0.0f}})});
         return operation(x, w, order_, groups);
     }
 
@@ -319,7 +325,9 @@ private:
         if (const auto r = repeats(index, have); r > 1 && axis >= 2 && conv_) {   // each row or column several times over
             OnnxTensor scales{OnnxTensor::Kind::float32, {4}, {1, 1, 1, 1}};
             scales.floats[at(axis)] = static_cast<float>(r);
-            made = emit("Resize", "rows", {y, "", constant("scales", scales)}, {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
+            made =
+                emit("Resize", "rows", {y, "", constant("scales", scales)},
+                     {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
             if (have * r != n) made = sliced(made, {{axis, Run{0, n, 1}}});
         } else {
             made = emit("Gather", "take", {y, integers("places", index)}, {{"axis", axis}});

@@ -93,8 +93,9 @@ struct Line {
 };
 
 std::string conv_arguments(const Node& n) {
-    return fmt::format("{}, {}, {}, stride={}, padding={}, dilation={}, groups={}, bias={}", n.input_shapes[0][1], n.integer("out_channels"), tuple(n.integers("kernel")), tuple(n.integers("stride")), tuple(n.integers("padding")),
-                       tuple(n.integers("dilation")), n.integer("groups"), n.flag("bias") ? "True" : "False");
+    return fmt::format("{}, {}, {}, stride={}, padding={}, dilation={}, groups={}, bias={}", n.input_shapes[0][1], n.integer("out_channels"),
+                       tuple(n.integers("kernel")), tuple(n.integers("stride")), tuple(n.integers("padding")), tuple(n.integers("dilation")),
+                       n.integer("groups"), n.flag("bias") ? "True" : "False");
 }
 
 std::string reshape_arguments(const Node& n, const std::string& x) {
@@ -106,14 +107,17 @@ std::string reshape_arguments(const Node& n, const std::string& x) {
 
 Line conv2d(const Node& n, const std::string& call) {
     if (n.domain.whole()) return {"nn.Conv2d(" + conv_arguments(n) + ")", call};
-    return {fmt::format("RestrictedConv2d({}, parts={}, out={}, sources={})", conv_arguments(n), parts_of(n.domain), tuple({n.shape[0], n.shape[2], n.shape[3]}), sources_of(n, n.shape)), call};
+    return {fmt::format("RestrictedConv2d({}, parts={}, out={}, sources={})", conv_arguments(n), parts_of(n.domain),
+                        tuple({n.shape[0], n.shape[2], n.shape[3]}), sources_of(n, n.shape)),
+            call};
 }
 
 Line linear(const Node& n, const std::string& call) {
     const std::string arguments = fmt::format("{}, {}, bias={}", n.input_shapes[0].back(), n.integer("out_features"), n.flag("bias") ? "True" : "False");
     if (n.domain.whole()) return {"nn.Linear(" + arguments + ")", call};
     const std::int64_t rows = axes_of(n)[0].extent;
-    return {fmt::format("RestrictedLinear({}, parts={}, rows={}, sources={})", arguments, parts_of(n.domain), rows, sources_of(n, {rows, n.shape.back()})), call};
+    return {fmt::format("RestrictedLinear({}, parts={}, rows={}, sources={})", arguments, parts_of(n.domain), rows, sources_of(n, {rows, n.shape.back()})),
+            call};
 }
 
 Line matmul(const Node& n, const std::string& call, const std::string& a, const std::string& b) {
@@ -134,7 +138,8 @@ std::string pads(const Ints& before, const Ints& after) {   // PyTorch counts fr
 }
 
 Line uneven_pool(const Node& n, const std::string& x) {
-    const std::string window = fmt::format("{}, {}", tuple(n.integers("kernel")), tuple(n.integers("stride"))), sides = pads(n.integers("padding"), n.integers("padding_end"));
+    const std::string window = fmt::format("{}, {}", tuple(n.integers("kernel")), tuple(n.integers("stride"))),
+                      sides = pads(n.integers("padding"), n.integers("padding_end"));
     if (n.op == "max_pool") return {"", fmt::format("F.max_pool2d(F.pad({}, {}, value=float('-inf')), {})", x, sides, window)};
     const std::string mean = fmt::format("F.avg_pool2d(F.pad({}, {}), {})", x, sides, window);
     return {"", n.flag("count_padding") ? mean : fmt::format("{} / F.avg_pool2d(F.pad(torch.ones_like({}), {}), {})", mean, x, sides, window)};
@@ -144,7 +149,8 @@ std::string slices(const Node& n) {
     std::vector<std::string> all;
     for (std::size_t d = 0; d < n.shape.size(); ++d) {
         const std::int64_t from = n.integers("starts")[d], to = n.integers("ends")[d], by = n.integers("steps")[d];
-        all.push_back(fmt::format("{}:{}{}", from ? std::to_string(from) : "", to < n.input_shapes[0][d] ? std::to_string(to) : "", by > 1 ? fmt::format(":{}", by) : ""));
+        all.push_back(fmt::format("{}:{}{}", from ? std::to_string(from) : "", to < n.input_shapes[0][d] ? std::to_string(to) : "",
+                                  by > 1 ? fmt::format(":{}", by) : ""));
     }
     return "[" + join(all, ", ") + "]";
 }
@@ -173,15 +179,18 @@ Line line_of(const Node& n, const std::vector<std::string>& x, const std::string
     if (op == "conv2d") return conv2d(n, call);
     if (op == "linear") return linear(n, call);
     if (op == "matmul") return matmul(n, call, x[0], x[1]);
-    if (op == "batch_norm") return {fmt::format("nn.BatchNorm{}d({}, eps={})", n.shape.size() == 4 ? 2 : n.shape.size() == 5 ? 3 : 1, n.shape[1], n.real("eps")), call};
+    if (op == "batch_norm")
+        return {fmt::format("nn.BatchNorm{}d({}, eps={})", n.shape.size() == 4 ? 2 : n.shape.size() == 5 ? 3 : 1, n.shape[1], n.real("eps")), call};
     if (op == "layer_norm") return {fmt::format("nn.LayerNorm({}, eps={})", n.shape.back(), n.real("eps")), call};
     if (op == "softmax") return {"", fmt::format("F.softmax({}, dim={})", x[0], n.integer("axis"))};
     if (op == "scale") return {"", fmt::format("{} * {}", x[0], n.real("value"))};
     if (op == "concat") return {"", fmt::format("torch.cat([{}], dim={})", join(x, ", "), n.integer("axis"))};
     if ((op == "max_pool" || op == "avg_pool") && n.integers("padding") != n.integers("padding_end")) return uneven_pool(n, x[0]);
-    if (op == "max_pool") return {"", fmt::format("F.max_pool2d({}, {}, {}, {})", x[0], tuple(n.integers("kernel")), tuple(n.integers("stride")), tuple(n.integers("padding")))};
+    if (op == "max_pool")
+        return {"", fmt::format("F.max_pool2d({}, {}, {}, {})", x[0], tuple(n.integers("kernel")), tuple(n.integers("stride")), tuple(n.integers("padding")))};
     if (op == "avg_pool")
-        return {"", fmt::format("F.avg_pool2d({}, {}, {}, {}, count_include_pad={})", x[0], tuple(n.integers("kernel")), tuple(n.integers("stride")), tuple(n.integers("padding")), n.flag("count_padding") ? "True" : "False")};
+        return {"", fmt::format("F.avg_pool2d({}, {}, {}, {}, count_include_pad={})", x[0], tuple(n.integers("kernel")), tuple(n.integers("stride")),
+                                tuple(n.integers("padding")), n.flag("count_padding") ? "True" : "False")};
     if (op == "global_avg_pool") return {"", fmt::format("{}.mean((2, 3), keepdim=True)", x[0])};
     if (op == "flatten") return {"", fmt::format("torch.flatten({}, {})", x[0], n.integer("axis"))};
     if (op == "reshape") return {"", fmt::format("{}.reshape({})", x[0], reshape_arguments(n, x[0]))};
@@ -191,7 +200,8 @@ Line line_of(const Node& n, const std::vector<std::string>& x, const std::string
     if (op == "slice") return {"", x[0] + slices(n)};
     if (op == "pad") return {"", fmt::format("F.pad({}, {}, value={})", x[0], pads(n.integers("before"), n.integers("after")), n.real("value"))};
     if (op == "expand") return {"", fmt::format("{}.expand({})", x[0], expand_arguments(n))};
-    if (op == "reduce_mean" || op == "reduce_sum") return {"", fmt::format("{}.{}({}, keepdim={})", x[0], op.substr(7), tuple(n.integers("axes")), n.flag("keepdims") ? "True" : "False")};
+    if (op == "reduce_mean" || op == "reduce_sum")
+        return {"", fmt::format("{}.{}({}, keepdim={})", x[0], op.substr(7), tuple(n.integers("axes")), n.flag("keepdims") ? "True" : "False")};
     if (op == "reduce_max") return {"", fmt::format("torch.amax({}, {}, keepdim={})", x[0], tuple(n.integers("axes")), n.flag("keepdims") ? "True" : "False")};
     if (op == "onnx") return {"", fmt::format("run_onnx({}, {}, [{}])", python_string(n.text("node")), n.integer("output"), join(x, ", "))};
     if (const ElementFunction* f = find_function(op)) return {"", function_words(*f, n, x)};
@@ -206,8 +216,10 @@ public:
         std::string name;
         for (char c : tensor) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
         if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "t" + name;
-        static const std::set<std::string> taken{"self", "get", "torch", "nn", "F", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for", "from", "global", "if",
-                                                 "import", "in", "is", "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield", "None", "True", "False"};
+        static const std::set<std::string> taken{"self",  "get",    "torch",    "nn",     "F",     "and",  "as",     "assert",   "async",   "await",
+                                                 "break", "class",  "continue", "def",    "del",   "elif", "else",   "except",   "finally", "for",
+                                                 "from",  "global", "if",       "import", "in",    "is",   "lambda", "nonlocal", "not",     "or",
+                                                 "pass",  "raise",  "return",   "try",    "while", "with", "yield",  "None",     "True",    "False"};
         while (taken.contains(name) || used_.contains(name)) name += "_";
         used_.insert(name);
         return names_[tensor] = name;
@@ -223,7 +235,8 @@ private:
 std::string network_py(const Graph& graph) {
     Variables variables;
     std::vector<std::string> inputs, shapes;
-    for (const GraphInput& in : graph.inputs) inputs.push_back(variables.of(in.name)), shapes.push_back(fmt::format("{} {}", comment_text(in.name), tuple(in.shape)));
+    for (const GraphInput& in : graph.inputs)
+        inputs.push_back(variables.of(in.name)), shapes.push_back(fmt::format("{} {}", comment_text(in.name), tuple(in.shape)));
     std::string modules, calls;
     bool restricted = false, opaque = false;
     for (const Node& node : graph.nodes) {
@@ -243,7 +256,8 @@ std::string network_py(const Graph& graph) {
     if (restricted) text += network_domain_py;
     else text = replaced(text, "import functools\nimport itertools\n", "");
     if (opaque) text += network_opaque_py;
-    text += "class Network(nn.Module):\n    def __init__(self):\n        super().__init__()\n" + modules + "\n    def forward(self, " + join(inputs, ", ") + "):\n        get = self.get_submodule\n" + calls;
+    text += "class Network(nn.Module):\n    def __init__(self):\n        super().__init__()\n" + modules + "\n    def forward(self, " + join(inputs, ", ") +
+            "):\n        get = self.get_submodule\n" + calls;
     text += "        return " + join(outputs, ", ") + "\n";
     return text + std::string(network_tail_py);
 }

@@ -11,7 +11,8 @@ std::string conv_norm_relu6(GraphBuilder& b, const std::string& at, const std::s
     return b.node("relu6", at + ".2", {b.norm(at + ".1", b.conv(at + ".0", x, c))});
 }
 
-std::string inverted_residual(GraphBuilder& b, const std::string& at, const std::string& x, std::int64_t in, std::int64_t out, std::int64_t stride, std::int64_t expand) {
+std::string inverted_residual(GraphBuilder& b, const std::string& at, const std::string& x, std::int64_t in, std::int64_t out, std::int64_t stride,
+                              std::int64_t expand) {
     std::string y = x;
     int next = 0;
     if (expand != 1) y = conv_norm_relu6(b, fmt::format("{}.conv.{}", at, next++), y, {.out = in * expand, .kernel = 1});
@@ -45,12 +46,14 @@ Graph mobilenet_v2(std::string name, Shape input, std::int64_t first_stride, con
 }  // namespace
 
 Graph build_mobilenet_v2() {
-    return mobilenet_v2("mobilenet_v2", {1, 3, 224, 224}, 2, {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}, 1000);
+    return mobilenet_v2("mobilenet_v2", {1, 3, 224, 224}, 2,
+                        {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}, 1000);
 }
 
 // The common CIFAR-10 form: the first convolution and the second stage keep all pixels.
 Graph build_mobilenet_v2_cifar10() {
-    return mobilenet_v2("mobilenet_v2-cifar10", {1, 3, 32, 32}, 1, {{1, 16, 1, 1}, {6, 24, 2, 1}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}, 10);
+    return mobilenet_v2("mobilenet_v2-cifar10", {1, 3, 32, 32}, 1,
+                        {{1, 16, 1, 1}, {6, 24, 2, 1}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}}, 10);
 }
 
 }  // namespace loopegg

@@ -43,7 +43,9 @@ public:
 
 private:
     const std::string& text() const { return source_->text; }
-    [[noreturn]] void fail(std::string message, std::string hint = {}) const { throw UserError(Diagnostic{std::move(message), {source_, at_}, std::move(hint)}); }
+    [[noreturn]] void fail(std::string message, std::string hint = {}) const {
+        throw UserError(Diagnostic{std::move(message), {source_, at_}, std::move(hint)});
+    }
     void expect(char c) {
         if (at_ >= text().size() || text()[at_] != c) fail(fmt::format("expected '{}'", c));
         ++at_;
@@ -76,7 +78,9 @@ std::string build_cell(GraphBuilder& b, const std::string& at, const std::string
             std::string name = fmt::format("{}.edges.{}<-{}", at, node, e.from), y = from;
             if (e.op == "nor_conv_1x1") y = relu_conv_norm(b, name, from, channels, 1);
             if (e.op == "nor_conv_3x3") y = relu_conv_norm(b, name, from, channels, 3);
-            if (e.op == "avg_pool_3x3") y = b.node("avg_pool", name + ".op", {from}, {{"kernel", std::int64_t{3}}, {"stride", std::int64_t{1}}, {"padding", std::int64_t{1}}, {"count_padding", false}});
+            if (e.op == "avg_pool_3x3")
+                y = b.node("avg_pool", name + ".op", {from},
+                           {{"kernel", std::int64_t{3}}, {"stride", std::int64_t{1}}, {"padding", std::int64_t{1}}, {"count_padding", false}});
             sum = sum.empty() ? y : b.add(fmt::format("{}.add{}.{}", at, node, e.from), sum, y);
         }
     }

@@ -45,7 +45,8 @@ Graph resnet(std::string name, Stem stem, std::vector<int> blocks) {
     return b.finish({classifier(b, x, imagenet ? 1000 : 10)});
 }
 
-std::string resnext_block(GraphBuilder& b, const std::string& at, const std::string& x, std::int64_t in, std::int64_t width, std::int64_t groups, std::int64_t stride) {
+std::string resnext_block(GraphBuilder& b, const std::string& at, const std::string& x, std::int64_t in, std::int64_t width, std::int64_t groups,
+                          std::int64_t stride) {
     std::string y = b.relu(at + ".relu", b.norm(at + ".bn1", b.conv(at + ".conv1", x, {.out = width, .kernel = 1})));
     y = b.conv(at + ".conv2", y, {.out = width, .kernel = 3, .stride = stride, .padding = 1, .groups = groups});
     y = b.relu(at + ".relu_1", b.norm(at + ".bn2", y));

@@ -33,7 +33,9 @@ double points(const std::vector<Term>& leaves) {
 // f(value_of) for every combination of the leaves' values, while it returns true.
 template <class F> bool for_all(const std::vector<Term>& leaves, const F& f) {
     std::vector<std::int64_t> values(leaves.size(), 0);
-    auto value_of = [&](const Term& leaf) -> std::optional<std::int64_t> { return values[static_cast<std::size_t>(std::find(leaves.begin(), leaves.end(), leaf) - leaves.begin())]; };
+    auto value_of = [&](const Term& leaf) -> std::optional<std::int64_t> {
+        return values[static_cast<std::size_t>(std::find(leaves.begin(), leaves.end(), leaf) - leaves.begin())];
+    };
     while (true) {
         if (!f(value_of)) return false;
         std::size_t i = leaves.size();
@@ -61,7 +63,9 @@ bool plainly_disjoint(const Restrictions& a, const Restrictions& b) {
 }  // namespace
 
 bool parts_disjoint(const std::vector<Restrictions>& a, const std::vector<Restrictions>& b) {
-    bool plain = std::all_of(a.begin(), a.end(), [&](const Restrictions& x) { return std::all_of(b.begin(), b.end(), [&](const Restrictions& y) { return plainly_disjoint(x, y); }); });
+    bool plain = std::all_of(a.begin(), a.end(), [&](const Restrictions& x) {
+        return std::all_of(b.begin(), b.end(), [&](const Restrictions& y) { return plainly_disjoint(x, y); });
+    });
     if (plain) return true;
     auto leaves = leaves_of({&a, &b});
     if (points(leaves) > most_points) return isl_disjoint(leaves, a, b);

@@ -24,7 +24,9 @@ void expect_free_channels(const Node& node) {
 void narrow(Node& node, std::int64_t kept) {
     const char* attr = node.op == "linear" ? "out_features" : "out_channels";
     const std::int64_t groups = node.op == "conv2d" ? node.integer("groups") : 1, channels = node.integer(attr);
-    if (kept < 1 || kept * groups >= channels) throw Refusal("of " + std::to_string(channels / groups) + " output channels" + (groups > 1 ? " of a group" : "") + ", " + std::to_string(kept) + " are no part");
+    if (kept < 1 || kept * groups >= channels)
+        throw Refusal("of " + std::to_string(channels / groups) + " output channels" + (groups > 1 ? " of a group" : "") + ", " + std::to_string(kept) +
+                      " are no part");
     node.attrs[attr] = kept * groups;
 }
 
@@ -42,7 +44,8 @@ std::string fresh_name(const Graph& graph, const std::string& base) {
 }  // namespace
 
 void restore_pointwise(Graph& graph, const std::string& site, std::int64_t kept) {
-    std::size_t at = static_cast<std::size_t>(std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) { return n.name == site; }) - graph.nodes.begin());
+    std::size_t at =
+        static_cast<std::size_t>(std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) { return n.name == site; }) - graph.nodes.begin());
     Node& node = graph.nodes[at];
     expect_channels(node);
     bool linear = node.op == "linear";
@@ -70,7 +73,8 @@ void restore_propagate(Graph& graph, const std::string& site, std::int64_t width
     const auto stream = streams.written_by(site);
     if (!stream) throw Refusal("'" + site + "' has no channels of its own: they are those of what it reads");
     const Stream& s = streams.all[*stream];
-    if (s.joined) throw Refusal("these channels are added to others, or joined with them: a residual stream is narrowed by narrow-stream, for all its sites at once");
+    if (s.joined)
+        throw Refusal("these channels are added to others, or joined with them: a residual stream is narrowed by narrow-stream, for all its sites at once");
     if (width < 1 || width >= s.width) throw Refusal("of " + std::to_string(s.width) + " channels, " + std::to_string(width) + " are no part");
     if (std::string why = width_refusal(s, width); !why.empty()) throw Refusal(why);
     graph = with_widths(std::move(graph), streams, {{*stream, width}});

@@ -28,7 +28,8 @@ bool of_channels(const std::string& axis) { return axis == "co" || axis == "ci";
 bool restricts_channels_alone(const Domain& domain) {
     return std::all_of(domain.parts.begin(), domain.parts.end(), [](const DomainPart& part) {
         return std::all_of(part.ranges.begin(), part.ranges.end(), [](const DigitRange& r) { return of_channels(r.digit.axis); }) &&
-               std::all_of(part.diagonals.begin(), part.diagonals.end(), [](const DigitPair& d) { return of_channels(d.first.axis) && of_channels(d.second.axis); });
+               std::all_of(part.diagonals.begin(), part.diagonals.end(),
+                           [](const DigitPair& d) { return of_channels(d.first.axis) && of_channels(d.second.axis); });
     });
 }
 

@@ -17,7 +17,8 @@ NarrowedDomain narrowed(const Domain& domain, const std::vector<Axis>& axes) {
     // A range of the topmost digit from its first value on keeps the leading channels; what is left has digits, too.
     std::int64_t kept = co->extent;
     auto leads = [&](const DigitRange& r) { return r.digit.axis == "co" && r.lo == 0 && r.digit.stride * r.digit.radix == kept; };
-    for (auto r = part.ranges.begin(); (r = std::find_if(part.ranges.begin(), part.ranges.end(), leads)) != part.ranges.end(); part.ranges.erase(r)) kept = r->digit.stride * r->hi;
+    for (auto r = part.ranges.begin(); (r = std::find_if(part.ranges.begin(), part.ranges.end(), leads)) != part.ranges.end(); part.ranges.erase(r))
+        kept = r->digit.stride * r->hi;
     if (kept == co->extent) throw Refusal("a 1x1 convolution brings channels back where the first of them, and no others, are computed");
     auto fits = [&](const Digit& d) { return d.axis != "co" || kept % (d.stride * d.radix) == 0; };
     if (!std::all_of(part.ranges.begin(), part.ranges.end(), [&](const DigitRange& r) { return fits(r.digit); }) ||

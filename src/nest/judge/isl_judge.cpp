@@ -174,7 +174,8 @@ private:
         Meeting m{0, &first, &second};
         for (std::size_t d = 0; d < first.index.size(); ++d) {
             auto a = alone(first.index[d]), b = alone(second.index[d]);
-            if (a && b && *a == *b && first.index[d].offset == second.index[d].offset && s_.axes[*a].extent > 1) m.same |= VariableMask{1} << index_of(s_.axes[*a].name);
+            if (a && b && *a == *b && first.index[d].offset == second.index[d].offset && s_.axes[*a].extent > 1)
+                m.same |= VariableMask{1} << index_of(s_.axes[*a].name);
         }
         return m;
     }
@@ -307,7 +308,9 @@ private:
 
 }  // namespace
 
-std::optional<std::string> isl_judge(const Statement& statement, const Term& sched, const JudgeOptions& options) { return Judge(statement, sched).answer(options); }
+std::optional<std::string> isl_judge(const Statement& statement, const Term& sched, const JudgeOptions& options) {
+    return Judge(statement, sched).answer(options);
+}
 
 std::optional<std::string> isl_judge(const Term& nest, const JudgeOptions& options) {
     NestParts parts = nest_parts(nest);

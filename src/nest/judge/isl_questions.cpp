@@ -58,7 +58,9 @@ VariableMask variables_of(const IslUnion& sets) {
 
 }  // namespace
 
-IslQuestions::IslQuestions(std::vector<IslVariable> variables) : variables_(std::move(variables)) { require(variables_.size() <= 64, "more variables than a mask holds"); }
+IslQuestions::IslQuestions(std::vector<IslVariable> variables) : variables_(std::move(variables)) {
+    require(variables_.size() <= 64, "more variables than a mask holds");
+}
 
 std::string IslQuestions::tuple(VariableMask over) const {
     std::string text = "[";

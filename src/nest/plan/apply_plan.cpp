@@ -20,16 +20,18 @@ namespace loopegg {
 namespace {
 
 // Exact rules that change the schedule and not the network.
-constexpr std::array<std::string_view, 11> schedule_rules{"split-loop", "swap-loops", "fuse-loops", "unfuse-loops", "tile-loops", "unroll-loop", "vectorize-loop",
-                                                          "parallelize-loop", "join-domain", "stage-output", "split-reduction"};
+constexpr std::array<std::string_view, 11> schedule_rules{"split-loop",     "swap-loops",       "fuse-loops",  "unfuse-loops", "tile-loops",     "unroll-loop",
+                                                          "vectorize-loop", "parallelize-loop", "join-domain", "stage-output", "split-reduction"};
 
 class SiteApplier {
 public:
-    SiteApplier(Graph& graph, std::string site) : graph_(graph), site_(std::move(site)), form_(*graph.find(site_)), restore_(graph.find(site_)->domain.restore) {}
+    SiteApplier(Graph& graph, std::string site)
+        : graph_(graph), site_(std::move(site)), form_(*graph.find(site_)), restore_(graph.find(site_)->domain.restore) {}
 
     void apply(const Application& a) {
         const std::string& rule = a.rule;
-        if (a.part && *a.part >= static_cast<std::int64_t>(form_.parts())) throw Refusal("there is no part " + std::to_string(*a.part) + ": the nest has " + std::to_string(form_.parts()));
+        if (a.part && *a.part >= static_cast<std::int64_t>(form_.parts()))
+            throw Refusal("there is no part " + std::to_string(*a.part) + ": the nest has " + std::to_string(form_.parts()));
         std::size_t first = a.part ? static_cast<std::size_t>(*a.part) : 0, last = a.part ? first + 1 : form_.parts();
         if (rule == "cut-domain") {
             if (last - first != 1) throw Refusal("cut-domain cuts one part: say which with \"part\"");
@@ -63,7 +65,8 @@ public:
             std::vector<char> computed = projection(domain, axes, outputs);
             bool missing = std::find(computed.begin(), computed.end(), 0) != computed.end();
             if (missing && domain.restore == Restore::none)
-                throw Refusal("some outputs are left with no value: say how they come back with \"restore\": \"repeat\", \"zero\", \"pointwise\" or \"propagate\"");
+                throw Refusal(
+                    "some outputs are left with no value: say how they come back with \"restore\": \"repeat\", \"zero\", \"pointwise\" or \"propagate\"");
             if (!missing) domain.restore = Restore::none;
         }
         set_domain(node, domain);
@@ -87,7 +90,8 @@ private:
             Term axis = a.rule == "bottleneck-output" ? form_.axis(p, Term("co")) : axis_argument(a, p, "?a");
             bool output = form_.is_output_axis(axis);
             if (output && a.restore.empty())
-                throw Refusal("'" + named + "' is an output axis: say how its values come back with \"restore\": \"repeat\", \"zero\", \"pointwise\" or \"propagate\"");
+                throw Refusal("'" + named +
+                              "' is an output axis: say how its values come back with \"restore\": \"repeat\", \"zero\", \"pointwise\" or \"propagate\"");
             const std::int64_t extent = axis_extent(axis);
             if (by_graph) {
                 if (axis != axis_leaf("co", form_.statement().axes[static_cast<std::size_t>(form_.statement().axis("co"))].extent) || form_.parts() != 1)
@@ -100,10 +104,12 @@ private:
                 form_ = SiteForm(*graph_.find(site_));
                 return;
             }
-            form_.bottleneck_axis(p, axis, a.rule == "bottleneck-output" ? of_each_group(a, kept_argument(a, p, extent), groups_of_site()) : kept_argument(a, p, extent));
+            form_.bottleneck_axis(
+                p, axis, a.rule == "bottleneck-output" ? of_each_group(a, kept_argument(a, p, extent), groups_of_site()) : kept_argument(a, p, extent));
             if (output) {
                 Restore how = a.restore == "repeat" ? Restore::repeat : Restore::zero;
-                if (restore_ != Restore::none && restore_ != how) throw Refusal("one nest is restored one way: '" + to_string(restore_) + "' before, '" + a.restore + "' here");
+                if (restore_ != Restore::none && restore_ != how)
+                    throw Refusal("one nest is restored one way: '" + to_string(restore_) + "' before, '" + a.restore + "' here");
                 restore_ = how;
             }
         }
@@ -162,7 +168,9 @@ std::vector<std::string> sites_of(const Graph& graph, const SiteStep& step) {
         known.push_back(node.name);
         if (glob_matches(step.site, node.name)) sites.push_back(node.name);
     }
-    if (sites.empty()) throw UserError(Diagnostic{"no convolution, linear or matmul of '" + graph.name + "' is named '" + step.site + "'", step.where, did_you_mean(step.site, known)});
+    if (sites.empty())
+        throw UserError(
+            Diagnostic{"no convolution, linear or matmul of '" + graph.name + "' is named '" + step.site + "'", step.where, did_you_mean(step.site, known)});
     return sites;
 }
 
@@ -209,7 +217,8 @@ void narrow_streams(Graph& graph, const SiteStep& step, const Application& a) {
     for (bool joined : {true, false}) {   // where no site of the glob writes a residual stream, the widths that each of them writes
         if (!widths.empty()) break;
         for (const std::string& site : sites)
-            if (const auto s = streams.written_by(site); s && streams.all[*s].joined == joined) widths.try_emplace(*s, SiteForm(*graph.find(site)).number(0, width->second));
+            if (const auto s = streams.written_by(site); s && streams.all[*s].joined == joined)
+                widths.try_emplace(*s, SiteForm(*graph.find(site)).number(0, width->second));
     }
     if (widths.empty()) throw Refusal("no site of '" + step.site + "' writes channels of its own");
     for (const auto& [s, w] : widths)
@@ -258,7 +267,8 @@ void set_domain(Node& node, const Domain& domain) {
         auto& kept = rest.parts[0];
         kept.diagonals.erase(kept.diagonals.begin() + static_cast<std::ptrdiff_t>(i));
         for (const DigitRange& r : kept.ranges)
-            if ((r.digit.axis == "co" && r.digit.stride * r.digit.radix > b.stride) || (r.digit.axis == "ci" && r.digit.stride * r.digit.radix > a.stride)) return;
+            if ((r.digit.axis == "co" && r.digit.stride * r.digit.radix > b.stride) || (r.digit.axis == "ci" && r.digit.stride * r.digit.radix > a.stride))
+                return;
         for (const DigitPair& p : kept.diagonals)
             for (const Digit* x : {&p.first, &p.second})
                 if ((x->axis == "co" && x->stride * x->radix > b.stride) || (x->axis == "ci" && x->stride * x->radix > a.stride)) return;

@@ -97,7 +97,8 @@ public:
 
 private:
     // Parts on either side of a cut, the range that the cut itself says taken away.
-    static bool divided(const std::vector<DomainPart>& parts, const Digit& digit, std::int64_t at, std::vector<DomainPart>& low, std::vector<DomainPart>& high) {
+    static bool divided(const std::vector<DomainPart>& parts, const Digit& digit, std::int64_t at, std::vector<DomainPart>& low,
+                        std::vector<DomainPart>& high) {
         for (DomainPart p : parts) {
             auto it = std::find_if(p.ranges.begin(), p.ranges.end(), [&](const DigitRange& r) { return r.digit == digit; });
             if (it == p.ranges.end()) return false;
@@ -161,7 +162,8 @@ Graph alone(const Node& node) {
 std::vector<Application> restored_pointwise(const Node& node, const Domain& domain) {
     const NarrowedDomain narrow = narrowed(domain, axes_of(node));
     Application bottleneck;
-    bottleneck.rule = "bottleneck-axis", bottleneck.with = {{"?a", Term("co")}, kept_of(narrow.channels, narrow.kept)}, bottleneck.restore = to_string(domain.restore);
+    bottleneck.rule = "bottleneck-axis", bottleneck.with = {{"?a", Term("co")}, kept_of(narrow.channels, narrow.kept)},
+    bottleneck.restore = to_string(domain.restore);
     Graph graph = alone(node);
     restore_pointwise(graph, node.name, narrow.kept);
     complete(graph);

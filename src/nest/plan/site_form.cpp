@@ -66,7 +66,8 @@ Term SiteForm::axis(std::size_t part, const Term& e) const {
         if (!name || statement_.axis(name->name) < 0) {
             std::vector<std::string> known;
             for (const Iterator& it : statement_.axes) known.push_back(it.name);
-            throw Refusal(Diagnostic{"'" + to_string(e) + "' is no axis of " + to_string(statement_.term), {}, did_you_mean(name ? name->name : to_string(e), known)});
+            throw Refusal(
+                Diagnostic{"'" + to_string(e) + "' is no axis of " + to_string(statement_.term), {}, did_you_mean(name ? name->name : to_string(e), known)});
         }
         return left_of(parts_[part], name->name);
     }
@@ -133,7 +134,8 @@ void SiteForm::group_axes(std::size_t part, const Term& a, const Term& b, std::i
     std::int64_t ea = axis_extent(a), eb = axis_extent(b);
     if (blocks < 2) throw Refusal("a grouping has at least 2 groups, not " + std::to_string(blocks));
     if (ea % blocks != 0 || eb % blocks != 0)
-        throw Refusal(std::to_string(blocks) + " groups do not divide '" + text(a) + "' (" + std::to_string(ea) + ") and '" + text(b) + "' (" + std::to_string(eb) + ")");
+        throw Refusal(std::to_string(blocks) + " groups do not divide '" + text(a) + "' (" + std::to_string(ea) + ") and '" + text(b) + "' (" +
+                      std::to_string(eb) + ")");
     auto of_a = iterators_of(a), of_b = iterators_of(b);
     for (const Term& leaf : of_a)
         if (std::find(of_b.begin(), of_b.end(), leaf) != of_b.end()) throw Refusal("'" + text(a) + "' and '" + text(b) + "' both walk '" + text(leaf) + "'");
@@ -152,7 +154,8 @@ void SiteForm::group_axes(std::size_t part, const Term& a, const Term& b, std::i
 
 void SiteForm::bottleneck_axis(std::size_t part, const Term& a, std::int64_t kept) {
     std::int64_t extent = axis_extent(a);
-    if (kept < 1 || kept >= extent) throw Refusal("a bottleneck keeps a part: of '" + text(a) + "' (" + std::to_string(extent) + "), not " + std::to_string(kept));
+    if (kept < 1 || kept >= extent)
+        throw Refusal("a bottleneck keeps a part: of '" + text(a) + "' (" + std::to_string(extent) + "), not " + std::to_string(kept));
     Loops loops = parts_[part];
     std::size_t at = isolate(loops, a);
     loops[at] = to_term(spanned(normal_axis(a), 0, kept));
@@ -161,7 +164,8 @@ void SiteForm::bottleneck_axis(std::size_t part, const Term& a, std::int64_t kep
 
 void SiteForm::cut_domain(std::size_t part, const Term& a, std::int64_t where) {
     std::int64_t extent = axis_extent(a);
-    if (where < 1 || where >= extent) throw Refusal("a cut of '" + text(a) + "' at " + std::to_string(where) + " is not inside its extent of " + std::to_string(extent));
+    if (where < 1 || where >= extent)
+        throw Refusal("a cut of '" + text(a) + "' at " + std::to_string(where) + " is not inside its extent of " + std::to_string(extent));
     Loops first = parts_[part];
     std::size_t at = isolate(first, a);
     Loops second = first;

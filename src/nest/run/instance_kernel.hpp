@@ -71,10 +71,13 @@ public:
     }
     // What an instance reads, and after it the statement's own coefficients there.
     void add_coefficients(std::vector<float>& operands, std::span<const std::int64_t> iterators) const {
-        for (const Coefficient& c : s_.coefficients) operands.push_back(static_cast<float>(c.at(iterators[static_cast<std::size_t>(c.row)], iterators[static_cast<std::size_t>(c.column)])));
+        for (const Coefficient& c : s_.coefficients)
+            operands.push_back(static_cast<float>(c.at(iterators[static_cast<std::size_t>(c.row)], iterators[static_cast<std::size_t>(c.column)])));
     }
     float value(std::span<const float> operands) const { return value_.at(operands); }
-    float combine(float acc, float v) const { return s_.combine == Combine::sum ? acc + v : s_.combine == Combine::max ? (v < acc || acc != acc ? acc : v) : v; }
+    float combine(float acc, float v) const {
+        return s_.combine == Combine::sum ? acc + v : s_.combine == Combine::max ? (v < acc || acc != acc ? acc : v) : v;
+    }
     float finish(float acc, std::span<const std::int64_t> output) const {
         std::vector<float> operands{acc};
         for (const FinishRead& r : s_.finish_reads) {

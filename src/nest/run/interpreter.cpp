@@ -10,7 +10,11 @@ namespace {
 class Interpreter {
 public:
     Interpreter(const Statement& s, const LoopTree& tree, const Buffers& given, std::vector<std::int64_t> sources)
-        : s_(s), kernel_(s, given), values_(static_cast<std::size_t>(tree.variables), 0), stages_(static_cast<std::size_t>(tree.stages)), sources_(std::move(sources)) {
+        : s_(s),
+          kernel_(s, given),
+          values_(static_cast<std::size_t>(tree.variables), 0),
+          stages_(static_cast<std::size_t>(tree.stages)),
+          sources_(std::move(sources)) {
         run(*tree.root);
     }
     std::vector<float> output() { return std::move(kernel_.data[0]); }

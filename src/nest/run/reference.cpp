@@ -43,7 +43,8 @@ std::vector<float> reference(const Statement& s, const Domain& domain, const Buf
     std::vector<std::int64_t> element(shape.size(), 0);
     for (std::size_t i = 0; i < touched.size(); ++i) {
         std::size_t rest = i;
-        for (std::size_t d = shape.size(); d-- > 0;) element[d] = static_cast<std::int64_t>(rest % static_cast<std::size_t>(shape[d])), rest /= static_cast<std::size_t>(shape[d]);
+        for (std::size_t d = shape.size(); d-- > 0;)
+            element[d] = static_cast<std::int64_t>(rest % static_cast<std::size_t>(shape[d])), rest /= static_cast<std::size_t>(shape[d]);
         kernel.data[0][i] = touched[i] ? kernel.finish(kernel.data[0][i], element) : 0;
     }
     return kernel.data[0];

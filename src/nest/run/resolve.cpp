@@ -134,7 +134,8 @@ private:
         const Term& b = sched[0];
         bool shared = b.is("shared", 1), local = b.is("local", 1);
         std::string name = shared || local ? b[0].op().text() : b.op().text();
-        if (name.size() != 1 || std::string_view("OIJKWAB").find(name) == std::string_view::npos) throw UserError("'" + name + "' is no buffer to stage: expected O, I, J, K, W, A or B");
+        if (name.size() != 1 || std::string_view("OIJKWAB").find(name) == std::string_view::npos)
+            throw UserError("'" + name + "' is no buffer to stage: expected O, I, J, K, W, A or B");
         int buffer = s_.buffer(name);
         auto readers = std::count_if(s_.reads.begin(), s_.reads.end(), [&](const Access& a) { return a.buffer == buffer; });
         bool idle = buffer < 0 || (buffer == 0 ? readers > 0 : readers == 0);
@@ -166,7 +167,8 @@ private:
         node.extent = axis_extent(node.axis);
         node.var = loops_++;
         if (op == "bind") node.loop = LoopKind::bind, node.place = sched[0].op().text();
-        else if (op == "partial" && sched[0].op().text().starts_with("threadIdx")) node.loop = LoopKind::bind, node.place = sched[0].op().text(), node.partial = true;
+        else if (op == "partial" && sched[0].op().text().starts_with("threadIdx"))
+            node.loop = LoopKind::bind, node.place = sched[0].op().text(), node.partial = true;
         else if (op == "partial") node.loop = kind_of(sched[0].op().text()), node.partial = true;
         else node.loop = kind_of(op);
         if (node.partial) {
@@ -189,7 +191,8 @@ private:
         std::optional<TilePlan> plan;
         for (const Leaf& leaf : leaves_below(below)) {
             TilePlan here = plan_of(buffer, leaf, loops_);
-            if (plan && !plan->same_elements(here)) throw UserError("the parts below a stage of " + s_.buffers[static_cast<std::size_t>(buffer)].name + " touch different tiles");
+            if (plan && !plan->same_elements(here))
+                throw UserError("the parts below a stage of " + s_.buffers[static_cast<std::size_t>(buffer)].name + " touch different tiles");
             if (!plan) plan = std::move(here);
         }
         return *plan;

@@ -26,14 +26,15 @@ void show(const TreeNode& node, const Statement& s, int depth, std::string& out)
     switch (node.kind) {
         case TreeNode::Kind::loop: {
             static constexpr const char* kinds[] = {"for", "parallel", "vector", "unroll", "bind"};
-            out += pad + kinds[static_cast<int>(node.loop)] + (node.place.empty() ? "" : " " + node.place) + (node.partial ? " partial stage" + std::to_string(node.stage) : "") +
-                   " v" + std::to_string(node.var) + " < " + std::to_string(node.extent) + "   ; " + to_string(node.axis) + "\n";
+            out += pad + kinds[static_cast<int>(node.loop)] + (node.place.empty() ? "" : " " + node.place) +
+                   (node.partial ? " partial stage" + std::to_string(node.stage) : "") + " v" + std::to_string(node.var) + " < " + std::to_string(node.extent) +
+                   "   ; " + to_string(node.axis) + "\n";
             break;
         }
         case TreeNode::Kind::cat: out += pad + "cat\n"; break;
         case TreeNode::Kind::stage:
-            out += pad + "stage" + std::to_string(node.stage) + " " + node.scope + " " + name(node.buffer) + (node.owns ? " owns " : " ") + tile_text(node.tile) +
-                   " source " + place_text(node.source, name(node.buffer)) + "\n";
+            out += pad + "stage" + std::to_string(node.stage) + " " + node.scope + " " + name(node.buffer) + (node.owns ? " owns " : " ") +
+                   tile_text(node.tile) + " source " + place_text(node.source, name(node.buffer)) + "\n";
             break;
         case TreeNode::Kind::complete:
             out += pad + "complete";

@@ -52,7 +52,9 @@ std::optional<Term> scaled_statement(const Term& value) {
     const Term& stmt = value[0][0];
     return stmt.is("epilogue", 2) && stmt[0].op().text() == "scale_shift" ? std::optional(stmt[1]) : std::nullopt;
 }
-Term prepared_site(const char* how, const Term& stmt, const Term& value) { return Term("prepare", {Term(how), Term("site", {Term("nest", {stmt, value[0][1]})})}); }
+Term prepared_site(const char* how, const Term& stmt, const Term& value) {
+    return Term("prepare", {Term(how), Term("site", {Term("nest", {stmt, value[0][1]})})});
+}
 
 std::optional<Term> fold_bias(const Term& value) {
     auto inner = scaled_statement(value);

@@ -50,7 +50,9 @@ Range range(const Index& i, const std::vector<std::int64_t>& extents) {
 
 class Reading {
 public:
-    Reading(const Statement& s, const LoopTree& tree) : s_(s), open_(static_cast<std::size_t>(tree.variables), 1), extents_(extents(tree)) { walk(*tree.root, {}); }
+    Reading(const Statement& s, const LoopTree& tree) : s_(s), open_(static_cast<std::size_t>(tree.variables), 1), extents_(extents(tree)) {
+        walk(*tree.root, {});
+    }
 
     GpuShape shape;
     double serial_blocks = 0;   // the parts of a cut domain, one after the other
@@ -126,7 +128,9 @@ private:
             }
             const double one = std::min(box, a.inner) / a.inner;
             loads += one;
-            if (!a.staged[static_cast<std::size_t>(s_.reads[r].buffer)]) shape.far_loads += one * steps, shape.far_bytes += 4 * one * steps * a.threads * a.blocks / 8;   // warps share lines
+            // warps share lines
+            if (!a.staged[static_cast<std::size_t>(s_.reads[r].buffer)])
+                shape.far_loads += one * steps, shape.far_bytes += 4 * one * steps * a.threads * a.blocks / 8;
         }
         for (int v : a.unrolled) open_[static_cast<std::size_t>(v)] = 1;
         shape.loads = loads;
@@ -153,8 +157,9 @@ double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     const double warps = std::ceil(s.threads / 32);
     const double registers = std::min(255.0, 24 + 1.3 * s.outputs + 2 * std::sqrt(s.outputs) + (s.loads > 0 ? 8 : 0));
     if (s.threads > static_cast<double>(m.block_threads) || s.shared_bytes > m.block_shared_bytes || s.outputs > 160) return impossible;
-    const double at_once = std::floor(std::min({static_cast<double>(m.threads) / (32 * warps), static_cast<double>(m.registers) / (32 * warps * registers),
-                                                s.shared_bytes > 0 ? static_cast<double>(m.shared_bytes) / (static_cast<double>(s.shared_bytes) + 1024) : 32.0, 32.0}));
+    const double at_once =
+        std::floor(std::min({static_cast<double>(m.threads) / (32 * warps), static_cast<double>(m.registers) / (32 * warps * registers),
+                             s.shared_bytes > 0 ? static_cast<double>(m.shared_bytes) / (static_cast<double>(s.shared_bytes) + 1024) : 32.0, 32.0}));
     if (at_once < 1) return impossible;
     const double of_a_core = std::ceil(s.blocks / m.cores);
     const double together = std::min(at_once, of_a_core), waves = std::ceil(of_a_core / at_once);

@@ -14,7 +14,8 @@ bool steps_by_one(const Term& axis, const Term& iterator) {
     if (axis.size() == 0) return axis == iterator;
     if (axis.is("rem", 2) || axis.is("span", 3)) return steps_by_one(axis[0], iterator);
     if (!axis.is("diag", 3)) return false;
-    return std::any_of(axis.children().begin() + 1, axis.children().end(), [&](const Term& side) { return axis_extent(side) == axis[0].integer() && steps_by_one(side, iterator); });
+    return std::any_of(axis.children().begin() + 1, axis.children().end(),
+                       [&](const Term& side) { return axis_extent(side) == axis[0].integer() && steps_by_one(side, iterator); });
 }
 
 NaiveLoop naive_loop(const Statement& statement, const Term& axis) {
@@ -62,7 +63,8 @@ public:
             windows = windows || (!as_vectors && two_windows(r));
             if (read_again(r) && bytes(r) > near_bytes) afar += as_vectors ? each : each / m_.lanes;
         }
-        double cost = std::max(1.0, enough_accumulators / accumulators) + (load * loads + branch) / (steps_ * accumulators) + (vector_loop().contiguous ? store : scattered_store) / sum_ + from_afar * afar / accumulators;
+        double cost = std::max(1.0, enough_accumulators / accumulators) + (load * loads + branch) / (steps_ * accumulators) +
+                      (vector_loop().contiguous ? store : scattered_store) / sum_ + from_afar * afar / accumulators;
         if (accumulators + vectors + std::ceil(numbers / m_.lanes) > m_.registers) cost += too_few_registers;
         if (windows) cost += windows_of_numbers;
         const double rounds = std::ceil(tasks() / m_.cores);
@@ -85,7 +87,8 @@ private:
     template <class Count> Walk walk(std::size_t r, std::size_t d, Count count) const {
         Walk w;
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
-            if (const std::int64_t stride = nest_.loops[i].strides[r][d]; stride > 0) w.values *= static_cast<double>(count(i)), w.reach += static_cast<double>(stride * (count(i) - 1));
+            if (const std::int64_t stride = nest_.loops[i].strides[r][d]; stride > 0)
+                w.values *= static_cast<double>(count(i)), w.reach += static_cast<double>(stride * (count(i) - 1));
         return w;
     }
 

@@ -18,7 +18,8 @@ bool is_whole_pair(const AxisDigit& axis) { return axis.whole() && axis.base.is(
 
 std::int64_t number(const Term& term, std::size_t child, std::int64_t least) {
     auto value = term[child].integer();
-    if (!value || *value < least) malformed("'" + to_string(term[child]) + "' in " + to_string(term) + " must be a number of at least " + std::to_string(least));
+    if (!value || *value < least)
+        malformed("'" + to_string(term[child]) + "' in " + to_string(term) + " must be a number of at least " + std::to_string(least));
     return *value;
 }
 

@@ -77,7 +77,8 @@ struct NestAnalysis::Tables {
             parts.insert(parts.end(), where.begin(), where.end());
             auto [it, fresh] = axis_ids.emplace(Term("axis", std::move(parts)), static_cast<std::uint32_t>(axes.size()));
             if (fresh)
-                axes.push_back({digit, std::move(where), iterators_of(as_written), digit.extent(), is_ordered(normal, false), is_ordered(normal, true), depth_of(normal)});
+                axes.push_back(
+                    {digit, std::move(where), iterators_of(as_written), digit.extent(), is_ordered(normal, false), is_ordered(normal, true), depth_of(normal)});
             return {NestFact::Kind::axis, it->second};
         } catch (const MalformedAxis& bad) {
             return refuse(bad.diagnostics()[0].message);
@@ -222,14 +223,17 @@ NestFact NestAnalysis::fact_of(const EGraph& graph, const NodeView& node) const 
         const Tables::NestEntry& n = tables_->nests[children[1].id];
         return tables_->nest(n.statement, n.schedule, graph.smallest_term(node.children[0]).op().text());
     }
-    if ((name == "epilogue" && children.size() == 2 && children[1].kind == Kind::statement) || (name == "layout" && children.size() == 4 && children[3].kind == Kind::statement)) {
+    if ((name == "epilogue" && children.size() == 2 && children[1].kind == Kind::statement) ||
+        (name == "layout" && children.size() == 4 && children[3].kind == Kind::statement)) {
         std::vector<Term> parts;
         for (std::size_t i = 0; i + 1 < children.size(); ++i) parts.push_back(graph.smallest_term(node.children[i]));
         parts.push_back(tables_->statement_terms.at(children.back().id));
         return tables_->statement(Term(node.op, std::move(parts)));
     }
     NestFact fact = make(node.op, children, node.op);
-    if (fact.kind != Kind::unknown || children.empty() || is_loop_operator(name) || is_axis_operator(name) || name == "nest" || name == "cat" || name == "stage") return fact;
+    if (fact.kind != Kind::unknown || children.empty() || is_loop_operator(name) || is_axis_operator(name) || name == "nest" || name == "cat" ||
+        name == "stage")
+        return fact;
     // A statement: an operator over numbers and words.
     std::vector<Term> parts;
     for (std::size_t i = 0; i < children.size(); ++i) {

@@ -55,7 +55,8 @@ Term elementwise(const Node& node) {
     }
     if (dims.empty()) dims = {1}, kinds = {{true, true}};
     if (dims.size() == 1 && kinds[0] == std::pair(true, true)) return Term("zip", {function, Term(dims[0])});
-    if (dims.size() > 4) throw UserError(Diagnostic{fmt::format("node '{}' stretches its operands over more than four runs of dimensions", node.name), node.where, ""});
+    if (dims.size() > 4)
+        throw UserError(Diagnostic{fmt::format("node '{}' stretches its operands over more than four runs of dimensions", node.name), node.where, ""});
     std::vector<Term> children{function};
     std::int64_t left = 0, right = 0;
     for (std::size_t d = 0; d < 4; ++d) {

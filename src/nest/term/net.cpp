@@ -178,7 +178,8 @@ private:
 
     NetValue layer(const Term& nest, const NetValue& in) const {
         const Statement s = statement_of(nest_parts(nest).statement);
-        if (s.buffers[static_cast<std::size_t>(s.buffer("I"))].shape[1] != in.channels) throw UserError("a layer is given " + std::to_string(in.channels) + " channels: " + to_string(s.term));
+        if (s.buffers[static_cast<std::size_t>(s.buffer("I"))].shape[1] != in.channels)
+            throw UserError("a layer is given " + std::to_string(in.channels) + " channels: " + to_string(s.term));
         Buffers buffers;
         buffers["I"] = in.values, buffers["W"] = weights_(nest);
         return {s.buffers[0].shape[1], interpret(nest, buffers)};
@@ -246,6 +247,8 @@ std::optional<std::int64_t> channels_written(const Term& net) {
     }
 }
 
-NetValue interpret_net(const Term& net, const NetValue& input, const std::function<std::vector<float>(const Term& nest)>& weights) { return NetRun(weights).run(net, input); }
+NetValue interpret_net(const Term& net, const NetValue& input, const std::function<std::vector<float>(const Term& nest)>& weights) {
+    return NetRun(weights).run(net, input);
+}
 
 }  // namespace loopegg

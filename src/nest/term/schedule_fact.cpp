@@ -11,7 +11,9 @@ bool text_less(const Term& a, const Term& b) { return a == b ? false : to_string
 
 bool open_less(const OpenDigits& a, const OpenDigits& b) { return a.base == b.base ? a.stride < b.stride : to_string(a.base) < to_string(b.base); }
 
-bool parts_less(const std::vector<Term>& a, const std::vector<Term>& b) { return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), text_less); }
+bool parts_less(const std::vector<Term>& a, const std::vector<Term>& b) {
+    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), text_less);
+}
 
 // Two parts that differ in one span, and whose spans meet, are one part.
 bool join_two(std::vector<std::vector<Term>>& parts) {

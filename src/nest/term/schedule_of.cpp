@@ -28,7 +28,9 @@ std::optional<std::vector<Term>> digit_loops(const Statement& s, const DomainPar
         for (DigitRange& r : ranges) {
             for (std::int64_t c : cuts[r.digit.axis]) {
                 std::int64_t below = c / r.digit.stride;
-                if (c <= r.digit.stride || c % r.digit.stride != 0 || below >= r.digit.radix || r.digit.radix % below != 0 || r.lo % below != 0 || r.hi % below != 0) continue;
+                if (c <= r.digit.stride || c % r.digit.stride != 0 || below >= r.digit.radix || r.digit.radix % below != 0 || r.lo % below != 0 ||
+                    r.hi % below != 0)
+                    continue;
                 r = {{r.digit.axis, c, r.digit.radix / below}, r.lo / below, r.hi / below};
                 changed = true;
                 break;

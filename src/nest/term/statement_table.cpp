@@ -68,14 +68,16 @@ std::int64_t out_extent(std::int64_t in, std::int64_t k, std::int64_t s, std::in
 }
 
 Statement conv2d(const Term& t, Numbers v) {
-    auto N = v[0], G = v[1], CO = v[2], CI = v[3], IH = v[4], IW = v[5], KH = v[6], KW = v[7], SH = v[8], SW = v[9], PH = v[10], PW = v[11], DH = v[12], DW = v[13];
+    auto N = v[0], G = v[1], CO = v[2], CI = v[3], IH = v[4], IW = v[5], KH = v[6], KW = v[7], SH = v[8], SW = v[9], PH = v[10], PW = v[11], DH = v[12],
+         DW = v[13];
     auto OH = out_extent(IH, KH, SH, PH, DH, PH), OW = out_extent(IW, KW, SW, PW, DW, PW);
     Builder b(t);
     b.axis("n", N), b.axis("g", G), b.axis("co", CO), b.reduce("ci", CI), b.axis("oh", OH), b.axis("ow", OW), b.reduce("kh", KH), b.reduce("kw", KW);
     b.write({N, G * CO, OH, OW}, {b.affine({{"n"}}), b.affine({{"g", CO}, {"co"}}), b.affine({{"oh"}}), b.affine({{"ow"}})});
     b.read("W", {G * CO, CI, KH, KW}, BufferKind::weight, {b.affine({{"g", CO}, {"co"}}), b.affine({{"ci"}}), b.affine({{"kh"}}), b.affine({{"kw"}})});
     b.read("I", {N, G * CI, IH, IW}, BufferKind::input,
-           {b.affine({{"n"}}), b.affine({{"g", CI}, {"ci"}}), b.affine({{"oh", SH}, {"kh", DH}}, -PH), b.affine({{"ow", SW}, {"kw", DW}}, -PW)}, PH > 0 || PW > 0);
+           {b.affine({{"n"}}), b.affine({{"g", CI}, {"ci"}}), b.affine({{"oh", SH}, {"kh", DH}}, -PH), b.affine({{"ow", SW}, {"kw", DW}}, -PW)},
+           PH > 0 || PW > 0);
     b.combine(Combine::sum, "(* W I)");
     return b.done();
 }
@@ -111,7 +113,8 @@ Statement pool(const Term& t, Numbers v) {
     b.axis("n", N), b.axis("c", C), b.axis("oh", OH), b.axis("ow", OW), b.reduce("kh", KH), b.reduce("kw", KW);
     b.write({N, C, OH, OW}, {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"oh"}}), b.affine({{"ow"}})});
     b.read("I", {N, C, IH, IW}, BufferKind::input,
-           {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"oh", SH}, {"kh"}}, -PH), b.affine({{"ow", SW}, {"kw"}}, -PW)}, PH > 0 || PW > 0 || EH > 0 || EW > 0);
+           {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"oh", SH}, {"kh"}}, -PH), b.affine({{"ow", SW}, {"kw"}}, -PW)},
+           PH > 0 || PW > 0 || EH > 0 || EW > 0);
     if (op.starts_with("max_pool")) b.combine(Combine::max, "I");
     else if (!inside) b.combine(Combine::sum, "I", "(/ acc " + std::to_string(KH * KW) + ")");
     else b.finish_read("C", {OH, OW}, BufferKind::weight, {2, 3}), b.combine(Combine::sum, "I", "(/ acc C)");
@@ -224,7 +227,8 @@ Statement winograd_input(const Term& t, Numbers v) {
     Builder b(t);
     b.axis("n", N), b.axis("c", C), b.axis("th", TH), b.axis("tw", TW), b.axis("u", A), b.axis("v", A), b.reduce("kh", A), b.reduce("kw", A);
     b.write({N, A * A * C, TH, TW}, {b.affine({{"n"}}), b.affine({{"u", A * C}, {"v", C}, {"c"}}), b.affine({{"th"}}), b.affine({{"tw"}})});
-    b.read("I", {N, C, IH, IW}, BufferKind::input, {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"th", M}, {"kh"}}, -PH), b.affine({{"tw", M}, {"kw"}}, -PW)},
+    b.read("I", {N, C, IH, IW}, BufferKind::input,
+           {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"th", M}, {"kh"}}, -PH), b.affine({{"tw", M}, {"kw"}}, -PW)},
            PH > 0 || PW > 0 || TH * M + R - 1 > IH || TW * M + R - 1 > IW);
     b.coefficient("T", "u", "kh", form.input), b.coefficient("S", "v", "kw", form.input);
     b.combine(Combine::sum, "(* (* T S) I)");
@@ -238,7 +242,8 @@ Statement winograd_output(const Term& t, Numbers v) {
     b.axis("n", N), b.axis("c", C), b.axis("th", TH), b.axis("tw", TW), b.axis("i", M), b.axis("j", M), b.reduce("kh", A), b.reduce("kw", A);
     b.write({N, C, OH, OW}, {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"th", M}, {"i"}}), b.affine({{"tw", M}, {"j"}})});
     if (TH * M > OH || TW * M > OW) b.drop_outside_writes();
-    b.read("I", {N, A * A * C, TH, TW}, BufferKind::input, {b.affine({{"n"}}), b.affine({{"kh", A * C}, {"kw", C}, {"c"}}), b.affine({{"th"}}), b.affine({{"tw"}})});
+    b.read("I", {N, A * A * C, TH, TW}, BufferKind::input,
+           {b.affine({{"n"}}), b.affine({{"kh", A * C}, {"kw", C}, {"c"}}), b.affine({{"th"}}), b.affine({{"tw"}})});
     b.coefficient("T", "i", "kh", form.output), b.coefficient("S", "j", "kw", form.output);
     b.combine(Combine::sum, "(* (* T S) I)");
     return b.done();

@@ -68,7 +68,8 @@ std::vector<Buffer> operands_of(const Term& value) {
         const std::int64_t taps = *value[0][1].integer(), side = winograd_form(*value[0][0].integer(), taps).products();
         const std::size_t at = weights_of(all, value);
         Buffer weights = all[at];
-        if (at == 0 || weights.shape.size() != 4 || weights.shape[0] % (side * side) != 0) throw UserError("nothing to prepare in " + to_string(value) + ": its weights are not transformed");
+        if (at == 0 || weights.shape.size() != 4 || weights.shape[0] % (side * side) != 0)
+            throw UserError("nothing to prepare in " + to_string(value) + ": its weights are not transformed");
         weights.shape = {weights.shape[0] / (side * side), weights.shape[1], taps, taps};
         all.erase(all.begin() + static_cast<std::ptrdiff_t>(at));
         insert(0, std::move(weights));

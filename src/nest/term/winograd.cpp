@@ -97,8 +97,8 @@ WinogradForm make(int outputs, int taps) {
 
 const WinogradForm& winograd_form(std::int64_t outputs, std::int64_t taps) {
     if (outputs < 2 || taps < 2 || outputs + taps - 2 > static_cast<std::int64_t>(points.size()))
-        throw UserError("there is no Winograd form of " + std::to_string(outputs) + " outputs and " + std::to_string(taps) + " taps: at least 2 of each, and at most " +
-                        std::to_string(points.size() + 2) + " together");
+        throw UserError("there is no Winograd form of " + std::to_string(outputs) + " outputs and " + std::to_string(taps) +
+                        " taps: at least 2 of each, and at most " + std::to_string(points.size() + 2) + " together");
     static std::mutex making;
     static std::map<std::pair<std::int64_t, std::int64_t>, WinogradForm> made;
     const std::lock_guard lock(making);

@@ -54,7 +54,8 @@ Statement with_blocking(Statement s, const Term& stmt) {
         if (r.buffer == buffer)
             for (std::size_t d = 0; d < r.dimensions.size(); ++d)
                 if (s.write.index[static_cast<std::size_t>(r.dimensions[d])].coefficients[static_cast<std::size_t>(axis)] == 1) dim = static_cast<int>(d);
-    if (dim < 0) throw UserError("axis '" + name->name + "' walks no dimension of " + s.buffers[static_cast<std::size_t>(buffer)].name + " in " + to_string(s.term));
+    if (dim < 0)
+        throw UserError("axis '" + name->name + "' walks no dimension of " + s.buffers[static_cast<std::size_t>(buffer)].name + " in " + to_string(s.term));
     s.buffers[static_cast<std::size_t>(buffer)].blocking.push_back({dim, *factor});
     return s;
 }

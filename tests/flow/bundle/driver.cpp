@@ -1,4 +1,5 @@
-// A driver with one device: this process's memory. A kernel adds one to its first argument, or does what its "cubin" says; an illegal address breaks the context for good.
+// A driver with one device: this process's memory. A kernel adds one to its first argument, or does what its "cubin"
+// says; an illegal address breaks the context for good.
 #include "cuda.h"
 
 #include <csignal>
@@ -42,7 +43,8 @@ CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t bytes) { ret
 CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t bytes) { return std::memcpy(to, host(from), bytes), now(); }
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) { return std::memmove(host(to), host(from), bytes), now(); }
 CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* c, CUstream) {
-    for (std::size_t row = 0; row < c->Height; ++row) std::memmove(host(c->dstDevice + row * c->dstPitch), host(c->srcDevice + row * c->srcPitch), c->WidthInBytes);
+    for (std::size_t row = 0; row < c->Height; ++row)
+        std::memmove(host(c->dstDevice + row * c->dstPitch), host(c->srcDevice + row * c->srcPitch), c->WidthInBytes);
     return now();
 }
 CUresult cuModuleLoadData(CUmodule* module, const void* text) { return *module = new Module{static_cast<const char*>(text)}, now(); }

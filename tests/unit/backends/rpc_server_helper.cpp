@@ -27,14 +27,19 @@ int main(int argc, char** argv) {
     if (argc != 2) return 2;
     tv::load();
     const std::string folder = std::string(argv[1]) + "/";
-    tv::ffi::Function::SetGlobal("tvm.rpc.server.workpath", tv::ffi::Function::FromTyped([folder](tv::ffi::String f) { return tv::ffi::String(folder + std::string(f)); }), true);
-    tv::ffi::Function::SetGlobal("tvm.rpc.server.load_module", tv::ffi::Function::FromTyped([folder](tv::ffi::String f) { return tv::ffi::Module::LoadFromFile(folder + std::string(f)); }), true);
+    tv::ffi::Function::SetGlobal("tvm.rpc.server.workpath",
+                                 tv::ffi::Function::FromTyped([folder](tv::ffi::String f) { return tv::ffi::String(folder + std::string(f)); }), true);
+    tv::ffi::Function::SetGlobal("tvm.rpc.server.load_module",
+                                 tv::ffi::Function::FromTyped([folder](tv::ffi::String f) { return tv::ffi::Module::LoadFromFile(folder + std::string(f)); }),
+                                 true);
     const int listening = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
-    if (bind(listening, reinterpret_cast<sockaddr*>(&address), size) || listen(listening, 1) || getsockname(listening, reinterpret_cast<sockaddr*>(&address), &size)) return 1;
+    if (bind(listening, reinterpret_cast<sockaddr*>(&address), size) || listen(listening, 1) ||
+        getsockname(listening, reinterpret_cast<sockaddr*>(&address), &size))
+        return 1;
     std::printf("%d\n", ntohs(address.sin_port));
     std::fflush(stdout);
     const int client = accept(listening, nullptr, nullptr);

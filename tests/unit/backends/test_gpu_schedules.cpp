@@ -31,7 +31,8 @@ std::string emulated(const Term& nest, const Target& target) {
     const Statement s = statement_of(nest_parts(nest).statement);
     const Kernel kernel = compile_nest(nest, target, "k");
     const auto operands = sample_operands(s, 7);
-    return difference(s, kernel_output(kernel, operands, [&](std::span<float* const> buffers) { emulate_cuda(kernel, buffers); }), reference_output(nest, operands));
+    return difference(s, kernel_output(kernel, operands, [&](std::span<float* const> buffers) { emulate_cuda(kernel, buffers); }),
+                      reference_output(nest, operands));
 }
 
 }  // namespace

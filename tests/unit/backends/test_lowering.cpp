@@ -66,10 +66,11 @@ TEST_CASE("epilogues, layouts and other statements", "[unit]") {
 
 TEST_CASE("activations are right from far below zero to far above", "[unit]") {
     const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
-    const std::vector<std::pair<std::string, std::function<double(double)>>> activations{{"gelu", [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }},
-                                                                                         {"sigmoid", sigmoid},
-                                                                                         {"silu", [&](double x) { return x * sigmoid(x); }},
-                                                                                         {"tanh", [](double x) { return std::tanh(x); }}};
+    const std::vector<std::pair<std::string, std::function<double(double)>>> activations{
+        {"gelu", [](double x) { return x / 2 * (1 + std::erf(x / std::sqrt(2.0))); }},
+        {"sigmoid", sigmoid},
+        {"silu", [&](double x) { return x * sigmoid(x); }},
+        {"tanh", [](double x) { return std::tanh(x); }}};
     std::vector<float> inputs;
     for (int i = -2048; i < 2048; ++i) inputs.push_back(static_cast<float>(std::pow(i / 256.0, 3) / 4));   // to 128 and back, closest around zero
     for (const auto& [name, f] : activations) {
@@ -94,14 +95,26 @@ TEST_CASE("restricted nests read small weights and bring missing outputs back", 
 }
 
 TEST_CASE("storages inside storages, with axes cut unevenly", "[unit]") {   // found by bench_random_terms
-    check("(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage O (par (quo co 3) (stage W (at kw (stage O (at kh (unroll g (at (rem oh 2) (at (rem ow 3) (at (rem co 3) (at ci (at (quo ow 3) (stage W (at (quo oh 2) done)))))))))))))))");
+    check(
+        "(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage O (par (quo co 3) (stage W (at kw (stage O (at kh (unroll g (at (rem oh 2) (at (rem ow 3) (at (rem "
+        "co 3) (at ci (at (quo ow 3) (stage W (at (quo oh 2) done)))))))))))))))");
     check("(nest (epilogue bias (linear 4 8 16)) (at n (stage I (partial serial (pair (diag 2 co ci) (rem ci 8)) (stage O (vec (rem co 4) done))))))");
-    check("(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage W (at kh (stage O (at (rem ci 2) (stage O (at kw (at ow (partial serial (quo ci 2) (at g (stage O (at oh (at (rem co 3) (at (quo co 3) done))))))))))))))");
-    check("(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage O (vec (rem co 3) (stage O (at kw (at (rem ow 2) (at (quo ow 2) (at (quo co 3) (stage W (at ci (at kh (unroll oh (at g done)))))))))))))");
-    check("(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage O (at (quo ci 3) (stage O (par g (at kh (stage O (vec (rem co 3) (vec (quo oh 2) (at (rem ci 3) (at kw (stage I (unroll (quo co 3) (at ow (unroll (rem oh 2) done)))))))))))))))");
+    check(
+        "(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage W (at kh (stage O (at (rem ci 2) (stage O (at kw (at ow (partial serial (quo ci 2) (at g (stage O "
+        "(at oh (at (rem co 3) (at (quo co 3) done))))))))))))))");
+    check(
+        "(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage O (vec (rem co 3) (stage O (at kw (at (rem ow 2) (at (quo ow 2) (at (quo co 3) (stage W (at ci (at "
+        "kh (unroll oh (at g done)))))))))))))");
+    check(
+        "(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage O (at (quo ci 3) (stage O (par g (at kh (stage O (vec (rem co 3) (vec (quo oh 2) (at (rem ci 3) (at "
+        "kw (stage I (unroll (quo co 3) (at ow (unroll (rem oh 2) done)))))))))))))))");
 }
 
 TEST_CASE("a tile that lies across rows is left alone where its sum has run out", "[unit]") {
-    check("(nest (epilogue bias (linear 4 8 16)) (at (quo ci 14) (at (rem ci 14) (at (quo n 2) (stage O (vec (quo co 4) (vec (rem co 4) (at (rem n 2) done))))))))");
-    check("(nest (layout W co 4 (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)) (at (quo ci 3) (stage W (at (rem ci 3) (at (quo co 4) (stage O (vec (rem oh 4) (unroll (quo oh 4) (at kw (at ow (at kh (stage I (vec (rem co 4) done)))))))))))))");
+    check(
+        "(nest (epilogue bias (linear 4 8 16)) (at (quo ci 14) (at (rem ci 14) (at (quo n 2) (stage O (vec (quo co 4) (vec (rem co 4) (at (rem n 2) "
+        "done))))))))");
+    check(
+        "(nest (layout W co 4 (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)) (at (quo ci 3) (stage W (at (rem ci 3) (at (quo co 4) (stage O (vec (rem oh 4) (unroll "
+        "(quo oh 4) (at kw (at ow (at kh (stage I (vec (rem co 4) done)))))))))))))");
 }

@@ -101,7 +101,8 @@ TEST_CASE("operators of others' models are compiled as the interpreter has them"
   {"name": "most", "op": "reduce_max", "inputs": ["sum"], "attrs": {"axes": [1], "keepdims": false}},
   {"name": "late", "op": "max_pool", "inputs": ["x"], "attrs": {"kernel": 3, "stride": 2, "padding_end": [0, 1]}},
   {"name": "mean", "op": "avg_pool", "inputs": ["x"], "attrs": {"kernel": 2, "stride": 2, "padding_end": [1, 0], "count_padding": false}},
-  {"name": "opaque", "op": "onnx", "inputs": ["mean"], "attrs": {"node": "{\"op\": \"CumSum\", \"opset\": 18, \"attrs\": {}, \"outputs\": 1, \"inputs\": [{\"from\": 0, \"type\": 1}, {\"type\": 7, \"dims\": [], \"values\": [1]}]}"}},
+  {"name": "opaque", "op": "onnx", "inputs": ["mean"], "attrs": {
+   "node": "{\"op\":\"CumSum\",\"opset\":18, \"attrs\":{}, \"outputs\":1, \"inputs\":[{\"from\":0, \"type\":1}, {\"type\":7, \"dims\":[], \"values\":[1]}]}"}},
   {"name": "clipped", "op": "clip", "inputs": ["most"], "attrs": {"low": -0.1, "high": 0.3}},
   {"name": "total", "op": "reduce_sum", "inputs": ["wide"], "attrs": {"axes": [2, 3], "keepdims": false}},
   {"name": "scores", "op": "linear", "inputs": ["total"], "attrs": {"out_features": 5}},
@@ -137,7 +138,10 @@ TEST_CASE("what follows a site is fused into it by the rules over sites", "[unit
 // Outputs that come back do so before the batch norm, so its scale stays out of the weights.
 TEST_CASE("what follows a restored site is fused into it as well", "[flow]") {
     const Model m = small_model();
-    const Graph graph = apply_plan(m.graph, read_plan(make_source("plan.json", R"({"steps": [{"site": "c[12]", "apply": [{"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "repeat"}]}]})")));
+    const Graph graph = apply_plan(
+        m.graph,
+        read_plan(make_source(
+            "plan.json", R"({"steps": [{"site": "c[12]", "apply": [{"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "repeat"}]}]})")));
     const Weights weights = carry_weights(m.graph, m.weights, graph);
     std::vector<std::string> fused;
     for (const NetworkPlan::Step& step : plan_network(graph, weights, {}, find_target("host")).steps)
@@ -210,7 +214,8 @@ int main(int argc, char** argv) {
     return fwrite(out, 4, loopegg_output_size(0), to) == 0 || fclose(to) != 0;
 })");
     const std::string folder = a57.path().string();
-    run_or_throw({native ? "cc" : "aarch64-linux-gnu-gcc", "-O1", folder + "/main.c", folder + "/network.so", "-Wl,-rpath," + folder, "-o", folder + "/main"}, "building for AArch64");
+    run_or_throw({native ? "cc" : "aarch64-linux-gnu-gcc", "-O1", folder + "/main.c", folder + "/network.so", "-Wl,-rpath," + folder, "-o", folder + "/main"},
+                 "building for AArch64");
     std::vector<std::string> words{folder + "/main", folder + "/weights.bin", folder + "/input.bin", folder + "/output.bin"};
     if (!native) words.insert(words.begin(), {"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"});
     run_or_throw(words, "running for AArch64");

@@ -10,7 +10,9 @@ using namespace loopegg;
 namespace {
 
 // Exponentials and a parallel loop: calls into other libraries, constants, and pointers that the loader fills.
-std::string object_for(const char* target) { return compile_nest(parse_term("(nest (map gelu 64) (par (quo x 16) (vec (rem x 16) done)))"), find_target(target), "k").code; }
+std::string object_for(const char* target) {
+    return compile_nest(parse_term("(nest (map gelu 64) (par (quo x 16) (vec (rem x 16) done)))"), find_target(target), "k").code;
+}
 
 }  // namespace
 

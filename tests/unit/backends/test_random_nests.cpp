@@ -23,7 +23,8 @@ std::string run(const Term& given, const Target& target, bool emulated) {
     const Statement s = statement_of(nest_parts(nest).statement);
     const Kernel kernel = compile_nest(nest, target, "k");
     const auto operands = sample_operands(s, 11);
-    const auto got = kernel_output(kernel, operands, [&](std::span<float* const> buffers) { emulated ? emulate_cuda(kernel, buffers) : LoadedKernel{kernel}(buffers); });
+    const auto got =
+        kernel_output(kernel, operands, [&](std::span<float* const> buffers) { emulated ? emulate_cuda(kernel, buffers) : LoadedKernel{kernel}(buffers); });
     return difference(s, got, reference_output(nest, operands));
 }
 

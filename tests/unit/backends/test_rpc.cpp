@@ -20,7 +20,9 @@ TEST_CASE("a nest is checked and timed on a TVM RPC server", "[flow]") {
     REQUIRE(std::fscanf(server, "%d", &port) == 1);
     Target board = find_target("host");
     board.name = "board", board.reach = Reach::rpc, board.address = "127.0.0.1:" + std::to_string(port);
-    const BoardTimes m = measure_over_rpc(parse_term("(nest (epilogue relu (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)) (par (quo co 4) (at oh (stage O (at ci (at kh (at kw (unroll (rem co 4) (vec ow done)))))))))"), board, 5);
+    const BoardTimes m = measure_over_rpc(parse_term("(nest (epilogue relu (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)) (par (quo co 4) (at oh (stage O (at ci (at kh "
+                                                     "(at kw (unroll (rem co 4) (vec ow done)))))))))"),
+                                          board, 5);
     CHECK(m.wrong == "");
     CHECK(m.ms.size() == 5);
     pclose(server);

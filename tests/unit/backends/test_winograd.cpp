@@ -36,9 +36,10 @@ const VectorMachine machines[]{{2, 4, 32}, {2, 8, 16}};
 }  // namespace
 
 TEST_CASE("transforms of tiles give what their statements say, with every schedule", "[unit]") {
-    for (const char* stmt : {"(layout O c 8 (winograd_input 2 3 1 8 6 6 1 1))", "(layout O c 16 (winograd_input 4 3 2 16 6 9 1 1))", "(winograd_input 6 3 1 4 8 8 0 0)",
-                             "(epilogue relu (epilogue bias (layout I c 16 (winograd_output 4 3 1 16 8 8))))", "(epilogue add (layout I c 8 (winograd_output 4 3 1 8 7 6)))",
-                             "(layout I c 4 (winograd_output 2 3 2 12 5 4))", "(winograd_output 6 3 1 4 8 8)"})
+    for (const char* stmt :
+         {"(layout O c 8 (winograd_input 2 3 1 8 6 6 1 1))", "(layout O c 16 (winograd_input 4 3 2 16 6 9 1 1))", "(winograd_input 6 3 1 4 8 8 0 0)",
+          "(epilogue relu (epilogue bias (layout I c 16 (winograd_output 4 3 1 16 8 8))))", "(epilogue add (layout I c 8 (winograd_output 4 3 1 8 7 6)))",
+          "(layout I c 4 (winograd_output 2 3 2 12 5 4))", "(winograd_output 6 3 1 4 8 8)"})
         for (const VectorMachine& machine : machines)
             for (const Term& nest : transform_schedules(nest_of(statement_of(parse_term(stmt))), machine)) check(nest);
 }

@@ -56,7 +56,8 @@ TEST_CASE("what is not JSON is pointed at", "[errors][base]") {
 }
 
 TEST_CASE("a value of the wrong kind is pointed at", "[errors][base]") {
-    CHECK(complaint("{\"a\": 1.5}", [](JsonView v) { v.at("a").integer(); }).find("1:7: error: expected a whole number, found a fraction") != std::string::npos);
+    CHECK(complaint("{\"a\": 1.5}", [](JsonView v) { v.at("a").integer(); }).find("1:7: error: expected a whole number, found a fraction") !=
+          std::string::npos);
     CHECK(complaint("[99999999999999999999]", [](JsonView v) { v.integers(); }).find("does not fit in 64 bits") != std::string::npos);
     CHECK(complaint("{\"shpe\": 1}", [](JsonView v) { v.only({"shape", "name"}); }).find("did you mean 'shape'?") != std::string::npos);
     CHECK(complaint("{\"shpe\": 1}", [](JsonView v) { v.at("shape"); }).find("\"shpe\" is here") != std::string::npos);

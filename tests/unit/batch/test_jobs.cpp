@@ -31,7 +31,8 @@ public:
         if (job.model == "forever") fake->polls = 1 << 30;
         fake->stopped = &stopped;
         std::filesystem::create_directories(folder);
-        if (job.model != "writes-nothing") write_file(folder / "result.json", R"({"model": "m", "original": {"median_ms": 2}, "optimized": {"median_ms": 1}, "speedup": 2, "sites": []})");
+        if (job.model != "writes-nothing")
+            write_file(folder / "result.json", R"({"model": "m", "original": {"median_ms": 2}, "optimized": {"median_ms": 1}, "speedup": 2, "sites": []})");
         return fake;
     }
     int started = 0;
@@ -41,15 +42,19 @@ public:
 }  // namespace
 
 TEST_CASE("a batch file is every combination of its lists", "[unit][batch]") {
-    auto jobs = jobs_of(R"({"models": ["zoo:resnet18", "m.json"], "targets": ["host", "nano"], "seeds": [1, 2, 3], "options": {"budget": 20, "strict-fp": true, "batch": "4"}})");
+    auto jobs = jobs_of(
+        R"({"models": ["zoo:resnet18", "m.json"], "targets": ["host", "nano"], "seeds": [1, 2, 3],
+            "options": {"budget": 20, "strict-fp": true, "batch": "4"}})");
     CHECK(jobs.size() == 12);
     std::set<std::string> ids, names;
     for (const Job& j : jobs) ids.insert(j.id), names.insert(j.name);
     CHECK(ids.size() == 12);
     CHECK(names.size() == 12);
     CHECK(jobs[0].name == "resnet18.host.default.default.1");
-    CHECK(jobs[0].arguments("out") == std::vector<std::string>{"optimize", "zoo:resnet18", "--target", "host", "--seed", "1", "--out", "out", "--batch", "4", "--budget", "20", "--strict-fp"});
-    CHECK(jobs_of(R"({"models": "a", "guards": ["g"], "rules": "r.rules"})")[0].arguments("o") == std::vector<std::string>{"optimize", "a", "--target", "host", "--seed", "1", "--out", "o", "--rules", "r.rules", "--guard", "g"});
+    CHECK(jobs[0].arguments("out") == std::vector<std::string>{"optimize", "zoo:resnet18", "--target", "host", "--seed", "1", "--out", "out", "--batch", "4",
+                                                               "--budget", "20", "--strict-fp"});
+    CHECK(jobs_of(R"({"models": "a", "guards": ["g"], "rules": "r.rules"})")[0].arguments("o") ==
+          std::vector<std::string>{"optimize", "a", "--target", "host", "--seed", "1", "--out", "o", "--rules", "r.rules", "--guard", "g"});
     CHECK(jobs_of(R"({"models": ["a", "a"]})").size() == 1);
     // Two models that look alike as folders still get a folder each.
     auto alike = jobs_of(R"({"models": ["x/net.json", "y/net.json"]})");

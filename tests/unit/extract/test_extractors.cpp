@@ -136,7 +136,8 @@ TEST_CASE("extractors stay whole at the edges of double and of depth", "[unit]")
     SECTION("zero costs around a cycle are not taken for free") {
         const SerializedEGraph g = egraph_of(R"({"nodes": {
             "a": {"op": "a", "children": ["b"], "eclass": "A", "cost": 0}, "x": {"op": "x", "children": [], "eclass": "A", "cost": 5},
-            "b": {"op": "b", "children": ["a"], "eclass": "B", "cost": 0}, "y": {"op": "y", "children": [], "eclass": "B", "cost": 7}}, "root_eclasses": ["A"]})");
+            "b": {"op": "b", "children": ["a"], "eclass": "B", "cost": 0}, "y": {"op": "y", "children": [], "eclass": "B", "cost": 7}},
+            "root_eclasses": ["A"]})");
         for (const Extractor& row : extractors()) CHECK(extract(g, row.name).cost == 5);
     }
 }

@@ -18,7 +18,8 @@ std::vector<std::string> complaints_about(const std::string& text) {
     } catch (const UserError& e) {
         std::vector<std::string> all;
         for (const Diagnostic& d : e.diagnostics())
-            all.push_back((d.where.known() ? std::to_string(d.where.line()) + ":" + std::to_string(d.where.column()) + " " : "") + d.message + (d.hint.empty() ? "" : " | " + d.hint));
+            all.push_back((d.where.known() ? std::to_string(d.where.line()) + ":" + std::to_string(d.where.column()) + " " : "") + d.message +
+                          (d.hint.empty() ? "" : " | " + d.hint));
         return all;
     }
     return {};

@@ -38,8 +38,12 @@ Weights reference_weights(const Graph& graph) {
         for (const Parameter& p : parameters_of(node)) {
             std::int64_t count = element_count(p.shape);
             bool site = (node.op == "conv2d" || node.op == "linear") && p.name.ends_with(".weight");
-            if (site) weights[p.name] = {p.shape, uniform(p.name, count, static_cast<float>(std::sqrt(6.0 * static_cast<double>(p.shape[0]) / static_cast<double>(count))))};
-            else weights[p.name] = {p.shape, std::vector<float>(static_cast<std::size_t>(count), p.name.ends_with(".weight") || p.name.ends_with("_var") ? 1.0f : 0.0f)};
+            if (site)
+                weights[p.name] = {p.shape,
+                                   uniform(p.name, count, static_cast<float>(std::sqrt(6.0 * static_cast<double>(p.shape[0]) / static_cast<double>(count))))};
+            else
+                weights[p.name] = {p.shape,
+                                   std::vector<float>(static_cast<std::size_t>(count), p.name.ends_with(".weight") || p.name.ends_with("_var") ? 1.0f : 0.0f)};
         }
     return weights;
 }

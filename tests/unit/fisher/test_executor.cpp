@@ -49,7 +49,8 @@ double apart(const Graph& graph, std::uint64_t seed = 1) {
     std::vector<Tensor> got = torch_room().forward(graph, weights, in, NormMode::running);
     REQUIRE(got.size() == graph.outputs.size());
     double worst = 0;
-    for (std::size_t i = 0; i < got.size(); ++i) worst = std::max(worst, difference(expected.at(graph.outputs[i]), got[i]) / std::max(1e-6, largest(expected.at(graph.outputs[i]))));
+    for (std::size_t i = 0; i < got.size(); ++i)
+        worst = std::max(worst, difference(expected.at(graph.outputs[i]), got[i]) / std::max(1e-6, largest(expected.at(graph.outputs[i]))));
     return worst;
 }
 
@@ -64,7 +65,14 @@ Graph small(Graph graph) {
 Graph conv_graph(std::int64_t groups, std::int64_t stride, std::int64_t dilation, std::int64_t padding, bool bias) {
     GraphBuilder b("conv");
     std::string x = b.input("x", {2, 8, 8, 8});
-    return b.finish({b.node("conv2d", "y", {x}, {{"out_channels", std::int64_t{16}}, {"kernel", std::int64_t{3}}, {"stride", stride}, {"padding", padding}, {"dilation", dilation}, {"groups", groups}, {"bias", bias}})});
+    return b.finish({b.node("conv2d", "y", {x},
+                            {{"out_channels", std::int64_t{16}},
+                             {"kernel", std::int64_t{3}},
+                             {"stride", stride},
+                             {"padding", padding},
+                             {"dilation", dilation},
+                             {"groups", groups},
+                             {"bias", bias}})});
 }
 
 // A random condition over the node's axes, or none when the draw does not fit.
@@ -96,7 +104,9 @@ DomainPart random_part(const std::vector<Axis>& axes, std::mt19937& random) {
 TEST_CASE("every zoo network gives what the interpreter gives", "[unit][fisher]") {
     for (const ZooEntry& entry : zoo()) {
         // One of each family; the larger brothers have the same operators, and wait for LOOPEGG_DEEP=1.
-        if (!std::getenv("LOOPEGG_DEEP") && (entry.name == "resnet34" || entry.name == "densenet169" || entry.name == "densenet201" || entry.name == "densenet161")) continue;
+        if (!std::getenv("LOOPEGG_DEEP") &&
+            (entry.name == "resnet34" || entry.name == "densenet169" || entry.name == "densenet201" || entry.name == "densenet161"))
+            continue;
         INFO(entry.name);
         CHECK(apart(small(entry.build())) < 1e-4);
     }

@@ -32,7 +32,8 @@ ByHand softmax_network(const std::vector<float>& w, const Batch& batch, std::siz
         double sum = 0;
         for (double l : logits) sum += std::exp(l);
         std::vector<double> g;
-        for (std::size_t c = 0; c < out; ++c) g.push_back((std::exp(logits[c]) / sum - (static_cast<std::int64_t>(c) == batch.labels[i])) / static_cast<double>(n));
+        for (std::size_t c = 0; c < out; ++c)
+            g.push_back((std::exp(logits[c]) / sum - (static_cast<std::int64_t>(c) == batch.labels[i])) / static_cast<double>(n));
         h.logits.push_back(logits), h.gradient.push_back(g);
     }
     return h;

@@ -69,7 +69,8 @@ struct TemporaryFile {
 TEST_CASE("what nobody reads is no capacity, whether it is computed or not", "[unit][fisher]") {
     const Graph g = small_network();
     const Graph reads_half = planned(g, "conv2", R"x({"rule": "bottleneck-axis", "with": {"?a": "ci", "?k": 2}})x");
-    const std::vector<Graph> same{reads_half, planned(reads_half, "conv1", R"x({"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "zero"})x")};
+    const std::vector<Graph> same{reads_half,
+                                  planned(reads_half, "conv1", R"x({"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "zero"})x")};
     const std::vector<double> values = kept(make_oracle(options())->judge(g, same));
     CHECK(values[0] == values[1]);
     CHECK(values[0] < 1);
@@ -132,7 +133,8 @@ TEST_CASE("what sizes alone refuse is refused without a run, as a run would refu
 TEST_CASE("same seed, same bits; threads agree; another seed differs", "[unit][fisher]") {
     Graph g = small_network();
     std::vector<Graph> all = variants(g);
-    std::vector<double> first = kept(make_oracle(options())->judge(g, all)), again = kept(make_oracle(options())->judge(g, all)), two = kept(make_oracle(options(2))->judge(g, all));
+    std::vector<double> first = kept(make_oracle(options())->judge(g, all)), again = kept(make_oracle(options())->judge(g, all)),
+                        two = kept(make_oracle(options(2))->judge(g, all));
     CHECK(first == again);
     for (std::size_t i = 0; i < first.size(); ++i) CHECK(two[i] == Approx(first[i]).epsilon(1e-5));
     OracleOptions other = options();
@@ -174,7 +176,8 @@ TEST_CASE("evidence says what the verdict rests on", "[unit][fisher]") {
     Graph g = small_network();
     std::vector<Graph> all = variants(g);
     for (const Verdict& v : make_oracle(options())->judge(g, all)) {
-        for (const char* key : {"oracle", "version", "network", "sites", "data", "batch", "seed", "seeds", "capacity", "kept", "margin", "allowed", "why", "seconds", "parameters", "macs"})
+        for (const char* key : {"oracle", "version", "network", "sites", "data", "batch", "seed", "seeds", "capacity", "kept", "margin", "allowed", "why",
+                                "seconds", "parameters", "macs"})
             CHECK(v.evidence.contains(key));
         CHECK(v.evidence["data"] == "synthetic");
         CHECK(v.evidence["seeds"].size() == 3);

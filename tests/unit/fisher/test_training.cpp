@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 Graph classifier(std::int64_t width = 8) {
     GraphBuilder b("classifier");
     std::string x = b.input("x", {1, 3, 8, 8});
-    for (const char* n : {"0", "1"}) x = b.relu(std::string("relu") + n, b.norm(std::string("bn") + n, b.conv(std::string("conv") + n, x, {.out = width, .kernel = 3, .padding = 1})));
+    for (const char* n : {"0", "1"})
+        x = b.relu(std::string("relu") + n, b.norm(std::string("bn") + n, b.conv(std::string("conv") + n, x, {.out = width, .kernel = 3, .padding = 1})));
     return b.finish({b.linear("fc", b.node("flatten", "flat", {b.node("global_avg_pool", "pool", {x})}), 3)});
 }
 
@@ -49,7 +50,8 @@ TrainOptions options(const fs::path& checkpoint = {}) {
 
 struct Interrupted {};
 
-Weights trained(const Graph& graph, const TrainOptions& o, int interrupt_after = 0, std::vector<TrainReport>* reports = nullptr, const Graph* teacher = nullptr, const Weights* knowing = nullptr) {
+Weights trained(const Graph& graph, const TrainOptions& o, int interrupt_after = 0, std::vector<TrainReport>* reports = nullptr, const Graph* teacher = nullptr,
+                const Weights* knowing = nullptr) {
     Weights weights = initial_weights(graph, 5);
     torch_room().train(graph, weights, images(96, 1), images(48, 2), teacher, knowing, o, [&](const TrainReport& r) {
         if (reports) reports->push_back(r);

@@ -9,8 +9,9 @@ using namespace loopegg;
 TEST_CASE("every network of the zoo is told for what it is", "[unit][graph]") {
     struct Case { const char* model; ArchitectureClass kind; };
     using enum ArchitectureClass;
-    const Case cases[] = {{"zoo:resnet18", residual}, {"zoo:resnet34", residual}, {"zoo:resnet34-cifar10", residual}, {"zoo:resnext29_2x64d", residual}, {"zoo:densenet161", dense}, {"zoo:densenet161-cifar10", dense},
-                          {"zoo:mobilenet_v2", mobile}, {"zoo:bert-tiny", transformer}, {"zoo:vit-tiny", transformer}};
+    const Case cases[] = {{"zoo:resnet18", residual},        {"zoo:resnet34", residual},     {"zoo:resnet34-cifar10", residual},
+                          {"zoo:resnext29_2x64d", residual}, {"zoo:densenet161", dense},     {"zoo:densenet161-cifar10", dense},
+                          {"zoo:mobilenet_v2", mobile},      {"zoo:bert-tiny", transformer}, {"zoo:vit-tiny", transformer}};
     for (const Case& c : cases) {
         Architecture found = classify_architecture(load_graph(c.model));
         INFO(c.model << ": " << found.why);

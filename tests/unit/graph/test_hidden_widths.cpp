@@ -46,7 +46,8 @@ TEST_CASE("a hidden width lies between two sites and has no other reader", "[uni
 TEST_CASE("without outputs that nobody reads a network computes what it did", "[unit][graph][property]") {
     CHECK(rc::check("whatever part of the channels is read", [] {
         const std::string digit = *rc::gen::element<std::string>("ci%16", "ci%4", "ci%8", "ci/4%4", "ci/8%2");
-        const std::int64_t radix = std::stoll(digit.substr(digit.find('%') + 1)), lo = *rc::gen::inRange<std::int64_t>(0, radix), hi = *rc::gen::inRange<std::int64_t>(lo + 1, radix + 1);
+        const std::int64_t radix = std::stoll(digit.substr(digit.find('%') + 1)), lo = *rc::gen::inRange<std::int64_t>(0, radix),
+                           hi = *rc::gen::inRange<std::int64_t>(lo + 1, radix + 1);
         const Graph g = block({std::to_string(lo) + " <= " + digit + " < " + std::to_string(hi)});
         Graph less = without_unread_outputs(g);
         complete(less);

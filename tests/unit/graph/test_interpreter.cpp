@@ -67,9 +67,13 @@ TEST_CASE("each operator on an example worked out by hand", "[unit][graph]") {
     CHECK(run_one("avg_pool", {four}, {{"kernel", Ints{3, 3}}, {"stride", Ints{1, 1}}, {"padding", Ints{1, 1}}, {"count_padding", false}}).values[0] == 4);
     CHECK(values(run_one("global_avg_pool", {{{1, 2, 1, 2}, {1, 3, 5, 7}}})) == std::vector<float>{2, 6});
     CHECK(values(run_one("matmul", {{{1, 2, 2}, {1, 2, 3, 4}}, {{1, 2, 1}, {1, 1}}})) == std::vector<float>{3, 7});
-    CHECK(values(run_one("linear", {{{1, 2}, {1, 2}}}, {{"out_features", std::int64_t{2}}}, {{"y.weight", {{2, 2}, {1, 0, 1, 1}}}, {"y.bias", {{2}, {10, 20}}}})) == std::vector<float>{11, 23});
-    CHECK(run_one("batch_norm", {{{1, 1}, {5}}}, {{"eps", 0.0}}, {{"y.weight", {{1}, {2}}}, {"y.bias", {{1}, {1}}}, {"y.running_mean", {{1}, {3}}}, {"y.running_var", {{1}, {4}}}}).values[0] == 3);
-    CHECK(run_one("layer_norm", {{{1, 2}, {1, 3}}}, {{"eps", 0.0}}, {{"y.weight", {{2}, {1, 1}}}, {"y.bias", {{2}, {0, 5}}}}).values == std::vector<float>{-1, 6});
+    CHECK(values(run_one("linear", {{{1, 2}, {1, 2}}}, {{"out_features", std::int64_t{2}}},
+                         {{"y.weight", {{2, 2}, {1, 0, 1, 1}}}, {"y.bias", {{2}, {10, 20}}}})) == std::vector<float>{11, 23});
+    CHECK(run_one("batch_norm", {{{1, 1}, {5}}}, {{"eps", 0.0}},
+                  {{"y.weight", {{1}, {2}}}, {"y.bias", {{1}, {1}}}, {"y.running_mean", {{1}, {3}}}, {"y.running_var", {{1}, {4}}}})
+              .values[0] == 3);
+    CHECK(run_one("layer_norm", {{{1, 2}, {1, 3}}}, {{"eps", 0.0}}, {{"y.weight", {{2}, {1, 1}}}, {"y.bias", {{2}, {0, 5}}}}).values ==
+          std::vector<float>{-1, 6});
     CHECK(run_one("parameter", {}, {{"shape", Ints{2}}}, {{"y", {{2}, {1, 2}}}}).values == std::vector<float>{1, 2});
     Tensor image{{1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
     std::map<std::string, Attr> attrs{{"out_channels", std::int64_t{1}}, {"kernel", std::int64_t{2}}, {"bias", false}};
@@ -91,7 +95,8 @@ TEST_CASE("every operator of the table is interpreted", "[unit][graph]") {
 }
 
 TEST_CASE("a domain over weights computes what masked weights compute", "[unit][graph]") {
-    Domain s3{{{{{{"co", 4, 2}, 0, 1}}, {{{"co", 2, 2}, {"ci", 4, 2}}}}, {{{{"co", 4, 2}, 1, 2}}, {{{"co", 1, 4}, {"ci", 2, 4}}}}}};   // one half by 2, the other by 4
+    // one half by 2, the other by 4
+    Domain s3{{{{{{"co", 4, 2}, 0, 1}}, {{{"co", 2, 2}, {"ci", 4, 2}}}}, {{{{"co", 4, 2}, 1, 2}}, {{{"co", 1, 4}, {"ci", 2, 4}}}}}};
     Domain kernel{{{{{{"kh", 1, 3}, 1, 2}, {{"kw", 1, 3}, 0, 2}}, {}}}};
     for (const Domain& domain : {s3, kernel}) {
         Graph restricted = conv(domain), dense = conv({});

@@ -13,7 +13,8 @@ const char* small = R"({"loopegg": 1,
  "name": "small",
  "inputs": [{"name": "x", "shape": [1, 8, 6, 6], "dtype": "float32"}],
  "nodes": [
-  {"name": "conv", "op": "conv2d", "inputs": ["x"], "attrs": {"out_channels": 8, "kernel": [3, 3], "padding": [1, 1], "bias": false}, "domain": {"parts": [["0 <= oh%2 < 1", "co/2%4 == ci/2%4"]], "restore": "repeat"}},
+  {"name": "conv", "op": "conv2d", "inputs": ["x"], "attrs": {"out_channels": 8, "kernel": [3, 3], "padding": [1, 1], "bias": false},
+   "domain": {"parts": [["0 <= oh%2 < 1", "co/2%4 == ci/2%4"]], "restore": "repeat"}},
   {"name": "bn", "op": "batch_norm", "inputs": ["conv"]},
   {"name": "sum", "op": "add", "inputs": ["bn", "x"]},
   {"name": "pool", "op": "global_avg_pool", "inputs": ["sum"]},
@@ -68,7 +69,8 @@ TEST_CASE("parameters and MACs honour the domain", "[unit][graph]") {
 
 TEST_CASE("axes of sites", "[unit][graph]") {
     Graph g = read(small);
-    CHECK(axes_of(*g.find("conv")) == std::vector<Axis>{{"n", 1}, {"g", 1}, {"co", 8}, {"ci", 8, true}, {"oh", 6}, {"ow", 6}, {"kh", 3, true}, {"kw", 3, true}});
+    CHECK(axes_of(*g.find("conv")) ==
+          std::vector<Axis>{{"n", 1}, {"g", 1}, {"co", 8}, {"ci", 8, true}, {"oh", 6}, {"ow", 6}, {"kh", 3, true}, {"kw", 3, true}});
     CHECK(axes_of(*g.find("fc")) == std::vector<Axis>{{"n", 1}, {"co", 10}, {"ci", 8, true}});
     CHECK_FALSE(is_site(*g.find("bn")));
 }

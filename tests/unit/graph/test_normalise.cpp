@@ -13,7 +13,8 @@ namespace {
 
 Graph conv(std::vector<std::string> conditions, std::int64_t groups = 1, Restore restore = Restore::none) {
     GraphBuilder b("conv");
-    Graph g = b.finish({b.norm("bn", b.conv("y", b.input("x", {1, 16, 9, 9}), {.out = 8, .kernel = 3, .stride = 2, .padding = 1, .groups = groups, .bias = true}))});
+    Graph g =
+        b.finish({b.norm("bn", b.conv("y", b.input("x", {1, 16, 9, 9}), {.out = 8, .kernel = 3, .stride = 2, .padding = 1, .groups = groups, .bias = true}))});
     DomainPart part;
     for (const std::string& c : conditions) REQUIRE(add_condition(part, c).empty());
     if (!conditions.empty()) g.nodes[0].domain = {{part}, restore};
@@ -43,7 +44,8 @@ TEST_CASE("diagonal blocks become groups", "[unit][graph]") {
 }
 
 TEST_CASE("other domains stay domains", "[unit][graph]") {
-    for (const Graph& g : {conv({"co%4 == ci%4"}), conv({"0 <= ci%16 < 8"}), conv({"0 <= co%8 < 4"}, 1, Restore::repeat), conv({"oh/3%2 == ci/8%2"}), conv({"1 <= kh%3 < 3"})}) {
+    for (const Graph& g :
+         {conv({"co%4 == ci%4"}), conv({"0 <= ci%16 < 8"}), conv({"0 <= co%8 < 4"}, 1, Restore::repeat), conv({"oh/3%2 == ci/8%2"}), conv({"1 <= kh%3 < 3"})}) {
         CHECK_FALSE(as_groups(g.nodes[0]).has_value());
         same_meaning(g);
     }

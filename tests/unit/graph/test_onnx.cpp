@@ -35,7 +35,8 @@ double difference(const Tensor& a, const Tensor& b) {
     if (a.shape != b.shape) return INFINITY;
     double scale = 1e-6, worst = 0;
     for (float v : b.values) scale = std::max(scale, std::abs(double{v}));
-    for (std::size_t i = 0; i < a.values.size(); ++i) worst = std::max(worst, std::isfinite(a.values[i]) ? std::abs(double{a.values[i]} - b.values[i]) : INFINITY);
+    for (std::size_t i = 0; i < a.values.size(); ++i)
+        worst = std::max(worst, std::isfinite(a.values[i]) ? std::abs(double{a.values[i]} - b.values[i]) : INFINITY);
     return worst / scale;
 }
 
@@ -59,7 +60,8 @@ bool have_runtime() {
 Tensor runtime_output(const fs::path& folder, const std::string& bytes, const Tensor& x) {
     write_file(folder / "m.onnx", bytes);
     write_file(folder / "x.npy", write_npy(x));
-    std::string command = peer_python() + " " + LOOPEGG_SOURCE + "/tests/data/onnx/run.py " + (folder / "m.onnx").string() + " " + (folder / "x.npy").string() + " " + (folder / "y.npy").string();
+    std::string command = peer_python() + " " + LOOPEGG_SOURCE + "/tests/data/onnx/run.py " + (folder / "m.onnx").string() + " " + (folder / "x.npy").string() +
+                          " " + (folder / "y.npy").string();
     REQUIRE(std::system(command.c_str()) == 0);
     return read_npy(folder / "y.npy");
 }
@@ -86,7 +88,10 @@ Graph every_operator() {
     x = b.node("reshape", "tokens", {x}, {{"shape", Ints{0, 24, -1}}});
     x = b.node("transpose", "order", {x}, {{"order", Ints{0, 2, 1}}});
     x = b.node("layer_norm", "ln", {b.node("gelu", "gelu", {b.linear("fc", x, 12)})});
-    std::string s = b.node("softmax", "sm", {b.node("scale", "scale", {b.node("matmul", "mm", {x, b.node("transpose", "t", {x}, {{"order", Ints{0, 2, 1}}})})}, {{"value", 1 / std::sqrt(12.0)}})}, {{"axis", std::int64_t{1}}});
+    std::string s = b.node(
+        "softmax", "sm",
+        {b.node("scale", "scale", {b.node("matmul", "mm", {x, b.node("transpose", "t", {x}, {{"order", Ints{0, 2, 1}}})})}, {{"value", 1 / std::sqrt(12.0)}})},
+        {{"axis", std::int64_t{1}}});
     x = b.node("linear", "fc2", {b.node("matmul", "mm2", {s, x})}, {{"out_features", std::int64_t{5}}, {"bias", false}});
     x = b.relu("relu", b.node("flatten", "flat", {x}));
     return b.finish({b.linear("head", x, 3)});
@@ -94,7 +99,8 @@ Graph every_operator() {
 
 Graph restricted(std::vector<std::vector<std::string>> parts, Restore restore, std::int64_t groups = 1) {
     GraphBuilder b("restricted");
-    Graph g = b.finish({b.relu("after", b.conv("site", b.input("x", {2, 8, 7, 7}), {.out = 8, .kernel = 3, .stride = 1, .padding = 1, .groups = groups, .bias = true}))});
+    Graph g = b.finish(
+        {b.relu("after", b.conv("site", b.input("x", {2, 8, 7, 7}), {.out = 8, .kernel = 3, .stride = 1, .padding = 1, .groups = groups, .bias = true}))});
     for (const auto& conditions : parts) {
         DomainPart part;
         for (const std::string& c : conditions) REQUIRE(add_condition(part, c).empty());
@@ -192,13 +198,15 @@ TEST_CASE("wrong names and numbers and tensors in ONNX are refused", "[errors][g
         m.inputs[0].name = "\xff";
     })), Catch::Contains("UTF-8"));
     for (float bad : {NAN, INFINITY})
-        CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) { first(m, "LayerNormalization").attrs["epsilon"] = bad; })), Catch::Contains("must be a finite number"));
+        CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) { first(m, "LayerNormalization").attrs["epsilon"] = bad; })),
+                          Catch::Contains("must be a finite number"));
     CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) {
         for (auto& [name, tensor] : m.initializers)
             if (name == first(m, "Conv").inputs[1]) tensor.kind = OnnxTensor::Kind::other, tensor.floats.clear();
     })), Catch::Contains("m.onnx"));
     for (std::int64_t axis : {9, -9})
-        CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) { first(m, "Flatten").attrs["axis"] = axis; })), Catch::Contains("axis is out of range"));
+        CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) { first(m, "Flatten").attrs["axis"] = axis; })),
+                          Catch::Contains("axis is out of range"));
 }
 
 TEST_CASE("ONNX Runtime computes what the interpreter computes", "[flow][graph]") {
@@ -222,7 +230,9 @@ TEST_CASE("ONNX Runtime computes what the interpreter computes", "[flow][graph]"
 TEST_CASE("torchvision's networks as PyTorch exports them are the zoo's", "[flow][graph]") {
     const char* folder = std::getenv("LOOPEGG_TORCHVISION");
     if (!folder) {
-        std::puts("SKIPPED: torchvision's networks as PyTorch exports them are the zoo's: LOOPEGG_TORCHVISION names no folder (tests/data/onnx/make.py --zoo DIR writes it)");
+        std::puts(
+            "SKIPPED: torchvision's networks as PyTorch exports them are the zoo's: LOOPEGG_TORCHVISION names no folder (tests/data/onnx/make.py --zoo DIR "
+            "writes it)");
         return;
     }
     for (const auto& entry : fs::directory_iterator(folder)) {

@@ -75,13 +75,20 @@ TEST_CASE("a cast to whole numbers or truth values is no identity", "[unit][grap
     m.node("Cast", {"x"}, {"i"}, {{"to", std::int64_t{7}}}).node("Cast", {"i"}, {"y"}, {{"to", std::int64_t{1}}}).output("y");
     CHECK(values(m.run()) == std::vector<float>{0, 0, 0, 1, 1, -1});
     Made b({2, 2});
-    b.constant("half", floats({}, {0.5f})).node("Sub", {"x", "half"}, {"d"}).node("Cast", {"d"}, {"t"}, {{"to", std::int64_t{9}}}).node("Cast", {"t"}, {"y"}, {{"to", std::int64_t{1}}}).output("y");
+    b.constant("half", floats({}, {0.5f}))
+        .node("Sub", {"x", "half"}, {"d"})
+        .node("Cast", {"d"}, {"t"}, {{"to", std::int64_t{9}}})
+        .node("Cast", {"t"}, {"y"}, {{"to", std::int64_t{1}}})
+        .output("y");
     CHECK(values(b.run()) == std::vector<float>{1, 0, 1, 1});
 }
 
 TEST_CASE("Shape keeps to its start and end", "[unit][graph]") {
     Made m({2, 3, 4, 5});
-    m.node("Shape", {"x"}, {"s"}, {{"start", std::int64_t{1}}, {"end", std::int64_t{-1}}}).node("Cast", {"s"}, {"f"}, {{"to", std::int64_t{1}}}).node("Identity", {"f"}, {"y"}).output("y");
+    m.node("Shape", {"x"}, {"s"}, {{"start", std::int64_t{1}}, {"end", std::int64_t{-1}}})
+        .node("Cast", {"s"}, {"f"}, {{"to", std::int64_t{1}}})
+        .node("Identity", {"f"}, {"y"})
+        .output("y");
     CHECK(values(m.run()) == std::vector<float>{3, 4});
 }
 
@@ -116,7 +123,12 @@ TEST_CASE("Dropout in training mode is refused, otherwise it does nothing", "[un
 
 TEST_CASE("outputs keep their names", "[unit][graph]") {
     Made m({1, 3});
-    m.constant("fc.weight", counted({2, 3})).node("Gemm", {"x", "fc.weight"}, {"logits"}, {{"transB", std::int64_t{1}}}).node("Identity", {"logits"}, {"again"}).output("logits").output("again").output("x");
+    m.constant("fc.weight", counted({2, 3}))
+        .node("Gemm", {"x", "fc.weight"}, {"logits"}, {{"transB", std::int64_t{1}}})
+        .node("Identity", {"logits"}, {"again"})
+        .output("logits")
+        .output("again")
+        .output("x");
     const Model read = m.read();
     REQUIRE(read.graph.outputs.size() == 3);
     CHECK(read.graph.outputs[0] == "logits");
@@ -129,7 +141,8 @@ TEST_CASE("outputs keep their names", "[unit][graph]") {
 }
 
 TEST_CASE("a Gemm takes its bias as a row, a number, or a column of its own", "[unit][graph]") {
-    for (const OnnxTensor& bias : {floats({1, 2}, {10, 20}), floats({2}, {10, 20}), floats({}, {10}), floats({1}, {10}), floats({2, 1}, {10, 20}), floats({2, 2}, {1, 2, 3, 4})}) {
+    for (const OnnxTensor& bias :
+         {floats({1, 2}, {10, 20}), floats({2}, {10, 20}), floats({}, {10}), floats({1}, {10}), floats({2, 1}, {10, 20}), floats({2, 2}, {1, 2, 3, 4})}) {
         Made m({2, 3});
         m.constant("w", counted({3, 2})).constant("b", bias).node("Gemm", {"x", "w", "b"}, {"y"}, {{"alpha", 0.5f}, {"beta", 2.0f}}).output("y");
         const OnnxTensor x = counted({2, 3}), w = counted({3, 2});
@@ -253,9 +266,12 @@ TEST_CASE("native operators compute what their ONNX operators say", "[unit][grap
         std::vector<std::pair<std::string, OnnxTensor>> constants{};
         bool native = true;
     };
-    auto node = [](std::string op, std::vector<std::string> in, std::map<std::string, OnnxAttr> attrs = {}) { return OnnxNode{std::move(op), "n", std::move(in), {"y"}, std::move(attrs)}; };
+    auto node = [](std::string op, std::vector<std::string> in, std::map<std::string, OnnxAttr> attrs = {}) {
+        return OnnxNode{std::move(op), "n", std::move(in), {"y"}, std::move(attrs)};
+    };
     std::vector<Case> cases;
-    for (const char* op : {"Relu", "Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Elu", "Erf", "Exp", "Abs", "Neg", "Reciprocal", "Floor", "Ceil", "Softsign"}) cases.push_back({op, {2, 3}, node(op, {"x"})});
+    for (const char* op : {"Relu", "Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Elu", "Erf", "Exp", "Abs", "Neg", "Reciprocal", "Floor", "Ceil", "Softsign"})
+        cases.push_back({op, {2, 3}, node(op, {"x"})});
     for (const char* op : {"Softplus", "Selu", "Mish", "Sign", "Round", "Sin", "Log"}) cases.push_back({op, {2, 3}, node(op, {"x"}), {}, false});
     cases.push_back({"leaky", {2, 3}, node("LeakyRelu", {"x"}, {{"alpha", 0.3f}})});
     cases.push_back({"hard sigmoid", {2, 3}, node("HardSigmoid", {"x"}, {{"alpha", 1.0f / 6}, {"beta", 0.5f}})});
@@ -273,35 +289,65 @@ TEST_CASE("native operators compute what their ONNX operators say", "[unit][grap
     cases.push_back({"pow 1.5", {2, 3}, node("Pow", {"x", "e"}), {{"e", floats({}, {1.5f})}}, false});
     for (std::int64_t keep : {0, 1})
         for (const char* op : {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceL2", "ReduceSumSquare"})
-            for (const Ints& axes : {Ints{1}, Ints{-1}, Ints{0, 2}, Ints{1, 2}, Ints{2, 0, 1}}) cases.push_back({op, {2, 3, 4}, node(op, {"x", "a"}, {{"keepdims", keep}}), {{"a", whole(axes)}}});
+            for (const Ints& axes : {Ints{1}, Ints{-1}, Ints{0, 2}, Ints{1, 2}, Ints{2, 0, 1}})
+                cases.push_back({op, {2, 3, 4}, node(op, {"x", "a"}, {{"keepdims", keep}}), {{"a", whole(axes)}}});
     cases.push_back({"mean of an image", {2, 3, 4, 5}, node("ReduceMean", {"x", "a"}, {{"keepdims", std::int64_t{0}}}), {{"a", whole({-1, -2})}}});
-    cases.push_back({"slice", {4, 5, 6}, node("Slice", {"x", "s", "e", "a", "t"}), {{"s", whole({1, -3})}, {"e", whole({4, 100})}, {"a", whole({0, -1})}, {"t", whole({2, 1})}}});
-    cases.push_back({"slice backwards", {4, 5}, node("Slice", {"x", "s", "e", "a", "t"}), {{"s", whole({-1})}, {"e", whole({-100})}, {"a", whole({1})}, {"t", whole({-2})}}, false});
+    cases.push_back({"slice",
+                     {4, 5, 6},
+                     node("Slice", {"x", "s", "e", "a", "t"}),
+                     {{"s", whole({1, -3})}, {"e", whole({4, 100})}, {"a", whole({0, -1})}, {"t", whole({2, 1})}}});
+    cases.push_back({"slice backwards",
+                     {4, 5},
+                     node("Slice", {"x", "s", "e", "a", "t"}),
+                     {{"s", whole({-1})}, {"e", whole({-100})}, {"a", whole({1})}, {"t", whole({-2})}},
+                     false});
     cases.push_back({"gather one", {4, 5, 6}, node("Gather", {"x", "i"}, {{"axis", std::int64_t{1}}}), {{"i", {Kind::int64, {}, {}, {}, {-2}}}}});
     cases.push_back({"gather even steps", {4, 5}, node("Gather", {"x", "i"}, {{"axis", std::int64_t{1}}}), {{"i", whole({0, 2, 4})}}});
-    cases.push_back({"gather any", {4, 5}, node("Gather", {"x", "i"}, {{"axis", std::int64_t{0}}}), {{"i", {Kind::int64, {2, 2}, {}, {}, {3, 0, 0, -1}}}}, false});
+    cases.push_back(
+        {"gather any", {4, 5}, node("Gather", {"x", "i"}, {{"axis", std::int64_t{0}}}), {{"i", {Kind::int64, {2, 2}, {}, {}, {3, 0, 0, -1}}}}, false});
     cases.push_back({"pad", {2, 3, 4}, node("Pad", {"x", "p", "v"}), {{"p", whole({0, 1, 2, 1, 0, 3})}, {"v", floats({}, {7})}}});
-    for (const char* mode : {"reflect", "edge", "wrap"}) cases.push_back({mode, {2, 3, 4}, node("Pad", {"x", "p"}, {{"mode", std::string(mode)}}), {{"p", whole({0, 1, 2, 1, 0, 3})}}, false});
+    for (const char* mode : {"reflect", "edge", "wrap"})
+        cases.push_back({mode, {2, 3, 4}, node("Pad", {"x", "p"}, {{"mode", std::string(mode)}}), {{"p", whole({0, 1, 2, 1, 0, 3})}}, false});
     cases.push_back({"expand", {3, 1}, node("Expand", {"x", "s"}), {{"s", whole({2, 1, 4})}}});
-    cases.push_back({"nearest", {1, 2, 3, 4}, node("Resize", {"x", "", "s"}, {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}}), {{"s", floats({4}, {1, 1, 2, 3})}}});
+    cases.push_back(
+        {"nearest",
+         {1, 2, 3, 4},
+         node("Resize", {"x", "", "s"},
+              {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}}),
+         {{"s", floats({4}, {1, 1, 2, 3})}}});
     cases.push_back({"linear", {1, 2, 3, 4}, node("Resize", {"x", "", "s"}, {{"mode", std::string("linear")}}), {{"s", floats({4}, {1, 1, 2, 1.5f})}}, false});
-    for (const char* mode : {"DCR", "CRD"}) cases.push_back({mode, {1, 8, 2, 3}, node("DepthToSpace", {"x"}, {{"blocksize", std::int64_t{2}}, {"mode", std::string(mode)}})});
-    for (const char* mode : {"DCR", "CRD"}) cases.push_back({"space to depth", {1, 2, 4, 6}, node("SpaceToDepth", {"x"}, {{"blocksize", std::int64_t{2}}, {"mode", std::string(mode)}})});
+    for (const char* mode : {"DCR", "CRD"})
+        cases.push_back({mode, {1, 8, 2, 3}, node("DepthToSpace", {"x"}, {{"blocksize", std::int64_t{2}}, {"mode", std::string(mode)}})});
+    for (const char* mode : {"DCR", "CRD"})
+        cases.push_back({"space to depth", {1, 2, 4, 6}, node("SpaceToDepth", {"x"}, {{"blocksize", std::int64_t{2}}, {"mode", std::string(mode)}})});
     for (std::int64_t ceil : {0, 1})
         for (std::int64_t counted_pads : {0, 1})
             for (const Ints& pads : {Ints{0, 0, 0, 0}, Ints{1, 1, 1, 1}, Ints{0, 1, 1, 0}})
                 for (const char* op : {"MaxPool", "AveragePool"}) {
                     std::map<std::string, OnnxAttr> attrs{{"kernel_shape", Ints{3, 2}}, {"strides", Ints{2, 2}}, {"pads", pads}, {"ceil_mode", ceil}};
                     if (std::string(op) == "AveragePool") attrs["count_include_pad"] = counted_pads;
-                    cases.push_back({op, {1, 2, 6, 7}, node(op, {"x"}, attrs), {}, !(std::string(op) == "AveragePool" && counted_pads && pads != Ints{0, 0, 0, 0} && (ceil || pads[0] != pads[2]))});
+                    cases.push_back({op,
+                                     {1, 2, 6, 7},
+                                     node(op, {"x"}, attrs),
+                                     {},
+                                     !(std::string(op) == "AveragePool" && counted_pads && pads != Ints{0, 0, 0, 0} && (ceil || pads[0] != pads[2]))});
                 }
-    cases.push_back({"conv1d", {1, 4, 9}, node("Conv", {"x", "w", "b"}, {{"strides", Ints{2}}, {"pads", Ints{1, 1}}, {"group", std::int64_t{2}}}), {{"w", counted({4, 2, 3})}, {"b", counted({4})}}});
-    cases.push_back({"uneven conv", {1, 2, 6, 7}, node("Conv", {"x", "w"}, {{"strides", Ints{2, 1}}, {"pads", Ints{0, 1, 1, 0}}}), {{"w", counted({3, 2, 3, 3})}}});
-    for (const char* same : {"SAME_UPPER", "SAME_LOWER", "VALID"}) cases.push_back({same, {1, 2, 6, 7}, node("Conv", {"x", "w"}, {{"strides", Ints{2, 2}}, {"auto_pad", std::string(same)}}), {{"w", counted({3, 2, 3, 3})}}});
+    cases.push_back({"conv1d",
+                     {1, 4, 9},
+                     node("Conv", {"x", "w", "b"}, {{"strides", Ints{2}}, {"pads", Ints{1, 1}}, {"group", std::int64_t{2}}}),
+                     {{"w", counted({4, 2, 3})}, {"b", counted({4})}}});
+    cases.push_back(
+        {"uneven conv", {1, 2, 6, 7}, node("Conv", {"x", "w"}, {{"strides", Ints{2, 1}}, {"pads", Ints{0, 1, 1, 0}}}), {{"w", counted({3, 2, 3, 3})}}});
+    for (const char* same : {"SAME_UPPER", "SAME_LOWER", "VALID"})
+        cases.push_back(
+            {same, {1, 2, 6, 7}, node("Conv", {"x", "w"}, {{"strides", Ints{2, 2}}, {"auto_pad", std::string(same)}}), {{"w", counted({3, 2, 3, 3})}}});
     cases.push_back({"conv3d", {1, 2, 4, 4, 4}, node("Conv", {"x", "w"}), {{"w", counted({3, 2, 2, 2, 2})}}, false});
     cases.push_back({"conv transpose", {1, 2, 4, 4}, node("ConvTranspose", {"x", "w"}, {{"strides", Ints{2, 2}}}), {{"w", counted({2, 3, 3, 3})}}, false});
     cases.push_back({"instance norm", {2, 3, 4, 5}, node("InstanceNormalization", {"x", "s", "b"}), {{"s", counted({3})}, {"b", counted({3})}}});
-    cases.push_back({"layer norm of two", {2, 3, 4}, node("LayerNormalization", {"x", "s", "b"}, {{"axis", std::int64_t{1}}}), {{"s", counted({3, 4})}, {"b", counted({3, 4})}}});
+    cases.push_back({"layer norm of two",
+                     {2, 3, 4},
+                     node("LayerNormalization", {"x", "s", "b"}, {{"axis", std::int64_t{1}}}),
+                     {{"s", counted({3, 4})}, {"b", counted({3, 4})}}});
     cases.push_back({"softmax", {2, 3, 4}, node("Softmax", {"x"}, {{"axis", std::int64_t{1}}})});
     cases.push_back({"log softmax", {2, 3, 4}, node("LogSoftmax", {"x"}), {}, false});
     cases.push_back({"global max", {2, 3, 4, 5}, node("GlobalMaxPool", {"x"})});

@@ -130,7 +130,8 @@ TEST_CASE("carried weights compute what the wide network does without the channe
     for (const std::string& norm : {"stem.bn", "block0.bn2", "block1.bn2"})
         for (const char* tensor : {".weight", ".bias"})
             for (std::size_t c : {2, 3, 6, 7}) zeroed[norm + tensor].values[c] = 0;
-    const Tensor wide = interpret(graph, zeroed, {{"x", image}}).at("fc"), small = interpret(narrow, carry_weights(graph, weights, narrow), {{"x", image}}).at("fc");
+    const Tensor wide = interpret(graph, zeroed, {{"x", image}}).at("fc"),
+                 small = interpret(narrow, carry_weights(graph, weights, narrow), {{"x", image}}).at("fc");
     for (std::size_t i = 0; i < wide.values.size(); ++i) CHECK(small.values[i] == Approx(wide.values[i]).margin(1e-5));
 }
 
@@ -161,7 +162,8 @@ TEST_CASE("a layer of a dense block leaves its readers with the right channels",
     CHECK(without.find("last")->input_shapes[0][1] == 14);
     Weights zeroed = weights;
     for (float& w : zeroed["layer1.conv.weight"].values) w = 0;
-    const Tensor wide = interpret(graph, zeroed, {{"x", image}}).at("last"), small = interpret(without, carry_weights(graph, weights, without), {{"x", image}}).at("last");
+    const Tensor wide = interpret(graph, zeroed, {{"x", image}}).at("last"),
+                 small = interpret(without, carry_weights(graph, weights, without), {{"x", image}}).at("last");
     for (std::size_t i = 0; i < wide.values.size(); ++i) CHECK(small.values[i] == Approx(wide.values[i]).margin(1e-5));
 }
 

@@ -99,6 +99,7 @@ TEST_CASE("a model and its weights are saved and loaded", "[unit][graph]") {
     w.erase("bn.bias");
     w["a.weight"].shape = {1};
     write_file(folder / "m.safetensors", write_safetensors({{"a.weigth", {{1}, {0}}}}));
-    CHECK_THROWS_WITH(load_model((folder / "m.json").string()), Catch::Contains("has no tensor 'a.weight' that node 'a' needs") && Catch::Contains("did you mean 'a.weigth'?"));
+    CHECK_THROWS_WITH(load_model((folder / "m.json").string()),
+                      Catch::Contains("has no tensor 'a.weight' that node 'a' needs") && Catch::Contains("did you mean 'a.weigth'?"));
     std::filesystem::remove_all(folder);
 }

@@ -16,9 +16,13 @@ std::string judged(const std::string& stmt, const std::string& sched, JudgeOptio
 TEST_CASE("isl accepts schedules of the whole domain and names what is wrong with others", "[unit]") {
     CHECK(judged(conv, "(at co (at ci (at oh (at ow (at kh (at kw done))))))") == "sound");
     CHECK(judged(conv, "(par (pair (quo co 3) oh) (at ci (at kh (at kw (at (rem co 3) (vec ow done))))))") == "sound");
-    CHECK(judged(conv, "(cat (at (span co 0 3) (at ci (at oh (at ow (at kh (at kw done)))))) (at (span co 3 8) (at ci (at oh (at ow (at kh (at kw done)))))))") == "sound");
+    CHECK(
+        judged(conv, "(cat (at (span co 0 3) (at ci (at oh (at ow (at kh (at kw done)))))) (at (span co 3 8) (at ci (at oh (at ow (at kh (at kw done)))))))") ==
+        "sound");
     CHECK_THAT(judged(conv, "(at (span co 0 3) (at ci (at oh (at ow (at kh (at kw done))))))"), Catch::Contains("leaves instances out"));
-    CHECK_THAT(judged(conv, "(cat (at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done)))))) (at (span co 3 8) (at ci (at oh (at ow (at kh (at kw done)))))))"), Catch::Contains("twice"));
+    CHECK_THAT(
+        judged(conv, "(cat (at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done)))))) (at (span co 3 8) (at ci (at oh (at ow (at kh (at kw done)))))))"),
+        Catch::Contains("twice"));
     CHECK_THAT(judged(conv, "(at (quo co 2) (at ci (at oh (at ow (at kh (at kw done))))))"), Catch::Contains("in no loop"));
     CHECK_THAT(judged(conv, "(at co (par ci (at oh (at ow (at kh (at kw done))))))"), Catch::Contains("at once"));
     CHECK(judged(conv, "(par (diag 4 co ci) (at (rem co 2) (at oh (at ow (at kh (at kw done))))))", {.may_restrict = true}) == "sound");

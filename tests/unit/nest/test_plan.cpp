@@ -23,7 +23,8 @@ std::string group(const std::string& a, const std::string& b, const std::string&
 }
 
 std::string bottleneck(const std::string& a, int k, const std::string& restore) {
-    return R"({"rule": "bottleneck-axis", "with": {"?a": ")" + a + R"(", "?k": )" + std::to_string(k) + "}" + (restore.empty() ? "" : R"(, "restore": ")" + restore + "\"") + "}";
+    return R"({"rule": "bottleneck-axis", "with": {"?a": ")" + a + R"(", "?k": )" + std::to_string(k) + "}" +
+           (restore.empty() ? "" : R"(, "restore": ")" + restore + "\"") + "}";
 }
 
 const Graph& resnet() {
@@ -111,7 +112,9 @@ TEST_CASE("what a rule refuses is said with the site and the reason", "[unit]") 
 
 TEST_CASE("weights carry over as slices", "[unit]") {
     Weights before = initial_weights(resnet(), 1);
-    auto at = [](const Tensor& t, std::int64_t o, std::int64_t i) { return t.values[static_cast<std::size_t>((o * t.shape[1] + i) * t.shape[2] * t.shape[3])]; };
+    auto at = [](const Tensor& t, std::int64_t o, std::int64_t i) {
+        return t.values[static_cast<std::size_t>((o * t.shape[1] + i) * t.shape[2] * t.shape[3])];
+    };
     const Tensor& dense = before.at(site + ".weight");
     Graph grouped = apply_plan(resnet(), plan(site, group("co", "ci", "4")));
     const Tensor blocks = carry_weights(resnet(), before, grouped).at(site + ".weight");

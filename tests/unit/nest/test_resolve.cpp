@@ -26,10 +26,26 @@ const std::string fused = "(epilogue relu (epilogue add (epilogue scale_shift (e
 }  // namespace
 
 TEST_CASE("naive nests of every statement compute what the statement says", "[unit]") {
-    for (const char* stmt : {"(conv2d 2 2 4 3 7 6 3 2 2 1 1 0 1 2)", "(linear 3 5 7)", "(matmul 2 3 4 5)", "(max_pool 1 3 7 7 3 3 2 2 1 1)", "(avg_pool 1 3 6 6 2 2 2 2 0 0)",
-                             "(avg_pool_inside 1 3 6 6 3 3 2 2 1 1)", "(row_sum 3 5 2)", "(row_mean 3 4 1)", "(row_max 3 5 1)", "(row_exp_sum 3 5 1)", "(row_square 3 4 1)",
-                             "(row_softmax 3 5 2)", "(row_norm 3 5 1e-05)", "(map relu 12)", "(map gelu 12)", "(zip + 12)", "(stretch * 2 3 4 5 15 2)", "(scale 0.125 12)",
-                             "(channel_scale 2 3 5)", "(recurrence 4 6)"}) {
+    for (const char* stmt : {"(conv2d 2 2 4 3 7 6 3 2 2 1 1 0 1 2)",
+                             "(linear 3 5 7)",
+                             "(matmul 2 3 4 5)",
+                             "(max_pool 1 3 7 7 3 3 2 2 1 1)",
+                             "(avg_pool 1 3 6 6 2 2 2 2 0 0)",
+                             "(avg_pool_inside 1 3 6 6 3 3 2 2 1 1)",
+                             "(row_sum 3 5 2)",
+                             "(row_mean 3 4 1)",
+                             "(row_max 3 5 1)",
+                             "(row_exp_sum 3 5 1)",
+                             "(row_square 3 4 1)",
+                             "(row_softmax 3 5 2)",
+                             "(row_norm 3 5 1e-05)",
+                             "(map relu 12)",
+                             "(map gelu 12)",
+                             "(zip + 12)",
+                             "(stretch * 2 3 4 5 15 2)",
+                             "(scale 0.125 12)",
+                             "(channel_scale 2 3 5)",
+                             "(recurrence 4 6)"}) {
         Statement s = statement_of(parse_term(stmt));
         check_nest(to_string(nest_of(s)));
     }

@@ -19,7 +19,8 @@ namespace {
 Term row_of(const Term& nest, int outputs, int taps) {
     const auto nests = winograd_nests(nest, outputs, taps);
     REQUIRE(nests.has_value());
-    return Term("prepare", {Term("winograd", {Term(outputs), Term(taps)}), Term("then", {Term("then", {Term("site", {nests->input}), nests->products}), nests->output})});
+    return Term("prepare",
+                {Term("winograd", {Term(outputs), Term(taps)}), Term("then", {Term("then", {Term("site", {nests->input}), nests->products}), nests->output})});
 }
 
 Operands numbers(const Term& value, std::uint64_t seed, double weights) {
@@ -34,7 +35,8 @@ Operands numbers(const Term& value, std::uint64_t seed, double weights) {
 
 Term nest(const std::string& text) { return complete(parse_term(text)); }
 
-// Of each form, in units of float32's rounding (2^-24) of the largest sum of absolute values: stated in experiments/winograd.md, where bench_winograd's figures are.
+// Of each form, in units of float32's rounding (2^-24) of the largest sum of absolute values: stated in
+// experiments/winograd.md, where bench_winograd's figures are.
 double bound(int outputs) { return outputs == 2 ? 12 : 80; }
 
 }  // namespace
@@ -45,7 +47,8 @@ TEST_CASE("a form filters whole numbers exactly", "[unit]") {
         CAPTURE(outputs, taps);
         rc::check([&, &outputs = outputs, &taps = taps] {
             const auto p = static_cast<std::size_t>(form.products());
-            const auto d = *rc::gen::container<std::vector<int>>(p, rc::gen::inRange(-9, 10)), g = *rc::gen::container<std::vector<int>>(static_cast<std::size_t>(taps), rc::gen::inRange(-9, 10));
+            const auto d = *rc::gen::container<std::vector<int>>(p, rc::gen::inRange(-9, 10)),
+                       g = *rc::gen::container<std::vector<int>>(static_cast<std::size_t>(taps), rc::gen::inRange(-9, 10));
             for (std::size_t i = 0; i < static_cast<std::size_t>(outputs); ++i) {
                 double got = 0, wanted = 0;
                 for (std::size_t k = 0; k < g.size(); ++k) wanted += d[i + k] * g[k];
@@ -64,12 +67,13 @@ TEST_CASE("a form filters whole numbers exactly", "[unit]") {
 }
 
 TEST_CASE("a convolution and its row of nests compute the same whole numbers", "[unit]") {
-    for (const char* text : {"(nest (conv2d 2 1 4 4 5 6 3 3 1 1 1 1 1 1) (at n (at co (at ci (at oh (at ow (at kh (at kw done))))))))",
-                             "(nest (epilogue relu (epilogue add (epilogue bias (conv2d 1 1 8 4 7 7 3 3 1 1 1 1 1 1)))) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
-                             "(nest (conv2d 1 2 4 8 4 4 3 3 1 1 0 0 1 1) (at g (at co (at ci (at oh (at ow (at kh (at kw done))))))))",
-                             "(nest (conv2d 1 1 8 8 4 4 3 3 1 1 1 1 1 1) (at (diag 4 co ci) (at (rem co 2) (at (rem ci 2) (at oh (at ow (at kh (at kw done))))))))",
-                             "(nest (conv2d 1 1 4 8 4 4 3 3 1 1 1 1 1 1) (at co (at (span ci 0 4) (at oh (at ow (at kh (at kw done)))))))",
-                             "(restore zero (nest (conv2d 1 1 8 4 4 5 3 3 1 1 1 1 1 1) (at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done))))))))"}) {
+    for (const char* text :
+         {"(nest (conv2d 2 1 4 4 5 6 3 3 1 1 1 1 1 1) (at n (at co (at ci (at oh (at ow (at kh (at kw done))))))))",
+          "(nest (epilogue relu (epilogue add (epilogue bias (conv2d 1 1 8 4 7 7 3 3 1 1 1 1 1 1)))) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
+          "(nest (conv2d 1 2 4 8 4 4 3 3 1 1 0 0 1 1) (at g (at co (at ci (at oh (at ow (at kh (at kw done))))))))",
+          "(nest (conv2d 1 1 8 8 4 4 3 3 1 1 1 1 1 1) (at (diag 4 co ci) (at (rem co 2) (at (rem ci 2) (at oh (at ow (at kh (at kw done))))))))",
+          "(nest (conv2d 1 1 4 8 4 4 3 3 1 1 1 1 1 1) (at co (at (span ci 0 4) (at oh (at ow (at kh (at kw done)))))))",
+          "(restore zero (nest (conv2d 1 1 8 4 4 5 3 3 1 1 1 1 1 1) (at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done))))))))"}) {
         CAPTURE(text);
         const Term site("site", {nest(text)});
         for (const int outputs : {2, 4}) {
@@ -90,7 +94,8 @@ TEST_CASE("a row of nests errs within its form's bound", "[unit]") {
         Operands operands = numbers(site, 1, 1), absolute;
         // Random, with a mean, and adversarial: signs that make the transforms' sums as large as they can be.
         for (auto& o : operands)
-            for (std::size_t i = 0; i < o.size(); ++i) o[i] = layer % 3 == 2 ? (i % 2 ? -1.0f : 1.0f) * (1 + 0.001f * normal(random)) : normal(random) + static_cast<float>(layer % 3);
+            for (std::size_t i = 0; i < o.size(); ++i)
+                o[i] = layer % 3 == 2 ? (i % 2 ? -1.0f : 1.0f) * (1 + 0.001f * normal(random)) : normal(random) + static_cast<float>(layer % 3);
         absolute = operands;
         for (auto& o : absolute)
             for (float& v : o) v = std::fabs(v);
@@ -104,7 +109,8 @@ TEST_CASE("a row of nests errs within its form's bound", "[unit]") {
                     for (std::int64_t c = 0; c < 16; ++c)
                         for (std::int64_t k = 0; k < 9; ++k)
                             if (const std::int64_t iy = y + k / 3 - 1, ix = x + k % 3 - 1; iy >= 0 && ix >= 0 && iy < 8 && ix < 8)
-                                sum += static_cast<double>(operands[0][static_cast<std::size_t>((o * 16 + c) * 9 + k)]) * operands[1][static_cast<std::size_t>((c * 8 + iy) * 8 + ix)];
+                                sum += static_cast<double>(operands[0][static_cast<std::size_t>((o * 16 + c) * 9 + k)]) *
+                                       operands[1][static_cast<std::size_t>((c * 8 + iy) * 8 + ix)];
                     exact.push_back(sum);
                 }
         for (const int outputs : {2, 4}) {

@@ -51,7 +51,12 @@ TEST_CASE("the checker of proofs knows a row of the chosen nest from any other",
     const Term other = complete(parse_term("(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) " + loops + ")"));
     const RuleBook book = load_rules(shipped("rules/algorithms.rules"), {.judge = false, .deep = false});
     auto site = [&](const Term& row) {
-        return nlohmann::json::array({{{"name", "s"}, {"original", to_string(chosen)}, {"chosen", to_string(chosen)}, {"proofs", nlohmann::json::array()}, {"effect", domain_text(domain_of(chosen))}, {"schedule", to_string(bare(row))}}});
+        return nlohmann::json::array({{{"name", "s"},
+                                       {"original", to_string(chosen)},
+                                       {"chosen", to_string(chosen)},
+                                       {"proofs", nlohmann::json::array()},
+                                       {"effect", domain_text(domain_of(chosen))},
+                                       {"schedule", to_string(bare(row))}}});
     };
     const Term row = rows(chosen)[0];
     const auto verdict = [&](const Term& r) { return replay(site(r), book).at(0).why; };

@@ -18,13 +18,15 @@ std::optional<double> best_by_trying(const std::vector<std::vector<SiteOption>>&
         std::int64_t parameters = 0;
         bool together = true;
         for (const AtMost& few : limits.few)
-            together = together && static_cast<std::size_t>(std::ranges::count_if(few.options, [&](const auto& o) { return pick[o.first] == o.second; })) <= few.count;
+            together =
+                together && static_cast<std::size_t>(std::ranges::count_if(few.options, [&](const auto& o) { return pick[o.first] == o.second; })) <= few.count;
         for (std::size_t s = 0; s < sites.size(); ++s) {
             const SiteOption& o = sites[s][pick[s]];
             latency += o.latency_ms, capacity += o.capacity_cost, parameters += o.parameters;
             if (o.only_with) together = together && std::ranges::count(o.only_with->options, pick[o.only_with->site]) > 0;
         }
-        if (together && latency <= limits.latency_ms && capacity <= limits.capacity + 1e-9 && parameters <= limits.parameters && (!best || latency < *best)) best = latency;
+        if (together && latency <= limits.latency_ms && capacity <= limits.capacity + 1e-9 && parameters <= limits.parameters && (!best || latency < *best))
+            best = latency;
         std::size_t s = 0;
         while (s < sites.size() && ++pick[s] == sites[s].size()) pick[s++] = 0;
         if (s == sites.size()) return best;
@@ -113,6 +115,7 @@ TEST_CASE("a choice near another differs at few sites and spends no more than it
         if (changes > 0)
             for (std::size_t s = 0; s < sites.size(); ++s)
                 for (std::size_t o = 0; o < sites[s].size(); ++o)
-                    if (prices[s][o] <= limits.capacity) RC_ASSERT(near->latency_ms <= from.latency_ms - sites[s][picked[s]].latency_ms + sites[s][o].latency_ms + 1e-6);
+                    if (prices[s][o] <= limits.capacity)
+                        RC_ASSERT(near->latency_ms <= from.latency_ms - sites[s][picked[s]].latency_ms + sites[s][o].latency_ms + 1e-6);
     }));
 }

@@ -44,7 +44,8 @@ std::string reason(const ClassRules& rules, const std::string& rule) {
 TEST_CASE("a set serves the classes of its tags", "[unit][optimize]") {
     const RuleBook book = discover_rules();
     const Phase& phase = *book.find_phase("discover");
-    const ClassRules transformer = rules_for_class(book, phase, "transformer", {}), residual = rules_for_class(book, phase, "residual", {}), all = rules_for_class(book, phase, "all", {});
+    const ClassRules transformer = rules_for_class(book, phase, "transformer", {}), residual = rules_for_class(book, phase, "residual", {}),
+                     all = rules_for_class(book, phase, "all", {});
     CHECK(transformer.searches);
     CHECK(has(names(transformer, phase), "group-axes"));
     CHECK_FALSE(has(names(transformer, phase), "group-restored"));
@@ -83,7 +84,8 @@ TEST_CASE("an exact rule that only makes way for others stays with them", "[unit
     counts["mobile"].rules = {{"cut-domain", {50, 0, 0}}, {"split-loop", {50, 0, 0}}, {"group-axes", {50, 60, 4}}};
     CHECK(has(names(rules_for_class(book, phase, "mobile", counts), phase), "cut-domain"));   // somebody looks for the cuts that it makes
     CHECK_FALSE(has(names(rules_for_class(book, phase, "mobile", counts), phase), "split-loop"));
-    for (const char* part : {"group-first-part", "group-second-part", "bottleneck-first-part", "bottleneck-second-part"}) counts["mobile"].rules[part] = {5, 5, 0};
+    for (const char* part : {"group-first-part", "group-second-part", "bottleneck-first-part", "bottleneck-second-part"})
+        counts["mobile"].rules[part] = {5, 5, 0};
     CHECK_FALSE(has(names(rules_for_class(book, phase, "mobile", counts), phase), "cut-domain"));
 }
 
@@ -108,7 +110,12 @@ TEST_CASE("sequences that too few runs returned are not searched for, nor what s
     ++c.runs;   // two are only half of them now
     CHECK(rules_for_class(book, phase, "mobile", counts).paid == std::set<std::string>{"bottleneck-axis ?k=2, group-axes ?g=8"});
 
-    const Variant v{0, {}, {}, 0, 0, {{"swap-loops", false, {}, {}, {}}, {"group-axes", true, {{"?a", "co"}, {"?g", "8"}}, {}, {}}, {"bottleneck-axis", true, {{"?k", "2"}}, {}, {}}}, {}, "", false};
+    const Variant v{
+        0,    {},
+        {},   0,
+        0,    {{"swap-loops", false, {}, {}, {}}, {"group-axes", true, {{"?a", "co"}, {"?g", "8"}}, {}, {}}, {"bottleneck-axis", true, {{"?k", "2"}}, {}, {}}},
+        {},   "",
+        false};
     CHECK(neural_sequence(book, v) == "bottleneck-axis ?k=2, group-axes ?g=8");
     Variant other = v;
     other.steps.pop_back();
@@ -150,7 +157,8 @@ TEST_CASE("passes: all rules at once, or one set after another", "[unit][optimiz
         EGraph graph;
         graph.add(parse_term("(f a)"));
         graph.rebuild();
-        const std::vector<std::vector<Rewrite>> sets{{rewrite("f-g", "(f ?x)", "(g ?x)")}, {rewrite("g-h", "(g ?x)", "(h ?x)")}, {rewrite("h-k", "(h ?x)", "(k ?x)")}};
+        const std::vector<std::vector<Rewrite>> sets{
+            {rewrite("f-g", "(f ?x)", "(g ?x)")}, {rewrite("g-h", "(g ?x)", "(h ?x)")}, {rewrite("h-k", "(h ?x)", "(k ?x)")}};
         const RunReport report = run_passes(graph, sets, order, {});
         return std::pair(graph.node_count(), report.stop);
     };

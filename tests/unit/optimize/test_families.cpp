@@ -144,5 +144,7 @@ TEST_CASE("what is refused for a family is asked of every second site, down to s
     CHECK(allowed > 0);
     CHECK(refused > 0);   // the budget does not reach every single site
     CHECK(std::count_if(oracle.asked.begin(), oracle.asked.end(), [](const auto& changed) { return changed.size() > 1; }) == found.rejected);
-    CHECK(std::any_of(oracle.asked.begin(), oracle.asked.end(), [](const auto& changed) { return changed == std::set<std::string>{"layer1.conv2", "layer3.conv2", "layer5.conv2"}; }));
+    CHECK(std::any_of(oracle.asked.begin(), oracle.asked.end(), [](const auto& changed) {
+        return changed == std::set<std::string>{"layer1.conv2", "layer3.conv2", "layer5.conv2"};
+    }));
 }

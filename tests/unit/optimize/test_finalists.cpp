@@ -19,8 +19,10 @@ void write_run(const std::filesystem::path& out) {
     const auto network = [](const char* name, double ms, double points) {
         return nlohmann::json{{"finalist", name}, {"measured", true}, {"latency_ms", ms}, {"beside_ms", 12.0}, {"loss", {{"points", points}}}};
     };
-    const nlohmann::json result{{"guard", {{"threshold", 0.5}}}, {"original", {{"median_ms", 11.0}}},
-                                {"networks", {network("rules-1", 3, 0.9), network("rules-2", 4, 0.6), network("width-1", 5, 0.5), {{"origin", "rules"}, {"measured", false}}}}};
+    const nlohmann::json result{
+        {"guard", {{"threshold", 0.5}}},
+        {"original", {{"median_ms", 11.0}}},
+        {"networks", {network("rules-1", 3, 0.9), network("rules-2", 4, 0.6), network("width-1", 5, 0.5), {{"origin", "rules"}, {"measured", false}}}}};
     write_file(out / "result.json", result.dump());
 }
 
@@ -63,7 +65,8 @@ TEST_CASE("accuracies that make no sense are named", "[errors][optimize]") {
     };
     CHECK_THAT(said(R"({"rules-1": 94})"), Contains("the accuracy of 'original' is missing"));
     CHECK_THAT(said(R"({"original": 95, "rules-3": 94})"), Contains("'rules-3' is no finalist") && Contains("rules-1, rules-2, width-1"));
-    CHECK_THAT(said(R"({"original": 195})"), Contains("accuracies.json:1:14: error: expected an accuracy in percent, 0 to 100, or a list of them, but found 195"));
+    CHECK_THAT(said(R"({"original": 195})"),
+               Contains("accuracies.json:1:14: error: expected an accuracy in percent, 0 to 100, or a list of them, but found 195"));
     CHECK_THAT(said(R"({"original": "good"})"), Contains("expected an accuracy in percent"));
     CHECK_THAT(said(R"({"original": []})"), Contains("accuracies.json:1:14: error: expected at least one accuracy"));
     CHECK_THAT(said("[1, 2]"), Contains("expected an object such as"));

@@ -16,9 +16,11 @@ TEST_CASE("neighbours of a schedule visit the same instances in another way", "[
     const RuleBook book = load_rules(shipped("rules/tune-cpu.rules"));
     const Phase* refine = book.find_phase("refine");
     REQUIRE(refine);
-    for (const char* text : {"(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
-                             "(restore repeat (nest (conv2d 1 1 16 3 16 16 3 3 1 1 1 1 1 1) (at (span (quo co 4) 0 1) (at (rem co 4) (at ci (at oh (at ow (at kh (at kw done)))))))))",
-                             "(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (at (diag 4 co ci) (at (rem co 4) (at (rem ci 2) (at oh (at ow (at kh (at kw done))))))))"}) {
+    for (const char* text :
+         {"(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
+          "(restore repeat (nest (conv2d 1 1 16 3 16 16 3 3 1 1 1 1 1 1) (at (span (quo co 4) 0 1) (at (rem co 4) (at ci (at oh (at ow (at kh (at kw "
+          "done)))))))))",
+          "(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (at (diag 4 co ci) (at (rem co 4) (at (rem ci 2) (at oh (at ow (at kh (at kw done))))))))"}) {
         const Term nest = complete(parse_term(text));
         for (const Term& start : sketches(nest, {2, 8, 32}, 6)) {
             INFO(to_string(start));

@@ -14,7 +14,8 @@ using namespace loopegg;
 
 namespace {
 
-// Keeps what is left of the stage that lost most: what a site loses beside the original says little of what it loses beside a network that was cut down elsewhere.
+// Keeps what is left of the stage that lost most: what a site loses beside the original says little of what it loses
+// beside a network that was cut down elsewhere.
 class Narrowest : public CapacityOracle {
 public:
     explicit Narrowest(bool tells_sizes) : tells_sizes_(tells_sizes) {}
@@ -43,7 +44,8 @@ private:
     static double narrowest(const Graph& original, const Graph& variant) {
         std::map<Shape, std::pair<double, double>> stages;
         for (const Node& node : original.nodes)
-            if (macs(node) > 0) stages[node.shape].first += static_cast<double>(macs(node)), stages[node.shape].second += static_cast<double>(macs(*variant.find(node.name)));
+            if (macs(node) > 0)
+                stages[node.shape].first += static_cast<double>(macs(node)), stages[node.shape].second += static_cast<double>(macs(*variant.find(node.name)));
         double kept = 1;
         for (const auto& [shape, work] : stages) kept = std::min(kept, std::sqrt(work.second / work.first));
         return kept;

@@ -51,7 +51,8 @@ TEST_CASE("energy and temperature are read where a machine tells them", "[unit][
     CHECK(sensors.energy().empty());
     CHECK_FALSE(sensors.temperature());
     CHECK_FALSE(sensors.joules({}, {}));
-    put("powercap/intel-rapl:0/energy_uj", "9000000\n"), put("powercap/intel-rapl:0/max_energy_range_uj", "10000000\n"), put("powercap/intel-rapl:0/name", "package-0\n");
+    put("powercap/intel-rapl:0/energy_uj", "9000000\n"), put("powercap/intel-rapl:0/max_energy_range_uj", "10000000\n"),
+        put("powercap/intel-rapl:0/name", "package-0\n");
     put("powercap/intel-rapl:0:0/energy_uj", "5\n"), put("powercap/intel-rapl:0:0/name", "core\n");
     put("powercap/intel-rapl:0:1/energy_uj", "2000000\n"), put("powercap/intel-rapl:0:1/name", "dram\n");
     put("hwmon/hwmon0/name", "coretemp\n"), put("hwmon/hwmon0/temp1_input", "47000\n"), put("hwmon/hwmon0/temp2_input", "51000\n");

@@ -28,7 +28,10 @@ public:
         for (const Graph& v : variants) {
             const double points = std::log2(static_cast<double>(macs(original)) / static_cast<double>(macs(v)));
             const double kept = kept_at_loss(points);
-            out.push_back({points <= most_, "by its work", {{"kept", kept}, {"margin", kept - kept_at_loss(most_)}, {"loss", {{"points", points}, {"low", points - 0.1}, {"high", points + 0.1}}}}});
+            out.push_back(
+                {points <= most_,
+                 "by its work",
+                 {{"kept", kept}, {"margin", kept - kept_at_loss(most_)}, {"loss", {{"points", points}, {"low", points - 0.1}, {"high", points + 0.1}}}}});
         }
         return out;
     }

@@ -89,7 +89,9 @@ TEST_CASE("a nest in which the network spends more time has more trials, and all
     TuneOptions options = small();
     options.role = [](std::size_t nest) { return TuneOptions::Role{nest == 0 ? 10.0 : 1.0, nest}; };
     std::vector<Term> nests;
-    for (int i = 1; i <= 4; ++i) nests.push_back(complete(parse_term("(nest (conv2d 1 1 " + std::to_string(16 * i) + " 8 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))")));
+    for (int i = 1; i <= 4; ++i)
+        nests.push_back(complete(
+            parse_term("(nest (conv2d 1 1 " + std::to_string(16 * i) + " 8 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))")));
     const auto tuned = tune(nests, machine, options, quiet);
     for (int i = 1; i < 4; ++i) CHECK(tuned[0].tried > tuned[static_cast<std::size_t>(i)].tried);
     CHECK(machine.asked <= 4 * 12);

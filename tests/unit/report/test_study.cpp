@@ -10,7 +10,8 @@ namespace {
 
 Study samples() {
     std::vector<FinishedRun> runs;
-    for (const char* name : {"resnet34-host", "resnet34-nano", "densenet-host", "mobilenet-host", "tiny-original"}) runs.push_back(read_run(test::sample_runs() / name));
+    for (const char* name : {"resnet34-host", "resnet34-nano", "densenet-host", "mobilenet-host", "tiny-original"})
+        runs.push_back(read_run(test::sample_runs() / name));
     return study_runs(runs);
 }
 

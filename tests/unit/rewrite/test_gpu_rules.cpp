@@ -38,7 +38,9 @@ std::string without(const std::string& rule) {
 
 TEST_CASE("a late layer's sums are split among threads on a large processor, and without the rule they are not", "[unit][rewrite]") {
     const Term nest = naive("(conv2d 1 1 512 512 4 4 3 3 1 1 1 1 1 1)");
-    const auto split = [](const std::vector<Term>& all) { return std::count_if(all.begin(), all.end(), [](const Term& t) { return holds(t, "(partial threadIdx.z"); }); };
+    const auto split = [](const std::vector<Term>& all) {
+        return std::count_if(all.begin(), all.end(), [](const Term& t) { return holds(t, "(partial threadIdx.z"); });
+    };
     const GpuRules all(shipped_file, {});
     CHECK(split(all.schedules(nest, 40)) > 0);
     ScratchFile file(".rules");
@@ -50,15 +52,18 @@ TEST_CASE("a late layer's sums are split among threads on a large processor, and
 
 TEST_CASE("without any rule that binds threads a nest stays as it is", "[unit][rewrite]") {
     ScratchFile file(".rules");
-    write_scratch(file.path(), "(language nest)\n(ruleset loops (rule unroll-on-gpu (at ?a ?s) => (unroll ?a ?s) :when (<= (extent ?a) 8) (<= (instances ?s) 288)))\n(phase schedule :rules loops :iterations 1 :nodes 1000)\n");
+    write_scratch(file.path(),
+                  "(language nest)\n(ruleset loops (rule unroll-on-gpu (at ?a ?s) => (unroll ?a ?s) :when (<= (extent ?a) 8) (<= (instances ?s) 288)))\n(phase "
+                  "schedule :rules loops :iterations 1 :nodes 1000)\n");
     const Term nest = naive("(conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1)");
     for (const Term& t : GpuRules(file.path(), {}).schedules(nest, 4)) CHECK_FALSE(holds(t, "bind"));
 }
 
 TEST_CASE("restricted nests keep what they leave out, and have shared tiles of their own", "[unit][rewrite]") {
     const GpuRules rules(shipped_file, {});
-    for (const char* text : {"(restore repeat (nest (conv2d 1 1 64 64 8 8 3 3 1 1 1 1 1 1) (at (span co 0 32) (at ci (at oh (at ow (at kh (at kw done))))))))",
-                             "(nest (conv2d 1 1 64 64 8 8 3 3 1 1 1 1 1 1) (at (diag 4 co ci) (at (rem co 16) (at (rem ci 16) (at oh (at ow (at kh (at kw done))))))))"}) {
+    for (const char* text :
+         {"(restore repeat (nest (conv2d 1 1 64 64 8 8 3 3 1 1 1 1 1 1) (at (span co 0 32) (at ci (at oh (at ow (at kh (at kw done))))))))",
+          "(nest (conv2d 1 1 64 64 8 8 3 3 1 1 1 1 1 1) (at (diag 4 co ci) (at (rem co 16) (at (rem ci 16) (at oh (at ow (at kh (at kw done))))))))"}) {
         const Term nest = complete(parse_term(text));
         const std::vector<Term> all = rules.schedules(nest, 30);
         CHECK(all.size() == 30);
@@ -72,7 +77,8 @@ TEST_CASE("restricted nests keep what they leave out, and have shared tiles of t
 
 TEST_CASE("schedules come cheapest first, each once, and keep to the limits of their machine", "[unit][rewrite]") {
     GpuMachine small;
-    small.cores = 1, small.registers = 32768, small.shared_bytes = 64 * 1024, small.block_shared_bytes = 16 * 1024, small.block_threads = 256, small.memory_gbs = 25.6, small.ghz = 0.92;
+    small.cores = 1, small.registers = 32768, small.shared_bytes = 64 * 1024, small.block_shared_bytes = 16 * 1024, small.block_threads = 256,
+    small.memory_gbs = 25.6, small.ghz = 0.92;
     const Term nest = naive("(conv2d 1 1 128 128 16 16 3 3 1 1 1 1 1 1)");
     for (const GpuMachine& m : {GpuMachine{}, small}) {
         const std::vector<Term> all = GpuRules(shipped_file, m).schedules(nest, 20);

@@ -108,7 +108,8 @@ TEST_CASE("the capacity guard asks in batches and a refusal leaves no edge", "[u
         for (std::size_t i = 0; i < all.size(); ++i) answers.push_back({i % 2 == 0, "by turns", {}});
         return answers;
     };
-    const Run run(load_rules(make_source("t.rules", "(rule shrink (at ?a ?s) ~> (at (span ?a 0 ?k) ?s) :for ?k (2 4) :when (capacity))"), {.language = &tiles_language()}),
+    const Run run(load_rules(make_source("t.rules", "(rule shrink (at ?a ?s) ~> (at (span ?a 0 ?k) ?s) :for ?k (2 4) :when (capacity))"),
+                             {.language = &tiles_language()}),
                   {"(at co:8 done)", "(at ci:8 done)"}, 1, binding);
     CHECK(batches == std::vector<std::size_t>{4});
     CHECK(run.graph.edges().size() == 2);

@@ -40,7 +40,8 @@ Outputs concat(const OnnxNode& node, Inputs in, std::int64_t) {
     for (std::size_t d = axis + 1; d < dims.size(); ++d) inner *= dims[d];
     for (std::size_t i = 0; i < in.size(); ++i) {
         const std::int64_t part = in[i]->dims[axis] * inner;
-        for (std::size_t k = 0, n = size_of(*in[i]); k < n; ++k) copy_element(y, at(static_cast<std::int64_t>(k) / part * dims[axis] * inner + offset + static_cast<std::int64_t>(k) % part), *in[i], k);
+        for (std::size_t k = 0, n = size_of(*in[i]); k < n; ++k)
+            copy_element(y, at(static_cast<std::int64_t>(k) / part * dims[axis] * inner + offset + static_cast<std::int64_t>(k) % part), *in[i], k);
         offset += part;
     }
     return {y};
@@ -59,14 +60,16 @@ OnnxTensor part(const OnnxTensor& x, const Ints& starts, const Ints& steps, cons
 Outputs slice(const OnnxNode& node, Inputs in, std::int64_t) {
     const OnnxTensor& x = need(in, 0);
     const bool by_input = in.size() > 1;
-    const Ints starts = by_input ? list_of(need(in, 1)) : attr_ints(node, "starts").value_or(Ints{}), ends = by_input ? list_of(need(in, 2)) : attr_ints(node, "ends").value_or(Ints{});
+    const Ints starts = by_input ? list_of(need(in, 1)) : attr_ints(node, "starts").value_or(Ints{}),
+               ends = by_input ? list_of(need(in, 2)) : attr_ints(node, "ends").value_or(Ints{});
     Ints axes(starts.size());
     std::iota(axes.begin(), axes.end(), 0);
     if (!by_input) axes = attr_ints(node, "axes").value_or(axes);
     else if (const OnnxTensor* t = maybe(in, 3)) axes = list_of(*t);
     const OnnxTensor* given = maybe(in, 4);
     const Ints steps = given ? list_of(*given) : Ints(starts.size(), 1);
-    if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size()) problem("its starts, ends, axes and steps differ in number");
+    if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+        problem("its starts, ends, axes and steps differ in number");
     Ints from(x.dims.size(), 0), by(x.dims.size(), 1), dims = x.dims;
     for (std::size_t i = 0; i < starts.size(); ++i) {
         const std::size_t d = at(placed_axis(axes[i], rank_of(x)));
@@ -74,7 +77,8 @@ Outputs slice(const OnnxNode& node, Inputs in, std::int64_t) {
         if (n == 0) continue;
         if (step == 0 || step == std::numeric_limits<std::int64_t>::min()) problem("a step of zero");
         auto place = [&](std::int64_t v, std::int64_t low, std::int64_t high) { return std::clamp(v < 0 ? v + n : v, low, high); };
-        const std::int64_t first = step > 0 ? place(starts[i], 0, n) : place(starts[i], 0, n - 1), last = step > 0 ? place(ends[i], 0, n) : place(ends[i], -1, n - 1);
+        const std::int64_t first = step > 0 ? place(starts[i], 0, n) : place(starts[i], 0, n - 1),
+                           last = step > 0 ? place(ends[i], 0, n) : place(ends[i], -1, n - 1);
         const std::int64_t span = step > 0 ? last - first : first - last, stride = step > 0 ? step : -step;
         dims[d] = span <= 0 ? 0 : (span - 1) / stride + 1, from[d] = dims[d] ? first : 0, by[d] = step;
     }
@@ -144,7 +148,8 @@ Outputs gather_elements(const OnnxNode& node, Inputs in, std::int64_t) {
 
 // The offsets in x that tuples of indices name, and how many elements each stands for.
 std::pair<Ints, std::int64_t> tuples(const OnnxTensor& x, const OnnxTensor& index, std::int64_t batch_dims) {
-    if (index.dims.empty() || index.dims.back() + batch_dims > rank_of(x) || batch_dims >= rank_of(index) || batch_dims < 0) problem("its indices do not fit to its data");
+    if (index.dims.empty() || index.dims.back() + batch_dims > rank_of(x) || batch_dims >= rank_of(index) || batch_dims < 0)
+        problem("its indices do not fit to its data");
     const std::int64_t depth = index.dims.back(), count = depth ? count_of(index.dims) / depth : count_of(Ints(index.dims.begin(), index.dims.end() - 1));
     const Ints strides = strides_of(x.dims), places = list_of(index);
     std::int64_t batch = 1, inner = 1;
@@ -299,7 +304,8 @@ Outputs trilu(const OnnxNode& node, Inputs in, std::int64_t) {
 Outputs reverse_sequence(const OnnxNode& node, Inputs in, std::int64_t) {
     const OnnxTensor &x = need(in, 0), &lengths = need(in, 1);
     const std::int64_t batch = attr_int(node, "batch_axis", 1), time = attr_int(node, "time_axis", 0);
-    if (x.dims.size() < 2 || batch == time || batch < 0 || batch > 1 || time < 0 || time > 1 || size_of(lengths) != at(x.dims[at(batch)])) problem("its axes or lengths do not fit");
+    if (x.dims.size() < 2 || batch == time || batch < 0 || batch > 1 || time < 0 || time > 1 || size_of(lengths) != at(x.dims[at(batch)]))
+        problem("its axes or lengths do not fit");
     const Ints strides = strides_of(x.dims);
     return {picked(x, x.dims, [&](std::size_t i) {
         const auto flat = static_cast<std::int64_t>(i);
@@ -312,9 +318,23 @@ Outputs reverse_sequence(const OnnxNode& node, Inputs in, std::int64_t) {
 
 Operation movement_operation(const std::string& op) {
     static const std::map<std::string, Operation> all{
-        {"Transpose", transpose}, {"Concat", concat}, {"Slice", slice}, {"Split", split}, {"Gather", gather}, {"GatherElements", gather_elements}, {"GatherND", gather_nd},
-        {"ScatterND", scatter_nd}, {"ScatterElements", scatter_elements}, {"Scatter", scatter_elements}, {"Tile", tile}, {"Expand", expand}, {"Pad", pad},
-        {"DepthToSpace", depth_to_space}, {"SpaceToDepth", depth_to_space}, {"Trilu", trilu}, {"ReverseSequence", reverse_sequence},
+        {"Transpose", transpose},
+        {"Concat", concat},
+        {"Slice", slice},
+        {"Split", split},
+        {"Gather", gather},
+        {"GatherElements", gather_elements},
+        {"GatherND", gather_nd},
+        {"ScatterND", scatter_nd},
+        {"ScatterElements", scatter_elements},
+        {"Scatter", scatter_elements},
+        {"Tile", tile},
+        {"Expand", expand},
+        {"Pad", pad},
+        {"DepthToSpace", depth_to_space},
+        {"SpaceToDepth", depth_to_space},
+        {"Trilu", trilu},
+        {"ReverseSequence", reverse_sequence},
     };
     auto found = all.find(op);
     return found == all.end() ? nullptr : found->second;

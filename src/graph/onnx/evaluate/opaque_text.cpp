@@ -29,7 +29,10 @@ json tensor_json(const OnnxTensor& t) {
 template <class T> std::vector<T> reals(const json& values) {
     std::vector<T> out;
     for (const json& v : values)
-        out.push_back(!v.is_string() ? v.get<T>() : v == "nan" ? std::numeric_limits<T>::quiet_NaN() : v == "inf" ? std::numeric_limits<T>::infinity() : -std::numeric_limits<T>::infinity());
+        out.push_back(!v.is_string() ? v.get<T>()
+                      : v == "nan"   ? std::numeric_limits<T>::quiet_NaN()
+                      : v == "inf"   ? std::numeric_limits<T>::infinity()
+                                     : -std::numeric_limits<T>::infinity());
     return out;
 }
 
@@ -47,7 +50,9 @@ struct AttrJson {
     json operator()(float v) const { return {{"float", tensor_json({OnnxTensor::Kind::float32, {1}, {v}})["values"][0]}}; }
     json operator()(const std::string& v) const { return v; }
     json operator()(const std::vector<std::int64_t>& v) const { return v; }
-    json operator()(const std::vector<float>& v) const { return {{"floats", tensor_json({OnnxTensor::Kind::float32, {static_cast<std::int64_t>(v.size())}, v})["values"]}}; }
+    json operator()(const std::vector<float>& v) const {
+        return {{"floats", tensor_json({OnnxTensor::Kind::float32, {static_cast<std::int64_t>(v.size())}, v})["values"]}};
+    }
     json operator()(const OnnxTensor& v) const { return {{"tensor", tensor_json(v)}}; }
 };
 
@@ -73,7 +78,8 @@ std::string write_opaque(const OpaqueNode& node) {
     for (const auto& [name, value] : node.node.attrs) attrs[name] = std::visit(AttrJson{}, value);
     for (const OpaqueNode::Input& i : node.inputs)
         inputs.push_back(i.absent ? json() : i.from >= 0 ? json{{"from", i.from}, {"type", i.type}} : tensor_json(i.constant));
-    return json{{"op", node.node.op}, {"opset", node.opset}, {"attrs", attrs}, {"inputs", inputs}, {"outputs", node.node.outputs.size()}}.dump(-1, ' ', false, json::error_handler_t::replace);
+    return json{{"op", node.node.op}, {"opset", node.opset}, {"attrs", attrs}, {"inputs", inputs}, {"outputs", node.node.outputs.size()}}.dump(
+        -1, ' ', false, json::error_handler_t::replace);
 }
 
 OpaqueNode read_opaque(const std::string& text) {
@@ -90,7 +96,8 @@ OpaqueNode read_opaque(const std::string& text) {
             if (i.is_null()) made.absent = true;
             else if (i.contains("from")) made.from = i.at("from").get<int>(), made.type = i.at("type").get<int>();
             else made.constant = tensor_of(i);
-            if (made.from < -1 || made.from > 63 || onnx_eval::kind_of(made.type) == OnnxTensor::Kind::other) problem("an opaque node names an input that is not there");
+            if (made.from < -1 || made.from > 63 || onnx_eval::kind_of(made.type) == OnnxTensor::Kind::other)
+                problem("an opaque node names an input that is not there");
         }
         if (!can_evaluate(out.node)) problem("the ONNX operator '" + out.node.op + "' is not known");
         return out;
@@ -115,7 +122,8 @@ OpaqueResult run_opaque(const OpaqueNode& node, std::size_t output, const std::v
     for (std::size_t i = 0; i < result.values.size(); ++i) {
         const double v = onnx_eval::number(y, i);
         result.values[i] = static_cast<float>(v);
-        if (y.kind == OnnxTensor::Kind::int64 && static_cast<double>(result.values[i]) != v) problem("the whole number " + std::to_string(y.integers[i]) + " does not fit into float32");
+        if (y.kind == OnnxTensor::Kind::int64 && static_cast<double>(result.values[i]) != v)
+            problem("the whole number " + std::to_string(y.integers[i]) + " does not fit into float32");
     }
     return result;
 }

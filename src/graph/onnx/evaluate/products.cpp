@@ -50,7 +50,8 @@ Outputs gemm(const OnnxNode& node, Inputs in, std::int64_t) {
     OnnxTensor y = product(a, b);
     const OnnxTensor* c = maybe(in, 2);
     if (c && broadcast(c->dims, y.dims) != y.dims) problem("its bias does not fit");
-    each(y.dims, {c ? broadcast_strides(c->dims, y.dims) : Ints(2, 0)}, [&](std::size_t i, const Ints& o) { set(y, i, alpha * number(y, i) + (c ? beta * number(*c, at(o[0])) : 0)); });
+    each(y.dims, {c ? broadcast_strides(c->dims, y.dims) : Ints(2, 0)},
+         [&](std::size_t i, const Ints& o) { set(y, i, alpha * number(y, i) + (c ? beta * number(*c, at(o[0])) : 0)); });
     return {y};
 }
 

@@ -11,7 +11,9 @@ namespace {
 double reduced(const std::string& op, const std::vector<double>& v) {
     const auto n = static_cast<double>(v.size());
     double sum = 0, product = 1, absolute = 0, square = 0, most = -INFINITY, least = INFINITY;
-    for (double x : v) sum += x, product *= x, absolute += std::abs(x), square += x * x, most = std::isnan(x) ? x : std::max(most, x), least = std::isnan(x) ? x : std::min(least, x);
+    for (double x : v)
+        sum += x, product *= x, absolute += std::abs(x), square += x * x, most = std::isnan(x) ? x : std::max(most, x),
+                                                                          least = std::isnan(x) ? x : std::min(least, x);
     if (op == "ReduceSum") return sum;
     if (op == "ReduceMean") return sum / n;
     if (op == "ReduceProd") return product;
@@ -52,8 +54,10 @@ Outputs reduce(const OnnxNode& node, Inputs in, std::int64_t) {
             std::int64_t acc = node.op == "ReduceProd" ? 1 : node.op == "ReduceSum" ? 0 : x.integers[at(o[0] + offsets[0])];
             for (std::int64_t p : offsets) {
                 const std::int64_t v = x.integers[at(o[0] + p)];
-                acc = node.op == "ReduceSum" ? static_cast<std::int64_t>(static_cast<std::uint64_t>(acc) + static_cast<std::uint64_t>(v))
-                      : node.op == "ReduceProd" ? static_cast<std::int64_t>(static_cast<std::uint64_t>(acc) * static_cast<std::uint64_t>(v)) : node.op == "ReduceMax" ? std::max(acc, v) : std::min(acc, v);
+                acc = node.op == "ReduceSum"    ? static_cast<std::int64_t>(static_cast<std::uint64_t>(acc) + static_cast<std::uint64_t>(v))
+                      : node.op == "ReduceProd" ? static_cast<std::int64_t>(static_cast<std::uint64_t>(acc) * static_cast<std::uint64_t>(v))
+                      : node.op == "ReduceMax"  ? std::max(acc, v)
+                                                : std::min(acc, v);
             }
             y.integers[i] = acc;
             return;
@@ -95,7 +99,8 @@ Outputs softmax(const OnnxNode& node, Inputs in, std::int64_t opset) {
     return {y};
 }
 
-void normalise(const OnnxTensor& x, OnnxTensor& y, const Ints& o, double eps, const std::function<double(double, std::size_t)>& finish, double* mean_out = nullptr, double* inverse_out = nullptr) {
+void normalise(const OnnxTensor& x, OnnxTensor& y, const Ints& o, double eps, const std::function<double(double, std::size_t)>& finish,
+               double* mean_out = nullptr, double* inverse_out = nullptr) {
     double mean = 0, variance = 0;
     for (std::int64_t p : o) mean += number(x, at(p));
     mean /= static_cast<double>(o.size());
@@ -110,7 +115,9 @@ Outputs layer_norm(const OnnxNode& node, Inputs in, std::int64_t) {
     const OnnxTensor* bias = maybe(in, 2);
     const std::int64_t axis = placed_axis(attr_int(node, "axis", -1), rank_of(x));
     const Ints tail(x.dims.begin() + axis, x.dims.end());
-    auto stretched = [&](const OnnxTensor& t) { return broadcast(t.dims, tail) == tail ? broadcast_strides(t.dims, tail) : (problem("its scale does not fit"), Ints{}); };
+    auto stretched = [&](const OnnxTensor& t) {
+        return broadcast(t.dims, tail) == tail ? broadcast_strides(t.dims, tail) : (problem("its scale does not fit"), Ints{});
+    };
     std::vector<Ints> places;
     each(tail, {stretched(scale), bias ? stretched(*bias) : Ints(tail.size(), 0)}, [&](std::size_t, const Ints& o) { places.push_back(o); });
     OnnxTensor y = make(element_type(x), x.dims);
@@ -141,7 +148,8 @@ Outputs group_norm(const OnnxNode& node, Inputs in, std::int64_t opset) {
     if (x.dims.size() < 2) problem("channels are expected in the second dimension");
     const std::int64_t channels = x.dims[1], groups = node.op == "InstanceNormalization" ? channels : attr_int(node, "num_groups", 1);
     const bool by_group = node.op == "GroupNormalization" && opset < 21;
-    if (groups < 1 || channels % groups || size_of(scale) != at(by_group ? groups : channels) || size_of(bias) != size_of(scale)) problem("its groups or its scale do not fit to the channels");
+    if (groups < 1 || channels % groups || size_of(scale) != at(by_group ? groups : channels) || size_of(bias) != size_of(scale))
+        problem("its groups or its scale do not fit to the channels");
     std::int64_t inner = 1;
     for (std::size_t d = 2; d < x.dims.size(); ++d) inner *= x.dims[d];
     OnnxTensor y = make(element_type(x), x.dims);
@@ -192,7 +200,8 @@ Outputs mean_variance(const OnnxNode& node, Inputs in, std::int64_t) {
     for (std::int64_t a : axes) gone[at(placed_axis(a, rank_of(x)))] = true;
     Ints outer, outer_strides, inner, inner_strides, offsets;
     const Ints strides = strides_of(x.dims);
-    for (std::size_t d = 0; d < x.dims.size(); ++d) (gone[d] ? inner : outer).push_back(x.dims[d]), (gone[d] ? inner_strides : outer_strides).push_back(strides[d]);
+    for (std::size_t d = 0; d < x.dims.size(); ++d)
+        (gone[d] ? inner : outer).push_back(x.dims[d]), (gone[d] ? inner_strides : outer_strides).push_back(strides[d]);
     each(inner, {inner_strides}, [&](std::size_t, const Ints& o) { offsets.push_back(o[0]); });
     OnnxTensor y = make(element_type(x), x.dims);
     each(outer, {outer_strides}, [&](std::size_t, const Ints& at_line) {
@@ -230,7 +239,8 @@ Outputs lrn(const OnnxNode& node, Inputs in, std::int64_t) {
         const auto n = static_cast<std::int64_t>(o.size());
         for (std::int64_t c = 0; c < n; ++c) {
             double sum = 0;
-            for (std::int64_t k = std::max<std::int64_t>(0, c - (size - 1) / 2); k <= std::min(n - 1, c + size / 2); ++k) sum += number(x, at(o[at(k)])) * number(x, at(o[at(k)]));
+            for (std::int64_t k = std::max<std::int64_t>(0, c - (size - 1) / 2); k <= std::min(n - 1, c + size / 2); ++k)
+                sum += number(x, at(o[at(k)])) * number(x, at(o[at(k)]));
             set(y, at(o[at(c)]), number(x, at(o[at(c)])) / std::pow(bias + alpha / static_cast<double>(size) * sum, beta));
         }
     });
@@ -241,11 +251,29 @@ Outputs lrn(const OnnxNode& node, Inputs in, std::int64_t) {
 
 Operation reduction_operation(const std::string& op) {
     static const std::map<std::string, Operation> all{
-        {"ReduceSum", reduce}, {"ReduceMean", reduce}, {"ReduceProd", reduce}, {"ReduceMax", reduce}, {"ReduceMin", reduce}, {"ReduceL1", reduce}, {"ReduceL2", reduce},
-        {"ReduceSumSquare", reduce}, {"ReduceLogSum", reduce}, {"ReduceLogSumExp", reduce}, {"Softmax", softmax}, {"LogSoftmax", softmax}, {"Hardmax", softmax},
-        {"LayerNormalization", layer_norm}, {"RMSNormalization", layer_norm}, {"SimplifiedLayerNormalization", layer_norm}, {"GroupNormalization", group_norm},
-        {"InstanceNormalization", group_norm}, {"BatchNormalization", batch_norm}, {"LpNormalization", lp_norm}, {"MeanVarianceNormalization", mean_variance},
-        {"CumSum", cum_sum}, {"LRN", lrn},
+        {"ReduceSum", reduce},
+        {"ReduceMean", reduce},
+        {"ReduceProd", reduce},
+        {"ReduceMax", reduce},
+        {"ReduceMin", reduce},
+        {"ReduceL1", reduce},
+        {"ReduceL2", reduce},
+        {"ReduceSumSquare", reduce},
+        {"ReduceLogSum", reduce},
+        {"ReduceLogSumExp", reduce},
+        {"Softmax", softmax},
+        {"LogSoftmax", softmax},
+        {"Hardmax", softmax},
+        {"LayerNormalization", layer_norm},
+        {"RMSNormalization", layer_norm},
+        {"SimplifiedLayerNormalization", layer_norm},
+        {"GroupNormalization", group_norm},
+        {"InstanceNormalization", group_norm},
+        {"BatchNormalization", batch_norm},
+        {"LpNormalization", lp_norm},
+        {"MeanVarianceNormalization", mean_variance},
+        {"CumSum", cum_sum},
+        {"LRN", lrn},
     };
     auto found = all.find(op);
     return found == all.end() ? nullptr : found->second;

@@ -47,7 +47,9 @@ Outputs top_k(const OnnxNode& node, Inputs in, std::int64_t) {
     for (std::int64_t line = 0; n && line < static_cast<std::int64_t>(size_of(x)) / n; ++line) {
         auto from = [&](std::int64_t i) { return at((line / inner * n + i) * inner + line % inner); };
         std::iota(order.begin(), order.end(), 0);
-        std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return largest ? number(x, from(a)) > number(x, from(b)) : number(x, from(a)) < number(x, from(b)); });
+        std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+            return largest ? number(x, from(a)) > number(x, from(b)) : number(x, from(a)) < number(x, from(b));
+        });
         for (std::int64_t i = 0; i < k; ++i) {
             const std::size_t to = at((line / inner * k + i) * inner + line % inner);
             copy_element(values, to, x, from(order[at(i)]));
@@ -92,7 +94,8 @@ Outputs compress(const OnnxNode& node, Inputs in, std::int64_t) {
 }  // namespace
 
 Operation search_operation(const std::string& op) {
-    static const std::map<std::string, Operation> all{{"ArgMax", arg_extreme}, {"ArgMin", arg_extreme}, {"TopK", top_k}, {"NonZero", non_zero}, {"Compress", compress}};
+    static const std::map<std::string, Operation> all{
+        {"ArgMax", arg_extreme}, {"ArgMin", arg_extreme}, {"TopK", top_k}, {"NonZero", non_zero}, {"Compress", compress}};
     auto found = all.find(op);
     return found == all.end() ? nullptr : found->second;
 }

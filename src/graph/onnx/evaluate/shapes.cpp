@@ -15,7 +15,8 @@ Outputs constant(const OnnxNode& node, Inputs, std::int64_t) {
         t.floats = std::move(values);
         return t;
     };
-    if (auto f = node.attrs.find("value_float"); f != node.attrs.end() && std::holds_alternative<float>(f->second)) return {floats({std::get<float>(f->second)}, {})};
+    if (auto f = node.attrs.find("value_float"); f != node.attrs.end() && std::holds_alternative<float>(f->second))
+        return {floats({std::get<float>(f->second)}, {})};
     if (auto f = attr_floats(node, "value_floats")) return {floats(*f, {static_cast<std::int64_t>(f->size())})};
     if (node.attrs.contains("value_int")) return {reshaped(of_ints({attr_int(node, "value_int", 0)}), {})};
     if (auto i = attr_ints(node, "value_ints")) return {of_ints(*i)};
@@ -134,8 +135,9 @@ Outputs one_hot(const OnnxNode& node, Inputs in, std::int64_t) {
 
 Operation shape_operation(const std::string& op) {
     static const std::map<std::string, Operation> all{
-        {"Constant", constant}, {"Shape", shape}, {"Size", size}, {"ConstantOfShape", constant_of_shape}, {"Range", range}, {"Reshape", reshape}, {"Flatten", flatten},
-        {"Squeeze", squeeze}, {"Unsqueeze", squeeze}, {"EyeLike", eye_like}, {"OneHot", one_hot},
+        {"Constant", constant}, {"Shape", shape},      {"Size", size},       {"ConstantOfShape", constant_of_shape},
+        {"Range", range},       {"Reshape", reshape},  {"Flatten", flatten}, {"Squeeze", squeeze},
+        {"Unsqueeze", squeeze}, {"EyeLike", eye_like}, {"OneHot", one_hot},
     };
     auto found = all.find(op);
     return found == all.end() ? nullptr : found->second;

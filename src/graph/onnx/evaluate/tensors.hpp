@@ -17,7 +17,22 @@ using Inputs = std::span<const OnnxTensor* const>;
 using Outputs = std::vector<OnnxTensor>;
 
 // ONNX's numbers of element types.
-enum Type : int { float32 = 1, uint8 = 2, int8 = 3, uint16 = 4, int16 = 5, int32 = 6, int64 = 7, text = 8, boolean = 9, float16 = 10, float64 = 11, uint32 = 12, uint64 = 13, bfloat16 = 16 };
+enum Type : int {
+    float32 = 1,
+    uint8 = 2,
+    int8 = 3,
+    uint16 = 4,
+    int16 = 5,
+    int32 = 6,
+    int64 = 7,
+    text = 8,
+    boolean = 9,
+    float16 = 10,
+    float64 = 11,
+    uint32 = 12,
+    uint64 = 13,
+    bfloat16 = 16
+};
 
 constexpr std::int64_t most_elements = std::int64_t{1} << 28;
 

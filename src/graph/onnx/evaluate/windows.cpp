@@ -16,13 +16,20 @@ struct Window {
 Window window_of(const OnnxNode& node, const OnnxTensor& x, Ints kernel) {
     if (x.dims.size() < 3) problem("an image is expected");
     const std::size_t n = x.dims.size() - 2;
-    Window w{Ints(x.dims.begin() + 2, x.dims.end()), {}, std::move(kernel), attr_ints(node, "strides").value_or(Ints(n, 1)), attr_ints(node, "dilations").value_or(Ints(n, 1)), {}, {}};
+    Window w{Ints(x.dims.begin() + 2, x.dims.end()),
+             {},
+             std::move(kernel),
+             attr_ints(node, "strides").value_or(Ints(n, 1)),
+             attr_ints(node, "dilations").value_or(Ints(n, 1)),
+             {},
+             {}};
     const Ints pads = attr_ints(node, "pads").value_or(Ints(2 * n, 0));
     const std::string automatic = attr_text(node, "auto_pad", "NOTSET");
     const bool ceil = attr_int(node, "ceil_mode", 0) != 0;
     if (w.kernel.size() != n || w.stride.size() != n || w.dilation.size() != n || pads.size() != 2 * n) problem("its window does not fit to its input");
     for (std::size_t d = 0; d < n; ++d) {
-        if (w.kernel[d] < 1 || w.stride[d] < 1 || w.dilation[d] < 1 || w.kernel[d] > 1 << 20 || w.stride[d] > 1 << 20 || w.dilation[d] > 1 << 20) problem("a window, stride or dilation that is not possible");
+        if (w.kernel[d] < 1 || w.stride[d] < 1 || w.dilation[d] < 1 || w.kernel[d] > 1 << 20 || w.stride[d] > 1 << 20 || w.dilation[d] > 1 << 20)
+            problem("a window, stride or dilation that is not possible");
         const std::int64_t reach = (w.kernel[d] - 1) * w.dilation[d] + 1;
         std::int64_t before = pads[d], after = pads[n + d], out = 0;
         if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
@@ -73,7 +80,8 @@ Outputs conv(const OnnxNode& node, Inputs in, std::int64_t) {
     const OnnxTensor &x = need(in, 0), &weight = need(in, 1);
     if (weight.dims.size() != x.dims.size() || x.dims.size() < 3) problem("its weight does not fit to its input");
     const Window w = window_of(node, x, Ints(weight.dims.begin() + 2, weight.dims.end()));
-    const std::int64_t groups = attr_int(node, "group", 1), co = weight.dims[0], ci = weight.dims[1], inner = count_of(w.in), outer = count_of(w.out), size = count_of(w.kernel);
+    const std::int64_t groups = attr_int(node, "group", 1), co = weight.dims[0], ci = weight.dims[1], inner = count_of(w.in), outer = count_of(w.out),
+                       size = count_of(w.kernel);
     if (groups < 1 || co % groups || ci * groups != x.dims[1]) problem("its groups do not fit to the channels");
     Ints dims{x.dims[0], co};
     dims.insert(dims.end(), w.out.begin(), w.out.end());
@@ -87,7 +95,8 @@ Outputs conv(const OnnxNode& node, Inputs in, std::int64_t) {
             for (std::int64_t c = 0; c < co; ++c) {
                 double sum = maybe(in, 2) ? number(*in[2], at(c)) : 0;
                 for (std::int64_t i = 0; i < ci; ++i)
-                    for (const auto& [k, p] : inside) sum += number(weight, at((c * ci + i) * size + k)) * number(x, at((b * x.dims[1] + c / (co / groups) * ci + i) * inner + p));
+                    for (const auto& [k, p] : inside)
+                        sum += number(weight, at((c * ci + i) * size + k)) * number(x, at((b * x.dims[1] + c / (co / groups) * ci + i) * inner + p));
                 set(y, at((b * co + c) * outer + o), sum);
             }
     }
@@ -99,13 +108,18 @@ Outputs conv_transpose(const OnnxNode& node, Inputs in, std::int64_t) {
     const std::size_t n = x.dims.size() - 2;
     if (weight.dims.size() != x.dims.size() || x.dims.size() < 3 || weight.dims[0] != x.dims[1]) problem("its weight does not fit to its input");
     const std::int64_t groups = attr_int(node, "group", 1), ci = x.dims[1], co = weight.dims[1];
-    const Ints kernel(weight.dims.begin() + 2, weight.dims.end()), strides = attr_ints(node, "strides").value_or(Ints(n, 1)), dilations = attr_ints(node, "dilations").value_or(Ints(n, 1));
+    const Ints kernel(weight.dims.begin() + 2, weight.dims.end()), strides = attr_ints(node, "strides").value_or(Ints(n, 1)),
+                                                                   dilations = attr_ints(node, "dilations").value_or(Ints(n, 1));
     const Ints extra = attr_ints(node, "output_padding").value_or(Ints(n, 0)), wanted = attr_ints(node, "output_shape").value_or(Ints{});
     Ints pads = attr_ints(node, "pads").value_or(Ints(2 * n, 0)), out, spatial(x.dims.begin() + 2, x.dims.end());
     const std::string automatic = attr_text(node, "auto_pad", "NOTSET");
-    if (groups < 1 || ci % groups || strides.size() != n || dilations.size() != n || extra.size() != n || pads.size() != 2 * n || (!wanted.empty() && wanted.size() != n)) problem("its window does not fit to its input");
+    if (groups < 1 || ci % groups || strides.size() != n || dilations.size() != n || extra.size() != n || pads.size() != 2 * n ||
+        (!wanted.empty() && wanted.size() != n))
+        problem("its window does not fit to its input");
     for (std::size_t d = 0; d < n; ++d) {
-        if (strides[d] < 1 || dilations[d] < 1 || kernel[d] < 1 || strides[d] > 1 << 20 || dilations[d] > 1 << 20 || std::abs(pads[d]) > 1 << 20 || std::abs(pads[n + d]) > 1 << 20) problem("a window that is not possible");
+        if (strides[d] < 1 || dilations[d] < 1 || kernel[d] < 1 || strides[d] > 1 << 20 || dilations[d] > 1 << 20 || std::abs(pads[d]) > 1 << 20 ||
+            std::abs(pads[n + d]) > 1 << 20)
+            problem("a window that is not possible");
         const std::int64_t full = strides[d] * (spatial[d] - 1) + extra[d] + (kernel[d] - 1) * dilations[d] + 1;
         if (!wanted.empty() || automatic == "SAME_UPPER" || automatic == "SAME_LOWER") {
             const std::int64_t size = wanted.empty() ? spatial[d] * strides[d] : wanted[d], all = std::max<std::int64_t>(0, full - size);
@@ -139,7 +153,8 @@ Outputs conv_transpose(const OnnxNode& node, Inputs in, std::int64_t) {
             for (std::int64_t b = 0; b < x.dims[0]; ++b)
                 for (std::int64_t i = 0; i < ci; ++i)
                     for (std::int64_t c = 0; c < co; ++c)
-                        sums[at((b * co * groups + i / (ci / groups) * co + c) * outer + to)] += number(x, at((b * ci + i) * inner + p)) * number(weight, at((i * co + c) * size + k));
+                        sums[at((b * co * groups + i / (ci / groups) * co + c) * outer + to)] +=
+                            number(x, at((b * ci + i) * inner + p)) * number(weight, at((i * co + c) * size + k));
         }
     }
     for (std::size_t i = 0; i < sums.size(); ++i) set(y, i, sums[i] + (maybe(in, 2) ? number(*in[2], i / at(outer) % at(co * groups)) : 0));
@@ -238,7 +253,10 @@ Sample sample(const Resizing& r, std::int64_t o, std::int64_t n, std::int64_t m,
     s.outside = r.place == "tf_crop_and_resize" && (c < 0 || c > in - 1);
     auto clamped = [&](double v) { return std::clamp<std::int64_t>(static_cast<std::int64_t>(v), 0, n - 1); };
     if (r.mode == "nearest") {
-        const double v = r.nearest == "floor" ? std::floor(c) : r.nearest == "ceil" ? std::ceil(c) : r.nearest == "round_prefer_ceil" ? std::floor(c + 0.5) : std::ceil(c - 0.5);
+        const double v = r.nearest == "floor"               ? std::floor(c)
+                         : r.nearest == "ceil"              ? std::ceil(c)
+                         : r.nearest == "round_prefer_ceil" ? std::floor(c + 0.5)
+                                                            : std::ceil(c - 0.5);
         s.parts = {{clamped(v), 1.0}};
         return s;
     }
@@ -258,8 +276,12 @@ Sample sample(const Resizing& r, std::int64_t o, std::int64_t n, std::int64_t m,
 Outputs resize(const OnnxNode& node, Inputs in, std::int64_t opset) {
     const OnnxTensor& x = need(in, 0);
     const bool old = node.op == "Upsample" || opset < 11;   // scales alone, asymmetric
-    Resizing r{attr_text(node, "mode", "nearest"), attr_text(node, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"), attr_text(node, "nearest_mode", old ? "floor" : "round_prefer_floor"),
-               attr_float(node, "cubic_coeff_a", -0.75), attr_int(node, "exclude_outside", 0) != 0, attr_int(node, "antialias", 0) != 0};
+    Resizing r{attr_text(node, "mode", "nearest"),
+               attr_text(node, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
+               attr_text(node, "nearest_mode", old ? "floor" : "round_prefer_floor"),
+               attr_float(node, "cubic_coeff_a", -0.75),
+               attr_int(node, "exclude_outside", 0) != 0,
+               attr_int(node, "antialias", 0) != 0};
     if (r.mode != "nearest" && r.mode != "linear" && r.mode != "cubic") problem("resizing by '" + r.mode + "' is not known");
     Ints axes(x.dims.size());
     std::iota(axes.begin(), axes.end(), 0);
@@ -284,10 +306,13 @@ Outputs resize(const OnnxNode& node, Inputs in, std::int64_t opset) {
         const std::int64_t n = x.dims[d];
         double scale = wanted.empty() ? given[i] : static_cast<double>(wanted[i]) / static_cast<double>(n);
         if (!wanted.empty() && policy != "stretch") scale = ratio;
-        const double size = wanted.empty() ? std::floor(static_cast<double>(n) * scale + 1e-9) : policy != "stretch" ? std::nearbyint(scale * static_cast<double>(n)) : static_cast<double>(wanted[i]);
+        const double size = wanted.empty()        ? std::floor(static_cast<double>(n) * scale + 1e-9)
+                            : policy != "stretch" ? std::nearbyint(scale * static_cast<double>(n))
+                                                  : static_cast<double>(wanted[i]);
         if (!(scale > 0) || !(size >= 1) || size > static_cast<double>(most_elements) || n < 1) problem("a size that is not possible");
         const auto m = static_cast<std::int64_t>(size);
-        const double from = roi && size_of(*roi) == 2 * axes.size() ? number(*roi, i) : 0, to = roi && size_of(*roi) == 2 * axes.size() ? number(*roi, i + axes.size()) : 1;
+        const double from = roi && size_of(*roi) == 2 * axes.size() ? number(*roi, i) : 0,
+                     to = roi && size_of(*roi) == 2 * axes.size() ? number(*roi, i + axes.size()) : 1;
         std::vector<Sample> samples;
         bool same = n == m;
         for (std::int64_t o = 0; o < m; ++o) {
@@ -341,7 +366,9 @@ Outputs grid_sample(const OnnxNode& node, Inputs in, std::int64_t) {
     };
     auto bounded = [&](double v, std::int64_t n) {
         const auto s = static_cast<double>(n);
-        return edge == "border" ? std::clamp(v, 0.0, s - 1) : edge == "reflection" ? std::clamp(reflected(v, align ? 0 : -0.5, align ? s - 1 : s - 0.5), 0.0, s - 1) : v;
+        return edge == "border"       ? std::clamp(v, 0.0, s - 1)
+               : edge == "reflection" ? std::clamp(reflected(v, align ? 0 : -0.5, align ? s - 1 : s - 0.5), 0.0, s - 1)
+                                      : v;
     };
     for (std::int64_t b = 0; b < x.dims[0]; ++b)
         for (std::int64_t o = 0; o < oh * ow; ++o) {
@@ -361,7 +388,8 @@ Outputs grid_sample(const OnnxNode& node, Inputs in, std::int64_t) {
                     for (int dy = low; dy <= high; ++dy)
                         for (int dx = low; dx <= high; ++dx) {
                             const double fy = std::floor(py) + dy, fx = std::floor(px) + dx;
-                            const double wy = mode == "cubic" ? cubic(py - fy, -0.75) : 1 - std::abs(py - fy), wx = mode == "cubic" ? cubic(px - fx, -0.75) : 1 - std::abs(px - fx);
+                            const double wy = mode == "cubic" ? cubic(py - fy, -0.75) : 1 - std::abs(py - fy),
+                                         wx = mode == "cubic" ? cubic(px - fx, -0.75) : 1 - std::abs(px - fx);
                             if (wy != 0 && wx != 0) sum += wy * wx * value(k, fy, fx);
                         }
                 }
