@@ -103,19 +103,8 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
         (s.reads[r].padded ? shape.tested : shape.copied) += std::ceil(elements / (s.reads[r].padded ? 1 : 4) / (shape.threads / shape.sums)) * shape.chunks;
         shape.far_bytes += 4 * elements * shape.chunks * shape.sums * shape.blocks;
     }
-    for (const Buffer& b : s.buffers) {
-        double n = 4;
-        for (std::int64_t d : b.shape) n *= static_cast<double>(d);
-        shape.least_bytes += n;
-    }
+    shape.least_bytes = operand_bytes(s);
     return shape;
-}
-
-std::vector<std::int64_t> divisors(std::int64_t n, std::int64_t most) {
-    std::vector<std::int64_t> all;
-    for (std::int64_t d = 1; d <= std::min(n, most); ++d)
-        if (n % d == 0) all.push_back(d);
-    return all;
 }
 
 }  // namespace
@@ -124,8 +113,7 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
     constexpr std::int64_t most_threads = 512, most_own = 64;
     const auto longest = main_sum(nest);
     if (kind != TileKind::plain && (!longest || statement.combine != Combine::sum || statement.reads.size() < 2 || nest.loops[*longest].extent < 4)) return {};
-    // some wait for others
-    if (std::any_of(statement.axes.begin(), statement.axes.end(), [](const Iterator& a) { return a.role == AxisRole::sequential; })) return {};
+    if (statement.keeps_an_order()) return {};
     std::vector<const NaiveLoop*> outputs;
     for (const NaiveLoop& l : nest.loops)
         if (!l.reduction) outputs.push_back(&l);
@@ -193,8 +181,7 @@ std::optional<std::vector<Term>> part_of_block(const NaiveLoops& nest, const Ter
             out.push_back(l.axis);
         }
     }
-    static constexpr std::string_view parts[]{"blocks", "shared-sums", "chunks", "channel-threads", "threads", "own", "chunk", "window", "long-window"};
-    return std::find(std::begin(parts), std::end(parts), part) != std::end(parts) ? std::optional(out) : std::nullopt;
+    return std::find(block_parts.begin(), block_parts.end(), part) != block_parts.end() ? std::optional(out) : std::nullopt;
 }
 
 }  // namespace loopegg

@@ -1,5 +1,6 @@
 // Tiles of a nest for graphics processors: what a block of threads computes, what of it one thread does, and which threads share sums.
 #pragma once
+#include <array>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -17,8 +18,10 @@ enum class TileKind { shared, split, plain };
 // So many tiles, cheapest first by the estimate, those alone that fit the machine.
 std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest, const GpuMachine& machine, TileKind kind, std::size_t most);
 
-// The loops of one part of a tiled nest, outermost first: blocks, shared-sums, chunks, channel-threads, threads, own, chunk, long-window, window, and the same
-// with a thread's outputs as far apart as there are threads: apart-channel-threads, apart-threads, apart-own. None: there is no such part.
+// What a tiled nest consists of: every loop of it is in one of these.
+constexpr std::array<std::string_view, 9> block_parts{"blocks", "shared-sums", "chunks", "channel-threads", "threads", "own", "chunk", "window", "long-window"};
+// The loops of one part, outermost first. With "apart-" before channel-threads, threads or own, a thread's outputs are as far apart as there are
+// threads. None: there is no such part.
 std::optional<std::vector<Term>> part_of_block(const NaiveLoops& nest, const Term& tile, std::string_view part);
 
 }  // namespace loopegg

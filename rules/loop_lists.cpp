@@ -67,7 +67,7 @@ FunctionKind loop_builder(const char* op, bool word) {
 // Loops are cut by extents alone: where a restriction cuts across a digit, a cut could miss a part of it.
 bool covers(const Question& q, const NaiveLoops& nest, const Term& tile) {
     Term all("done");
-    for (const char* part : {"blocks", "shared-sums", "chunks", "channel-threads", "threads", "own", "chunk", "window", "long-window"})
+    for (const std::string_view part : block_parts)
         for (const Term& a : part_of_block(nest, tile, part).value_or(std::vector<Term>{})) all = Term("at", {a, all});
     return facts(q).visits_the_same(all, q.arguments[1].eclass);
 }

@@ -14,7 +14,7 @@ Term arranged(const Statement& s, const Term& sched, const Target& target) {
     if (sched.is("cat", 2)) return Term("cat", {arranged(s, sched[0], target), arranged(s, sched[1], target)});
     const auto all = pieces(s, sched);
     if (!all) return sched;
-    if (std::any_of(s.axes.begin(), s.axes.end(), [](const Iterator& a) { return a.role == AxisRole::sequential; })) return sched;
+    if (s.keeps_an_order()) return sched;
     return cpu_schedule(s, *all, target.machine).value_or(sched);
 }
 

@@ -12,11 +12,6 @@ clockid_t clock_of(pid_t thread) { return (~static_cast<clockid_t>(thread) << 3)
 
 }  // namespace
 
-double clock_seconds(clockid_t clock) {
-    timespec t{};
-    return clock_gettime(clock, &t) == 0 ? static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec) : 0;
-}
-
 ThreadClocks::ThreadClocks() {
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) clocks_.push_back(clock_of(std::stoi(entry.path().filename().string())));
 }

@@ -1,12 +1,10 @@
 // The processor time of this process, thread by thread and to the microsecond.
 #pragma once
-#include <time.h>
-
 #include <vector>
 
-namespace loopegg {
+#include "base/clock.hpp"
 
-double clock_seconds(clockid_t clock);   // 0 for a clock that there is not
+namespace loopegg {
 
 // Of the threads that there are when it is made. The clock of the whole process is no use for short samples: for a thread that runs on another
 // core it is behind by up to a tick of the scheduler, several milliseconds, and then catches up at once.

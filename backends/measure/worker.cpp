@@ -40,7 +40,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-double wall() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double wall() { return clock_seconds(CLOCK_MONOTONIC); }
 double own_cpu() { return clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
 
 // Something that can be run again and again. A nest takes its weights from `cold`, where one is given; a network has its own.

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/clock.hpp"
 #include "base/fault.hpp"
 #include "base/system_words.hpp"
 
@@ -25,7 +26,7 @@ extern char** environ;
 namespace loopegg {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
 // What no kernel does to itself: an end by a code, and signals of the system when memory is short, of a person, of a batch system.
 bool from_outside(int status) {

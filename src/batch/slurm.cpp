@@ -8,18 +8,13 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/process.hpp"
+#include "base/quote.hpp"
 #include "base/text.hpp"
 #include "store/address.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
 namespace {
-
-std::string shell_word(const std::string& text) {
-    std::string out = "'";
-    for (char c : text) out += c == '\'' ? std::string("'\\''") : std::string{c};
-    return out + "'";
-}
 
 // Array jobs that were submitted for this batch, one number a line.
 std::vector<std::string> arrays_of(const fs::path& out) {

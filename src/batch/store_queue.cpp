@@ -1,10 +1,10 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/owner.hpp"
@@ -14,7 +14,7 @@
 namespace loopegg {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
 std::string new_owner() {
     static std::atomic<int> queues{0};

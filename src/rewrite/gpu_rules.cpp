@@ -24,10 +24,6 @@ void parts_of(const Term& schedule, std::vector<Term>& out) {
     else out.push_back(schedule);
 }
 
-bool keeps_an_order(const Statement& s) {
-    return std::any_of(s.axes.begin(), s.axes.end(), [](const Iterator& a) { return a.role == AxisRole::sequential; });
-}
-
 bool is_schedule(const Term& nest) {
     try {
         resolve(nest);
@@ -43,9 +39,9 @@ GpuRules::GpuRules(const std::filesystem::path& file, const GpuMachine& machine)
 
 std::shared_ptr<const GpuRules> GpuRules::of(const std::filesystem::path& file, const GpuMachine& m) {
     static std::mutex mutex;
-    static std::map<std::tuple<std::filesystem::path, int, int, std::int64_t, std::int64_t, double>, std::shared_ptr<const GpuRules>> all;
+    static std::map<std::pair<std::filesystem::path, GpuMachine>, std::shared_ptr<const GpuRules>> all;
     const std::lock_guard lock(mutex);
-    auto& found = all[{file, m.cores, m.lanes, m.shared_bytes, m.registers, m.memory_gbs}];
+    auto& found = all[{file, m}];
     if (!found) found = std::make_shared<const GpuRules>(file, m);
     return found;
 }
@@ -79,7 +75,7 @@ std::vector<Term> GpuRules::part_schedules(const Term& statement, const Term& na
 std::vector<Term> GpuRules::schedules(const Term& nest, std::size_t most) const {
     const NestParts given = nest_parts(nest);
     const Statement statement = statement_of(given.statement);
-    if (keeps_an_order(statement)) return {nest};
+    if (statement.keeps_an_order()) return {nest};
     const Term naive = schedule_of(statement, domain_of(nest));
     const Term key = with_restore(given.restore, Term("nest", {given.statement, naive}));
     {

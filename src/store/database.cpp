@@ -1,6 +1,7 @@
 #include "store/database.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.hpp"
 #include "base/fault.hpp"
@@ -33,11 +34,10 @@ void Database::upgrade(const std::string& name) {
             else
                 for (const Column& column : table.columns)
                     if (!there.contains(column.name)) backend_->add_column(table, column);
-            if (!table.index.empty()) {
-                std::string columns;
-                for (const char* c : table.index) columns += (columns.empty() ? "" : ", ") + std::string(c);
-                backend_->execute(fmt::format("CREATE INDEX IF NOT EXISTS {0}_by_{1} ON {0}({2})", table.name, table.index[0], columns), {})->next();
-            }
+            if (!table.index.empty())
+                backend_
+                    ->execute(fmt::format("CREATE INDEX IF NOT EXISTS {0}_by_{1} ON {0}({2})", table.name, table.index[0], fmt::join(table.index, ", ")), {})
+                    ->next();
             if (table.append_only) backend_->protect(table);
         }
         backend_->set_version(schema_version);

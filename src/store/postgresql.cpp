@@ -7,8 +7,10 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <pqxx/pqxx>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/fault.hpp"
 #include "base/text.hpp"
@@ -17,7 +19,7 @@
 namespace loopegg {
 namespace {
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
 // Seconds that a server which does not answer is waited for.
 double patience() {
@@ -165,10 +167,9 @@ public:
         return found;
     }
     void create(const Table& table) override {
-        std::string text, key;
+        std::string text;
         for (const Column& c : table.columns) text += fmt::format("{} {} {}, ", c.name, type_name(c.type), c.rest);
-        for (const char* k : table.key) key += (key.empty() ? "" : ", ") + std::string(k);
-        execute(fmt::format("CREATE TABLE {}({}PRIMARY KEY({}))", table.name, text, key), {});
+        execute(fmt::format("CREATE TABLE {}({}PRIMARY KEY({}))", table.name, text, fmt::join(table.key, ", ")), {});
     }
     void add_column(const Table& table, const Column& column) override {
         execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {} {}", table.name, column.name, type_name(column.type), column.rest), {});

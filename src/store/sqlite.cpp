@@ -1,10 +1,10 @@
 // Stores in SQLite files, which the processes of one machine share.
 #include <sqlite3.h>
 
-#include <chrono>
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/fault.hpp"
 #include "store/backend.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double patience = 60;   // seconds that a file held by others is waited for
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
 // What a person can do about SQLite's answer.
 std::string remedy(int code, const std::filesystem::path& file) {
@@ -89,13 +89,12 @@ public:
         return found;
     }
     void create(const Table& table) override {
-        std::string text, key;
+        std::string text;
         bool counted = false;
         for (const Column& c : table.columns)
             text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", c.name, type_name(c.type), c.rest), counted = counted || c.type == ColumnType::number;
-        for (const char* k : table.key) key += (key.empty() ? "" : ", ") + std::string(k);
         run((counted ? fmt::format("CREATE TABLE {}({})", table.name, text)
-                     : fmt::format("CREATE TABLE {}({}, PRIMARY KEY({})) WITHOUT ROWID", table.name, text, key))
+                     : fmt::format("CREATE TABLE {}({}, PRIMARY KEY({})) WITHOUT ROWID", table.name, text, fmt::join(table.key, ", ")))
                 .c_str());
     }
     void add_column(const Table& table, const Column& column) override {

@@ -153,6 +153,12 @@ private:
 
 }  // namespace
 
+double operand_bytes(const Statement& statement) {
+    double bytes = 0;
+    for (const Buffer& b : statement.buffers) bytes += 4 * static_cast<double>(element_count(b.shape));
+    return bytes;
+}
+
 double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     const double warps = std::ceil(s.threads / 32);
     const double registers = std::min(255.0, 24 + 1.3 * s.outputs + 2 * std::sqrt(s.outputs) + (s.loads > 0 ? 8 : 0));
@@ -184,11 +190,7 @@ double gpu_cost(const Term& nest, const GpuMachine& machine) {
         const LoopTree tree = resolve(whole);
         Reading reading(s, tree);
         if (reading.shape.threads * reading.shape.blocks < 2 && s.instances() > 64) return impossible;
-        for (const Buffer& b : s.buffers) {
-            double n = 4;
-            for (std::int64_t d : b.shape) n *= static_cast<double>(d);
-            reading.shape.least_bytes += n;
-        }
+        reading.shape.least_bytes = operand_bytes(s);
         return gpu_cost(reading.shape, machine);
     } catch (const UserError&) {
         return impossible;

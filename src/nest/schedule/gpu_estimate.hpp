@@ -2,6 +2,7 @@
 #pragma once
 #include "base/term.hpp"
 #include "nest/schedule/gpu_machine.hpp"
+#include "nest/term/statement.hpp"
 
 namespace loopegg {
 
@@ -20,6 +21,8 @@ struct GpuShape {
     double far_bytes = 0;                  // that all blocks together ask for
     double least_bytes = 0;                // that have to come at least: every operand once
 };
+
+double operand_bytes(const Statement& statement);   // of every buffer, once
 
 // In microseconds, without the launch; infinite where a block does not fit.
 double gpu_cost(const GpuShape& shape, const GpuMachine& machine);

@@ -81,13 +81,6 @@ private:
     const NaiveLoops& nest_;
 };
 
-std::vector<std::int64_t> divisors(std::int64_t n, std::int64_t most) {
-    std::vector<std::int64_t> out;
-    for (std::int64_t k = 1; k <= std::min(n, most); ++k)
-        if (n % k == 0) out.push_back(k);
-    return out;
-}
-
 // Ways to hand out one tile to the cores, and to unroll its reductions.
 void add_shared(std::vector<Tiling>& all, const NaiveLoops& nest, Tiling t) {
     const NaiveLoop& along = nest.loops[t.vector_loop];

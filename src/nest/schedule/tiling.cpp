@@ -188,6 +188,13 @@ std::optional<std::size_t> NaiveLoops::row_loop() const {
     return row;
 }
 
+std::vector<std::int64_t> divisors(std::int64_t extent, std::int64_t most) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t k = 1; k <= std::min(extent, most); ++k)
+        if (extent % k == 0) all.push_back(k);
+    return all;
+}
+
 NaiveLoops naive_loops(const Statement& statement, Term schedule) {
     NaiveLoops nest;
     for (; schedule.is("at", 2); schedule = schedule[1]) nest.loops.push_back(naive_loop(statement, schedule[0]));

@@ -29,6 +29,9 @@ struct NaiveLoops {
 };
 NaiveLoops naive_loops(const Statement& statement, Term schedule);
 
+// What divides a loop's extent, the smallest first, up to `most`.
+std::vector<std::int64_t> divisors(std::int64_t extent, std::int64_t most);
+
 // How they are tiled.
 struct Tiling {
     std::size_t vector_loop;            // which loop the lanes run along

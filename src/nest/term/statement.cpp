@@ -64,6 +64,10 @@ bool Statement::writes_axis(int axis) const {
     return false;
 }
 
+bool Statement::keeps_an_order() const {
+    return std::any_of(axes.begin(), axes.end(), [](const Iterator& a) { return a.role == AxisRole::sequential; });
+}
+
 std::int64_t Statement::instances() const {
     std::int64_t count = 1;
     for (const Iterator& a : axes) count *= a.extent;

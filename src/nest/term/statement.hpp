@@ -121,6 +121,7 @@ struct Statement {
     int axis(std::string_view name) const;       // -1 if there is none
     int buffer(std::string_view name) const;     // -1 if there is none
     bool writes_axis(int axis) const;            // the output's index depends on it
+    bool keeps_an_order() const;                 // some instances wait for others
     std::int64_t instances() const;              // of the whole domain
     double identity() const { return combine == Combine::max ? -1.0 / 0.0 : 0.0; }
 };

@@ -1,0 +1,10 @@
+#include "base/clock.hpp"
+
+namespace loopegg {
+
+double clock_seconds(clockid_t clock) {
+    timespec t{};
+    return clock_gettime(clock, &t) == 0 ? static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec) : 0;
+}
+
+}  // namespace loopegg
