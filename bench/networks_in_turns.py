@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Times compiled networks in turns, each in a process of its own, and prints median, interquartile range and the ratio to the first.
 
-    .deps/peers/bin/python3 bench/networks_in_turns.py out/original out/optimized [FOLDER ...] [--rounds 40]
+    .deps/peers/bin/python3 bench/networks_in_turns.py out/original out [FOLDER ...] [--rounds 40]
 
-FOLDER is what `loopegg compile` wrote, or out/original or out/optimized of a run.
+FOLDER is what `loopegg compile` wrote, or a run's out folder, or the `original` inside it.
 """
 import argparse
 
