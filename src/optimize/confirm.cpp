@@ -26,9 +26,12 @@ struct Entrant {
     NetworkRecord record;
 };
 
-// Side by side, and remembered as that: a time that was taken beside another network is known under both. What a busy machine gave
-// is not kept. `make`: compiles a network that is not known.
-std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& target, const std::function<void(Entrant&)>& make = {}) {
+// Which times are remembered. A figure that people are told comes from a quiet machine. A time that only leads the search is kept whatever the
+// machine did: the next run then goes the same way, and asks for nothing that the store does not know.
+enum class Remember { quiet, all };
+
+// Side by side, and remembered as that: a time that was taken beside another network is known under both. `make`: compiles a network that is not known.
+std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& target, Remember which, const std::function<void(Entrant&)>& make = {}) {
     std::vector<Term> networks;
     std::vector<std::filesystem::path> folders;
     for (const Entrant& e : entrants) networks.push_back(network_term(e.graph, e.weights, e.schedules, target));
@@ -49,7 +52,8 @@ std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& 
     }
     times = measure_networks(folders);
     const bool quiet = std::all_of(times.begin(), times.end(), [](const Measured& m) { return m.latency && !m.latency->disturbed; });
-    for (std::size_t i = 0; quiet && i < times.size(); ++i) store.put(keys[i], target.name, "network in " + folders[i].filename().string(), times[i]);
+    for (std::size_t i = 0; (quiet || which == Remember::all) && i < times.size(); ++i)
+        store.put(keys[i], target.name, "network in " + folders[i].filename().string(), times[i]);
     return times;
 }
 
@@ -59,7 +63,7 @@ void measure(std::span<Entrant> entrants, const Target& target) {
         for (Entrant& e : entrants) e.record.time = {estimate_network(e.graph, e.weights, e.schedules, target), ""};
         return;
     }
-    const std::vector<Measured> times = measure_beside(entrants, target);
+    const std::vector<Measured> times = measure_beside(entrants, target, Remember::quiet);
     for (std::size_t i = 0; i < entrants.size(); ++i) {
         entrants[i].record.time = times[i];
         std::string why;
@@ -121,7 +125,7 @@ std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<co
     if (target.reach != Reach::here)
         for (const Entrant& e : entrants) times.push_back({estimate_network(e.graph, e.weights, e.schedules, target), ""});
     else
-        times = measure_beside(entrants, target, [&](Entrant& e) {
+        times = measure_beside(entrants, target, Remember::all, [&](Entrant& e) {
             e.record.files =
                 compile_network(e.graph, e.weights, e.schedules, target, trying.path() / std::to_string(&e - entrants.data()), &progress, &kernels);
         });

@@ -47,8 +47,7 @@ public:
     }
 
     void set_the_clock() {
-        for (NetworkCandidate& c : all_)
-            if (!c.timed) c.ms = clock_.ms(c.graph);
+        for (NetworkCandidate& c : all_) c.ms = clock_.ms(c.graph);   // also of those that were timed: parents are compared by one clock
     }
 
     std::vector<NetworkCandidate>& judged() { return all_; }

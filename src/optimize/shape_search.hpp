@@ -36,7 +36,7 @@ struct NetworkCandidate {
     NetworkShape shape;
     Graph graph;
     NetworkVerdict judged;
-    double ms = 0;             // by the clock, until it is timed
+    double ms = 0;             // by the clock while the search goes on
     bool timed = false;
     bool naive() const { return origin == "width" || origin == "depth" || origin == "both"; }
 };
@@ -59,7 +59,7 @@ public:
 
     // Asks about at most `asks` networks, and never about more than the budget.
     void go_on(std::int64_t asks);
-    // The clock has learned: what was not timed is estimated again.
+    // The clock has learned: every network is estimated again.
     void set_the_clock();
     // Everything that was judged, in the order in which it was.
     std::vector<NetworkCandidate>& judged();

@@ -125,6 +125,33 @@ TEST_CASE("the search finds a network that is no slower than any naive scaling, 
     for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i].shape == second.judged()[i].shape);
 }
 
+TEST_CASE("how long whole networks take beside their sites does not lead the search", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const ShapeSpace space(graph, sites_of(graph));
+    const auto judged_beside = [&](double ratio) {
+        ByWork oracle(1.0);
+        NetworkJudge judge(oracle, graph);
+        Progress progress(Progress::Mode::quiet);
+        ShapeSearchOptions options;
+        options.seed = 3, options.budget = 60;
+        SiteClock clock = clock_of(graph);
+        ShapeSearch search(space, judge, clock, options, progress);
+        search.go_on(30);
+        for (std::size_t i = 0; i < search.judged().size(); i += 2) search.judged()[i].timed = true;   // these breed on beside the others
+        const std::pair<const Graph*, double> whole[] = {{&graph, ratio * clock.ms(graph)}};
+        clock.learn_whole(whole);
+        search.set_the_clock();
+        search.go_on(30);
+        std::vector<NetworkShape> shapes;
+        for (const NetworkCandidate& c : search.judged()) shapes.push_back(c.shape);
+        return shapes;
+    };
+    const std::vector<NetworkShape> once = judged_beside(1.1);
+    REQUIRE(once.size() > 40);
+    CHECK(judged_beside(1.6) == once);
+    CHECK(judged_beside(0.7) == once);
+}
+
 TEST_CASE("a guard that tells by sizes what it will say is asked about better networks", "[unit][optimize]") {
     struct BySize final : ByWork {
         using ByWork::ByWork;
