@@ -51,7 +51,7 @@ void EvidenceStore::append(const std::vector<std::pair<Hash128, nlohmann::json>>
     if (rows.empty()) return;
     for (const auto& [key, evidence] : rows) {
         remember(key, evidence);
-        if (!database_) kept_.push_back(evidence);
+        if (!database_) ++kept_;
     }
     if (!database_) return;
     database_->atomically([&] {
@@ -61,18 +61,9 @@ void EvidenceStore::append(const std::vector<std::pair<Hash128, nlohmann::json>>
 }
 
 std::int64_t EvidenceStore::count() {
-    if (!database_) return static_cast<std::int64_t>(kept_.size());
+    if (!database_) return kept_;
     StoreQuery q(*database_, "SELECT count(*) FROM evidence");
     return q.row() ? q.integer(0) : 0;
-}
-
-std::vector<nlohmann::json> EvidenceStore::all() {
-    if (!database_) return kept_;
-    std::vector<nlohmann::json> rows;
-    StoreQuery q(*database_, "SELECT body FROM evidence ORDER BY id");
-    while (q.row())
-        if (auto row = parse_row(q.text(0))) rows.push_back(std::move(*row));
-    return rows;
 }
 
 }  // namespace loopegg

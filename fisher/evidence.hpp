@@ -31,8 +31,6 @@ public:
     void append(const Hash128& key, const nlohmann::json& evidence) { append({{key, evidence}}); }
 
     std::int64_t count();
-    // Every row in the order it was written: for exports and for asking again.
-    std::vector<nlohmann::json> all();
 
 private:
     void remember(const Hash128& key, const nlohmann::json& evidence);
@@ -41,7 +39,7 @@ private:
     std::unique_ptr<Database> database_;
     std::list<std::pair<std::string, nlohmann::json>> recent_;   // most recent first
     std::unordered_map<std::string, decltype(recent_)::iterator> place_;
-    std::vector<nlohmann::json> kept_;                           // without a file
+    std::int64_t kept_ = 0;                                      // rows, without a file
 };
 
 }  // namespace loopegg

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -80,7 +81,12 @@ public:
     }
 
     OracleCounts counts() const override { return counts_; }
-    std::vector<nlohmann::json> evidence() override { return store_.all(); }
+    std::vector<nlohmann::json> evidence() override {
+        std::vector<nlohmann::json> all;
+        for (const Hash128& key : asked_)
+            if (auto row = store_.find(key)) all.push_back(std::move(*row));
+        return all;
+    }
 
 private:
     void prepare(const Graph& original) {
@@ -153,6 +159,7 @@ private:
         std::vector<std::size_t> places;
         for (std::size_t i = 0; i < variants.size(); ++i) {
             Hash128 own = graph_key(variants[i]), key = Hasher().add(base_key_).add(own).finish();
+            if (known_.insert(key.hex()).second) asked_.push_back(key);
             if (auto known = store_.find(key)) {
                 ++counts_.from_store;
                 evidence[i] = std::move(*known);
@@ -280,6 +287,8 @@ private:
     const CapacityGuard& guard_;
     double capacity_;
     EvidenceStore store_;
+    std::vector<Hash128> asked_;         // keys, in order
+    std::unordered_set<std::string> known_;   // the same
     std::shared_ptr<Scorer> scorer_;
     std::string source_;
     Hash128 original_key_{}, data_key_{}, base_key_{};

@@ -39,7 +39,7 @@ struct OracleCounts {
 class Oracle : public CapacityOracle {
 public:
     virtual OracleCounts counts() const = 0;
-    // Every verdict's evidence, as kept in the store.
+    // The evidence of every verdict that this oracle gave, each once, in the order of the questions.
     virtual std::vector<nlohmann::json> evidence() = 0;
 };
 

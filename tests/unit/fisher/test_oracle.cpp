@@ -232,6 +232,8 @@ TEST_CASE("the store answers what it has seen, in another process's place too, a
     auto oracle = make_oracle(o);
     oracle->judge(g, all);
     CHECK(oracle->counts().from_store == 0);
+    oracle->judge(g, {all.data(), 1});
+    CHECK(oracle->evidence().size() == all.size());   // what it was asked, each once, and nothing of what others asked
 
     sqlite3* db = nullptr;
     REQUIRE(sqlite3_open(file.path.c_str(), &db) == SQLITE_OK);
