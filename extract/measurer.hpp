@@ -33,6 +33,7 @@ struct Measured {
     std::string why;          // empty when there is a latency
     double seconds = 0;       // what asking the machine cost, also when the answer is remembered: budgets end where they ended before
     bool own = false;         // without a latency: the compiler refuses it or its result is wrong, today and always. Else it may be the machine's fault
+    std::string machine{};    // where it was timed, when that was a board: "board pi@10.0.0.7, governor ondemand, 51.2 °C"
 };
 
 // Times that a clock can give: those of strangers' files and stores are asked.

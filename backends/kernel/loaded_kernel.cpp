@@ -2,12 +2,9 @@
 
 #include <dlfcn.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
-#include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "backends/runtime/loopegg_runtime.h"
 #include "base/scratch.hpp"
@@ -23,19 +20,6 @@ extern void* __TVMBackendFreeWorkspace;
 }
 
 namespace loopegg {
-
-AlignedFloats::AlignedFloats(std::size_t count, float value) : count_(count) {
-    constexpr std::size_t page = std::size_t{2} << 20;   // large pages for what is large, as a compiled network has them
-    const std::size_t align = count * sizeof(float) < page ? 64 : page, bytes = (count * sizeof(float) + 64 + align - 1) / align * align;
-    values_.reset(static_cast<float*>(std::aligned_alloc(align, bytes)));
-    if (!values_) throw std::bad_alloc();
-    if (align == page) madvise(values_.get(), bytes, MADV_HUGEPAGE);
-    std::fill_n(values_.get(), count, value);
-}
-AlignedFloats::AlignedFloats(std::span<const float> values) : AlignedFloats(values.size()) {
-    if (!values.empty()) std::memcpy(values_.get(), values.data(), values.size_bytes());
-}
-void AlignedFloats::Free::operator()(float* p) const { std::free(p); }
 
 std::vector<float> kernel_output(const Kernel& kernel, const std::vector<std::vector<float>>& operands,
                                  const std::function<void(std::span<float* const>)>& run) {
@@ -65,7 +49,7 @@ void link_shared(const std::vector<std::string>& objects, const std::string& out
 
 LoadedKernel::LoadedKernel(const Kernel& kernel) {
     std::string why;
-    image_ = ObjectImage::load(kernel.code, why);
+    image_ = ObjectImage::load(kernel.code, why, [](const char* name) { return dlsym(RTLD_DEFAULT, name); });
     if (!image_) {   // something that only a real linker does
         ScratchFile object(".o"), library(".so");
         write_scratch(object.path(), kernel.code);

@@ -6,25 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "backends/kernel/aligned_floats.hpp"
 #include "backends/kernel/kernel.hpp"
 #include "backends/kernel/object_image.hpp"
 
 namespace loopegg {
-
-// Floats that start at a multiple of 64 bytes, as kernels want them, with room for a vector beyond the end.
-class AlignedFloats {
-public:
-    explicit AlignedFloats(std::size_t count = 0, float value = 0);
-    explicit AlignedFloats(std::span<const float> values);
-    float* data() { return values_.get(); }
-    std::span<float> span() { return {values_.get(), count_}; }
-    std::size_t size() const { return count_; }
-
-private:
-    struct Free { void operator()(float* p) const; };
-    std::unique_ptr<float[], Free> values_;
-    std::size_t count_ = 0;
-};
 
 class LoadedKernel {
 public:

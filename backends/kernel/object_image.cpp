@@ -1,6 +1,5 @@
 #include "backends/kernel/object_image.hpp"
 
-#include <dlfcn.h>
 #include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,8 +8,6 @@
 #include <cstring>
 #include <map>
 #include <vector>
-
-#include "backends/kernel/elf.hpp"
 
 namespace loopegg {
 namespace {
@@ -154,7 +151,7 @@ struct ObjectImage::Symbols {
     std::map<std::string, char*> defined;
 };
 
-std::unique_ptr<ObjectImage> ObjectImage::load(std::string_view bytes, std::string& why) try {
+std::unique_ptr<ObjectImage> ObjectImage::load(std::string_view bytes, std::string& why, const std::function<void*(const char* symbol)>& resolve) try {
     const Object o(bytes);
     // Code first; from the next page on what may be written: data, then the table entries. Stubs stand with the code.
     const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
@@ -196,7 +193,7 @@ std::unique_ptr<ObjectImage> ObjectImage::load(std::string_view bytes, std::stri
         const Elf64_Sym& s = o.symbols[i];
         char* where = nullptr;
         if (s.st_shndx == SHN_UNDEF) {
-            where = static_cast<char*>(dlsym(RTLD_DEFAULT, o.name(s).c_str()));
+            where = static_cast<char*>(resolve(o.name(s).c_str()));
             far[i] = 1;
             if (!where && ELF64_ST_BIND(s.st_info) != STB_WEAK) throw Unsupported{"'" + o.name(s) + "' is nowhere"};
         } else if (s.st_shndx == SHN_COMMON) {

@@ -1,6 +1,7 @@
 // An ELF object of this machine, linked and loaded in memory: no linker is started and no file written for a candidate.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,8 +10,9 @@ namespace loopegg {
 
 class ObjectImage {
 public:
-    // Null, and why, when the object needs something that only a real linker does.
-    static std::unique_ptr<ObjectImage> load(std::string_view object, std::string& why);
+    // Null, and why, when the object needs something that only a real linker does. `resolve` gives the address of what the object does not have
+    // itself, null where it is nowhere.
+    static std::unique_ptr<ObjectImage> load(std::string_view object, std::string& why, const std::function<void*(const char* symbol)>& resolve);
     ~ObjectImage();
     ObjectImage(const ObjectImage&) = delete;
     ObjectImage& operator=(const ObjectImage&) = delete;

@@ -254,11 +254,13 @@ std::vector<float> reference_output(const Term& nest, const std::vector<std::vec
     return result;
 }
 
+double rounding_allowed(const Statement& s) { return exact_on_whole_numbers(s) ? 0 : 1e-4; }
+
 std::string difference(const Statement& s, std::span<const float> got, std::span<const float> wanted) {
     require(got.size() == wanted.size(), "outputs of one statement have one size");
-    const bool exact = exact_on_whole_numbers(s);
+    const double share = rounding_allowed(s);
     for (std::size_t i = 0; i < got.size(); ++i) {
-        const double allowed = exact ? 0 : 1e-4 * std::max(1.0f, std::fabs(wanted[i]));
+        const double allowed = share * std::max(1.0f, std::fabs(wanted[i]));
         if (std::fabs(static_cast<double>(got[i]) - wanted[i]) <= allowed) continue;
         return fmt::format("wrong output: element {} is {} and should be {}", i, got[i], wanted[i]);
     }

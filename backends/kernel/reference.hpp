@@ -20,7 +20,10 @@ std::vector<float> reference_output(const Term& nest, const std::vector<std::vec
 // Whether float32 sums of the sampled operands are exact in every order, so that outputs must agree bit for bit.
 bool exact_on_whole_numbers(const Statement& statement);
 
-// "" when they agree (bit for bit, or to 1e-4 where functions are rounded), otherwise the first difference in words.
+// How far an output may be from the reference's, as a share of what is above 1: 0 where sums are exact, 1e-4 where functions are rounded.
+double rounding_allowed(const Statement& statement);
+
+// "" when they agree to that, otherwise the first difference in words.
 std::string difference(const Statement& statement, std::span<const float> got, std::span<const float> wanted);
 
 }  // namespace loopegg

@@ -71,7 +71,8 @@ LatencyStore::~LatencyStore() {
 
 std::optional<Measured> LatencyStore::find(const Hash128& key) {
     std::lock_guard lock(impl_->mutex);
-    StoreQuery q(impl_->db, "SELECT state, median_ms, iqr_ms, n, measured, disturbed, why, target, seconds FROM latency WHERE key=? AND state<>'claimed'");
+    StoreQuery q(impl_->db,
+                 "SELECT state, median_ms, iqr_ms, n, measured, disturbed, why, target, seconds, machine FROM latency WHERE key=? AND state<>'claimed'");
     if (!q.bind(key.hex()).row()) return {};
     Measured m;
     m.why = q.text(6), m.seconds = q.real(8);
@@ -83,6 +84,7 @@ std::optional<Measured> LatencyStore::find(const Hash128& key) {
     const Latency l{q.real(1), q.real(2), static_cast<int>(q.integer(3)), q.text(7), q.integer(4) != 0, q.integer(5) != 0};
     if (q.text(0) != "measured" || !is_a_time(l.median_ms, l.iqr_ms, l.n)) return {};
     m.latency = l;
+    if (const std::string machine = q.text(9); machine.starts_with("board ")) m.machine = machine;
     return m;
 }
 
@@ -149,7 +151,7 @@ void LatencyStore::put(const Hash128& key, const std::string& target, const std:
         .bind(m.seconds)
         .bind(timing)
         .bind(impl_->owner)
-        .bind(owner_words(impl_->owner))
+        .bind(m.machine.empty() ? owner_words(impl_->owner) : m.machine)
         .done();
     impl_->held.erase(key.hex());
 }

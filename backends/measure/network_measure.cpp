@@ -28,12 +28,13 @@ Latency timed(const std::filesystem::path& folder, int rounds, Progress& progres
 }
 
 // A board runs kernel by kernel: the network is the sum of its steps.
-NetworkLatency sum_over_rpc(const Term& steps, const Target& target, Progress& progress) {
+NetworkLatency sum_on_board(const Term& steps, const Target& target, Progress& progress) {
     std::vector<Candidate> candidates;
     for (const Term& nest : steps.children()) candidates.push_back({nest, target.name});
     MeasurerOptions options;
     Progress::Inner stage(&progress, "measure on " + target.name, static_cast<std::int64_t>(candidates.size()));
     options.progress = [&](std::size_t done, std::size_t) { progress.advance(static_cast<std::int64_t>(done)); };
+    options.note = [&](const std::string& line) { progress.note(line); };
     TvmMeasurer measurer(options);
     NetworkLatency sum{{0, 0, 0, target.name, true, false}, 0, 0};
     for (const Measured& m : measurer.measure(candidates)) {
@@ -41,6 +42,7 @@ NetworkLatency sum_over_rpc(const Term& steps, const Target& target, Progress& p
         sum.latency.median_ms += m.latency->median_ms, sum.latency.iqr_ms += m.latency->iqr_ms;
         sum.latency.n = sum.latency.n ? std::min(sum.latency.n, m.latency->n) : m.latency->n;
         sum.latency.disturbed = sum.latency.disturbed || m.latency->disturbed;
+        if (!m.machine.empty()) sum.machine = m.machine;   // of the last: equal boards, and conditions at the end
     }
     sum.compiled = static_cast<int>(measurer.counts().compiled), sum.timed = static_cast<int>(measurer.counts().timed);
     stage.finish({});
@@ -71,7 +73,7 @@ NetworkLatency measure_model(const std::string& model, const std::string& target
     const Target target = find_target(target_name);
     const Model m = load_model(model, seed);
     const Term steps = network_term(m.graph, m.weights, {}, target);
-    if (target.reach == Reach::rpc) return sum_over_rpc(steps, target, progress);
+    if (target.on_board()) return sum_on_board(steps, target, progress);
     if (target.reach != Reach::here) return {estimate_network(m.graph, m.weights, {}, target), 0, 0};
     LatencyStore store(default_store());
     const Hash128 key = latency_key(target, steps);

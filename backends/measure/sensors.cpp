@@ -1,10 +1,8 @@
 #include "backends/measure/sensors.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
-
-#include "base/process.hpp"
+#include <set>
 
 namespace loopegg {
 namespace fs = std::filesystem;
@@ -76,14 +74,16 @@ std::optional<double> Sensors::temperature() const {
     return hottest;
 }
 
-std::optional<GpuReading> read_gpu() {
-    if (!program_exists("nvidia-smi")) return {};
-    FILE* pipe = ::popen("nvidia-smi --query-gpu=power.draw,temperature.gpu --format=csv,noheader,nounits -i 0 2>/dev/null", "r");
-    if (!pipe) return {};
-    GpuReading r;
-    const int read = std::fscanf(pipe, "%lf, %lf", &r.watts, &r.celsius);
-    ::pclose(pipe);
-    return read == 2 ? std::optional(r) : std::nullopt;
+std::string Sensors::governor() const {
+    std::set<std::string> all;
+    each_in(cpu, [&](const fs::path& folder) {
+        const std::string name = folder.filename().string();
+        if (!name.starts_with("cpu") || name.find_first_not_of("0123456789", 3) != name.npos) return;
+        if (const std::string word = word_in(folder / "cpufreq" / "scaling_governor"); !word.empty()) all.insert(word);
+    });
+    std::string words;
+    for (const std::string& word : all) words += (words.empty() ? "" : ", ") + word;
+    return words;
 }
 
 }  // namespace loopegg

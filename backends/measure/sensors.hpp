@@ -1,4 +1,4 @@
-// What this machine tells about itself while something runs: energy and temperature, where it has such sensors and we may read them.
+// What this machine tells about itself while something runs: energy, temperature and clocks, where it has such sensors and we may read them.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -8,7 +8,7 @@
 namespace loopegg {
 
 struct Sensors {
-    std::filesystem::path powercap = "/sys/class/powercap", hwmon = "/sys/class/hwmon", thermal = "/sys/class/thermal";
+    std::filesystem::path powercap = "/sys/class/powercap", hwmon = "/sys/class/hwmon", thermal = "/sys/class/thermal", cpu = "/sys/devices/system/cpu";
 
     // Joules since some fixed moment, by domain (RAPL packages; DRAM where it is a domain of its own). Empty: nothing tells.
     std::map<std::string, double> energy() const;
@@ -16,12 +16,8 @@ struct Sensors {
     std::optional<double> joules(const std::map<std::string, double>& before, const std::map<std::string, double>& after) const;
     // The hottest processor sensor, in degrees Celsius.
     std::optional<double> temperature() const;
+    // How clocks are chosen ("performance", "ondemand"); "" where nothing tells. Processors that differ are all named.
+    std::string governor() const;
 };
-
-// "nvidia-smi", asked once about power (watts) and temperature of the first GPU. None where there is no such program or GPU.
-struct GpuReading {
-    double watts = 0, celsius = 0;
-};
-std::optional<GpuReading> read_gpu();
 
 }  // namespace loopegg

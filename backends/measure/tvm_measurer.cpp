@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/board/board_pool.hpp"
 #include "backends/measure/cold_weights.hpp"
 #include "backends/measure/machine_load.hpp"
 #include "backends/network/network.hpp"
@@ -18,6 +19,7 @@
 #include "backends/measure/thread_clocks.hpp"
 #include "base/error.hpp"
 #include "base/progress.hpp"
+#include "base/scratch.hpp"
 #include "nest/term/grammar.hpp"
 
 namespace loopegg {
@@ -38,6 +40,7 @@ struct TvmMeasurer::Job {
     Term nest;
     std::string target;
     Hash128 key;
+    std::string timing;              // cold_weights.hpp
     // while it is worked on
     std::int64_t id = -1;
     int worker = -1, generation = -1;
@@ -149,7 +152,7 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
 void TvmMeasurer::settle(Job& job, Measured answer) {
     ++(answer.latency ? counts_.timed : counts_.failed);
     answer.seconds = job.seconds;
-    store_.put(job.key, job.target, to_string(job.nest), answer, timing_words(options_.cold_bytes));
+    store_.put(job.key, job.target, to_string(job.nest), answer, job.timing);
     job.answer = std::move(answer);
 }
 
@@ -184,6 +187,54 @@ Measured TvmMeasurer::on_board(const Term& nest, const Target& target) {
                                      "is its RPC server running, and free? 'loopegg targets' lists addresses"});
 }
 
+// Kernels are compiled here by all workers, and each board has one at a time.
+void TvmMeasurer::run_on_boards(std::vector<Job>& jobs, const Target& target, const std::function<void(Job&)>& settled) {
+    auto& pool = pools_[target.name];
+    if (!pool) pool = std::make_unique<BoardPool>(target, BoardPoolOptions{options_.store, options_.limits.seconds, options_.board_patience, options_.note});
+    const int samples = options_.rounds * options_.samples;
+    std::vector<std::unique_ptr<ScratchFile>> packages(jobs.size());
+    const auto done = [&](std::size_t i, Measured answer) {
+        settle(jobs[i], std::move(answer));
+        packages[i].reset();
+        settled(jobs[i]);
+    };
+    const auto pack = [&](std::size_t i, int w) -> std::optional<std::filesystem::path> {
+        Job& job = jobs[i];
+        auto file = std::make_unique<ScratchFile>(".trial");
+        nlohmann::json request{{"op", "pack"},
+                               {"id", 0},
+                               {"nest", to_string(job.nest)},
+                               {"target", job.target},
+                               {"shelf", options_.shelf.string()},
+                               {"file", file->path().string()},
+                               {"place", i},
+                               {"samples", samples},
+                               {"seconds", options_.limits.seconds},
+                               {"memory", options_.limits.memory_mb}};
+        if (options_.fault)
+            if (const std::string fault = options_.fault(job.index); !fault.empty()) request["on_board"] = fault;
+        nlohmann::json reply;
+        const double start = clock_seconds(CLOCK_MONOTONIC);
+        for (int tries = 0; tries < 2; ++tries) {   // a worker that died may have met a bad moment
+            reply = workers_[static_cast<std::size_t>(w)]->ask(request);
+            if (reply["ok"].get<bool>() || reply.value("own", false)) break;
+        }
+        std::lock_guard lock(mutex_);
+        ++counts_.compiled;
+        if (reply.value("died", false)) ++counts_.worker_deaths;
+        job.seconds += (clock_seconds(CLOCK_MONOTONIC) - start) / static_cast<double>(workers_.size());
+        if (!reply["ok"].get<bool>()) return done(i, Measured{{}, reply.value("why", "failed"), 0, reply.value("own", false)}), std::nullopt;
+        packages[i] = std::move(file);
+        return packages[i]->path();
+    };
+    pool->run(jobs.size(), static_cast<int>(workers_.size()), pack, [&](std::size_t i, const BoardAnswer& a) {
+        std::lock_guard lock(mutex_);
+        jobs[i].seconds += a.seconds / static_cast<double>(pool->size());   // other boards time others meanwhile
+        if (a.ms.empty()) done(i, Measured{{}, a.why, 0, a.own});
+        else done(i, Measured{summarize(a.ms, target.name, a.clean < 0.7 * samples), "", 0, false, a.machine});
+    });
+}
+
 std::optional<Measured> known_or_claimed(LatencyStore& store, const Hash128& key, const std::string& target, const std::string& nest, double seconds,
                                          const std::function<void(const std::string&)>& note) {
     const double start = clock_seconds(CLOCK_MONOTONIC);
@@ -213,7 +264,8 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
             auto t = targets.find(candidates[i].target);
             if (t == targets.end()) t = targets.emplace(candidates[i].target, find_target(candidates[i].target)).first;
             const Term nest = complete(candidates[i].nest);
-            const Hash128 key = latency_key(t->second, nest, timing_words(t->second.reach == Reach::here ? options_.cold_bytes : 0));
+            const std::string timing = timing_words(t->second.reach == Reach::here ? options_.cold_bytes : 0);
+            const Hash128 key = latency_key(t->second, nest, timing);
             if (auto known = store_.find(key)) {
                 answers[i] = *known, ++done, ++counts_.from_store;
                 continue;
@@ -223,14 +275,14 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
                 store_.put(key, candidates[i].target, to_string(nest), answers[i]);
                 continue;
             }
-            if (t->second.reach != Reach::here) {
+            if (t->second.reach != Reach::here && t->second.reach != Reach::ssh) {
                 answers[i] = Measured{estimate_latency(nest, t->second), ""}, ++done, ++counts_.estimated;
                 continue;
             }
             auto& same = places[key];
             same.push_back(i);
             if (same.size() > 1) continue;
-            Job job{i, nest, candidates[i].target, key};
+            Job job{i, nest, candidates[i].target, key, timing};
             (store_.claim(key, job.target, to_string(nest)) ? todo : elsewhere).push_back(std::move(job));
         } catch (const NothingMeasured&) {
             throw;
@@ -241,7 +293,7 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
     auto give = [&](const Job& job) {
         for (std::size_t i : places[job.key]) answers[i] = *job.answer, ++done;
     };
-    auto run = [&](std::vector<Job>& all) {
+    auto run_here = [&](std::vector<Job>& all) {
         for (std::size_t at = 0; at < all.size(); at += static_cast<std::size_t>(options_.batch)) {
             const std::size_t end = std::min(all.size(), at + static_cast<std::size_t>(options_.batch));
             std::vector<Job> batch(std::make_move_iterator(all.begin() + static_cast<std::ptrdiff_t>(at)),
@@ -250,6 +302,13 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
             for (const Job& job : batch) give(job);
             tell();
         }
+    };
+    auto run = [&](std::vector<Job>& all) {
+        std::vector<Job> here;
+        std::map<std::string, std::vector<Job>> elsewhere_by_target;
+        for (Job& job : all) (targets.at(job.target).reach == Reach::ssh ? elsewhere_by_target[job.target] : here).push_back(std::move(job));
+        run_here(here);
+        for (auto& [name, jobs] : elsewhere_by_target) run_on_boards(jobs, targets.at(name), [&](Job& job) { give(job), tell(); });
     };
     run(todo);
     double waited = clock_seconds(CLOCK_MONOTONIC);

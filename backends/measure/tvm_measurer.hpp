@@ -1,6 +1,7 @@
 // Answers how long a nest takes: from the store, by running it in worker processes, or, where no device is, by an estimate.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 
@@ -9,6 +10,8 @@
 #include "extract/measurer.hpp"
 
 namespace loopegg {
+
+class BoardPool;
 
 struct MeasurerOptions {
     StoreAddress store = default_store();
@@ -22,7 +25,8 @@ struct MeasurerOptions {
     double wait_seconds = 300;     // for what other processes measure; then it is measured here
     std::function<void(std::size_t done, std::size_t all)> progress{};
     std::function<void(const std::string& line)> note{};   // what a waiting person should know
-    std::function<std::string(std::size_t index)> fault{};   // tests: what the worker should do instead of candidate `index`
+    double board_patience = 120;   // while no board of a target answers
+    std::function<std::string(std::size_t index)> fault{};   // tests: what the worker, or the board, should do instead of candidate `index`
 };
 
 class TvmMeasurer : public Measurer {
@@ -44,13 +48,15 @@ private:
     bool time(Job& job);                      // one round; false: it needs to be built again
     void fail(Job& job, const nlohmann::json& reply);
     void settle(Job& job, Measured answer);   // its last word, to the store as well
+    void run_on_boards(std::vector<Job>& jobs, const Target& target, const std::function<void(Job&)>& settled);
     Measured on_board(const Term& nest, const Target& target);
     std::mutex mutex_;                        // of what builders share: counts, the store's order
     Counts counts_;
     MeasurerOptions options_;
     LatencyStore store_;
     std::vector<std::unique_ptr<WorkerProcess>> workers_;
-    std::unique_ptr<WorkerProcess> board_;    // that talks to boards elsewhere
+    std::unique_ptr<WorkerProcess> board_;    // that talks to boards elsewhere by RPC
+    std::map<std::string, std::unique_ptr<BoardPool>> pools_;   // of boards that ssh reaches, by target
     std::int64_t next_id_ = 0;
 };
 

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
@@ -20,13 +19,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/board/pack_candidate.hpp"
 #include "backends/measure/cold_weights.hpp"
 #include "backends/kernel/kernel_shelf.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/network/network.hpp"
 #include "backends/kernel/reference.hpp"
-#include "backends/measure/thread_clocks.hpp"
+#include "backends/measure/samples.hpp"
 #include "backends/measure/rpc.hpp"
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/fault.hpp"
 #include "base/scratch.hpp"
@@ -41,7 +42,6 @@ namespace {
 using Json = nlohmann::json;
 
 double wall() { return clock_seconds(CLOCK_MONOTONIC); }
-double own_cpu() { return clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
 
 // Something that can be run again and again. A nest takes its weights from `cold`, where one is given; a network has its own.
 struct Subject {
@@ -49,25 +49,6 @@ struct Subject {
     std::int64_t batch = 1;
     std::function<std::vector<double>()> run_steps{};   // of a network
     std::shared_ptr<LoadedNetwork> network{};
-};
-
-constexpr std::size_t guard = 64;          // floats before and after every buffer
-constexpr float guard_value = -7.62939453125e-06f;
-
-// A buffer between two guard zones, so that a kernel that writes beyond it is caught.
-struct GuardedBuffer {
-    AlignedFloats all;
-    std::size_t count;
-    explicit GuardedBuffer(std::span<const float> values) : all(values.size() + 2 * guard, guard_value), count(values.size()) {
-        std::copy(values.begin(), values.end(), data());
-    }
-    float* data() { return all.data() + guard; }
-    bool intact() {
-        auto s = all.span();
-        for (std::size_t i = 0; i < guard; ++i)
-            if (s[i] != guard_value || s[guard + count + i] != guard_value) return false;
-        return true;
-    }
 };
 
 // References are kept: tuning asks for one statement again and again, in many schedules over the same instances.
@@ -114,7 +95,7 @@ Subject build(const Term& nest, const std::string& target, const KernelShelf& sh
     (*loaded)(*addresses);
     for (GuardedBuffer& b : *buffers)
         if (!b.intact()) throw OwnFailure("the kernel writes outside its buffers");
-    const auto got = from_storage(kernel.parameters[0], {(*buffers)[0].data(), (*buffers)[0].count});
+    const auto got = from_storage(kernel.parameters[0], (*buffers)[0].span());
     if (std::string wrong = difference(s, got, wanted_output(nest, s, operands)); !wrong.empty()) throw OwnFailure(wrong);
     std::vector<std::pair<std::size_t, std::int64_t>> weights;   // place, floats
     for (std::size_t b = 0; b < s.buffers.size(); ++b)
@@ -123,6 +104,18 @@ Subject build(const Term& nest, const std::string& target, const KernelShelf& sh
         for (const auto& [place, floats] : weights) (*addresses)[place] = cold ? cold->next(floats) : (*buffers)[place].data();
         (*loaded)(*addresses);
     }};
+}
+
+// For a board: everything that it needs to check and time the nest, as one file.
+void pack(const Term& nest, const std::string& target, const KernelShelf& shelf, const Json& request) {
+    const Statement s = statement_of(nest_parts(nest).statement);
+    const Kernel kernel = compiled(nest, find_target(target), shelf);
+    const auto operands = sample_operands(s, 1);
+    BoardMessage m = pack_candidate(kernel, s, operands, wanted_output(nest, s, operands),
+                                    {request.at("samples"), request.at("seconds"), request.at("memory")});
+    m.add_count("id", request.at("place"));
+    if (request.contains("on_board")) m.add("fault", request["on_board"].get<std::string>());
+    write_scratch(request.at("file").get<std::string>(), m.encode());
 }
 
 Subject open(const std::string& folder) {
@@ -159,42 +152,6 @@ Json on_board(const Term& nest, const std::string& target, int samples) {
     const BoardTimes times = measure_over_rpc(nest, find_target(target), samples);
     if (!times.wrong.empty()) throw OwnFailure(times.wrong);
     return {{"ms", times.ms}};
-}
-
-// Short samples, so that many fit between two interruptions; those that were interrupted count only if nothing better is had.
-Json time_samples(const Subject& subject, int samples, ColdWeights* cold) {
-    const double start = wall();
-    int calls = 0;
-    do subject.run(cold), ++calls;
-    while (wall() - start < 0.002 && calls < 1000);
-    double each = 1e9;
-    for (int i = 0; i < 3; ++i) {
-        const double t = wall();
-        subject.run(cold);
-        each = std::min(each, wall() - t);
-    }
-    const int number = std::clamp(static_cast<int>(std::ceil(0.0004 / std::max(each, 1e-9))), 1, 20000);
-    // Helpers that spin between loops use their processors all the time: in a sample with less processor time than others one was kept from its own.
-    const ThreadClocks threads;
-    struct Sample { double ms, mine, all; };
-    std::vector<Sample> taken;
-    std::vector<double> clean, disturbed;
-    for (int attempt = 0; attempt < 4 * samples && static_cast<int>(clean.size()) < samples; ++attempt) {
-        const double t = wall(), c = own_cpu(), p = threads.seconds();
-        for (int i = 0; i < number; ++i) subject.run(cold);
-        const double took = wall() - t;
-        taken.push_back({took / number * 1e3, (own_cpu() - c) / took, (threads.seconds() - p) / took});
-        double most = 0;
-        for (const Sample& s : taken) most = std::max(most, s.all);
-        clean.clear(), disturbed.clear();
-        for (const Sample& s : taken) (s.mine > 0.95 && s.all > 0.95 * most ? clean : disturbed).push_back(s.ms);
-        if (wall() - start > 5) break;
-    }
-    const std::size_t honest = clean.size();
-    std::sort(disturbed.begin(), disturbed.end());
-    for (double d : disturbed)
-        if (static_cast<int>(clean.size()) < samples) clean.push_back(d);
-    return {{"ok", true}, {"ms", clean}, {"clean", honest}};
 }
 
 // Every call by itself, for percentiles, and the most memory that this process ever held.
@@ -262,6 +219,7 @@ int run_worker(int reply_fd, const Confinement& confinement) {
             const std::string op = request.at("op");
             if (faults && request.contains("fault")) commit_fault(request["fault"], reply_fd);
             if (op == "build") subjects[id] = build(own_term(request.at("nest")), request.at("target"), KernelShelf(request.value("shelf", "")));
+            else if (op == "pack") pack(own_term(request.at("nest")), request.at("target"), KernelShelf(request.value("shelf", "")), request);
             else if (op == "board") reply.update(on_board(own_term(request.at("nest")), request.at("target"), request.at("samples")));
             else if (op == "infer") infer(*subjects.at(id).network, request.at("inputs"), request.at("outputs"));
             else if (op == "open") subjects[id] = open(request.at("folder"));
@@ -269,7 +227,9 @@ int run_worker(int reply_fd, const Confinement& confinement) {
                 if (fault_here(FaultPlace::measure)) throw UserError("the clock stands still");
                 const std::int64_t bytes = request.value("cold", std::int64_t{0});
                 if (bytes > 0 && (!cold || cold->bytes() != bytes)) cold = std::make_unique<ColdWeights>(bytes);
-                reply.update(time_samples(subjects.at(id), request.at("samples"), bytes > 0 ? cold.get() : nullptr));
+                const Subject& subject = subjects.at(id);
+                const Samples taken = take_samples([&] { subject.run(bytes > 0 ? cold.get() : nullptr); }, request.at("samples"));
+                reply["ms"] = taken.ms, reply["clean"] = taken.clean;
             }
             else if (op == "profile") reply.update(profile(subjects.at(id), request.at("seconds")));
             else if (op == "steps") {

@@ -7,6 +7,8 @@
 //   {"op":"steps","id":2,"runs":10}                             -> {"id":2,"ok":true,"ms":[[...],...]}, the times of all steps in each run
 //   {"op":"infer","id":2,"inputs":["x.npy"],"outputs":["y.npy"]} -> {"id":2,"ok":true}; one inference, from files and to files
 //   {"op":"board","id":3,"nest":"(nest ...)","target":"b","samples":15} -> {"id":3,"ok":true,"ms":[...]}; on a board, over RPC
+//   {"op":"pack","id":4,"nest":"(nest ...)","target":"b","file":"...","place":7,"samples":15,"seconds":60,"memory":8192} -> {"id":4,"ok":true}; the file is for
+//                                                                  a board over ssh (board/board_trial.hpp)
 //   {"op":"drop","id":1}                                        -> {"id":1,"ok":true}
 // "own" is true where the compiler refuses a candidate or its result is wrong: today and always. "clean" counts the
 // samples that the processors were ours for from beginning to end. With LOOPEGG_FAULTS set, a build may carry

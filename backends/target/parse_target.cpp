@@ -1,3 +1,5 @@
+#include <set>
+
 #include <fmt/format.h>
 
 #include "backends/target/parse_target.hpp"
@@ -14,11 +16,11 @@ Reach reach_of(const JsonView& file) {
     const auto member = file.find("reach");
     if (!member) return Reach::compile;
     std::vector<std::string> names;
-    for (Reach r : {Reach::here, Reach::rpc, Reach::bundle, Reach::compile}) {
+    for (Reach r : {Reach::here, Reach::rpc, Reach::ssh, Reach::bundle, Reach::compile}) {
         if (to_string(r) == member->text()) return r;
         names.push_back(to_string(r));
     }
-    member->fail(fmt::format("'reach' is '{}', expected here, rpc, bundle or compile", member->text()), did_you_mean(member->text(), names));
+    member->fail(fmt::format("'reach' is '{}', expected here, rpc, ssh, bundle or compile", member->text()), did_you_mean(member->text(), names));
 }
 
 // HOST:PORT of a server, or HOST:PORT/KEY of a tracker, since that is taken apart where a connection is made.
@@ -31,6 +33,24 @@ std::string address_of(const JsonView& view) {
     const bool digits = !port.empty() && port.size() <= 5 && port.find_first_not_of("0123456789") == port.npos;
     if (colon == 0 || !digits || std::stoi(port) > 65535) view.fail(fmt::format("'{}' is not HOST:PORT or HOST:PORT/KEY", text));
     return text;
+}
+
+std::vector<BoardAddress> boards_of(const JsonView& view) {
+    std::vector<BoardAddress> all;
+    std::set<std::string> seen;
+    for (const JsonView& one : view.items()) {
+        const auto address = parse_board_address(one.text());
+        if (!address) one.fail(fmt::format("'{}' is not [USER@]HOST[:PORT]", one.text()));
+        if (!seen.insert(address->words()).second) one.fail(fmt::format("the board '{}' stands twice", address->words()));
+        all.push_back(*address);
+    }
+    if (all.empty()) view.fail("a target reached by ssh needs one board at least");
+    return all;
+}
+std::string words_of(const std::vector<BoardAddress>& boards) {
+    std::vector<std::string> all;
+    for (const BoardAddress& b : boards) all.push_back(b.words());
+    return join(all, ", ");
 }
 
 nlohmann::json tvm_of(const JsonView& view, const std::function<HostFacts()>& host) {
@@ -77,6 +97,7 @@ std::string to_string(Reach reach) {
     switch (reach) {
         case Reach::here: return "here";
         case Reach::rpc: return "rpc";
+        case Reach::ssh: return "ssh";
         case Reach::bundle: return "bundle";
         case Reach::compile: return "compile";
     }
@@ -92,7 +113,7 @@ Hash128 Target::fingerprint() const { return Hasher().add(name).add(tvm.dump()).
 
 Target parse_target(const SourcePtr& source, const std::function<HostFacts()>& host) {
     const JsonView file = read_json(source);
-    file.only({"name", "summary", "reach", "address", "tvm", "machine"});
+    file.only({"name", "summary", "reach", "address", "boards", "tvm", "machine"});
     Target t;
     t.name = file.at("name").text();
     if (!is_file_name(t.name)) file.at("name").fail(fmt::format("'{}' is no name of a target: expected letters, digits, '_', '-', '.'", t.name));
@@ -100,6 +121,8 @@ Target parse_target(const SourcePtr& source, const std::function<HostFacts()>& h
     t.reach = reach_of(file);
     if (auto address = file.find("address"); address && !address->text().empty()) t.address = address_of(*address);
     if (t.reach == Reach::rpc && t.address.empty()) file.fail("a target reached by rpc needs an \"address\", HOST:PORT");
+    if (t.reach == Reach::ssh) t.boards = boards_of(file.at("boards")), t.address = words_of(t.boards);
+    else if (auto boards = file.find("boards")) boards->fail("only a target reached by ssh has \"boards\"");
     t.tvm = tvm_of(file.at("tvm"), host);
     if (auto machine = file.find("machine")) t.machine = machine_of(*machine, host);
     return t;

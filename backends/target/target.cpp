@@ -1,13 +1,11 @@
 #include "backends/target/target.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 
 #include <tvm/ffi/reflection/accessor.h>
 
+#include "backends/target/machine_facts.hpp"
 #include "backends/target/parse_target.hpp"
 #include "backends/lower/tvm_adapter.hpp"
 #include "base/error.hpp"
@@ -20,11 +18,6 @@ namespace loopegg {
 namespace {
 
 namespace fs = std::filesystem;
-
-int available_cores() {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 // The CPU's name alone would let LLVM use features that a virtual machine hides: every feature is said, on or off.
 nlohmann::json native_features() {
@@ -43,39 +36,24 @@ bool has_feature(const nlohmann::json& features, const char* name) {
     return std::find(features.begin(), features.end(), std::string("+") + name) != features.end();
 }
 
-double megahertz() {
-    std::ifstream in("/proc/cpuinfo");
-    for (std::string line; std::getline(in, line);)
-        if (line.starts_with("cpu MHz"))
-            if (auto colon = line.find(':'); colon != line.npos) return std::atof(line.c_str() + colon + 1);
-    return 2500;
-}
-double cache_kb(int index) {
-    std::ifstream in("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
-    double size = 0;
-    char unit = 'K';
-    if (!(in >> size)) return 0;
-    in >> unit;
-    return unit == 'M' ? size * 1024 : size;
-}
-
 HostFacts host_facts() {
     HostFacts host;
+    const MachineFacts facts = machine_facts();
     const nlohmann::json features = native_features();
     const bool wide = has_feature(features, "avx512f");
     host.tvm = {{"mtriple", std::string(tv::call(tv::Fn::host_triple).cast<tv::ffi::String>())},
                 {"mcpu", std::string(tv::call(tv::Fn::host_cpu).cast<tv::ffi::String>())},
                 {"mattr", features},
-                {"num-cores", available_cores()}};
+                {"num-cores", facts.cores}};
     if (wide) host.tvm["vector-width"] = 512;
     Machine& m = host.machine;
-    m.cores = available_cores();
-    m.ghz = megahertz() / 1000;
+    m.cores = facts.cores;
+    m.ghz = facts.ghz > 0 ? facts.ghz : 2.5;
     m.lanes = wide ? 16 : has_feature(features, "avx2") ? 8 : 4;
     m.fma_per_cycle = 2;
-    if (double kb = cache_kb(0)) m.l1_kb = kb;
-    if (double kb = cache_kb(2)) m.l2_kb = kb;
-    m.l3_kb = cache_kb(3);
+    if (facts.l1_kb > 0) m.l1_kb = facts.l1_kb;
+    if (facts.l2_kb > 0) m.l2_kb = facts.l2_kb;
+    m.l3_kb = facts.l3_kb;
     return host;
 }
 

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backends/target/board_address.hpp"
 #include "base/hash.hpp"
 
 namespace loopegg {
@@ -14,6 +15,7 @@ namespace loopegg {
 enum class Reach {
     here,      // on this machine
     rpc,       // through TVM's RPC, at an address
+    ssh,       // on boards that ssh reaches, by a worker that is copied there
     bundle,    // by carrying a bundle to the machine and its times back
     compile,   // not at all: machine code and estimates only
 };
@@ -31,11 +33,13 @@ struct Machine {
 struct Target {
     std::string name, summary;
     Reach reach = Reach::compile;
-    std::string address;          // host:port, when reach is rpc
+    std::string address;          // host:port, when reach is rpc; for people, all boards, when it is ssh
+    std::vector<BoardAddress> boards;   // equal ones, when reach is ssh
     nlohmann::json tvm;           // what TVM is given, features filled in
     Machine machine;
     std::filesystem::path file;   // where it was read
 
+    bool on_board() const { return reach == Reach::rpc || reach == Reach::ssh; }   // kernels are timed one by one, elsewhere
     bool gpu() const { return tvm.value("kind", "") == "cuda"; }
     std::string architecture() const;   // "x86_64", "aarch64", "sm_61"
     Hash128 fingerprint() const;        // of everything that changes code or speed: part of the latency store's keys

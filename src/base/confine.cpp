@@ -13,8 +13,6 @@
 #include <cerrno>
 #include <cstddef>
 
-#include <fmt/format.h>
-
 #include "base/text.hpp"
 
 namespace loopegg {
@@ -113,12 +111,12 @@ std::string confine(const Confinement& c) {
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_NOFILE, 512);
     limit(RLIMIT_FSIZE, rlim_t{16} << 30);
-    if (c.memory_mb > 0) limit(RLIMIT_AS, static_cast<rlim_t>(c.memory_mb) << 20), holds.push_back(fmt::format("{} MB", c.memory_mb));
+    if (c.memory_mb > 0) limit(RLIMIT_AS, static_cast<rlim_t>(c.memory_mb) << 20), holds.push_back(std::to_string(c.memory_mb) + " MB");
     if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) {
         std::vector<std::filesystem::path> folders = c.writes;
         std::error_code none;
         folders.push_back(std::filesystem::temp_directory_path(none));
-        if (!c.files && refuse_writes(folders)) holds.push_back(fmt::format("writes only below {} folders", folders.size()));
+        if (!c.files && refuse_writes(folders)) holds.push_back("writes only below " + std::to_string(folders.size()) + " folders");
         if (refuse_calls(refused_calls(c))) {
             if (!c.network) holds.push_back("no network");
             if (!c.programs) holds.push_back("no programs");

@@ -15,6 +15,12 @@ fs::path shipped(std::string_view relative) {
     return fs::path(source_root) / relative;
 }
 
+fs::path in_cache_folder(std::string_view name) {
+    if (const char* cache = std::getenv("XDG_CACHE_HOME")) return fs::path(cache) / "loopegg" / name;
+    const char* home = std::getenv("HOME");
+    return fs::path(home ? home : ".") / ".cache" / "loopegg" / name;
+}
+
 fs::path module_library(std::string_view file, const fs::path& built) {
     std::error_code none;
     const fs::path here = fs::read_symlink("/proc/self/exe", none).parent_path();

@@ -13,4 +13,7 @@ std::filesystem::path shipped(std::string_view relative);
 // where the build left it.
 std::filesystem::path module_library(std::string_view file, const std::filesystem::path& built);
 
+// A file or folder of the user's cache: XDG_CACHE_HOME/loopegg/NAME, or ~/.cache/loopegg/NAME.
+std::filesystem::path in_cache_folder(std::string_view name);
+
 }  // namespace loopegg

@@ -33,11 +33,12 @@ Action setup(CLI::App& app) {
                             {"measured", m.latency.measured},
                             {"disturbed", m.latency.disturbed},
                             {"compiled", m.compiled},
-                            {"timed", m.timed}});
+                            {"timed", m.timed},
+                            {"machine", m.machine}});
         else if (!m.latency.measured) fmt::print("{:.3f} ms on {}, estimated from its data sheet\n", m.latency.median_ms, m.latency.target);
         else
-            fmt::print("{:.3f} ms on {} (quartiles {:.3f} ms apart, {} samples{})\n", m.latency.median_ms, m.latency.target, m.latency.iqr_ms, m.latency.n,
-                       m.latency.disturbed ? "; the machine was busy with something else" : "");
+            fmt::print("{:.3f} ms on {} (quartiles {:.3f} ms apart, {} samples{}{})\n", m.latency.median_ms, m.latency.target, m.latency.iqr_ms, m.latency.n,
+                       m.machine.empty() ? "" : "; " + m.machine, m.latency.disturbed ? "; the machine was busy with something else" : "");
         return 0;
     };
 }

@@ -34,7 +34,7 @@ void preflight(const OptimizeRequest& request, Progress& progress) {
     std::error_code none;
     if (!request.data.empty() && !std::filesystem::exists(request.data, none))
         throw UserError("there is no data at '" + request.data + "': expected a folder of CIFAR-10 or of .npy batches");
-    if (target.reach == Reach::rpc) ask_board(target, progress);
+    if (target.on_board()) ask_board(target, progress);
 }
 
 }  // namespace loopegg

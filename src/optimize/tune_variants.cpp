@@ -247,7 +247,7 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
             };
     }
     RuleBook algorithms;
-    const bool timed = !target.gpu() && (target.reach == Reach::here || target.reach == Reach::rpc);
+    const bool timed = !target.gpu() && (target.reach == Reach::here || target.on_board());
     if (timed && !request.strict_fp) algorithms = load_rules(shipped("rules/algorithms.rules"));
     if (const Phase* phase = algorithms.find_phase("algorithms")) {
         const auto rows_of = [&](const Term& nest) { return rows_for(nest, algorithms, *phase, request.strict_fp); };

@@ -8,17 +8,12 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/places.hpp"
 
 namespace loopegg {
 namespace {
 
 constexpr const char* expected = "expected the path of an SQLite file, or postgresql://[USER@]HOST[:PORT]/DATABASE";
-
-std::filesystem::path in_cache_folder(const char* name) {
-    if (const char* cache = std::getenv("XDG_CACHE_HOME")) return std::filesystem::path(cache) / "loopegg" / name;
-    const char* home = std::getenv("HOME");
-    return std::filesystem::path(home ? home : ".") / ".cache" / "loopegg" / name;
-}
 
 }  // namespace
 

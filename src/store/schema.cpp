@@ -50,6 +50,20 @@ const std::vector<Table>& store_tables() {
           {"result", text, "NOT NULL DEFAULT ''"}},
          {"id"},
          {"batch", "state", "place"}},
+        // Boards that ssh reaches, as they were last seen. state: up | away; `why` is of one that is away; `since` is when it came or went; `at` is when it
+        // was last heard of.
+        {"boards",
+         {{"target", text, "NOT NULL"},
+          {"address", text, "NOT NULL"},
+          {"state", text, "NOT NULL DEFAULT ''"},
+          {"why", text, "NOT NULL DEFAULT ''"},
+          {"cpu", text, "NOT NULL DEFAULT ''"},
+          {"conditions", text, "NOT NULL DEFAULT ''"},
+          {"measured", integer, "NOT NULL DEFAULT 0"},
+          {"lost", integer, "NOT NULL DEFAULT 0"},
+          {"since", integer, "NOT NULL DEFAULT 0"},
+          {"at", integer, "NOT NULL DEFAULT 0"}},
+         {"target", "address"}},
     };
     return all;
 }

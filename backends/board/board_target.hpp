@@ -1,0 +1,12 @@
+// What a board says about itself, as the target that its code is compiled for.
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "backends/target/machine_facts.hpp"
+
+namespace loopegg {
+
+// The members "tvm" and "machine" of a target's file. Throws UserError for an architecture that loopegg does not compile for.
+nlohmann::json target_of_board(const MachineFacts& facts);
+
+}  // namespace loopegg

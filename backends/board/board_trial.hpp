@@ -1,0 +1,14 @@
+// One candidate on a board: loaded, compared with what it must compute, and only then timed.
+//
+// A request has the lines 'symbol', 'samples', 'tolerance' (0: bit for bit), 'object BYTES', one 'buffer FLOATS' for each parameter (the output first), and
+// its bytes: the object, the operands in the kernel's own layout, and the output that is expected, where NaN stands for elements that nobody reads.
+#pragma once
+#include "backends/board/board_message.hpp"
+
+namespace loopegg {
+
+// The answer: 'state timed' with 'ms', 'clean', 'governor' and 'celsius'; 'state wrong' with 'why' when the candidate itself is at fault; 'state failed' with
+// 'why' when it is not. It runs the candidate's code in this process: call it in one that may die.
+BoardMessage run_trial(const BoardMessage& request);
+
+}  // namespace loopegg

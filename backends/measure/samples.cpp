@@ -1,0 +1,51 @@
+#include "backends/measure/samples.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backends/measure/thread_clocks.hpp"
+
+namespace loopegg {
+namespace {
+
+double wall() { return clock_seconds(CLOCK_MONOTONIC); }
+double own_cpu() { return clock_seconds(CLOCK_THREAD_CPUTIME_ID); }
+
+}  // namespace
+
+Samples take_samples(const std::function<void()>& run, int samples) {
+    const double start = wall();
+    int calls = 0;
+    do run(), ++calls;
+    while (wall() - start < 0.002 && calls < 1000);
+    double each = 1e9;
+    for (int i = 0; i < 3; ++i) {
+        const double t = wall();
+        run();
+        each = std::min(each, wall() - t);
+    }
+    const int number = std::clamp(static_cast<int>(std::ceil(0.0004 / std::max(each, 1e-9))), 1, 20000);
+    // Helpers that spin between loops use their processors all the time: in a sample with less processor time than others one was kept from its own.
+    const ThreadClocks threads;
+    struct Sample { double ms, mine, all; };
+    std::vector<Sample> taken;
+    std::vector<double> clean, disturbed;
+    for (int attempt = 0; attempt < 4 * samples && static_cast<int>(clean.size()) < samples; ++attempt) {
+        const double t = wall(), c = own_cpu(), p = threads.seconds();
+        for (int i = 0; i < number; ++i) run();
+        const double took = wall() - t;
+        taken.push_back({took / number * 1e3, (own_cpu() - c) / took, (threads.seconds() - p) / took});
+        double most = 0;
+        for (const Sample& s : taken) most = std::max(most, s.all);
+        clean.clear(), disturbed.clear();
+        for (const Sample& s : taken) (s.mine > 0.95 && s.all > 0.95 * most ? clean : disturbed).push_back(s.ms);
+        if (wall() - start > 5) break;
+    }
+    const int honest = static_cast<int>(clean.size());
+    std::sort(disturbed.begin(), disturbed.end());
+    for (double d : disturbed)
+        if (static_cast<int>(clean.size()) < samples) clean.push_back(d);
+    return {clean, honest};
+}
+
+}  // namespace loopegg

@@ -1,0 +1,16 @@
+// Times of something that is run again and again, and which of them the machine did not disturb.
+#pragma once
+#include <functional>
+#include <vector>
+
+namespace loopegg {
+
+struct Samples {
+    std::vector<double> ms{};
+    int clean = 0;   // those that the processors were ours for from beginning to end
+};
+
+// Short samples, so that many fit between two interruptions; those that were interrupted count only if nothing better is had.
+Samples take_samples(const std::function<void()>& run, int samples);
+
+}  // namespace loopegg

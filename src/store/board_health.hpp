@@ -1,0 +1,36 @@
+// How the boards of targets are: which answer, which are away and why, and what each has done. It is kept in a store, so all who use the boards see it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "store/address.hpp"
+
+namespace loopegg {
+
+struct BoardHealth {
+    std::string target, address;
+    bool up = false;
+    std::string why{};                       // it is away
+    std::string cpu{}, conditions{};         // "governor ondemand, 51.2 °C" when it was last asked
+    std::int64_t measured = 0, lost = 0;     // candidates that it timed; candidates that were lost with it
+    double since_seconds = 0, seen_seconds = 0;   // how long ago it came or went; how long ago it was heard of
+};
+
+// What is to be added to what is known of a board.
+struct BoardNews {
+    bool up = false;
+    std::string why{}, cpu{}, conditions{};   // empty: as before
+    std::int64_t measured = 0, lost = 0;
+};
+
+// Health is for people: what cannot be written is left out, and no measurement ends by it.
+void tell_board_health(const StoreAddress& store, const std::string& target, const std::string& address, const BoardNews& news) noexcept;
+
+// Of all targets, by target and address. A store that is not there yet knows of none.
+std::vector<BoardHealth> board_health(const StoreAddress& store);
+
+// "answered 3.0 s ago, governor ondemand, 51.2 °C; 120 timed, 2 lost", "away for 12.0 s: ..."
+std::string health_words(const BoardHealth& health);
+
+}  // namespace loopegg
