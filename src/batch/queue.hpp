@@ -45,6 +45,7 @@ public:
     void forget_failures(const std::vector<std::string>& among);              // failed jobs wait again
     std::vector<JobRecord> list(const std::vector<std::string>& among);       // in that order; also says that this process lives
     std::map<std::string, std::string> results();                             // by id, of those that are done
+    std::vector<std::pair<JobRecord, std::string>> everything();              // of the batch, whoever added it, in order, each with its result
     void say_that_we_live();                                                  // call it now and then while a job runs
 
 private:

@@ -27,6 +27,13 @@ JobState state_of(const std::string& word, const std::string& owner, double sile
     return word == "running" && owner_lives(owner, silent_seconds) ? JobState::running : JobState::waiting;
 }
 
+constexpr const char* record_columns = "id, name, state, error, seconds, unixepoch() - began, owner, unixepoch() - beat";
+JobRecord record_of(const StoreQuery& q, const std::string& us) {
+    JobRecord r{q.text(0), q.text(1), state_of(q.text(2), q.text(6), q.real(7)), q.text(3), q.real(4), 0, q.text(6) == us};
+    if (r.state == JobState::running) r.running_for = q.real(5), r.owner = owner_words(q.text(6));
+    return r;
+}
+
 }  // namespace
 
 JobQueue::JobQueue(const StoreAddress& address, std::string batch)
@@ -121,17 +128,21 @@ void JobQueue::forget_failures(const std::vector<std::string>& among) {
 std::vector<JobRecord> JobQueue::list(const std::vector<std::string>& among) {
     say_that_we_live();
     std::map<std::string, JobRecord> all;
-    for (StoreQuery q = std::move(
-             StoreQuery(*db_, "SELECT id, name, state, error, seconds, unixepoch() - began, owner, unixepoch() - beat FROM jobs WHERE batch = ?").bind(batch_));
-         q.row();) {
-        JobRecord r{q.text(0), q.text(1), state_of(q.text(2), q.text(6), q.real(7)), q.text(3), q.real(4), 0, q.text(6) == owner_};
-        if (r.state == JobState::running) r.running_for = q.real(5), r.owner = owner_words(q.text(6));
+    for (StoreQuery q = std::move(StoreQuery(*db_, fmt::format("SELECT {} FROM jobs WHERE batch = ?", record_columns)).bind(batch_)); q.row();) {
+        JobRecord r = record_of(q, owner_);
         all[r.id] = std::move(r);
     }
     std::vector<JobRecord> out;
     for (const std::string& id : among)
         if (auto found = all.find(key_of(id)); found != all.end()) out.push_back(found->second), out.back().id = id;
     return out;
+}
+
+std::vector<std::pair<JobRecord, std::string>> JobQueue::everything() {
+    std::vector<std::pair<JobRecord, std::string>> all;
+    StoreQuery q(*db_, fmt::format("SELECT {}, result FROM jobs WHERE batch = ? ORDER BY place, id", record_columns));
+    for (q.bind(batch_); q.row();) all.emplace_back(record_of(q, owner_), q.text(8));
+    return all;
 }
 
 std::map<std::string, std::string> JobQueue::results() {

@@ -22,6 +22,7 @@ const std::vector<Command>& commands() {
         saturate_command,
         extract_command,
         batch_command,
+        dashboard_command,
         store_command,
         report_command,
         study_command,

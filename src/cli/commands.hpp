@@ -15,6 +15,7 @@ extern const Command extract_command;
 extern const Command rules_command;
 extern const Command saturate_command;
 extern const Command batch_command;
+extern const Command dashboard_command;
 extern const Command report_command;
 extern const Command store_command;
 extern const Command study_command;

@@ -43,10 +43,11 @@ std::string safe_json(const json& j) {
 
 }  // namespace
 
-std::string whole_page(const std::string& title, const std::string& facts, bool sample, const std::string& body, const json& charts) {
+std::string whole_page(const std::string& title, const std::string& facts, bool sample, const std::string& body, const json& charts, double refresh_seconds) {
     std::string out =
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
         "initial-scale=1\">\n<link rel=\"icon\" href=\"data:,\">\n";
+    if (refresh_seconds > 0) out += fmt::format("<meta http-equiv=\"refresh\" content=\"{:.0f}\">\n", std::max(1.0, refresh_seconds));
     out += fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the content</a>\n",
                        escape_html(title), report_css);
     out += fmt::format(
@@ -56,7 +57,8 @@ std::string whole_page(const std::string& title, const std::string& facts, bool 
     if (sample) out += "<p class=\"notice\">Sample data made for tests: nothing on this page was measured.</p>\n";
     out += "</header>\n<main id=\"main\">\n" + body +
            "</main>\n<noscript><p style=\"padding:0 20px\">Charts need JavaScript; every number is in the tables.</p></noscript>\n";
-    out += "<script type=\"application/json\" id=\"charts\">" + safe_json(charts) + "</script>\n<script>" + vega_script() + "</script>\n<script>\n" +
+    out += "<script type=\"application/json\" id=\"charts\">" + safe_json(charts) + "</script>\n" +
+           (charts.empty() ? "" : "<script>" + vega_script() + "</script>\n") + "<script>\n" +
            inside_script(std::string(report_js)) + "</script>\n</body>\n</html>\n";
     return out;
 }

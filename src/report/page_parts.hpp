@@ -12,8 +12,10 @@ std::string sites_part(const FinishedRun& run);     // the layer list: sequences
 // A figure that report.js fills: the caption, the place of the chart, and its numbers as a table for those who cannot see it.
 std::string figure(const std::string& name, const std::string& caption, const std::string& table);
 
-// A self-contained page: style, script, plotting library and the charts' specifications are inside. `body` stands in <main>.
-std::string whole_page(const std::string& title, const std::string& facts, bool sample, const std::string& body, const nlohmann::json& charts);
+// A self-contained page: style, script, the charts' specifications and, where there are any, the plotting library are inside. `body` stands in <main>. A
+// browser opens it again after `refresh_seconds`, unless they are 0.
+std::string whole_page(const std::string& title, const std::string& facts, bool sample, const std::string& body, const nlohmann::json& charts,
+                       double refresh_seconds = 0);
 
 // A table from rows of cells; numeric columns are the ones whose head starts with '#'.
 std::string table(const std::vector<std::string>& head, const std::vector<std::vector<std::string>>& rows);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.hpp"
+#include "report/dashboard.hpp"
 #include "report/page.hpp"
 #include "report/study.hpp"
 #include "shell.hpp"
@@ -109,6 +110,28 @@ TEST_CASE("the report is used by keyboard: theme and layer rows", "[flow][report
     answer = check(folder / "report.html", "--keys " + tabs + "Enter");
     CHECK(answer["result"]["open"] == 1);
     for (const json& where : answer["result"]["focus"]) CHECK(where.get<std::string>().ends_with(":solid"));
+}
+
+TEST_CASE("the dashboard opens in Chromium with and without jobs and boards", "[flow][report]") {
+    test::TemporaryFolder folder;
+    Dashboard d;
+    d.date = "2026-11-17 00:00:00", d.batch = "runs", d.slurm = {{"RUNNING", 2}};
+    d.jobs = {{"one.host", "done", "", "", 12, 1.6, 8.0, 5.0, 0.93, true},
+              {"two.host", "running", "process 7 on node3", "", 4},
+              {"three.host", "failed", "", "the <model> is broken"},
+              {"four.host", "waiting"}};
+    d.boards = {{"pi4", "pi@a", true, "", "Cortex-A72", "governor ondemand, 51.2 °C", 120, 2, 60, 3},
+                {"pi4", "pi@b", false, "board pi@b went away", "Cortex-A72", "", 80, 4, 12, 12}};
+    Dashboard boards_alone = d, jobs_alone = d;
+    boards_alone.batch.clear(), boards_alone.jobs.clear(), boards_alone.slurm.clear(), jobs_alone.boards.clear();
+    for (const Dashboard& page : {d, boards_alone, jobs_alone})
+        for (const Look& look : looks) {
+            write_file(folder / "dashboard.html", dashboard_page(page));
+            json answer = check(folder / "dashboard.html", look.options);
+            if (skip(answer, "the dashboard opens in Chromium with and without jobs and boards")) return;
+            INFO(look.name);
+            must_be_sound(answer);
+        }
 }
 
 TEST_CASE("the study's page opens in Chromium with its charts drawn", "[flow][report]") {

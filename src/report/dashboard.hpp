@@ -1,0 +1,38 @@
+// One page about what is going on: the jobs of a batch, the boards, and the best so far. It is written anew as often as somebody wants.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "store/board_health.hpp"
+
+namespace loopegg {
+
+struct DashboardJob {
+    std::string name, state;              // waiting, running, done, failed
+    std::string where{};                  // of a running one: "process 4711 on node7"
+    std::string error{};                  // of a failed one
+    double seconds = 0;                   // how long it took, or has run
+    std::optional<double> speedup{}, before_ms{}, after_ms{}, capacity{};   // of a done one
+    bool measured = false;
+};
+
+struct Dashboard {
+    std::string batch;                    // its folder; "" where the page is about boards alone
+    std::vector<DashboardJob> jobs;
+    std::vector<BoardHealth> boards;
+    std::map<std::string, int> slurm;     // tasks by state
+    std::string date;                     // when it was asked
+    double refresh_seconds = 0;           // the browser asks for the page again; 0: it does not
+
+    int count(const std::string& state) const;
+    const DashboardJob* best() const;     // the largest speed-up; measured ones before estimated ones
+};
+
+// "12 of 20 jobs are done, and 1 failed", without markup.
+std::string dashboard_headline(const Dashboard& d);
+// The whole page. It asks nothing of a network.
+std::string dashboard_page(const Dashboard& d);
+
+}  // namespace loopegg
