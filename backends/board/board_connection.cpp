@@ -222,7 +222,20 @@ BoardHello BoardConnection::open(const std::string& architecture, const std::fil
     over_ = over;
     const std::unique_ptr<BoardConnection, void (*)(BoardConnection*)> patient(this, [](BoardConnection* c) { c->over_ = nullptr; });
     const std::string bytes = read_file(worker);
-    start(starting_command(architecture, worker.filename().string(), bytes.size(), doubt_));
+    bool copied = false;
+    try {
+        return greeted(architecture, worker.filename().string(), bytes, copied);
+    } catch (const BoardAway& e) {
+        if (copied || e.lasting() || (over_ && *over_)) throw;
+    }
+    // The copy that lies there does not start, as after a power cut: it is copied again.
+    copied = true;
+    return greeted(architecture, worker.filename().string(), bytes, copied);
+}
+
+BoardHello BoardConnection::greeted(const std::string& architecture, const std::string& name, const std::string& bytes, bool& copied) {
+    start(starting_command(architecture, name, bytes.size(), copied));
+    const bool again = std::exchange(copied, true);   // until the board says that it has a copy
     const std::string word = line(now() + greeting_seconds);
     if (word.starts_with("other "))
         close(), throw BoardAway({fmt::format("board {} has an {} processor, and its target is for {}", address_.words(),
@@ -232,7 +245,7 @@ BoardHello BoardConnection::open(const std::string& architecture, const std::fil
                                  true);
     if (word == "full") close(), throw BoardAway({fmt::format("board {} has no room for the worker ({} bytes)", address_.words(), bytes.size())}, false);
     if (word == "need") send(bytes, now() + copying_seconds);
-    doubt_ = word == "have";
+    copied = again || word == "need";
     MessageReader reader(most_answer);
     try {
         for (const double deadline = now() + greeting_seconds;;) {
@@ -244,7 +257,6 @@ BoardHello BoardConnection::open(const std::string& architecture, const std::fil
                 f.flags = m->text("flags"), f.cores = static_cast<int>(m->count("cores", 100000)), f.ghz = m->number("ghz", 0);
                 f.l1_kb = m->number("l1_kb", 0), f.l2_kb = m->number("l2_kb", 0), f.l3_kb = m->number("l3_kb", 0), f.memory_mb = m->number("memory_mb", 0);
                 hello.conditions = conditions_of(*m);
-                doubt_ = false;
                 return hello;
             }
             if (!receive(deadline)) lost("does not start the worker");

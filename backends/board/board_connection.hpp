@@ -50,6 +50,8 @@ public:
 
 private:
     void start(const std::string& command);
+    // `copied`: on the way in, the worker is copied whatever lies there; on the way out, no copy that lay there was started.
+    BoardHello greeted(const std::string& architecture, const std::string& name, const std::string& bytes, bool& copied);
     std::string line(double deadline);                            // that begins with 'loopegg: ', without it
     void send(std::string_view bytes, double deadline);
     bool receive(double deadline);                                // more bytes; false: none will come
@@ -60,7 +62,6 @@ private:
     int to_ = -1, from_ = -1, errors_ = -1;
     std::string pending_, said_;
     const std::atomic<bool>* over_ = nullptr;
-    bool doubt_ = false;   // the copy of the worker on the board did not start: it is copied again
 };
 
 // "governor ondemand, 51.2 °C" of a message; "" where the board's system tells neither.
