@@ -36,7 +36,8 @@ int main(int argc, char** argv) try {
         }
         if (!first) first = std::move(model);
     }
-    const BundleReport report = write_bundle(nests, &first->graph, &first->weights, {}, target, argv[1]);
+    const BundledNetwork whole[]{{first->graph, first->weights, {}}};
+    const BundleReport report = write_bundle(nests, whole, target, argv[1]);
     for (const std::string& why : report.left_out) std::fprintf(stderr, "left out: %.300s\n", why.c_str());
     std::printf("%d programs, %zu left out\n", report.programs, report.left_out.size());
     return 0;

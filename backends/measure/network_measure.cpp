@@ -29,33 +29,42 @@ Latency timed(const std::filesystem::path& folder, int rounds, Progress& progres
 
 // A board runs kernel by kernel: the network is the sum of its steps.
 NetworkLatency sum_on_board(const Term& steps, const Target& target, Progress& progress) {
-    std::vector<Candidate> candidates;
-    for (const Term& nest : steps.children()) candidates.push_back({nest, target.name});
     MeasurerOptions options;
-    Progress::Inner stage(&progress, "measure on " + target.name, static_cast<std::int64_t>(candidates.size()));
+    Progress::Inner stage(&progress, "measure on " + target.name, static_cast<std::int64_t>(steps.size()));
     options.progress = [&](std::size_t done, std::size_t) { progress.advance(static_cast<std::int64_t>(done)); };
     options.note = [&](const std::string& line) { progress.note(line); };
     TvmMeasurer measurer(options);
-    NetworkLatency sum{{0, 0, 0, target.name, true, false}, 0, 0};
-    for (const Measured& m : measurer.measure(candidates)) {
-        if (!m.latency) throw UserError("the network could not be timed on " + target.name + ": " + m.why);
-        sum.latency.median_ms += m.latency->median_ms, sum.latency.iqr_ms += m.latency->iqr_ms;
-        sum.latency.n = sum.latency.n ? std::min(sum.latency.n, m.latency->n) : m.latency->n;
-        sum.latency.disturbed = sum.latency.disturbed || m.latency->disturbed;
-        if (!m.machine.empty()) sum.machine = m.machine;   // of the last: equal boards, and conditions at the end
-    }
-    sum.compiled = static_cast<int>(measurer.counts().compiled), sum.timed = static_cast<int>(measurer.counts().timed);
+    const Measured sum = sum_of_steps(steps, target, measurer);
+    if (!sum.latency) throw UserError("the network could not be timed on " + target.name + ": " + sum.why);
     stage.finish({});
-    return sum;
+    return {*sum.latency, static_cast<int>(measurer.counts().compiled), static_cast<int>(measurer.counts().timed), sum.machine};
 }
 
 }  // namespace
 
 Term network_term(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
+    return network_term(plan_network(graph, weights, schedules, target));
+}
+
+Term network_term(const NetworkPlan& plan) {
     std::vector<Term> nests;
-    for (const NetworkPlan::Step& s : plan_network(graph, weights, schedules, target).steps)
+    for (const NetworkPlan::Step& s : plan.steps)
         if (s.nest) nests.push_back(s.nest->nest);
     return Term("network", std::move(nests));
+}
+
+Measured sum_of_steps(const Term& network, const Target& target, Measurer& measurer) {
+    std::vector<Candidate> candidates;
+    for (const Term& nest : network.children()) candidates.push_back({nest, target.name});
+    Measured sum{Latency{0, 0, 0, target.name, true, false}, ""};
+    for (const Measured& m : measurer.measure(candidates)) {
+        if (!m.latency) return m;
+        Latency& l = *sum.latency;
+        l.median_ms += m.latency->median_ms, l.iqr_ms += m.latency->iqr_ms, l.n = l.n ? std::min(l.n, m.latency->n) : m.latency->n;
+        l.measured = l.measured && m.latency->measured, l.disturbed = l.disturbed || m.latency->disturbed;
+        if (!m.machine.empty()) sum.machine = m.machine;   // of the last: equal boards, and conditions at the end
+    }
+    return sum;
 }
 
 Latency estimate_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {

@@ -16,6 +16,11 @@ struct NetworkLatency {
 
 // What a compiled network runs, as one term: equal for networks that take equally long.
 Term network_term(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);
+struct NetworkPlan;
+Term network_term(const NetworkPlan& plan);
+
+// Of a machine that runs kernel by kernel, such as a board: the sum over its nests, each as `measurer` answers. It is measured where all of them are.
+Measured sum_of_steps(const Term& network, const Target& target, Measurer& measurer);
 
 // For a machine that cannot be asked: the sum over its nests. Latency::measured is false.
 Latency estimate_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);

@@ -1,4 +1,5 @@
-// What a nest would cost on a machine that cannot be asked: a roofline over its data sheet. Always marked as an estimate.
+// What a nest would cost on a machine that cannot be asked, by its data sheet: a roofline for processors, for graphics processors what their schedules are
+// chosen by. Always marked as an estimate.
 #pragma once
 #include "backends/target/target.hpp"
 #include "base/term.hpp"

@@ -1,35 +1,60 @@
 // Bundles: everything a machine without TVM or network needs to check and time our code, and the way its times come back.
 //
-// A bundle is a folder with cubins (and their sources), operands, expected outputs, and a small runner that builds there with nvcc
-// or a C++ compiler alone. The runner writes results.txt; import puts its times into the latency store.
+// A bundle is a folder with cubins, operands, expected outputs, and a small runner that needs the driver and a C++ compiler there. The runner writes
+// results.txt; import puts its times into the latency store.
 #pragma once
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "backends/network/network.hpp"
+#include "base/hash.hpp"
 #include "extract/measurer.hpp"
 #include "store/address.hpp"
 
 namespace loopegg {
+
+// A whole network as it would be compiled, which is one program of a bundle.
+struct BundledNetwork {
+    const Graph& graph;
+    const Weights& weights;
+    const Schedules& schedules;
+};
 
 struct BundleReport {
     int programs = 0;
     std::vector<std::string> left_out;   // "why: nest", for what cannot be compiled
 };
 
-// Every nest is a program of its own; the network, when given, is one more. Networks' weights are rounded to 8 bits per operand.
-BundleReport write_bundle(std::span<const Term> nests, const Graph* graph, const Weights* weights, const Schedules& schedules, const Target& target,
-                          const std::filesystem::path& folder);
+struct BundleOptions {
+    bool sources = true;                 // each kernel's CUDA C beside its cubin
+    std::function<void(std::size_t done, std::size_t all)> progress{};
+};
+
+// Every nest is a program of its own, and so is every network. A network's weights are drawn anew, by the mean and the spread of the ones that it has: they
+// need not be carried, and take as long.
+BundleReport write_bundle(std::span<const Term> nests, std::span<const BundledNetwork> networks, const Target& target, const std::filesystem::path& folder,
+                          const BundleOptions& options = {});
 
 struct BundleResult {
+    Hash128 key;          // of the latency store
     std::string what;     // a nest, or "network NAME"
     bool right = false;   // its output was the expected one
-    Latency latency;
-    std::string why;
+    Measured measured;    // its time, or why there is none
 };
-// Reads index.json and results.txt of a bundle that came back, and puts right ones into the store.
+// Reads index.json and results.txt of a bundle that came back. A last line that does not end is not read: the runner was cut. Throws UserError, with the
+// line, for results of another bundle and for lines that no runner writes.
+std::vector<BundleResult> read_results(const std::filesystem::path& folder);
+// The same, and puts times and wrong outputs into the store.
 std::vector<BundleResult> import_bundle(const std::filesystem::path& folder, const StoreAddress& store);
+
+// Runs a command in a shell, with the bundle's folder in place of {}; what it leaves in results.txt is the answer, however it ends. Throws UserError where it
+// leaves nothing.
+void run_bundle(const std::string& command, const std::filesystem::path& folder);
+// Throws UsageError unless {} stands in the command.
+void check_runner(const std::string& command);
 
 }  // namespace loopegg

@@ -69,10 +69,8 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPla
     PlacedNetwork n;
     n.name = graph.name;
     n.inputs = graph.inputs;
-    std::map<std::string, std::int64_t> constant_at;
     auto store = [&](const std::vector<float>& values) {
         const auto at = static_cast<std::int64_t>(n.weights.size());
-        n.constant_ranges.emplace_back(at, static_cast<std::int64_t>(values.size()));
         n.weights.insert(n.weights.end(), values.begin(), values.end());
         n.weights.resize((n.weights.size() + 31) / 16 * 16, 0.0f);
         return at;
@@ -80,7 +78,7 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPla
     auto locate = [&](const std::string& value) -> PlacedOperand {
         const auto [root, offset] = home(plan, value);
         if (auto c = plan.constants.find(root); c != plan.constants.end()) {
-            auto [it, fresh] = constant_at.try_emplace(root, 0);
+            auto [it, fresh] = n.constants.try_emplace(root, 0);
             if (fresh) it->second = store(c->second);
             return {true, it->second + offset};
         }
@@ -180,7 +178,7 @@ const PlacedStep* first_opaque(const PlacedNetwork& n) {
 void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& folder, const std::string& compiler, const fs::path& runtime_object) {
     const fs::path runtime = shipped("backends/runtime");
     write_scratch(folder / "network.c", network_source(n));
-    write_file(folder / "network.h", network_header(n));
+    write_file(folder / "network.h", network_header(n, target));
     for (const char* file : {"loopegg_runtime.c", "loopegg_runtime.h"}) write_scratch(folder / file, read_file(runtime / file));
     std::vector<std::string> objects;
     for (std::size_t i = 0; i < n.kernels.size(); ++i) {
@@ -204,14 +202,24 @@ void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
     run_or_throw(words, "building network.so");
 }
 
-void write_gpu(const PlacedNetwork& n, const Target& target, const fs::path& folder) {
+// The library runs where the driver is, on a machine as this one: it is built here where a C compiler is, and by the first line of network.c elsewhere.
+bool write_gpu(const PlacedNetwork& n, const Target& target, const fs::path& folder) {
+    const fs::path runtime = shipped("backends/runtime");
+    std::vector<std::string> cubins;
     for (std::size_t i = 0; i < n.kernels.size(); ++i) {
         write_file(folder / fmt::format("kernel{:03}.cu", i), n.kernels[i].code);
-        const std::string cubin = make_cubin(n.kernels[i].code, target.architecture());
-        const std::string architecture = elf_architecture(cubin);
+        cubins.push_back(make_cubin(n.kernels[i].code, target.architecture()));
+        const std::string architecture = elf_architecture(cubins.back());
         if (architecture != target.architecture()) throw InternalFault("a kernel's cubin is for " + architecture);
-        write_file(folder / fmt::format("kernel{:03}.cubin", i), cubin);
+        write_file(folder / fmt::format("kernel{:03}.cubin", i), cubins.back());
     }
+    write_file(folder / "network.c", gpu_network_source(n, cubins));
+    write_file(folder / "network.h", network_header(n, target));
+    for (const char* file : {"gpu_network.h", "gpu_program.h", "cuda_driver.h"}) write_file(folder / file, read_file(runtime / file));
+    if (!program_exists("cc")) return false;
+    run_or_throw({"cc", "-O2", "-std=gnu11", "-shared", "-fPIC", (folder / "network.c").string(), "-o", (folder / "network.so").string(), "-ldl"},
+                 "building network.so");
+    return true;
 }
 
 }  // namespace
@@ -248,10 +256,11 @@ CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& targ
     fs::create_directories(folder);
     write_file(folder / "weights.bin", {reinterpret_cast<const char*>(n.weights.data()), n.weights.size() * sizeof(float)});
     write_file(folder / "network.json", manifest(n, nests, target).dump(1) + "\n");
-    if (target.gpu()) write_gpu(n, target, folder);
+    bool linked = !compiler.empty();
+    if (target.gpu()) linked = write_gpu(n, target, folder);
     else write_cpu(n, target, folder, compiler, runtime);
     return {folder, target.name, static_cast<int>(nests.size()), static_cast<int>(n.steps.size()), n.arena * 4, static_cast<std::int64_t>(n.weights.size()) * 4,
-            n.kernel_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), target.gpu() || !compiler.empty()};
+            n.kernel_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), linked};
 }
 
 }  // namespace

@@ -156,18 +156,6 @@ long loopegg_input_size(int index) { return input_sizes[index]; }
 long loopegg_output_size(int index) { return output_sizes[index]; }
 )";
 
-// As network.c has it; the number of weights is even, and bytes lie as the target's, which is little-endian as all of ours.
-std::uint64_t fingerprint(const std::vector<float>& values) {
-    std::uint64_t h = 0x9e3779b97f4a7c15ull;
-    for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
-        std::uint64_t two = 0;
-        std::memcpy(&two, values.data() + i, sizeof two);
-        h = (h ^ two) * 0xff51afd7ed558ccdull;
-        h ^= h >> 32;
-    }
-    return h;
-}
-
 // In pieces, for compilers bound the length of one.
 std::string c_string(const std::string& text) {
     std::string out = "\"";
@@ -185,6 +173,18 @@ std::string c_string(const std::string& text) {
 std::string place(const PlacedOperand& o) { return fmt::format("{{{}, {}}}", o.constant ? 1 : 0, o.offset); }
 
 }  // namespace
+
+// As network.c and gpu_network.h have it; the number of weights is even, and bytes lie as the target's, which is little-endian as all of ours.
+std::uint64_t weights_fingerprint(const std::vector<float>& values) {
+    std::uint64_t h = 0x9e3779b97f4a7c15ull;
+    for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
+        std::uint64_t two = 0;
+        std::memcpy(&two, values.data() + i, sizeof two);
+        h = (h ^ two) * 0xff51afd7ed558ccdull;
+        h ^= h >> 32;
+    }
+    return h;
+}
 
 std::string network_source(const PlacedNetwork& n) {
     std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c loopegg_runtime.c *.o -o network.so -lm -lpthread */\n",
@@ -230,7 +230,7 @@ std::string network_source(const PlacedNetwork& n) {
     s += fmt::format("\nenum {{ step_count = {}, input_count = {}, output_count = {}, most_operands = {} }};\n", n.steps.size(), n.inputs.size(),
                      n.outputs.size(), most);
     s += fmt::format("static const long arena_floats = {}, weight_floats = {};\nstatic const uint64_t weight_fingerprint = {}ull;\n", n.arena, n.weights.size(),
-                     fingerprint(n.weights));
+                     weights_fingerprint(n.weights));
     s += "static const loopegg_kernel kernels[] = {" + join(kernels, ", ") + "};\n";
     s += "static const operand operands[] = {\n    " + join(operands, ",\n    ") + "};\n";
     s += "static const opaque opaques[] = {\n    " + join(opaques, ",\n    ") + "};\nstatic const long opaque_dims[] = {" + join(dims, ", ") + "};\n";
@@ -242,8 +242,17 @@ std::string network_source(const PlacedNetwork& n) {
     return s + epilogue;
 }
 
-std::string network_header(const PlacedNetwork& n) {
-    return fmt::format(R"(/* {}: a network compiled by loopegg. Link or dlopen network.so; it needs nothing but libc, libm and pthreads. */
+std::string network_header(const PlacedNetwork& n, const Target& target) {
+    constexpr const char* on_a_gpu = R"(
+/* On the device: the network is one CUDA graph. Write the inputs to their addresses there, launch, and read the outputs. `stream`: a CUstream of the
+   device's primary context, on which this is enqueued; NULL: the call waits until it is done. 0 when done. */
+int loopegg_launch(loopegg_network* network, void* stream);
+unsigned long long loopegg_input_address(const loopegg_network* network, int index);
+unsigned long long loopegg_output_address(const loopegg_network* network, int index);
+
+const char* loopegg_error(void); /* why the last call failed */
+)";
+    return fmt::format(R"(/* {}: a network compiled by loopegg. Link or dlopen network.so; it needs nothing but {}. */
 #pragma once
 #ifdef __cplusplus
 extern "C" {{
@@ -251,27 +260,29 @@ extern "C" {{
 
 typedef struct loopegg_network loopegg_network;
 
-loopegg_network* loopegg_open(const char* weights_file); /* NULL: no memory, or not these weights */
+loopegg_network* loopegg_open(const char* weights_file); /* NULL: no memory, {}not these weights */
 void loopegg_close(loopegg_network* network);
 
-/* Arrays of addresses: {} input(s), {} output(s), float32, row-major. 0 when done. One call at a time per process. */
+/* Arrays of addresses: {} input(s), {} output(s), float32, row-major. 0 when done. One call at a time per {}. */
 int loopegg_run(loopegg_network* network, const float* const* inputs, float* const* outputs);
 
 /* The same, and how many milliseconds each step took: {} of them, in the order of "steps" in network.json. */
 int loopegg_run_steps(loopegg_network* network, const float* const* inputs, float* const* outputs, double* ms);
-
+{}
 int loopegg_steps(void);
 int loopegg_inputs(void);
 int loopegg_outputs(void);
 long loopegg_input_size(int index);  /* floats */
 long loopegg_output_size(int index);
 
-void loopegg_set_threads(int count); /* 0: as many as the machine has cores */
+void loopegg_set_threads(int count); /* {} */
 
 #ifdef __cplusplus
 }}
 #endif
-)", comment_text(n.name), n.inputs.size(), n.outputs.size(), n.steps.size());
+)", comment_text(n.name), target.gpu() ? "libc and the driver of the GPU (libcuda.so.1)" : "libc, libm and pthreads", target.gpu() ? "no device, or " : "or ",
+                       n.inputs.size(), n.outputs.size(), target.gpu() ? "network" : "process", n.steps.size(), target.gpu() ? on_a_gpu : "",
+                       target.gpu() ? "of no use on a GPU" : "0: as many as the machine has cores");
 }
 
 }  // namespace loopegg

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct PlacedNetwork {
     std::int64_t arena = 0;
     std::vector<float> weights;
     double kernel_seconds = 0;            // of a processor, that it took to compile the kernels
-    std::vector<std::pair<std::int64_t, std::int64_t>> constant_ranges;   // (start, count) in weights, one per operand
+    std::map<std::string, std::int64_t> constants;   // values that are weights, by name: where they lie
 };
 
 // Compiles the steps of a plan and gives everything its place; `nests` gets the distinct nests beside kernels.
@@ -47,6 +48,10 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
 void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const std::filesystem::path& folder, Progress* progress);
 
 std::string network_source(const PlacedNetwork& network);
-std::string network_header(const PlacedNetwork& network);
+std::string gpu_network_source(const PlacedNetwork& network, const std::vector<std::string>& cubins);   // one cubin a kernel
+std::string network_header(const PlacedNetwork& network, const Target& target);
+
+// Tells weights from all others, whatever their number: the library refuses a file of others.
+std::uint64_t weights_fingerprint(const std::vector<float>& values);
 
 }  // namespace loopegg

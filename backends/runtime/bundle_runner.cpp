@@ -1,31 +1,33 @@
-// Runs a loopegg bundle: loads cubins with the CUDA driver, checks every output, times what is right. Needs cuda.h and libcuda alone.
-#include <cuda.h>
+// Runs a loopegg bundle: loads cubins with the CUDA driver, checks every output, times what is right. Needs the driver and a C++ compiler alone.
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "gpu_program.h"
 
 namespace {
 
 struct Failure {
     std::string words;
 };
+loopegg_cuda cuda;   // found before anything is run
 void must(CUresult r, const char* doing) {
     if (r == CUDA_SUCCESS) return;
     const char* name = nullptr;
-    cuGetErrorName(r, &name);
+    cuda.error_name(r, &name);
     throw Failure{std::string(doing) + ": " + (name ? name : "unknown")};
 }
-#define MUST(call) must(call, #call)
 
 std::string file_bytes(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
@@ -46,16 +48,18 @@ std::vector<float> floats(long count, const std::string& format, double step, co
     return v;
 }
 
-struct KernelEntry {
-    CUfunction function;
-    unsigned grid[3], block[3];
-};
-struct Step {
-    int kernel = -1;   // -1: a copy
-    std::vector<CUdeviceptr> arguments;
-    long to = 0, from = 0;
-    std::vector<long> dims;
-};
+// As backends/network/bundle.cpp draws them: weights that are never carried.
+std::vector<float> drawn(long count, std::uint64_t seed, double low, double step) {
+    std::vector<float> v(static_cast<std::size_t>(count));
+    for (float& value : v) {
+        std::uint64_t x = seed += 0x9e3779b97f4a7c15ull;
+        x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+        x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+        value = static_cast<float>(low + step * static_cast<double>(x >> 56));
+    }
+    return v;
+}
+
 struct Check {
     long offset, count;
     std::vector<float> wanted;
@@ -66,47 +70,22 @@ struct Program {
     std::string key;
     CUdeviceptr memory = 0;
     long size = 0;
-    std::map<int, KernelEntry> kernels;
+    std::vector<gpu_kernel> kernels;
     std::vector<CUmodule> modules;
-    std::vector<Step> steps;
+    std::vector<gpu_step> steps;
+    std::deque<std::vector<CUdeviceptr>> arguments;   // of the steps, which stay where they are
+    std::deque<std::vector<long>> dims;
     std::vector<Check> checks;
 
     CUdeviceptr at(long offset) const { return memory + static_cast<CUdeviceptr>(offset) * sizeof(float); }
-    void copy(long to, long from, const long* d, std::size_t rank, CUstream stream) const {
-        if (rank == 1 && d[1] == 1 && d[2] == 1) {
-            MUST(cuMemcpyDtoDAsync(at(to), at(from), static_cast<std::size_t>(d[0]) * sizeof(float), stream));
-            return;
-        }
-        if (rank == 2 && d[4] == 1 && d[5] == 1) {   // rows
-            CUDA_MEMCPY2D c{};
-            c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-            c.srcDevice = at(from), c.dstDevice = at(to);
-            c.srcPitch = static_cast<std::size_t>(d[2]) * sizeof(float), c.dstPitch = static_cast<std::size_t>(d[1]) * sizeof(float);
-            c.WidthInBytes = static_cast<std::size_t>(d[3]) * sizeof(float), c.Height = static_cast<std::size_t>(d[0]);
-            MUST(cuMemcpy2DAsync(&c, stream));
-            return;
-        }
-        if (rank == 1) {   // elements one after another, as rows of one
-            const long as_rows[] = {d[0], d[1], d[2], 1, 1, 1};
-            return copy(to, from, as_rows, 2, stream);
-        }
-        for (long i = 0; i < d[0]; ++i) copy(to + i * d[1], from + i * d[2], d + 3, rank - 1, stream);
+    void put(long offset, const std::vector<float>& values) const {
+        if (offset < 0 || offset + static_cast<long>(values.size()) > size) throw Failure{"values do not fit into the program's memory"};
+        must(cuda.upload(at(offset), values.data(), values.size() * sizeof(float)), "uploading");
     }
-    void run(CUstream stream) const {
-        for (const Step& s : steps) {
-            if (s.kernel < 0) {
-                copy(s.to, s.from, s.dims.data(), s.dims.size() / 3, stream);
-                continue;
-            }
-            const KernelEntry& k = kernels.at(s.kernel);
-            std::vector<void*> arguments;
-            for (const CUdeviceptr& a : s.arguments) arguments.push_back(const_cast<CUdeviceptr*>(&a));
-            MUST(cuLaunchKernel(k.function, k.grid[0], k.grid[1], k.grid[2], k.block[0], k.block[1], k.block[2], 0, stream, arguments.data(), nullptr));
-        }
-    }
+    void run(CUstream stream) const { must(gpu_enqueue_all(&cuda, kernels.data(), steps.data(), static_cast<int>(steps.size()), stream), "launching"); }
     void release() {
-        for (CUmodule m : modules) cuModuleUnload(m);
-        if (memory) cuMemFree(memory);
+        for (CUmodule m : modules) cuda.unload(m);
+        if (memory) cuda.free_memory(memory);
         *this = Program{};
     }
 };
@@ -114,46 +93,42 @@ struct Program {
 std::string verdict(const Program& p) {
     for (const Check& c : p.checks) {
         std::vector<float> got(static_cast<std::size_t>(c.count));
-        MUST(cuMemcpyDtoH(got.data(), p.at(c.offset), got.size() * sizeof(float)));
+        must(cuda.download(got.data(), p.at(c.offset), got.size() * sizeof(float)), "downloading");
         double scale = 1;
         for (float w : c.wanted) scale = std::max(scale, static_cast<double>(std::fabs(w)));
         for (std::size_t i = 0; i < got.size(); ++i)
             if (!(std::fabs(static_cast<double>(got[i]) - c.wanted[i]) <= c.tolerance * scale))
-                return "wrong element " + std::to_string(i) + " is " + std::to_string(got[i]) + " and should be " + std::to_string(c.wanted[i]);
+                return "element " + std::to_string(i) + " is " + std::to_string(got[i]) + " and should be " + std::to_string(c.wanted[i]);
     }
     return "";
 }
 
-// The whole program as one graph, so that times are the device's and not the launching thread's.
+// The whole program as one graph, as a compiled network runs, so that times are the device's and not the launching thread's.
 std::vector<double> times(const Program& p, CUstream stream) {
-    CUgraph graph;
     CUgraphExec ready;
-    MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    p.run(stream);
-    MUST(cuStreamEndCapture(stream, &graph));
-    MUST(cuGraphInstantiateWithFlags(&ready, graph, 0));
+    must(gpu_record(&cuda, p.kernels.data(), p.steps.data(), static_cast<int>(p.steps.size()), stream, &ready), "recording");
     CUevent begin, end;
-    MUST(cuEventCreate(&begin, CU_EVENT_DEFAULT));
-    MUST(cuEventCreate(&end, CU_EVENT_DEFAULT));
+    must(cuda.event(&begin, 0), "making an event");
+    must(cuda.event(&end, 0), "making an event");
     auto batch = [&](int n) {
-        MUST(cuEventRecord(begin, stream));
-        for (int i = 0; i < n; ++i) MUST(cuGraphLaunch(ready, stream));
-        MUST(cuEventRecord(end, stream));
-        MUST(cuEventSynchronize(end));
+        must(cuda.note(begin, stream), "timing");
+        for (int i = 0; i < n; ++i) must(cuda.launch_graph(ready, stream), "launching");
+        must(cuda.note(end, stream), "timing");
+        must(cuda.await(end), "running");
         float ms = 0;
-        MUST(cuEventElapsedTime(&ms, begin, end));
+        must(cuda.elapsed(&ms, begin, end), "timing");
         return static_cast<double>(ms) / n;
     };
     batch(3);
     const int n = std::max(1, std::min(1000, static_cast<int>(2.0 / std::max(1e-4, batch(3)))));
     std::vector<double> all;
     for (int i = 0; i < 21; ++i) all.push_back(batch(n));
-    cuEventDestroy(begin), cuEventDestroy(end), cuGraphExecDestroy(ready), cuGraphDestroy(graph);
+    cuda.end_event(begin), cuda.end_event(end), cuda.end_ready(ready);
     std::sort(all.begin(), all.end());
     return all;
 }
 
-constexpr unsigned most_seconds = 60;   // for one program
+constexpr unsigned most_seconds = 30;   // for one program
 constexpr int start_again = 3, no_device = 4;   // how a process of programs ends, if not well
 
 // Reads the bundle line by line and answers its programs, one line each, but for the first `answered`.
@@ -162,11 +137,11 @@ public:
     Runner(const std::string& results, int answered) : out_(results, std::ios::app), skip_(answered) {
         CUdevice device;
         CUcontext context;
-        MUST(cuInit(0));
-        MUST(cuDeviceGet(&device, 0));
-        MUST(cuDevicePrimaryCtxRetain(&context, device));
-        MUST(cuCtxSetCurrent(context));
-        MUST(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING));
+        must(cuda.init(0), "starting the driver");
+        must(cuda.device(&device, 0), "finding a device");
+        must(cuda.retain(&context, device), "using the device");
+        must(cuda.push(context), "using the device");
+        must(cuda.stream(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
     }
 
     void run(std::istream& in) {
@@ -203,58 +178,79 @@ private:
         Program& p = program_;
         if (word == "memory") {
             words >> p.size;
-            MUST(cuMemAlloc(&p.memory, static_cast<std::size_t>(p.size) * sizeof(float) + 256));
-            MUST(cuMemsetD8(p.memory, 0, static_cast<std::size_t>(p.size) * sizeof(float)));
+            must(cuda.allocate(&p.memory, static_cast<std::size_t>(p.size) * sizeof(float) + 256), "allocating");
+            must(cuda.fill(p.memory, 0, static_cast<std::size_t>(p.size) * sizeof(float)), "clearing");
         } else if (word == "kernel") {
-            int id;
+            std::size_t id;
             std::string cubin, symbol;
-            KernelEntry k{};
+            gpu_kernel k{};
             CUmodule module;
             words >> id >> cubin >> symbol >> k.grid[0] >> k.grid[1] >> k.grid[2] >> k.block[0] >> k.block[1] >> k.block[2];
-            MUST(cuModuleLoadData(&module, file_bytes(cubin).data()));
+            if (!words || id != p.kernels.size()) throw Failure{"a line of the bundle cannot be read"};
+            must(cuda.load(&module, file_bytes(cubin).c_str()), "loading a kernel");
             p.modules.push_back(module);
-            MUST(cuModuleGetFunction(&k.function, module, symbol.c_str()));
-            p.kernels[id] = k;
+            must(cuda.function(&k.function, module, symbol.c_str()), "finding a kernel");
+            p.kernels.push_back(k);
         } else if (word == "gather") {
             gather(words);
+        } else if (word == "drawn") {
+            long count;
+            std::uint64_t seed;
+            double low, step;
+            words >> count >> seed >> low >> step;
+            if (!words || count < 0) throw Failure{"a line of the bundle cannot be read"};
+            logical_ = drawn(count, seed, low, step);
+        } else if (word == "place") {
+            long offset = -1;
+            words >> offset;
+            p.put(offset, logical_);
         } else if (word == "load" || word == "check" || word == "logical") {
             long offset, count;
             std::string format, file;
             double step, tolerance;
             words >> offset >> count >> format >> step >> file >> tolerance;
+            if (!words || count < 0) throw Failure{"a line of the bundle cannot be read"};
             std::vector<float> v = floats(count, format, step, file);
             if (word == "logical") logical_ = std::move(v);
-            else if (word == "load") MUST(cuMemcpyHtoD(p.at(offset), v.data(), v.size() * sizeof(float)));
+            else if (word == "load") p.put(offset, v);
             else p.checks.push_back({offset, count, std::move(v), tolerance});
         } else if (word == "launch") {
-            Step s;
-            std::size_t n;
-            words >> s.kernel >> n;
-            for (long o; s.arguments.size() < n && words >> o;) s.arguments.push_back(p.at(o));
+            gpu_step s{};
+            words >> s.kernel >> s.count;
+            if (!words || s.kernel < 0 || s.kernel >= static_cast<int>(p.kernels.size()) || s.count < 0 || s.count > gpu_most_arguments)
+                throw Failure{"a line of the bundle cannot be read"};
+            p.arguments.emplace_back();
+            for (const long o : numbers(words, s.count)) p.arguments.back().push_back(p.at(o));
+            s.arguments = p.arguments.back().data();
             p.steps.push_back(s);
         } else if (word == "copy") {
-            Step s;
-            std::size_t rank;
-            words >> s.to >> s.from >> rank;
-            for (long d; s.dims.size() < 3 * rank && words >> d;) s.dims.push_back(d);
+            gpu_step s{};
+            s.kernel = -1;
+            const std::vector<long> places = numbers(words, 2);
+            words >> s.count;
+            p.arguments.push_back({p.at(places[0]), p.at(places[1])});
+            p.dims.push_back(numbers(words, 3L * s.count));
+            s.arguments = p.arguments.back().data(), s.dims = p.dims.back().data();
             p.steps.push_back(s);
         }
+    }
+
+    static std::vector<long> numbers(std::istream& words, long n) {
+        std::vector<long> v(static_cast<std::size_t>(std::max(0L, n)));
+        for (long& x : v) words >> x;
+        if (!words || n < 0) throw Failure{"a line of the bundle cannot be read"};
+        return v;
     }
 
     // Weights in the order in which a schedule visits them, from the last logical values: digits of mixed radix, innermost fastest.
     void gather(std::istream& words) {
         long offset, rank, atoms, all = 1;
         words >> offset >> rank >> atoms;
-        auto numbers = [&](long n) {
-            std::vector<long> v(static_cast<std::size_t>(n));
-            for (long& x : v) words >> x;
-            return v;
-        };
-        const std::vector<long> shape = numbers(rank), extents = numbers(atoms);
+        if (!words) throw Failure{"a line of the bundle cannot be read"};
+        const std::vector<long> shape = numbers(words, rank), extents = numbers(words, atoms);
         std::vector<long> at, digit(extents.size(), 0);
         std::vector<std::vector<long>> coefficients;
-        for (long d = 0; d < rank; ++d) at.push_back(numbers(1)[0]), coefficients.push_back(numbers(atoms));
-        if (!words) throw Failure{"a line of the bundle cannot be read"};
+        for (long d = 0; d < rank; ++d) at.push_back(numbers(words, 1)[0]), coefficients.push_back(numbers(words, atoms));
         for (long e : extents) all *= e;
         std::vector<float> out(static_cast<std::size_t>(all), 0.0f);
         for (float& value : out) {
@@ -270,17 +266,18 @@ private:
                 digit[a] = 0;
             }
         }
-        MUST(cuMemcpyHtoD(program_.at(offset), out.data(), out.size() * sizeof(float)));
+        program_.put(offset, out);
     }
 
     void end() {
         try {
-            if (broken_.empty()) {
-                program_.run(stream_);
-                MUST(cuStreamSynchronize(stream_));
-                broken_ = verdict(program_);
-            }
             if (!broken_.empty()) return failed(broken_);
+            program_.run(stream_);
+            must(cuda.wait(stream_), "running");
+            if (const std::string wrong = verdict(program_); !wrong.empty()) {
+                out_ << program_.key << " wrong " << wrong << std::endl;
+                return;
+            }
             const std::vector<double> t = times(program_, stream_);
             out_ << program_.key << " ok " << t[10] << " " << t[15] - t[5] << " " << t.size() << std::endl;
         } catch (const Failure& f) {   // an illegal address, say, which breaks the context for all that come after
@@ -299,21 +296,41 @@ private:
     std::string broken_;
 };
 
-std::vector<std::string> program_keys(const std::string& bundle) {
-    std::ifstream in(bundle);
-    std::string line, word, key;
+struct Bundle {
+    std::string id;                   // of what is in it: results are of one bundle
+    std::vector<std::string> keys;    // of its programs
+};
+Bundle read_bundle(const std::string& file) {
+    std::ifstream in(file);
+    Bundle bundle;
+    std::string line, word, version, target, architecture, key;
     std::getline(in, line);
-    if (line.rfind("loopegg-bundle 1 ", 0) != 0) throw Failure{bundle + " is no bundle that this runner knows"};
-    std::vector<std::string> keys;
+    std::istringstream first(line);
+    if (!(first >> word >> version >> target >> architecture >> bundle.id) || word != "loopegg-bundle" || version != "2")
+        throw Failure{file + " is no bundle that this runner knows"};
     while (std::getline(in, line))
-        if (std::istringstream words(line); words >> word >> key && word == "program") keys.push_back(key);
-    return keys;
+        if (std::istringstream words(line); words >> word >> key && word == "program") bundle.keys.push_back(key);
+    return bundle;
+}
+
+// What an earlier run of this bundle answered stays; a line that does not end, and results of another bundle, do not.
+void keep_answers(const std::string& results, const Bundle& bundle) {
+    const std::string head = "loopegg-results 1 " + bundle.id + "\n";
+    std::string kept = head;
+    std::ifstream in(results);
+    std::string line;
+    if (std::getline(in, line) && line + "\n" == head)
+        for (std::size_t i = 0; i < bundle.keys.size() && std::getline(in, line) && !in.eof() && line.rfind(bundle.keys[i] + " ", 0) == 0; ++i)
+            kept += line + "\n";
+    in.close();
+    std::ofstream(results, std::ios::trunc) << kept << std::flush;
 }
 
 std::size_t lines_with(const std::string& file, const std::string& text) {
     std::ifstream in(file);
     std::size_t count = 0;
-    for (std::string line; std::getline(in, line);) count += line.find(text) != line.npos;
+    std::string line;
+    for (std::getline(in, line); std::getline(in, line);) count += line.find(text) != line.npos;   // the first tells what bundle it is of
     return count;
 }
 
@@ -347,9 +364,14 @@ int main(int argc, char** argv) {
     if (argc != 3) return std::fprintf(stderr, "usage: bundle_runner bundle.txt results.txt\n"), 2;
     const std::string bundle = argv[1], results = argv[2];
     try {
-        const std::vector<std::string> keys = program_keys(bundle);
-        std::ofstream(results, std::ios::trunc);
-        for (std::size_t answered = 0; answered < keys.size(); answered = lines_with(results, "")) {
+        const Bundle read = read_bundle(bundle);
+        const std::vector<std::string>& keys = read.keys;
+        char why[300] = "";
+        if (loopegg_find_cuda(&cuda, why, sizeof why) != 0) throw Failure{why};
+        keep_answers(results, read);
+        const std::size_t before = lines_with(results, "");
+        if (before > 0) std::fprintf(stderr, "%zu programs were answered before; remove %s to run them again\n", before, results.c_str());
+        for (std::size_t answered = before; answered < keys.size(); answered = lines_with(results, "")) {
             std::string why = run_apart(bundle, results, static_cast<int>(answered));
             const std::size_t now = lines_with(results, "");
             if (why.empty() && now == answered) why = "the bundle ends inside it";

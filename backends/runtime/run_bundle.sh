@@ -1,7 +1,10 @@
 #!/bin/sh
-# Builds the runner with nvcc (or any C++ compiler that finds cuda.h) and runs the bundle; results.txt is what to bring back.
+# Builds the runner with any C++ compiler, nvcc among them, and runs the bundle; results.txt is what to bring back. A run that was cut goes on.
 set -e
 cd "$(dirname "$0")"
-nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
-"$nvcc" -O2 -std=c++17 -o bundle_runner bundle_runner.cpp -lcuda
+for compiler in ${CXX:-} c++ g++ clang++ nvcc /usr/local/cuda/bin/nvcc none; do
+    [ "$compiler" = none ] && { echo "no C++ compiler is here: expected c++, g++, clang++ or nvcc" >&2; exit 1; }
+    command -v "$compiler" >/dev/null && break
+done
+"$compiler" -O2 -std=c++17 -o bundle_runner bundle_runner.cpp -ldl
 ./bundle_runner bundle.txt "${1:-results.txt}"

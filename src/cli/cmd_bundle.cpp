@@ -1,6 +1,4 @@
 // 'loopegg bundle': code, operands and a runner for a machine that has neither TVM nor a network; 'bundle import' takes its times back.
-#include <cstdlib>
-
 #include <fmt/format.h>
 
 #include "backends/network/bundle.hpp"
@@ -8,7 +6,6 @@
 #include "backends/measure/latency_store.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/quote.hpp"
 #include "base/sexpr.hpp"
 #include "cli/commands.hpp"
 #include "cli/store_option.hpp"
@@ -30,40 +27,35 @@ int import(const Arguments& a, Session& session) {
     int right = 0;
     for (const BundleResult& r : results) {
         right += r.right;
+        const Latency latency = r.measured.latency.value_or(Latency{});
         if (session.json)
             all.push_back({{"what", r.what},
                            {"right", r.right},
-                           {"why", r.why},
-                           {"median_ms", r.latency.median_ms},
-                           {"iqr_ms", r.latency.iqr_ms},
-                           {"n", r.latency.n},
-                           {"target", r.latency.target},
+                           {"why", r.measured.why},
+                           {"median_ms", latency.median_ms},
+                           {"iqr_ms", latency.iqr_ms},
+                           {"n", latency.n},
+                           {"target", latency.target},
                            {"measured", r.right}});
-        else if (r.right) fmt::print("{:.4f} ms  {:.100}\n", r.latency.median_ms, r.what);
-        else fmt::print("failed:{}  {:.100}\n", r.why, r.what);
+        else if (r.right) fmt::print("{:.4f} ms  {:.100}\n", latency.median_ms, r.what);
+        else fmt::print("failed: {}  {:.100}\n", r.measured.why, r.what);
     }
     if (session.json) session.answer({{"programs", results.size()}, {"right", right}, {"results", all}});
     else fmt::print("{} of {} programs gave the right output; their times are in the store\n", right, results.size());
     return right == static_cast<int>(results.size()) ? 0 : 1;
 }
 
-// The command runs in a shell; what it leaves in the folder is the answer, however it ended: programs that failed make it end badly, and cost themselves.
 int run_and_import(Arguments a, Session& session) {
-    const std::string folder = shell_word(std::filesystem::absolute(a.out).string());
-    std::string command = a.runner;
-    command.replace(command.find("{}"), 2, folder);
     session.progress.stage("run bundle");
-    const int status = std::system((command + " 1>&2").c_str());
-    session.progress.finish(status == 0 ? "done" : "the command says that something failed");
-    if (!std::filesystem::exists(std::filesystem::path(a.out) / "results.txt")) throw UserError("--runner: '" + command + "' left no results.txt in " + a.out);
+    run_bundle(a.runner, a.out);
+    session.progress.finish({});
     a.folder = a.out;
     return import(a, session);
 }
 
 int write(const Arguments& a, Session& session) {
     if (a.out.empty()) throw UsageError("expected --out DIR");
-    if (!a.runner.empty() && a.runner.find("{}") == a.runner.npos)
-        throw UsageError("--runner: expected a command with {} in it, which stands for the folder of the bundle");
+    if (!a.runner.empty()) check_runner(a.runner);
     std::vector<Term> nests;
     if (!a.nests.empty())
         for (const SExpr& e : read_sexprs(read_source(a.nests))) nests.push_back(to_term(e));
@@ -78,7 +70,9 @@ int write(const Arguments& a, Session& session) {
         nests.insert(nests.end(), known.unmeasured.begin(), known.unmeasured.end());
     }
     session.progress.stage("write bundle");
-    const BundleReport r = write_bundle(nests, model ? &model->graph : nullptr, model ? &model->weights : nullptr, schedules, target, a.out);
+    std::vector<BundledNetwork> networks;
+    if (model) networks.push_back({model->graph, model->weights, schedules});
+    const BundleReport r = write_bundle(nests, networks, target, a.out);
     session.progress.finish(fmt::format("{} programs", r.programs));
     for (const std::string& why : r.left_out) session.progress.note("left out: " + why);
     if (!a.runner.empty()) return run_and_import(a, session);

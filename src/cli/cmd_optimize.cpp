@@ -1,6 +1,8 @@
 // 'loopegg optimize': the whole pipeline.
 #include <fmt/format.h>
 
+#include "backends/network/bundle.hpp"
+#include "backends/target/target.hpp"
 #include "base/files.hpp"
 #include "base/quote.hpp"
 #include "base/scratch.hpp"
@@ -14,6 +16,7 @@
 #include "optimize/objective.hpp"
 #include "optimize/optimize.hpp"
 #include "optimize/preflight.hpp"
+#include "optimize/rounds.hpp"
 #include "optimize/whole_networks.hpp"
 #include "report/page.hpp"
 
@@ -42,9 +45,26 @@ void print_next(const nlohmann::json& r, const std::string& out) {
     row("loopegg run " + folder + " --input x.npy", "runs network.so; network.h tells how to link it, model.onnx is for other tools");
 }
 
+// What of the answer is measured, and what to do for more.
+void print_rounds(const nlohmann::json& r) {
+    if (!r.contains("rounds")) return;
+    const nlohmann::json& rounds = r["rounds"];
+    const int estimated = rounds["estimated"], measured = rounds["measured"];
+    if (measured == 0)
+        fmt::print("\n  times:     all are estimates from the data sheet of {}: nothing was measured there yet\n", r["target"].get<std::string>());
+    else fmt::print("\n  times:     {} schedules were measured in {} rounds, {} are estimated\n", measured, rounds["done"].get<int>(), estimated);
+    const nlohmann::json& waiting = rounds["waiting"];
+    if (waiting.is_null()) return;
+    const std::string folder = waiting["folder"];
+    fmt::print("  round {}:   {} programs wait in {}; on a machine with the GPU:\n    sh {}/run_bundle.sh\n", waiting["round"].get<int>(),
+               waiting["programs"].get<int>(), folder, shell_word(folder));
+    fmt::print("  bring results.txt back into that folder, and the same command goes on; --runner 'COMMAND {{}}' does it all\n");
+}
+
 void print(const nlohmann::json& r, const std::string& out) {
     auto latency = [](const nlohmann::json& l) {
         if (!l["median_ms"].is_number()) return std::string("not measured");
+        if (!l["measured"].get<bool>()) return fmt::format("{:.3f} ms (estimated)", l["median_ms"].get<double>());
         return fmt::format("{:.3f} ms (iqr {:.3f}, n {}{})", l["median_ms"].get<double>(), l["iqr_ms"].get<double>(), l["n"].get<int>(),
                            l["disturbed"].get<bool>() ? ", on a busy machine" : "");
     };
@@ -64,7 +84,14 @@ void print(const nlohmann::json& r, const std::string& out) {
     const char* comma = "";
     for (const auto& [name, count] : sequences) fmt::print("{}{} x{}", comma, name, count), comma = ", ";
     fmt::print("\n");
+    print_rounds(r);
     print_next(r, out);
+}
+
+void run_round(const std::string& runner, const std::string& folder, Progress& progress) {
+    progress.stage("run round");
+    run_bundle(runner, folder);
+    progress.finish(folder);
 }
 
 // What an ONNX file leaves open is said; where the user settles it, the pipeline reads the network from a copy in which it is settled.
@@ -84,7 +111,7 @@ void settle(OptimizeRequest& r, const ReadingOptions& options, const ScratchFile
 
 Action setup(CLI::App& app) {
     auto r = std::make_shared<OptimizeRequest>();
-    auto model = std::make_shared<std::string>(), out = std::make_shared<std::string>("out");
+    auto model = std::make_shared<std::string>(), out = std::make_shared<std::string>("out"), runner = std::make_shared<std::string>();
     auto capacity = std::make_shared<double>(-1.0), max_loss = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     add_store_option(app);
@@ -106,6 +133,12 @@ Action setup(CLI::App& app) {
     app.add_option("--seed", r->seed, "draws data, weights and candidates")->capture_default_str();
     app.add_option("--trials", r->trials, "how many schedules of a nest are timed, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
     app.add_option("--tune-seconds", r->tune_seconds, "stop tuning after this long")->capture_default_str();
+    app.add_option("--rounds", r->most_rounds, "for a target that is reached by bundles: how often programs go there; 0: all is estimated")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 1000));
+    app.add_option("--round-programs", r->round_programs, "how many schedules go there in one round")->capture_default_str()->check(CLI::Range(1, 100'000));
+    app.add_option("--runner", *runner,
+                   "a command that runs a round where the GPU is, {} standing for its folder, and leaves results.txt there: 'sh {}/run_bundle.sh'");
     app.add_option("--out", *out, "the folder to write")->capture_default_str();
     app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
     app.add_flag("--strict-fp", r->strict_fp, "every sum keeps its order; this leaves out Winograd's transforms");
@@ -118,19 +151,29 @@ Action setup(CLI::App& app) {
     auto reading = add_reading_options(app, true);
     return [=](Session& session) {
         r->model = *model, r->out = *out;
+        if (!runner->empty()) check_runner(*runner);
         preflight(*r, session.progress);
         const ScratchFile copy(".json");   // its weights lie beside it, in this process's own folder
         settle(*r, *reading, copy);
-        FolderUpdate update(*out);
-        r->out = update.path();
         if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*capacity >= 0) r->capacity = *capacity;
         if (*max_loss >= 0) r->capacity = kept_at_loss(*max_loss);
-        nlohmann::json result = optimize(*r, session.progress);
-        session.progress.stage("write");
-        write_file(r->out / "report.html", report_page(read_run(r->out.string())));
-        update.commit();
-        session.progress.finish(*out);
+        if (find_target(r->target).reach == Reach::bundle) r->rounds = std::filesystem::path(*out) / "rounds";
+        else if (!runner->empty()) throw UsageError("--runner: only a target that is reached by bundles has rounds to run, and '" + r->target + "' is none");
+        if (const auto left = runner->empty() ? std::nullopt : unanswered_round(r->rounds))   // by a run that was killed
+            run_round(*runner, left->string(), session.progress);
+        nlohmann::json result;
+        for (;;) {   // with a runner until nothing is to be measured; each answer is whole, whoever is killed after it
+            FolderUpdate update(*out);
+            r->out = update.path();
+            result = optimize(*r, session.progress);
+            session.progress.stage("write");
+            write_file(r->out / "report.html", report_page(read_run(r->out.string())));
+            update.commit();
+            session.progress.finish(*out);
+            if (runner->empty() || !result.contains("rounds") || result["rounds"]["waiting"].is_null()) break;
+            run_round(*runner, result["rounds"]["waiting"]["folder"].get<std::string>(), session.progress);
+        }
         if (session.json) session.answer(result);
         else print(result, *out);
         return 0;

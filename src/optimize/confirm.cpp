@@ -57,10 +57,9 @@ std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& 
     return times;
 }
 
-// Where the machine cannot be asked, estimates, which say so.
-void measure(std::span<Entrant> entrants, const Target& target) {
-    if (target.reach != Reach::here) {
-        for (Entrant& e : entrants) e.record.time = {estimate_network(e.graph, e.weights, e.schedules, target), ""};
+void measure(std::span<Entrant> entrants, const Target& target, const Timing& timing) {
+    if (timing.network) {
+        for (Entrant& e : entrants) e.record.time = timing.network(e.graph, e.weights, e.schedules, true);
         return;
     }
     const std::vector<Measured> times = measure_beside(entrants, target, Remember::quiet);
@@ -74,7 +73,7 @@ void measure(std::span<Entrant> entrants, const Target& target) {
 }  // namespace
 
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original_tuning, const Tuning& tuning, const Selection& selection,
-                  const KernelShelf& shelf, Progress& progress) {
+                  const Timing& timing, const KernelShelf& shelf, Progress& progress) {
     const Target target = find_target(request.target);
     const Objective objective = objective_for(request.objective, target);
     const Input& read = input.as_read();
@@ -92,7 +91,7 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     };
     enter(read.graph, read.weights, read.sites, input.read ? original_tuning : tuning, original_variants(read.sites), "original");
     if (changed) enter(selection.chosen.graph, weights, input.sites, tuning, selection.chosen.variant, "optimized");
-    measure(entrants, target);
+    measure(entrants, target, timing);
 
     Confirmed c;
     if (!entrants.front().record.time.latency)
@@ -109,8 +108,8 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     return c;
 }
 
-std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const KernelShelf& shelf,
-                                    Progress& progress) {
+std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const Timing& timing,
+                                    const KernelShelf& shelf, Progress& progress) {
     const Target target = find_target(request.target);
     const ScratchFolder trying(request.out / ".loopegg-trying");
     KernelCache kernels{shelf};
@@ -122,8 +121,8 @@ std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<co
         entrants.push_back({input->graph, input->weights, std::move(schedules), {}});
     }
     std::vector<Measured> times;
-    if (target.reach != Reach::here)
-        for (const Entrant& e : entrants) times.push_back({estimate_network(e.graph, e.weights, e.schedules, target), ""});
+    if (timing.network)
+        for (const Entrant& e : entrants) times.push_back(timing.network(e.graph, e.weights, e.schedules, false));
     else
         times = measure_beside(entrants, target, Remember::all, [&](Entrant& e) {
             e.record.files =

@@ -9,13 +9,17 @@
 #include "backends/measure/cold_weights.hpp"
 #include "base/scratch.hpp"
 #include "backends/target/target.hpp"
+#include "backends/measure/network_measure.hpp"
 #include "backends/measure/tvm_measurer.hpp"
 #include "base/files.hpp"
+#include "base/hash.hpp"
 #include "base/places.hpp"
 #include "fisher/evidence.hpp"
 #include "graph/load.hpp"
+#include "graph/model_json.hpp"
 #include "optimize/class_rules.hpp"
 #include "optimize/finalists.hpp"
+#include "optimize/rounds.hpp"
 #include "optimize/stages.hpp"
 #include "optimize/whole_networks.hpp"
 #include "rules/load.hpp"
@@ -99,7 +103,47 @@ std::size_t changed_sites(const Input& input, const Selection& selection) {
     return changed;
 }
 
-std::string say(const Measured& m) { return m.latency ? fmt::format("{:.3f} ms", m.latency->median_ms) : "not measured (" + m.why + ")"; }
+std::string say(const Measured& m) {
+    if (!m.latency) return "not measured (" + m.why + ")";
+    return fmt::format("{:.3f} ms{}", m.latency->median_ms, m.latency->measured ? "" : " (estimated)");
+}
+
+// Who is asked how long things take: workers on this machine, a board, or rounds of bundles.
+class Times {
+public:
+    Times(const OptimizeRequest& request, const Input& input, const MeasurerOptions& options) : target_(find_target(request.target)) {
+        if (target_.reach != Reach::bundle) {
+            workers_ = std::make_unique<TvmMeasurer>(options);
+            return;
+        }
+        if (!request.rounds.empty()) {
+            rounds_.emplace(request.rounds, fmt::format("{} ({:.8})", input.graph.name, hash_of(write_model(input.graph)).hex()), target_,
+                            RoundLimits{request.most_rounds, request.round_programs});
+            rounds_->take_in(options.store);
+        }
+        elsewhere_ = std::make_unique<RoundMeasurer>(target_, options.store, rounds_ ? rounds_->failed() : std::map<Hash128, std::string>{});
+    }
+
+    Timing timing() {
+        if (elsewhere_)
+            return {*elsewhere_, [this](const Graph& graph, const Weights& weights, const Schedules& schedules, bool last) {
+                        return elsewhere_->network(graph, weights, schedules, last ? RoundMeasurer::Use::last : RoundMeasurer::Use::beside);
+                    }};
+        if (target_.reach == Reach::here) return {*workers_, {}};
+        return {*workers_, [this](const Graph& graph, const Weights& weights, const Schedules& schedules, bool) {
+                    return sum_of_steps(network_term(graph, weights, schedules, target_), target_, *workers_);
+                }};
+    }
+
+    bool in_rounds() const { return rounds_.has_value(); }
+    nlohmann::json next_round(Progress& progress) { return rounds_->next(*elsewhere_, progress); }
+
+private:
+    Target target_;
+    std::unique_ptr<TvmMeasurer> workers_;
+    std::unique_ptr<RoundMeasurer> elsewhere_;
+    std::optional<Rounds> rounds_;
+};
 
 }  // namespace
 
@@ -136,11 +180,12 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     measuring.wait_seconds = std::min(measuring.wait_seconds, request.tune_seconds);
     measuring.note = [&](const std::string& line) { progress.note(line); };
     measuring.cold_bytes = cold_bytes_for(input.weights);
-    TvmMeasurer measurer(measuring);
+    Times times(request, input, measuring);
+    const Timing timing = times.timing();
     OptimizeRequest left = request;   // what is left of the budget and of the time
 
     WholeNetworks networks = log.run("networks", request.budget, [&] {
-        return searches_networks(request) ? find_networks(request, input, *oracle, measurer, KernelShelf(kernels.path()), progress) : WholeNetworks{};
+        return searches_networks(request) ? find_networks(request, input, *oracle, timing, KernelShelf(kernels.path()), progress) : WholeNetworks{};
     });
     const NetworkVerdict start = networks.best ? networks.judged[networks.timed[*networks.best].candidate].judged : NetworkVerdict{};
     const Input network = networks.best ? networks.timed[*networks.best].input : input;
@@ -161,8 +206,8 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
 
     Tuning tuning = log.run("tune", 0, [&] {
         // The original has as much time as the network that stands beside it in the answer: a speed-up is told over the fastest original that we know.
-        if (network.read) networks.original_tuning = tune_variants(left, input, originals_only(input.sites), 0, measurer, progress);
-        return tune_variants(left, network, found, rules.name == "all" ? 0 : shipped_trials(rules.name), measurer, progress);
+        if (network.read) networks.original_tuning = tune_variants(left, input, originals_only(input.sites), 0, timing.nests, progress);
+        return tune_variants(left, network, found, rules.name == "all" ? 0 : shipped_trials(rules.name), timing.nests, progress);
     });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
 
@@ -172,8 +217,8 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
         selection.chosen.verdict = NetworkJudge(*oracle, input.graph).judge({&selection.chosen.graph, 1}).front().verdict;
     log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(network, selection), selection.backed_off));
 
-    Confirmed confirmed =
-        log.run("confirm", 0, [&] { return confirm(request, network, networks.original_tuning, tuning, selection, KernelShelf(kernels.path()), progress); });
+    Confirmed confirmed = log.run(
+        "confirm", 0, [&] { return confirm(request, network, networks.original_tuning, tuning, selection, timing, KernelShelf(kernels.path()), progress); });
     log.done(fmt::format("original {}, chosen {}", say(confirmed.original.time), say(confirmed.optimized.time)));
 
     if (const auto& time = confirmed.optimized.time.latency; time && time->median_ms > request.max_latency_ms)
@@ -192,6 +237,11 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
         log.done(fmt::format("compiled for {} more", result["targets"].size()));
     }
     log.run("write", 0, [&] { write_out(request, told, found, selection, confirmed, *oracle), write_finalists(request.out, networks); return 0; });
+    if (times.in_rounds()) {
+        result["rounds"] = log.run("round", 0, [&] { return times.next_round(progress); });
+        log.done(result["rounds"]["waiting"].is_null() ? "nothing more is measured"
+                                                       : fmt::format("{} programs", result["rounds"]["waiting"]["programs"].get<int>()));
+    }
     double total = 0;
     for (const auto& s : log.seconds) total += s.get<double>();
     log.seconds["total"] = total;

@@ -32,6 +32,8 @@ struct OptimizeRequest {
     std::uint64_t seed = 1;
     int trials = 18;                          // schedules measured per nest, on average
     double tune_seconds = 420;
+    std::filesystem::path rounds{};           // where rounds lie that a machine elsewhere measures; empty: what is not known is estimated
+    int most_rounds = 6, round_programs = 300;   // rounds.hpp
     std::vector<std::string> keep{};
     int channels_multiple = 1;
     double max_latency_ms = std::numeric_limits<double>::infinity();

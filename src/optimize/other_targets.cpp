@@ -33,7 +33,8 @@ json compiled_for(const Target& target, const Graph& graph, const Weights& weigh
     json j = latency_json(Measured{estimate_network(graph, weights, schedules, target), ""});
     j["kernels"] = files.kernels, j["folder"] = folder.filename().string();
     if (target.reach == Reach::bundle) {
-        const BundleReport bundle = write_bundle({}, &graph, &weights, schedules, target, folder / "bundle");
+        const BundledNetwork whole[]{{graph, weights, schedules}};
+        const BundleReport bundle = write_bundle({}, whole, target, folder / "bundle");
         j["bundle"] = folder.filename().string() + "/bundle";
         if (!bundle.left_out.empty()) j["left_out"] = bundle.left_out;
     }

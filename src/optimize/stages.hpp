@@ -1,5 +1,6 @@
 // What each stage of the pipeline hands to the next.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -71,6 +72,14 @@ struct Confirmed {
     std::string why;
 };
 
+// Who tells how long things take on the target of a run.
+struct Timing {
+    Measurer& nests;
+    // Of whole networks, where the target does not run them as this machine does. `last`: the answer of the run hangs on it. None: they are compiled and timed
+    // here, side by side.
+    std::function<Measured(const Graph& graph, const Weights& weights, const Schedules& schedules, bool last)> network{};
+};
+
 Input read_input(const OptimizeRequest& request);
 // With `trials` schedules of a nest at most, unless that is 0: as many as the request asks for.
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress);
@@ -81,10 +90,10 @@ Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites,
                  const Target& target, const std::filesystem::path& scratch, KernelCache& kernels);
 // `original`: schedules of the network as it was read. `shelf`: where the kernels are that tuning compiled.
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original, const Tuning& tuning, const Selection& selection,
-                  const KernelShelf& shelf, Progress& progress);
+                  const Timing& timing, const KernelShelf& shelf, Progress& progress);
 // The times of several networks, each with the schedules that tuning liked best, taken in turns; nothing is compiled where all are known.
-std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const KernelShelf& shelf,
-                                    Progress& progress);
+std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const Timing& timing,
+                                    const KernelShelf& shelf, Progress& progress);
 // The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
 nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed,
                                   Progress& progress);

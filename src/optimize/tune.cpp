@@ -17,6 +17,7 @@ struct Trial {
     Term nest;
     std::vector<float> features;
     double median_ms;                 // negative: failed
+    bool waits = false;               // estimated, and to be measured later (TuneOptions::wait_for_times)
 };
 
 // One nest on its way to a schedule.
@@ -32,6 +33,15 @@ struct Search {
     int failed = 0;
     std::vector<double> after_round;
 
+    bool waits() const {
+        return std::any_of(trials.begin(), trials.end(), [](const Trial& t) { return t.waits; });
+    }
+    // An estimate is never better than a measured time.
+    void note(const Measured& m, const Term& schedule) {
+        if (!m.latency || (best.latency && best.latency->measured && !m.latency->measured)) return;
+        const bool first = !best.latency || (m.latency->measured && !best.latency->measured);
+        if (first || m.latency->median_ms < best.latency->median_ms) best = m, best_nest = schedule;
+    }
     void offer(std::vector<Term> more) {
         for (Term& t : more)
             if (seen.insert(t).second) waiting.push_back(std::move(t));
@@ -43,7 +53,8 @@ std::vector<Term> next_best(const Search& s) {
     constexpr double close = 1.15;
     const Trial* second = nullptr;
     for (const Trial& t : s.trials)
-        if (t.median_ms > 0 && t.nest != s.best_nest && t.median_ms < close * s.best.latency->median_ms && (!second || t.median_ms < second->median_ms))
+        if (t.median_ms > 0 && !(t.waits && s.best.latency->measured) && t.nest != s.best_nest && t.median_ms < close * s.best.latency->median_ms &&
+            (!second || t.median_ms < second->median_ms))
             second = &t;
     return second ? std::vector{second->nest} : std::vector<Term>{};
 }
@@ -61,6 +72,8 @@ public:
         std::vector<int> trials(searches.size(), std::clamp(first_trials / nests, std::min(least, per_round), per_round));
         for (int round = 0; round < rounds; ++round) {
             if (round > 0) trials = shared_out(searches, std::max(0, options_.trials * nests - tried_) / (rounds - round));
+            for (std::size_t i = 0; i < searches.size(); ++i)
+                if (searches[i].waits()) trials[i] = 0;
             // Nests in order, so that a long run has tuned the first ones well when time is up; the model is shared by all.
             for (std::size_t at = 0, end = 0; at < searches.size(); at = end) {
                 if (round > 0 && spent_ > options_.seconds) return;
@@ -145,10 +158,11 @@ private:
         for (std::size_t i = 0; i < answers.size(); ++i) {
             Search& s = *of[i];
             const bool ok = answers[i].latency.has_value();
-            s.trials.push_back({candidates[i].nest, features_of(candidates[i].nest), ok ? answers[i].latency->median_ms : -1});
+            const bool waits = options_.wait_for_times && ok && !answers[i].latency->measured;
+            s.trials.push_back({candidates[i].nest, features_of(candidates[i].nest), ok ? answers[i].latency->median_ms : -1, waits});
             s.failed += !ok;
             spent_ += answers[i].seconds;
-            if (ok && (!s.best.latency || answers[i].latency->median_ms < s.best.latency->median_ms)) s.best = answers[i], s.best_nest = candidates[i].nest;
+            s.note(answers[i], candidates[i].nest);
             if (!ok && !s.best.latency) s.best.why = answers[i].why;
         }
         tried_ += static_cast<int>(answers.size());
@@ -158,6 +172,7 @@ private:
         for (const Search& s : searches)
             for (std::size_t i = learnt_[&s]; i < s.trials.size(); ++i) {
                 const Trial& t = s.trials[i];
+                if (t.waits) continue;
                 model_.add(t.features, t.median_ms < 0 || !s.best.latency ? 0 : s.best.latency->median_ms / t.median_ms);
             }
         for (const Search& s : searches) learnt_[&s] = s.trials.size();

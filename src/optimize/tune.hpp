@@ -25,12 +25,14 @@ struct TuneOptions {
     double seconds = 1e9;             // of measuring, for all nests together; every nest gets its first round whatever this says
     // Exact rewritings near a schedule that turned out well (by the tune rules); may be empty.
     std::function<std::vector<Term>(const Term& nest, std::uint64_t seed)> neighbours{};
+    // Times come later, and estimates until then: a nest of which something was only estimated is left as it is, for nothing was learnt.
+    bool wait_for_times = false;
     std::uint64_t seed = 1;
 };
 
 struct TunedNest {
     Term nest;               // with the best schedule found; as given when nothing could be measured
-    Measured best;           // why there is no latency, where there is none
+    Measured best;           // why there is no latency, where there is none; an estimate only where no schedule was measured
     int tried = 0, failed = 0;
     std::vector<Term> also;  // the next best, by the same measurements; may be empty
     std::vector<double> after_round{};   // the best time so far, at the end of each round that it took part in, in milliseconds

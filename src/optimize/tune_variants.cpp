@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/target/graphics.hpp"
 #include "backends/target/target.hpp"
 #include "base/error.hpp"
 #include "base/places.hpp"
@@ -231,7 +232,11 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     options.per_round = std::max(3, (options.trials + 2) / 3);   // the first ones as they come, then twice what was learnt
     RuleBook book;
     if (target.gpu()) {
-        options.starts = [](const Term& nest) { return std::vector{nest}; };   // the fused nest comes with the default schedule of a GPU
+        // Cheapest first by the estimate: the first is the default schedule. As many as a nest may be given when others need none.
+        options.starts = [rules = gpu_rules(target), most = 2 * static_cast<std::size_t>(options.trials)](const Term& nest) {
+            return rules->schedules(nest, most);
+        };
+        options.wait_for_times = target.reach == Reach::bundle;
     } else {
         options.starts = [machine = vector_machine(target)](const Term& nest) {   // the default schedule is tried soon: nothing slower should be chosen
             if (std::vector<Term> tiles = transform_schedules(nest, machine); !tiles.empty()) return tiles;

@@ -91,7 +91,7 @@ const std::vector<std::string>& search_names() {
     return names;
 }
 
-WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Measurer& measurer, const KernelShelf& shelf,
+WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, const Timing& timing, const KernelShelf& shelf,
                             Progress& progress) {
     if (std::find(search_names().begin(), search_names().end(), request.search) == search_names().end())
         throw UsageError(Diagnostic{
@@ -101,7 +101,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     if (request.search == "sites" || (space.branches().empty() && space.widths().empty())) return out;
 
     progress.advance(0, "tuning the original");
-    out.original_tuning = tune_variants(with_less_time(request, original_share), input, originals_only(input.sites), 0, measurer, progress);
+    out.original_tuning = tune_variants(with_less_time(request, original_share), input, originals_only(input.sites), 0, timing.nests, progress);
     SiteClock clock;
     clock.learn(input.graph, site_times(input.sites, out.original_tuning));
     NetworkJudge judge(oracle, input.graph);
@@ -114,7 +114,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         std::vector<std::pair<const Input*, const Tuning*>> networks{{&input, &out.original_tuning}};
         for (const TimedNetwork& t : out.timed) networks.emplace_back(&t.input, &t.tuning);
         progress.advance(static_cast<std::int64_t>(out.timed.size()), "timing whole networks in turns");
-        const std::vector<Measured> times = time_in_turns(request, networks, shelf, progress);
+        const std::vector<Measured> times = time_in_turns(request, networks, timing, shelf, progress);
         out.original = times.front();
         std::vector<std::pair<const Graph*, double>> wholes;
         for (std::size_t i = 0; i < times.size(); ++i) {
@@ -135,7 +135,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         progress.advance(static_cast<std::int64_t>(out.timed.size()),
                          fmt::format("tuning network {} that is timed ({})", out.timed.size() + 1, judged[i].origin));
         TimedNetwork t{i, input_of(input, space, judged[i], request), {}, {}};
-        t.tuning = tune_variants(with_less_time(request, share), t.input, originals_only(t.input.sites), 0, measurer, progress);
+        t.tuning = tune_variants(with_less_time(request, share), t.input, originals_only(t.input.sites), 0, timing.nests, progress);
         judged[i].timed = true;
         clock.learn(t.input.graph, site_times(t.input.sites, t.tuning));
         search.set_the_clock();

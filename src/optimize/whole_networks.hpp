@@ -31,7 +31,7 @@ struct WholeNetworks {
 };
 
 // Throws UserError for a search that does not exist.
-WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Measurer& measurer, const KernelShelf& shelf,
+WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, const Timing& timing, const KernelShelf& shelf,
                             Progress& progress);
 
 // result.json's "networks": what was judged, timed and chosen.

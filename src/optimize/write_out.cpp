@@ -74,7 +74,9 @@ void link_artifact(const fs::path& from, const fs::path& out) {
     for (const auto& entry : fs::directory_iterator(from)) {
         const std::string name = entry.path().filename().string();
         if (name == "manifest.json") continue;   // the out folder has its own
-        if (whole && (name.starts_with("kernel") || name.ends_with(".c") || name.starts_with("loopegg_runtime"))) continue;   // they are inside network.so
+        const bool inside =
+            name.starts_with("kernel") || name.ends_with(".c") || name.starts_with("loopegg_runtime") || (name.ends_with(".h") && name != "network.h");
+        if (whole && inside) continue;   // it is in network.so
         std::error_code failed;
         fs::create_hard_link(entry.path(), out / name, failed);
         if (failed) fs::copy_file(entry.path(), out / name, fs::copy_options::overwrite_existing);

@@ -16,12 +16,17 @@ namespace loopegg {
 namespace {
 
 constexpr std::size_t asked = 800;   // terms whose cost is worked out, of one nest
+constexpr std::size_t kept = 48;     // of these at least: who asks for one asks for more soon, and the e-graph is the cost
 
 Term with_restore(const std::string& how, const Term& nest) { return how.empty() ? nest : Term("restore", {Term(how), nest}); }
 
 void parts_of(const Term& schedule, std::vector<Term>& out) {
     if (schedule.is("cat", 2)) parts_of(schedule[0], out), parts_of(schedule[1], out);
     else out.push_back(schedule);
+}
+
+std::vector<Term> first(const std::vector<Term>& all, std::size_t most) {
+    return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), most))};
 }
 
 bool is_schedule(const Term& nest) {
@@ -80,15 +85,15 @@ std::vector<Term> GpuRules::schedules(const Term& nest, std::size_t most) const 
     const Term key = with_restore(given.restore, Term("nest", {given.statement, naive}));
     {
         const std::lock_guard lock(mutex_);
-        if (const auto known = known_.find(key); known != known_.end() && known->second.size() >= most)
-            return {known->second.begin(), known->second.begin() + static_cast<std::ptrdiff_t>(most)};
+        if (const auto known = known_.find(key); known != known_.end() && known->second.asked >= most) return first(known->second.schedules, most);
     }
+    const std::size_t wanted = std::max(most, kept);
     // Parts of a domain that was cut are arranged each by itself; the k-th best of all of them go together.
     std::vector<Term> parts;
     parts_of(naive, parts);
     std::vector<std::vector<Term>> found;
     std::size_t longest = 0;
-    for (const Term& part : parts) found.push_back(part_schedules(given.statement, part, most)), longest = std::max(longest, found.back().size());
+    for (const Term& part : parts) found.push_back(part_schedules(given.statement, part, wanted)), longest = std::max(longest, found.back().size());
     std::vector<Term> out;
     for (std::size_t i = 0; i < longest; ++i) {
         const auto nth = [&](std::size_t part) { return found[part][std::min(i, found[part].size() - 1)]; };
@@ -99,8 +104,8 @@ std::vector<Term> GpuRules::schedules(const Term& nest, std::size_t most) const 
     }
     if (out.empty()) out.push_back(key);
     const std::lock_guard lock(mutex_);
-    known_[key] = out;
-    return out;
+    known_[key] = {out, wanted};
+    return first(out, most);
 }
 
 }  // namespace loopegg

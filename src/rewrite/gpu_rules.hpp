@@ -28,7 +28,11 @@ private:
     RuleBook book_;
     GpuMachine machine_;
     mutable std::mutex mutex_;
-    mutable std::unordered_map<Term, std::vector<Term>> known_;   // by nest in its naive form: the longest list that was asked for
+    struct Known {
+        std::vector<Term> schedules;
+        std::size_t asked = 0;        // fewer than that are all that there are
+    };
+    mutable std::unordered_map<Term, Known> known_;   // by nest in its naive form: the longest list that was asked for
 };
 
 }  // namespace loopegg

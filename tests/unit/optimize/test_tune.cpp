@@ -2,6 +2,8 @@
 
 #include <unordered_set>
 
+#include "backends/measure/network_measure.hpp"
+#include "backends/target/target.hpp"
 #include "base/sexpr.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/run/loop_tree.hpp"
@@ -108,4 +110,57 @@ TEST_CASE("what is much slower than the nest that it would stand for has no more
     REQUIRE(tuned[1].best.latency->median_ms > 2 * tuned[0].best.latency->median_ms);
     CHECK(tuned[1].tried <= options.per_round);
     CHECK(tuned[0].tried > options.per_round);
+}
+
+namespace {
+
+// Knows some schedules, and estimates all others to take next to nothing.
+class FarMachine : public Measurer {
+public:
+    std::vector<Measured> measure(std::span<const Candidate> candidates) override {
+        std::vector<Measured> out;
+        for (const Candidate& c : candidates) {
+            asked.push_back(c.nest);
+            const bool is_known = known.contains(c.nest);
+            out.push_back({Latency{is_known ? 5.0 : 0.001, 0, is_known ? 21 : 0, c.target, is_known, false}, ""});
+        }
+        return out;
+    }
+    std::unordered_set<Term> known;
+    std::vector<Term> asked;
+};
+
+}  // namespace
+
+TEST_CASE("an estimate is never better than a measured time, and what is estimated is waited for", "[unit][optimize]") {
+    Progress quiet(Progress::Mode::quiet);
+    TuneOptions options = small();
+    options.wait_for_times = true;
+    FarMachine machine;
+    CHECK_FALSE(tune(std::vector{conv}, machine, options, quiet)[0].best.latency->measured);
+    REQUIRE(machine.asked.size() == 4);   // one round: nothing was learnt
+    const std::vector<Term> first = machine.asked;
+    machine.known = {first[2]}, machine.asked.clear();
+    TunedNest tuned = tune(std::vector{conv}, machine, options, quiet)[0];
+    CHECK(machine.asked == first);        // the rest of the round is still to come
+    CHECK(tuned.nest == first[2]);
+    CHECK(tuned.best.latency->measured);
+    CHECK(tuned.also.empty());
+    machine.known = {first.begin(), first.end()}, machine.asked.clear();
+    tuned = tune(std::vector{conv}, machine, options, quiet)[0];
+    CHECK(machine.asked.size() == 8);     // all of it is known, so the next round is asked for
+    CHECK(tuned.best.latency->measured);
+}
+
+TEST_CASE("a network on a machine that runs it step by step takes as long as its steps, measured where all of them are", "[unit][optimize]") {
+    FarMachine machine;
+    const Term other = complete(parse_term("(nest (zip + 8) (at x done))")), network("network", {conv, other, conv});
+    const Target target = find_target("host");
+    machine.known = {conv, other};
+    const Measured all = sum_of_steps(network, target, machine);
+    CHECK(all.latency->measured);
+    CHECK(all.latency->median_ms == Approx(15));
+    CHECK(all.latency->n == 21);
+    machine.known = {conv};
+    CHECK_FALSE(sum_of_steps(network, target, machine).latency->measured);
 }

@@ -1,0 +1,75 @@
+// Times on a machine that is reached in rounds: answers what is known, estimates the rest, and remembers what the next round should measure.
+//
+// An estimate is scaled by what measured times of the same nest were beside theirs, or of all nests where none of that nest is known. It says that it is one.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/measure/latency_store.hpp"
+#include "backends/network/network.hpp"
+#include "extract/measurer.hpp"
+
+namespace loopegg {
+
+class RoundMeasurer : public Measurer {
+public:
+    // `failed`: what came to nothing in earlier rounds and why, by key. It is not asked for again.
+    RoundMeasurer(Target target, const StoreAddress& store, std::map<Hash128, std::string> failed = {});
+
+    std::vector<Measured> measure(std::span<const Candidate> candidates) override;
+
+    // Of a whole network: measured where it was, else the sum over its nests. `last`: an answer of the run hangs on it, so it comes first in a round.
+    enum class Use { beside, last };
+    Measured network(const Graph& graph, const Weights& weights, const Schedules& schedules, Use use);
+
+    struct WantedNetwork {
+        Graph graph;
+        Weights weights;
+        Schedules schedules;
+        Use use;
+        Hash128 key;
+    };
+    struct Wanted {
+        std::vector<Term> nests;
+        std::vector<WantedNetwork> networks;
+        bool empty() const { return nests.empty() && networks.empty(); }
+    };
+    // What was estimated and would be better measured: the first schedule of every nest that was asked about, then the second ones, and so on.
+    Wanted wanted(std::size_t most_nests) const;
+
+    struct Counts { int measured = 0, estimated = 0, failed = 0; };   // of the nests that were asked about, each schedule once
+    const Counts& counts() const { return counts_; }
+
+private:
+    struct Ratio {
+        double logarithms = 0;
+        int count = 0;
+        void add(double ratio);
+        double mean() const;
+    };
+    struct Want {
+        Term nest;
+        std::size_t rank = 0;   // how many of the same nest stand before it
+    };
+    std::optional<Measured> known(const Hash128& key);
+    Measured estimated(const Term& nest) const;
+    double seen_ms(const Term& nest);   // of a nest inside a network, which is not asked for by itself
+    void learn(const Term& nest, double ms);
+
+    Target target_;
+    LatencyStore store_;
+    std::map<Hash128, std::string> failed_;
+    std::map<Hash128, Measured> asked_;                  // what the store said before: one answer in a run
+    std::unordered_map<std::string, Ratio> of_nest_;     // measured beside estimated, by nest without its schedule
+    Ratio of_all_, of_networks_;
+    std::vector<Want> wanted_;
+    std::unordered_map<std::string, std::size_t> ranks_;
+    std::vector<WantedNetwork> networks_;
+    std::map<Hash128, bool> seen_;                       // counted, and wanted where it is unknown
+    Counts counts_;
+};
+
+}  // namespace loopegg
