@@ -117,6 +117,9 @@ BoardMessage tried(const BoardMessage& request) {
     std::vector<float> room;
     const std::vector<std::string> sizes = request.all("buffer");
     if (sizes.empty()) throw BadMessage("a request has no buffers");
+    std::int64_t floats = 0;   // what the sizes say is what came: the operands, and as much for the expected output as the output has
+    for (const std::string& size : sizes) floats += count_of(size, most_floats);
+    if (floats != static_cast<std::int64_t>((request.bytes.size() - at) / sizeof(float))) throw BadMessage("a request has other bytes than it says");
     for (std::size_t b = 0; b < sizes.size(); ++b) {
         const std::int64_t count = count_of(sizes[b], most_floats);
         if (b == 0) room.assign(static_cast<std::size_t>(count), 0.0f);
