@@ -22,11 +22,14 @@ Action setup(CLI::App& app) {
         Model model = load_model(o->model, o->seed, reading->read());
         say_notes(model.notes);
         const bool torch = o->out.ends_with(".py");
-        const std::string bytes = torch ? network_py(model.graph) : export_onnx(model.graph, model.weights);
-        write_file(o->out, bytes);
-        if (torch) write_file(std::filesystem::path(o->out).replace_filename("weights.safetensors"), write_safetensors(model.weights));
-        if (session.json) session.answer({{"name", model.graph.name}, {"file", o->out}, {"bytes", bytes.size()}});
-        else fmt::print("{}: {} nodes, {:.1f} MB\n", o->out, model.graph.nodes.size(), static_cast<double>(bytes.size()) / 1e6);
+        const std::filesystem::path out = o->out;
+        const OnnxFiles files = torch ? OnnxFiles{network_py(model.graph)} : onnx_files(model.graph, model.weights, out.filename().string());
+        if (torch) write_file(std::filesystem::path(out).replace_filename("weights.safetensors"), write_safetensors(model.weights));
+        write_onnx(out, files);
+        say_notes(files.notes);
+        const std::size_t bytes = files.model.size() + files.data.size();
+        if (session.json) session.answer({{"name", model.graph.name}, {"file", o->out}, {"bytes", bytes}, {"notes", files.notes}});
+        else fmt::print("{}: {} nodes, {:.1f} MB\n", o->out, model.graph.nodes.size(), static_cast<double>(bytes) / 1e6);
         return 0;
     };
 }

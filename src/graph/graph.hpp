@@ -39,6 +39,7 @@ struct GraphInput {
     std::string name;
     Shape shape;                         // with the batch: {1, 3, 32, 32}
     std::string dtype = "float32";
+    std::string batch{};                 // what its file calls a first dimension that it leaves open ("N"); empty: the dimension is a number there
     friend bool operator==(const GraphInput&, const GraphInput&) = default;
 };
 
@@ -48,6 +49,7 @@ struct Graph {
     std::vector<Node> nodes;             // topological
     std::vector<std::string> outputs;
     std::string weights_file{};          // beside the model file; empty: seeded initialisation
+    std::int64_t opset = 0;              // of the ONNX file that it was read from; 0: of none
 
     const Node* find(std::string_view name) const;
     Node* find(std::string_view name);

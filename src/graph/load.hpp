@@ -21,6 +21,7 @@ struct OnnxReading {
     std::map<std::string, Shape> shapes{};   // of inputs, by name
     std::int64_t batch = 0;                  // the first dimension of inputs that leave it open; 0: nothing said
     bool as_float32 = false;                 // float16 and quantized models are computed in float32
+    bool upgrade = true;                     // ONNX's own converter brings old opsets to a newer one; otherwise they are read as they stand
 };
 
 // By its name, or, where the name tells nothing, by its first byte.

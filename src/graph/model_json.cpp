@@ -150,13 +150,22 @@ Graph read_model(const SourcePtr& source) {
     if (!root.value().is_object()) root.fail(fmt::format("expected a model (an object), found {}", root.kind()));
     JsonView version = root.at("loopegg");
     if (version.integer() != 1) version.fail(fmt::format("this is version {} of the format, this program reads version 1", version.integer()));
-    root.only({"loopegg", "name", "inputs", "nodes", "outputs", "weights"});
+    root.only({"loopegg", "name", "opset", "inputs", "nodes", "outputs", "weights"});
     Graph graph;
     graph.name = root.at("name").text();
+    if (auto opset = root.find("opset")) {
+        graph.opset = opset->integer();
+        if (graph.opset < 7 || graph.opset > 1000) opset->fail(fmt::format("an opset is a number from 7 to 1000, not {}", graph.opset));
+    }
     for (const JsonView& input : root.at("inputs").items()) {
-        input.only({"name", "shape", "dtype"});
+        input.only({"name", "shape", "dtype", "batch"});
         GraphInput& made = graph.inputs.emplace_back(GraphInput{input.at("name").text(), input.at("shape").integers()});
         if (auto dtype = input.find("dtype")) made.dtype = dtype->text();
+        if (auto batch = input.find("batch")) {
+            made.batch = batch->text();
+            if (made.batch.empty() || made.shape.empty())
+                batch->fail("\"batch\" is the name of an open first dimension: a word, on an input that has dimensions");
+        }
     }
     Places places(root);
     for (const JsonView& node : root.at("nodes").items()) {
@@ -180,12 +189,15 @@ std::string write_node(const Node& node) { return node_line(node); }
 Node read_node(const SourcePtr& source) { return node_of(read_json(source)); }
 
 std::string write_model(const Graph& graph) {
-    std::string out = fmt::format("{{\"loopegg\": 1,\n \"name\": {},\n \"inputs\": [", quoted(graph.name));
+    std::string out = fmt::format("{{\"loopegg\": 1,\n \"name\": {},\n", quoted(graph.name));
+    if (graph.opset != 0) out += fmt::format(" \"opset\": {},\n", graph.opset);
+    out += " \"inputs\": [";
     auto number = [](std::int64_t i) { return std::to_string(i); };
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
         const GraphInput& input = graph.inputs[i];
-        out +=
-            fmt::format("{}{{\"name\": {}, \"shape\": {}, \"dtype\": {}}}", i ? ", " : "", quoted(input.name), list(input.shape, number), quoted(input.dtype));
+        const std::string batch = input.batch.empty() ? "" : ", \"batch\": " + quoted(input.batch);
+        out += fmt::format("{}{{\"name\": {}, \"shape\": {}, \"dtype\": {}{}}}", i ? ", " : "", quoted(input.name), list(input.shape, number),
+                           quoted(input.dtype), batch);
     }
     out += "],\n \"nodes\": [";
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) out += (i ? ",\n  " : "\n  ") + node_line(graph.nodes[i]);

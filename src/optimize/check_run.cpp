@@ -28,6 +28,7 @@
 #include "nest/plan/apply_plan.hpp"
 #include "nest/plan/derive_plan.hpp"
 #include "nest/plan/plan.hpp"
+#include "optimize/about_run.hpp"
 #include "optimize/exact_glob.hpp"
 #include "optimize/network_proof.hpp"
 #include "optimize/optimize.hpp"
@@ -93,9 +94,12 @@ private:
         original_ = read_model(folder_ / "original.json");
         Model model = load_model((folder_ / "model.json").string());
         expect(model.graph.weights_file == "weights.safetensors", "model.json", "it names '{}' as its weights", model.graph.weights_file);
-        expect(read_file(folder_ / "model.onnx") == export_onnx(model.graph, model.weights), "model.onnx",
-               "it is not the network of model.json and weights.safetensors");
-        expect(read_file(folder_ / "network.py") == network_py(model.graph), "network.py", "it is not the network of model.json");
+        const auto about = about_run(result_, read_file(folder_ / "plan.json"));
+        const OnnxFiles onnx = onnx_files(model.graph, model.weights, "model.onnx", {about});
+        const bool same = read_file(folder_ / "model.onnx") == onnx.model && (onnx.data.empty() || read_file(folder_ / "model.onnx.data") == onnx.data);
+        expect(same, "model.onnx", "it is not the network of model.json and weights.safetensors, with what result.json and plan.json tell");
+        expect(read_file(folder_ / "network.py") == network_py(model.graph, about), "network.py",
+               "it is not the network of model.json, with what result.json and plan.json tell");
         returned_ = std::move(model.graph), weights_ = std::move(model.weights);
         whole_sites_ = sites_of(original_);
         if (sequences_.contains("network")) shape_ = read_plan(make_source("the plan in sequences.json", sequences_.at("network").at("plan").dump()));

@@ -236,7 +236,10 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
         result["targets"] = log.run("targets", 0, [&] { return compile_for_others(request, told, selection, confirmed, progress); });
         log.done(fmt::format("compiled for {} more", result["targets"].size()));
     }
-    log.run("write", 0, [&] { write_out(request, told, found, selection, confirmed, *oracle), write_finalists(request.out, networks); return 0; });
+    log.run("write", 0, [&] {
+        write_out(request, told, found, selection, confirmed, *oracle, result, progress), write_finalists(request.out, networks);
+        return 0;
+    });
     if (times.in_rounds()) {
         result["rounds"] = log.run("round", 0, [&] { return times.next_round(progress); });
         log.done(result["rounds"]["waiting"].is_null() ? "nothing more is measured"

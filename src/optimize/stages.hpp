@@ -108,9 +108,9 @@ void add_class(nlohmann::json& result, const ClassRules& rules);
 // What each rule did for this network and what of it is in the returned one: result.json's "counts", and noted in the store if no rule was left out.
 nlohmann::json count_run(const StoreAddress& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
                          const std::vector<std::size_t>& variant);
-// Every file of the out folder beside result.json.
+// Every file of the out folder beside result.json, which is `result`.
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
-               Oracle& oracle);
+               Oracle& oracle, const nlohmann::json& result, Progress& progress);
 
 // What sketches for a CPU target need to know of it.
 VectorMachine vector_machine(const Target& target);

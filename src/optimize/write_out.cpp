@@ -7,6 +7,7 @@
 #include "graph/pytorch/network_py.hpp"
 #include "graph/safetensors.hpp"
 #include "nest/plan/derive_plan.hpp"
+#include "optimize/about_run.hpp"
 #include "optimize/capacity_desk.hpp"
 #include "optimize/exact_glob.hpp"
 #include "optimize/named_sequences.hpp"
@@ -60,12 +61,14 @@ Plan plan_of(const Input& input, const Discovery& found, const std::vector<std::
     return plan;
 }
 
-void write_network(Graph graph, const Weights& weights, const fs::path& out) {
+void write_network(Graph graph, const Weights& weights, const std::map<std::string, std::string>& about, const fs::path& out, Progress& progress) {
     graph.weights_file = "weights.safetensors";
     write_file(out / graph.weights_file, write_safetensors(weights));
     write_file(out / "model.json", write_model(graph));
-    write_file(out / "model.onnx", export_onnx(graph, weights));
-    write_file(out / "network.py", network_py(graph));
+    const OnnxFiles onnx = onnx_files(graph, weights, "model.onnx", {about});
+    write_onnx(out / "model.onnx", onnx);
+    for (const std::string& note : onnx.notes) progress.note(note);
+    write_file(out / "network.py", network_py(graph, about));
 }
 
 // The compiled network stands in the out folder itself, too: links, for weights are large.
@@ -86,15 +89,16 @@ void link_artifact(const fs::path& from, const fs::path& out) {
 }  // namespace
 
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
-               Oracle& oracle) {
+               Oracle& oracle, const json& result, Progress& progress) {
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
     const Input& read = input.as_read();
     const Graph& graph = confirmed.keep_original ? read.graph : selection.chosen.graph;
     Graph original = read.graph;   // what the plan is applied to, for those who check it; its weights are the returned network's where they still have a place
     original.weights_file.clear();
     write_file(request.out / "original.json", write_model(original));
-    write_network(graph, read.carried_to(graph, request.seed), request.out);
-    write_file(request.out / "plan.json", write_plan(confirmed.keep_original ? Plan{} : plan_of(input, found, variant)));
+    const std::string plan = write_plan(confirmed.keep_original ? Plan{} : plan_of(input, found, variant));
+    write_network(graph, read.carried_to(graph, request.seed), about_run(result, plan), request.out, progress);
+    write_file(request.out / "plan.json", plan);
     link_artifact(confirmed.keep_original ? confirmed.original.files.folder : confirmed.optimized.files.folder, request.out);
     write_file(request.out / "sequences.json", sequences_json(input, found, variant).dump(1));
     std::string lines;

@@ -88,7 +88,9 @@ void rule_file(std::string_view bytes) {
 
 // What is imported is exported only while it is small: hostile sizes are the importer's to refuse, not the exporter's to write.
 void onnx(std::string_view bytes) {
-    Model model = import_onnx("<fuzz>", bytes);
+    OnnxReading alone;
+    alone.upgrade = false;   // another program's work
+    Model model = import_onnx("<fuzz>", bytes, alone);
     std::size_t elements = 0;
     for (const auto& [name, tensor] : model.weights) elements += tensor.values.size();
     if (elements > 100000) return;

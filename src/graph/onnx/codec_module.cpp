@@ -217,6 +217,19 @@ std::string parse(std::string_view bytes, const std::string& folder, OnnxModel& 
     return "";
 }
 
+// A float32 tensor whose values stand in another file, from `offset` on.
+void fill_outside(const OnnxTensor& in, const std::string& name, const std::string& file, std::uint64_t offset, onnx::TensorProto& out) {
+    out.set_name(name);
+    for (std::int64_t d : in.dims) out.add_dims(d);
+    out.set_data_type(onnx::TensorProto::FLOAT), out.set_data_location(onnx::TensorProto::EXTERNAL);
+    const std::pair<const char*, std::string> entries[] = {
+        {"location", file}, {"offset", std::to_string(offset)}, {"length", std::to_string(count_of(in.dims) * 4)}};
+    for (const auto& [key, value] : entries) {
+        auto* entry = out.add_external_data();
+        entry->set_key(key), entry->set_value(value);
+    }
+}
+
 void fill_tensor(const OnnxTensor& in, const std::string& name, onnx::TensorProto& out) {
     out.set_name(name);
     for (std::int64_t d : in.dims) out.add_dims(d);
@@ -274,10 +287,14 @@ std::string serialize(const OnnxModel& in, std::string& out) {
     graph.set_name(in.name);
     for (const OnnxValue& v : in.inputs) fill_value(v, *graph.add_input());
     for (const OnnxValue& v : in.outputs) fill_value(v, *graph.add_output());
-    for (const auto& [name, tensor] : in.initializers) fill_tensor(tensor, name, *graph.add_initializer());
+    for (const auto& [name, tensor] : in.initializers)
+        if (auto found = in.outside.find(name); found != in.outside.end())
+            fill_outside(tensor, name, in.data_file, found->second, *graph.add_initializer());
+        else fill_tensor(tensor, name, *graph.add_initializer());
     for (const OnnxNode& n : in.nodes) {
         onnx::NodeProto& node = *graph.add_node();
         node.set_op_type(n.op), node.set_name(n.name);
+        if (!n.domain.empty()) node.set_domain(n.domain);
         for (const std::string& name : n.inputs) node.add_input(name);
         for (const std::string& name : n.outputs) node.add_output(name);
         for (const auto& [name, value] : n.attrs) {

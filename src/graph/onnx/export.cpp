@@ -5,27 +5,47 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "graph/onnx/export.hpp"
 #include "graph/onnx/export_domain.hpp"
-#include "graph/onnx/onnx.hpp"
 #include "graph/onnx/short_float.hpp"
 #include "graph/functions.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
-#include "graph/weights.hpp"
 
 namespace loopegg {
 namespace {
 
 using Ints = std::vector<std::int64_t>;
 
+// The opset of the file that the network came from, or the first later one in which the operators have the forms that are written here.
+std::int64_t opset_for(const Graph& graph) {
+    std::int64_t opset = graph.opset == 0 ? 17 : std::max<std::int64_t>(graph.opset, 13);
+    for (const Node& node : graph.nodes) {
+        if (node.op == "onnx") opset = std::max(opset, opaque_of(node).opset);
+        if (node.op == "hard_swish") opset = std::max<std::int64_t>(opset, 14);
+        if (node.op == "layer_norm") opset = std::max<std::int64_t>(opset, 17);
+    }
+    return opset;
+}
+
+// The version of the file format that came with an opset (onnx/docs/Versioning.md).
+std::int64_t ir_version_for(std::int64_t opset) {
+    struct Row { std::int64_t opset, ir; };
+    for (const Row& row : {Row{28, 14}, Row{25, 13}, Row{24, 12}, Row{23, 11}, Row{21, 10}, Row{19, 9}, Row{15, 8}})
+        if (opset >= row.opset) return row.ir;
+    return 7;
+}
+
 // Writes one node after another. The value of a node has the node's name; helpers are named "NODE/what".
 class Exporter {
 public:
-    Exporter(const Graph& graph, const Weights& weights) : graph_(graph), weights_(weights) {}
+    Exporter(const Graph& graph, const Weights* weights) : graph_(graph), weights_(weights) {}
 
     OnnxModel run() {
         out_.name = graph_.name;
         out_.producer = "loopegg";
+        out_.opset = opset_for(graph_), out_.ir_version = ir_version_for(out_.opset);
+        if (graph_.opset != 0) out_.metadata["loopegg.opset"] = std::to_string(graph_.opset);
         for (const GraphInput& input : graph_.inputs) {
             out_.inputs.push_back({input.name, input.shape});
             out_.inputs.back().type = types_[input.name] = input.dtype == "int64" ? 7 : input.dtype == "int32" ? 6 : input.dtype == "bool" ? 9 : 1;
@@ -54,9 +74,11 @@ private:
         return name;
     }
     std::string scalar(const std::string& name, float value) { return constant(name, {OnnxTensor::Kind::float32, {}, {value}}); }
-    std::string weight(const std::string& name) {
-        const Tensor& t = weights_.at(name);
-        return constant(name, {OnnxTensor::Kind::float32, t.shape, t.values});
+    std::string weight(const std::string& name) { return constant(name, values_of(name)); }
+    OnnxTensor values_of(const std::string& name) const {
+        if (!weights_) return {};
+        const Tensor& t = weights_->at(name);
+        return {OnnxTensor::Kind::float32, t.shape, t.values};
     }
     static Ints both_ends(const Ints& padding) { return {padding[0], padding[1], padding[0], padding[1]}; }
     std::string list(const std::string& name, const Ints& values) {
@@ -68,7 +90,6 @@ private:
         if (node.op == "onnx") types_[node.name] = opaque_type(node);
         else if ((node.op == "identity" || node.op == "parameter") && !node.inputs.empty() && types_.contains(node.inputs[0]))
             types_[node.name] = types_.at(node.inputs[0]);
-        if (node.op == "onnx") out_.opset = std::max(out_.opset, opaque_of(node).opset);
     }
     // A value in the type that its reader takes.
     std::string as_type(const std::string& value, int type, const std::string& at) {
@@ -148,8 +169,7 @@ private:
             emit("Transpose", name, in, {{"perm", node.integers("order")}});
         } else if (node.op == "parameter") {
             // An Identity of its own keeps the node's place among the others.
-            const Tensor& t = weights_.at(name);
-            emit("Identity", name, {constant(name + "/value", {OnnxTensor::Kind::float32, t.shape, t.values})});
+            emit("Identity", name, {constant(name + "/value", values_of(name))});
         } else {
             add_other(node);
         }
@@ -256,16 +276,13 @@ private:
     }
 
     const Graph& graph_;
-    const Weights& weights_;
+    const Weights* weights_;   // null: the nodes alone are asked for
     std::map<std::string, int> types_;   // of values that are not float32, by ONNX's numbers
     OnnxModel out_;
 };
 
 }  // namespace
 
-std::string export_onnx(const Graph& graph, const Weights& weights) {
-    check_weights(graph, weights, "the weights to export");
-    return serialize_onnx(Exporter(graph, weights).run());
-}
+OnnxModel onnx_model(const Graph& graph, const Weights* weights) { return Exporter(graph, weights).run(); }
 
 }  // namespace loopegg

@@ -7,6 +7,7 @@
 #include "graph/onnx/evaluate/evaluate.hpp"
 #include "graph/onnx/fuse.hpp"
 #include "graph/onnx/importer.hpp"
+#include "graph/onnx/upgrade.hpp"
 #include "graph/weights.hpp"
 
 namespace loopegg {
@@ -34,9 +35,12 @@ OnnxImporter::OnnxImporter(const std::string& file, OnnxModel onnx, const OnnxRe
 Model OnnxImporter::run() {
     graph_.name = onnx_.name.empty() ? "imported" : onnx_.name;
     if (onnx_.opset < 7) fail(fmt::format("opset {} is too old, 7 or later is needed", onnx_.opset));
+    sort_nodes();
+    if (const std::int64_t old = onnx_.opset; how_.upgrade && !ours_)
+        if (std::string why = upgrade_opset(onnx_); !why.empty()) note(fmt::format("read as it stands in opset {}, not in {}: {}", old, upgraded_opset, why));
+    graph_.opset = ours_ ? opset_before() : std::min<std::int64_t>(onnx_.opset, 1000);
     for (auto& [name, tensor] : onnx_.initializers) constants_[name] = std::move(tensor);
     add_inputs();
-    sort_nodes();
     fold_constants();   // first: the patterns look at them
     take_described();
     fuse_patterns(onnx_, constants_);
@@ -56,6 +60,12 @@ void OnnxImporter::fail(const std::string& message, const std::string& hint) con
 }
 void OnnxImporter::fail(const OnnxNode& node, const std::string& message, const std::string& hint) const {
     fail(fmt::format("{} '{}': {}", node.op, name_of(node), message), hint);
+}
+
+// Our own files tell the opset of the file that their network came from, if it came from one.
+std::int64_t OnnxImporter::opset_before() const {
+    auto found = onnx_.metadata.find("loopegg.opset");
+    return found == onnx_.metadata.end() ? 0 : onnx_.opset;
 }
 
 void OnnxImporter::note(std::string words) { notes_.push_back(std::move(words)); }
@@ -108,6 +118,8 @@ void OnnxImporter::add_inputs() {
         if (carried) types_[in.name] = in.type;
         shapes_[name] = shape;
         graph_.inputs.push_back({name, shape, carried ? type_name(in.type) : "float32"});
+        if (in.has_shape && !in.shape.empty() && in.shape[0] <= 0)
+            graph_.inputs.back().batch = in.symbols.empty() || in.symbols[0].empty() ? "batch" : in.symbols[0];
     }
 }
 
@@ -338,6 +350,7 @@ const std::map<std::string, OnnxImporter::Handler>& OnnxImporter::handlers() {
         {"Conv", &I::conv},
         {"Gemm", &I::gemm},
         {"MatMul", &I::matmul},
+        {"Einsum", &I::einsum},
         {"Linear", &I::linear},
         {"MaxPool", &I::pool},
         {"AveragePool", &I::pool},

@@ -44,7 +44,9 @@ OnnxImporter::Pads OnnxImporter::pads_of(const OnnxNode& node, const Shape& in, 
 bool OnnxImporter::conv(const OnnxNode& node) {
     const OnnxTensor *w = constant(node, 1), *bias = has(node, 2) ? constant(node, 2) : nullptr;
     const std::size_t n = w ? w->dims.size() : 0;
-    if (!computes_floats(node) || (n != 3 && n != 4) || (has(node, 2) && !bias)) return false;
+    if (!computes_floats(node) || (has(node, 2) && !bias)) return false;
+    if (n == 5) return flat_conv(node, *w, bias);
+    if (n != 3 && n != 4) return false;
     std::string x = value(input(node, 0)), name = name_for(node, tail(node));
     if (shape(x).size() != n) fail(node, fmt::format("a weight of {} dimensions on an input of {}", n, rank(x)));
     // A line is an image of one row.
@@ -78,6 +80,47 @@ bool OnnxImporter::conv(const OnnxNode& node) {
                               {"bias", bias != nullptr}}});
     if (n == 3) y = put(name, "line", "reshape", {y}, {{"shape", Ints{0, 0, shape(y)[3]}}});
     result(node, y);
+    return true;
+}
+
+// A volume along which the window does not reach is a batch of images.
+bool OnnxImporter::flat_conv(const OnnxNode& node, const OnnxTensor& w, const OnnxTensor* bias) {
+    std::string x = value(input(node, 0));
+    if (rank(x) != 5) return false;
+    const Ints kernel(w.dims.begin() + 2, w.dims.end()), strides = attr_ints(node, "strides").value_or(Ints(3, 1)),
+               dilations = attr_ints(node, "dilations").value_or(Ints(3, 1));
+    const Pads p = pads_of(node, shape(x), kernel);
+    std::size_t flat = 3;
+    for (std::size_t d = 0; d < 3; ++d)
+        if (kernel[d] == 1 && strides[d] == 1 && p.before[d] == 0 && p.after[d] == 0) flat = d;
+    if (flat == 3) return false;
+    const std::size_t a = flat == 0 ? 1 : 0, b = flat == 2 ? 1 : 2;
+    const std::int64_t at_flat = static_cast<std::int64_t>(flat) + 2, at_a = static_cast<std::int64_t>(a) + 2, at_b = static_cast<std::int64_t>(b) + 2;
+    const std::string name = name_for(node, tail(node));
+    const Shape whole = shape(x);
+    std::string y = put_transpose(name, "slices", x, {0, at_flat, 1, at_a, at_b});
+    y = put(name, "images", "reshape", {y}, {{"shape", Ints{-1, whole[1], whole[at(at_a)], whole[at(at_b)]}}});
+    Ints padding{p.before[a], p.before[b]};
+    if (p.before != p.after) {
+        y = put(name, "pad", "pad", {y}, {{"before", Ints{0, 0, p.before[a], p.before[b]}}, {"after", Ints{0, 0, p.after[a], p.after[b]}}});
+        padding = {0, 0};
+    }
+    set_weight(name + ".weight", w, {w.dims[0], w.dims[1], kernel[a], kernel[b]});
+    if (bias) set_weight(name + ".bias", *bias);
+    y = put(Node{name,
+                 "conv2d",
+                 {y},
+                 {{"out_channels", w.dims[0]},
+                  {"kernel", Ints{kernel[a], kernel[b]}},
+                  {"stride", Ints{strides[a], strides[b]}},
+                  {"padding", padding},
+                  {"dilation", Ints{dilations[a], dilations[b]}},
+                  {"groups", attr_int(node, "group", 1)},
+                  {"bias", bias != nullptr}}});
+    y = put(name, "apart", "reshape", {y}, {{"shape", Ints{-1, whole[at(at_flat)], shape(y)[1], shape(y)[2], shape(y)[3]}}});
+    Ints order{0, 2, 3, 3, 3};
+    order[at(at_flat)] = 1, order[at(at_a)] = 3, order[at(at_b)] = 4;
+    result(node, put_transpose(name, "volume", y, order));
     return true;
 }
 
@@ -147,6 +190,57 @@ bool OnnxImporter::matmul(const OnnxNode& node) {
         *v = put(name, v == &a ? "left" : "right", "expand", {*v}, {{"shape", stretched}});
     }
     result(node, put(Node{name, "matmul", {a, b}}));
+    return true;
+}
+
+// Two operands without sums on one side alone are a product of matrices: letters of both that stay are its batch, those that go are summed over.
+bool OnnxImporter::einsum(const OnnxNode& node) {
+    std::string words = attr_text(node, "equation", "");
+    words.erase(std::remove(words.begin(), words.end(), ' '), words.end());
+    const std::size_t comma = words.find(','), arrow = words.find("->");
+    if (!computes_floats(node) || node.inputs.size() != 2 || comma == std::string::npos || arrow == std::string::npos || comma > arrow) return false;
+    const std::string left = words.substr(0, comma), right = words.substr(comma + 1, arrow - comma - 1), out = words.substr(arrow + 2);
+    for (const std::string& term : {left, right, out})
+        if (term.find_first_of(".,") != std::string::npos || std::set<char>(term.begin(), term.end()).size() != term.size()) return false;
+    std::string a = value(input(node, 0)), b = value(input(node, 1));
+    if (rank(a) != static_cast<std::int64_t>(left.size()) || rank(b) != static_cast<std::int64_t>(right.size()))
+        fail(node, "its equation has other dimensions than its inputs");
+    auto in = [](const std::string& term, char c) { return term.find(c) != std::string::npos; };
+    std::map<char, std::int64_t> size;
+    for (std::size_t i = 0; i < left.size(); ++i) size[left[i]] = shape(a)[i];
+    for (std::size_t i = 0; i < right.size(); ++i) {
+        if (in(left, right[i]) && size[right[i]] != shape(b)[i]) fail(node, fmt::format("its inputs differ in the dimension '{}'", right[i]));
+        size[right[i]] = shape(b)[i];
+    }
+    std::string batch, rows, columns, summed;
+    for (char c : left) {
+        if (!in(right, c) && !in(out, c)) return false;
+        (!in(right, c) ? rows : in(out, c) ? batch : summed) += c;
+    }
+    for (char c : right) {
+        if (!in(left, c) && !in(out, c)) return false;
+        if (!in(left, c)) columns += c;
+    }
+    if (out.size() != batch.size() + rows.size() + columns.size() || summed.empty()) return false;
+    const std::string name = name_for(node);
+    auto product = [&](const std::string& letters) {
+        std::int64_t n = 1;
+        for (char c : letters) n *= size.at(c);
+        return n;
+    };
+    auto arranged = [&](std::string x, const std::string& from, const std::string& to, const char* what) {
+        Ints order;
+        for (char c : to) order.push_back(static_cast<std::int64_t>(from.find(c)));
+        return std::is_sorted(order.begin(), order.end()) ? x : put_transpose(name, what, x, order);
+    };
+    a = put(name, "left", "reshape", {arranged(a, left, batch + rows + summed, "left_order")}, {{"shape", Ints{product(batch), -1, product(summed)}}});
+    b = put(name, "right", "reshape", {arranged(b, right, batch + summed + columns, "right_order")}, {{"shape", Ints{product(batch), product(summed), -1}}});
+    std::string y = put(Node{name, "matmul", {a, b}});
+    const std::string made = batch + rows + columns;
+    Ints wanted;
+    for (char c : made) wanted.push_back(c == left[0] ? -1 : size.at(c));   // the first dimension may be the network's batch
+    y = put(name, "apart", "reshape", {y}, {{"shape", wanted}});
+    result(node, arranged(y, made, out, "order"));
     return true;
 }
 

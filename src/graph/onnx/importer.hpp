@@ -27,6 +27,7 @@ private:
     // import.cpp: the whole, names and values
     [[noreturn]] void fail(const std::string& message, const std::string& hint = {}) const;
     [[noreturn]] void fail(const OnnxNode& node, const std::string& message, const std::string& hint = {}) const;
+    std::int64_t opset_before() const;
     void add_inputs();
     void add_outputs();
     void sort_nodes();
@@ -61,10 +62,12 @@ private:
     struct Pads { Ints before, after; };
     Pads pads_of(const OnnxNode& node, const Shape& in, const Ints& kernel) const;
     bool conv(const OnnxNode& node);
+    bool flat_conv(const OnnxNode& node, const OnnxTensor& w, const OnnxTensor* bias);
     bool put_linear(const OnnxNode& node, const OnnxTensor& w, bool out_first, const OnnxTensor* bias, double alpha = 1);
     bool gemm(const OnnxNode& node);
     bool linear(const OnnxNode& node);
     bool matmul(const OnnxNode& node);
+    bool einsum(const OnnxNode& node);
     bool pool(const OnnxNode& node);
     bool global_pool(const OnnxNode& node);
     bool batch_norm(const OnnxNode& node);

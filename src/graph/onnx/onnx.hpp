@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "graph/load.hpp"
 
@@ -13,7 +14,23 @@ namespace loopegg {
 Model read_onnx(const std::filesystem::path& path, const OnnxReading& how = {});
 Model import_onnx(const std::string& file, std::string_view bytes, const OnnxReading& how = {});
 
-// Importing the result gives the same graph and weights. A node with a domain is written as the plainest operators that compute it.
+struct OnnxWriting {
+    std::map<std::string, std::string> about{};            // goes into metadata_props, where viewers show it
+    std::uint64_t most_inside = std::uint64_t{1} << 30;    // bytes of weights; more than that stand in FILE.data beside the file
+};
+struct OnnxFiles {
+    std::string model, data{};                             // data: for FILE.data; empty where the weights are inside
+    std::vector<std::string> notes{};                      // what could not be kept, in words for the user
+};
+
+// Importing the result gives the same graph and weights. A node with a domain is written as the plainest operators that compute it. A batch that the
+// network's file left open is open again, where every node works for any batch.
+OnnxFiles onnx_files(const Graph& graph, const Weights& weights, const std::string& file_name, const OnnxWriting& how = {});
+
+// All in one, whatever its size.
 std::string export_onnx(const Graph& graph, const Weights& weights);
+
+// PATH and, where there is data, PATH.data before it.
+void write_onnx(const std::filesystem::path& path, const OnnxFiles& files);
 
 }  // namespace loopegg

@@ -54,6 +54,9 @@ struct OnnxModel {
     std::vector<OnnxNode> nodes;
     std::vector<std::pair<std::string, OnnxTensor>> initializers;
     std::map<std::string, std::string> metadata{};
+    // When it is written: initializers whose values stand in a file beside it, with the place where they begin.
+    std::string data_file{};
+    std::map<std::string, std::uint64_t> outside{};
 };
 
 // Both are done by the protobuf module, which is opened on first use. Throw UserError; `file` is for the words, and weights that it keeps in

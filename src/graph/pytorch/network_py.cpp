@@ -232,7 +232,7 @@ private:
 
 }  // namespace
 
-std::string network_py(const Graph& graph) {
+std::string network_py(const Graph& graph, const std::map<std::string, std::string>& about) {
     Variables variables;
     std::vector<std::string> inputs, shapes;
     for (const GraphInput& in : graph.inputs)
@@ -256,6 +256,11 @@ std::string network_py(const Graph& graph) {
     if (restricted) text += network_domain_py;
     else text = replaced(text, "import functools\nimport itertools\n", "");
     if (opaque) text += network_opaque_py;
+    if (!about.empty()) {
+        text += "# What the run that made this network tells of it.\nABOUT = {\n";
+        for (const auto& [key, words] : about) text += fmt::format("    {}: {},\n", python_string(key), python_string(words));
+        text += "}\n\n\n";
+    }
     text += "class Network(nn.Module):\n    def __init__(self):\n        super().__init__()\n" + modules + "\n    def forward(self, " + join(inputs, ", ") +
             "):\n        get = self.get_submodule\n" + calls;
     text += "        return " + join(outputs, ", ") + "\n";

@@ -99,6 +99,11 @@ numpy.save(folder + "/x.npy", x); numpy.save(folder + "/theirs.npy", session.run
     r = run("run", f"{FOLDER.name}/first", "--input", f"{FOLDER.name}/x.npy", "--output", f"{FOLDER.name}/ours.npy")
     assert r.returncode == 0, r.stderr
     compare = 'import sys, numpy; a, b = (numpy.load(sys.argv[1] + n) for n in ("/ours.npy", "/theirs.npy")); print(abs(a - b).max() / max(abs(b).max(), 1e-6))'
+    told = 'import sys, json, onnxruntime; print(json.dumps(onnxruntime.InferenceSession(sys.argv[1] + "/first/model.onnx").get_modelmeta().custom_metadata_map))'
+    about = json.loads(subprocess.run([peer, "-c", told, FOLDER.name], check=True, capture_output=True, text=True).stdout)
+    result = json.load(open(f"{FOLDER.name}/first/result.json"))
+    assert about["loopegg.plan"] == open(f"{FOLDER.name}/first/plan.json").read() and json.loads(about["loopegg.optimized"]) == result["optimized"], about
+    assert json.loads(about["loopegg.loss"]) == result["guard"]["loss"], about
     worst = float(subprocess.run([peer, "-c", compare, FOLDER.name], check=True, capture_output=True, text=True).stdout)
     assert worst < 1e-4, worst
 

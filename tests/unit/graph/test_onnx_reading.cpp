@@ -342,6 +342,19 @@ TEST_CASE("native operators compute what their ONNX operators say", "[unit][grap
         cases.push_back(
             {same, {1, 2, 6, 7}, node("Conv", {"x", "w"}, {{"strides", Ints{2, 2}}, {"auto_pad", std::string(same)}}), {{"w", counted({3, 2, 3, 3})}}});
     cases.push_back({"conv3d", {1, 2, 4, 4, 4}, node("Conv", {"x", "w"}), {{"w", counted({3, 2, 2, 2, 2})}}, false});
+    for (const Ints& kernel : {Ints{1, 3, 2}, Ints{3, 1, 2}, Ints{3, 2, 1}}) {
+        Ints strides, pads(6, 0);
+        for (std::size_t d = 0; d < 3; ++d) strides.push_back(kernel[d] == 1 ? 1 : 2), pads[d] = kernel[d] == 3, pads[d + 3] = kernel[d] == 2;
+        cases.push_back({"conv3d of slices",
+                         {2, 2, 4, 5, 6},
+                         node("Conv", {"x", "w", "b"}, {{"strides", strides}, {"pads", pads}}),
+                         {{"w", counted({3, 2, kernel[0], kernel[1], kernel[2]})}, {"b", counted({3})}}});
+    }
+    cases.push_back({"col2im",
+                     {1, 8, 12},
+                     node("Col2Im", {"x", "i", "k"}, {{"pads", Ints{1, 0, 0, 0}}, {"strides", Ints{1, 1}}}),
+                     {{"i", whole({3, 5})}, {"k", whole({2, 2})}},
+                     false});
     cases.push_back({"conv transpose", {1, 2, 4, 4}, node("ConvTranspose", {"x", "w"}, {{"strides", Ints{2, 2}}}), {{"w", counted({2, 3, 3, 3})}}, false});
     cases.push_back({"instance norm", {2, 3, 4, 5}, node("InstanceNormalization", {"x", "s", "b"}), {{"s", counted({3})}, {"b", counted({3})}}});
     cases.push_back({"layer norm of two",
@@ -353,7 +366,13 @@ TEST_CASE("native operators compute what their ONNX operators say", "[unit][grap
     cases.push_back({"global max", {2, 3, 4, 5}, node("GlobalMaxPool", {"x"})});
     cases.push_back({"stretched product", {2, 1, 3, 4}, node("MatMul", {"x", "c"}), {{"c", counted({5, 4, 2})}}});
     cases.push_back({"product from the left", {4, 3}, node("MatMul", {"c", "x"}), {{"c", counted({2, 4})}}});
-    cases.push_back({"einsum", {2, 3, 4}, node("Einsum", {"x", "c"}, {{"equation", std::string("bij,jk->bki")}}), {{"c", counted({4, 5})}}, false});
+    cases.push_back({"einsum", {2, 3, 4}, node("Einsum", {"x", "c"}, {{"equation", std::string("bij,jk->bki")}}), {{"c", counted({4, 5})}}});
+    cases.push_back({"einsum with a batch inside",
+                     {1, 2, 3, 4, 5},
+                     node("Einsum", {"x", "c"}, {{"equation", std::string("byhwc,hkc->byhwk")}}),
+                     {{"c", counted({3, 2, 5})}}});
+    cases.push_back(
+        {"einsum that sums one side", {2, 3, 4}, node("Einsum", {"x", "c"}, {{"equation", std::string("bij,jk->bk")}}), {{"c", counted({4, 5})}}, false});
     cases.push_back({"cumsum", {2, 3}, node("CumSum", {"x", "a"}), {{"a", {Kind::int64, {}, {}, {}, {1}}}}, false});
     for (const Case& c : cases) {
         INFO(c.what << " " << c.node.op);
@@ -415,4 +434,40 @@ TEST_CASE("whole numbers travel between opaque nodes and come in as inputs", "[u
     CHECK(written.inputs[0].type == 7);
     const Model back = import_onnx("m.onnx", serialize_onnx(written));
     CHECK(interpret(back.graph, back.weights, {{"x", {{1, 3}, {4, 0, 2}}}}).at("y") == y);
+}
+
+TEST_CASE("models of old opsets are brought to a newer one by ONNX's own converter", "[unit][graph]") {
+    // What these operators take as attributes later ones take as inputs, and softmax was over all dimensions from its axis on.
+    Made m({2, 3, 4, 4}, 9);
+    m.constant("scales", floats({4}, {1, 1, 2, 2}));
+    m.constant("w", counted({5, 3, 3, 3}));
+    m.node("Conv", {"x", "w"}, {"c"}, {{"pads", Ints{1, 1, 1, 1}}})
+        .node("Upsample", {"c", "scales"}, {"u"}, {{"mode", std::string("nearest")}})
+        .node("Slice", {"u"}, {"s"}, {{"axes", Ints{1, 2}}, {"starts", Ints{1, 0}}, {"ends", Ints{4, 6}}})
+        .node("Clip", {"s"}, {"k"}, {{"min", -40.0f}, {"max", 50.0f}})
+        .node("Pad", {"k"}, {"p"}, {{"pads", Ints{0, 0, 1, 0, 0, 0, 0, 2}}})
+        .node("ReduceSum", {"p"}, {"r"}, {{"axes", Ints{3}}, {"keepdims", std::int64_t{0}}})
+        .node("Softmax", {"r"}, {"y"}, {{"axis", std::int64_t{1}}})
+        .output("y");
+    m.model.outputs[0].shape = {2, 3, 7}, m.model.outputs[0].has_shape = true;   // the converter wants to know
+    const Model read = m.read();
+    CHECK(read.notes == std::vector<std::string>{});
+    CHECK(read.graph.opset == 13);
+    CHECK(read.graph.outputs == std::vector<std::string>{"y"});
+    OnnxReading as_it_stands;
+    as_it_stands.upgrade = false;
+    CHECK(m.read(as_it_stands).graph.opset == 9);
+    const Tensor y = m.run(), same = m.run("y", as_it_stands);
+    REQUIRE(y.shape == Shape{2, 3, 7});
+    CHECK(y.shape == same.shape);
+    for (std::size_t i = 0; i < y.values.size(); ++i) CHECK(y.values[i] == Approx(same.values[i]).margin(1e-6));
+}
+
+TEST_CASE("what ONNX's checker refuses is read as it stands, and that is said", "[unit][graph]") {
+    Made m({1, 2}, 9);
+    m.node("Relu", {"x"}, {"y"}, {{"colour", std::int64_t{1}}}).output("y");
+    const Model read = m.read();
+    CHECK(read.graph.opset == 9);
+    REQUIRE(read.notes.size() == 1);
+    CHECK_THAT(read.notes[0], Catch::Contains("read as it stands in opset 9, not in 13") && Catch::Contains("colour"));
 }

@@ -399,12 +399,54 @@ Outputs grid_sample(const OnnxNode& node, Inputs in, std::int64_t) {
     return {y};
 }
 
+// Columns back to an image: what windows took from one place is added up there.
+Outputs col2im(const OnnxNode& node, Inputs in, std::int64_t) {
+    const OnnxTensor& x = need(in, 0);
+    const Ints image = list_of(need(in, 1)), block = list_of(need(in, 2));
+    const std::size_t n = image.size();
+    const Ints strides = attr_ints(node, "strides").value_or(Ints(n, 1)), dilations = attr_ints(node, "dilations").value_or(Ints(n, 1)),
+               pads = attr_ints(node, "pads").value_or(Ints(2 * n, 0));
+    if (n == 0 || n > 6 || block.size() != n || strides.size() != n || dilations.size() != n || pads.size() != 2 * n || x.dims.size() != 3)
+        problem("its image, block, strides, dilations and pads do not fit");
+    Ints places;
+    for (std::size_t d = 0; d < n; ++d) {
+        constexpr std::int64_t most = 1 << 24;
+        if (image[d] < 1 || block[d] < 1 || strides[d] < 1 || dilations[d] < 1 || pads[d] < 0 || pads[n + d] < 0) problem("a size that is not possible");
+        if (std::max({image[d], block[d], strides[d], dilations[d], pads[d], pads[n + d]}) > most) problem("a size that is too large");
+        const std::int64_t room = image[d] + pads[d] + pads[n + d] - dilations[d] * (block[d] - 1) - 1;
+        if (room < 0) problem("its block is larger than its image");
+        places.push_back(room / strides[d] + 1);
+    }
+    const std::int64_t window = count_of(block), count = count_of(places), area = count_of(image);
+    if (x.dims[1] % window || x.dims[2] != count) problem("its columns do not fit to its image and block");
+    const std::int64_t planes = x.dims[0] * (x.dims[1] / window);
+    Ints dims{x.dims[0], x.dims[1] / window};
+    dims.insert(dims.end(), image.begin(), image.end());
+    OnnxTensor y = make(element_type(x), dims);
+    std::vector<double> sums(at(planes * area), 0.0);
+    for (std::int64_t w = 0; w < window; ++w)
+        for (std::int64_t p = 0; p < count; ++p) {
+            std::int64_t to = 0, inner = 1, rest_w = w, rest_p = p;
+            bool inside = true;
+            for (std::size_t d = n; d-- > 0;) {
+                const std::int64_t i = rest_p % places[d] * strides[d] + rest_w % block[d] * dilations[d] - pads[d];
+                rest_w /= block[d], rest_p /= places[d];
+                inside = inside && i >= 0 && i < image[d];
+                to += i * inner, inner *= image[d];
+            }
+            for (std::int64_t plane = 0; inside && plane < planes; ++plane) sums[at(plane * area + to)] += number(x, at((plane * window + w) * count + p));
+        }
+    for (std::size_t i = 0; i < sums.size(); ++i) set(y, i, sums[i]);
+    return {y};
+}
+
 }  // namespace
 
 Operation window_operation(const std::string& op) {
     static const std::map<std::string, Operation> all{
         {"Conv", conv}, {"ConvTranspose", conv_transpose}, {"MaxPool", pool}, {"AveragePool", pool}, {"LpPool", pool}, {"GlobalAveragePool", global_pool},
         {"GlobalMaxPool", global_pool}, {"GlobalLpPool", global_pool}, {"Resize", resize}, {"Upsample", resize}, {"GridSample", grid_sample},
+        {"Col2Im", col2im},
     };
     auto found = all.find(op);
     return found == all.end() ? nullptr : found->second;

@@ -1,0 +1,13 @@
+// What a returned network tells of the run that made it, wherever its file goes: in model.onnx's metadata_props and in network.py.
+#pragma once
+#include <map>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace loopegg {
+
+// By name: the version, the target, both latencies, the expected loss, and the plan. `result` is result.json, `plan` the text of plan.json.
+std::map<std::string, std::string> about_run(const nlohmann::json& result, const std::string& plan);
+
+}  // namespace loopegg
