@@ -1,14 +1,20 @@
 """Models that nobody here wrote: exports them as their users do, and asks whether loopegg reads them, computes what ONNX Runtime computes,
 and how much of them it computes with its own operators.
 
-    python bench/anyones_models.py export DIR [--sets torchvision timm segmentation transformers] [--sizes 224 64] [--exporters dynamo script]
+    python bench/anyones_models.py export DIR [--sets torchvision timm segmentation transformers] [--sizes 224 64] [--exporters dynamo script] [--only NAME...]
     python bench/anyones_models.py check DIR [--loopegg ./loopegg] [--compile] [--table FILE.md]
 
-Weights are drawn (no network is needed); batch statistics are drawn too, so that a wrong one shows. Every exported model lies in a folder of its
-own, as PyTorch writes it, with x.npy and y.npy: what ONNX Runtime makes of it. Needs torch, torchvision, timm, onnx, onnxscript, onnxruntime.
+Weights are drawn (no network is needed); batch statistics and parameters that would begin as one number (heads of zeros, layer scales of 1e-6) are
+drawn too, so that a wrong branch shows. Every exported model lies in a folder of its own, as PyTorch writes it, with x.npy and y.npy: what ONNX Runtime
+makes of it. timm's models get 64 pixels where they take any image, and their own size elsewhere. Needs torch, torchvision, timm, onnx, onnxscript,
+onnxruntime, and transformers for its set.
 """
 import argparse
+import gc
+import importlib
 import json
+import multiprocessing
+import os
 import pathlib
 import subprocess
 import sys
@@ -25,14 +31,23 @@ TIMM = """bat_resnext26ts beit_base_patch16_224 botnet26t_256 cait_xxs24_224 coa
     mobilevit_xxs mvitv2_tiny nest_tiny nf_regnet_b0 pit_ti_224 poolformer_s12 pvt_v2_b0 regnetx_002 repvgg_a0 res2net50_26w_4s resmlp_12_224 resnest14d rexnet_100
     selecsls42b semnasnet_075 sequencer2d_s skresnet18 spnasnet_100 starnet_s1 swin_tiny_patch4_window7_224 swinv2_cr_tiny_224 tf_efficientnet_lite0 tinynet_e
     tnt_s_patch16_224 tresnet_m twins_svt_small vgg11_bn visformer_tiny vit_tiny_patch16_224 volo_d1_224 xception41 xcit_nano_12_p16_224""".split()
+# Their windows, grids or strides fit to their own size alone, though timm does not say so.
+TIMM_OWN_SIZE = """botnet26t_256 coatnet_0_rw_224 convit_tiny efficientformer_l1 halonet26t lambda_resnet26t levit_128s mixer_s32_224 mvitv2_tiny pit_ti_224 resmlp_12_224
+    nest_tiny sequencer2d_s twins_svt_small visformer_tiny volo_d1_224 crossvit_tiny_240 coat_tiny cait_xxs24_224 efficientvit_m0 mobilevit_xxs tnt_s_patch16_224""".split()
 SEGMENTATION = "fcn_resnet50 deeplabv3_mobilenet_v3_large lraspp_mobilenet_v3_large".split()
+SITES = {"Conv", "ConvTranspose", "ConvInteger", "MatMul", "Gemm", "Einsum", "Attention"}
 TRANSFORMERS = "bert gpt2 distilbert".split()
 
 
 def drawn(model):
-    """Statistics and affine parameters that do something."""
+    """Statistics and parameters that do something."""
     import torch
     generator = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():
+        first = parameter.flatten()[0].item()
+        if (parameter == first).all():   # ones stay near one, and what was nothing or next to it becomes something
+            noise = torch.randn(parameter.shape, generator=generator)
+            parameter.copy_(first + 0.1 * noise if abs(first) > 0.1 else 0.2 + 0.05 * noise if abs(first) > 0 else (0.02 if parameter.ndim > 1 else 0.1) * noise)
     for module in model.modules():
         if getattr(module, "running_mean", None) is not None:
             module.running_mean.copy_(torch.randn(module.running_mean.shape, generator=generator) * 0.05)
@@ -67,7 +82,8 @@ def build(kind, name, size):
     if kind == "timm":
         import timm
         model = timm.create_model(name, pretrained=False)
-        size = model.default_cfg["input_size"][-1]
+        cfg = model.default_cfg
+        size = cfg["input_size"][-1] if cfg.get("fixed_input_size") or name in TIMM_OWN_SIZE else max(64, (cfg.get("min_input_size") or [0, 0, 0])[-1])
         return drawn(model), torch.randn(1, 3, size, size, generator=torch.Generator().manual_seed(1))
     import torchvision
     options = {"init_weights": False} if name in ("inception_v3", "googlenet") else {}
@@ -114,6 +130,13 @@ def export_one(kind, name, exporter, size, folder):
     (folder / "done").write_text("")
 
 
+def export_quietly(log, *what):
+    gc.disable()   # what one export leaves is gone with its process, and looking for it costs more than the export
+    with open(log, "w") as file:
+        os.dup2(file.fileno(), 1), os.dup2(file.fileno(), 2)
+    export_one(*what)
+
+
 def export(args):
     jobs = []
     for size in args.sizes:
@@ -122,15 +145,26 @@ def export(args):
     jobs += [("timm", n, "dynamo", 0) for n in TIMM if "timm" in args.sets]
     jobs += [("segmentation", n, "dynamo", 0) for n in SEGMENTATION if "segmentation" in args.sets]
     jobs += [("transformers", n, "dynamo", 0) for n in TRANSFORMERS if "transformers" in args.sets]
+    if args.only:
+        jobs = sorted((job for job in jobs if job[1] in args.only), key=lambda job: args.only.index(job[1]))
+    for module in ["torch", "torch.onnx", "onnx", "onnxscript", "onnxruntime"] + [m for m in ("torchvision", "timm", "transformers") if m in args.sets]:
+        importlib.import_module(module)   # once: importing takes longer than many an export
+    args.folder.mkdir(parents=True, exist_ok=True)
+    log = args.folder / "export.log"
     for kind, name, exporter, size in jobs:
         folder = args.folder / f"{kind}-{name}-{exporter}{f'-{size}' if size else ''}"
         if (folder / "done").exists():
             continue
         began = time.time()
         # A process each: an exporter that falls or eats memory costs one model.
-        ran = subprocess.run([sys.executable, __file__, "export-one", kind, name, exporter, str(size), str(folder)], capture_output=True, text=True)
-        last = (ran.stderr.strip().splitlines() or [""])[-1]
-        print(f"{folder.name}: {'exported' if ran.returncode == 0 else 'not exported: ' + last[:160]} ({time.time() - began:.0f} s)", flush=True)
+        child = multiprocessing.get_context("fork").Process(target=export_quietly, args=(log, kind, name, exporter, size, folder))
+        child.start()
+        child.join(600)
+        if child.is_alive():
+            child.kill()
+            child.join()
+        last = (log.read_text(errors="replace").strip().splitlines() or [""])[-1]
+        print(f"{folder.name}: {'exported' if child.exitcode == 0 else 'not exported: ' + last[:160]} ({time.time() - began:.0f} s)", flush=True)
 
 
 def loopegg(args, *words):
@@ -176,7 +210,8 @@ def check(args):
     for kind in sorted({name.split("-")[0] for name, _ in rows}):
         mine = [a for name, a in rows if name.startswith(kind)]
         print(f"{kind}: {sum(a['read'] for a in mine)} of {len(mine)} read, {sum(a.get('difference', 1) < 1e-4 for a in mine)} right, "
-              f"{sum('difference' in a and not a['difference'] < 1e-4 for a in mine)} wrong, {sum(a['read'] and not a['opaque'] for a in mine)} with our own operators alone")
+              f"{sum('difference' in a and not a['difference'] < 1e-4 for a in mine)} wrong, {sum(a['read'] and not a['opaque'] for a in mine)} with our own operators alone, "
+              f"{sum(a['read'] and not set(a['opaque']) & SITES for a in mine)} with all convolutions and products our own")
     if args.table:
         lines = ["| model | read | largest difference | nodes | run as they stand |", "|---|---|---|---|---|"]
         for name, a in rows:
@@ -193,6 +228,7 @@ def main():
     e.add_argument("--sets", nargs="+", default=["torchvision", "timm", "segmentation", "transformers"])
     e.add_argument("--sizes", nargs="+", type=int, default=[224, 64])
     e.add_argument("--exporters", nargs="+", default=["dynamo", "script"])
+    e.add_argument("--only", nargs="+", help="these names alone, in this order")
     c = commands.add_parser("check")
     c.add_argument("folder", type=pathlib.Path)
     c.add_argument("--loopegg", default=str(pathlib.Path(__file__).resolve().parent.parent / "loopegg"))
@@ -204,8 +240,4 @@ def main():
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["export-one"]:
-        kind, name, exporter, size, folder = sys.argv[2:7]
-        export_one(kind, name, exporter, int(size), pathlib.Path(folder))
-    else:
-        main()
+    main()
