@@ -1,4 +1,4 @@
-// How many candidates a second one core compiles, from schedule to loadable code: sketches of the convolutions of resnet34-cifar10.
+// How many candidates a second one core compiles, from schedule to loadable code: first schedules of the convolutions of resnet34-cifar10.
 // Counted in processor time of the compiling thread and of the programs it starts, so that other work on the machine does not matter.
 //   bench_compile_rate [CANDIDATES] [MODEL]
 #include <sys/resource.h>
@@ -15,8 +15,8 @@
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/lower/lower_nest.hpp"
 #include "backends/network/network.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "graph/load.hpp"
-#include "nest/schedule/sketch.hpp"
 
 using namespace loopegg;
 
@@ -49,7 +49,7 @@ std::vector<Term> candidates(const std::string& model, const Target& host, std::
     for (const auto& [site, nest] : fused_nests(m.graph, {}, host)) {
         const Term statement = nest_parts(complete(nest)).statement;
         if (to_string(statement).find("conv2d") == std::string::npos) continue;
-        by_statement.try_emplace(to_string(statement), sketches(nest_of(statement_of(statement)), {host.machine.cores, host.machine.lanes, 32}));
+        by_statement.try_emplace(to_string(statement), schedule_rules(host)->schedules(nest_of(statement_of(statement)), 64));
     }
     std::vector<Term> all;
     for (std::size_t round = 0; all.size() < count; ++round) {

@@ -9,7 +9,7 @@
 
 #include "backends/lower/random_nest.hpp"
 #include "backends/network/bundle.hpp"
-#include "backends/target/graphics.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "nest/term/grammar.hpp"
@@ -43,7 +43,7 @@ int main(int argc, char** argv) try {
     std::vector<Term> all;
     std::unordered_set<Term> known;
     for (const char* text : nests) {   // of all that the rules give and the search looks at, not the cheapest alone
-        std::vector<Term> some = gpu_rules(target)->schedules(complete(parse_term(text)), 8 * by_rules);
+        std::vector<Term> some = schedule_rules(target)->schedules(complete(parse_term(text)), 8 * by_rules);
         std::shuffle(some.begin(), some.end(), random);
         some.resize(std::min(some.size(), by_rules));
         for (Term& t : some)

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "backends/network/bundle.hpp"
-#include "backends/target/graphics.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "graph/load.hpp"
@@ -16,7 +16,7 @@ int main(int argc, char** argv) try {
     if (argc < 6) return std::fprintf(stderr, "usage: bench_gpu_schedules OUT TARGET BEST OTHERS MODEL[=SITES]...\n"), 2;
     const Target target = find_target(argv[2]);
     const auto best = static_cast<std::size_t>(std::atoi(argv[3])), others = static_cast<std::size_t>(std::atoi(argv[4]));
-    const auto rules = gpu_rules(target);
+    const auto rules = schedule_rules(target);
     std::optional<Model> first;
     std::vector<Term> nests;
     std::unordered_set<Term> known;
@@ -32,7 +32,7 @@ int main(int argc, char** argv) try {
             for (std::size_t k = 0; k < all.size(); ++k)
                 if (k < best || (k - best) % 20 == 19) nests.push_back(all[k]);
             std::fprintf(stderr, "%s: %zu schedules, %.2f us for the first, %.2f for the last\n", site.c_str(), all.size(),
-                         gpu_cost(all.front(), graphics(target)), gpu_cost(all.back(), graphics(target)));
+                         gpu_cost(all.front(), gpu_machine(target)), gpu_cost(all.back(), gpu_machine(target)));
         }
         if (!first) first = std::move(model);
     }

@@ -16,11 +16,10 @@
 #include "backends/measure/cold_weights.hpp"
 #include "backends/measure/tvm_measurer.hpp"
 #include "backends/network/network.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "backends/target/target.hpp"
 #include "graph/load.hpp"
 #include "nest/domain/winograd_nests.hpp"
-#include "nest/schedule/sketch.hpp"
-#include "nest/schedule/transform_schedules.hpp"
 #include "nest/term/winograd.hpp"
 
 using namespace loopegg;
@@ -34,10 +33,7 @@ struct Best {
 };
 
 Best best_of(const Term& nest, const Target& target, TvmMeasurer& measurer, std::size_t tried) {
-    const VectorMachine machine{target.machine.cores, target.machine.lanes, 32};
-    std::vector<Term> all = transform_schedules(nest, machine);
-    if (all.empty()) all = sketches(nest, machine, tried);
-    all.resize(std::min(all.size(), tried));
+    const std::vector<Term> all = schedule_rules(target)->schedules(nest, tried);
     std::vector<Candidate> candidates;
     for (const Term& t : all) candidates.push_back({t, target.name});
     const std::vector<Measured> times = measurer.measure(candidates);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <unordered_set>
 
@@ -51,16 +52,22 @@ public:
         const auto parts = cyclic_parts(egraph);
         for (std::uint32_t p = 0; p < parts.size(); ++p)
             for (ClassIndex c : parts[p]) part_of_[c] = p;
+        cyclic_ = !parts.empty();
     }
 
     // Every term of a space that is small enough.
     void all(const TermSpace& space) {
-        const unsigned long count = space.count().get_ui();
-        std::vector<Term> some;
-        for (unsigned long i = 0; i < count; ++i) {
-            some.push_back(space.at(i));
-            if (some.size() == options_.together || i + 1 == count) ask_plain(some), some.clear();
+        std::vector<Term> every;
+        if (cyclic_) {
+            const unsigned long count = space.count().get_ui();
+            for (unsigned long i = 0; i < count; ++i) every.push_back(space.at(i));
+        } else {
+            std::vector<std::optional<std::vector<Term>>> known(egraph_.classes.size());
+            every = terms_of(root_, known);
         }
+        for (std::size_t from = 0; from < every.size(); from += options_.together)
+            ask_plain({every.begin() + static_cast<std::ptrdiff_t>(from),
+                       every.begin() + static_cast<std::ptrdiff_t>(std::min(from + options_.together, every.size()))});
     }
 
     void run(const TermSpace& space) {
@@ -124,6 +131,25 @@ private:
         std::vector<Term> terms;
         for (const DerivationPtr& c : children) terms.push_back(c->term);
         return std::make_shared<Derivation>(Derivation{n, Term(egraph_.nodes[n].op, std::move(terms)), std::move(children)});
+    }
+
+    // Without cycles: every class's terms are made once, of those of its children. None has more than the root.
+    const std::vector<Term>& terms_of(ClassIndex c, std::vector<std::optional<std::vector<Term>>>& known) const {
+        if (known[c]) return *known[c];
+        std::vector<Term> made;
+        for (NodeIndex n : egraph_.classes[c].nodes) {
+            if (!finite(n)) continue;
+            const SerializedNode& node = egraph_.nodes[n];
+            std::vector<std::vector<Term>> rows{{}};   // children so far
+            for (ClassIndex child : node.children) {
+                std::vector<std::vector<Term>> longer;
+                for (const std::vector<Term>& row : rows)
+                    for (const Term& t : terms_of(child, known)) longer.push_back(row), longer.back().push_back(t);
+                rows = std::move(longer);
+            }
+            for (std::vector<Term>& row : rows) made.push_back(Term(node.op, std::move(row)));
+        }
+        return known[c].emplace(std::move(made));
     }
 
     // By which nodes a class holds a term.
@@ -218,6 +244,7 @@ private:
     std::vector<DerivationPtr> usual_;    // by class: of the best term so far that has a part of it
     std::vector<double> usual_cost_;
     std::vector<std::uint32_t> part_of_;  // by class: which cycles it is on; no_index: none
+    bool cyclic_ = false;
     std::unordered_set<Term> seen_;
     std::vector<DerivationPtr> waiting_;
     std::vector<Candidate> pool_;         // cheapest first

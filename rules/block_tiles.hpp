@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nest/schedule/gpu_estimate.hpp"
-#include "nest/schedule/tiling.hpp"
+#include "nest/schedule/naive_loops.hpp"
 #include "nest/term/statement.hpp"
 
 namespace loopegg {

@@ -5,6 +5,8 @@
 #include "base/error.hpp"
 #include "nest/term/facts.hpp"
 #include "rules/block_tiles.hpp"
+#include "rules/register_tiles.hpp"
+#include "rules/transform_tiles.hpp"
 
 namespace loopegg {
 namespace {
@@ -64,22 +66,57 @@ FunctionKind loop_builder(const char* op, bool word) {
                           });
 }
 
+// The loops of one part of a tiled nest.
+using Part = std::optional<std::vector<Term>> (*)(const NaiveLoops&, const Term& tile, std::string_view part);
+
 // Loops are cut by extents alone: where a restriction cuts across a digit, a cut could miss a part of it.
-bool covers(const Question& q, const NaiveLoops& nest, const Term& tile) {
+bool covers(const Question& q, const NaiveLoops& nest, const Term& tile, Part part_of, std::span<const std::string_view> parts) {
     Term all("done");
-    for (const std::string_view part : block_parts)
-        for (const Term& a : part_of_block(nest, tile, part).value_or(std::vector<Term>{})) all = Term("at", {a, all});
+    for (const std::string_view part : parts)
+        for (const Term& a : part_of(nest, tile, part).value_or(std::vector<Term>{})) all = Term("at", {a, all});
     return facts(q).visits_the_same(all, q.arguments[1].eclass);
 }
 
-ListKind tiles(const char* name, const char* summary, TileKind kind) {
+FunctionKind parts_function(const char* name, const char* tile, const char* summary, Part part_of) {
+    return terms_function(name, "axes", {{"statement", "schedule", tile, "part"}}, summary, [part_of](const Question& q) -> Terms {
+        const NaiveLoops* nest = loops(q);
+        const auto t = term(q, 2);
+        return nest && t ? part_of(*nest, *t, q.arguments[3].word.text()) : std::nullopt;
+    });
+}
+
+ListKind blocks_of_threads(const char* name, const char* summary, TileKind kind) {
     return {name, {{"statement", "schedule", "number"}}, summary, [kind](const Question& q) {
         const NaiveLoops* nest = loops(q);
         const Statement* s = statement(q);
         std::vector<Term> out;
         if (!nest || !s || !q.arguments[2].number) return out;
         for (Term& t : block_tiles(*s, *nest, facts(q).gpu(), kind, static_cast<std::size_t>(*q.arguments[2].number)))
-            if (covers(q, *nest, t)) out.push_back(std::move(t));
+            if (covers(q, *nest, t, part_of_block, block_parts)) out.push_back(std::move(t));
+        return out;
+    }};
+}
+
+ListKind tiles_of_registers(const char* name, const char* summary, SharedLoop shared) {
+    return {name, {{"statement", "schedule", "number"}}, summary, [shared](const Question& q) {
+        const NaiveLoops* nest = loops(q);
+        const Statement* s = statement(q);
+        std::vector<Term> out;
+        if (!nest || !s || s->keeps_an_order() || !s->coefficients.empty() || !q.arguments[2].number) return out;   // transforms have lists of their own
+        for (Term& t : register_tiles(*nest, facts(q).cpu(), shared, static_cast<std::size_t>(*q.arguments[2].number)))
+            if (covers(q, *nest, t, part_of_tile, tile_parts)) out.push_back(std::move(t));
+        return out;
+    }};
+}
+
+ListKind tiles_of_transforms(const char* name, const char* summary, TransformKind kind) {
+    return {name, {{"statement", "schedule"}}, summary, [kind](const Question& q) {
+        const NaiveLoops* nest = loops(q);
+        const Statement* s = statement(q);
+        std::vector<Term> out;
+        if (!nest || !s) return out;
+        for (Term& t : transform_tiles(*s, facts(q).cpu(), kind))
+            if (covers(q, *nest, t, part_of_transform, transform_parts)) out.push_back(std::move(t));
         return out;
     }};
 }
@@ -88,14 +125,19 @@ ListKind tiles(const char* name, const char* summary, TileKind kind) {
 
 std::vector<FunctionKind> loop_functions() {
     std::vector<FunctionKind> all;
-    for (const char* op : {"at", "unroll", "stage"}) all.push_back(loop_builder(op, false));
+    for (const char* op : {"at", "par", "vec", "unroll", "stage"}) all.push_back(loop_builder(op, false));
     for (const char* op : {"bind", "partial"}) all.push_back(loop_builder(op, true));
-    all.push_back(terms_function("block", "axes", {{"statement", "schedule", "block-tile", "part"}},
-                                 "the loops of one part of a nest that is tiled for blocks of threads (rules/block_tiles.hpp)", [](const Question& q) -> Terms {
-                                     const NaiveLoops* nest = loops(q);
-                                     const auto t = term(q, 2);
-                                     return nest && t ? part_of_block(*nest, *t, q.arguments[3].word.text()) : std::nullopt;
-                                 }));
+    all.push_back(parts_function("block", "block-tile", "the loops of one part of a nest that is tiled for blocks of threads (rules/block_tiles.hpp)",
+                                 part_of_block));
+    all.push_back(
+        parts_function("tile", "register-tile", "the loops of one part of a nest that is tiled for registers (rules/register_tiles.hpp)", part_of_tile));
+    all.push_back(
+        parts_function("transform", "transform-tile", "the loops of one part of a nest that transforms tiles (rules/transform_tiles.hpp)", part_of_transform));
+    all.push_back(terms_function("both", "axes", {{"axes", "axes"}}, "the axes of one list, and then those of the other", [](const Question& q) -> Terms {
+        std::vector<Term> all = terms(q, 0);
+        for (const Term& t : terms(q, 1)) all.push_back(t);
+        return all;
+    }));
     all.push_back(terms_function("fused", "axes", {{"axes"}}, "all of them as one axis; no value where that is none: a part of an axis and a digit of it",
                                  [](const Question& q) -> Terms {
                                      const std::vector<Term> all = terms(q, 0);
@@ -117,15 +159,27 @@ std::vector<FunctionKind> loop_functions() {
         if (!s || !nest) return {};
         return s->combine != Combine::assign && nest->innermost_reduction() ? std::vector{Term("O")} : std::vector<Term>{};
     }));
+    all.push_back(terms_function("padded", "buffers", {{"statement"}}, "the input, where a read of it may leave it", [](const Question& q) -> Terms {
+        const Statement* s = statement(q);
+        if (!s) return {};
+        const bool leaves = std::any_of(s->reads.begin(), s->reads.end(), [](const Access& a) { return a.padded; });
+        return leaves ? std::vector{Term("I")} : std::vector<Term>{};
+    }));
     return all;
 }
 
 std::vector<ListKind> loop_lists() {
     return {
-        tiles("shared-tiles", "so many tiles for blocks of threads whose operands fit the memory that they share, cheapest first by the estimate",
-              TileKind::shared),
-        tiles("split-tiles", "the same, with several threads for each sum", TileKind::split),
-        tiles("plain-tiles", "so many tiles for blocks of threads that share nothing", TileKind::plain),
+        blocks_of_threads("shared-tiles", "so many tiles for blocks of threads whose operands fit the memory that they share, cheapest first by the estimate",
+                          TileKind::shared),
+        blocks_of_threads("split-tiles", "the same, with several threads for each sum", TileKind::split),
+        blocks_of_threads("plain-tiles", "so many tiles for blocks of threads that share nothing", TileKind::plain),
+        tiles_of_registers("register-tiles", "so many tiles of registers, cheapest first by the estimate; the cores share the outermost loop",
+                           SharedLoop::first),
+        tiles_of_registers("row-tiles", "the same; the cores share blocks of rows", SharedLoop::rows),
+        tiles_of_registers("weight-tiles", "the same; the cores share the loop that the lanes run along, on which no input depends", SharedLoop::weights),
+        tiles_of_transforms("input-transforms", "of a transform of tiles of an input: vectors of channels", TransformKind::input),
+        tiles_of_transforms("output-transforms", "of a transform back to tiles of an output: vectors of channels", TransformKind::output),
     };
 }
 

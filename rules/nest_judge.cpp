@@ -23,11 +23,11 @@ namespace loopegg {
 namespace {
 
 // Small, and awkward: extents with few and with no common divisors, padding, strides, groups; a dependence that interchange reverses; an
-// assignment; a maximum. The larger ones are for rules that ask for size, and are not interpreted.
-constexpr std::array<const char*, 10> statements{
+// assignment; a maximum. The rest is for rules that ask for size (large ones are not interpreted) or for transforms of tiles.
+constexpr std::array<const char*, 12> statements{
     "(linear 2 6 4)",       "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",   "(recurrence 8 6)", "(row_softmax 2 6 1)",
     "(recurrence 7 5)",     "(max_pool 1 4 5 5 2 2 2 2 1 1)",         "(matmul 1 4 6 8)", "(conv2d 1 2 4 4 6 4 1 2 2 1 0 0 1 1)",
-    "(linear 1 128 96)",    "(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)",
+    "(linear 1 128 96)",    "(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)", "(winograd_input 2 3 1 8 4 3 1 1)", "(winograd_output 2 3 1 8 3 4)",
 };
 constexpr std::size_t small_statements = 8;
 constexpr double most_interpreted = 20000;
@@ -147,7 +147,7 @@ std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& eff
     for (int attempt = 0; attempt < effort.attempts; ++attempt) {
         const bool counted = tried >= effort.instances;
         if (counted && attempt >= enough_attempts) break;
-        // The large ones only where the small ones do not do.
+        // The rest only where the small ones do not do.
         std::size_t range = tried < 3 && attempt > effort.attempts / 3 ? statements.size() : small_statements;
         const char* stmt = statements[static_cast<std::size_t>(attempt) % range];
         const Term& pattern = both && attempt / static_cast<int>(statements.size()) % 2 ? rule.right[0].term : rule.left[0].term;

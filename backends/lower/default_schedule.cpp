@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backends/lower/schedule_pieces.hpp"
-#include "backends/target/graphics.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "base/error.hpp"
 #include "nest/run/loop_tree.hpp"
 
@@ -22,7 +22,7 @@ Term arranged(const Statement& s, const Term& sched, const Target& target) {
 
 Term arrange(const Term& nest, const Target& target) {
     const Term whole = complete(nest);
-    if (target.gpu()) return gpu_rules(target)->schedules(whole, 1).front();
+    if (target.gpu()) return schedule_rules(target)->schedules(whole, 1).front();
     const NestParts parts = nest_parts(whole);
     const Statement s = statement_of(parts.statement);
     const Term better("nest", {parts.statement, arranged(s, parts.schedule, target)});

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "backends/measure/latency_store.hpp"
-#include "backends/target/graphics.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "nest/term/grammar.hpp"
 
 namespace loopegg {
@@ -13,7 +13,7 @@ KnownSchedules known_schedules(const Graph& graph, const Target& target, std::si
     KnownSchedules known;
     LatencyStore store(address);
     std::unordered_set<Term> seen;
-    const auto rules = gpu_rules(target);
+    const auto rules = schedule_rules(target);
     for (const auto& [site, nest] : fused_nests(graph, {}, target)) {
         double least = std::numeric_limits<double>::infinity();
         for (const Term& t : rules->schedules(nest, of_each)) {

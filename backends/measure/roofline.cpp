@@ -7,7 +7,7 @@
 
 #include "backends/kernel/kernel.hpp"
 #include "backends/lower/lower_nest.hpp"
-#include "backends/target/graphics.hpp"
+#include "backends/target/schedule_rules.hpp"
 
 namespace loopegg {
 namespace {
@@ -54,7 +54,7 @@ void gather(const Tree& n, const Statement& s, double around, Facts here, double
 Latency estimate_latency(const Term& nest, const Target& target) {
     const Term whole = complete(nest);
     if (target.gpu()) {   // what its schedules are chosen by
-        const double us = gpu_cost(whole, graphics(target));
+        const double us = gpu_cost(whole, gpu_machine(target));
         if (std::isfinite(us)) return {(us + target.machine.launch_us) * 1e-3, 0, 0, target.name, false, false};
     }
     const Statement s = statement_of(nest_parts(whole).statement);

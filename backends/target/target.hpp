@@ -38,6 +38,7 @@ struct Target {
     nlohmann::json tvm;           // what TVM is given, features filled in
     Machine machine;
     std::filesystem::path file;   // where it was read
+    std::filesystem::path rules{};   // a rule file whose phases for schedules come before those of the files that ship; empty: none
 
     bool on_board() const { return reach == Reach::rpc || reach == Reach::ssh; }   // kernels are timed one by one, elsewhere
     bool gpu() const { return tvm.value("kind", "") == "cuda"; }

@@ -74,7 +74,7 @@ void measure(std::span<Entrant> entrants, const Target& target, const Timing& ti
 
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original_tuning, const Tuning& tuning, const Selection& selection,
                   const Timing& timing, const KernelShelf& shelf, Progress& progress) {
-    const Target target = find_target(request.target);
+    const Target target = target_of(request);
     const Objective objective = objective_for(request.objective, target);
     const Input& read = input.as_read();
     const bool changed = input.read || selection.chosen.variant != original_variants(input.sites);
@@ -110,7 +110,7 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
 
 std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const Timing& timing,
                                     const KernelShelf& shelf, Progress& progress) {
-    const Target target = find_target(request.target);
+    const Target target = target_of(request);
     const ScratchFolder trying(request.out / ".loopegg-trying");
     KernelCache kernels{shelf};
     std::vector<Entrant> entrants;

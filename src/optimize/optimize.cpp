@@ -111,7 +111,7 @@ std::string say(const Measured& m) {
 // Who is asked how long things take: workers on this machine, a board, or rounds of bundles.
 class Times {
 public:
-    Times(const OptimizeRequest& request, const Input& input, const MeasurerOptions& options) : target_(find_target(request.target)) {
+    Times(const OptimizeRequest& request, const Input& input, const MeasurerOptions& options) : target_(target_of(request)) {
         if (target_.reach != Reach::bundle) {
             workers_ = std::make_unique<TvmMeasurer>(options);
             return;
@@ -153,6 +153,12 @@ std::filesystem::path rules_file(const std::string& rules) {
     const std::filesystem::path file = shipped("rules/" + rules + ".rules");
     if (!std::filesystem::exists(file)) throw UserError("there are no rules named '" + rules + "': expected a file that ends in .rules, or discover or exact");
     return file;
+}
+
+Target target_of(const OptimizeRequest& request) {
+    Target target = find_target(request.target);
+    target.rules = rules_file(request.rules);
+    return target;
 }
 
 Input read_input(const OptimizeRequest& request) {

@@ -4,6 +4,7 @@
 #include "backends/network/bundle.hpp"
 #include "backends/measure/network_measure.hpp"
 #include "backends/measure/roofline.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "backends/target/target.hpp"
 #include "base/error.hpp"
 #include "base/whole_folder.hpp"
@@ -16,11 +17,12 @@ using nlohmann::json;
 
 // Nothing can be timed there: on CPUs, of the good first schedules the one that the estimate likes best; on GPUs, the default.
 Schedules estimated_best(const Graph& graph, const Target& target) {
+    constexpr std::size_t tried = 64;
     Schedules best;
     if (target.gpu()) return best;
     for (const auto& [site, nest] : fused_nests(graph, {}, target)) {
         double least = estimate_latency(nest, target).median_ms;
-        for (const Term& t : sketches(nest, vector_machine(target)))
+        for (const Term& t : schedule_rules(target)->schedules(nest, tried))
             if (const double ms = estimate_latency(t, target).median_ms; ms < least) least = ms, best[site] = t;
     }
     return best;
@@ -48,8 +50,9 @@ json compile_for_others(const OptimizeRequest& request, const Input& input, cons
     const Graph& chosen = confirmed.keep_original ? read.graph : selection.chosen.graph;
     const Weights weights = confirmed.keep_original ? read.weights : read.carried_to(chosen, request.seed);
     json all = json::array();
-    for (const Target& target : all_targets()) {
+    for (Target& target : all_targets()) {
         if (target.name == request.target) continue;
+        target.rules = rules_file(request.rules);
         json j{{"target", target.name}, {"reach", to_string(target.reach)}, {"summary", target.summary}};
         try {   // what one target cannot do costs that target alone
             const std::filesystem::path folder = request.out / target.name;

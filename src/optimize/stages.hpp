@@ -13,7 +13,6 @@
 #include "graph/carry_weights.hpp"
 #include "graph/graph.hpp"
 #include "nest/plan/plan.hpp"
-#include "nest/schedule/sketch.hpp"
 #include "optimize/choose.hpp"
 #include "optimize/class_rules.hpp"
 #include "optimize/discover.hpp"
@@ -112,8 +111,8 @@ nlohmann::json count_run(const StoreAddress& store, const ClassRules& rules, con
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
                Oracle& oracle, const nlohmann::json& result, Progress& progress);
 
-// What sketches for a CPU target need to know of it.
-VectorMachine vector_machine(const Target& target);
+// What the run is searched on, with the rules of the run.
+Target target_of(const OptimizeRequest& request);
 
 // By site: the variant that is its original.
 std::vector<std::size_t> original_variants(const Sites& sites);

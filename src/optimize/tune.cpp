@@ -25,7 +25,7 @@ struct Search {
     Term nest;
     double uses = 0;                  // in the network
     std::size_t instead_of = 0;       // place among the searches, its own if of none
-    std::vector<Term> waiting;        // not measured yet, most promising first by the sketch's own order
+    std::vector<Term> waiting;        // not measured yet, most promising first by the estimate
     std::unordered_set<Term> seen;
     std::vector<Trial> trials;
     Measured best;

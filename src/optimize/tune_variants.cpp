@@ -6,16 +6,14 @@
 
 #include <fmt/format.h>
 
-#include "backends/target/graphics.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "backends/target/target.hpp"
 #include "base/error.hpp"
 #include "base/places.hpp"
 #include "nest/domain/with_domain.hpp"
-#include "nest/schedule/transform_schedules.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/algorithms.hpp"
 #include "optimize/named_sequences.hpp"
-#include "optimize/neighbours.hpp"
 #include "optimize/stages.hpp"
 #include "optimize/take_turns.hpp"
 #include "rules/load.hpp"
@@ -31,7 +29,10 @@ MenuSize menu_size(std::size_t kinds) {
     const std::size_t share = nests / std::max<std::size_t>(1, kinds);
     return {std::clamp<std::size_t>(share, 3, 10), std::clamp<std::size_t>(share * 2 / 5, 1, 4)};
 }
+constexpr std::size_t most_starts = 64;       // schedules of one nest, by the estimate
 constexpr std::size_t most_neighbours = 48;   // of one schedule and round; the model picks the few that are measured
+
+bool transforms_tiles(const Term& nest) { return !statement_of(nest_parts(nest).statement).coefficients.empty(); }
 
 // What leaves outputs out because nobody reads them is of use where the reader has a variant of which that is true.
 bool of_use(const Input& input, const Discovery& found, const Admission& a) {
@@ -204,14 +205,8 @@ void offer_row(TunedNest& t, const Row& row, const std::vector<TunedNest>& tuned
 
 }  // namespace
 
-VectorMachine vector_machine(const Target& target) {
-    // x86 below AVX-512 has 16 vector registers; AVX-512 and Arm have 32.
-    const bool few = target.architecture() == "x86_64" && target.machine.lanes <= 8;
-    return {target.machine.cores, target.machine.lanes, few ? 16 : 32};
-}
-
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress) {
-    const Target target = find_target(request.target);
+    const Target target = target_of(request);
     const std::vector<std::size_t> picked = worth_tuning(input, found);
     std::vector<Term> nests;
     std::map<std::size_t, std::size_t> second;   // by variant: where its second nest is
@@ -230,25 +225,20 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
     if (trials > 0) options.trials = std::min(options.trials, trials);
     options.per_round = std::max(3, (options.trials + 2) / 3);   // the first ones as they come, then twice what was learnt
-    RuleBook book;
+    const auto rules = schedule_rules(target);
     if (target.gpu()) {
         // Cheapest first by the estimate: the first is the default schedule. As many as a nest may be given when others need none.
-        options.starts = [rules = gpu_rules(target), most = 2 * static_cast<std::size_t>(options.trials)](const Term& nest) {
-            return rules->schedules(nest, most);
-        };
+        options.starts = [&rules, most = 2 * static_cast<std::size_t>(options.trials)](const Term& nest) { return rules->schedules(nest, most); };
         options.wait_for_times = target.reach == Reach::bundle;
     } else {
-        options.starts = [machine = vector_machine(target)](const Term& nest) {   // the default schedule is tried soon: nothing slower should be chosen
-            if (std::vector<Term> tiles = transform_schedules(nest, machine); !tiles.empty()) return tiles;
-            std::vector<Term> all = sketches(nest, machine);
-            all.insert(all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, all.size())), nest);
+        options.starts = [&rules](const Term& nest) {   // the default schedule is tried soon: nothing slower should be chosen
+            std::vector<Term> all = rules->schedules(nest, most_starts);
+            if (!transforms_tiles(nest)) all.insert(all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, all.size())), nest);
             return all;
         };
-        book = load_rules(shipped("rules/tune-cpu.rules"));
-        if (const Phase* refine = book.find_phase("refine"))
-            options.neighbours = [&book, refine](const Term& nest, std::uint64_t seed) {
-                const bool tiles = !statement_of(nest_parts(nest).statement).coefficients.empty();   // written out whole, or slow
-                return tiles ? std::vector<Term>{} : neighbours(nest, book, *refine, seed, most_neighbours);
+        if (rules->varies())
+            options.neighbours = [&rules](const Term& nest, std::uint64_t seed) {
+                return transforms_tiles(nest) ? std::vector<Term>{} : rules->near(nest, seed, most_neighbours);   // written out whole, or slow
             };
     }
     RuleBook algorithms;

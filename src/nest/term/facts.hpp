@@ -16,7 +16,8 @@
 #include "egraph/analysis.hpp"
 #include "egraph/egraph.hpp"
 #include "nest/schedule/gpu_machine.hpp"
-#include "nest/schedule/tiling.hpp"
+#include "nest/schedule/naive_loops.hpp"
+#include "nest/schedule/vector_machine.hpp"
 #include "nest/term/axis.hpp"
 #include "nest/term/schedule_fact.hpp"
 #include "nest/term/statement.hpp"
@@ -51,6 +52,7 @@ public:
         bool strict_fp = false;                   // sums keep the order of the naive nest
         bool proven = true;                       // the rules were tried when they were loaded: a conflict is our fault
         GpuMachine gpu{};                         // what tiles for blocks of threads are made for
+        VectorMachine cpu{};                      // what tiles of registers are made for
     };
     NestAnalysis() : NestAnalysis(Options{}) {}
     explicit NestAnalysis(Options options);
@@ -70,6 +72,7 @@ public:
     std::optional<Domain> domain(ClassId c) const;
     bool strict_fp() const { return options_.strict_fp; }
     const GpuMachine& gpu() const { return options_.gpu; }
+    const VectorMachine& cpu() const { return options_.cpu; }
 
     // The naive loops over what a schedule visits, as instances of a statement; null where they are no list (a domain that was cut) or where the classes
     // are of other kinds.

@@ -7,7 +7,7 @@
 #include "backends/kernel/kernel.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
-#include "backends/target/graphics.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "nest/term/grammar.hpp"
@@ -43,7 +43,7 @@ TEST_CASE("schedules that rules give for GPUs are right, emulated", "[rules]") {
         const Target target = find_target(name);
         int refused = 0, shared_sums = 0;
         for (const char* text : nests) {
-            const std::vector<Term> all = gpu_rules(target)->schedules(complete(parse_term(text)), 2 * of_each);
+            const std::vector<Term> all = schedule_rules(target)->schedules(complete(parse_term(text)), 2 * of_each);
             for (std::size_t i = 0; i < all.size(); i += 2) {
                 CAPTURE(name, to_string(bare(all[i])));
                 shared_sums += to_string(all[i]).find("(partial threadIdx") != std::string::npos;

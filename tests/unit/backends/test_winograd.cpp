@@ -9,13 +9,13 @@
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
 #include "backends/network/network.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "base/places.hpp"
 #include "base/scratch.hpp"
 #include "base/sexpr.hpp"
 #include "graph/load.hpp"
 #include "graph/weights.hpp"
 #include "nest/domain/winograd_nests.hpp"
-#include "nest/schedule/transform_schedules.hpp"
 #include "nest/term/statement.hpp"
 
 using namespace loopegg;
@@ -31,17 +31,22 @@ void check(const Term& nest) {
     CHECK(difference(statement, kernel_output(kernel, operands, std::cref(loaded)), reference_output(nest, operands)) == "");
 }
 
-const VectorMachine machines[]{{2, 4, 32}, {2, 8, 16}};
 
 }  // namespace
 
 TEST_CASE("transforms of tiles give what their statements say, with every schedule", "[unit]") {
+    const std::filesystem::path file = shipped("rules/tune-cpu.rules");
+    const ScheduleRules narrow(file, VectorMachine{2, 4, 32}), wide(file, VectorMachine{2, 8, 16});
     for (const char* stmt :
          {"(layout O c 8 (winograd_input 2 3 1 8 6 6 1 1))", "(layout O c 16 (winograd_input 4 3 2 16 6 9 1 1))", "(winograd_input 6 3 1 4 8 8 0 0)",
           "(epilogue relu (epilogue bias (layout I c 16 (winograd_output 4 3 1 16 8 8))))", "(epilogue add (layout I c 8 (winograd_output 4 3 1 8 7 6)))",
           "(layout I c 4 (winograd_output 2 3 2 12 5 4))", "(winograd_output 6 3 1 4 8 8)"})
-        for (const VectorMachine& machine : machines)
-            for (const Term& nest : transform_schedules(nest_of(statement_of(parse_term(stmt))), machine)) check(nest);
+        for (const ScheduleRules* rules : {&narrow, &wide}) {
+            const std::vector<Term> all = rules->schedules(nest_of(statement_of(parse_term(stmt))), 12);
+            CHECK(all.size() >= 2);
+            for (const Term& nest : all)
+                if (to_string(nest).find("(vec ") != std::string::npos) check(nest);   // the plain loops have a test of their own
+        }
 }
 
 TEST_CASE("a transform in plain loops is right too", "[unit]") {
@@ -52,7 +57,7 @@ TEST_CASE("a transform in plain loops is right too", "[unit]") {
 TEST_CASE("sites that run as rows of nests compute what the network computes", "[unit]") {
     const Model m = load_model(shipped("examples/tiny-residual.json").string());
     const Target host = find_target("host");
-    const VectorMachine machine{host.machine.cores, host.machine.lanes, 32};
+    const auto rules = schedule_rules(host);
     const Term nest = fused_nests(m.graph, {}, host).at("conv2");   // with a bias, an addition and a ReLU after its sums
     std::vector<Tensor> inputs;
     for (const GraphInput& in : m.graph.inputs) inputs.push_back(normal_tensor(in.shape, 3, in.name));
@@ -62,7 +67,7 @@ TEST_CASE("sites that run as rows of nests compute what the network computes", "
     for (const int outputs : {2, 4}) {
         const auto nests = winograd_nests(nest, outputs, 3);
         REQUIRE(nests.has_value());
-        const Term in = transform_schedules(nests->input, machine).front(), out = transform_schedules(nests->output, machine).front();
+        const Term in = rules->schedules(nests->input, 1).front(), out = rules->schedules(nests->output, 1).front();
         const Term row("prepare", {Term("winograd", {Term(outputs), Term(3)}), Term("then", {Term("then", {Term("site", {in}), nests->products}), out})});
         const ScratchFile fast(".network");
         const CompiledNetwork after = compile_network(m.graph, m.weights, {{"conv2", row}}, host, fast.path());

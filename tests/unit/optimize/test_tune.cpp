@@ -4,11 +4,12 @@
 
 #include "backends/measure/network_measure.hpp"
 #include "backends/target/target.hpp"
+#include "base/places.hpp"
 #include "base/sexpr.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/run/loop_tree.hpp"
-#include "nest/schedule/sketch.hpp"
 #include "optimize/tune.hpp"
+#include "rewrite/schedule_rules.hpp"
 
 using namespace loopegg;
 
@@ -38,9 +39,14 @@ public:
 
 const Term conv = complete(parse_term("(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"));
 
+std::vector<Term> first_schedules(const Term& nest) {
+    static const ScheduleRules rules(shipped("rules/tune-cpu.rules"), VectorMachine{2, 8, 32});
+    return rules.schedules(nest, 64);
+}
+
 TuneOptions small() {
     TuneOptions o;
-    o.starts = [](const Term& nest) { return sketches(nest, {2, 8, 32}); };
+    o.starts = first_schedules;
     o.trials = 12, o.per_round = 4;
     return o;
 }
@@ -76,7 +82,7 @@ TEST_CASE("the schedule that a nest comes with is measured, whatever was learnt 
     TuneOptions options = small();
     options.starts = [](const Term& nest) {
         std::vector<Term> all{nest};
-        for (Term& t : sketches(nest, {2, 8, 32})) all.push_back(std::move(t));
+        for (Term& t : first_schedules(nest)) all.push_back(std::move(t));
         return all;
     };
     std::vector<Term> nests;   // so many that the last ones are picked by a model, which has learnt that schedules like these are slow

@@ -1,6 +1,6 @@
-// How good the order of sketches is: measures all of them for every distinct site of a model and says how much longer
-// than the best the first takes, and the best of the first three.
-//   bench_sketches [MODEL] [SKETCHES] [TRIED]       TRIED: at most so many of SKETCHES, evenly taken beside the first three
+// How good the order is in which schedules are extracted: measures many of every distinct site of a model and says how much longer than the best
+// the first takes, and the best of the first three.
+//   bench_first_schedules [MODEL] [SCHEDULES] [TRIED]    TRIED: at most so many of SCHEDULES, evenly taken beside the first three
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -10,9 +10,9 @@
 
 #include "backends/measure/cold_weights.hpp"
 #include "backends/network/network.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "backends/target/target.hpp"
 #include "backends/measure/tvm_measurer.hpp"
-#include "nest/schedule/sketch.hpp"
 #include "optimize/stages.hpp"
 
 using namespace loopegg;
@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
     for (const SiteKind& kind : input.sites.kinds) {
         const Term& nest = nests.at(input.sites.all[kind.sites.front()].name);
         std::vector<Candidate> candidates;
-        for (const Term& t : evenly(sketches(nest, vector_machine(host), limit), std::max<std::size_t>(tried, 4))) candidates.push_back({t, host.name});
+        for (const Term& t : evenly(schedule_rules(host)->schedules(nest, limit), std::max<std::size_t>(tried, 4))) candidates.push_back({t, host.name});
         std::vector<double> ms;
         for (const Measured& m : measurer.measure(candidates)) ms.push_back(m.latency ? m.latency->median_ms : std::numeric_limits<double>::infinity());
         if (ms.size() < 3) continue;

@@ -9,7 +9,7 @@
 #include "nest/run/loop_tree.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
-#include "rewrite/gpu_rules.hpp"
+#include "rewrite/schedule_rules.hpp"
 
 using namespace loopegg;
 
@@ -41,11 +41,11 @@ TEST_CASE("a late layer's sums are split among threads on a large processor, and
     const auto split = [](const std::vector<Term>& all) {
         return std::count_if(all.begin(), all.end(), [](const Term& t) { return holds(t, "(partial threadIdx.z"); });
     };
-    const GpuRules all(shipped_file, {});
+    const ScheduleRules all(shipped_file, GpuMachine{});
     CHECK(split(all.schedules(nest, 40)) > 0);
     ScratchFile file(".rules");
     write_scratch(file.path(), without("split-sums"));
-    const GpuRules fewer(file.path(), {});
+    const ScheduleRules fewer(file.path(), GpuMachine{});
     CHECK(split(fewer.schedules(nest, 40)) == 0);
     CHECK(fewer.schedules(nest, 1).size() == 1);
 }
@@ -56,11 +56,11 @@ TEST_CASE("without any rule that binds threads a nest stays as it is", "[unit][r
                   "(language nest)\n(ruleset loops (rule unroll-on-gpu (at ?a ?s) => (unroll ?a ?s) :when (<= (extent ?a) 8) (<= (instances ?s) 288)))\n(phase "
                   "schedule :rules loops :iterations 1 :nodes 1000)\n");
     const Term nest = naive("(conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1)");
-    for (const Term& t : GpuRules(file.path(), {}).schedules(nest, 4)) CHECK_FALSE(holds(t, "bind"));
+    for (const Term& t : ScheduleRules(file.path(), GpuMachine{}).schedules(nest, 4)) CHECK_FALSE(holds(t, "bind"));
 }
 
 TEST_CASE("restricted nests keep what they leave out, and have shared tiles of their own", "[unit][rewrite]") {
-    const GpuRules rules(shipped_file, {});
+    const ScheduleRules rules(shipped_file, GpuMachine{});
     for (const char* text :
          {"(restore repeat (nest (conv2d 1 1 64 64 8 8 3 3 1 1 1 1 1 1) (at (span co 0 32) (at ci (at oh (at ow (at kh (at kw done))))))))",
           "(nest (conv2d 1 1 64 64 8 8 3 3 1 1 1 1 1 1) (at (diag 4 co ci) (at (rem co 16) (at (rem ci 16) (at oh (at ow (at kh (at kw done))))))))"}) {
@@ -81,7 +81,7 @@ TEST_CASE("schedules come cheapest first, each once, and keep to the limits of t
     small.memory_gbs = 25.6, small.ghz = 0.92;
     const Term nest = naive("(conv2d 1 1 128 128 16 16 3 3 1 1 1 1 1 1)");
     for (const GpuMachine& m : {GpuMachine{}, small}) {
-        const std::vector<Term> all = GpuRules(shipped_file, m).schedules(nest, 20);
+        const std::vector<Term> all = ScheduleRules(shipped_file, m).schedules(nest, 20);
         for (std::size_t i = 1; i < all.size(); ++i) {
             CHECK(all[i - 1] != all[i]);
             CHECK(gpu_cost(all[i - 1], m) <= gpu_cost(all[i], m));

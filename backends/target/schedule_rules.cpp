@@ -1,10 +1,10 @@
-#include "backends/target/graphics.hpp"
+#include "backends/target/schedule_rules.hpp"
 
 #include "base/places.hpp"
 
 namespace loopegg {
 
-GpuMachine graphics(const Target& target) {
+GpuMachine gpu_machine(const Target& target) {
     const Machine& of = target.machine;
     GpuMachine m;
     m.cores = of.cores, m.lanes = of.lanes * of.fma_per_cycle, m.ghz = of.ghz, m.memory_gbs = of.memory_gbs;
@@ -16,6 +16,15 @@ GpuMachine graphics(const Target& target) {
     return m;
 }
 
-std::shared_ptr<const GpuRules> gpu_rules(const Target& target) { return GpuRules::of(shipped("rules/tune-gpu.rules"), graphics(target)); }
+VectorMachine vector_machine(const Target& target) {
+    // x86 below AVX-512 has 16 vector registers; AVX-512 and Arm have 32.
+    const bool few = target.architecture() == "x86_64" && target.machine.lanes <= 8;
+    return {target.machine.cores, target.machine.lanes, few ? 16 : 32};
+}
+
+std::shared_ptr<const ScheduleRules> schedule_rules(const Target& target) {
+    if (target.gpu()) return ScheduleRules::of(target.rules, shipped("rules/tune-gpu.rules"), gpu_machine(target));
+    return ScheduleRules::of(target.rules, shipped("rules/tune-cpu.rules"), vector_machine(target));
+}
 
 }  // namespace loopegg

@@ -1,0 +1,16 @@
+// A target's machine as rules see it, and the rules that its schedules come from.
+#pragma once
+#include <memory>
+
+#include "backends/target/target.hpp"
+#include "rewrite/schedule_rules.hpp"
+
+namespace loopegg {
+
+GpuMachine gpu_machine(const Target& target);
+VectorMachine vector_machine(const Target& target);
+
+// Of Target::rules, and of the files that ship.
+std::shared_ptr<const ScheduleRules> schedule_rules(const Target& target);
+
+}  // namespace loopegg

@@ -1,0 +1,25 @@
+// Tiles of nests that transform tiles of an image (statements with coefficients): every transform written out, with vectors of channels.
+#pragma once
+#include <array>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "nest/schedule/naive_loops.hpp"
+#include "nest/schedule/vector_machine.hpp"
+#include "nest/term/statement.hpp"
+
+namespace loopegg {
+
+enum class TransformKind { input, output };
+
+// A tile is a term: (transform-tile LANES), so many channels at a time. None for any other statement, or where channels come in no vectors.
+std::vector<Term> transform_tiles(const Statement& statement, const VectorMachine& machine, TransformKind kind);
+
+// What such a nest consists of: every loop of it is in one of these.
+constexpr std::array<std::string_view, 5> transform_parts{"blocks", "rows", "columns", "taps", "lanes"};
+// The loops of one part, outermost first: blocks of channels (with images), rows and columns of tiles, what a transform does to one tile, channels.
+// None: there is no such part.
+std::optional<std::vector<Term>> part_of_transform(const NaiveLoops& nest, const Term& tile, std::string_view part);
+
+}  // namespace loopegg

@@ -1,0 +1,240 @@
+#include "nest/schedule/cpu_estimate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nest/term/axis.hpp"
+
+namespace loopegg {
+namespace {
+
+using Copy = CpuShape::Copy;
+
+// Fitted by eye to 1,100 tilings of ten convolutions on a Neoverse V1; what comes first hardly changes when one of them is halved or doubled.
+constexpr double enough_accumulators = 8;   // to hide the latency of a multiply-add
+constexpr double load = 1.5, crossing_load = 1.3;   // a vector that begins anywhere
+constexpr double branch = 1, store = 2, scattered_store = 8;
+constexpr double from_afar = 1, near_bytes = 96 * 1024;   // what is read again and again and does not stay near
+constexpr double too_few_registers = 1, windows_of_numbers = 0.5;
+constexpr double copied_by_one = 0.06, copied_twice = 0.03;   // the padded input: by one core before the others begin, or by each with the rows around its own
+constexpr double long_vectors = 0.5;        // of several registers each: the first of them waits for the last
+constexpr double tested = 1;                // every element, whether it is inside
+constexpr double start_of_cores = 10'000;   // multiply-adds of vectors that one core does meanwhile
+
+class Cost {
+public:
+    Cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& m) : nest_(nest), s_(shape), m_(m) {
+        if (s_.along && s_.lanes > m.lanes) {   // a vector that is longer than the machine's is several
+            s_.body[*s_.along] *= s_.lanes / m.lanes, s_.lanes = m.lanes, long_ = true;
+        }
+        for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+            const auto extent = static_cast<double>(nest.loops[i].extent), body = static_cast<double>(s_.body[i]);
+            instances_ *= extent;
+            if (nest.loops[i].reduction) steps_ *= body, sum_ *= extent;
+            else accumulators_ *= body;
+        }
+    }
+
+    double total() const {
+        double loads = 0, afar = 0, vectors = 0, numbers = 0;
+        bool windows = false;
+        for (std::size_t r = 0; r < reads(); ++r) {
+            const bool as_vectors = lanes_move(r);
+            const double each = per_step(r);
+            loads += values(r), (as_vectors ? vectors : numbers) += each;
+            windows = windows || (!as_vectors && two_windows(r));
+            if (read_again(r) && bytes(r) > near_bytes) afar += as_vectors ? each : each / m_.lanes;
+        }
+        double cost = (nest_.sums() ? std::max(1.0, enough_accumulators / accumulators_) : 1.0) + (load * loads + branch) / (steps_ * accumulators_) +
+                      (in_order() ? store : scattered_store) / (s_.staged_output ? sum_ : steps_) + from_afar * afar / accumulators_;
+        if (accumulators_ + vectors + std::ceil(numbers / m_.lanes) > m_.registers) cost += too_few_registers;
+        if (windows) cost += windows_of_numbers;
+        if (long_) cost += long_vectors;
+        const double rounds = std::ceil(s_.tasks / m_.cores);
+        cost *= rounds * m_.cores / s_.tasks * m_.lanes / static_cast<double>(s_.lanes);
+        if (s_.shared) cost += start_of_cores * m_.lanes * m_.cores / instances_;
+        if (nest_.padded) cost += copying();
+        if (s_.weights_stay) cost += 0.005;                     // rarely better, seldom much worse
+        if (other_is_contiguous()) cost -= 0.01;                // neighbours in memory
+        return cost;
+    }
+
+private:
+    std::size_t reads() const { return nest_.loops.empty() ? 0 : nest_.loops[0].strides.size(); }
+    std::size_t dimensions(std::size_t r) const { return nest_.loops[0].strides[r].size(); }
+    bool lanes_move(std::size_t r) const { return s_.along && nest_.loops[*s_.along].moves(r); }
+    std::int64_t lanes_stride(std::size_t r, std::size_t d) const { return s_.along ? nest_.loops[*s_.along].strides[r][d] : 0; }
+    std::int64_t elements(std::size_t loop) const { return s_.body[loop] * (loop == s_.along ? s_.lanes : 1); }   // of an output loop in the tile
+    bool in_order() const { return s_.along && nest_.loops[*s_.along].contiguous; }
+
+    // What so many iterations of each loop read along one dimension, if no two read the same, and how far apart the first and the last are.
+    struct Walk { double values = 1, reach = 1; };
+    template <class Count> Walk walk(std::size_t r, std::size_t d, Count count) const {
+        Walk w;
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (const std::int64_t stride = nest_.loops[i].strides[r][d]; stride > 0)
+                w.values *= static_cast<double>(count(i)), w.reach += static_cast<double>(stride * (count(i) - 1));
+        return w;
+    }
+
+    bool window(std::size_t r, std::size_t d) const {
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (nest_.loops[i].reduction && nest_.loops[i].strides[r][d] > 0 && s_.body[i] > 1) return true;
+        return false;
+    }
+
+    // Loads of one read in the unrolled body. Windows that overlap share what they read: rows of vectors do, numbers along the last dimension do.
+    double values(std::size_t r) const {
+        const bool as_vectors = lanes_move(r);
+        double all = 1, most = 1, dearer = 1;
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (nest_.loops[i].moves(r)) most *= static_cast<double>(s_.body[i]);   // one loop may walk two dimensions
+        for (std::size_t d = 0; d < dimensions(r); ++d) {
+            const std::int64_t along = lanes_stride(r, d);
+            if (along > 0 && window(r, d)) dearer *= crossing_load;
+            if (gathered(along)) dearer *= static_cast<double>(along);
+            const Walk w = walk(r, d, [&](std::size_t i) { return s_.body[i]; });
+            const bool shared = along == 0 && (as_vectors || d + 1 == dimensions(r));
+            all *= shared ? std::min(w.values, w.reach) : w.values;
+        }
+        return std::min(all, most) * dearer;
+    }
+
+    // Lanes that are a few elements apart are loaded one by one; weights are laid out for the lanes.
+    static bool gathered(std::int64_t stride) { return stride > 1 && stride <= 4; }
+
+    // Numbers that windows in two directions share: too many for the registers, and compilers try.
+    bool two_windows(std::size_t r) const {
+        for (std::size_t d = 0; d + 1 < dimensions(r); ++d)
+            for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+                if (!nest_.loops[i].reduction && nest_.loops[i].strides[r][d] > 0 && s_.body[i] > 1 && window(r, d)) return true;
+        return false;
+    }
+
+    double per_step(std::size_t r) const {
+        double n = 1;
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (!nest_.loops[i].reduction && nest_.loops[i].moves(r)) n *= static_cast<double>(s_.body[i]);
+        return n;
+    }
+
+    // What a tile reads of it in its whole sum.
+    double bytes(std::size_t r) const {
+        double all = sizeof(float);
+        for (std::size_t d = 0; d < dimensions(r); ++d) {
+            const Walk w = walk(r, d, [&](std::size_t i) { return nest_.loops[i].reduction ? nest_.loops[i].extent : elements(i); });
+            all *= std::min(w.values, w.reach);
+        }
+        return all;
+    }
+
+    // Whether other tiles read the same.
+    bool read_again(std::size_t r) const {
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (const NaiveLoop& l = nest_.loops[i]; !l.reduction && !l.moves(r) && l.extent > elements(i)) return true;
+        return false;
+    }
+
+    double copying() const {
+        switch (s_.copy) {
+            case Copy::none: return tested;
+            case Copy::once: return copied_by_one;
+            case Copy::rows: return copied_twice / static_cast<double>(s_.rows);
+            case Copy::own: return copied_by_one / m_.cores;
+            case Copy::whole: return copied_by_one * s_.tasks;
+        }
+        return 0;
+    }
+
+    // The tile's loop beside the lanes' one.
+    bool other_is_contiguous() const {
+        bool any = false;
+        for (std::size_t i = nest_.loops.size(); i-- > 0;) {
+            const NaiveLoop& l = nest_.loops[i];
+            if (l.reduction || i == s_.along) continue;
+            if (s_.body[i] > 1) return l.contiguous;
+            any = any || l.contiguous;
+        }
+        return any;
+    }
+
+    const NaiveLoops& nest_;
+    CpuShape s_;
+    const VectorMachine& m_;
+    double steps_ = 1, sum_ = 1;   // multiply-adds of an accumulator: in the unrolled body, in all
+    double accumulators_ = 1, instances_ = 1;
+    bool long_ = false;
+};
+
+// The naive loops that an axis walks, and how far each.
+struct Digit {
+    std::optional<std::size_t> loop;
+    std::int64_t extent;
+};
+void digits_of(const NaiveLoops& nest, const Term& axis, std::vector<Digit>& out) {
+    for (Term t = axis;; t = Term(t[0])) {
+        const auto found = std::find_if(nest.loops.begin(), nest.loops.end(), [&](const NaiveLoop& l) { return l.axis == t; });
+        if (found != nest.loops.end()) return out.push_back({static_cast<std::size_t>(found - nest.loops.begin()), axis_extent(axis)});
+        if (t == axis && t.is("pair", 2)) {
+            digits_of(nest, t[0], out);
+            return digits_of(nest, t[1], out);
+        }
+        if (!t.is("quo", 2) && !t.is("rem", 2)) return out.push_back({{}, axis_extent(axis)});
+    }
+}
+
+class Reading {
+public:
+    Reading(const NaiveLoops& nest, const Term& schedule) : nest_(nest), left_(nest.loops.size()) {
+        shape.body.assign(nest.loops.size(), 1);
+        for (std::size_t i = 0; i < nest.loops.size(); ++i) left_[i] = nest.loops[i].extent;
+        for (Term t = schedule; t.size() > 0; t = Term(t[t.size() - 1])) {
+            if (t.op().text() == "stage") stage(t[0]);
+            else loop(t);
+        }
+        for (const Digit& d : shared_)   // another loop would come first, were it not for the weights
+            for (std::size_t i = 0; d.loop && d.loop == shape.along && i < *d.loop; ++i)
+                shape.weights_stay = shape.weights_stay || (!nest.loops[i].reduction && nest.loops[i].extent > shape.body[i]);
+    }
+
+    CpuShape shape;
+
+private:
+    void loop(const Term& t) {
+        const std::string& kind = t.op().text();
+        std::vector<Digit> digits;
+        digits_of(nest_, t[t.size() - 2], digits);
+        const bool parallel = kind == "par" || (kind == "partial" && t[0].op().text() == "par");
+        if (kind == "at" || kind == "partial" || parallel) shape.body.assign(shape.body.size(), 1);
+        for (const Digit& d : digits) {
+            if (parallel) shape.tasks *= static_cast<double>(d.extent), shape.shared = true, shared_.push_back(d);
+            if (!d.loop) continue;
+            left_[*d.loop] = std::max<std::int64_t>(1, left_[*d.loop] / d.extent);
+            if (kind == "unroll") shape.body[*d.loop] *= d.extent;
+            if (kind == "vec") shape.along = d.loop, shape.lanes = d.extent;
+        }
+    }
+
+    void stage(const Term& buffer) {
+        const std::string text = to_string(buffer);
+        if (text == "O" || text == "(local O)") shape.staged_output = true;
+        if (text != "I" && text != "(local I)") return;
+        shape.copy = shared_.empty() ? Copy::once : Copy::own;
+        for (const Digit& d : shared_) {
+            if (!d.loop || nest_.loops[*d.loop].weights_only) shape.copy = Copy::whole;
+            else if (shape.copy != Copy::whole && d.loop == nest_.row_loop()) shape.copy = Copy::rows, shape.rows = left_[*d.loop];
+        }
+    }
+
+    const NaiveLoops& nest_;
+    std::vector<std::int64_t> left_;   // by naive loop: iterations that no loop so far walks
+    std::vector<Digit> shared_;
+};
+
+}  // namespace
+
+double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine) { return Cost(nest, shape, machine).total(); }
+
+CpuShape cpu_shape(const NaiveLoops& nest, const Term& schedule) { return Reading(nest, schedule).shape; }
+
+}  // namespace loopegg

@@ -1,0 +1,76 @@
+#include "nest/schedule/naive_loops.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "nest/term/axis.hpp"
+#include "nest/term/grammar.hpp"
+
+namespace loopegg {
+namespace {
+
+// Whether the iterator goes up by one where the axis does, as long as no digit above it changes.
+bool steps_by_one(const Term& axis, const Term& iterator) {
+    if (axis.size() == 0) return axis == iterator;
+    if (axis.is("rem", 2) || axis.is("span", 3)) return steps_by_one(axis[0], iterator);
+    if (!axis.is("diag", 3)) return false;
+    return std::any_of(axis.children().begin() + 1, axis.children().end(),
+                       [&](const Term& side) { return axis_extent(side) == axis[0].integer() && steps_by_one(side, iterator); });
+}
+
+NaiveLoop naive_loop(const Statement& statement, const Term& axis) {
+    constexpr std::int64_t far = 1 << 20;   // further than any window reaches
+    NaiveLoop loop{axis, axis_extent(axis)};
+    for (const Access& read : statement.reads) loop.strides.emplace_back(read.index.size(), 0);
+    for (const Term& leaf : iterators_of(axis)) {
+        const auto a = static_cast<std::size_t>(statement.axis(axis_name(leaf)->name));
+        const std::int64_t step = steps_by_one(axis, leaf) ? 1 : far;
+        loop.reduction = loop.reduction && !statement.writes_axis(static_cast<int>(a));
+        const std::vector<Blocking>& blocks = statement.buffers[0].blocking;   // the dimension in blocks is the innermost one
+        const Affine& innermost = blocks.empty() ? statement.write.index.back() : statement.write.index[static_cast<std::size_t>(blocks.back().dimension)];
+        loop.contiguous = loop.contiguous || innermost.coefficients[a] * step == 1;
+        for (std::size_t r = 0; r < statement.reads.size(); ++r)
+            for (std::size_t d = 0; d < loop.strides[r].size(); ++d) loop.strides[r][d] += std::abs(statement.reads[r].index[d].coefficients[a]) * step;
+    }
+    for (std::size_t r = 0; r < statement.reads.size(); ++r)
+        if (statement.buffers[static_cast<std::size_t>(statement.reads[r].buffer)].kind == BufferKind::input && loop.moves(r)) loop.weights_only = false;
+    return loop;
+}
+
+}  // namespace
+
+bool NaiveLoop::moves(std::size_t read) const {
+    return std::any_of(strides[read].begin(), strides[read].end(), [](std::int64_t s) { return s != 0; });
+}
+
+std::optional<std::size_t> NaiveLoops::innermost_reduction() const {
+    for (std::size_t i = loops.size(); i-- > 0;)
+        if (loops[i].reduction) return i;
+    return std::nullopt;
+}
+
+std::optional<std::size_t> NaiveLoops::row_loop() const {
+    std::optional<std::size_t> row;
+    for (std::size_t i = 0; i < loops.size(); ++i) {
+        if (loops[i].reduction) continue;
+        if (loops[i].contiguous) return row;
+        row = i;
+    }
+    return row;
+}
+
+std::vector<std::int64_t> divisors(std::int64_t extent, std::int64_t most) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t k = 1; k <= std::min(extent, most); ++k)
+        if (extent % k == 0) all.push_back(k);
+    return all;
+}
+
+NaiveLoops naive_loops(const Statement& statement, Term schedule) {
+    NaiveLoops nest;
+    for (; schedule.is("at", 2); schedule = schedule[1]) nest.loops.push_back(naive_loop(statement, schedule[0]));
+    nest.padded = std::any_of(statement.reads.begin(), statement.reads.end(), [](const Access& a) { return a.padded; });
+    return nest;
+}
+
+}  // namespace loopegg

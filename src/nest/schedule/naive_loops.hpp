@@ -1,0 +1,36 @@
+// The loops of a nest's naive schedule, by what each means for the statement: what tiles are cut from.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/term.hpp"
+#include "nest/term/statement.hpp"
+
+namespace loopegg {
+
+// One loop of the naive schedule, by what it means for the statement.
+struct NaiveLoop {
+    Term axis;
+    std::int64_t extent;
+    bool reduction = true;       // walks no output element
+    bool contiguous = false;     // walks the output's innermost dimension
+    bool weights_only = true;    // no input depends on it: one input value serves all of its iterations
+    std::vector<std::vector<std::int64_t>> strides{};   // by read and dimension: how far one iteration goes
+    bool moves(std::size_t read) const;
+};
+
+struct NaiveLoops {
+    std::vector<NaiveLoop> loops;   // outermost first
+    bool padded = false;            // some read may leave its buffer
+
+    std::optional<std::size_t> innermost_reduction() const;
+    bool sums() const { return innermost_reduction().has_value(); }
+    std::optional<std::size_t> row_loop() const;   // the output loop before the contiguous one: rows of an image
+};
+NaiveLoops naive_loops(const Statement& statement, Term schedule);
+
+// What divides a loop's extent, the smallest first, up to `most`.
+std::vector<std::int64_t> divisors(std::int64_t extent, std::int64_t most);
+
+}  // namespace loopegg

@@ -1,0 +1,15 @@
+// A processor with caches and vectors, as rules and estimates see it.
+#pragma once
+#include <compare>
+
+namespace loopegg {
+
+struct VectorMachine {
+    int cores = 1;
+    int lanes = 4;         // floats in a vector
+    int registers = 32;    // vectors that fit
+
+    friend auto operator<=>(const VectorMachine&, const VectorMachine&) = default;
+};
+
+}  // namespace loopegg

@@ -1,0 +1,61 @@
+// What the rules of a file make of nests for one machine: schedules, each a term that an e-graph holds, taken out by the machine's estimate.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "nest/schedule/gpu_estimate.hpp"
+#include "nest/schedule/vector_machine.hpp"
+#include "rules/rule.hpp"
+
+namespace loopegg {
+
+using ScheduleMachine = std::variant<VectorMachine, GpuMachine>;
+
+// The phases of a rule file that schedules come from:
+//   schedule   arranges a nest as a whole, each way once
+//   refine     goes on from all of these
+//   vary       walks on from a schedule that was measured and turned out well
+// A set that is tagged 'cpu' or 'gpu' serves machines of that kind alone. A file that has no 'schedule' for the machine leaves nests as they are.
+class ScheduleRules {
+public:
+    // Rules are judged when they are loaded.
+    ScheduleRules(const std::filesystem::path& file, const ScheduleMachine& machine);
+    // A file of one's own before the one that ships: where it has the phase 'schedule' for this machine, it gives all three phases, else those of them that it
+    // has. The same files for the same machine are read once in a process.
+    static std::shared_ptr<const ScheduleRules> of(const std::filesystem::path& own, const std::filesystem::path& shipped, const ScheduleMachine& machine);
+
+    // The cheapest schedules of a NEST's instances by the estimate; never empty, at most so many. Restricted nests are taken as they are.
+    std::vector<Term> schedules(const Term& nest, std::size_t most) const;
+    // Up to `most` distinct nests that are equal to `nest`, drawn from the e-graph that 'vary' grows around it; never `nest` itself.
+    std::vector<Term> near(const Term& nest, std::uint64_t seed, std::size_t most) const;
+    bool varies() const { return phases_.contains("vary"); }
+
+private:
+    struct OfPhase {
+        std::shared_ptr<const RuleBook> book;
+        const Phase* phase;
+        std::vector<const Rule*> rules;   // those that serve the machine
+    };
+    explicit ScheduleRules(const ScheduleMachine& machine) : machine_(machine) {}
+    void take(const std::string& name, const std::shared_ptr<const RuleBook>& book);
+    bool serves(const RuleSet& set) const;
+    std::shared_ptr<class NestAnalysis> facts() const;
+    std::vector<Term> part_schedules(const Term& statement, const Term& naive, std::size_t most) const;
+
+    ScheduleMachine machine_;
+    std::map<std::string, OfPhase> phases_;
+    mutable std::mutex mutex_;
+    struct Known {
+        std::vector<Term> schedules;
+        std::size_t asked;                                        // so many, and there may be no more
+    };
+    mutable std::unordered_map<Term, Known> known_;               // by nest in its naive form
+};
+
+}  // namespace loopegg

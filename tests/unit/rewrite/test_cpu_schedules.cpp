@@ -1,0 +1,193 @@
+// Schedules for processors with vectors are what the rules of a file give, and nothing else.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+#include "base/files.hpp"
+#include "base/scratch.hpp"
+#include "base/sexpr.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/run/interpreter.hpp"
+#include "nest/run/loop_tree.hpp"
+#include "nest/schedule/cpu_estimate.hpp"
+#include "nest/term/grammar.hpp"
+#include "nest/term/statement.hpp"
+#include "rewrite/schedule_rules.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+const std::filesystem::path shipped_file = std::filesystem::path(LOOPEGG_RULES) / "tune-cpu.rules";
+
+bool holds(const Term& t, const std::string& word) { return to_string(t).find(word) != std::string::npos; }
+bool any_holds(const std::vector<Term>& all, const std::string& word) {
+    return std::any_of(all.begin(), all.end(), [&](const Term& t) { return holds(t, word); });
+}
+
+// The shipped file without one rule.
+std::string without(const std::string& rule) {
+    std::string text = read_file(shipped_file);
+    const std::size_t begin = text.find("(rule " + rule + " ");
+    REQUIRE(begin != text.npos);
+    std::size_t end = begin, depth = 0;
+    do {
+        depth += text[end] == '(', depth -= text[end] == ')';
+        ++end;
+    } while (depth > 0);
+    return text.erase(begin, end - begin);
+}
+
+std::vector<Term> schedules(const std::string& rules, const char* nest, std::size_t most) {
+    ScratchFile file(".rules");
+    write_scratch(file.path(), rules);
+    return ScheduleRules(file.path(), VectorMachine{2, 4, 32}).schedules(complete(parse_term(nest)), most);
+}
+
+Term best(const char* nest) { return bare(schedules(read_file(shipped_file), nest, 24).front()); }
+
+const char* const product = "(nest (linear 128 128 128) (at n (at co (at ci done))))";
+const char* const convolution = "(nest (conv2d 1 1 32 16 16 16 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))";
+
+}  // namespace
+
+TEST_CASE("every schedule computes what the naive nest computes", "[unit][rewrite]") {
+    const ScheduleRules rules(shipped_file, VectorMachine{2, 4, 16});
+    for (const char* text :
+         {"(nest (conv2d 1 1 8 4 6 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
+          "(nest (conv2d 1 2 8 4 8 8 3 3 2 2 1 1 1 1) (at g (at co (at ci (at oh (at ow (at kh (at kw done))))))))",
+          "(nest (conv2d 1 1 8 8 4 4 3 3 1 1 1 1 1 1) (at (diag 8 co ci) (at oh (at ow (at kh (at kw done))))))",
+          "(nest (conv2d 1 1 8 8 4 4 1 1 1 1 0 0 1 1) (cat (at (span co 0 4) (at ci (at oh (at ow done)))) (at (span co 4 8) (at (span ci 0 4) (at oh (at ow "
+          "done))))))",
+          "(restore repeat (nest (conv2d 1 1 8 4 4 4 3 3 1 1 1 1 1 1) (at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done))))))))",
+          "(nest (linear 2 12 7) (at n (at co (at ci done))))", "(nest (linear 8 16 32) (at n (at co (at ci done))))",
+          "(nest (linear 8 32 64) (at n (at (diag 4 ci co) (at (rem co 8) (at (rem ci 16) done)))))",
+          "(nest (epilogue relu (epilogue bias (conv2d 1 1 8 4 4 4 3 3 1 1 1 1 1 1))) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
+          "(nest (winograd_output 2 3 1 4 4 4) (at c (at th (at tw (at kh (at kw (at i (at j done))))))))"}) {
+        const Term nest = complete(parse_term(text));
+        const Statement statement = statement_of(nest_parts(nest).statement);
+        const Buffers buffers = whole_number_buffers(statement, 3);
+        const auto expected = interpret(nest, buffers);
+        const auto all = rules.schedules(nest, 24);
+        CHECK(all.size() >= 2);
+        for (const Term& s : all) {
+            CAPTURE(to_string(bare(s)));
+            CHECK(domain_of(s) == domain_of(nest));
+            CHECK(interpret(s, buffers) == expected);
+        }
+    }
+}
+
+TEST_CASE("the first schedule has a square tile and unrolls some steps of a long sum", "[unit][rewrite]") {
+    CHECK(best(product) ==
+          parse_term("(nest (linear 128 128 128) (par (quo n 4) (at (quo co 16) (stage O (at (quo ci 4) (unroll (rem ci 4) (unroll (rem n 4) (unroll (rem (quo "
+                     "co 4) 4) (vec (rem co 4) done)))))))))"));
+}
+
+TEST_CASE("a tile holds what shares its reads: rows of one group rather than groups", "[unit][rewrite]") {
+    CHECK(best("(nest (linear 128 128 128) (at n (at (diag 8 ci co) (at (rem co 16) (at (rem ci 16) done)))))") ==
+          parse_term("(nest (linear 128 128 128) (par (diag 8 ci co) (at (quo n 4) (stage O (at (quo (rem ci 16) 4) (unroll (rem (rem ci 16) 4) (unroll (rem n "
+                     "4) (unroll (quo (rem co 16) 4) (vec (rem (rem co 16) 4) done)))))))))"));
+}
+
+TEST_CASE("without the rule that tiles registers there are no tiles but those of the other rules", "[unit][rewrite]") {
+    const auto tiled = [](const Term& t) { return holds(t, "(par (quo n:128 ") && holds(t, "(unroll (rem n:128 "); };   // rows that cores share stay whole
+    const std::vector<Term> all = schedules(read_file(shipped_file), product, 20), fewer = schedules(without("tile-registers"), product, 20);
+    CHECK(std::any_of(all.begin(), all.end(), tiled));
+    CHECK(std::none_of(fewer.begin(), fewer.end(), tiled));
+    CHECK(any_holds(schedules(read_file(shipped_file), convolution, 40), "(par (quo oh:16 "));
+    CHECK_FALSE(any_holds(schedules(without("share-rows"), convolution, 40), "(par (quo oh:16 "));
+}
+
+TEST_CASE("without the rule that makes vectors there are none", "[unit][rewrite]") {
+    CHECK(any_holds(schedules(read_file(shipped_file), convolution, 20), "(vec "));
+    std::string text = without("vectorize-loop");   // a set has a rule, and a phase a set
+    for (const char* gone : {"(ruleset vectors :tags cpu\n  )", "(phase refine :rules vectors :iterations 1 :nodes 80000)"}) {
+        REQUIRE(text.find(gone) != text.npos);
+        text.erase(text.find(gone), std::string(gone).size());
+    }
+    for (std::size_t at; (at = text.find(" vectors cpu")) != text.npos;) text.erase(at, std::string(" vectors").size());
+    const std::vector<Term> scalar = schedules(text, convolution, 20);
+    CHECK(any_holds(scalar, "unroll"));
+    CHECK_FALSE(any_holds(scalar, "(vec "));
+}
+
+TEST_CASE("a file that has no phase for schedules leaves nests as they are", "[unit][rewrite]") {
+    const std::vector<Term> all =
+        schedules("(language nest)\n(ruleset loops (rule unroll-loop (at ?a ?s) => (unroll ?a ?s)))\n(phase other :rules loops)\n", product, 8);
+    CHECK(all == std::vector{complete(parse_term(product))});
+}
+
+TEST_CASE("a set for the other kind of machine is left out, and a file that has none for this kind gives way to the one that ships", "[unit][rewrite]") {
+    const std::string own =
+        "(language nest)\n(ruleset mine :tags gpu (rule bind-all (nest ?n (at ?a ?s)) => (nest ?n (bind blockIdx.x ?a ?s)) :when (parallel ?a)))\n"
+        "(phase schedule :rules mine :iterations 1)\n";
+    ScratchFile file(".rules");
+    write_scratch(file.path(), own);
+    const Term nest = complete(parse_term(product));
+    const VectorMachine cpu{2, 4, 32};
+    CHECK(ScheduleRules(file.path(), cpu).schedules(nest, 4) == std::vector{nest});
+    CHECK(ScheduleRules::of(file.path(), shipped_file, cpu)->schedules(nest, 4) == ScheduleRules(shipped_file, cpu).schedules(nest, 4));
+}
+
+TEST_CASE("a file of one's own with a phase for schedules is all that schedules come from", "[unit][rewrite]") {
+    const std::filesystem::path own = std::filesystem::path(LOOPEGG_RULES).parent_path() / "examples/few-tiles.rules";
+    const auto rules = ScheduleRules::of(own, shipped_file, VectorMachine{2, 4, 32});
+    const std::vector<Term> all = rules->schedules(complete(parse_term(convolution)), 40);
+    CHECK(all.size() == 7);   // six tiles, and the nest as it stands
+    CHECK_FALSE(any_holds(all, "(par (quo oh:16 "));
+    CHECK_FALSE(rules->varies());
+}
+
+TEST_CASE("schedules come cheapest first by what the estimate reads from their loops, each once", "[unit][rewrite]") {
+    for (const VectorMachine& m : {VectorMachine{2, 4, 32}, VectorMachine{4, 8, 16}, VectorMachine{1, 16, 32}}) {
+        const Term nest = complete(parse_term(convolution));
+        const NaiveLoops loops = naive_loops(statement_of(nest_parts(nest).statement), nest_parts(nest).schedule);
+        const std::vector<Term> all = ScheduleRules(shipped_file, m).schedules(nest, 40);
+        CHECK(all.size() == 40);
+        const auto cost = [&](const Term& t) { return cpu_cost(loops, cpu_shape(loops, nest_parts(t).schedule), m); };
+        for (std::size_t i = 1; i < all.size(); ++i) {
+            CHECK(all[i - 1] != all[i]);
+            CHECK(cost(all[i - 1]) <= cost(all[i]));
+        }
+    }
+}
+
+TEST_CASE("transforms of tiles are written out whole, and the cores share blocks of channels and rows first", "[unit][rewrite]") {
+    for (const int lanes : {4, 8, 16}) {
+        const ScheduleRules rules(shipped_file, VectorMachine{2, lanes, 32});
+        for (const auto& [statement, buffer] : {std::pair("(layout O c 16 (winograd_input 4 3 1 64 32 32 1 1))", "I"),
+                                                std::pair("(epilogue relu (layout I c 16 (winograd_output 4 3 1 64 32 32)))", "O")}) {
+            const std::vector<Term> all = rules.schedules(nest_of(statement_of(parse_term(statement))), 20);
+            const std::string wanted =
+                "(par (pair (quo c " + std::to_string(lanes) + ") th) (stage " + buffer + " (at tw (unroll " + (*buffer == 'I' ? "u (unroll v" : "i (unroll j");
+            INFO(statement << " " << to_string(bare(all.front())));
+            CHECK(holds(bare(all.front()), wanted));
+            for (const Term& t : all) CHECK((!holds(t, "vec") || !holds(bare(t), "(at kh")));
+        }
+    }
+}
+
+TEST_CASE("schedules near a schedule visit the same instances in another way", "[unit][rewrite]") {
+    const ScheduleRules rules(shipped_file, VectorMachine{2, 8, 32});
+    REQUIRE(rules.varies());
+    for (const char* text :
+         {"(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
+          "(restore repeat (nest (conv2d 1 1 16 3 16 16 3 3 1 1 1 1 1 1) (at (span (quo co 4) 0 1) (at (rem co 4) (at ci (at oh (at ow (at kh (at kw "
+          "done)))))))))",
+          "(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (at (diag 4 co ci) (at (rem co 4) (at (rem ci 2) (at oh (at ow (at kh (at kw done))))))))"}) {
+        const Term nest = complete(parse_term(text));
+        for (const Term& start : rules.schedules(nest, 6)) {
+            INFO(to_string(start));
+            const std::vector<Term> near = rules.near(start, 1, 12);
+            CHECK(near.size() >= 4);
+            for (const Term& t : near) {
+                INFO(to_string(t));
+                CHECK(t != start);
+                CHECK(domain_of(t) == domain_of(start));
+                CHECK_NOTHROW(resolve(t));
+            }
+            CHECK(near == rules.near(start, 1, 12));   // one seed, one answer
+        }
+    }
+}
