@@ -1,4 +1,6 @@
 // 'loopegg rules check|list': says what is wrong with rule files, and what they and the languages hold.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -51,6 +53,48 @@ int check(const std::vector<std::string>& files, bool deep, Session& session) {
     return static_cast<int>(ok ? ExitCode::done : ExitCode::failed);
 }
 
+// The phases that commands ask a rule file for.
+struct PhaseUse {
+    const char* phase;
+    std::vector<std::string> commands;
+    const char* what;
+};
+const std::vector<PhaseUse>& phase_uses() {
+    static const std::vector<PhaseUse> all{
+        {"networks", {"optimize"}, "networks with other depths and widths"},
+        {"arrange", {"optimize"}, "every order of loops, before variants are looked for"},
+        {"discover", {"optimize"}, "variants of the sites"},
+        {"algorithms", {"optimize"}, "convolutions as rows of other nests"},
+        {"schedule", {"optimize", "compile", "measure", "bundle"}, "schedules of a nest as a whole"},
+        {"refine", {"optimize", "compile", "measure", "bundle"}, "what else these schedules may do"},
+        {"vary", {"optimize"}, "schedules near one that was measured"},
+    };
+    return all;
+}
+
+const PhaseUse* use_of(const std::string& phase) {
+    for (const PhaseUse& use : phase_uses())
+        if (phase == use.phase) return &use;
+    return nullptr;
+}
+
+std::vector<std::string> phases_with(const RuleBook& book, const RuleSet& set) {
+    std::vector<std::string> all;
+    for (const Phase& p : book.phases)
+        if (std::find(p.sets.begin(), p.sets.end(), set.name) != p.sets.end()) all.push_back(p.name);
+    return all;
+}
+
+// "schedule (optimize, compile), tune (no command)".
+std::string users(const std::vector<std::string>& phases) {
+    std::vector<std::string> all;
+    for (const std::string& p : phases) {
+        const PhaseUse* use = use_of(p);
+        all.push_back(fmt::format("{} ({})", p, use ? join(use->commands, ", ") : "no command"));
+    }
+    return all.empty() ? "no phase of this file" : join(all, ", ");
+}
+
 const char* text_of(Arrow arrow) { return arrow == Arrow::both ? "<=>" : arrow == Arrow::neural ? "~>" : "=>"; }
 
 int list_file(const std::string& file, Session& session) {
@@ -60,11 +104,17 @@ int list_file(const std::string& file, Session& session) {
         for (const RuleSet& set : book.sets) {
             nlohmann::json rules = nlohmann::json::array();
             for (const Rule& r : set.rules)
-                rules.push_back({{"name", r.name}, {"arrow", text_of(r.arrow)}, {"file", r.where.source->name}, {"line", r.where.line()}, {"text", r.text}});
-            sets.push_back({{"name", set.name}, {"tags", set.tags}, {"rules", std::move(rules)}});
+                rules.push_back({{"name", r.name},
+                                 {"arrow", text_of(r.arrow)},
+                                 {"file", r.where.source->name},
+                                 {"line", r.where.line()},
+                                 {"phases", phases_with(book, set)},
+                                 {"text", r.text}});
+            sets.push_back({{"name", set.name}, {"tags", set.tags}, {"phases", phases_with(book, set)}, {"rules", std::move(rules)}});
         }
         for (const Phase& p : book.phases) {
-            nlohmann::json phase{{"name", p.name}, {"sets", p.sets}};
+            nlohmann::json phase{{"name", p.name}, {"sets", p.sets}, {"commands", nlohmann::json::array()}};
+            if (const PhaseUse* use = use_of(p.name)) phase["commands"] = use->commands;
             if (p.iterations) phase["iterations"] = *p.iterations;
             if (p.nodes) phase["nodes"] = *p.nodes;
             if (p.seconds) phase["seconds"] = *p.seconds;
@@ -75,10 +125,13 @@ int list_file(const std::string& file, Session& session) {
         return 0;
     }
     for (const RuleSet& set : book.sets) {
-        fmt::print("{}{}\n", set.name, set.tags.empty() ? "" : " [" + join(set.tags, ", ") + "]");
+        fmt::print("{}{}, in {}\n", set.name, set.tags.empty() ? "" : " [" + join(set.tags, ", ") + "]", users(phases_with(book, set)));
         for (const Rule& r : set.rules) fmt::print("  {}\n", r.text);
     }
-    for (const Phase& p : book.phases) fmt::print("phase {}: {}\n", p.name, join(p.sets, ", "));
+    for (const Phase& p : book.phases) {
+        const PhaseUse* use = use_of(p.name);
+        fmt::print("phase {}: {}{}\n", p.name, join(p.sets, ", "), use ? fmt::format(" ({}: {})", join(use->commands, ", "), use->what) : "");
+    }
     return 0;
 }
 
