@@ -390,9 +390,9 @@ def times_that_no_clock_gives_are_not_taken():
     for line in ("-1.5 0 3", "0 0 3", "1e308 0 3", "nan 0 3", "1 -1 3", "1 0 0"):
         folder = P.path / "bundle"
         folder.mkdir(exist_ok=True)
-        P.write("bundle/index.json", {"target": "h200", "programs": [{"key": "0" * 32, "what": "(nest)"}]})
-        P.write("bundle/results.txt", "0" * 32 + " ok " + line + "\n")
-        P.refused("bundle", "import", "bundle", saying="results.txt")
+        P.write("bundle/index.json", {"target": "h200", "id": "b", "programs": [{"key": "0" * 32, "what": "(nest)"}]})
+        P.write("bundle/results.txt", "loopegg-results 1 b\n" + "0" * 32 + " ok " + line + "\n")
+        P.refused("bundle", "import", "bundle", saying="results.txt:2")
     assert P.optimize("again").returncode == 0
     store = P.path / "latency.sqlite"
     with sqlite3.connect(store) as db:
