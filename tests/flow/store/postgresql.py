@@ -101,9 +101,10 @@ def a_store_of_a_later_version_is_refused():
 def a_store_of_an_earlier_version_gets_what_it_lacks():
     url = server().fresh("earlier")
     done("store", "check", url)
+    version = server().sql("SELECT version FROM loopegg.version", "earlier")
     server().sql("ALTER TABLE loopegg.jobs DROP COLUMN result; DROP TABLE loopegg.sequence_counts; UPDATE loopegg.version SET version=2", "earlier")
     done("store", "check", url)
-    assert server().sql("SELECT version FROM loopegg.version", "earlier") == "3"
+    assert server().sql("SELECT version FROM loopegg.version", "earlier") == version
     assert server().sql("SELECT count(*) FROM information_schema.columns WHERE table_schema='loopegg' AND column_name IN ('result', 'sequence')", "earlier") == "2"
     with sqlite3.connect(FOLDER / "old.sqlite") as db:
         db.executescript("CREATE TABLE latency(key TEXT PRIMARY KEY, target TEXT NOT NULL, nest TEXT NOT NULL, state TEXT NOT NULL, median_ms REAL, iqr_ms REAL, n INTEGER, measured INTEGER, disturbed INTEGER, "
