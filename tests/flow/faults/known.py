@@ -111,7 +111,8 @@ def a_claim_that_says_nothing_is_waited_for_a_while_and_said():
     place = Place()
     assert place.optimize("out").returncode == 0
     with sqlite3.connect(place.path / "latency.sqlite") as db:
-        key = db.execute("SELECT key FROM latency WHERE state='measured' AND nest LIKE '(%'").fetchone()[0]
+        # One of the first that a run asks for: a later one may not be asked for in so short a time.
+        key = db.execute("SELECT key FROM latency WHERE state='measured' AND nest LIKE '(%' AND timing<>'inside its network' ORDER BY at LIMIT 1").fetchone()[0]
         db.execute("UPDATE latency SET state='claimed', owner='other-boot pid:[1] 7 7 elsewhere 0', at=strftime('%s','now') + 100000 WHERE key=?", (key,))
     r = place.optimize("out", "--tune-seconds", "3", limit=120)
     assert r.returncode == 0 and "waiting for process 7 on elsewhere" in r.stderr, r.stderr[-1500:]
