@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,10 +19,9 @@
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
+#include "base/process.hpp"
 #include "base/quote.hpp"
 #include "base/text.hpp"
-
-extern char** environ;
 
 namespace loopegg {
 namespace {
@@ -108,17 +106,7 @@ void BoardConnection::start(const std::string& command) {
         ::close(in[0]), ::close(in[1]), ::close(out[0]), ::close(out[1]);
         throw BoardAway({std::string("no pipe to ssh: ") + std::strerror(errno)}, false);
     }
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    posix_spawn_file_actions_adddup2(&actions, err[1], 2);
-    std::vector<std::string> words = ssh_words(address_, command);
-    std::vector<char*> argv;
-    for (std::string& w : words) argv.push_back(w.data());
-    argv.push_back(nullptr);
-    const int error = posix_spawnp(&pid_, "ssh", &actions, nullptr, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
+    const int error = spawn_program(ssh_words(address_, command), {{in[0], 0}, {out[1], 1}, {err[1], 2}}, pid_);
     ::close(in[0]), ::close(out[1]), ::close(err[1]);
     to_ = in[1], from_ = out[0], errors_ = err[0];
     for (int fd : {to_, from_, errors_}) fcntl(fd, F_SETFL, O_NONBLOCK);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/kernel/cuda_prelude.hpp"
 #include "base/process.hpp"
 #include "base/scratch.hpp"
 #include "base/error.hpp"
@@ -11,25 +12,6 @@
 
 namespace loopegg {
 namespace {
-
-constexpr const char* prelude = R"(#include <algorithm>
-#include <barrier>
-#include <cmath>
-#include <cstdint>
-#include <thread>
-#include <vector>
-#define alignas(n) __attribute__((aligned(n)))
-#define __global__
-#define __shared__ static
-#define __launch_bounds__(...)
-using std::max;
-using std::min;
-struct dim3_ { int x, y, z; };
-struct float4 { float x, y, z, w; };
-static thread_local dim3_ threadIdx, blockIdx;
-static std::barrier<>* block_barrier = nullptr;
-static inline void __syncthreads() { block_barrier->arrive_and_wait(); }
-)";
 
 constexpr const char* driver = R"(
 extern "C" void emulate(float** a) {{
@@ -61,7 +43,7 @@ void emulate_cuda(const Kernel& kernel, std::span<float* const> buffers) {
     const Launch& l = kernel.launch;
     const bool sync = kernel.code.find("__syncthreads") != kernel.code.npos;
     const std::string program =
-        prelude + kernel.code +
+        cuda_prelude + kernel.code +
         fmt::format(fmt::runtime(driver), fmt::arg("threads", l.threads()), fmt::arg("bx", l.block[0]), fmt::arg("by", l.block[1]),
                     fmt::arg("blocks", l.blocks()), fmt::arg("gx", l.grid[0]), fmt::arg("gy", l.grid[1]), fmt::arg("symbol", kernel.symbol),
                     fmt::arg("arguments", join(words, ", ")), fmt::arg("sync", sync ? "true" : "false"));

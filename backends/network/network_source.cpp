@@ -60,18 +60,6 @@ static float* floats(long count) {
     return memory;
 }
 
-/* Tells these weights from all others, whatever their number. */
-static uint64_t fingerprint(const float* values, long count) {
-    uint64_t h = 0x9e3779b97f4a7c15ull;
-    for (long i = 0; i + 1 < count; i += 2) {
-        uint64_t two;
-        memcpy(&two, values + i, sizeof two);
-        h = (h ^ two) * 0xff51afd7ed558ccdull;
-        h ^= h >> 32;
-    }
-    return h;
-}
-
 loopegg_network* loopegg_open(const char* weights_file) {
     loopegg_network* n = calloc(1, sizeof *n);
     FILE* file = fopen(weights_file, "rb");
@@ -174,7 +162,20 @@ std::string place(const PlacedOperand& o) { return fmt::format("{{{}, {}}}", o.c
 
 }  // namespace
 
-// As network.c and gpu_network.h have it; the number of weights is even, and bytes lie as the target's, which is little-endian as all of ours.
+const char* const fingerprint_in_c = R"(/* Tells these weights from all others, whatever their number. */
+static uint64_t fingerprint(const float* values, long count) {
+    uint64_t h = 0x9e3779b97f4a7c15ull;
+    for (long i = 0; i + 1 < count; i += 2) {
+        uint64_t two;
+        memcpy(&two, values + i, sizeof two);
+        h = (h ^ two) * 0xff51afd7ed558ccdull;
+        h ^= h >> 32;
+    }
+    return h;
+}
+)";
+
+// As fingerprint_in_c has it; the number of weights is even, and bytes lie as the target's, which is little-endian as all of ours.
 std::uint64_t weights_fingerprint(const std::vector<float>& values) {
     std::uint64_t h = 0x9e3779b97f4a7c15ull;
     for (std::size_t i = 0; i + 1 < values.size(); i += 2) {
@@ -239,7 +240,7 @@ std::string network_source(const PlacedNetwork& n) {
     s += "static const long input_offsets[] = {" + join(offsets, ", ") + "}, input_sizes[] = {" + sizes(n.inputs) + "}, output_sizes[] = {" + sizes(n.outputs) +
          "};\n";
     s += "static const operand output_places[] = {" + join(places, ", ") + "};\n";
-    return s + epilogue;
+    return s + "\n" + fingerprint_in_c + epilogue;
 }
 
 std::string network_header(const PlacedNetwork& n, const Target& target) {

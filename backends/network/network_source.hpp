@@ -51,7 +51,8 @@ std::string network_source(const PlacedNetwork& network);
 std::string gpu_network_source(const PlacedNetwork& network, const std::vector<std::string>& cubins);   // one cubin a kernel
 std::string network_header(const PlacedNetwork& network, const Target& target);
 
-// Tells weights from all others, whatever their number: the library refuses a file of others.
+// Tells weights from all others, whatever their number: the library refuses a file of others. `fingerprint_in_c` is the same in the library's own language.
 std::uint64_t weights_fingerprint(const std::vector<float>& values);
+extern const char* const fingerprint_in_c;
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-/* The entry points of a network on a GPU (network.h), for the tables that network.c has above: weights uploaded once, buffers planned, one graph. */
+/* The entry points of a network on a GPU (network.h), for the tables and the fingerprint that network.c has above: weights uploaded once, buffers planned, one graph. */
 #pragma once
 #include <stdint.h>
 
@@ -31,18 +31,6 @@ static int failed(const loopegg_cuda* cuda, CUresult r, const char* doing) {
 }
 
 static CUdeviceptr at(const loopegg_network* n, operand o) { return (o.constant ? n->weights : n->arena) + (CUdeviceptr)o.offset * sizeof(float); }
-
-/* Tells these weights from all others, whatever their number. */
-static uint64_t fingerprint(const float* values, long count) {
-    uint64_t h = 0x9e3779b97f4a7c15ull;
-    for (long i = 0; i + 1 < count; i += 2) {
-        uint64_t two;
-        memcpy(&two, values + i, sizeof two);
-        h = (h ^ two) * 0xff51afd7ed558ccdull;
-        h ^= h >> 32;
-    }
-    return h;
-}
 
 static float* read_weights(const char* path) {
     FILE* file = fopen(path, "rb");

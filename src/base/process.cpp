@@ -29,20 +29,23 @@ bool program_exists(const std::string& name) {
     return false;
 }
 
+int spawn_program(std::vector<std::string> words, std::initializer_list<std::pair<int, int>> ends, pid_t& child) {
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    for (const auto& [here, there] : ends) posix_spawn_file_actions_adddup2(&actions, here, there);
+    std::vector<char*> argv;
+    for (std::string& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    const int error = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
 std::string run_or_throw(const std::vector<std::string>& words, const std::string& doing) {
     int out[2];
     if (pipe2(out, O_CLOEXEC) != 0) throw UserError(doing + ": no pipe: " + std::strerror(errno));
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 2);
-    std::vector<std::string> copy = words;
-    std::vector<char*> argv;
-    for (std::string& w : copy) argv.push_back(w.data());
-    argv.push_back(nullptr);
     pid_t child = 0;
-    const int error = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
+    const int error = spawn_program(words, {{out[1], 1}, {out[1], 2}}, child);
     close(out[1]);
     if (error) {
         close(out[0]);
@@ -92,16 +95,8 @@ private:
 Filtered run_filter(const std::vector<std::string>& words, std::string_view input, double seconds) {
     const MemoryFile in("in"), out("out"), err("err");
     if (in.fd() < 0 || out.fd() < 0 || err.fd() < 0 || !in.fill(input)) return {-1, false, "", std::string("no file in memory: ") + std::strerror(errno)};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    for (const auto& [from, to] : {std::pair{in.fd(), 0}, {out.fd(), 1}, {err.fd(), 2}}) posix_spawn_file_actions_adddup2(&actions, from, to);
-    std::vector<std::string> copy = words;
-    std::vector<char*> argv;
-    for (std::string& w : copy) argv.push_back(w.data());
-    argv.push_back(nullptr);
     pid_t child = 0;
-    const int error = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
+    const int error = spawn_program(words, {{in.fd(), 0}, {out.fd(), 1}, {err.fd(), 2}}, child);
     if (error) return {-1, false, "", std::strerror(error)};
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     int status = 0;

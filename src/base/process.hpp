@@ -1,12 +1,19 @@
 // Other programs, run and waited for.
 #pragma once
+#include <sys/types.h>
+
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace loopegg {
 
 bool program_exists(const std::string& name);   // on the PATH
+
+// Starts a program with no shell; `ends` are pairs of a descriptor here and the one that it is there. 0, or the number of the error.
+int spawn_program(std::vector<std::string> words, std::initializer_list<std::pair<int, int>> ends, pid_t& child);
 
 // Runs a program with no shell. Throws UserError with the end of what it said when it fails; `doing` is for the words.
 std::string run_or_throw(const std::vector<std::string>& words, const std::string& doing);

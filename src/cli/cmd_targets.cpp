@@ -66,6 +66,10 @@ void remember(const std::string& target, const Greeting& g) {
 
 std::string words(const MachineFacts& f) { return fmt::format("{}, {} cores, {}", f.cpu, f.cores, f.architecture); }
 
+void print_hello(const Greeting& g) {
+    fmt::print("{}: {}{}{}\n", g.address.words(), words(g.hello->facts), g.hello->conditions.empty() ? "" : ", ", g.hello->conditions);
+}
+
 nlohmann::json as_json(const Greeting& g) {
     nlohmann::json j{{"address", g.address.words()}, {"up", g.hello.has_value()}};
     if (g.trouble) j["why"] = g.trouble->message, j["hint"] = g.trouble->hint;
@@ -102,12 +106,14 @@ std::vector<BoardAddress> addresses(const std::vector<std::string>& typed) {
     return all;
 }
 
-void write_target(const nlohmann::json& j, const std::string& name) {
+// Returns the file.
+std::string write_target(const nlohmann::json& j, const std::string& name) {
     const auto file = user_targets_folder() / (name + ".json");
     check_target(file.string(), j.dump(2) + "\n");   // what is written can be read
     std::filesystem::create_directories(user_targets_folder());
     write_file(file, j.dump(2) + "\n");
     fmt::print(stderr, "wrote {}\n", file.string());
+    return file.string();
 }
 
 // A board behind TVM's RPC: code for what 'like' names, times from the address.
@@ -115,8 +121,8 @@ int add_rpc(const Arguments& a, Session& session) {
     const std::string like = a.like.empty() ? "host" : a.like;
     nlohmann::json j = nlohmann::json::parse(read_file(find_target(like).file));
     j["name"] = a.name, j["reach"] = "rpc", j["address"] = a.key.empty() ? a.rpc : a.rpc + "/" + a.key, j["summary"] = "like " + like + ", over RPC";
-    write_target(j, a.name);
-    if (session.json) session.answer({{"file", (user_targets_folder() / (a.name + ".json")).string()}});
+    const std::string file = write_target(j, a.name);
+    if (session.json) session.answer({{"file", file}});
     return 0;
 }
 
@@ -144,14 +150,14 @@ int add_ssh(const Arguments& a, Session& session) {
     const MachineFacts facts = common_facts(all);
     if (a.like.empty()) j.update(target_of_board(facts)), j["summary"] = facts.cpu + ", over ssh";
     for (const BoardAddress& b : boards) j["boards"].push_back(b.words());
-    write_target(j, a.name);
+    const std::string file = write_target(j, a.name);
     nlohmann::json list = nlohmann::json::array();
     for (const Greeting& g : all) {
         remember(a.name, g);
         list.push_back(as_json(g));
-        if (!session.json) fmt::print("{}: {}{}{}\n", g.address.words(), words(g.hello->facts), g.hello->conditions.empty() ? "" : ", ", g.hello->conditions);
+        if (!session.json) print_hello(g);
     }
-    if (session.json) session.answer({{"file", (user_targets_folder() / (a.name + ".json")).string()}, {"boards", list}});
+    if (session.json) session.answer({{"file", file}, {"boards", list}});
     return 0;
 }
 
@@ -175,7 +181,7 @@ int check(const Arguments& a, Session& session) {
         list.push_back(as_json(g));
         fine = fine && g.hello;
         if (session.json) continue;
-        if (g.hello) fmt::print("{}: {}{}{}\n", g.address.words(), words(g.hello->facts), g.hello->conditions.empty() ? "" : ", ", g.hello->conditions);
+        if (g.hello) print_hello(g);
         else fmt::print("{}: {}{}\n", g.address.words(), g.trouble->message, g.trouble->hint.empty() ? "" : "; " + g.trouble->hint);
     }
     if (session.json) session.answer({{"target", a.name}, {"boards", list}});

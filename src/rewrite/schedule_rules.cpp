@@ -21,6 +21,7 @@ namespace loopegg {
 namespace {
 
 constexpr std::size_t asked = 800;   // terms whose cost is worked out, of one nest
+constexpr const char* phase_names[] = {"schedule", "refine", "vary"};
 constexpr std::size_t kept = 48;     // of these at least: who asks for one asks for more soon, and the e-graph is the cost
 
 Term with_restore(const std::string& how, const Term& nest) { return how.empty() ? nest : Term("restore", {Term(how), nest}); }
@@ -88,7 +89,7 @@ void ScheduleRules::take(const std::string& name, const std::shared_ptr<const Ru
 
 ScheduleRules::ScheduleRules(const std::filesystem::path& file, const ScheduleMachine& machine) : machine_(machine) {
     const auto book = std::make_shared<const RuleBook>(load_rules(file));
-    for (const char* name : {"schedule", "refine", "vary"}) take(name, book);
+    for (const char* name : phase_names) take(name, book);
 }
 
 std::shared_ptr<const ScheduleRules> ScheduleRules::of(const std::filesystem::path& own, const std::filesystem::path& shipped, const ScheduleMachine& machine) {
@@ -101,7 +102,7 @@ std::shared_ptr<const ScheduleRules> ScheduleRules::of(const std::filesystem::pa
     auto made = std::make_shared<ScheduleRules>(own, machine);
     if (made->phases_.contains("schedule")) return found = std::move(made);
     const auto book = std::make_shared<const RuleBook>(load_rules(shipped));
-    for (const char* name : {"schedule", "refine", "vary"})
+    for (const char* name : phase_names)
         if (!made->phases_.contains(name)) made->take(name, book);
     return found = std::move(made);
 }

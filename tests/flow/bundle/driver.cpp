@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/kernel/cuda_prelude.hpp"
 #include "cuda_driver.h"
 
 namespace {
@@ -69,26 +70,6 @@ struct CUgraphExec_st {
 
 namespace {
 
-// A prelude that makes CUDA C plain C++: shared memory is static, and threads of a block wait at a barrier.
-constexpr const char* prelude = R"(#include <algorithm>
-#include <barrier>
-#include <cmath>
-#include <cstdint>
-#include <thread>
-#include <vector>
-#define alignas(n) __attribute__((aligned(n)))
-#define __global__
-#define __shared__ static
-#define __launch_bounds__(...)
-using std::max;
-using std::min;
-struct dim3_ { int x, y, z; };
-struct float4 { float x, y, z, w; };
-static thread_local dim3_ threadIdx, blockIdx;
-static std::barrier<>* block_barrier = nullptr;
-static inline void __syncthreads() { block_barrier->arrive_and_wait(); }
-)";
-
 fs::path source_of(const void* image) {
     const char* folders = std::getenv("LOOPEGG_EMULATED");
     std::stringstream all(folders ? folders : "");
@@ -112,7 +93,7 @@ void emulate(const Launch& l) {
     if (!run) {
         const bool waits = code.find("__syncthreads") != code.npos;
         std::ostringstream text;
-        text << prelude << code << "\nextern \"C\" void run_all(void** a) {\n    std::barrier<> all(" << (waits ? threads : 1)
+        text << loopegg::cuda_prelude << code << "\nextern \"C\" void run_all(void** a) {\n    std::barrier<> all(" << (waits ? threads : 1)
              << ");\n    block_barrier = &all;\n    auto work = [&](int t) {\n        threadIdx = {t % " << l.block[0] << ", t / " << l.block[0] << " % "
              << l.block[1] << ", t / " << l.block[0] * l.block[1] << "};\n        for (int b = 0; b < " << blocks << "; ++b) {\n            blockIdx = {b % "
              << l.grid[0] << ", b / " << l.grid[0] << " % " << l.grid[1] << ", b / " << l.grid[0] * l.grid[1] << "};\n            " << l.kernel->symbol << "(";

@@ -4,11 +4,12 @@ import pathlib
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
-RUNTIME = HERE.parents[2] / "backends/runtime"
+ROOT = HERE.parents[2]
+RUNTIME = ROOT / "backends/runtime"
 
 
 def build(source, output, *more):
-    subprocess.run([os.environ.get("CXX", "c++"), "-std=c++17", f"-I{RUNTIME}", *more, str(source), "-o", output, "-ldl"], check=True)
+    subprocess.run([os.environ.get("CXX", "c++"), "-std=c++17", f"-I{ROOT}", f"-I{RUNTIME}", *more, str(source), "-o", output, "-ldl"], check=True)
     return output
 
 

@@ -14,6 +14,8 @@
 #include "nest/term/statement.hpp"
 #include "rewrite/schedule_rules.hpp"
 
+#include "rule_text.hpp"
+
 using namespace loopegg;
 
 namespace {
@@ -25,18 +27,7 @@ bool any_holds(const std::vector<Term>& all, const std::string& word) {
     return std::any_of(all.begin(), all.end(), [&](const Term& t) { return holds(t, word); });
 }
 
-// The shipped file without one rule.
-std::string without(const std::string& rule) {
-    std::string text = read_file(shipped_file);
-    const std::size_t begin = text.find("(rule " + rule + " ");
-    REQUIRE(begin != text.npos);
-    std::size_t end = begin, depth = 0;
-    do {
-        depth += text[end] == '(', depth -= text[end] == ')';
-        ++end;
-    } while (depth > 0);
-    return text.erase(begin, end - begin);
-}
+std::string without(const std::string& rule) { return text_without(shipped_file, rule); }
 
 std::vector<Term> schedules(const std::string& rules, const char* nest, std::size_t most) {
     ScratchFile file(".rules");

@@ -11,6 +11,8 @@
 #include "nest/term/statement.hpp"
 #include "rewrite/schedule_rules.hpp"
 
+#include "rule_text.hpp"
+
 using namespace loopegg;
 
 namespace {
@@ -21,18 +23,7 @@ bool holds(const Term& t, const std::string& word) { return to_string(t).find(wo
 
 Term naive(const char* statement) { return complete(nest_of(statement_of(parse_term(statement)))); }
 
-// The shipped file without one rule.
-std::string without(const std::string& rule) {
-    std::string text = read_file(shipped_file);
-    const std::size_t begin = text.find("(rule " + rule);
-    REQUIRE(begin != text.npos);
-    std::size_t end = begin, depth = 0;
-    do {
-        depth += text[end] == '(', depth -= text[end] == ')';
-        ++end;
-    } while (depth > 0);
-    return text.erase(begin, end - begin);
-}
+std::string without(const std::string& rule) { return text_without(shipped_file, rule); }
 
 }  // namespace
 
