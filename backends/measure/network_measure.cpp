@@ -42,8 +42,8 @@ NetworkLatency sum_on_board(const Term& steps, const Target& target, Progress& p
 
 }  // namespace
 
-Term network_term(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
-    return network_term(plan_network(graph, weights, schedules, target));
+Term network_term(const Graph& graph, const Schedules& schedules, const Target& target) {
+    return network_term(plan_without_constants(graph, schedules, target));
 }
 
 Term network_term(const NetworkPlan& plan) {
@@ -67,9 +67,9 @@ Measured sum_of_steps(const Term& network, const Target& target, Measurer& measu
     return sum;
 }
 
-Latency estimate_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
+Latency estimate_network(const Graph& graph, const Schedules& schedules, const Target& target) {
     Latency sum{0, 0, 0, target.name, false, false};
-    const Term network = network_term(graph, weights, schedules, target);   // its children live as long as it does
+    const Term network = network_term(graph, schedules, target);   // its children live as long as it does
     for (const Term& nest : network.children()) sum.median_ms += estimate_latency(nest, target).median_ms;
     return sum;
 }
@@ -81,9 +81,9 @@ NetworkLatency measure_model(const std::string& model, const std::string& target
     }
     const Target target = find_target(target_name);
     const Model m = load_model(model, seed);
-    const Term steps = network_term(m.graph, m.weights, {}, target);
+    const Term steps = network_term(m.graph, {}, target);
     if (target.on_board()) return sum_on_board(steps, target, progress);
-    if (target.reach != Reach::here) return {estimate_network(m.graph, m.weights, {}, target), 0, 0};
+    if (target.reach != Reach::here) return {estimate_network(m.graph, {}, target), 0, 0};
     LatencyStore store(default_store());
     const Hash128 key = latency_key(target, steps);
     const auto known = known_or_claimed(store, key, target.name, "network " + m.graph.name, 300, [&](const std::string& line) { progress.note(line); });

@@ -15,7 +15,7 @@ struct NetworkLatency {
 };
 
 // What a compiled network runs, as one term: equal for networks that take equally long.
-Term network_term(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);
+Term network_term(const Graph& graph, const Schedules& schedules, const Target& target);
 struct NetworkPlan;
 Term network_term(const NetworkPlan& plan);
 
@@ -23,7 +23,7 @@ Term network_term(const NetworkPlan& plan);
 Measured sum_of_steps(const Term& network, const Target& target, Measurer& measurer);
 
 // For a machine that cannot be asked: the sum over its nests. Latency::measured is false.
-Latency estimate_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);
+Latency estimate_network(const Graph& graph, const Schedules& schedules, const Target& target);
 
 // `model` as load_model takes it, or a folder that compile_network wrote. Throws UserError when it cannot be had.
 NetworkLatency measure_model(const std::string& model, const std::string& target, std::uint64_t seed, int rounds, Progress& progress);

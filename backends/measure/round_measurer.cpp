@@ -87,7 +87,7 @@ double RoundMeasurer::seen_ms(const Term& nest) {
 }
 
 Measured RoundMeasurer::network(const Graph& graph, const Weights& weights, const Schedules& schedules, Use use) {
-    const Term network = network_term(graph, weights, schedules, target_);
+    const Term network = network_term(graph, schedules, target_);
     const Hash128 key = latency_key(target_, network);
     double sum = 0;
     for (const Term& nest : network.children()) sum += seen_ms(complete(nest));

@@ -281,11 +281,8 @@ CompiledNetwork compile_network(const Graph& graph, const Weights& weights, cons
 }
 
 std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target) {
-    Weights zeros;
-    for (const Node& node : graph.nodes)
-        for (const Parameter& p : parameters_of(node)) zeros[p.name] = {p.shape, std::vector<float>(static_cast<std::size_t>(element_count(p.shape)), 0.0f)};
     std::map<std::string, Term> all;
-    for (const NetworkPlan::Step& s : plan_network(graph, zeros, schedules, target).steps) {
+    for (const NetworkPlan::Step& s : plan_without_constants(graph, schedules, target).steps) {
         if (!s.nest) continue;
         const auto given = schedules.find(s.nest->site);
         const bool in_a_row = given != schedules.end() && given->second.is("prepare", 2);

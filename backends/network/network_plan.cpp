@@ -16,9 +16,12 @@ namespace {
 
 bool is_view(const std::string& op) { return op == "flatten" || op == "reshape" || op == "identity"; }
 
-const std::vector<float>& tensor(const Weights& w, const std::string& name) {
-    auto found = w.find(name);
-    if (found == w.end()) throw UserError("the weights have no tensor '" + name + "'");
+// The values of a tensor. Without weights, every tensor has no values.
+const std::vector<float>& tensor(const Weights* w, const std::string& name) {
+    static const std::vector<float> none;
+    if (!w) return none;
+    auto found = w->find(name);
+    if (found == w->end()) throw UserError("the weights have no tensor '" + name + "'");
     return found->second.values;
 }
 
@@ -26,7 +29,7 @@ const std::vector<float>& tensor(const Weights& w, const std::string& name) {
 struct ScaleShift {
     std::vector<float> scale, shift;
 };
-ScaleShift scale_shift(const Node& bn, const Weights& w) {
+ScaleShift scale_shift(const Node& bn, const Weights* w) {
     const auto &gamma = tensor(w, bn.name + ".weight"), &beta = tensor(w, bn.name + ".bias"), &mean = tensor(w, bn.name + ".running_mean"),
                &var = tensor(w, bn.name + ".running_var");
     ScaleShift s;
@@ -40,7 +43,7 @@ ScaleShift scale_shift(const Node& bn, const Weights& w) {
 
 class Planner {
 public:
-    Planner(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target)
+    Planner(const Graph& graph, const Weights* weights, const Schedules& schedules, const Target& target)
         : graph_(graph), weights_(weights), schedules_(schedules), target_(target) {
         for (std::size_t i = 0; i < graph.inputs.size(); ++i) position_[graph.inputs[i].name] = -1;
         for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
@@ -369,7 +372,7 @@ private:
     }
 
     const Graph& graph_;
-    const Weights& weights_;
+    const Weights* weights_;   // none: the plan has no constants
     const Schedules& schedules_;
     const Target& target_;
     std::map<std::string, int> position_;
@@ -382,7 +385,11 @@ private:
 }  // namespace
 
 NetworkPlan plan_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
-    return Planner(graph, weights, schedules, target).run();
+    return Planner(graph, &weights, schedules, target).run();
+}
+
+NetworkPlan plan_without_constants(const Graph& graph, const Schedules& schedules, const Target& target) {
+    return Planner(graph, nullptr, schedules, target).run();
 }
 
 }  // namespace loopegg

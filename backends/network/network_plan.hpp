@@ -61,4 +61,7 @@ struct NetworkPlan {
 
 NetworkPlan plan_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);
 
+// The same steps with empty constants, for callers that ask which nests run. Preparing the constants takes most of the time of a plan.
+NetworkPlan plan_without_constants(const Graph& graph, const Schedules& schedules, const Target& target);
+
 }  // namespace loopegg

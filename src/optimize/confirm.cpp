@@ -34,7 +34,7 @@ enum class Remember { quiet, all };
 std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& target, Remember which, const std::function<void(Entrant&)>& make = {}) {
     std::vector<Term> networks;
     std::vector<std::filesystem::path> folders;
-    for (const Entrant& e : entrants) networks.push_back(network_term(e.graph, e.weights, e.schedules, target));
+    for (const Entrant& e : entrants) networks.push_back(network_term(e.graph, e.schedules, target));
     LatencyStore store(default_store());
     std::vector<Hash128> keys;
     std::vector<Measured> times;

@@ -131,7 +131,7 @@ public:
                     }};
         if (target_.reach == Reach::here) return {*workers_, {}};
         return {*workers_, [this](const Graph& graph, const Weights& weights, const Schedules& schedules, bool) {
-                    return sum_of_steps(network_term(graph, weights, schedules, target_), target_, *workers_);
+                    return sum_of_steps(network_term(graph, schedules, target_), target_, *workers_);
                 }};
     }
 

@@ -32,7 +32,7 @@ json compiled_for(const Target& target, const Graph& graph, const Weights& weigh
     const Schedules schedules = estimated_best(graph, target);
     const CompiledNetwork files = compile_network(graph, weights, schedules, target, folder, &progress);
     seal_folder(folder);
-    json j = latency_json(Measured{estimate_network(graph, weights, schedules, target), ""});
+    json j = latency_json(Measured{estimate_network(graph, schedules, target), ""});
     j["kernels"] = files.kernels, j["folder"] = folder.filename().string();
     if (target.reach == Reach::bundle) {
         const BundledNetwork whole[]{{graph, weights, schedules}};

@@ -57,7 +57,7 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
     std::vector<std::map<std::string, Hash128>> keys(versions.size());
     bool known = true;
     for (std::size_t v = 0; v < versions.size(); ++v) {
-        const Term network(Hasher().add(to_string(network_term(graph, weights, versions[v].schedules, target))).finish().hex());
+        const Term network(Hasher().add(to_string(network_term(graph, versions[v].schedules, target))).finish().hex());
         for (const auto& [site, nest] : versions[v].nests) {
             keys[v][site] = latency_key(target, Term("inside", {Term(site), network}), "inside its network");
             const auto found = store.find(keys[v][site]);

@@ -97,7 +97,7 @@ Operands prepared(const Term& how, const std::vector<Buffer>& after, Operands op
     const std::size_t at = epilogue_operand(after, "bias", value);
     std::vector<float>& weights = operands[weights_of(after, value)];
     const std::vector<float>& scale = operands[at];
-    const std::size_t of_channel = weights.size() / scale.size();
+    const std::size_t of_channel = scale.empty() ? 0 : weights.size() / scale.size();
     for (std::size_t i = 0; i < weights.size(); ++i) weights[i] *= scale[i / of_channel];
     operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(at));
     return operands;
