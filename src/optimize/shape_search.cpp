@@ -231,12 +231,21 @@ void SiteClock::learn(const Graph& network, const std::map<std::string, double>&
 }
 
 void SiteClock::learn_whole(std::span<const std::pair<const Graph*, double>> networks) {
-    double whole = 0, sites = 0;
-    for (const auto& [network, ms] : networks) whole += ms, sites += sites_ms(*network);
-    if (whole > 0 && sites > 0) whole_ = whole / sites;
+    wholes_.clear();
+    for (const auto& [network, ms] : networks)
+        if (const double sites = sites_ms(*network); sites > 0 && ms > 0) wholes_.push_back({sites, ms});
 }
 
-double SiteClock::ms(const Graph& network) const { return whole_ * sites_ms(network); }
+double SiteClock::ms(const Graph& network) const {
+    const double sites = sites_ms(network);
+    if (sites <= 0) return 0;
+    double said = 0, weights = 0;
+    for (const Whole& w : wholes_) {
+        const double weight = std::exp(-std::abs(std::log(sites / w.sites_ms)) / fades) + 1e-12;
+        said += weight * std::log(w.ms / w.sites_ms), weights += weight;
+    }
+    return weights > 0 ? sites * std::exp(said / weights) : sites;
+}
 
 double SiteClock::sites_ms(const Graph& network) const {
     double sum = 0;

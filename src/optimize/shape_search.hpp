@@ -20,13 +20,14 @@ class SiteClock {
 public:
     // The sites of a network that was tuned: `ms` of each, with its best schedule.
     void learn(const Graph& network, const std::map<std::string, double>& ms);
-    // Whole networks that were timed: what lies between their sites takes its part of the time.
+    // Whole networks that were timed: what lies between their sites takes its part of the time. Networks of about the same time have most say.
     void learn_whole(std::span<const std::pair<const Graph*, double>> networks);
     double ms(const Graph& network) const;
 
 private:
     double sites_ms(const Graph& network) const;
-    double whole_ = 1;   // the time of a network beside the sum of its sites
+    struct Whole { double sites_ms, ms; };
+    std::vector<Whole> wholes_;   // the sum of a network's sites, and the time of the network
     struct Timed { double inputs, outputs, groups, ms, macs, written; };
     std::map<std::string, std::vector<Timed>> alike_;   // by kernel, stride and pixels; by name where a site is no convolution
 };

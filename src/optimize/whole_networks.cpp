@@ -110,21 +110,22 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     const bool own = request.search == "rules";
     const std::int64_t scalings = static_cast<std::int64_t>(naive_scalings(space).size());
     ShapeSearch search(space, judge, clock, options, progress);
-    const auto time_all = [&] {
+    // Times the original and the networks from `first` on, in turns.
+    const auto time_from = [&](std::size_t first) {
         std::vector<std::pair<const Input*, const Tuning*>> networks{{&input, &out.original_tuning}};
-        for (const TimedNetwork& t : out.timed) networks.emplace_back(&t.input, &t.tuning);
+        for (std::size_t t = first; t < out.timed.size(); ++t) networks.emplace_back(&out.timed[t].input, &out.timed[t].tuning);
         progress.advance(static_cast<std::int64_t>(out.timed.size()), "timing whole networks in turns");
         const std::vector<Measured> times = time_in_turns(request, networks, timing, shelf, progress);
         out.original = times.front();
+        for (std::size_t i = 1; i < times.size(); ++i) out.timed[first + i - 1].time = times[i];
         std::vector<std::pair<const Graph*, double>> wholes;
-        for (std::size_t i = 0; i < times.size(); ++i) {
-            if (i > 0) out.timed[i - 1].time = times[i];
-            if (times[i].latency) wholes.emplace_back(&networks[i].first->graph, times[i].latency->median_ms);
-        }
+        if (out.original.latency) wholes.emplace_back(&input.graph, out.original.latency->median_ms);
+        for (const TimedNetwork& t : out.timed)
+            if (t.time.latency) wholes.emplace_back(&t.input.graph, t.time.latency->median_ms);
         clock.learn_whole(wholes);
         search.set_the_clock();
     };
-    time_all();
+    time_from(0);
     search.go_on(scalings);
     std::vector<NetworkCandidate>& judged = search.judged();
     if (!own && request.search != "scale")
@@ -142,15 +143,16 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         out.timed.push_back(std::move(t));
     };
     for (std::size_t i : finalists(judged, own ? 0 : 1, options.max_ms)) tune_network(i);
-    if (own) time_all();
+    if (own) time_from(0);
     for (std::size_t round = 0; own && round < own_finalists; ++round) {
         search.go_on(asks_between);
         const std::vector<std::size_t> last = finalists(judged, 1, options.max_ms);
         const auto next = std::find_if(last.begin(), last.end(), [&](std::size_t i) { return !judged[i].naive(); });
         if (next == last.end()) break;
         tune_network(*next);
+        time_from(out.timed.size() - 1);   // the search asks for networks that the clock takes to be fast: the next one is asked with this error known
     }
-    time_all();
+    time_from(0);
     out.asked = judge.asked();
     out.judged = std::move(judged);
     const bool limited = std::isfinite(options.max_ms);

@@ -125,6 +125,19 @@ TEST_CASE("the search finds a network that is no slower than any naive scaling, 
     for (std::size_t i = 0; i < all.size(); ++i) CHECK(all[i].shape == second.judged()[i].shape);
 }
 
+TEST_CASE("of whole networks that were timed, those of about the same time have most say", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const ShapeSpace space(graph, sites_of(graph));
+    const Graph half = *space.network(space.scaled(0.5, 1)), near_half = *space.network(space.scaled(0.5, 0.75));
+    SiteClock clock = clock_of(graph);
+    const double sites_of_all = clock.ms(graph), sites_of_half = clock.ms(half), sites_near_half = clock.ms(near_half);
+    const std::pair<const Graph*, double> wholes[] = {{&graph, sites_of_all}, {&half, 1.5 * sites_of_half}};
+    clock.learn_whole(wholes);
+    CHECK(clock.ms(graph) == Approx(sites_of_all).epsilon(0.02));
+    CHECK(clock.ms(half) == Approx(1.5 * sites_of_half).epsilon(0.02));
+    CHECK(clock.ms(near_half) > 1.4 * sites_near_half);
+}
+
 TEST_CASE("how long whole networks take beside their sites does not lead the search", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
     const ShapeSpace space(graph, sites_of(graph));
