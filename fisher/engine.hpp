@@ -80,6 +80,7 @@ struct TrainOptions {
     double rate = 0.05, momentum = 0.9, decay = 5e-4, label_smoothing = 0.1;
     double distill = 0;                 // weight of the teacher's soft labels, 0 to 1
     double temperature = 4;
+    double mixed = 0;                   // the share of the images that are mixed with another image of their batch, 0 to 1
     bool augment = true;                // shifts by up to 4 pixels and mirrors
     std::uint64_t seed = 0;
     std::string checkpoint;             // a file that is written after each epoch and continued from; empty: none

@@ -33,6 +33,13 @@ at::Tensor augmented(const at::Tensor& images, at::Generator& random) {
     return at::index(at::constant_pad_nd(images, {4, 4, 4, 4}), {to(which), to(channel), to(rows), to(columns)});
 }
 
+// How much of each image is the image itself. The rest is the image before it in the batch.
+at::Tensor own_shares(std::int64_t n, double mixed, at::Generator& random, const at::Tensor& like) {
+    at::Tensor chosen = at::rand({n}, random, at::kFloat) < mixed;
+    at::Tensor share = at::rand({n}, random, at::kFloat);
+    return at::where(chosen, share, at::ones({n})).to(like.options());
+}
+
 // What is trained, and its momentum.
 struct Optimizer {
     std::vector<std::string> names;
@@ -134,8 +141,18 @@ void train_parameters(const Graph& graph, TensorMap& parameters, const at::Tenso
             at::Tensor index = order.narrow(0, i * batch, batch);
             at::Tensor x = images.index_select(0, index), y = labels.index_select(0, index);
             if (options.augment) x = augmented(x, random);
+            at::Tensor own;   // undefined: no image is mixed
+            if (options.mixed > 0) {
+                own = own_shares(batch, options.mixed, random, x);
+                std::vector<std::int64_t> of_image(static_cast<std::size_t>(x.dim()), 1);
+                of_image[0] = batch;
+                x = own.view(of_image) * x + (1 - own).view(of_image) * x.roll(1, 0);
+            }
             at::Tensor logits = executor.run({x}, parameters, NormMode::batch, {}, {&parameters, 0.1})[0].flatten(1);
-            at::Tensor loss = at::cross_entropy_loss(logits, y, {}, at::Reduction::Mean, -100, options.label_smoothing);
+            const auto from_labels = [&](const at::Tensor& labels) {
+                return at::cross_entropy_loss(logits, labels, {}, at::Reduction::None, -100, options.label_smoothing);
+            };
+            at::Tensor loss = (own.defined() ? own * from_labels(y) + (1 - own) * from_labels(y.roll(1, 0)) : from_labels(y)).mean();
             if (knowing && options.distill > 0) {
                 at::Tensor soft;
                 {

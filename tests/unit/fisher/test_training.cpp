@@ -101,6 +101,21 @@ TEST_CASE("a teacher is learned from", "[unit][fisher]") {
     CHECK(learned != trained(student, options()));
 }
 
+TEST_CASE("mixed images teach, and an interrupted training with them goes on to the same weights", "[unit][fisher]") {
+    Graph g = classifier();
+    Checkpoint c;
+    TrainOptions mixing = options();
+    mixing.mixed = 0.5;
+    std::vector<TrainReport> reports;
+    const Weights straight = trained(g, mixing, 0, &reports);
+    CHECK(reports.back().loss < reports.front().loss);
+    CHECK(reports.back().accuracy > 80);
+    CHECK(straight != trained(g, options()));
+    mixing.checkpoint = c.path;
+    CHECK_THROWS_AS(trained(g, mixing, 2), Interrupted);
+    CHECK(trained(g, mixing) == straight);
+}
+
 TEST_CASE("a checkpoint that does not fit is refused, and says what to do", "[errors][fisher]") {
     Graph g = classifier();
     Checkpoint c;
