@@ -1,4 +1,5 @@
-/* The entry points of a network on a GPU (network.h), for the tables and the fingerprint that network.c has above: weights uploaded once, buffers planned, one graph. */
+/* The entry points of a network on a GPU (network.h). network.c has the tables and the fingerprint above: weights are uploaded once, buffers are
+ * planned, and the network is one graph. */
 #pragma once
 #include <stdint.h>
 

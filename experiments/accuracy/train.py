@@ -13,7 +13,7 @@ skipped. Nothing is started that would not end within --seconds.
 | full | 75 | 512 | 0.4 | 12 | every accuracy that the project tells |
 | short | 16 | 512 | 0.4 | none | labels: ranks networks as `full` does (README.md) |
 | distil | 30 | 512 | 0.2 | 12 | a restricted network that begins with weights of the trained original, which teaches it |
-| distil-mixed | 30 | 512 | 0.2 | 12 | the same with more of the teacher and with mixed images: the better one |
+| distil-mixed | 30 | 512 | 0.2 | 12 | the same with more of the teacher and with mixed images: no gain is shown |
 
 `distil` and `distil-mixed` want the original of the same base network and seed, trained by `full` and kept by --keep. The network begins with the
 channels of the original that weigh most. The loss of `distil` is 0.3 of the cross entropy and 0.7 of the divergence from the original's answers at

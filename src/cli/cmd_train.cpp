@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 struct Arguments {
     std::string model, data, distill, original;
-    std::optional<double> distill_weight, mix;
+    std::optional<double> distill_weight;
     std::int64_t limit = 0;
     TrainOptions options;
     bool no_augment = false, fresh = false;
@@ -33,16 +33,14 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
     TorchRoom& torch = torch_room();
     TrainOptions options = a.options;
     options.augment = !a.no_augment && data.train.shape.size() == 4;
-    options.distill = a.distill_weight.value_or(0), options.mixed = a.mix.value_or(0);
+    options.distill = a.distill_weight.value_or(0);
     std::optional<Model> teacher;
     if (!a.distill.empty()) {
         teacher = load_model(a.distill, a.options.seed);
         if (classes_of(teacher->graph) != classes_of(model.graph))
             throw UserError(
                 fmt::format("the teacher '{}' has {} classes, the network {}", teacher->graph.name, classes_of(teacher->graph), classes_of(model.graph)));
-        // Chosen on one network of resnet34-cifar10 (experiments/accuracy/README.md, "From trained weights").
-        if (!a.distill_weight) options.distill = 0.9;
-        if (!a.mix) options.mixed = options.augment ? 0.5 : 0;
+        if (!a.distill_weight) options.distill = 0.5;
     }
     fs::path out = a.model.starts_with("zoo:") ? fs::path("trained") : file.parent_path();
     fs::create_directories(out.empty() ? "." : out);
@@ -77,9 +75,8 @@ Action setup(CLI::App& app) {
     app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, noise");
     app.add_option("--epochs", a->options.epochs, "passes over the images")->capture_default_str();
     app.add_option("--distill", a->distill, "a model whose soft answers are learned as well");
-    app.add_option("--distill-weight", a->distill_weight, "the share of the teacher in the loss; unless given, 0.9")->check(CLI::Range(0.0, 1.0));
-    app.add_option("--mix", a->mix, "the share of the images that are mixed with another image; unless given, 0.5 with a teacher and 0 without")
-        ->check(CLI::Range(0.0, 1.0));
+    app.add_option("--distill-weight", a->distill_weight, "the share of the teacher in the loss; unless given, 0.5")->check(CLI::Range(0.0, 1.0));
+    app.add_option("--mix", a->options.mixed, "the share of the images that are mixed with another image")->capture_default_str()->check(CLI::Range(0.0, 1.0));
     app.add_option("--original", a->original, "a model whose accuracy is told beside; unless given, the teacher's");
     app.add_option("--batch", a->options.batch, "images a step")->capture_default_str()->check(CLI::Range(1, 65536));
     app.add_option("--rate", a->options.rate, "the highest learning rate")->capture_default_str();
