@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/fault.hpp"
 #include "base/text.hpp"
 
 extern char** environ;
@@ -41,7 +42,7 @@ std::string run_or_throw(const std::vector<std::string>& words, const std::strin
     for (std::string& w : copy) argv.push_back(w.data());
     argv.push_back(nullptr);
     pid_t child = 0;
-    const int error = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+    const int error = fault_here(FaultPlace::worker) ? EAGAIN : posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     close(out[1]);
     if (error) {
@@ -100,7 +101,7 @@ Filtered run_filter(const std::vector<std::string>& words, std::string_view inpu
     for (std::string& w : copy) argv.push_back(w.data());
     argv.push_back(nullptr);
     pid_t child = 0;
-    const int error = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+    const int error = fault_here(FaultPlace::worker) ? EAGAIN : posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     if (error) return {-1, false, "", std::strerror(error)};
     const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
