@@ -1,8 +1,8 @@
-# Installs the Debian packages of debian.txt that are missing, with apt, when that is allowed here.
+# Installs the Debian packages of a list (debian.txt) that are missing, with apt, when that is allowed here.
 
 missing_packages() {
     local package
-    sed 's/#.*//' "$root/setup/debian.txt" | while read -r package _; do
+    sed 's/#.*//' "$root/setup/$1" | while read -r package _; do
         [ -z "$package" ] || dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || echo "$package"
     done
 }
@@ -30,7 +30,7 @@ install_debian_packages() {
     command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
         stop "this is not a Debian system (no apt-get); install what setup/debian.txt and setup/requirements.txt list, then use meson"
     local packages as_root='' log=$deps/apt.log
-    packages=$(missing_packages | tr '\n' ' ')
+    packages=$(missing_packages "$1" | tr '\n' ' ')
     packages=${packages% }
     [ -n "$packages" ] || return 0
     if [ "$(id -u)" -ne 0 ]; then
@@ -49,11 +49,11 @@ and run this again"
     apt_run install --no-install-recommends $packages ||
         { finish_interrupted; apt_run update && apt_run install --no-install-recommends $packages; } || ok=0
     end_progress
-    if [ $ok = 0 ] || [ -n "$(missing_packages)" ]; then
+    if [ $ok = 0 ] || [ -n "$(missing_packages "$1")" ]; then
         tail -n 4 "$log" | sed 's/^/  /' >&2
         if grep -qE 'Could not resolve|Could not connect|Unable to connect|Network is unreachable|Failed to fetch' "$log"; then
-            stop "cannot reach the Debian mirror, so $(missing_packages | tr '\n' ' ')could not be installed; with a network, run this again and it goes on from here"
+            stop "cannot reach the Debian mirror, so $(missing_packages "$1" | tr '\n' ' ')could not be installed; with a network, run this again and it goes on from here"
         fi
-        stop "apt could not install $(missing_packages | tr '\n' ' ')(see $log); run this again once that is settled"
+        stop "apt could not install $(missing_packages "$1" | tr '\n' ' ')(see $log); run this again once that is settled"
     fi
 }

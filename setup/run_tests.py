@@ -211,6 +211,8 @@ def main():
     kind = "debug" if args.debug else "release"
     build = ROOT / ("build-debug" if args.debug else "build")
     prepare = [str(ROOT / "setup/prepare"), kind]
+    if args.deep:
+        os.environ["LOOPEGG_DEEP"] = "1"   # set-up installs what the deep checks use
     # One room alone needs only its own executable built, and Meson's list of tests says which that is.
     narrow = bool(args.rooms or args.list)
     if code := subprocess.run(prepare + ["build.ninja" if narrow else "all"]).returncode:

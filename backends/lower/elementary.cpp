@@ -17,6 +17,9 @@ Expr between(double low, double high, const Expr& x) {
     return tv::select(tv::binary(Fn::lt, x, number(low)), number(low), tv::select(tv::binary(Fn::lt, number(high), x), number(high), x));
 }
 
+// Below 1 or from 0 on: TVM folds x = x, and CUDA C has no literal of infinity.
+Expr is_number(const Expr& x) { return tv::binary(Fn::logical_or, tv::binary(Fn::lt, x, number(1)), tv::binary(Fn::ge, x, number(0))); }
+
 // c[0] + c[1] x + ..., by Horner's rule.
 Expr polynomial(std::span<const double> c, const Expr& x) {
     Expr sum = number(c.back());
@@ -59,7 +62,12 @@ Expr bounded_exponential(const Expr& x) {
 
 Expr error_function(const Expr& x) {
     const Expr in = between(-erf_end, erf_end, x), square = times(in, in);
-    return times(in, tv::binary(Fn::div, polynomial(erf_above, square), polynomial(erf_below, square)));
+    const Expr inside = times(in, tv::binary(Fn::div, polynomial(erf_above, square), polynomial(erf_below, square)));
+    // Beyond, 1 to the last digit: 1 + erf(x) is multiplied by x, however large, in a gelu.
+    return tv::select(tv::binary(Fn::lt, x, number(-erf_end)), number(-1), tv::select(tv::binary(Fn::lt, number(erf_end), x), number(1), inside));
 }
+
+Expr larger(const Expr& a, const Expr& b) { return tv::select(tv::binary(Fn::lt, b, a), a, tv::select(is_number(a), b, a)); }
+Expr smaller(const Expr& a, const Expr& b) { return tv::select(tv::binary(Fn::lt, a, b), a, tv::select(is_number(a), b, a)); }
 
 }  // namespace loopegg

@@ -1,7 +1,9 @@
 #include "backends/lower/lower_operands.hpp"
 
+#include <cmath>
 #include <optional>
 
+#include "backends/lower/elementary.hpp"
 #include "backends/lower/lower_nest.hpp"
 #include "backends/lower/scalar.hpp"
 #include "base/error.hpp"
@@ -16,13 +18,8 @@ namespace {
 // In floats: how far ahead weights are asked for (a page, where the processor's own foresight ends), how many at once at most, a cache line.
 constexpr std::int64_t far_ahead = 1024, most_asked = 1024, line = 16;
 
-// Infinities become the largest float: CUDA C spells infinity only with a header.
-Expr finite(double v) { return tv::float_value(std::clamp(v, -3.4028234663852886e38, 3.4028234663852886e38)); }
-
-// Below 1 or from 0 on: TVM folds x = x, and CUDA C has no literal of infinity.
-Expr is_number(const Expr& x) {
-    return tv::binary(tv::Fn::logical_or, tv::binary(tv::Fn::lt, x, tv::float_value(1)), tv::binary(tv::Fn::ge, x, tv::float_value(0)));
-}
+// Infinities by their bits: CUDA C spells infinity only with a header.
+Expr constant(double v) { return std::isinf(v) ? tv::with_bits(v > 0 ? 0x7f800000 : -0x00800000) : tv::float_value(v); }
 
 // The terms of a logical index, one for each step of the tile (zero where it has none); nothing unless they make up the whole of it.
 std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::vector<Index>& logical, const std::vector<std::int64_t>& extents) {
@@ -288,8 +285,7 @@ Expr NestOperands::finished(const Expr& acc, const std::vector<Index>& logical) 
 
 Expr NestOperands::combined(const Expr& a, const Expr& b) const {
     if (s_.combine != Combine::max) return tv::binary(tv::Fn::add, a, b);
-    // The larger; what is no number stays, whichever of the two it is.
-    return tv::select(tv::binary(tv::Fn::lt, b, a), a, tv::select(is_number(a), b, a));
+    return larger(a, b);
 }
 
 Expr NestOperands::entry(const Coefficient& c, const TreeNode& body) const {
@@ -316,7 +312,7 @@ Expr NestOperands::weighted(const std::vector<double>& coefficients, const std::
     return sum ? *sum : tv::float_value(0);
 }
 
-Expr NestOperands::outside() const { return finite(s_.outside); }
-Expr NestOperands::identity() const { return finite(s_.identity()); }
+Expr NestOperands::outside() const { return constant(s_.outside); }
+Expr NestOperands::identity() const { return constant(s_.identity()); }
 
 }  // namespace loopegg

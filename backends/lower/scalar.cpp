@@ -27,7 +27,21 @@ Expr gelu(const Expr& x) {
 
 struct Binary { const char* name; Fn fn; };
 // Of sums and products, machines know these; every other function is spelt by its formula.
-constexpr Binary binaries[]{{"+", Fn::add}, {"-", Fn::sub}, {"*", Fn::mul}, {"/", Fn::div}, {"max", Fn::max}, {"min", Fn::min}};
+constexpr Binary binaries[]{{"+", Fn::add}, {"-", Fn::sub}, {"*", Fn::mul}, {"/", Fn::div}};
+
+bool is_literal(const Term& term) {
+    double value = 0;
+    const std::string& text = term.op().text();
+    return term.size() == 0 && std::from_chars(text.data(), text.data() + text.size(), value).ptr == text.data() + text.size();
+}
+
+// Beside a constant, one comparison is enough, which is false for what is no number.
+Expr extreme(const Term& term, const Expr& a, const Expr& b) {
+    const bool most = term.op().text() == "max";
+    if (is_literal(term[0])) return tv::select(most ? tv::binary(Fn::lt, b, a) : tv::binary(Fn::lt, a, b), a, b);
+    if (is_literal(term[1])) return tv::select(most ? tv::binary(Fn::lt, a, b) : tv::binary(Fn::lt, b, a), b, a);
+    return most ? larger(a, b) : smaller(a, b);
+}
 
 struct Unary { const char* name; Expr (*make)(const Expr&); };
 const Unary unaries[]{
@@ -58,6 +72,11 @@ Expr scalar(const Term& term, const std::function<Expr(const std::string&)>& lea
     if (term.size() == 2)
         for (const Binary& b : binaries)
             if (op == b.name) return tv::binary(b.fn, scalar(term[0], leaf), scalar(term[1], leaf));
+    if (op == "max" || op == "min") return extreme(term, scalar(term[0], leaf), scalar(term[1], leaf));
+    if (op == "prelu") {   // a slope that is no number is not looked at above zero
+        const Expr x = scalar(term[0], leaf);
+        return tv::select(below(x, 0), tv::binary(Fn::mul, x, scalar(term[1], leaf)), x);
+    }
     if (term.size() == 1)
         for (const Unary& u : unaries)
             if (op == u.name) return u.make(scalar(term[0], leaf));

@@ -1,16 +1,17 @@
 #include "fisher/libtorch/training.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/jit/serialization/pickle.h>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "graph/operators.hpp"
+#include "graph/safetensors.hpp"
 #include "fisher/libtorch/parameters.hpp"
 
 namespace loopegg {
@@ -75,38 +76,44 @@ double rate_at(std::int64_t step, std::int64_t total, double peak) {
     return 0.5 * peak * (1 + std::cos(M_PI * static_cast<double>(step - warm) / static_cast<double>(std::max<std::int64_t>(1, total - warm))));
 }
 
+// A checkpoint is a file of safetensors, for our own reader believes nothing in it: the folder that is trained in may be a stranger's.
 void save_checkpoint(const TrainOptions& options, const Optimizer& optimizer, const TensorMap& parameters, int epoch) {
-    c10::Dict<std::string, at::Tensor> all;
-    for (const auto& [name, tensor] : parameters) all.insert("parameter " + name, tensor.detach().cpu());
-    for (std::size_t i = 0; i < optimizer.names.size(); ++i) all.insert("velocity " + optimizer.names[i], optimizer.velocity[i].cpu());
-    all.insert("epoch", at::tensor(static_cast<std::int64_t>(epoch)));
-    all.insert("epochs", at::tensor(static_cast<std::int64_t>(options.epochs)));
-    std::vector<char> bytes = torch::jit::pickle_save(all);
-    write_file(options.checkpoint, {bytes.data(), bytes.size()});
+    Weights all;
+    for (const auto& [name, tensor] : parameters) all["parameter " + name] = from_torch(tensor.detach().cpu());
+    for (std::size_t i = 0; i < optimizer.names.size(); ++i) all["velocity " + optimizer.names[i]] = from_torch(optimizer.velocity[i].cpu());
+    all["epoch"] = {{2}, {static_cast<float>(epoch), static_cast<float>(options.epochs)}};
+    write_file(options.checkpoint, write_safetensors(all));
 }
 
 // The epoch to go on with; 0 when there is no checkpoint.
 int load_checkpoint(const TrainOptions& options, Optimizer& optimizer, TensorMap& parameters) {
     if (options.checkpoint.empty() || !std::filesystem::exists(options.checkpoint)) return 0;
-    std::string text = read_file(options.checkpoint);
-    try {
-        auto all = torch::jit::pickle_load(std::vector<char>(text.begin(), text.end())).toGenericDict();
-        auto at_name = [&](const std::string& name) { return all.at(name).toTensor(); };
-        if (at_name("epochs").item<std::int64_t>() != options.epochs)
-            throw UserError(Diagnostic{
-                fmt::format("the checkpoint {} is of a run of {} epochs, not {}", options.checkpoint, at_name("epochs").item<std::int64_t>(), options.epochs),
-                {},
-                "remove it to begin anew"});
-        c10::NoGradGuard none;
-        for (auto& [name, tensor] : parameters) tensor.copy_(at_name("parameter " + name));
-        for (std::size_t i = 0; i < optimizer.names.size(); ++i) optimizer.velocity[i].copy_(at_name("velocity " + optimizer.names[i]));
-        return static_cast<int>(at_name("epoch").item<std::int64_t>());
-    } catch (const UserError&) {
-        throw;
-    } catch (const std::exception&) {   // c10::Error among them: an unreadable file, or one of another network
-        throw UserError(
+    const auto misfit = [&] {
+        return UserError(
             Diagnostic{fmt::format("the checkpoint {} does not fit this network or is damaged", options.checkpoint), {}, "remove it to begin anew"});
+    };
+    Weights all;
+    try {
+        all = read_safetensors(options.checkpoint);
+    } catch (const UserError&) {
+        throw misfit();
     }
+    const auto take = [&](const std::string& name, at::Tensor& to) {
+        const auto found = all.find(name);
+        if (found == all.end() || !std::ranges::equal(found->second.shape, to.sizes())) throw misfit();
+        to.copy_(to_torch(found->second));
+    };
+    const Tensor& epoch = all["epoch"];
+    if (epoch.values.size() != 2) throw misfit();
+    const float done = epoch.values[0], epochs = epoch.values[1];
+    if (!(done >= 0 && done <= epochs && epochs <= 1e6f && done == std::floor(done))) throw misfit();
+    if (epochs != static_cast<float>(options.epochs))
+        throw UserError(Diagnostic{
+            fmt::format("the checkpoint {} is of a run of {:.0f} epochs, not {}", options.checkpoint, epochs, options.epochs), {}, "remove it to begin anew"});
+    c10::NoGradGuard none;
+    for (auto& [name, tensor] : parameters) take("parameter " + name, tensor);
+    for (std::size_t i = 0; i < optimizer.names.size(); ++i) take("velocity " + optimizer.names[i], optimizer.velocity[i]);
+    return static_cast<int>(done);
 }
 
 }  // namespace

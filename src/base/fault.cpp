@@ -39,7 +39,7 @@ const char* word(FaultPlace place) {
 void note(const Order& o, FaultPlace place) {
     const int file = ::open(o.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (file < 0) return;
-    const std::string line = o.command + " " + word(place) + "\n";
+    const std::string line = o.command + " " + word(place) + " " + std::to_string(::getpid()) + "\n";
     if (::write(file, line.data(), line.size()) < 0) {}   // a log of a test: nobody else is told
     ::close(file);
 }

@@ -3,7 +3,7 @@
 // LOOPEGG_FAULTS=1 turns it on. LOOPEGG_FAULT=COMMAND:N:HOW:FLAG lets the N-th place (from 1) that a process of 'loopegg COMMAND' comes to
 // fail once: HOW is 'fail' (the call fails as a system call would) or 'cut' (the process ends there, as if it were killed). The file FLAG
 // is made when the fault happens and no fault happens where it is, so one fault happens once over all processes.
-// LOOPEGG_FAULT_LOG=FILE writes down the places: 'COMMAND KIND', a line each.
+// LOOPEGG_FAULT_LOG=FILE writes down the places: 'COMMAND KIND PID', a line each.
 #pragma once
 #include <string>
 

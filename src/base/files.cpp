@@ -48,7 +48,8 @@ void write_file(const fs::path& path, std::string_view bytes) {
     if (fs::is_directory(path, ignored)) throw UserError(fmt::format("cannot write '{}': it is a directory", path.string()));
     fs::path temporary = path;
     temporary += fmt::format(".{}.tmp", ::getpid());
-    File file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
+    ::unlink(temporary.c_str());   // what a killed process of the same number left, or a link that somebody laid there
+    File file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
     if (file.fd < 0) fail_system("write", path, errno);
     auto give_up = [&](int error) {
         ::unlink(temporary.c_str());

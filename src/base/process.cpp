@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/fault.hpp"
 #include "base/text.hpp"
 
 extern char** environ;
@@ -36,7 +37,7 @@ int spawn_program(std::vector<std::string> words, std::initializer_list<std::pai
     std::vector<char*> argv;
     for (std::string& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
-    const int error = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+    const int error = fault_here(FaultPlace::worker) ? EAGAIN : posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }

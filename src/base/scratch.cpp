@@ -23,7 +23,8 @@ public:
         const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
         if (error) fail_system("use the folder for temporary files", std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "/tmp", error.value());
         std::string name = (parent / "loopegg-XXXXXX").string();
-        if (!::mkdtemp(name.data())) fail_system("make a folder for temporary files in", parent, errno);
+        if (fault_here(FaultPlace::write) ? (errno = ENOSPC, true) : !::mkdtemp(name.data()))
+            fail_system("make a folder for temporary files in", parent, errno);
         path_ = name;
     }
     ~PrivateFolder() {

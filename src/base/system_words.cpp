@@ -13,6 +13,7 @@ std::string remedy(int error) {
     switch (error) {
         case ENOSPC:
         case EDQUOT: return "make room there, or name another folder";
+        case EFBIG: return "files may not grow that large here: ulimit -f unlimited";
         case EACCES:
         case EPERM:
         case EROFS: return "name a folder that you may write to";

@@ -42,6 +42,23 @@ bool stays_inside(const fs::path& p) {
     return true;
 }
 
+// A name whose way leads through a link leads out of the folder. A folder of ours has no links, but the folder may be a stranger's.
+bool through_a_link(const fs::path& folder, const fs::path& name) {
+    std::error_code ignored;
+    fs::path at = folder;
+    for (const fs::path& part : name.parent_path())
+        if (fs::is_symlink(at /= part, ignored)) return true;
+    return false;
+}
+
+void refuse_links(const fs::path& folder, const Manifest& all) {
+    for (const auto& [name, entry] : all)
+        if (through_a_link(folder, name))
+            throw UserError(Diagnostic{fmt::format("the folder '{}' names '{}', which leads through a link", folder.string(), name),
+                                       {},
+                                       "a folder of loopegg has no links: take them out, or make the folder anew"});
+}
+
 Manifest read_manifest(const fs::path& file) {
     const JsonView view = read_json(read_source(file, 64 << 20));
     view.at("loopegg").integer(1, 1);
@@ -75,7 +92,7 @@ Manifest manifest_of(const fs::path& folder) {
 // Held while files are moved. A folder that we may not write to is left as it is.
 class Lock {
 public:
-    Lock(const fs::path& file, int how) : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    Lock(const fs::path& file, int how) : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644)) {
         if (fd_ >= 0 && ::flock(fd_, how) != 0) ::close(fd_), fd_ = -1;
     }
     ~Lock() { if (fd_ >= 0) ::close(fd_); }
@@ -100,17 +117,20 @@ void move_into_place(const fs::path& from, const fs::path& to) {
 void install(const fs::path& folder) {
     const fs::path committed = folder / committed_name;
     std::error_code ignored;
+    if (fs::is_symlink(committed)) throw UserError(fmt::format("'{}' is a link, expected a folder that loopegg wrote", committed.string()));
     if (!fs::exists(committed / manifest_name)) {   // the manifest moves last: whoever was killed had only this folder left to remove
         fs::remove_all(committed, ignored);
         return;
     }
     const Manifest fresh = read_manifest(committed / manifest_name);
+    refuse_links(folder, fresh), refuse_links(committed, fresh);
     if (fs::exists(folder / manifest_name)) {
         Manifest old;
         try {
             old = read_manifest(folder / manifest_name);
         } catch (const UserError&) {   // a manifest that cannot be read names nothing
         }
+        refuse_links(folder, old);
         for (const auto& [name, entry] : old)
             if (!fresh.contains(name)) fs::remove(folder / name, ignored);
         for (const auto& [name, entry] : old)   // folders that are empty now
@@ -128,7 +148,7 @@ void clear_dead(const fs::path& folder) {
     std::error_code ignored;
     std::vector<fs::path> dead;
     for (const auto& e : fs::directory_iterator(folder, ignored)) {
-        if (!e.path().filename().string().starts_with(staged_prefix)) continue;
+        if (!e.path().filename().string().starts_with(staged_prefix) || e.is_symlink(ignored)) continue;
         Lock lock(e.path() / lock_name, LOCK_EX | LOCK_NB);
         if (lock.held()) dead.push_back(e.path());
     }
@@ -146,7 +166,7 @@ FolderUpdate::FolderUpdate(const fs::path& folder) : folder_(fs::absolute(folder
     finish_update(folder_);
     clear_dead(folder_);
     std::string name = (folder_ / (staged_prefix + std::string("XXXXXX"))).string();
-    if (!::mkdtemp(name.data())) fail_system("write into the folder", folder, errno);
+    if (fault_here(FaultPlace::write) ? (errno = ENOSPC, true) : !::mkdtemp(name.data())) fail_system("write into the folder", folder, errno);
     staged_ = name;
     ::chmod(name.c_str(), 0755);
     Lock lock(staged_ / lock_name, LOCK_EX | LOCK_NB);

@@ -1,5 +1,6 @@
 #include "batch/jobs.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -38,13 +39,24 @@ std::string resolved(const std::string& name, const fs::path& folder) {
     return fs::exists(beside, too_long) ? fs::absolute(beside).lexically_normal().string() : name;
 }
 
+// A batch file may be a stranger's: a word of it is the value of an option or the name of one, never both at once ("out=/elsewhere"), and it names no
+// command to run and no store to write.
+void check_option(const std::string& name, const JsonView& value) {
+    for (const char* own : {"target", "rules", "guard", "seed", "out", "store", "json", "quiet"})
+        if (name == own) value.fail(fmt::format("'{}' may not stand in 'options': the batch sets it itself", name));
+    if (name == "runner")
+        value.fail("'runner' may not stand in 'options': a batch file runs no commands", "type 'loopegg optimize --runner COMMAND' for each model");
+    const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
+    if (!plain || name.size() < 2 || name[0] == '-')
+        value.fail(fmt::format("'{}' is no name of an option", name), "options are those of 'loopegg optimize --help', without '--'");
+}
+
 std::vector<std::string> options_of(const JsonView& file) {
     std::vector<std::string> out;
     auto member = file.find("options");
     if (!member) return out;
     for (const auto& [key, value] : member->members()) {
-        for (const char* own : {"target", "rules", "guard", "seed", "out", "json", "quiet"})
-            if (key == own) value.fail(fmt::format("'{}' may not stand in 'options': the batch sets it itself", key));
+        check_option(key, value);
         if (value.value().is_boolean()) {
             if (value.boolean()) out.push_back("--" + key);
             continue;
@@ -81,6 +93,9 @@ std::vector<Job> read_jobs(const SourcePtr& source) {
     const fs::path folder = fs::path(source->name).parent_path();
     const auto models = list(file, "models", {}), targets = list(file, "targets", {"host"}), rules = list(file, "rules", {"default"}),
                guards = list(file, "guards", {"default"});
+    for (const std::string& model : models)
+        if (model.empty() || model[0] == '-')
+            file.at("models").fail(fmt::format("'{}' is no model's name: it would be read as an option", model), "write './-NAME' for a file of such a name");
     const auto seeds = seeds_of(file);
     const auto options = options_of(file);
     if (models.size() * targets.size() * rules.size() * guards.size() * seeds.size() > most_jobs)

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -11,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/fault.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "batch/runner.hpp"
@@ -91,7 +93,7 @@ public:
         for (std::string& w : words) argv.push_back(w.data());
         argv.push_back(nullptr);
         const pid_t parent = ::getpid();
-        const pid_t pid = ::fork();
+        const pid_t pid = fault_here(FaultPlace::worker) ? (errno = EAGAIN, -1) : ::fork();
         if (pid < 0) throw UserError(fmt::format("cannot start a process for '{}': {}", job.name, std::strerror(errno)));
         if (pid == 0) {
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);

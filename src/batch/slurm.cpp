@@ -71,7 +71,15 @@ std::string submit_array(const fs::path& jobs, const fs::path& out, int open_job
     const std::string said = run_or_throw(words, "submitting the batch to Slurm");
     const std::string id = said.substr(0, said.find_first_not_of("0123456789"));   // "NUMBER" or "NUMBER;CLUSTER"
     if (id.empty()) throw UserError("sbatch answered '" + said.substr(0, 200) + "', expected the number of a job");
-    std::ofstream(folder / "arrays", std::ios::app) << id << "\n";
+    try {
+        std::string known;
+        if (fs::exists(folder / "arrays")) known = read_file(folder / "arrays");
+        write_file(folder / "arrays", known + id + "\n");
+    } catch (const UserError& e) {
+        throw UserError(Diagnostic{fmt::format("array job {} was submitted, and its number could not be kept: {}", id, e.diagnostics()[0].message),
+                                   {},
+                                   fmt::format("'scancel {}' takes it back", id)});
+    }
     return id;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/quote.hpp"
 #include "batch/batch.hpp"
 #include "batch/slurm.hpp"
 #include "cli/commands.hpp"
@@ -130,7 +131,7 @@ int dry_run(Session& session, const std::vector<Job>& jobs, const fs::path& out,
     }
     for (std::size_t i = 0; i < jobs.size(); ++i) {
         std::string command = "loopegg";
-        for (const std::string& a : jobs[i].arguments(out / "runs" / jobs[i].name)) command += " " + a;
+        for (const std::string& a : jobs[i].arguments(out / "runs" / jobs[i].name)) command += " " + terminal_text(shell_word(a));
         fmt::print("{:<8} {}\n", to_string(records[i].state), command);
     }
     fmt::print("{}, {}; expected time: {}\n", plural(static_cast<std::int64_t>(jobs.size()), "job"), Counts(records).text(), expected(records, at_once));

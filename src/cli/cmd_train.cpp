@@ -44,7 +44,7 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
     }
     fs::path out = a.model.starts_with("zoo:") ? fs::path("trained") : file.parent_path();
     fs::create_directories(out.empty() ? "." : out);
-    options.checkpoint = (out / "checkpoint.bin").string();
+    options.checkpoint = (out / "checkpoint.safetensors").string();
     if (a.fresh) fs::remove(options.checkpoint);
 
     nlohmann::json answer{{"network", model.graph.name}, {"data", data.source}, {"images", data.train.labels.size()}, {"engine", torch.describe()}};

@@ -1,7 +1,9 @@
 // The program: finds the command, runs it, and turns every way it can end into an exit code.
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <system_error>
@@ -14,6 +16,7 @@
 #include "base/system_words.hpp"
 #include "base/text.hpp"
 #include "cli/app.hpp"
+#include "cli/plain_output.hpp"
 
 namespace loopegg {
 namespace {
@@ -90,6 +93,12 @@ int run(int argc, char** argv) {
     }
 }
 
+// What was printed may still be on its way: a full disk shows itself here.
+int delivered() {
+    if (std::fflush(nullptr) == 0 && std::ferror(stdout) == 0) return code(ExitCode::done);
+    return fail(ExitCode::failed, describe(system_diagnostic("write", "standard output", errno)), false);
+}
+
 }  // namespace
 
 void Session::answer(const nlohmann::json& object) const {
@@ -101,5 +110,8 @@ void Session::answer(const nlohmann::json& object) const {
 
 int main(int argc, char** argv) {
     loopegg::wait_passively(argv);
-    return loopegg::run(argc, argv);
+    loopegg::make_output_plain();
+    ::signal(SIGXFSZ, SIG_IGN);   // a file that may not grow further is an error of its write, with a path and a remedy
+    const int ended = loopegg::run(argc, argv);
+    return ended == 0 ? loopegg::delivered() : ended;
 }

@@ -13,9 +13,9 @@
 namespace loopegg {
 namespace {
 
-// A comparison with NaN is false: the operand that comes second stays, so formulas name what may be NaN last.
-double least(double a, double b) { return a < b ? a : b; }
-double most(double a, double b) { return a > b ? a : b; }
+// What is no number stays, whichever of the two it is.
+double least(double a, double b) { return a < b || a != a ? a : b; }
+double most(double a, double b) { return a > b || a != a ? a : b; }
 
 const std::unordered_map<std::string_view, const ElementFunction*>& by_name() {
     static const auto all = [] {
@@ -130,6 +130,7 @@ double basic_function(std::string_view f, std::span<const double> x) {
 
 double apply_function(std::string_view name, std::span<const double> operands) {
     if (name == "relu") return operands[0] < 0 ? 0 : operands[0];
+    if (name == "prelu") return operands[0] < 0 ? operands[0] * operands[1] : operands[0];   // a slope that is no number is not looked at above zero
     if (const ElementFunction* f = find_function(name); f && formula_of(*f).op().text() != name) return value_of(*f, formula_of(*f), operands);
     return basic_function(name, operands);
 }

@@ -192,7 +192,7 @@ Tensor reduce(const Node& node, const Tensor& x) {
         double sum = 0, peak = -INFINITY;
         for (std::int64_t k = 0; k < width; ++k) {
             const double v = x.values[at((i / inner * width + k) * inner + i % inner)];
-            sum += v, peak = std::max(peak, v);
+            sum += v, peak = v < peak || peak != peak ? peak : v;
         }
         y.values[at(i)] = static_cast<float>(node.op == "reduce_max" ? peak : node.op == "reduce_sum" ? sum : sum / static_cast<double>(width));
     }

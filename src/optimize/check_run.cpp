@@ -16,6 +16,7 @@
 #include "base/text.hpp"
 #include "base/whole_folder.hpp"
 #include "fisher/oracle.hpp"
+#include "graph/architecture.hpp"
 #include "graph/flops.hpp"
 #include "graph/hidden_widths.hpp"
 #include "graph/interpreter.hpp"
@@ -30,8 +31,10 @@
 #include "nest/plan/plan.hpp"
 #include "optimize/about_run.hpp"
 #include "optimize/exact_glob.hpp"
+#include "optimize/named_sequences.hpp"
 #include "optimize/network_proof.hpp"
 #include "optimize/optimize.hpp"
+#include "optimize/pseudo.hpp"
 #include "optimize/sites.hpp"
 #include "rules/load.hpp"
 
@@ -215,7 +218,29 @@ private:
                            (q->at("sequence") == "dense" && to_string(is.statement) != to_string(s.statement) ? json("narrower") : q->at("sequence")),
                    "result.json", "'{}' is not what sequences.json says", s.name);
             expect(q && r.at("steps").size() == q->at("steps").size(), "result.json", "the steps of '{}' are not those of sequences.json", s.name);
+            if (q && r.at("sequence") == q->at("sequence"))
+                expect(r.at("effect") == effect_words(domain_of(parse_term(q->at("chosen").get<std::string>()))), "result.json",
+                       "the effect on '{}' is not what its chosen nest says", s.name);
+            for (const char* when : {"before", "after"})
+                if (const std::string nest = std::string("nest_") + when; r.contains(nest))
+                    expect(r.at(std::string("pseudo_") + when) == pseudo(complete(parse_term(r.at(nest).get<std::string>()))), "result.json",
+                           "the loops of '{}' are not those of its nest {}", s.name, when);
+            for (const char* which : {"original_latency", "latency"})
+                expect(r.at(which).value("target", result_.at("target")) == result_.at("target"), "result.json", "'{}' was timed for another target", s.name);
         }
+        const Architecture architecture = classify_architecture(original_);
+        expect(result_.at("class") == to_string(architecture.kind) && result_.at("class_why") == architecture.why, "result.json",
+               "the network's class is not that of original.json");
+        expect(before.at("target") == result_.at("target") && after.at("target") == result_.at("target"), "result.json", "its times are of another target");
+        sizes(result_.at("metrics"), folder_), sizes(result_.at("metrics").at("original"), folder_ / "original");
+    }
+
+    void sizes(const json& metrics, const fs::path& folder) {
+        if (!fs::exists(folder / "network.json")) return;
+        const json network = json::parse(read_file(folder / "network.json"));
+        for (const auto& [figure, floats] : {std::pair{"weights_mb", "weight_floats"}, {"activations_mb", "arena_floats"}})
+            expect(near(metrics.at(figure), network.at(floats).get<double>() * 4 / 1e6), "result.json", "{} is not what {} says", figure,
+                   (folder.filename() / "network.json").string());
     }
 
     // Every verdict agrees with its own figures, and the one about the returned network is there.

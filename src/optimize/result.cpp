@@ -20,6 +20,7 @@
 #include "optimize/capacity_desk.hpp"
 #include "optimize/judge_networks.hpp"
 #include "optimize/named_sequences.hpp"
+#include "optimize/pseudo.hpp"
 #include "optimize/stages.hpp"
 #include "version.hpp"
 
@@ -92,15 +93,6 @@ json verdict_json(const Verdict& v) {
     if (v.evidence.is_object() && v.evidence.contains("together"))
         j["together"] = {{"sites", v.evidence["together"]["sites"]}, {"ratio", v.evidence["together"]["kept"]}};
     return j;
-}
-
-std::string pseudo(const Term& nest) {
-    if (nest.is("prepare", 2)) {   // nests in a row
-        std::string all;
-        for (const Term& each : nests_of(nest[1])) all += (all.empty() ? "" : "then\n") + pseudo(each);
-        return all;
-    }
-    return to_string(resolve(nest), statement_of(nest_parts(nest).statement));
 }
 
 json site_json(std::size_t s, const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned,
@@ -214,6 +206,15 @@ json front_json(const Selection& selection) {
 }
 
 }  // namespace
+
+std::string pseudo(const Term& nest) {
+    if (nest.is("prepare", 2)) {   // nests in a row
+        std::string all;
+        for (const Term& each : nests_of(nest[1])) all += (all.empty() ? "" : "then\n") + pseudo(each);
+        return all;
+    }
+    return to_string(resolve(nest), statement_of(nest_parts(nest).statement));
+}
 
 json latency_json(const Measured& m) {
     if (!m.latency) return {{"median_ms", nullptr}, {"why", m.why}, {"measured", false}};

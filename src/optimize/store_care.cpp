@@ -14,6 +14,7 @@
 #include "base/owner.hpp"
 #include "base/text.hpp"
 #include "store/database.hpp"
+#include "store/foreign_parts.hpp"
 
 namespace loopegg {
 namespace {
@@ -35,8 +36,10 @@ public:
     explicit FileReader(const fs::path& file) {
         sqlite3_open_v2(file.c_str(), &db_, SQLITE_OPEN_READONLY, nullptr);
         sqlite3_busy_timeout(db_, 10000);
+        distrust_schema(db_);
     }
     ~FileReader() override { sqlite3_close(db_); }
+    std::string foreign() const { return foreign_part(db_); }
     FileReader(const FileReader&) = delete;
     FileReader& operator=(const FileReader&) = delete;
 
@@ -241,6 +244,7 @@ StoreReport check_store(const StoreAddress& address) {
         }
         if (version > schema_version)
             r.faults.push_back(fmt::format("it is of a later loopegg (its version is {}, this program knows {})", version, schema_version));
+        if (const std::string part = file.foreign(); !part.empty()) r.faults.push_back(fmt::format("it has {}, which no loopegg wrote", part));
         file.each_of("PRAGMA integrity_check(1)", [&](sqlite3_stmt* s) { damage = FileReader::text(s, 0); });
     }
     const auto reader = open_reader(address);

@@ -1,7 +1,11 @@
 // The out folder: the returned network in every form that people use one in, how it came about, and the evidence.
+#include <cerrno>
+
 #include <fmt/format.h>
 
+#include "base/fault.hpp"
 #include "base/files.hpp"
+#include "base/system_words.hpp"
 #include "graph/model_json.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/pytorch/network_py.hpp"
@@ -80,6 +84,7 @@ void link_artifact(const fs::path& from, const fs::path& out) {
         const bool inside =
             name.starts_with("kernel") || name.ends_with(".c") || name.starts_with("loopegg_runtime") || (name.ends_with(".h") && name != "network.h");
         if (whole && inside) continue;   // it is in network.so
+        if (fault_here(FaultPlace::write)) fail_system("write", out / name, ENOSPC);
         std::error_code failed;
         fs::create_hard_link(entry.path(), out / name, failed);
         if (failed) fs::copy_file(entry.path(), out / name, fs::copy_options::overwrite_existing);

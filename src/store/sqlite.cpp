@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/fault.hpp"
 #include "store/backend.hpp"
+#include "store/foreign_parts.hpp"
 
 namespace loopegg {
 namespace {
@@ -55,6 +56,11 @@ public:
         try {
             if (code != SQLITE_OK) fail(code);
             sqlite3_busy_timeout(handle_, static_cast<int>(patience * 1000));
+            distrust_schema(handle_);
+            if (const std::string part = foreign_part(handle_); !part.empty())
+                throw UserError(Diagnostic{fmt::format("{} '{}' has {}, which no loopegg wrote", name_, file.string(), part),
+                                           {},
+                                           fmt::format("'loopegg store repair {}' keeps its rows alone; or name another store", file.string())});
             run("PRAGMA journal_mode=WAL");
             run("PRAGMA synchronous=NORMAL");
         } catch (...) {

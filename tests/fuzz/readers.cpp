@@ -89,13 +89,13 @@ void rule_file(std::string_view bytes) {
 // What is imported is exported only while it is small: hostile sizes are the importer's to refuse, not the exporter's to write.
 void onnx(std::string_view bytes) {
     OnnxReading alone;
-    alone.upgrade = false;   // another program's work
-    Model model = import_onnx("<fuzz>", bytes, alone);
+    alone.upgrade = false;   // another program's work, as parsing is
+    Model model = import_onnx("<fuzz>", bytes, alone, false);
     std::size_t elements = 0;
     for (const auto& [name, tensor] : model.weights) elements += tensor.values.size();
     if (elements > 100000) return;
     std::string once = export_onnx(model.graph, model.weights);
-    Model back = import_onnx("<fuzz>", once);
+    Model back = import_onnx("<fuzz>", once, alone, false);
     require(export_onnx(back.graph, back.weights) == once, "an ONNX file reads back otherwise");
 }
 

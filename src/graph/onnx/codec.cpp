@@ -1,10 +1,14 @@
 #include <dlfcn.h>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/places.hpp"
-#include "graph/onnx/onnx_model.hpp"
+#include "base/process.hpp"
+#include "graph/onnx/model_bytes.hpp"
+#include "graph/onnx/tensor_bytes.hpp"
 #include "codec_places.hpp"
 
 namespace loopegg {
@@ -24,12 +28,35 @@ const OnnxCodec& codec() {
     return opened;
 }
 
+// Memory in proportion to the file: a hostile one that unfolds to more is refused there.
+OnnxModel parsed_elsewhere(const std::string& file, std::string_view bytes) {
+    const std::size_t megabytes = bytes.size() >> 20;
+    const std::string helper = module_library("loopegg_onnx_read", LOOPEGG_ONNX_READ).string();
+    const Filtered ran = run_filter({helper, std::to_string(512 + 8 * megabytes)}, bytes, 20 + static_cast<double>(megabytes) / 10);
+    if (ran.too_long) throw UserError(fmt::format("cannot read '{}': protobuf took too long over it", file));
+    if (ran.ended == -1) throw UserError(fmt::format("the part of loopegg that reads ONNX cannot be started: {}: {}", helper, ran.errors));
+    if (ran.ended != 0) {
+        const std::string words = ran.errors.substr(0, std::min<std::size_t>(ran.errors.find('\n'), 2000));
+        throw UserError(fmt::format("cannot read '{}': {}", file, words.empty() ? fmt::format("protobuf ended with {} over it", ran.ended) : words));
+    }
+    return read_model_bytes(file, ran.output);
+}
+
 }  // namespace
 
-OnnxModel parse_onnx(const std::string& file, std::string_view bytes, const std::filesystem::path& folder) {
+OnnxModel parse_onnx(const std::string& file, std::string_view bytes, const std::filesystem::path& folder, bool confined) {
+    const auto refuse = [&](const std::string& why) { throw UserError(fmt::format("cannot read '{}': {}", file, why)); };
     OnnxModel model;
-    if (std::string problem = codec().parse(bytes, folder.string(), model); !problem.empty())
-        throw UserError(fmt::format("cannot read '{}': {}", file, problem));
+    if (confined) model = parsed_elsewhere(file, bytes);
+    else if (std::string problem = codec().parse(bytes, model); !problem.empty()) refuse(problem);
+    const auto complete = [&](const std::string& name, OnnxTensor& t) {
+        if (t.elsewhere.empty()) return;
+        if (std::string problem = take_from_elsewhere(name, folder.string(), t); !problem.empty()) refuse(problem);
+    };
+    for (auto& [name, tensor] : model.initializers) complete(name, tensor);
+    for (OnnxNode& node : model.nodes)
+        for (auto& [name, value] : node.attrs)
+            if (auto* tensor = std::get_if<OnnxTensor>(&value)) complete(node.name + "." + name, *tensor);
     return model;
 }
 

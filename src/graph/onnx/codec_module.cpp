@@ -1,9 +1,5 @@
 // The protobuf module: ONNX bytes to plain data and back. Opened with local symbols, because LibTorch carries a protobuf of its own.
-#include <algorithm>
-#include <charconv>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
+// It is part of loopegg_onnx_read, too, where strangers' files are parsed.
 #include <limits>
 
 #include <google/protobuf/io/coded_stream.h>
@@ -12,58 +8,10 @@
 
 #include "graph/floats.hpp"
 #include "graph/onnx/onnx_model.hpp"
+#include "graph/onnx/tensor_bytes.hpp"
 
 namespace loopegg {
 namespace {
-
-// The elements of dims, or -1 when there are absurdly many.
-std::int64_t count_of(const std::vector<std::int64_t>& dims) {
-    std::int64_t count = 1;
-    for (std::int64_t d : dims)
-        if (d < 0 || __builtin_mul_overflow(count, d, &count) || count > (std::int64_t{1} << 40)) return -1;
-    return count;
-}
-
-template <class T, class Out> void raw_values(std::string_view raw, std::vector<Out>& out, Out (*convert)(T)) {
-    out.reserve(raw.size() / sizeof(T));
-    for (std::size_t i = 0; i + sizeof(T) <= raw.size(); i += sizeof(T)) out.push_back(convert(load<T>(raw.data() + i)));
-}
-
-template <class T> float to_float(T v) { return static_cast<float>(v); }
-template <class T> std::int64_t to_int(T v) { return static_cast<std::int64_t>(v); }
-
-// Bytes of an element as they stand in raw data; 0 for types that are not read.
-std::size_t width_of(int type) {
-    using P = onnx::TensorProto;
-    switch (type) {
-        case P::BOOL: case P::INT8: case P::UINT8: return 1;
-        case P::FLOAT16: case P::BFLOAT16: case P::INT16: case P::UINT16: return 2;
-        case P::FLOAT: case P::INT32: case P::UINT32: return 4;
-        case P::DOUBLE: case P::INT64: case P::UINT64: return 8;
-        default: return 0;
-    }
-}
-
-void take_raw(std::string_view raw, int type, OnnxTensor& out) {
-    using P = onnx::TensorProto;
-    switch (type) {
-        case P::FLOAT:
-            out.floats.resize(raw.size() / 4);
-            std::memcpy(out.floats.data(), raw.data(), out.floats.size() * 4);
-            break;
-        case P::FLOAT16: raw_values<std::uint16_t>(raw, out.floats, from_half); break;
-        case P::BFLOAT16: raw_values<std::uint16_t>(raw, out.floats, from_bfloat16); break;
-        case P::DOUBLE: raw_values<double, double>(raw, out.doubles, [](double v) { return v; }); break;
-        case P::INT64: case P::UINT64: raw_values<std::int64_t>(raw, out.integers, to_int); break;
-        case P::INT32: raw_values<std::int32_t>(raw, out.integers, to_int); break;
-        case P::UINT32: raw_values<std::uint32_t>(raw, out.integers, to_int); break;
-        case P::INT16: raw_values<std::int16_t>(raw, out.integers, to_int); break;
-        case P::UINT16: raw_values<std::uint16_t>(raw, out.integers, to_int); break;
-        case P::INT8: raw_values<std::int8_t>(raw, out.integers, to_int); break;
-        case P::UINT8: raw_values<std::uint8_t>(raw, out.integers, to_int); break;
-        default: raw_values<std::uint8_t, std::int64_t>(raw, out.integers, [](std::uint8_t v) { return std::int64_t{v != 0}; });
-    }
-}
 
 void take_listed(const onnx::TensorProto& in, OnnxTensor& out) {
     using P = onnx::TensorProto;
@@ -78,48 +26,12 @@ void take_listed(const onnx::TensorProto& in, OnnxTensor& out) {
     }
 }
 
-// The bytes of a tensor that another file holds: only a plain file in the model's own folder, and only what the tensor needs of it.
-std::string external_bytes(const onnx::TensorProto& in, const std::string& folder, std::size_t wanted, std::string& out) {
-    namespace fs = std::filesystem;
-    const std::string who = "tensor '" + in.name() + "'";
-    std::string location;
-    std::uint64_t offset = 0, length = wanted;
-    for (const auto& entry : in.external_data()) {
-        auto number = [&](std::uint64_t& to) {
-            const std::string& v = entry.value();
-            return std::from_chars(v.data(), v.data() + v.size(), to).ptr == v.data() + v.size() && !v.empty();
-        };
-        if (entry.key() == "location") location = entry.value();
-        else if (entry.key() == "offset" && !number(offset)) return who + " begins at '" + entry.value() + "' of another file, which is no number";
-        else if (entry.key() == "length" && !number(length)) return who + " has '" + entry.value() + "' bytes in another file, which is no number";
-    }
-    if (folder.empty()) return who + " keeps its data in another file: read the model from its folder";
-    const fs::path name(location);
-    if (location.empty() || name.is_absolute() || std::any_of(name.begin(), name.end(), [](const fs::path& part) { return part == ".."; }))
-        return who + " keeps its data in '" + location + "', which is not in the model's folder";
-    if (length != wanted) return who + " needs " + std::to_string(wanted) + " bytes by its dims, '" + location + "' is said to hold " + std::to_string(length);
-    std::error_code problem;
-    const fs::path file = fs::path(folder) / name, real = fs::canonical(file, problem), home = fs::canonical(folder, problem);
-    if (problem || !fs::is_regular_file(real, problem)) return who + " keeps its data in '" + location + "', and there is no such file beside the model";
-    const fs::path inside = real.lexically_relative(home);
-    if (inside.empty() || *inside.begin() == "..") return who + " keeps its data in '" + location + "', which leads out of the model's folder";
-    const std::uint64_t size = fs::file_size(real, problem);
-    if (problem || offset > size || size - offset < wanted)
-        return who + " needs " + std::to_string(wanted) + " bytes from byte " + std::to_string(offset) + " of '" + location + "', which has " +
-               std::to_string(size);
-    std::ifstream stream(real, std::ios::binary);
-    out.resize(wanted);
-    if (!stream.seekg(static_cast<std::streamoff>(offset)) || !stream.read(out.data(), static_cast<std::streamsize>(wanted)))
-        return who + ": '" + location + "' cannot be read";
-    return "";
-}
-
-std::string parse_tensor(const onnx::TensorProto& in, const std::string& folder, OnnxTensor& out) {
+std::string parse_tensor(const onnx::TensorProto& in, OnnxTensor& out) {
     out.dims.assign(in.dims().begin(), in.dims().end());
-    std::int64_t count = count_of(out.dims);
+    std::int64_t count = elements_of(out.dims);
     std::string who = "tensor '" + in.name() + "'";
     if (count < 0) return who + " has a negative dimension or too many elements";
-    const std::size_t width = width_of(in.data_type());
+    const std::size_t width = element_width(in.data_type());
     out.type = in.data_type();
     using Kind = OnnxTensor::Kind;
     using P = onnx::TensorProto;
@@ -131,19 +43,15 @@ std::string parse_tensor(const onnx::TensorProto& in, const std::string& folder,
                : in.data_type() == P::DOUBLE                                                               ? Kind::float64
                                                                                                            : Kind::int64;
     if (out.type == P::FLOAT || out.type == P::DOUBLE || out.type == P::INT64) out.type = 0;   // what the kind says
-    std::size_t bytes = 0;
-    const bool external = in.data_location() == P::EXTERNAL, raw = external || in.has_raw_data();
-    if (external) {
-        std::string held;
-        if (std::string problem = external_bytes(in, folder, static_cast<std::size_t>(count) * width, held); !problem.empty()) return problem;
-        bytes = held.size();
-        take_raw(held, in.data_type(), out);
-    } else if (raw) {
-        bytes = in.raw_data().size();
-        take_raw(in.raw_data(), in.data_type(), out);
-    } else {
-        take_listed(in, out);
+    if (in.data_location() == P::EXTERNAL) {   // read by those who may read files
+        out.elsewhere["location"];
+        for (const auto& entry : in.external_data()) out.elsewhere[entry.key()] = entry.value();
+        return "";
     }
+    const bool raw = in.has_raw_data();
+    const std::size_t bytes = in.raw_data().size();
+    if (raw) take_bytes(in.raw_data(), in.data_type(), out);
+    else take_listed(in, out);
     const std::size_t found = out.floats.size() + out.doubles.size() + out.integers.size();
     if (found != static_cast<std::size_t>(count) || (raw && bytes != found * width))
         return who + " should hold " + std::to_string(count) + " values by its dims, its data gives " +
@@ -151,7 +59,7 @@ std::string parse_tensor(const onnx::TensorProto& in, const std::string& folder,
     return "";
 }
 
-std::string parse_node(const onnx::NodeProto& in, const std::string& folder, OnnxNode& out) {
+std::string parse_node(const onnx::NodeProto& in, OnnxNode& out) {
     out.op = in.op_type(), out.name = in.name(), out.domain = in.domain();
     out.inputs.assign(in.input().begin(), in.input().end());
     out.outputs.assign(in.output().begin(), in.output().end());
@@ -166,7 +74,7 @@ std::string parse_node(const onnx::NodeProto& in, const std::string& folder, Onn
             case P::FLOATS: value = std::vector<float>(a.floats().begin(), a.floats().end()); break;
             case P::TENSOR: {
                 OnnxTensor tensor;
-                if (std::string problem = parse_tensor(a.t(), folder, tensor); !problem.empty()) return problem;
+                if (std::string problem = parse_tensor(a.t(), tensor); !problem.empty()) return problem;
                 value = std::move(tensor);
                 break;
             }
@@ -188,7 +96,7 @@ OnnxValue parse_value(const onnx::ValueInfoProto& in) {
     return out;
 }
 
-std::string parse(std::string_view bytes, const std::string& folder, OnnxModel& out) {
+std::string parse(std::string_view bytes, OnnxModel& out) {
     onnx::ModelProto model;
     if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max())) return "the file is larger than 2 GB";
     google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
@@ -202,14 +110,14 @@ std::string parse(std::string_view bytes, const std::string& folder, OnnxModel& 
     for (const auto& p : model.metadata_props()) out.metadata[p.key()] = p.value();
     for (const auto& t : model.graph().initializer()) {
         OnnxTensor tensor;
-        if (std::string problem = parse_tensor(t, folder, tensor); !problem.empty()) return problem;
+        if (std::string problem = parse_tensor(t, tensor); !problem.empty()) return problem;
         out.initializers.emplace_back(t.name(), std::move(tensor));
     }
     if (model.graph().sparse_initializer_size() > 0) return "sparse initializers are not supported";
     if (model.functions_size() > 0) return "functions of the model's own are not supported: export it with them inlined";
     for (const auto& n : model.graph().node()) {
         OnnxNode node;
-        if (std::string problem = parse_node(n, folder, node); !problem.empty()) return problem;
+        if (std::string problem = parse_node(n, node); !problem.empty()) return problem;
         out.nodes.push_back(std::move(node));
     }
     for (const auto& v : model.graph().input()) out.inputs.push_back(parse_value(v));
@@ -223,7 +131,7 @@ void fill_outside(const OnnxTensor& in, const std::string& name, const std::stri
     for (std::int64_t d : in.dims) out.add_dims(d);
     out.set_data_type(onnx::TensorProto::FLOAT), out.set_data_location(onnx::TensorProto::EXTERNAL);
     const std::pair<const char*, std::string> entries[] = {
-        {"location", file}, {"offset", std::to_string(offset)}, {"length", std::to_string(count_of(in.dims) * 4)}};
+        {"location", file}, {"offset", std::to_string(offset)}, {"length", std::to_string(elements_of(in.dims) * 4)}};
     for (const auto& [key, value] : entries) {
         auto* entry = out.add_external_data();
         entry->set_key(key), entry->set_value(value);
@@ -321,8 +229,6 @@ template <class Work> std::string guarded(Work work) {
 extern "C" __attribute__((visibility("default"))) loopegg::OnnxCodec loopegg_onnx_codec() {
     // Protobuf's own complaints would go to standard error beside ours.
     google::protobuf::SetLogHandler(nullptr);
-    return {[](std::string_view bytes, const std::string& folder, loopegg::OnnxModel& out) {
-                return loopegg::guarded([&] { return loopegg::parse(bytes, folder, out); });
-            },
+    return {[](std::string_view bytes, loopegg::OnnxModel& out) { return loopegg::guarded([&] { return loopegg::parse(bytes, out); }); },
             [](const loopegg::OnnxModel& model, std::string& out) { return loopegg::guarded([&] { return loopegg::serialize(model, out); }); }};
 }

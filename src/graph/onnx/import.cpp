@@ -421,7 +421,9 @@ const std::map<std::string, OnnxImporter::Handler>& OnnxImporter::handlers() {
     return all;
 }
 
-Model import_onnx(const std::string& file, std::string_view bytes, const OnnxReading& how) { return OnnxImporter(file, parse_onnx(file, bytes), how).run(); }
+Model import_onnx(const std::string& file, std::string_view bytes, const OnnxReading& how, bool confined) {
+    return OnnxImporter(file, parse_onnx(file, bytes, {}, confined), how).run();
+}
 
 Model read_onnx(const std::filesystem::path& path, const OnnxReading& how) {
     std::filesystem::path folder = path.parent_path();

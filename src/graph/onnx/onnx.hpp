@@ -11,8 +11,9 @@
 namespace loopegg {
 
 // Throws UserError that names the ONNX node and operator which cannot be read, and why. Weights may stand in other files of the model's folder.
+// Protobuf parses in a process of its own; `confined` false has it here, for fuzzers.
 Model read_onnx(const std::filesystem::path& path, const OnnxReading& how = {});
-Model import_onnx(const std::string& file, std::string_view bytes, const OnnxReading& how = {});
+Model import_onnx(const std::string& file, std::string_view bytes, const OnnxReading& how = {}, bool confined = true);
 
 struct OnnxWriting {
     std::map<std::string, std::string> about{};            // goes into metadata_props, where viewers show it

@@ -19,6 +19,7 @@ struct OnnxTensor {
     std::vector<double> doubles{};          // float64
     std::vector<std::int64_t> integers{};   // int64
     int type = 0;                           // by ONNX's numbers; 0: what the kind says
+    std::map<std::string, std::string> elsewhere{};   // "location", "offset", "length": another file holds its values, and they are not read yet
     friend bool operator==(const OnnxTensor&, const OnnxTensor&) = default;
 };
 
@@ -59,14 +60,14 @@ struct OnnxModel {
     std::map<std::string, std::uint64_t> outside{};
 };
 
-// Both are done by the protobuf module, which is opened on first use. Throw UserError; `file` is for the words, and weights that it keeps in
-// other files are looked for beside it (nowhere where the folder is empty).
-OnnxModel parse_onnx(const std::string& file, std::string_view bytes, const std::filesystem::path& folder = {});
+// Both need protobuf. Strangers' bytes are parsed by a process of its own, with little memory and no rights; `confined` false parses here, for fuzzers.
+// Throw UserError; `file` is for the words, and weights that it keeps in other files are looked for beside it (nowhere where the folder is empty).
+OnnxModel parse_onnx(const std::string& file, std::string_view bytes, const std::filesystem::path& folder = {}, bool confined = true);
 std::string serialize_onnx(const OnnxModel& model);
 
-// What the module offers. Errors are words, for no exception crosses from one library to another.
+// What the protobuf module offers. Errors are words, for no exception crosses from one library to another.
 struct OnnxCodec {
-    std::string (*parse)(std::string_view bytes, const std::string& folder, OnnxModel& out);
+    std::string (*parse)(std::string_view bytes, OnnxModel& out);
     std::string (*serialize)(const OnnxModel& model, std::string& out);
 };
 

@@ -7,12 +7,13 @@ import shutil
 import socket
 import sqlite3
 import struct
+import subprocess
 import sys
 import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from place import TINY, Place, Skipped, crashed, run_cases
+from place import LOOPEGG, TINY, Place, crashed, run_cases
 
 P = Place()
 HARM = '*/ __attribute__((constructor)) static void harm(void) { __builtin_system("touch HARMED"); } /*'
@@ -322,6 +323,38 @@ def few_files_are_a_reason_not_a_crash():
     assert not crashed(r) and (r.returncode == 0 or r.stderr.strip()), (r.returncode, r.stderr[-800:])
 
 
+def files_that_may_not_grow_are_a_reason_not_a_crash():
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+    for words in (("compile", P.model, "--out", "small"), ("optimize", P.model, "--rules", "exact", "--trials", "1", "--out", "small")):
+        r = P.refused(*words, before=small, codes=(1,))
+        assert "internal fault" not in r.stderr, r.stderr
+    assert not (P.path / "small").exists(), list((P.path / "small").iterdir())
+
+
+def an_answer_that_cannot_be_written_is_an_error():
+    for words in (("show", P.model), ("show", P.model, "--json"), ("zoo",), ("rules", "list", "exact"), ("manual",), ("completion", "bash"), ("--help",)):
+        with open("/dev/full", "w") as full:
+            r = subprocess.run([LOOPEGG, *words], stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=P.environment, cwd=P.path)
+        assert r.returncode == 1 and b"No space left" in r.stderr or b"cannot write" in r.stderr, (words, r)
+
+
+def two_runs_into_one_folder_leave_one_of_them_whole():
+    place = Place()
+    wide = json.loads(json.dumps(TINY))
+    wide["nodes"][0]["attrs"]["out_channels"] = 16
+    models = [place.model, place.write("wide.json", wide)]
+    runs = [subprocess.Popen([LOOPEGG, "optimize", m, "--rules", "exact", "--trials", "1", "--out", "out", "--quiet"], cwd=place.path, env=place.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, text=True) for m in models]
+    for run in runs:
+        said = run.communicate(timeout=300)[1]
+        assert run.returncode == 0, said[-800:]
+    place.done("explain", "out", "--check")
+    with sqlite3.connect(place.path / "latency.sqlite") as db:
+        assert db.execute("SELECT count(*) FROM latency WHERE state='failed'").fetchone()[0] == 0
+    assert not [f for f in (place.path / "out").iterdir() if f.name.startswith(".loopegg")]
+
+
 def limits_hold_where_rules_offer_many_values():
     P.write("many.rules", "(rule grow (f ?x) => (g ?a ?b ?c ?d) :for ?a (range 0 1000000) :for ?b (range 0 1000000) :for ?c (range 0 1000000) :for ?d (range 0 1000000))\n")
     P.write("many.terms", "(f x)\n")
@@ -412,6 +445,25 @@ def a_store_of_a_later_version_is_refused():
     place.refused("optimize", place.model, "--out", "x", saying="later loopegg")
 
 
+def a_store_runs_nothing_that_a_stranger_wrote_into_it():
+    """SQLite does what a file's schema says: counting for ever is what a trigger or a view may be told to do."""
+    for_ever = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+    for name, harm in {"trigger": f"CREATE TRIGGER evil AFTER INSERT ON latency BEGIN {for_ever}; END", "guarded trigger": f"CREATE TRIGGER evil BEFORE INSERT ON latency WHEN ({for_ever}) > 1 BEGIN SELECT RAISE(ABORT, 'x'); END",
+                       "view": f"ALTER TABLE latency RENAME TO other; CREATE VIEW latency AS {for_ever}"}.items():
+        place = Place()
+        assert place.optimize("out").returncode == 0
+        store = place.path / "latency.sqlite"
+        with sqlite3.connect(store) as db:
+            db.executescript(harm)
+        place.refused("optimize", place.model, "--out", "x", saying="which no loopegg wrote", limit=60)
+        assert "which no loopegg wrote" in place.run("store", "check", store, limit=60).stdout, name
+        place.done("store", "repair", store, limit=60)
+        place.done("store", "check", store, limit=60)
+        assert place.optimize("out").returncode == 0
+        with sqlite3.connect(store) as db:   # its rows were kept where they still were in their table
+            assert name == "view" or db.execute("SELECT count(*) FROM latency WHERE state='measured'").fetchone()[0] > 0
+
+
 def stores_are_looked_after():
     place = Place()
     assert place.optimize("out").returncode == 0
@@ -445,7 +497,7 @@ def a_folder_is_the_old_or_the_new_one():
     mine = place.write("out/notes.txt", "mine")
     r = place.optimize("out", env={"LOOPEGG_FAULTS": "1", "LOOPEGG_FAULT": "optimize:100000:fail:x", "LOOPEGG_FAULT_LOG": str(place.path / "log")})
     assert r.returncode == 0
-    places = (place.path / "log").read_text().splitlines()
+    places = [line.rsplit(" ", 1)[0] for line in (place.path / "log").read_text().splitlines()]
     last_write = max(i for i, line in enumerate(places) if line == "optimize write") + 1
     before = {str(f): f.read_bytes() for f in (place.path / "out").rglob("*") if f.is_file()}
     commit = next(i for i in range(len(places) - 1, 0, -1) if places[i] != "optimize write")
@@ -465,6 +517,7 @@ run_cases([names_run_no_code_in_what_is_compiled, names_run_no_code_in_network_p
            a_claim_that_says_nothing_is_waited_for_a_while_and_said, weights_of_another_network_are_refused, an_input_of_another_shape_is_refused, what_is_no_number_stays_none,
            a_network_that_is_cut_or_swapped_is_refused_and_not_run, what_a_manifest_lets_through_runs_in_a_process_of_its_own, a_description_that_lies_is_refused, a_row_of_evidence_that_is_null_is_told,
            targets_are_added_whole_or_not_at_all, a_target_with_a_bad_triple_is_refused, a_peer_that_never_answers_or_announces_anything_is_named, few_files_are_a_reason_not_a_crash,
+           files_that_may_not_grow_are_a_reason_not_a_crash, an_answer_that_cannot_be_written_is_an_error, two_runs_into_one_folder_leave_one_of_them_whole,
            limits_hold_where_rules_offer_many_values, long_terms_are_not_written_out, a_long_chain_is_shown, nothing_is_tuned_without_a_compiler, what_the_machine_refuses_is_told_with_its_path,
-           a_large_fraction_is_told_as_what_it_is, nonsense_numbers_are_refused, times_that_no_clock_gives_are_not_taken, a_store_of_a_later_version_is_refused, stores_are_looked_after,
+           a_large_fraction_is_told_as_what_it_is, nonsense_numbers_are_refused, times_that_no_clock_gives_are_not_taken, a_store_of_a_later_version_is_refused, a_store_runs_nothing_that_a_stranger_wrote_into_it, stores_are_looked_after,
            a_folder_is_the_old_or_the_new_one])

@@ -1,22 +1,31 @@
 """Every write, store call, worker start, compile, measurement and guard call fails or is cut once, at each place in turn, over a small 'optimize' and a small 'batch'.
 
-After each fault: the program ended in time and said why; what was measured is still stored; the out folder is the old or the new one, whole; and the next run gives
-the undisturbed answer. Without LOOPEGG_DEEP a sample of the places; LOOPEGG_SWEEP=N tries N of them.
+A run comes to its places in one of two states: 'fresh' (no store, no folder) or 'again' (with the store and the folder of a run before). After each fault: the
+program ended and said why; what was measured is still stored; the folder is the old or the new one, whole; and the next run gives the undisturbed answer.
+Without LOOPEGG_DEEP a sample of the places, in which every kind of place and of fault has its turn. LOOPEGG_SWEEP=N tries N faults of each case,
+LOOPEGG_SWEEP_AT_ONCE=N has N of them under way, LOOPEGG_SWEEP_LOG=FILE gets a line for each.
 """
+import collections
+import concurrent.futures
 import json
 import os
 import pathlib
 import random
 import shutil
 import sqlite3
+import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from place import DEEP, Place, run_cases
 
 TRIES = int(os.environ.get("LOOPEGG_SWEEP", "0")) or (10**6 if DEEP else 8)
-LIMIT = 150   # seconds: what a run takes when every worker is late once
+AT_ONCE = int(os.environ.get("LOOPEGG_SWEEP_AT_ONCE", "1"))
+TUNE = 20     # seconds that every run is given for tuning
+LIMIT = 240   # seconds after which a run counts as hanging: far more than one takes when every worker is late once, on a busy machine
+STORES = ("latency.sqlite", "evidence.sqlite")
 
 
 def measured(place):
@@ -34,34 +43,70 @@ def own_failures(place):
         return db.execute("SELECT count(*) FROM latency WHERE state='failed'").fetchone()[0]
 
 
-class Sweep:
-    """`command`: what runs; `roles`: whose places count; `prepare`: a place with what a run before left."""
+def content(folder):
+    """All files but those of an update that was not committed."""
+    return {name: f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file() and not (name := str(f.relative_to(folder))).startswith(".loopegg-new-")}
 
-    def __init__(self, command, roles):
-        self.command, self.roles = command, roles
+
+class Harm(Exception):
+    """What must not be, by its kind: 'a hang', 'a wrong answer'."""
+
+    def __init__(self, kind, what):
+        super().__init__(f"{kind}: {what}")
+        self.kind = kind
+
+
+def expect(holds, kind, what=""):
+    if not holds:
+        raise Harm(kind, what)
+
+
+class Sweep:
+    """`words`: what runs, given a place; `roles`: whose places count; `kinds`: which of them; `batch`: its folders are those of a batch."""
+
+    def __init__(self, words, roles, kinds=None, batch=False):
+        self.words, self.batch, self.top = words, batch, "batch" if batch else "out"
         self.base = Place()
         began = time.monotonic()
-        assert self.command(self.base).returncode == 0
-        self.seconds = time.monotonic() - began
-        self.answer = self.output(self.base)
-        counting = Place()
-        log = counting.path / "places"
-        r = self.command(counting, env={"LOOPEGG_FAULTS": "1", "LOOPEGG_FAULT_LOG": str(log)})
+        r = self.command(self.base)
         assert r.returncode == 0, r.stderr[-800:]
-        lines = log.read_text().splitlines()
-        self.places = []
-        for role in roles:
-            kinds = [line.split()[1] for line in lines if line.split()[0] == role]
-            if role == "worker":   # several workers, each with places of its own: the first few of each
-                kinds = kinds[:12]
-            self.places += [(role, n + 1, kind) for n, kind in enumerate(kinds)]
+        self.seconds = time.monotonic() - began
+        self.before = {f.name: content(f) for f in self.folders(self.base)}
+        self.answer = self.output(self.base)
+        self.own = own_failures(self.base)
+        self.faults = []
+        for state in ("fresh", "again"):
+            place = self.place(state)
+            log = place.path / "places"
+            r = self.command(place, LOOPEGG_FAULT_LOG=str(log))
+            assert r.returncode == 0, (state, r.stderr[-800:])
+            by_process = collections.defaultdict(list)
+            for line in log.read_text().splitlines():
+                role, kind, process = line.split()
+                by_process[role, process].append(kind)
+            for role in roles:   # of several workers, the one that came to most places
+                places = max((p for (r, _), p in by_process.items() if r == role), key=len, default=[])
+                self.faults += [(state, role, n + 1, kind, how) for n, kind in enumerate(places) if not kinds or kind in kinds for how in ("fail", "cut")]
+        self.places = len(self.faults) // 2
 
-    def folder(self, place):
-        return place.path / ("out" if self.roles[0] == "optimize" else "batch/runs")
+    def command(self, place, limit=LIMIT, **faults):
+        return place.run(*self.words(place), limit=limit, env=dict(faults, LOOPEGG_FAULTS="1") if faults else {})
 
     def folders(self, place):
-        top = self.folder(place)
-        return [top] if self.roles[0] == "optimize" else sorted(f for f in top.iterdir() if f.is_dir()) if top.exists() else []
+        if not self.batch:
+            return [f for f in [place.path / "out"] if f.exists()]
+        runs = place.path / "batch/runs"
+        return sorted(f for f in runs.iterdir() if f.is_dir()) if runs.exists() else []
+
+    def place(self, state):
+        place = Place()
+        if state == "again":
+            for name in STORES:
+                if (self.base.path / name).exists():
+                    with sqlite3.connect(self.base.path / name) as a, sqlite3.connect(place.path / name) as b:
+                        a.backup(b)
+            shutil.copytree(self.base.path / self.top, place.path / self.top)
+        return place
 
     def output(self, place):
         """What the returned networks compute on one input, and how many sites they have."""
@@ -72,87 +117,107 @@ class Sweep:
             all.append(len(json.loads((f / "result.json").read_text())["sites"]))
         return all
 
-    def whole(self, place, after):
+    def whole(self, place):
+        """Each folder is the one of the run before, byte for byte, or a new one that checks; a folder without a result was never begun."""
         for f in self.folders(place):
+            if content(f) == self.before[f.name]:
+                continue
             if (f / "result.json").exists() or (f / ".loopegg-committed").exists():
                 r = place.run("explain", f, "--check")
-                assert r.returncode == 0, (after, r.stdout[-600:], r.stderr[-600:])
+                expect(r.returncode == 0, "a torn folder", r.stdout[-600:] + r.stderr[-600:])
+            else:
+                left = [name for name in content(f) if name != "log.txt"]
+                expect(not left, "a torn folder", left)
 
-    def one(self, role, number, kind, how, warm):
-        place = Place()
-        if warm:
-            for name in ("latency.sqlite", "evidence.sqlite"):
-                with sqlite3.connect(self.base.path / name) as a, sqlite3.connect(place.path / name) as b:
-                    a.backup(b)
-            for f in self.folders(self.base):
-                shutil.copytree(f, self.folder(place) / f.name if self.roles[0] != "optimize" else self.folder(place))
-        what = f"{role} {number} ({kind}) {how}{' warm' if warm else ''}"
+    def one(self, state, role, number, kind, how):
+        """One fault. Answers whether it happened; a faulty program is a Harm."""
+        place = self.place(state)
         known = measured(place)
-        began = time.monotonic()
-        r = self.command(place, env={"LOOPEGG_FAULTS": "1", "LOOPEGG_FAULT": f"{role}:{number}:{how}:{place.path}/flag"}, limit=LIMIT)
-        took = time.monotonic() - began
-        assert took < 10 + 4 * self.seconds + 60, (what, "took", took)
+        try:
+            r = self.command(place, LOOPEGG_FAULT=f"{role}:{number}:{how}:{place.path}/flag")
+        except subprocess.TimeoutExpired as e:
+            raise Harm("a hang", f"no end after {LIMIT} s") from e
         happened = (place.path / "flag").exists()
-        assert r.returncode in (0, 1, -9), (what, r.returncode, r.stderr[-800:])
-        assert r.returncode != 1 or r.stderr.strip(), what
-        assert "internal fault" not in r.stderr, (what, r.stderr[-800:])
-        self.whole(place, what)
+        expect(r.returncode in (0, 1, -9), "a crash", (r.returncode, r.stderr[-800:]))
+        expect(r.returncode != 1 or r.stderr.strip(), "a failure without a word")
+        expect("internal fault" not in r.stderr, "a crash", r.stderr[-800:])
+        self.whole(place)
         now = measured(place)
-        assert all(k in now for k in known), (what, "lost measurements")
-        again = self.command(place, env={})
-        assert again.returncode == 0, (what, "then", again.returncode, again.stderr[-800:])
-        self.whole(place, what + ", then")
-        assert self.output(place) == self.answer, (what, "another answer")
+        expect(all(now.get(k) for k in known), "a lost measurement")
+        try:
+            again = self.command(place)
+        except subprocess.TimeoutExpired as e:
+            raise Harm("a hang", f"the next run: no end after {LIMIT} s") from e
+        expect(again.returncode == 0, "a next run that fails", again.stderr[-800:])
+        self.whole(place)
+        expect(self.output(place) == self.answer, "a wrong answer")
         after = measured(place)
-        assert all(after.get(k) for k in now), (what, "lost measurements later")
-        assert own_failures(place) <= own_failures(self.base), (what, "a fault of the machine is kept as a candidate's")
-        left = [f for top in self.folders(place) for f in top.iterdir() if f.name.startswith(".loopegg")]
-        assert not left, (what, left)
+        expect(all(after.get(k) for k in now), "a lost measurement", "in the next run")
+        expect(own_failures(place) <= self.own, "a lasting poison", "a fault of the machine is kept as a candidate's")
+        left = [f.name for top in self.folders(place) for f in top.iterdir() if f.name.startswith(".loopegg")]
+        expect(not left, "a torn folder", left)
         return happened
 
-    def run(self):
+    def in_turns(self):
+        """All faults, in an order that begins with one of each kind of place, fault, role and state."""
+        groups = collections.defaultdict(list)
         draw = random.Random(11)
-        cases = [(role, n, kind, how, warm) for role, n, kind in self.places for how in ("fail", "cut") for warm in (False, True)]
-        draw.shuffle(cases)
-        happened, tried, kinds = 0, 0, {}
-        for case in cases[:TRIES]:
-            done = self.one(*case)
-            happened, tried = happened + done, tried + 1
-            kinds[case[2]] = kinds.get(case[2], 0) + done
-            print(f"  {tried} of {min(TRIES, len(cases))}: {case} {'happened' if done else 'was not reached'}", file=sys.stderr, flush=True)
-        return f": {happened} faults at {len(self.places)} places ({', '.join(f'{k} {n}' for k, n in sorted(kinds.items()))})"
+        for fault in self.faults:
+            state, role, _, kind, how = fault
+            groups[role, kind, how, state].append(fault)
+        for group in groups.values():
+            draw.shuffle(group)
+        while any(groups.values()):
+            for group in groups.values():
+                if group:
+                    yield group.pop()
+
+    def run(self):
+        tried, happened, slowest = 0, collections.Counter(), 0.0
+        harms, lock = [], threading.Lock()
+        wanted = list(self.in_turns())[:TRIES]
+
+        def try_one(fault):
+            nonlocal tried, slowest
+            began = time.monotonic()
+            try:
+                said = "happened" if self.one(*fault) else "was not reached"
+            except Harm as e:
+                said = str(e)
+            except Exception as e:   # a check that could not be made is a failure, too
+                said = f"a failed check: {type(e).__name__}: {e}"
+            with lock:
+                tried, slowest = tried + 1, max(slowest, time.monotonic() - began)
+                if said == "happened":
+                    happened[fault[3]] += 1
+                elif said != "was not reached":
+                    harms.append((" ".join(map(str, fault)), said))
+                line = f"  {tried} of {len(wanted)}: {' '.join(map(str, fault))}: {said} ({time.monotonic() - began:.1f} s)"
+                print(line, file=sys.stderr, flush=True)
+                if os.environ.get("LOOPEGG_SWEEP_LOG"):
+                    with open(os.environ["LOOPEGG_SWEEP_LOG"], "a") as log:
+                        log.write(line + "\n")
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(try_one, wanted))
+        assert not harms, "\n".join(f"{fault}: {why}" for fault, why in harms)
+        assert happened, "no fault happened"
+        return f": {sum(happened.values())} faults happened of {tried} tried, at {self.places} places ({', '.join(f'{k} {n}' for k, n in sorted(happened.items()))}); slowest {slowest:.0f} s, undisturbed {self.seconds:.0f} s"
 
 
 def a_fault_anywhere_in_optimize_costs_that_run_at_most():
-    def command(place, env=(), limit=LIMIT):
-        return place.run("optimize", place.model, "--rules", "exact", "--trials", "2", "--out", "out", "--quiet", env=env, limit=limit)
-    return Sweep(command, ["optimize", "worker"]).run()
+    return Sweep(lambda place: ("optimize", place.model, "--rules", "exact", "--trials", "1", "--tune-seconds", TUNE, "--out", "out", "--quiet"), ["optimize", "worker"]).run()
 
 
 def a_fault_anywhere_in_batch_costs_that_job_at_most():
-    def command(place, env=(), limit=LIMIT):
-        jobs = place.write("jobs.json", {"models": [place.model], "rules": ["exact"], "options": {"trials": 2}})
-        r = place.run("batch", jobs, "--out", "batch", "--retry", "--quiet", env=env, limit=limit)
-        return r
-    return Sweep(command, ["batch"]).run()
+    def words(place):
+        jobs = place.write("jobs.json", {"models": [place.model], "rules": ["exact"], "options": {"trials": 1, "tune-seconds": TUNE}})
+        return "batch", jobs, "--out", "batch", "--retry", "--quiet"
+    return Sweep(words, ["batch", "optimize"], batch=True).run()
 
 
 def guard_calls_may_fail():
-    def command(place, env=(), limit=LIMIT):
-        return place.run("optimize", place.model, "--budget", "6", "--trials", "2", "--keep", "fc", "--max-loss", "20", "--out", "out", "--quiet", env=env, limit=limit)
-    place = Place()
-    log = place.path / "places"
-    assert command(place, env={"LOOPEGG_FAULTS": "1", "LOOPEGG_FAULT_LOG": str(log)}).returncode == 0
-    guards = [i + 1 for i, line in enumerate(log.read_text().splitlines()) if line == "optimize guard"]
-    assert guards, "no guard was asked"
-    for number in guards[:TRIES]:
-        for how in ("fail", "cut"):
-            other = Place()
-            r = command(other, env={"LOOPEGG_FAULTS": "1", "LOOPEGG_FAULT": f"optimize:{number}:{how}:{other.path}/flag"})
-            assert r.returncode in (1, -9) and (other.path / "flag").exists(), (number, how, r)
-            assert command(other).returncode == 0
-            assert other.run("explain", "out", "--check").returncode == 0
-    return f": {2 * len(guards[:TRIES])} faults"
+    return Sweep(lambda place: ("optimize", place.model, "--budget", "6", "--trials", "1", "--tune-seconds", TUNE, "--keep", "fc", "--max-loss", "20", "--out", "out", "--quiet"),
+                 ["optimize"], kinds={"guard"}).run()
 
 
 run_cases([a_fault_anywhere_in_optimize_costs_that_run_at_most, a_fault_anywhere_in_batch_costs_that_job_at_most, guard_calls_may_fail])

@@ -125,3 +125,38 @@ TEST_CASE("who is killed after the last file moved leaves an update that is fini
     }
     CHECK(read_file(folder / "a.json") == "2");
 }
+
+TEST_CASE("links in a stranger's folder lead no write and no removal out of it", "[errors][base]") {
+    const Folder outside, f;
+    fs::create_directories(outside.path());
+    write_file(outside.path() / "kept", "k");
+    const std::string manifest = R"({"loopegg": 1, "files": {"way/NAME": {"bytes": 1, "hash": "x"}}})";
+    auto naming = [&](const std::string& name) { return std::string(manifest).replace(manifest.find("NAME"), 4, name); };
+    auto untouched = [&] { return read_file(outside.path() / "kept") == "k" && std::distance(fs::directory_iterator(outside.path()), {}) == 1; };
+    SECTION("a file that is put in place") {
+        fs::create_directories(f.path() / ".loopegg-committed" / "way");
+        write_file(f.path() / ".loopegg-committed" / "way" / "evil", "e");
+        write_file(f.path() / ".loopegg-committed" / "manifest.json", naming("evil"));
+        fs::create_directory_symlink(outside.path(), f.path() / "way");
+        CHECK_THROWS_WITH(finish_update(f.path()), Catch::Contains("leads through a link"));
+    }
+    SECTION("a file of the old manifest that is taken away") {
+        fs::create_directories(f.path() / ".loopegg-committed");
+        write_file(f.path() / ".loopegg-committed" / "manifest.json", R"({"loopegg": 1, "files": {}})");
+        write_file(f.path() / "manifest.json", naming("kept"));
+        fs::create_directory_symlink(outside.path(), f.path() / "way");
+        CHECK_THROWS_WITH(finish_update(f.path()), Catch::Contains("leads through a link"));
+    }
+    SECTION("the folder of an update itself, and its lock") {
+        fs::create_directories(f.path());
+        fs::create_directory_symlink(outside.path(), f.path() / ".loopegg-new-x");
+        { const FolderUpdate update(f.path()); }
+        CHECK(untouched());
+        fs::create_directory_symlink(outside.path(), f.path() / ".loopegg-committed");
+        CHECK_THROWS_WITH(finish_update(f.path()), Catch::Contains("is a link"));
+        fs::remove(f.path() / ".loopegg-lock");
+        fs::create_symlink(outside.path() / "lock", f.path() / ".loopegg-lock");
+        CHECK_THROWS_AS(finish_update(f.path()), UserError);
+    }
+    CHECK(untouched());
+}

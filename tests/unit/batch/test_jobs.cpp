@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "batch/batch.hpp"
+#include "batch/slurm.hpp"
 
 using namespace loopegg;
 
@@ -66,8 +67,38 @@ TEST_CASE("mistakes in a batch file are told with their place", "[errors][batch]
     CHECK_THROWS_WITH(jobs_of("{\"models\": [\"a\"],\n \"target\": [\"host\"]}"), Catch::Contains("jobs.json:2") && Catch::Contains("did you mean 'targets'"));
     CHECK_THROWS_WITH(jobs_of(R"({"models": []})"), Catch::Contains("empty"));
     CHECK_THROWS_WITH(jobs_of(R"({"models": ["a"], "options": {"seed": 1}})"), Catch::Contains("the batch sets it itself"));
-    CHECK_THROWS_WITH(jobs_of(R"({"models": ["a"], "options": {"x": [1]}})"), Catch::Contains("an array"));
+    CHECK_THROWS_WITH(jobs_of(R"({"models": ["a"], "options": {"keep": [1]}})"), Catch::Contains("an array"));
     CHECK_THROWS_WITH(jobs_of(R"({"models": ["a"], "seeds": ["x"]})"), Catch::Contains("jobs.json:1"));
+}
+
+TEST_CASE("a batch file gives options their values, and nothing else: no command, no folder, no store", "[errors][batch]") {
+    CHECK_THROWS_WITH(jobs_of(R"({"models": ["a"], "options": {"runner": "touch HARMED"}})"), Catch::Contains("runs no commands"));
+    CHECK_THROWS_WITH(jobs_of(R"({"models": ["a"], "options": {"store": "/elsewhere"}})"), Catch::Contains("the batch sets it itself"));
+    for (const char* name : {"out=/elsewhere", "runner=touch HARMED", "-o", "", "o", "trials 2", "--out"})
+        CHECK_THROWS_WITH(jobs_of(R"({"models": ["a"], "options": {")" + std::string(name) + R"(": true}})"), Catch::Contains("is no name of an option"));
+    CHECK_THROWS_WITH(jobs_of(R"({"models": ["--runner=touch HARMED"]})"), Catch::Contains("read as an option"));
+    CHECK_THROWS_WITH(jobs_of(R"({"models": [""]})"), Catch::Contains("is no model's name"));
+}
+
+TEST_CASE("names of files are words of the script for Slurm, whatever they are", "[errors][batch]") {
+    test::TemporaryFolder folder;
+    for (const char* name : {"plain", "with space", "$(touch HARMED)", "`touch HARMED`", "'; touch HARMED; '", "\"; touch HARMED; \"", "a\nb\n#SBATCH --wrap=x",
+                             "-rf", "*", "${IFS}"}) {
+        const std::filesystem::path here = folder / name;
+        std::filesystem::create_directories(here);
+        write_file(here / "loopegg", "#!/bin/sh\nfor word; do printf '[%s]' \"$word\"; done\n");
+        std::filesystem::permissions(here / "loopegg", std::filesystem::perms::owner_all);
+        write_file(here / "jobs.json", "{}");
+        SlurmOptions options;
+        options.program = here / "other";
+        write_file(folder / "array.sh", slurm_script(here / "loopegg", here / "jobs.json", here, options));
+        const test::Ran ran = test::shell("cd " + test::quoted(folder.path().string()) + " && sh array.sh");
+        INFO(name);
+        CHECK(ran.code == 0);
+        CHECK(ran.out.starts_with("[batch][" + (here / "jobs.json").string() + "][--out][" + here.string() + "][--leave]"));
+        CHECK(ran.out.find("[--program][" + (here / "other").string() + "]") != std::string::npos);
+        CHECK_FALSE(std::filesystem::exists(folder / "HARMED"));
+    }
 }
 
 TEST_CASE("a failed job keeps its error and stops no other", "[unit][batch]") {

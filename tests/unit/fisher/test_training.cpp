@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -10,6 +11,7 @@
 #include "fisher/engine.hpp"
 #include "graph/builder.hpp"
 #include "graph/operators.hpp"
+#include "graph/safetensors.hpp"
 #include "graph/weights.hpp"
 
 using namespace loopegg;
@@ -127,6 +129,13 @@ TEST_CASE("a checkpoint that does not fit is refused, and says what to do", "[er
     std::string bytes = read_file(c.path);
     write_file(c.path, bytes.substr(0, bytes.size() / 2));
     CHECK_THROWS_WITH(trained(g, options(c.path)), Catch::Contains("damaged"));
+    write_file(c.path, bytes);
+    for (const std::vector<float>& epoch : {std::vector<float>{-1, 4}, {9, 4}, {1.5f, 4}, {NAN, 4}, {2}}) {
+        Weights all = read_safetensors(c.path);
+        all["epoch"] = {{static_cast<std::int64_t>(epoch.size())}, epoch};
+        write_file(c.path, write_safetensors(all));
+        CHECK_THROWS_WITH(trained(g, options(c.path)), Catch::Contains("damaged"));
+    }
 }
 
 TEST_CASE("a loss that is no number ends the training with a hint", "[errors][fisher]") {

@@ -4,12 +4,15 @@
 #include <cmath>
 #include <fstream>
 #include <numeric>
+#include <random>
+#include <sstream>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/scratch.hpp"
 #include "graph/interpreter.hpp"
 #include "graph/onnx/evaluate/evaluate.hpp"
+#include "graph/onnx/model_bytes.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/onnx/onnx_model.hpp"
 #include "graph/operators.hpp"
@@ -470,4 +473,39 @@ TEST_CASE("what ONNX's checker refuses is read as it stands, and that is said", 
     CHECK(read.graph.opset == 9);
     REQUIRE(read.notes.size() == 1);
     CHECK_THAT(read.notes[0], Catch::Contains("read as it stands in opset 9, not in 13") && Catch::Contains("colour"));
+}
+
+TEST_CASE("what a process of its own parses is what protobuf parses here", "[unit][onnx]") {
+    for (const char* name : {"attention_dynamo_20", "basic_block_script_14", "inverted_dynamo_20"}) {
+        const std::string bytes = read_file(std::string(LOOPEGG_SOURCE "/tests/data/onnx/") + name + ".onnx");
+        const OnnxModel there = parse_onnx(name, bytes), here = parse_onnx(name, bytes, {}, false);
+        CHECK(there.nodes == here.nodes);
+        CHECK(there.initializers == here.initializers);
+        CHECK(serialize_onnx(there) == serialize_onnx(here));
+    }
+}
+
+TEST_CASE("nothing that such a process answers is believed", "[errors][onnx]") {
+    std::ostringstream out;
+    write_model_bytes(parse_onnx("m", read_file(LOOPEGG_SOURCE "/tests/data/onnx/dense_script_14.onnx")), out);
+    const std::string good = out.str();
+    CHECK_NOTHROW(read_model_bytes("m", good));
+    CHECK_THROWS_WITH(read_model_bytes("m", good + "x"), Catch::Contains("answered garbage"));
+    std::mt19937 random(3);
+    for (int i = 0; i < 3000; ++i) {
+        std::string bad = good.substr(0, i % 3 ? good.size() : random() % good.size());
+        for (int n = i % 3; n > 0; --n) bad[random() % bad.size()] = static_cast<char>(random());
+        try {
+            read_model_bytes("m", bad);
+        } catch (const UserError&) {
+        }
+    }
+}
+
+TEST_CASE("a small ONNX file that unfolds to much is refused", "[errors][onnx]") {
+    std::string nodes;   // empty messages: two bytes each in the file, hundreds in memory
+    for (int i = 0; i < 2'000'000; ++i) nodes += std::string("\x0a\x00", 2);
+    std::string length;
+    for (std::size_t n = nodes.size(); n > 0; n >>= 7) length += static_cast<char>((n & 127) | (n > 127 ? 128 : 0));
+    CHECK_THROWS_WITH(import_onnx("m.onnx", "\x08\x08\x3a" + length + nodes), Catch::Contains("MB of memory"));
 }

@@ -18,6 +18,9 @@ double gelu(double x, const OnnxNode& n) {
     return x * 0.5 * (1 + std::erf(x * 0.70710678118654752440));
 }
 
+// What is no number is neither below nor above, and stays.
+double between_0_and_1(double x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+
 const std::map<std::string, Unary>& unaries() {
     using N = const OnnxNode&;
     static const std::map<std::string, Unary> all{
@@ -49,9 +52,9 @@ const std::map<std::string, Unary>& unaries() {
         {"Elu", [](double x, N n) { return x < 0 ? alpha(n, 1) * std::expm1(x) : x; }},
         {"Selu",
          [](double x, N n) { return attr_float(n, "gamma", 1.05070102214813232421875) * (x > 0 ? x : alpha(n, 1.67326319217681884765625) * std::expm1(x)); }},
-        {"Celu", [](double x, N n) { return std::max(0.0, x) + std::min(0.0, alpha(n, 1) * std::expm1(x / alpha(n, 1))); }},
-        {"HardSigmoid", [](double x, N n) { return std::max(0.0, std::min(1.0, alpha(n, 0.2) * x + attr_float(n, "beta", 0.5))); }},
-        {"HardSwish", [](double x, N) { return x * std::max(0.0, std::min(1.0, x / 6 + 0.5)); }},
+        {"Celu", [](double x, N n) { return x < 0 ? alpha(n, 1) * std::expm1(x / alpha(n, 1)) : x; }},
+        {"HardSigmoid", [](double x, N n) { return between_0_and_1(alpha(n, 0.2) * x + attr_float(n, "beta", 0.5)); }},
+        {"HardSwish", [](double x, N) { return x * between_0_and_1(x / 6 + 0.5); }},
         {"Softplus", [](double x, N) { return softplus(x); }},
         {"Softsign", [](double x, N) { return x / (1 + std::abs(x)); }},
         {"Mish", [](double x, N) { return x * std::tanh(softplus(x)); }},
@@ -64,7 +67,7 @@ const std::map<std::string, Unary>& unaries() {
              return x < -l ? x + b : x > l ? x - b : 0;
          }},
         {"Reciprocal", [](double x, N) { return 1 / x; }},
-        {"Sign", [](double x, N) { return static_cast<double>((x > 0) - (x < 0)); }},
+        {"Sign", [](double x, N) { return std::isnan(x) ? x : static_cast<double>((x > 0) - (x < 0)); }},
     };
     return all;
 }

@@ -86,14 +86,14 @@ Outputs softmax(const OnnxNode& node, Inputs in, std::int64_t opset) {
     const std::int64_t axis = placed_axis(attr_int(node, "axis", flat ? 1 : -1), rank_of(x));
     OnnxTensor y = make(element_type(x), x.dims);
     lines(x, axis, flat, [&](const Ints& o) {
-        double most = -INFINITY, sum = 0;
+        double most = o.empty() ? 0 : number(x, at(o[0])), sum = 0;
         std::size_t hot = 0;
-        for (std::size_t k = 0; k < o.size(); ++k)
+        for (std::size_t k = 1; k < o.size(); ++k)
             if (number(x, at(o[k])) > most) most = number(x, at(o[k])), hot = k;
         for (std::int64_t p : o) sum += std::exp(number(x, at(p)) - most);
         for (std::size_t k = 0; k < o.size(); ++k) {
             const double v = number(x, at(o[k])) - most;
-            set(y, at(o[k]), node.op == "Hardmax" ? k == hot : node.op == "LogSoftmax" ? v - std::log(sum) : std::exp(v) / sum);
+            set(y, at(o[k]), node.op == "Hardmax" ? k == hot && !std::isnan(most) : node.op == "LogSoftmax" ? v - std::log(sum) : std::exp(v) / sum);
         }
     });
     return {y};

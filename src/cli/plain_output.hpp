@@ -1,0 +1,9 @@
+// What the program prints is text alone: no control character of a stranger's name moves a terminal's cursor, hides a line or forges one.
+#pragma once
+
+namespace loopegg {
+
+// From now on everything that is printed to `stdout` has its control characters (but line breaks and tabs) spelt out.
+void make_output_plain();
+
+}  // namespace loopegg
