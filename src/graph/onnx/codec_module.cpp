@@ -9,6 +9,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx/onnx_pb.h>
+#include <unistd.h>
 
 #include "graph/floats.hpp"
 #include "graph/onnx/onnx_model.hpp"
@@ -114,7 +115,13 @@ std::string external_bytes(const onnx::TensorProto& in, const std::string& folde
     return "";
 }
 
-std::string parse_tensor(const onnx::TensorProto& in, const std::string& folder, OnnxTensor& out) {
+// Where a model's tensors come from, and how many bytes they may still take: a small file can name a large one, or the same bytes again and again.
+struct Place {
+    std::string folder;
+    std::uint64_t most = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE)) / 2, taken = 0;
+};
+
+std::string parse_tensor(const onnx::TensorProto& in, Place& place, OnnxTensor& out) {
     out.dims.assign(in.dims().begin(), in.dims().end());
     std::int64_t count = count_of(out.dims);
     std::string who = "tensor '" + in.name() + "'";
@@ -133,9 +140,14 @@ std::string parse_tensor(const onnx::TensorProto& in, const std::string& folder,
     if (out.type == P::FLOAT || out.type == P::DOUBLE || out.type == P::INT64) out.type = 0;   // what the kind says
     std::size_t bytes = 0;
     const bool external = in.data_location() == P::EXTERNAL, raw = external || in.has_raw_data();
+    const auto wanted = static_cast<std::uint64_t>(count) * width;   // no overflow: a count is at most 2^40
+    if (external || in.raw_data().size() == wanted) place.taken += static_cast<std::uint64_t>(count) * (out.kind == Kind::float32 ? 4 : 8);
+    if (place.taken > place.most)
+        return "its tensors up to '" + in.name() + "' need " + std::to_string(place.taken) + " bytes, and half of this machine's memory is " +
+               std::to_string(place.most);
     if (external) {
         std::string held;
-        if (std::string problem = external_bytes(in, folder, static_cast<std::size_t>(count) * width, held); !problem.empty()) return problem;
+        if (std::string problem = external_bytes(in, place.folder, wanted, held); !problem.empty()) return problem;
         bytes = held.size();
         take_raw(held, in.data_type(), out);
     } else if (raw) {
@@ -151,7 +163,7 @@ std::string parse_tensor(const onnx::TensorProto& in, const std::string& folder,
     return "";
 }
 
-std::string parse_node(const onnx::NodeProto& in, const std::string& folder, OnnxNode& out) {
+std::string parse_node(const onnx::NodeProto& in, Place& place, OnnxNode& out) {
     out.op = in.op_type(), out.name = in.name(), out.domain = in.domain();
     out.inputs.assign(in.input().begin(), in.input().end());
     out.outputs.assign(in.output().begin(), in.output().end());
@@ -166,7 +178,7 @@ std::string parse_node(const onnx::NodeProto& in, const std::string& folder, Onn
             case P::FLOATS: value = std::vector<float>(a.floats().begin(), a.floats().end()); break;
             case P::TENSOR: {
                 OnnxTensor tensor;
-                if (std::string problem = parse_tensor(a.t(), folder, tensor); !problem.empty()) return problem;
+                if (std::string problem = parse_tensor(a.t(), place, tensor); !problem.empty()) return problem;
                 value = std::move(tensor);
                 break;
             }
@@ -199,17 +211,18 @@ std::string parse(std::string_view bytes, const std::string& folder, OnnxModel& 
     out.opset = 0;
     for (const auto& o : model.opset_import())
         if (o.domain().empty() || o.domain() == "ai.onnx") out.opset = o.version();
+    Place place{folder};
     for (const auto& p : model.metadata_props()) out.metadata[p.key()] = p.value();
     for (const auto& t : model.graph().initializer()) {
         OnnxTensor tensor;
-        if (std::string problem = parse_tensor(t, folder, tensor); !problem.empty()) return problem;
+        if (std::string problem = parse_tensor(t, place, tensor); !problem.empty()) return problem;
         out.initializers.emplace_back(t.name(), std::move(tensor));
     }
     if (model.graph().sparse_initializer_size() > 0) return "sparse initializers are not supported";
     if (model.functions_size() > 0) return "functions of the model's own are not supported: export it with them inlined";
     for (const auto& n : model.graph().node()) {
         OnnxNode node;
-        if (std::string problem = parse_node(n, folder, node); !problem.empty()) return problem;
+        if (std::string problem = parse_node(n, place, node); !problem.empty()) return problem;
         out.nodes.push_back(std::move(node));
     }
     for (const auto& v : model.graph().input()) out.inputs.push_back(parse_value(v));
