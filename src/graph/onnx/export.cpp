@@ -144,6 +144,8 @@ private:
             emit("Clip", name, {in[0], scalar(name + "/min", 0), scalar(name + "/max", 6)});
         } else if (node.op == "silu") {
             emit("Mul", name, {in[0], emit("Sigmoid", name + "/sigmoid", {in[0]})});
+        } else if ((node.op == "gelu" || node.op == "gelu_tanh") && out_.opset >= 20) {
+            emit("Gelu", name, in, {{"approximate", std::string(node.op == "gelu" ? "none" : "tanh")}});
         } else if (node.op == "gelu") {
             std::string y = emit("Erf", name + "/erf", {emit("Div", name + "/div", {in[0], scalar(name + "/sqrt2", static_cast<float>(std::sqrt(2.0)))})});
             y = emit("Add", name + "/add", {y, scalar(name + "/one", 1)});
