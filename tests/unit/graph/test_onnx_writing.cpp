@@ -149,6 +149,30 @@ TEST_CASE("a function that the opset has is written as one node", "[unit][graph]
         }
 }
 
+TEST_CASE("slices that make up the whole are written as one split", "[unit][graph]") {
+    for (const bool all_are_read : {true, false}) {
+        OnnxModel m = classifier(18);
+        m.initializers.push_back({"parts", whole({3, 5})});
+        m.nodes.insert(m.nodes.begin() + 2, {{"Split", "s", {"r", "parts"}, {"s0", "s1"}, {{"axis", std::int64_t{1}}}},
+                                             {"Concat", "t", {"s1", all_are_read ? "s0" : "s1"}, {"joined"}, {{"axis", std::int64_t{1}}}}});
+        m.nodes[4].inputs[0] = "joined";
+        if (!all_are_read) m.initializers[1].second = floats({3, 10}), m.initializers[3].second = whole({1, 10});
+        const Model read = imported(m);
+        const OnnxModel out = written(read);
+        const auto count = [&](const char* op) { return std::count_if(out.nodes.begin(), out.nodes.end(), [&](const OnnxNode& n) { return n.op == op; }); };
+        CHECK(count("Split") == all_are_read);
+        CHECK(count("Slice") == !all_are_read);
+        const Model again = imported(out);
+        CHECK(again.graph == read.graph);
+        const Tensors x{{"image", normal_tensor({1, 4, 6, 6}, 9, "x")}};
+        CHECK(interpret(again.graph, again.weights, x) == interpret(read.graph, read.weights, x));
+        OnnxModel bare = out;   // the nodes alone
+        bare.metadata.clear(), bare.producer = "somebody";
+        const Model others = imported(bare);
+        CHECK(interpret(others.graph, others.weights, x) == interpret(read.graph, read.weights, x));
+    }
+}
+
 TEST_CASE("rows and columns that come back do so by one operator", "[unit][graph]") {
     GraphBuilder b("one");
     Model m{b.finish({b.conv("y", b.input("x", {1, 2, 7, 6}), {.out = 4, .kernel = 3, .padding = 1})}), {}};
