@@ -3,10 +3,9 @@
     python bench/what_comes_back.py MODELS OUT [--only NAME...] [--loopegg build/src/cli/loopegg] [--again] [--options --budget 6 --trials 2 --tune-seconds 20]
 
 MODELS is what 'bench/anyones_models.py export' wrote. For each model: `loopegg optimize`; the outputs of network.so and of model.onnx in ONNX Runtime on
-x.npy, compared (1e-4 of the largest value); the time of model.onnx in ONNX Runtime beside the original's there, one thread each, in turns. A ratio is that of
-the fastest runs of one turn each; the table has the median of all turns and their quartiles. --again keeps the runs that OUT holds, writes their networks
-as ONNX anew, and times those.
-Ends with 1 when a run failed, an output differs, or a ratio is above --most (1.1).
+x.npy, compared (1e-4 of the largest value); the processor time of model.onnx in ONNX Runtime beside the original's there, one thread each, in turns. A ratio
+is that of the fastest runs of one turn each; the table has the median of all turns and their quartiles. --again keeps the runs that OUT holds, writes their
+networks as ONNX anew, and times those. Ends with 1 when a run failed, an output differs, or a ratio is above --most (1.1).
 """
 import argparse
 import collections
@@ -88,7 +87,7 @@ def one(args, folder, out):
     if ours is None:
         return answer | {"why": "another shape"}
     answer["difference"] = float(numpy.abs(ours - theirs).max() / max(1e-6, numpy.abs(theirs).max()))
-    before, after = in_turns([(Runtime, (original, x)), (Runtime, (written, x))], args.rounds)
+    before, after = in_turns([(Runtime, (original, x)), (Runtime, (written, x))], args.rounds, time.process_time)
     held, holds = what_it_holds(original), what_it_holds(written)
     more = ", ".join(f"{holds[op] - held[op]:+} {op}" for op in sorted(holds) if op in MOVERS and holds[op] > held[op])
     return answer | {"before_ms": min(before), "after_ms": min(after), "ratios": ratios(before, after), "more": more}
