@@ -121,7 +121,8 @@ Tensor interpret_matmul(const Node& node, const Weights&, const std::vector<cons
         for (std::int64_t i = 0; i < I; ++i)
             for (std::int64_t k = 0; k < K; ++k)
                 for (std::int64_t j = 0; j < J; ++j)
-                    if (visits(domain, {b, i, j, k})) sums[at((b * I + i) * J + j)] += double{x.values[at((b * I + i) * K + k)]} * y.values[at((b * K + k) * J + j)];
+                    if (visits(domain, {b, i, j, k}))
+                        sums[at((b * I + i) * J + j)] += double{x.values[at((b * I + i) * K + k)]} * y.values[at((b * K + k) * J + j)];
     }
     return finished(node, axes, sums, nullptr, 1);
 }

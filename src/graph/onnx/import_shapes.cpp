@@ -164,8 +164,8 @@ bool OnnxImporter::split(const OnnxNode& node) {
     std::int64_t start = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         if (used(node, i) || ours_)
-            values_[node.outputs[i]] =
-                put_slice(i == 0 ? name : unique(ours_ ? node.outputs[i] : fmt::format("{}.{}", name, i)), x, at(axis), start, start + sizes[i] == n ? to_the_end : start + sizes[i], 1);
+            values_[node.outputs[i]] = put_slice(i == 0 ? name : unique(ours_ ? node.outputs[i] : fmt::format("{}.{}", name, i)), x, at(axis), start,
+                                                 start + sizes[i] == n ? to_the_end : start + sizes[i], 1);
         start += sizes[i];
     }
     return true;

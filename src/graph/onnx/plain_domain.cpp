@@ -317,7 +317,8 @@ private:
                  {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
         std::vector<std::pair<std::int64_t, Run>> cuts;
         for (std::size_t d = 0; d < 2; ++d)
-            if (times[d] > 0 && place_[1 + d].count * times[d] != node_.shape[2 + d]) cuts.push_back({static_cast<std::int64_t>(2 + d), Run{0, node_.shape[2 + d], 1}});
+            if (times[d] > 0 && place_[1 + d].count * times[d] != node_.shape[2 + d])
+                cuts.push_back({static_cast<std::int64_t>(2 + d), Run{0, node_.shape[2 + d], 1}});
         return cuts.empty() ? y : sliced(y, cuts);
     }
     std::string spread(const std::string& y, std::int64_t axis, const Ints& places, std::int64_t have) {
