@@ -2,12 +2,15 @@
 and how much of them it computes with its own operators.
 
     python bench/anyones_models.py export DIR [--sets torchvision timm segmentation transformers] [--sizes 224 64] [--exporters dynamo script] [--only NAME...]
-    python bench/anyones_models.py check DIR [--loopegg ./loopegg] [--compile] [--table FILE.md]
+    python bench/anyones_models.py check DIR [--loopegg build/src/cli/loopegg] [--compile] [--go-on] [--table FILE.md]
 
 Weights are drawn (no network is needed); batch statistics and parameters that would begin as one number (heads of zeros, layer scales of 1e-6) are
 drawn too, so that a wrong branch shows. Every exported model lies in a folder of its own, as PyTorch writes it, with x.npy and y.npy: what ONNX Runtime
 makes of it. timm's models get 64 pixels where they take any image, and their own size elsewhere. Needs torch, torchvision, timm, onnx, onnxscript,
 onnxruntime, and transformers for its set.
+
+What 'check' found stands in DIR/checked.json after each model; with --go-on, models that stand there are not checked again. It ends with 1 when a model was
+not read, was not run, was wrong, or has a convolution or product that is not ours.
 """
 import argparse
 import gc
@@ -18,6 +21,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy
@@ -172,12 +176,12 @@ def loopegg(args, *words):
 
 
 def check_one(args, folder):
-    """What happened: a word for the table, the largest difference relative to the largest value, and what is not native."""
-    ran = loopegg(args, "import", folder / "model.onnx", "-o", args.scratch / "m.json", "--json")
+    """What happened: whether it was read, the largest difference relative to the largest value, and what is not native."""
+    ran = loopegg(args, "show", folder / "model.onnx", "--json")
     if ran.returncode != 0:
         return {"read": False, "why": (ran.stderr.strip().splitlines() or ["no words"])[0]}
     about = json.loads(ran.stdout)
-    answer = {"read": True, "nodes": about["nodes"], "opaque": about["opaque"]}
+    answer = {"read": True, "nodes": about["nodes"], "opaque": about["opaque"], "by": "compiled" if args.compile else "interpreted"}
     what = folder / "model.onnx"
     if args.compile:
         what = args.scratch / "compiled"
@@ -197,27 +201,49 @@ def check_one(args, folder):
     return answer | {"difference": float(numpy.abs(got - wanted).max() / max(1e-6, numpy.abs(wanted).max()))}
 
 
+def is_right(answer):
+    return answer.get("difference", 1) < 1e-4
+
+
+def is_wrong(answer):
+    return "difference" in answer and not is_right(answer)
+
+
+def has_our_sites(answer):
+    return answer["read"] and not set(answer["opaque"]) & SITES
+
+
+def write_table(path, rows):
+    lines = ["| model | read | largest difference | nodes | run as they stand |", "|---|---|---|---|---|"]
+    for name, a in rows.items():
+        opaque = ", ".join(f"{n} {op}" for op, n in (a.get("opaque") or {}).items())
+        lines.append(f"| {name} | {'yes' if a['read'] else 'no'} | {format(a['difference'], '.1e') if 'difference' in a else a.get('why', '')} | {a.get('nodes', '')} | {opaque} |")
+    path.write_text("\n".join(lines) + "\n")
+
+
 def check(args):
-    args.scratch = args.folder / "scratch"
-    args.scratch.mkdir(exist_ok=True)
-    rows = []
-    for folder in sorted(f for f in args.folder.iterdir() if (f / "done").exists() and (not args.only or args.only in f.name)):
-        began = time.time()
-        answer = check_one(args, folder)
-        good = answer.get("difference", 1) < 1e-4
-        rows.append((folder.name, answer))
-        print(f"{folder.name}: {'right' if good else 'WRONG' if 'difference' in answer else 'refused'} {answer.get('difference', answer.get('why'))} {answer.get('opaque') or ''} ({time.time() - began:.0f} s)", flush=True)
-    for kind in sorted({name.split("-")[0] for name, _ in rows}):
-        mine = [a for name, a in rows if name.startswith(kind)]
-        print(f"{kind}: {sum(a['read'] for a in mine)} of {len(mine)} read, {sum(a.get('difference', 1) < 1e-4 for a in mine)} right, "
-              f"{sum('difference' in a and not a['difference'] < 1e-4 for a in mine)} wrong, {sum(a['read'] and not a['opaque'] for a in mine)} with our own operators alone, "
-              f"{sum(a['read'] and not set(a['opaque']) & SITES for a in mine)} with all convolutions and products our own")
+    book = args.folder / "checked.json"
+    known = json.loads(book.read_text()) if book.exists() else {}
+    rows = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        args.scratch = pathlib.Path(scratch)
+        for folder in sorted(f for f in args.folder.iterdir() if (f / "done").exists() and (not args.only or any(word in f.name for word in args.only))):
+            began = time.time()
+            answer = known.get(folder.name) if args.go_on else None
+            if not answer:
+                answer = known[folder.name] = check_one(args, folder) | {"seconds": round(time.time() - began)}
+                book.with_suffix(".new").write_text(json.dumps(known, indent=1))
+                book.with_suffix(".new").replace(book)
+            rows[folder.name] = answer
+            print(f"{folder.name}: {'right' if is_right(answer) else 'WRONG' if is_wrong(answer) else 'refused'} {answer.get('difference', answer.get('why'))} "
+                  f"{answer.get('opaque') or ''} ({answer['seconds']} s)", flush=True)
+    for kind in sorted({name.split("-")[0] for name in rows}):
+        mine = [a for name, a in rows.items() if name.startswith(kind)]
+        print(f"{kind}: {sum(a['read'] for a in mine)} of {len(mine)} read, {sum(map(is_right, mine))} right, {sum(map(is_wrong, mine))} wrong, "
+              f"{sum(a['read'] and not a['opaque'] for a in mine)} with our own operators alone, {sum(map(has_our_sites, mine))} with all convolutions and products our own")
     if args.table:
-        lines = ["| model | read | largest difference | nodes | run as they stand |", "|---|---|---|---|---|"]
-        for name, a in rows:
-            lines.append(f"| {name} | {'yes' if a['read'] else 'no'} | {format(a['difference'], '.1e') if 'difference' in a else a.get('why', '')} | {a.get('nodes', '')} | "
-                         f"{', '.join(f'{n} {op}' for op, n in (a.get('opaque') or {}).items())} |")
-        args.table.write_text("\n".join(lines) + "\n")
+        write_table(args.table, rows)
+    sys.exit(0 if rows and all(is_right(a) and has_our_sites(a) for a in rows.values()) else 1)
 
 
 def main():
@@ -231,9 +257,10 @@ def main():
     e.add_argument("--only", nargs="+", help="these names alone, in this order")
     c = commands.add_parser("check")
     c.add_argument("folder", type=pathlib.Path)
-    c.add_argument("--loopegg", default=str(pathlib.Path(__file__).resolve().parent.parent / "loopegg"))
+    c.add_argument("--loopegg", default=str(pathlib.Path(__file__).resolve().parent.parent / "build/src/cli/loopegg"))
     c.add_argument("--compile", action="store_true", help="run the compiled network; otherwise the interpreter")
-    c.add_argument("--only", help="models with this in their names")
+    c.add_argument("--go-on", action="store_true", help="leave out the models that DIR/checked.json tells of")
+    c.add_argument("--only", nargs="+", help="models with one of these in their names")
     c.add_argument("--table", type=pathlib.Path)
     args = parser.parse_args()
     (export if args.command == "export" else check)(args)

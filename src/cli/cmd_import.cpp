@@ -19,9 +19,7 @@ Action setup(CLI::App& app) {
     return [o, reading](Session& session) {
         Model model = read_onnx(o->file, reading->read());
         say_notes(model.notes);
-        std::map<std::string, int> opaque;   // by ONNX operator
-        for (const Node& node : model.graph.nodes)
-            if (node.op == "onnx") ++opaque[opaque_of(node).node.op];
+        const std::map<std::string, int> opaque = opaque_operators(model.graph);
         save_model(model.graph, model.weights, o->out);
         if (session.json)
             session.answer({{"name", model.graph.name},

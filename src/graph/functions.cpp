@@ -44,17 +44,37 @@ int place_of(const ElementFunction& f, const std::string& leaf) {
     return -1;
 }
 
-double value_of(const ElementFunction& f, const Term& formula, std::span<const double> operands) {
-    const std::string& text = formula.op().text();
-    if (formula.size() == 0) {
-        if (int place = place_of(f, text); place >= 0) return operands[static_cast<std::size_t>(place)];
-        double number = 0;
-        std::from_chars(text.data(), text.data() + text.size(), number);
-        return number;
-    }
-    double values[3];
-    for (std::size_t i = 0; i < formula.size(); ++i) values[i] = value_of(f, formula[i], operands);
-    return apply_function(text, std::span<const double>(values, formula.size()));
+struct Basic {
+    std::string_view name;
+    double (*apply)(const double* x);
+};
+
+const Basic basics[] = {
+    {"+", [](const double* x) { return x[0] + x[1]; }},
+    {"-", [](const double* x) { return x[0] - x[1]; }},
+    {"*", [](const double* x) { return x[0] * x[1]; }},
+    {"/", [](const double* x) { return x[0] / x[1]; }},
+    {"max", [](const double* x) { return most(x[0], x[1]); }},
+    {"min", [](const double* x) { return least(x[0], x[1]); }},
+    {"exp", [](const double* x) { return std::exp(x[0]); }},
+    {"sqrt", [](const double* x) { return std::sqrt(x[0]); }},
+    {"tanh", [](const double* x) { return std::tanh(x[0]); }},
+    {"erf", [](const double* x) { return std::erf(x[0]); }},
+    {"floor", [](const double* x) { return std::floor(x[0]); }},
+    {"copy", [](const double* x) { return x[0]; }},
+    {"square", [](const double* x) { return x[0] * x[0]; }},
+    {"prelu", [](const double* x) { return x[0] < 0 ? x[0] * x[1] : x[0]; }},   // above zero nobody looks at a slope that is no number
+};
+
+const Basic* find_basic(std::string_view name) {
+    auto row = std::find_if(std::begin(basics), std::end(basics), [&](const Basic& b) { return b.name == name; });
+    return row == std::end(basics) ? nullptr : row;
+}
+
+const Basic& basic_of(std::string_view name) {
+    const Basic* found = find_basic(name);
+    if (!found) throw UserError("unknown scalar function '" + std::string(name) + "'");
+    return *found;
 }
 
 }  // namespace
@@ -111,28 +131,47 @@ bool is_plain_function(std::string_view name) {
     return f && f->operands == 1 && f->parameters.empty();
 }
 
-double basic_function(std::string_view f, std::span<const double> x) {
-    if (f == "+") return x[0] + x[1];
-    if (f == "-") return x[0] - x[1];
-    if (f == "*") return x[0] * x[1];
-    if (f == "/") return x[0] / x[1];
-    if (f == "max") return most(x[0], x[1]);
-    if (f == "min") return least(x[0], x[1]);
-    if (f == "exp") return std::exp(x[0]);
-    if (f == "sqrt") return std::sqrt(x[0]);
-    if (f == "tanh") return std::tanh(x[0]);
-    if (f == "erf") return std::erf(x[0]);
-    if (f == "floor") return std::floor(x[0]);
-    if (f == "copy") return x[0];
-    if (f == "square") return x[0] * x[0];
-    throw UserError("unknown scalar function '" + std::string(f) + "'");
+ReadyFunction::ReadyFunction(const ElementFunction& function) {
+    std::function<void(const Term&)> add = [&](const Term& formula) {
+        const std::string& text = formula.op().text();
+        Step step;
+        if (formula.size() == 0 && (step.place = place_of(function, text)) < 0) std::from_chars(text.data(), text.data() + text.size(), step.number);
+        for (const Term& child : formula.children()) add(child);
+        if (formula.size() > 0) step.apply = basic_of(text).apply, step.takes = formula.size();
+        steps_.push_back(step);
+    };
+    if (const Basic* own = find_basic(function.name)) {
+        for (int i = 0; i < function.operands; ++i) steps_.push_back({.place = i});
+        steps_.push_back({.apply = own->apply, .takes = static_cast<std::size_t>(function.operands)});
+    } else {
+        add(formula_of(function));
+    }
+    require(steps_.size() <= most_steps, "the formula of an element function is longer than its stack");
+}
+
+double ReadyFunction::operator()(const double* operands) const {
+    double stack[most_steps];
+    double* top = stack;   // behind the last value
+    for (const Step& step : steps_) {
+        top -= step.takes;
+        *top = step.apply ? step.apply(top) : step.place >= 0 ? operands[step.place] : step.number;
+        ++top;
+    }
+    return *stack;
+}
+
+const ReadyFunction& ready_function(const ElementFunction& function) {
+    static const auto all = [] {
+        std::unordered_map<std::string_view, ReadyFunction> map;
+        for (const ElementFunction& f : element_functions()) map.emplace(f.name, ReadyFunction(f));
+        return map;
+    }();
+    return all.at(function.name);
 }
 
 double apply_function(std::string_view name, std::span<const double> operands) {
-    if (name == "relu") return operands[0] < 0 ? 0 : operands[0];
-    if (name == "prelu") return operands[0] < 0 ? operands[0] * operands[1] : operands[0];   // a slope that is no number is not looked at above zero
-    if (const ElementFunction* f = find_function(name); f && formula_of(*f).op().text() != name) return value_of(*f, formula_of(*f), operands);
-    return basic_function(name, operands);
+    if (const ElementFunction* f = find_function(name)) return ready_function(*f)(operands.data());
+    return basic_of(name).apply(operands.data());
 }
 
 Term expanded(const ElementFunction& function, const std::vector<Term>& operands) {

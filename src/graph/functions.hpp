@@ -33,10 +33,27 @@ const ElementFunction* find_onnx_function(std::string_view onnx);   // null when
 // A function of one operand and no parameters: a nest can take it in after its sums.
 bool is_plain_function(std::string_view name);
 
-// The functions that formulas are made of: + - * / max min exp sqrt tanh erf floor ceil; those that machines compute as one are there too.
-double basic_function(std::string_view name, std::span<const double> operands);   // NaN's name: throws UserError for an unknown one
+// A function as steps over a stack, for loops over many elements. Formulas are made of + - * / max min exp sqrt tanh erf floor.
+class ReadyFunction {
+public:
+    explicit ReadyFunction(const ElementFunction& function);
+    double operator()(const double* operands) const;   // the operands, then the parameters
 
-// Any function of one or two operands, its parameters after them. Throws UserError for an unknown one.
+private:
+    static constexpr std::size_t most_steps = 32;
+    struct Step {
+        double (*apply)(const double*) = nullptr;   // on as many values as it takes; null: the step brings a value
+        std::size_t takes = 0;
+        int place = -1;                             // of the value among the operands; -1: it is the number
+        double number = 0;
+    };
+    std::vector<Step> steps_;
+};
+
+const ReadyFunction& ready_function(const ElementFunction& function);
+
+// Any function of one or two operands, its parameters after them; the functions that formulas are made of have their own names.
+// Throws UserError for an unknown one.
 double apply_function(std::string_view name, std::span<const double> operands);
 
 // The formula with its operands and parameters put in.

@@ -47,6 +47,7 @@ template <class Visit> void each_element(const Shape& shape, const std::vector<s
 // Any element function. Sums and products of two float32 are rounded once, as machines do.
 Tensor element_function(const Node& node, const Inputs& in) {
     const ElementFunction& f = *find_function(node.op);
+    const ReadyFunction& ready = ready_function(f);
     Tensor y = zeros(node.shape);
     std::vector<std::vector<std::int64_t>> strides;
     for (const Tensor* x : in) strides.push_back(broadcast_strides(x->shape, node.shape));
@@ -54,7 +55,7 @@ Tensor element_function(const Node& node, const Inputs& in) {
     for (const FunctionParameter& p : f.parameters) operands.push_back(node.real(p.name));
     each_element(node.shape, strides, [&](std::int64_t i, const std::vector<std::int64_t>& o) {
         for (std::size_t k = 0; k < in.size(); ++k) operands[k] = in[k]->values[at(o[k])];
-        y.values[at(i)] = static_cast<float>(apply_function(node.op, operands));
+        y.values[at(i)] = static_cast<float>(ready(operands.data()));
     });
     return y;
 }
@@ -62,17 +63,19 @@ Tensor element_function(const Node& node, const Inputs& in) {
 Tensor batch_norm(const Node& node, const Weights& weights, const Tensor& x) {
     auto parameter = [&](const char* name) -> const std::vector<float>& { return weights.at(node.name + name).values; };
     const auto &gamma = parameter(".weight"), &beta = parameter(".bias"), &mean = parameter(".running_mean"), &variance = parameter(".running_var");
+    const double eps = node.real("eps");
     Tensor y = x;
     std::int64_t channels = x.shape[1], inner = element_count(x.shape) / (x.shape[0] * channels);
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(y.values.size()); ++i) {
         std::size_t c = at(i / inner % channels);
-        y.values[at(i)] = static_cast<float>((x.values[at(i)] - double{mean[c]}) / std::sqrt(double{variance[c]} + node.real("eps")) * gamma[c] + beta[c]);
+        y.values[at(i)] = static_cast<float>((x.values[at(i)] - double{mean[c]}) / std::sqrt(double{variance[c]} + eps) * gamma[c] + beta[c]);
     }
     return y;
 }
 
 Tensor layer_norm(const Node& node, const Weights& weights, const Tensor& x) {
     const auto &gamma = weights.at(node.name + ".weight").values, &beta = weights.at(node.name + ".bias").values;
+    const double eps = node.real("eps");
     Tensor y = x;
     std::size_t width = at(x.shape.back());
     for (std::size_t row = 0; row < y.values.size(); row += width) {
@@ -81,8 +84,8 @@ Tensor layer_norm(const Node& node, const Weights& weights, const Tensor& x) {
         mean /= static_cast<double>(width);
         for (std::size_t i = 0; i < width; ++i) variance += (x.values[row + i] - mean) * (x.values[row + i] - mean);
         variance /= static_cast<double>(width);
-        for (std::size_t i = 0; i < width; ++i)
-            y.values[row + i] = static_cast<float>((x.values[row + i] - mean) / std::sqrt(variance + node.real("eps")) * gamma[i] + beta[i]);
+        const double deviation = std::sqrt(variance + eps);
+        for (std::size_t i = 0; i < width; ++i) y.values[row + i] = static_cast<float>((x.values[row + i] - mean) / deviation * gamma[i] + beta[i]);
     }
     return y;
 }
@@ -208,8 +211,9 @@ Tensor transpose(const Node& node, const Tensor& x) {
 }
 
 Tensor scale(const Node& node, const Tensor& x) {
+    const double value = node.real("value");
     Tensor y = x;
-    for (float& v : y.values) v = static_cast<float>(v * node.real("value"));
+    for (float& v : y.values) v = static_cast<float>(v * value);
     return y;
 }
 

@@ -54,6 +54,13 @@ Shape infer_opaque(const Node& node) {
 int opaque_type(const Node& node) { return known(node)->type; }
 OpaqueNode opaque_of(const Node& node) { return known(node)->opaque; }
 
+std::map<std::string, int> opaque_operators(const Graph& graph) {
+    std::map<std::string, int> counts;
+    for (const Node& node : graph.nodes)
+        if (node.op == "onnx") ++counts[known(node)->opaque.node.op];
+    return counts;
+}
+
 Tensor run_opaque(const Node& node, const std::vector<const Tensor*>& inputs) {
     std::vector<FloatView> given;
     for (const Tensor* t : inputs) given.push_back({t->shape, t->values.data()});

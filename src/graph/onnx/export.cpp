@@ -8,6 +8,7 @@
 #include "graph/onnx/export.hpp"
 #include "graph/onnx/export_domain.hpp"
 #include "graph/onnx/short_float.hpp"
+#include "graph/onnx/slice_ends.hpp"
 #include "graph/functions.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
@@ -55,8 +56,10 @@ public:
             out_.outputs.push_back({name, graph_.shape_of(name)});
             out_.outputs.back().type = types_.contains(name) ? types_.at(name) : 1;
         }
-        for (const Node& node : graph_.nodes) {
-            if (!node.domain.whole()) add_restricted(node);
+        for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+            const Node& node = graph_.nodes[i];
+            if (const std::size_t parts = parts_of_whole(i); parts > 1) add_split(i, parts), i += parts - 1;
+            else if (!node.domain.whole()) add_restricted(node);
             else if (node.op == "onnx") add_opaque(node);
             else if (node.op == "identity") emit("Identity", node.name, node.inputs);
             else add(with_floats(node));
@@ -114,6 +117,36 @@ private:
         out_.nodes.push_back(std::move(made));
     }
 
+    // How many slices from this node on cut one value along one axis, one after the other, into all of its parts; 0 where they do not.
+    std::size_t parts_of_whole(std::size_t first) const {
+        const Node& node = graph_.nodes[first];
+        if (node.op != "slice") return 0;
+        const Shape& whole = node.input_shapes[0];
+        std::size_t axis = 0, parts = 0;
+        while (axis < whole.size() && node.shape[axis] == whole[axis]) ++axis;
+        if (axis == whole.size()) return 0;
+        std::int64_t start = 0;
+        for (std::size_t i = first; i < graph_.nodes.size() && start < whole[axis]; ++i, ++parts) {
+            const Node& part = graph_.nodes[i];
+            if (part.op != "slice" || part.inputs != node.inputs) return 0;
+            const std::int64_t end = start + part.shape[axis];
+            Ints starts(whole.size(), 0), ends(whole.size(), to_the_end);
+            starts[axis] = start, ends[axis] = end == whole[axis] ? to_the_end : end;
+            if (part.integers("starts") != starts || part.integers("ends") != ends || part.integers("steps") != Ints(whole.size(), 1)) return 0;
+            start = end;
+        }
+        return start == whole[axis] ? parts : 0;
+    }
+    void add_split(std::size_t first, std::size_t parts) {
+        const Node node = with_floats(graph_.nodes[first]);
+        std::size_t axis = 0;
+        while (node.shape[axis] == node.input_shapes[0][axis]) ++axis;
+        Ints sizes;
+        std::vector<std::string> names;
+        for (std::size_t i = first; i < first + parts; ++i) sizes.push_back(graph_.nodes[i].shape[axis]), names.push_back(graph_.nodes[i].name);
+        out_.nodes.push_back({"Split", node.name, {node.inputs[0], list(node.name + "/split", sizes)}, names, {{"axis", static_cast<std::int64_t>(axis)}}});
+    }
+
     // Reads of whole numbers and truth values by our own operators: they are float32 there.
     Node with_floats(Node node) {
         for (std::size_t i = 0; i < node.inputs.size(); ++i) node.inputs[i] = as_type(node.inputs[i], 1, fmt::format("{}/float{}", node.name, i));
@@ -144,6 +177,8 @@ private:
             emit("Clip", name, {in[0], scalar(name + "/min", 0), scalar(name + "/max", 6)});
         } else if (node.op == "silu") {
             emit("Mul", name, {in[0], emit("Sigmoid", name + "/sigmoid", {in[0]})});
+        } else if ((node.op == "gelu" || node.op == "gelu_tanh") && out_.opset >= 20) {
+            emit("Gelu", name, in, {{"approximate", std::string(node.op == "gelu" ? "none" : "tanh")}});
         } else if (node.op == "gelu") {
             std::string y = emit("Erf", name + "/erf", {emit("Div", name + "/div", {in[0], scalar(name + "/sqrt2", static_cast<float>(std::sqrt(2.0)))})});
             y = emit("Add", name + "/add", {y, scalar(name + "/one", 1)});

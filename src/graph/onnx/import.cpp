@@ -250,8 +250,12 @@ std::string OnnxImporter::unique(std::string name) {
 std::string OnnxImporter::name_for(const OnnxNode& node, const std::vector<std::string>& parameters) {
     if (ours_) return unique(node.name);
     for (const std::string& p : parameters)
-        for (std::string_view suffix : {".weight", ".bias"})
-            if (p.ends_with(suffix) && p.size() > suffix.size()) return unique(p.substr(0, p.size() - suffix.size()));
+        for (std::string_view suffix : {".weight", ".bias"}) {
+            if (!p.ends_with(suffix) || p.size() == suffix.size()) continue;
+            const std::string module = p.substr(0, p.size() - suffix.size());
+            const bool output = std::any_of(onnx_.outputs.begin(), onnx_.outputs.end(), [&](const OnnxValue& v) { return v.name == module; });
+            if (!output || node.outputs.at(0) == module) return unique(module);   // an output that another node makes keeps its name
+        }
     std::string name = node.name.empty() ? node.outputs.at(0) : node.name;
     while (!name.empty() && name[0] == '/') name.erase(0, 1);
     return unique(name);

@@ -8,11 +8,10 @@
 
 #include "graph/onnx/evaluate/evaluate.hpp"
 #include "graph/onnx/importer.hpp"
+#include "graph/onnx/slice_ends.hpp"
 
 namespace loopegg {
 namespace {
-
-constexpr std::int64_t to_the_end = std::int64_t{1} << 31;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
@@ -164,9 +163,9 @@ bool OnnxImporter::split(const OnnxNode& node) {
     const std::string name = name_for(node);
     std::int64_t start = 0;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
-        if (used(node, i))
-            values_[node.outputs[i]] =
-                put_slice(i == 0 ? name : unique(fmt::format("{}.{}", name, i)), x, at(axis), start, start + sizes[i] == n ? to_the_end : start + sizes[i], 1);
+        if (used(node, i) || ours_)
+            values_[node.outputs[i]] = put_slice(i == 0 ? name : unique(ours_ ? node.outputs[i] : fmt::format("{}.{}", name, i)), x, at(axis), start,
+                                                 start + sizes[i] == n ? to_the_end : start + sizes[i], 1);
         start += sizes[i];
     }
     return true;

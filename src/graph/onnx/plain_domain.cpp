@@ -298,12 +298,28 @@ private:
         Ints channels;
         for (std::int64_t from : maps_[1]) channels.push_back(from < 0 ? -1 : where.at(from));
         y = spread(y, channel_axis(), channels, static_cast<std::int64_t>(order_.size()));
-        for (std::size_t d = 0; conv_ && d < 2; ++d) {
-            Ints places;
-            for (std::int64_t from : maps_[2 + d]) places.push_back((from - place_[1 + d].lo) / place_[1 + d].stride);
-            y = spread(y, static_cast<std::int64_t>(2 + d), places, place_[1 + d].count);
-        }
+        if (!conv_) return y;
+        Ints places[2];
+        for (std::size_t d = 0; d < 2; ++d)
+            for (std::int64_t from : maps_[2 + d]) places[d].push_back((from - place_[1 + d].lo) / place_[1 + d].stride);
+        const Ints times{repeats(places[0], place_[1].count), repeats(places[1], place_[2].count)};
+        y = enlarged(y, times);
+        for (std::size_t d = 0; d < 2; ++d)
+            if (times[d] == 0) y = spread(y, static_cast<std::int64_t>(2 + d), places[d], place_[1 + d].count);
         return y;
+    }
+    // Each row and each column so many times; 0 leaves a dimension to others. One operator does both.
+    std::string enlarged(std::string y, const Ints& times) {
+        if (times[0] <= 1 && times[1] <= 1) return y;
+        OnnxTensor scales{OnnxTensor::Kind::float32, {4}, {1, 1, 1, 1}};
+        for (std::size_t d = 0; d < 2; ++d) scales.floats[2 + d] = static_cast<float>(std::max<std::int64_t>(times[d], 1));
+        y = emit("Resize", "larger", {y, "", constant("scales", scales)},
+                 {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
+        std::vector<std::pair<std::int64_t, Run>> cuts;
+        for (std::size_t d = 0; d < 2; ++d)
+            if (times[d] > 0 && place_[1 + d].count * times[d] != node_.shape[2 + d])
+                cuts.push_back({static_cast<std::int64_t>(2 + d), Run{0, node_.shape[2 + d], 1}});
+        return cuts.empty() ? y : sliced(y, cuts);
     }
     std::string spread(const std::string& y, std::int64_t axis, const Ints& places, std::int64_t have) {
         const auto n = static_cast<std::int64_t>(places.size());
@@ -321,17 +337,7 @@ private:
         Ints index = places;
         for (std::int64_t& p : index) p = std::max<std::int64_t>(p, 0);
         const bool zeros = std::count(places.begin(), places.end(), -1) > 0;
-        std::string made;
-        if (const auto r = repeats(index, have); r > 1 && axis >= 2 && conv_) {   // each row or column several times over
-            OnnxTensor scales{OnnxTensor::Kind::float32, {4}, {1, 1, 1, 1}};
-            scales.floats[at(axis)] = static_cast<float>(r);
-            made =
-                emit("Resize", "rows", {y, "", constant("scales", scales)},
-                     {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
-            if (have * r != n) made = sliced(made, {{axis, Run{0, n, 1}}});
-        } else {
-            made = emit("Gather", "take", {y, integers("places", index)}, {{"axis", axis}});
-        }
+        const std::string made = emit("Gather", "take", {y, integers("places", index)}, {{"axis", axis}});
         if (!zeros) return made;
         OnnxTensor mask{OnnxTensor::Kind::float32, {n}};
         for (std::int64_t p : places) mask.floats.push_back(p < 0 ? 0.0f : 1.0f);

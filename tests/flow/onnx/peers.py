@@ -32,13 +32,25 @@ def what_is_read_of_onnx_s_node_tests_is_right():
     return ": " + said.strip().splitlines()[-1]
 
 
-def models_that_others_export_compute_what_onnx_runtime_computes():
+def models():
     folder = os.environ.get("LOOPEGG_MODELS")
     if not folder:
         raise Skipped("LOOPEGG_MODELS names no folder (bench/anyones_models.py export DIR writes it)")
-    code, said = ask("anyones_models.py", "check", folder)
-    assert code == 0 and "WRONG" not in said, "\n".join(line for line in said.splitlines() if "WRONG" in line)[-2000:]
+    return folder
+
+
+def models_that_others_export_compute_what_onnx_runtime_computes():
+    code, said = ask("anyones_models.py", "check", models())
+    assert code == 0, "\n".join(line for line in said.splitlines() if ": right" not in line)[-2000:]
     return ": " + "; ".join(line for line in said.splitlines() if " read, " in line)
+
+
+def what_comes_back_of_them_computes_in_onnx_runtime_what_network_so_computes():
+    folder = models()
+    with tempfile.TemporaryDirectory() as out:
+        code, said = ask("what_comes_back.py", folder, out, "--most", "inf")   # how long it takes is told, and judged by people
+    assert code == 0, said[-2000:]
+    return ": " + said.strip().splitlines()[-1]
 
 
 TUTORIAL = """
@@ -81,4 +93,5 @@ def the_tutorial_s_own_line_of_pytorch_is_read_and_computed_right():
         return ": " + ", ".join(sorted(p.name for p in pathlib.Path(folder).glob("mine.onnx*")))
 
 
-run_cases([the_tutorial_s_own_line_of_pytorch_is_read_and_computed_right, what_is_read_of_onnx_s_node_tests_is_right, models_that_others_export_compute_what_onnx_runtime_computes], "onnx: ")
+run_cases([the_tutorial_s_own_line_of_pytorch_is_read_and_computed_right, what_is_read_of_onnx_s_node_tests_is_right, models_that_others_export_compute_what_onnx_runtime_computes,
+           what_comes_back_of_them_computes_in_onnx_runtime_what_network_so_computes], "onnx: ")

@@ -109,6 +109,35 @@ TEST_CASE("a domain over weights computes what masked weights compute", "[unit][
     }
 }
 
+TEST_CASE("the whole nest computes what its instances compute one by one", "[unit][graph]") {
+    const Domain each{{DomainPart{}}};   // one part without conditions: everything, by the test of each instance
+    auto same = [&](const std::string& op, const std::vector<Shape>& inputs, std::map<std::string, Attr> attrs) {
+        GraphBuilder b("one");
+        std::vector<std::string> names;
+        Tensors x;
+        for (const Shape& shape : inputs) {
+            names.push_back(b.input("x" + std::to_string(names.size()), shape));
+            x[names.back()] = normal_tensor(shape, 7, names.back());
+        }
+        const Graph whole = b.finish({b.node(op, "y", names, std::move(attrs))});
+        Graph one_by_one = whole;
+        one_by_one.nodes[0].domain = each;
+        const Weights weights = initial_weights(whole, 8);
+        CHECK(interpret(whole, weights, x) == interpret(one_by_one, weights, x));
+    };
+    using Ints = std::vector<std::int64_t>;
+    for (const Ints& kernel : {Ints{1, 1}, Ints{3, 3}, Ints{1, 5}})
+        for (const Ints& stride : {Ints{1, 1}, Ints{2, 3}})
+            for (const Ints& padding : {Ints{0, 0}, Ints{2, 4}})   // padding beyond what a window needs
+                for (const Ints& dilation : {Ints{1, 1}, Ints{2, 1}})
+                    for (std::int64_t groups : {1, 2})
+                        same("conv2d", {{2, 4, 7, 6}},
+                             {{"out_channels", std::int64_t{6}}, {"kernel", kernel}, {"stride", stride}, {"padding", padding}, {"dilation", dilation},
+                              {"groups", groups}, {"bias", true}});
+    same("linear", {{2, 3, 70}}, {{"out_features", std::int64_t{5}}});
+    same("matmul", {{3, 4, 130}, {3, 130, 2}}, {});
+}
+
 TEST_CASE("restored outputs are copies or zero", "[unit][graph]") {
     Domain rows{{{{{{"oh", 1, 2}, 0, 1}, {{"ow", 1, 2}, 0, 1}}, {}}}, Restore::repeat};
     Tensors x{{"x", normal_tensor({2, 8, 6, 6}, 5, "x")}};

@@ -260,6 +260,17 @@ TEST_CASE("weights beside the file are read, from its own folder alone", "[unit]
     CHECK_THROWS_WITH(import_onnx("m.onnx", external("w.data", "8", "16")), Catch::Contains("another file"));
 }
 
+TEST_CASE("tensors that would fill the memory are refused before any of them is read", "[unit][graph][errors]") {
+    Folder folder;
+    Made m({1, 2});
+    m.constant("w", {OnnxTensor::Kind::float32, {std::int64_t{1} << 39}}).node("Add", {"x", "w"}, {"y"}).output("y");
+    m.model.outside["w"] = 0, m.model.data_file = "w.data";
+    write_file(folder.path / "m.onnx", serialize_onnx(m.model));
+    write_file(folder.path / "w.data", "");
+    fs::resize_file(folder.path / "w.data", std::uintmax_t{1} << 41);   // a hole: it takes no room on the disk
+    CHECK_THROWS_WITH(read_onnx(folder.path / "m.onnx"), Catch::Contains("need 2199023255552 bytes, and half of this machine's memory is"));
+}
+
 // Two implementations of one meaning: our operators, interpreted, and the evaluator of ONNX's.
 TEST_CASE("native operators compute what their ONNX operators say", "[unit][graph]") {
     struct Case {

@@ -1,6 +1,8 @@
 // What goes out as ONNX is what its reader needs to deploy it in place of the file that came in: names, opset, open batch, weights beside it, words.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -128,6 +130,73 @@ TEST_CASE("the opset of the file that came in goes out, where it has our operato
     CHECK(written(m).opset == 17);
     CHECK_THROWS_WITH(read_model(make_source("m.json", R"({"loopegg": 1, "name": "m", "opset": 3, "inputs": [], "nodes": [], "outputs": []})")),
                       Catch::Contains("from 7 to 1000"));
+}
+
+TEST_CASE("a function that the opset has is written as one node", "[unit][graph]") {
+    for (const char* op : {"gelu", "gelu_tanh"})
+        for (const std::int64_t opset : {17, 20}) {
+            GraphBuilder b("one");
+            Model m{b.finish({b.node(op, "y", {b.input("x", {1, 4})})}), {}};
+            m.graph.opset = opset;
+            const OnnxModel out = written(m);
+            CHECK((out.nodes.size() == 1) == (opset == 20));
+            CHECK(out.opset == opset);
+            const Tensors x{{"x", normal_tensor({1, 4}, 3, "x")}};
+            const Tensor wanted = interpret(m.graph, {}, x).at("y");
+            const Model again = imported(out);
+            const Tensor got = interpret(again.graph, again.weights, x).at("y");
+            for (std::size_t i = 0; i < 4; ++i) CHECK(got.values[i] == Approx(wanted.values[i]));
+        }
+}
+
+TEST_CASE("slices that make up the whole are written as one split", "[unit][graph]") {
+    for (const bool all_are_read : {true, false}) {
+        OnnxModel m = classifier(18);
+        m.initializers.push_back({"parts", whole({3, 5})});
+        m.nodes.insert(m.nodes.begin() + 2, {{"Split", "s", {"r", "parts"}, {"s0", "s1"}, {{"axis", std::int64_t{1}}}},
+                                             {"Concat", "t", {"s1", all_are_read ? "s0" : "s1"}, {"joined"}, {{"axis", std::int64_t{1}}}}});
+        m.nodes[4].inputs[0] = "joined";
+        if (!all_are_read) m.initializers[1].second = floats({3, 10}), m.initializers[3].second = whole({1, 10});
+        const Model read = imported(m);
+        const OnnxModel out = written(read);
+        const auto count = [&](const char* op) { return std::count_if(out.nodes.begin(), out.nodes.end(), [&](const OnnxNode& n) { return n.op == op; }); };
+        CHECK(count("Split") == all_are_read);
+        CHECK(count("Slice") == !all_are_read);
+        const Model again = imported(out);
+        CHECK(again.graph == read.graph);
+        const Tensors x{{"image", normal_tensor({1, 4, 6, 6}, 9, "x")}};
+        CHECK(interpret(again.graph, again.weights, x) == interpret(read.graph, read.weights, x));
+        OnnxModel bare = out;   // the nodes alone
+        bare.metadata.clear(), bare.producer = "somebody";
+        const Model others = imported(bare);
+        CHECK(interpret(others.graph, others.weights, x) == interpret(read.graph, read.weights, x));
+    }
+}
+
+TEST_CASE("rows and columns that come back do so by one operator", "[unit][graph]") {
+    GraphBuilder b("one");
+    Model m{b.finish({b.conv("y", b.input("x", {1, 2, 7, 6}), {.out = 4, .kernel = 3, .padding = 1})}), {}};
+    m.weights = initial_weights(m.graph, 5);
+    for (const char* condition : {"0 <= oh%7 < 1", "0 <= ow%2 < 1", "both"}) {
+        INFO(condition);
+        Model r = m;
+        Domain& domain = r.graph.nodes[0].domain;
+        domain.parts.emplace_back(), domain.restore = Restore::repeat;
+        for (const char* one : {"0 <= oh%7 < 1", "0 <= ow%2 < 1"})
+            if (std::string(condition) == "both" || std::string(condition) == one) REQUIRE(add_condition(domain.parts[0], one).empty());
+        complete(r.graph);
+        const OnnxModel out = written(r);
+        CHECK(std::count_if(out.nodes.begin(), out.nodes.end(), [](const OnnxNode& n) { return n.op == "Resize"; }) == 1);
+        CHECK(std::count_if(out.nodes.begin(), out.nodes.end(), [](const OnnxNode& n) { return n.op == "Gather"; }) == 0);
+        // The words about the site left out, the nodes alone say what is computed.
+        OnnxModel bare = out;
+        bare.metadata.clear(), bare.producer = "somebody";
+        const Model read = imported(bare);
+        REQUIRE(read.graph.outputs == std::vector<std::string>{"y"});   // though a weight is called y.weight
+        const Tensors x{{"x", normal_tensor({1, 2, 7, 6}, 6, "x")}};
+        const Tensor wanted = interpret(r.graph, r.weights, x).at("y"), got = interpret(read.graph, read.weights, x).at("y");
+        for (std::size_t i = 0; i < wanted.values.size(); ++i) CHECK(got.values[i] == Approx(wanted.values[i]).margin(1e-6));
+    }
 }
 
 TEST_CASE("large weights stand beside the file, and are read from there", "[unit][graph]") {
