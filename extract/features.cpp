@@ -108,7 +108,8 @@ private:
             switch (l.loop) {
                 case LoopKind::parallel: parallel *= n, depth = static_cast<int>(i), seen = true; break;
                 case LoopKind::vector: vector *= n; break;
-                case LoopKind::unroll: unrolled *= n; break;
+                case LoopKind::unroll:
+                case LoopKind::tensor: unrolled *= n; break;
                 case LoopKind::bind: (l.place.starts_with("block") ? block : l.place.starts_with("thread") ? thread : vthread) *= n; break;
                 case LoopKind::serial: if (!seen) before *= n; break;
             }

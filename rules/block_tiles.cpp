@@ -2,16 +2,28 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace loopegg {
 namespace {
 
 constexpr std::int64_t longest_window = 5;
 
+bool is_tensor(TileKind kind) { return kind == TileKind::tensor || kind == TileKind::split_tensor; }
+
 struct Share {
     std::int64_t threads = 1, own = 1;
     std::int64_t size() const { return threads * own; }
 };
+
+// Whether a loop moves what the channels that are rows for tensor cores move, too.
+bool moves_weights(const NaiveLoops& nest, const NaiveLoop& loop) {
+    for (const NaiveLoop& l : nest.loops)
+        if (!l.reduction && l.weights_only)
+            for (std::size_t r = 0; r < l.strides.size(); ++r)
+                if (l.moves(r) && loop.moves(r)) return true;
+    return false;
+}
 
 struct BlockTile {
     std::int64_t sums = 1, chunk = 1;
@@ -49,6 +61,35 @@ void add_digit(std::vector<Term>& out, const Term& axis, std::int64_t extent, st
     out.push_back(stride * count >= extent ? from : Term("rem", {from, Term(count)}));
 }
 
+// How the tile of one output loop is laid out for tensor cores: threads of a warp, and what of an instruction's outputs a thread has.
+struct Lanes {
+    std::int64_t threads = 1, own = 1;
+    bool rows = false;
+};
+constexpr std::int64_t warp_rows = 8, warp_columns = 4, own_rows = 2, own_columns = 2, sum_steps = 8;
+
+// By output loop; none where the tile has no place for whole instructions. Rows are channels, on which no input depends; columns are what no weight depends on.
+std::optional<std::vector<Lanes>> lanes_of(const NaiveLoops& nest, const BlockTile& tile) {
+    std::vector<const NaiveLoop*> outputs;
+    for (const NaiveLoop& l : nest.loops)
+        if (!l.reduction) outputs.push_back(&l);
+    if (outputs.size() != tile.shares.size()) return {};
+    std::vector<Lanes> all(outputs.size());
+    bool rows = false;
+    std::int64_t columns = warp_columns, own = own_columns;
+    for (std::size_t i = outputs.size(); i-- > 0;) {
+        const Share& s = tile.shares[i];
+        if (outputs[i]->weights_only) {
+            if (rows || s.threads % warp_rows != 0 || s.own % own_rows != 0) continue;
+            all[i] = {warp_rows, own_rows, rows = true};
+        } else if (!moves_weights(nest, *outputs[i])) {
+            all[i].threads = std::gcd(s.threads, columns), columns /= all[i].threads;
+            if (s.own % own == 0) all[i].own = own, own = 1;
+        }
+    }
+    return rows && columns == 1 && own == 1 ? std::optional(all) : std::nullopt;
+}
+
 // Elements of a read that so many steps of each loop touch.
 double touched(const NaiveLoops& nest, std::size_t read, const std::vector<std::int64_t>& sizes) {
     const std::size_t dimensions = nest.loops.empty() ? 0 : nest.loops[0].strides[read].size();
@@ -69,6 +110,8 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
     GpuShape shape;
     std::vector<std::int64_t> block(nest.loops.size(), 1), inner(nest.loops.size(), 1);
     const auto longest = main_sum(nest);
+    const bool split = kind == TileKind::split || kind == TileKind::split_tensor;
+    shape.tensor = is_tensor(kind);
     std::size_t output = 0;
     double sums = 1, unrolled = 1;
     for (std::size_t i = 0; i < nest.loops.size(); ++i) {
@@ -82,6 +125,7 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
         }
         sums *= static_cast<double>(l.extent);
         block[i] = i == longest ? t.chunk : l.extent;
+        if (i == longest && shape.tensor) inner[i] = sum_steps, unrolled *= static_cast<double>(sum_steps);
         if (is_window(l) && i != longest) inner[i] = l.extent, unrolled *= static_cast<double>(l.extent);
     }
     shape.sums = static_cast<double>(t.sums);
@@ -94,17 +138,42 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
     for (std::size_t r = 0; r < s.reads.size(); ++r) {
         const double one = touched(nest, r, inner) / shape.loops;
         shape.loads += one;
-        if (kind == TileKind::plain || (kind == TileKind::split && t.chunk == 1)) {
+        if (kind == TileKind::plain || (split && t.chunk == 1)) {
             shape.far_loads += one * shape.steps, shape.far_bytes += 4 * one * shape.steps * shape.threads * shape.blocks / 8;
             continue;
         }
         const double elements = touched(nest, r, block);
         shape.shared_bytes += 4 * static_cast<std::int64_t>(elements * shape.sums);
-        (s.reads[r].padded ? shape.tested : shape.copied) += std::ceil(elements / (s.reads[r].padded ? 1 : 4) / (shape.threads / shape.sums)) * shape.chunks;
+        const double at_once = s.reads[r].padded ? 1 : 4, copies = std::ceil(elements / at_once / (shape.threads / shape.sums));
+        (s.reads[r].padded ? shape.tested : shape.copied) += copies * shape.chunks;
+        shape.ahead += copies * at_once;
         shape.far_bytes += 4 * elements * shape.chunks * shape.sums * shape.blocks;
     }
     shape.least_bytes = operand_bytes(s);
     return shape;
+}
+
+// Inside a block, from the inside out: of rows the threads of a warp and then what a thread has, of columns the other way round; then instructions, then warps.
+std::optional<std::vector<Term>> part_for_tensor_cores(const NaiveLoops& nest, const BlockTile& tile, std::string_view part) {
+    const auto lanes = lanes_of(nest, tile);
+    const auto longest = main_sum(nest);
+    if (!lanes || !longest) return {};
+    std::vector<Term> out, columns;
+    std::size_t output = 0;
+    for (const NaiveLoop& l : nest.loops) {
+        if (l.reduction) continue;
+        const Share& s = tile.shares[output];
+        const Lanes& of = (*lanes)[output++];
+        if (part == "lanes") add_digit(of.rows ? out : columns, l.axis, l.extent, of.rows ? 1 : of.own, of.threads);
+        if (part == "fragment") add_digit(of.rows ? out : columns, l.axis, l.extent, of.rows ? of.threads : 1, of.own);
+        if (part == "products") add_digit(out, l.axis, l.extent, of.threads * of.own, s.own / of.own);
+        if (part == "warps") add_digit(out, l.axis, l.extent, of.threads * s.own, s.threads / of.threads);
+    }
+    out.insert(out.end(), columns.begin(), columns.end());   // rows stand first: threads of one group are neighbours
+    const NaiveLoop& sum = nest.loops[*longest];
+    if (part == "tensor-chunk") add_digit(out, sum.axis, sum.extent, sum_steps, tile.chunk / sum_steps);
+    if (part == "tensor-sum") add_digit(out, sum.axis, sum.extent, 1, sum_steps);
+    return out;
 }
 
 }  // namespace
@@ -112,6 +181,8 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
 std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest, const GpuMachine& machine, TileKind kind, std::size_t most) {
     constexpr std::int64_t most_threads = 512, most_own = 64;
     const auto longest = main_sum(nest);
+    const bool split = kind == TileKind::split || kind == TileKind::split_tensor;
+    if (is_tensor(kind) && (!machine.tf32 || !longest || nest.loops[*longest].extent % sum_steps != 0)) return {};
     if (kind != TileKind::plain && (!longest || statement.combine != Combine::sum || statement.reads.size() < 2 || nest.loops[*longest].extent < 4)) return {};
     if (statement.keeps_an_order()) return {};
     std::vector<const NaiveLoop*> outputs;
@@ -121,19 +192,22 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
     if (kind != TileKind::plain) {
         sums.clear();
         const std::int64_t e = nest.loops[*longest].extent;
-        for (std::int64_t z : divisors(e, kind == TileKind::split ? 16 : 1))
-            if (kind != TileKind::split || z > 1)
+        for (std::int64_t z : divisors(e, split ? 16 : 1))
+            if (!split || z > 1)
                 for (std::int64_t c : divisors(e / z, 64))
-                    if (c >= 2 || e / z == 1) sums.emplace_back(z, c);
+                    if (is_tensor(kind) ? c % sum_steps == 0 : c >= 2 || e / z == 1) sums.emplace_back(z, c);
     }
     std::vector<std::pair<double, BlockTile>> found;
     BlockTile tile{1, 1, std::vector<Share>(outputs.size())};
     const auto add = [&] {
+        if (is_tensor(kind) && !lanes_of(nest, tile)) return;
         for (const auto& [z, c] : sums) {
             tile.sums = z, tile.chunk = c;
-            const GpuShape shape = shape_of(statement, nest, tile, kind);
+            const GpuShape shape = shape_of(statement, nest, tile, kind);   // with tiles that come ahead, where registers hold them
             if (shape.threads > static_cast<double>(machine.block_threads) || (shape.threads < 32 && shape.blocks > 1)) continue;
-            if (const double cost = gpu_cost(shape, machine); std::isfinite(cost)) found.emplace_back(cost, tile);
+            GpuShape in_time = shape;
+            in_time.ahead = 0;
+            if (const double cost = std::min(gpu_cost(shape, machine), gpu_cost(in_time, machine)); std::isfinite(cost)) found.emplace_back(cost, tile);
         }
     };
     const auto choose = [&](const auto& self, std::size_t i, std::int64_t threads, std::int64_t own) -> void {
@@ -159,6 +233,9 @@ std::optional<std::vector<Term>> part_of_block(const NaiveLoops& nest, const Ter
     const auto tile = read_tile(term);
     const auto longest = main_sum(nest);
     if (!tile) return {};
+    if (std::find(block_parts.begin(), block_parts.end(), part) == block_parts.end() &&
+        std::find(tensor_parts.begin(), tensor_parts.end(), part) != tensor_parts.end())
+        return part_for_tensor_cores(nest, *tile, part);
     const bool apart = part.starts_with("apart-");
     if (apart) part.remove_prefix(6);
     std::vector<Term> out;

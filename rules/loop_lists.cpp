@@ -86,13 +86,14 @@ FunctionKind parts_function(const char* name, const char* tile, const char* summ
 }
 
 ListKind blocks_of_threads(const char* name, const char* summary, TileKind kind) {
-    return {name, {{"statement", "schedule", "number"}}, summary, [kind](const Question& q) {
+    const bool tensor = kind == TileKind::tensor || kind == TileKind::split_tensor;
+    return {name, {{"statement", "schedule", "number"}}, summary, [kind, tensor](const Question& q) {
         const NaiveLoops* nest = loops(q);
         const Statement* s = statement(q);
         std::vector<Term> out;
         if (!nest || !s || !q.arguments[2].number) return out;
         for (Term& t : block_tiles(*s, *nest, facts(q).gpu(), kind, static_cast<std::size_t>(*q.arguments[2].number)))
-            if (covers(q, *nest, t, part_of_block, block_parts)) out.push_back(std::move(t));
+            if (tensor ? covers(q, *nest, t, part_of_block, tensor_parts) : covers(q, *nest, t, part_of_block, block_parts)) out.push_back(std::move(t));
         return out;
     }};
 }
@@ -173,6 +174,8 @@ std::vector<ListKind> loop_lists() {
         blocks_of_threads("shared-tiles", "so many tiles for blocks of threads whose operands fit the memory that they share, cheapest first by the estimate",
                           TileKind::shared),
         blocks_of_threads("split-tiles", "the same, with several threads for each sum", TileKind::split),
+        blocks_of_threads("tensor-tiles", "so many tiles for blocks of warps that multiply on tensor cores, cheapest first by the estimate", TileKind::tensor),
+        blocks_of_threads("split-tensor-tiles", "the same, with several warps for each sum", TileKind::split_tensor),
         blocks_of_threads("plain-tiles", "so many tiles for blocks of threads that share nothing", TileKind::plain),
         tiles_of_registers("register-tiles", "so many tiles of registers, cheapest first by the estimate; the cores share the outermost loop",
                            SharedLoop::first),

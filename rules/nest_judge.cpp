@@ -163,7 +163,7 @@ std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& eff
             continue;   // no nest: axes that do not fit together
         }
         if (!nest) continue;
-        auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = false});
+        auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = false, .gpu = {.tf32 = true}});
         std::vector<Rewrite> rewrites = bind_rule(rule, {facts, {}});
         Tried result = rule.arrow == Arrow::neural ? try_neural(rewrites, facts, *nest) : try_exact(rewrites, facts, *nest);
         if (result.refuted) return result.refuted;

@@ -80,6 +80,13 @@ std::vector<GuardKind> guards() {
          {},
          "sums may be taken another way, with other rounding: not with strict-fp",
          [](const Question& q) { return facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(""); }},
+        {"may-round",
+         {{"word"}},
+         "operands of products may be rounded so (tf32): only where the user allows it, and the machine multiplies such numbers faster",
+         [](const Question& q) {
+             const std::string& word = q.arguments[0].word.text();
+             return word == "tf32" && facts(q).gpu().tf32 ? yes(word) : no("operands keep all of their digits");
+         }},
         axis_guard(
             "unsplit", "the axis is an iterator as it stands in the statement", [](const AxisFact& a) { return a.depth == 0; },
             "is split, fused or restricted already"),
@@ -324,10 +331,11 @@ std::vector<OperatorKind> operators() {
         {"span", "axis", {"axis", "number", "number"}},
         {"diag", "axis", {"number", "axis", "axis"}},
         {"shared", "buffer", {"buffer"}},
+        {"ahead", "buffer", {"buffer"}},
         {"local", "buffer", {"buffer"}},
     };
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
-    for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"})
+    for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread", "tensor.tf32"})
         all.push_back({word, "place", {}});
     all.push_back({"concat", "joint", {}});   // what (join add ...) adds is a function already
     all.push_back({"winograd", "preparation", {"number", "number"}});

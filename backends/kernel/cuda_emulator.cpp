@@ -13,11 +13,38 @@
 namespace loopegg {
 namespace {
 
+// What a kernel for tensor cores calls: the threads of a warp wait for one another.
+constexpr const char* tensor_prelude = R"(#include <bit>
+#include <memory>
+static thread_local int thread_number = 0;
+static std::vector<std::unique_ptr<std::barrier<>>> warps;
+static float operands[32][32][6];   // of an instruction of tensor cores, by warp and thread
+static inline float cut_to_tf32(float x) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & ~0x1fffu); }
+static inline float loopegg_tf32(float x) { return cut_to_tf32(std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) + 0x1000u)); }
+// As PTX lays m16n8k8 out: thread 4*g + m has rows g and g + 8 at steps m and m + 4, column g at the same steps, and columns 2*m and 2*m + 1 of the result.
+static inline void loopegg_mma_tf32(float* c0, float* c1, float* c2, float* c3, float a0, float a1, float a2, float a3, float b0, float b1) {
+    const int warp = thread_number / 32, lane = thread_number % 32;
+    const float mine[6]{a0, a1, a2, a3, b0, b1};
+    std::copy(mine, mine + 6, operands[warp][lane]);
+    warps[warp]->arrive_and_wait();
+    float* const c[4]{c0, c1, c2, c3};
+    for (int i = 0; i < 4; ++i) {
+        const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+        for (int k = 0; k < 8; ++k)
+            *c[i] += cut_to_tf32(operands[warp][row % 8 * 4 + k % 4][row / 8 + k / 4 * 2]) * cut_to_tf32(operands[warp][column * 4 + k % 4][4 + k / 4]);
+    }
+    warps[warp]->arrive_and_wait();   // operands are the next instruction's after this
+}
+)";
+
 constexpr const char* driver = R"(
 extern "C" void emulate(float** a) {{
     std::barrier<> all({threads});
     block_barrier = &all;
+    warps.clear();
+    for (int first = 0; first < {threads}; first += 32) warps.push_back(std::make_unique<std::barrier<>>(std::min(32, {threads} - first)));
     auto work = [&](int t) {{
+        thread_number = t;
         threadIdx = {{t % {bx}, t / {bx} % {by}, t / {bx} / {by}}};
         for (int b = 0; b < {blocks}; ++b) {{
             blockIdx = {{b % {gx}, b / {gx} % {gy}, b / {gx} / {gy}}};
@@ -43,7 +70,7 @@ void emulate_cuda(const Kernel& kernel, std::span<float* const> buffers) {
     const Launch& l = kernel.launch;
     const bool sync = kernel.code.find("__syncthreads") != kernel.code.npos;
     const std::string program =
-        cuda_prelude + kernel.code +
+        std::string(cuda_prelude) + tensor_prelude + kernel.code +
         fmt::format(fmt::runtime(driver), fmt::arg("threads", l.threads()), fmt::arg("bx", l.block[0]), fmt::arg("by", l.block[1]),
                     fmt::arg("blocks", l.blocks()), fmt::arg("gx", l.grid[0]), fmt::arg("gy", l.grid[1]), fmt::arg("symbol", kernel.symbol),
                     fmt::arg("arguments", join(words, ", ")), fmt::arg("sync", sync ? "true" : "false"));

@@ -35,6 +35,7 @@ struct KernelBuffer {
     std::vector<Blocking> blocking;
     std::int64_t elements = 0;             // floats of storage
     std::vector<WeightReader> readers;     // empty: stored as the statement says
+    bool rounded = false;                  // weights that the kernel takes as TF32 numbers
 };
 
 struct Launch {

@@ -46,6 +46,23 @@ List main_passes(bool gpu) {
     return p;
 }
 
+// What kernels for tensor cores call. The emulator has its own.
+const std::string tensor_cores = R"(#ifdef __CUDACC__
+static __device__ __forceinline__ float loopegg_tf32(float x) {
+    unsigned bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return __uint_as_float(bits);
+}
+static __device__ __forceinline__ void loopegg_mma_tf32(float* c0, float* c1, float* c2, float* c3, float a0, float a1, float a2, float a3, float b0,
+                                                        float b1) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(*c0), "+f"(*c1), "+f"(*c2), "+f"(*c3)
+                 : "r"(__float_as_uint(a0)), "r"(__float_as_uint(a1)), "r"(__float_as_uint(a2)), "r"(__float_as_uint(a3)), "r"(__float_as_uint(b0)),
+                   "r"(__float_as_uint(b1)));
+}
+#endif
+)";
+
 Obj sequential(const List& passes) { return obj(Fn::sequential, passes, 0, "loopegg", ffi::Array<ffi::String>{}, false); }
 Obj apply(const Obj& p, Obj module) { return obj(Fn::run_pass, p, ffi::RValueRef<Obj>(std::move(module))); }
 
@@ -102,7 +119,8 @@ std::string object_code(const Obj& module, const Obj& target) { return object_of
 
 std::string cuda_source(const Obj& module, const Obj& target, const Obj& host) {
     const Obj device = lower(module, target, host).device;
-    return std::string(call(Fn::build_cuda, device, target).cast<ffi::Module>()->InspectSource("cuda"));
+    const std::string text(call(Fn::build_cuda, device, target).cast<ffi::Module>()->InspectSource("cuda"));
+    return text.find("loopegg_mma_tf32") == text.npos ? text : tensor_cores + text;
 }
 
 }  // namespace loopegg::tv

@@ -219,19 +219,31 @@ std::optional<WholeTile> NestLoops::whole_tile(const Tree& n) const {
     return whole;
 }
 
+NestLoops::Shares NestLoops::shares(const Tile& tile, std::int64_t lanes) const {
+    Shares s{1, lanes, 1};
+    for (const auto& [name, p] : places_)
+        if (is_thread(name) && p.depth == 0) s.threads *= p.extent;
+    std::size_t last = tile.steps.size();
+    while (last > 0 && tile.steps[last - 1].extent == 1) --last;
+    if (last == 0 || tile.steps[last - 1].extent % lanes != 0 || !tile.predicates.empty()) s.lanes = 1;
+    s.rounds = (element_count(tile) / s.lanes + s.threads - 1) / s.threads;
+    return s;
+}
+
 // All threads that no loop around here is bound to go through a tile together, each some of its elements; `lanes` of them at once where the last step comes
 // in so many.
-Obj NestLoops::cooperative(const Tile& tile, std::int64_t lanes, const std::function<Obj()>& leaf) {
-    std::int64_t threads = 1;
+Obj NestLoops::cooperative(const Tile& tile, std::int64_t lanes, const CopyLeaf& leaf, bool written_out) {
+    const Shares share = shares(tile, lanes);
+    const std::int64_t threads = share.threads, rounds = share.rounds;
+    lanes = share.lanes;
     Expr me = 0;
     std::vector<PlaceUse*> taken;
     for (auto place = places_.rbegin(); place != places_.rend(); ++place)   // x last: neighbours of a warp copy neighbours
         if (auto& [name, p] = *place; is_thread(name) && p.depth == 0)
-            me = me * Expr(p.extent) + place_variable(p, name), threads *= p.extent, taken.push_back(&p);
+            me = me * Expr(p.extent) + place_variable(p, name), taken.push_back(&p);
     std::size_t last = tile.steps.size();
     while (last > 0 && tile.steps[last - 1].extent == 1) --last;
-    if (last == 0 || tile.steps[last - 1].extent % lanes != 0 || !tile.predicates.empty()) lanes = 1;
-    const std::int64_t total = element_count(tile) / lanes, rounds = (total + threads - 1) / threads;
+    const std::int64_t total = element_count(tile) / lanes;
     const tv::Variable r = tv::variable("copy"), lane = tv::variable("lane");
     const Expr flat = (rounds == 1 ? Expr(0) : r.expr() * Expr(threads)) + me;
     Scope keep(env_);
@@ -248,11 +260,11 @@ Obj NestLoops::cooperative(const Tile& tile, std::int64_t lanes, const std::func
     Expr in_range{Obj{nullptr}};
     if (rounds * threads > total) in_range = less(flat, total);
     for (PlaceUse* p : taken) ++p->depth;
-    Obj body = leaf();
+    Obj body = leaf(rounds == 1 ? Expr(0) : r.expr(), lanes == 1 ? Expr(0) : lane.expr());
     for (PlaceUse* p : taken) --p->depth;
     if (lanes > 1) body = tv::loop(lane, lanes, tv::LoopKind::vectorized, body);
     body = tv::guarded(both(in_range, holds(tile.predicates)), body);
-    return rounds == 1 ? body : tv::loop(r, rounds, tv::LoopKind::serial, body);
+    return rounds == 1 ? body : tv::loop(r, rounds, written_out ? tv::LoopKind::unrolled : tv::LoopKind::serial, body);
 }
 
 // On a GPU: the whole program inside the launch.

@@ -29,7 +29,12 @@ protected:
     Obj around(const TreeNode& n, const std::function<Obj()>& inner, bool may_vectorize);
     Obj over_tile(const Tile& tile, bool parallel, const std::function<Obj()>& leaf);
     Obj over_rows(const Tile& tile, std::size_t in_one_piece, const std::function<Obj()>& leaf);   // the last steps as vectors
-    Obj cooperative(const Tile& tile, std::int64_t lanes, const std::function<Obj()>& leaf);   // by the threads of a block together
+    // By the threads of a block together, so many elements at once where they come in so many: `leaf` is told the how-manieth of its thread that is, and
+    // which of these.
+    using CopyLeaf = std::function<Obj(const Expr& round, const Expr& lane)>;
+    Obj cooperative(const Tile& tile, std::int64_t lanes, const CopyLeaf& leaf, bool written_out = false);
+    struct Shares { std::int64_t threads = 1, lanes = 1, rounds = 1; };
+    Shares shares(const Tile& tile, std::int64_t lanes) const;   // of a tile, among these threads
     // The threads that work out parts of sums around here, each in a slice of the block's own: how many there are, and which one this is.
     std::vector<std::pair<std::int64_t, Expr>> sums_apart();
     bool spread_below(const Tree& n) const;                                // whether cores share the work there

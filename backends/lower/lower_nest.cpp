@@ -1,12 +1,14 @@
 #include "backends/lower/lower_nest.hpp"
 
 #include <optional>
+#include <utility>
 
 #include "backends/lower/lower_stages.hpp"
 #include "backends/lower/restored_copies.hpp"
 #include "backends/lower/scalar.hpp"
 #include "base/error.hpp"
 #include "nest/domain/domain.hpp"
+#include "nest/schedule/gpu_estimate.hpp"
 
 namespace loopegg {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 class Lowering : NestStages {
 public:
     Lowering(const Statement& statement, const LoopTree& tree, const Domain& domain, const Target& target)
-        : NestStages(statement, tree, target.gpu()), domain_(domain) {
+        : NestStages(statement, tree, target.gpu()), domain_(domain), architecture_(target.architecture()), tensor_cores_(has_tensor_cores(target)) {
         if (restored()) copies_ = restored_copies(domain, graph_axes(statement));
     }
 
@@ -68,6 +70,8 @@ private:
         switch (n->kind) {
             case TreeNode::Kind::loop:
                 if (const auto whole = whole_tile(n)) return emit_whole_tile(*whole);
+                if (n->loop == LoopKind::tensor) return gpu_ ? emit_tensor(*n) : emit_rounded(*n);
+                if (const std::vector<Tree> ahead = stages_ahead(*n); !ahead.empty()) return emit_ahead(*n, ahead);
                 return n->partial ? emit_partial(n) : around(*n, [&] { return turn(*n); }, writes_through(n->children[0], n->var));
             case TreeNode::Kind::cat: return tv::sequence({emit(n->children[0]), emit(n->children[1])});
             case TreeNode::Kind::complete: return emit_complete(n);
@@ -91,10 +95,24 @@ private:
         return tv::sequence(all);
     }
 
+    Obj emit_tensor(const TreeNode& n) {
+        if (!tensor_cores_) throw UserError("tensor cores multiply TF32 from sm_80 on, and the target is " + architecture_);
+        if (guarded_here()) throw UserError("threads of a warp that multiply on tensor cores must all take part");
+        return tensor_step(n);
+    }
+
+    // Where there are no tensor cores: the same numbers, one product after another.
+    Obj emit_rounded(const TreeNode& n) {
+        const bool before = std::exchange(rounded_, true);
+        Obj body = around(n, [&] { return emit(n.children[0]); }, false);
+        rounded_ = before;
+        return body;
+    }
+
     Obj emit_body(const TreeNode& b) {
         const Expr value = scalar(s_.value, [&](const std::string& name) -> Expr {
             for (std::size_t r = 0; r < s_.reads.size(); ++r)
-                if (buffer_name(s_.reads[r].buffer) == name) return read(b, r);
+                if (buffer_name(s_.reads[r].buffer) == name) return rounded_ ? rounded_to_tf32(read(b, r)) : read(b, r);
             for (const Coefficient& c : s_.coefficients)
                 if (c.name == name) return entry(c, b);
             throw InternalFault("a statement's value names an unknown buffer");
@@ -222,20 +240,96 @@ private:
     }
 
     Obj emit_input_stage(const Tree& n) {
-        const Tree& below = n->children[0];
-        const bool shared = gpu_ && n->scope == "shared" && !inside_threads() && !guarded_here();
+        const bool shared = gpu_ && n->scope != "local" && !inside_threads() && !guarded_here();
         auto st = storage(n, n->tile, "tile" + std::to_string(n->stage), !shared);
-        bool padded = false;
-        for (const Access& a : s_.reads) padded = padded || (a.buffer == n->buffer && a.padded);
-        auto copy = [&] { return tv::guarded(busy(), st->buffer.store(read_buffer(n->buffer, n->tile.index, padded), physical(*st, steps_here(n->tile)))); };
+        auto copy = [&] { return tv::guarded(busy(), st->buffer.store(staged_value(*n), physical(*st, steps_here(n->tile)))); };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
-        if (shared) all.push_back(cooperative(n->tile, padded ? 1 : 4, copy));   // padded ones are tested one by one
-        else all.push_back(padded ? copy_rows(n, *st, copy) : copy_tile(n, *st, copy));
+        if (shared) all.push_back(cooperative(n->tile, copied_at_once(*n), [&](const Expr&, const Expr&) { return copy(); }));
+        else all.push_back(is_padded(*n) ? copy_rows(n, *st, copy) : copy_tile(n, *st, copy));
+        all.push_back(emit_staged(n, st));
+        return tv::sequence(all);
+    }
+
+    // What stands inside a stage of an input, which reads its storage.
+    Obj emit_staged(const Tree& n, const std::shared_ptr<Storage>& st) {
         storages_[static_cast<std::size_t>(n->stage)] = st;
         input_stages_[n->buffer].push_back(st.get());
-        all.push_back(emit(below));
+        Obj body = emit(n->children[0]);
         input_stages_[n->buffer].pop_back();
-        return tv::sequence(all);
+        return body;
+    }
+
+    bool is_padded(const TreeNode& stage) const {
+        return std::any_of(s_.reads.begin(), s_.reads.end(), [&](const Access& a) { return a.buffer == stage.buffer && a.padded; });
+    }
+    // Tensor cores want rounded operands. Weights were rounded before they came here.
+    bool rounds_operand(const TreeNode& stage) const {
+        return gpu_ && s_.buffers[static_cast<std::size_t>(stage.buffer)].kind != BufferKind::weight &&
+               any_node(stage.children[0], [](const TreeNode& x) { return x.kind == TreeNode::Kind::loop && x.loop == LoopKind::tensor; });
+    }
+    // Padded elements are tested one by one, and rounded ones are rounded so.
+    std::int64_t copied_at_once(const TreeNode& stage) const { return is_padded(stage) || rounds_operand(stage) ? 1 : 4; }
+    Expr staged_value(const TreeNode& stage) {
+        const Expr value = read_buffer(stage.buffer, stage.tile.index, is_padded(stage));
+        return rounds_operand(stage) ? tv::outer_function("loopegg_tf32", {value}) : value;
+    }
+
+    // The stages of inputs that stand first in a serial loop, if they are to be copied ahead and registers can hold what comes.
+    std::vector<Tree> stages_ahead(const TreeNode& n) const {
+        std::vector<Tree> all;
+        if (!gpu_ || n.loop != LoopKind::serial || n.extent == 1 || n.partial || inside_threads() || guarded_here()) return all;
+        std::int64_t kept = 0;
+        for (const Tree* c = &n.children[0]; (*c)->kind == TreeNode::Kind::stage && (*c)->buffer != 0 && (*c)->scope == "ahead"; c = &(*c)->children[0]) {
+            const Shares s = shares((*c)->tile, copied_at_once(**c));
+            kept += s.rounds * s.lanes;
+            all.push_back(*c);
+        }
+        if (kept > most_kept_ahead) all.clear();
+        return all;
+    }
+
+    // Each turn puts down what the turn before fetched, and fetches what the next one needs: memory answers while this turn computes.
+    Obj emit_ahead(const TreeNode& n, const std::vector<Tree>& stages) {
+        struct Coming {
+            Tree stage;
+            std::shared_ptr<Storage> tile;
+            tv::Buffer kept;
+        };
+        std::vector<Coming> all;
+        std::vector<Obj> out;
+        for (const Tree& s : stages) {
+            const Shares share = shares(s->tile, copied_at_once(*s));
+            all.push_back({s, storage(s, s->tile, "tile" + std::to_string(s->stage), false),
+                           tv::buffer("kept" + std::to_string(s->stage), {share.rounds, share.lanes}, "local")});
+            out.push_back(tv::allocate(all.back().tile->buffer, false)), out.push_back(tv::allocate(all.back().kept, false));
+        }
+        const auto fetch = [&](const Expr& turn) {
+            Scope keep(env_);
+            env_[static_cast<std::size_t>(n.var)] = turn;
+            std::vector<Obj> copies;
+            for (const Coming& c : all)
+                copies.push_back(cooperative(c.stage->tile, copied_at_once(*c.stage),
+                                             [&](const Expr& round, const Expr& lane) { return c.kept.store(staged_value(*c.stage), {round, lane}); }, true));
+            return tv::sequence(copies);
+        };
+        out.push_back(fetch(0));
+        out.push_back(around(n, [&] {
+            std::vector<Obj> turn;
+            for (const Coming& c : all)
+                turn.push_back(cooperative(c.stage->tile, copied_at_once(*c.stage), [&](const Expr& round, const Expr& lane) {
+                    return c.tile->buffer.store(c.kept.load({round, lane}), physical(*c.tile, steps_here(c.stage->tile)));
+                }, true));
+            const Expr here = env_[static_cast<std::size_t>(n.var)];
+            turn.push_back(tv::guarded(less(here + Expr(1), n.extent), fetch(here + Expr(1))));
+            for (const Coming& c : all) {
+                storages_[static_cast<std::size_t>(c.stage->stage)] = c.tile;
+                input_stages_[c.stage->buffer].push_back(c.tile.get());
+            }
+            turn.push_back(emit(all.back().stage->children[0]));
+            for (const Coming& c : all) input_stages_[c.stage->buffer].pop_back();
+            return tv::sequence(turn);
+        }, false));
+        return tv::sequence(out);
     }
 
     bool sums_by_threads(const TreeNode& n) const { return gpu_ && n.kind == TreeNode::Kind::loop && n.partial && n.loop == LoopKind::bind && n.extent > 1; }
@@ -254,7 +348,7 @@ private:
         outputs_.push_back(&st);
         all.push_back(around(*n, [&] { return emit(below); }, true));
         outputs_.pop_back();
-        all.push_back(cooperative(n->tile, 1, [&] {
+        all.push_back(cooperative(n->tile, 1, [&](const Expr&, const Expr&) {
             Scope keep(env_);
             std::optional<Expr> sum;
             for (std::int64_t part = 0; part < n->extent; ++part) {
@@ -300,6 +394,9 @@ private:
 
     const Domain& domain_;   // of a nest with restore
     RestoredCopies copies_;
+    const std::string architecture_;
+    const bool tensor_cores_;
+    bool rounded_ = false;   // around here stands a loop that rounds operands, on a machine without tensor cores
 };
 
 }  // namespace

@@ -80,6 +80,8 @@ KernelBuffer NestOperands::parameter(int b) {
     }
     if (shape.empty()) shape = {1};
     for (std::int64_t d : shape) p.elements *= d;
+    p.rounded = from.kind == BufferKind::weight && std::any_of(s_.reads.begin(), s_.reads.end(), [&](const Access& a) { return a.buffer == b; }) &&
+                any_node(t_.root, [](const TreeNode& x) { return x.kind == TreeNode::Kind::loop && x.loop == LoopKind::tensor; });
     buffers_.push_back(tv::buffer(from.name, shape, "global"));
     return p;
 }

@@ -30,6 +30,9 @@ protected:
     Obj copy_tile(const Tree& n, const Storage& st, const std::function<Obj()>& leaf);
     Obj copy_rows(const Tree& n, const Storage& st, const std::function<Obj()>& leaf);
 
+    // One instruction of tensor cores (lower_tensor.cpp): what stands under a tensor loop, by a warp.
+    Obj tensor_step(const TreeNode& n);
+
 private:
     bool may_run_out(const TreeNode& stage, const TreeNode& body) const;
 };

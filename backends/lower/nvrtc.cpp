@@ -2,11 +2,17 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
+#include <map>
 #include <mutex>
+#include <thread>
 
 #include "base/error.hpp"
+#include "base/hash.hpp"
 
 namespace loopegg {
 namespace {
@@ -35,9 +41,7 @@ struct Nvrtc {
     }
 };
 
-}  // namespace
-
-std::string make_cubin(const std::string& source, const std::string& architecture) {
+std::string compiled(const std::string& source, const std::string& architecture) {
     static const Nvrtc nvrtc;
     const std::string option = "--gpu-architecture=" + architecture;
     const char* options[] = {option.c_str(), "-default-device", "-w"};
@@ -51,6 +55,49 @@ std::string make_cubin(const std::string& source, const std::string& architectur
     nvrtc.destroy(&program);
     if (failed) throw UserError("NVRTC refuses the kernel: " + result.substr(0, 500));
     return result;
+}
+
+// Several threads may ask for the same: who comes second waits for the first.
+class Made {
+public:
+    std::string of(const std::string& source, const std::string& architecture) {
+        std::packaged_task<std::string()> task([&] { return compiled(source, architecture); });
+        std::shared_future<std::string> answer;
+        bool fresh = false;
+        {
+            const std::lock_guard lock(mutex_);
+            if (known_.size() >= most) known_.clear();
+            const auto [it, first] = known_.try_emplace(Hasher().add(architecture).add(source).finish());
+            if (first) it->second = task.get_future().share();
+            answer = it->second, fresh = first;
+        }
+        if (fresh) task();
+        return answer.get();
+    }
+
+private:
+    static constexpr std::size_t most = 2000;   // some ten megabytes
+    std::mutex mutex_;
+    std::map<Hash128, std::shared_future<std::string>> known_;
+};
+
+}  // namespace
+
+std::string make_cubin(const std::string& source, const std::string& architecture) {
+    static Made made;
+    return made.of(source, architecture);
+}
+
+std::vector<std::string> make_cubins(const std::vector<std::string>& sources, const std::string& architecture) {
+    std::vector<std::string> all(sources.size());
+    std::atomic<std::size_t> next{0};
+    std::vector<std::future<void>> team;
+    for (unsigned t = 0; t < std::max(1u, std::thread::hardware_concurrency()); ++t)
+        team.push_back(std::async(std::launch::async, [&] {
+            for (std::size_t i = next++; i < sources.size(); i = next++) all[i] = make_cubin(sources[i], architecture);
+        }));
+    for (std::future<void>& t : team) t.get();
+    return all;
 }
 
 }  // namespace loopegg

@@ -62,6 +62,9 @@ const Unary unaries[]{
 
 }  // namespace
 
+// The nearest: half of what goes is added before it goes. What is no number has no bits among those that go, and stays.
+Expr rounded_to_tf32(const Expr& x) { return tv::with_bits(floor_div(tv::bits_of(x) + Expr(0x1000), 0x2000) * Expr(0x2000)); }
+
 Expr scalar(const Term& term, const std::function<Expr(const std::string&)>& leaf) {
     const std::string& op = term.op().text();
     if (term.size() == 0) {

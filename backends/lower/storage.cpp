@@ -3,6 +3,7 @@
 
 #include "backends/kernel/kernel.hpp"
 #include "base/error.hpp"
+#include "nest/term/rounding.hpp"
 
 namespace loopegg {
 namespace {
@@ -54,6 +55,13 @@ std::int64_t WeightReader::elements() const {
 
 std::vector<float> to_storage(const KernelBuffer& p, std::span<const float> logical) {
     require(static_cast<std::int64_t>(logical.size()) == element_count(p.logical), "a buffer is given as many values as its shape has elements");
+    if (p.rounded) {
+        std::vector<float> rounded(logical.size());
+        std::transform(logical.begin(), logical.end(), rounded.begin(), rounded_to_tf32);
+        KernelBuffer plain = p;
+        plain.rounded = false;
+        return to_storage(plain, rounded);
+    }
     if (p.readers.empty() && p.blocking.empty()) return {logical.begin(), logical.end()};
     std::vector<float> out(static_cast<std::size_t>(p.elements), 0.0f);
     if (p.readers.empty()) each_blocked(p, [&](std::int64_t s, std::int64_t l) { out[static_cast<std::size_t>(s)] = logical[static_cast<std::size_t>(l)]; });

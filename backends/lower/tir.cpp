@@ -18,6 +18,15 @@ List nodes(const std::vector<Expr>& all) {
     return r;
 }
 
+Expr called(const char* type, const char* op, const List& args) {
+    return Expr(obj(Fn::call, primitive_type(type), obj(Fn::get_op, op), args, nullptr, List{}, no_span));
+}
+List with_name(const char* name, const std::vector<Expr>& args) {
+    List all{obj(Fn::string_imm, name, no_span)};
+    for (const Expr& a : args) all.push_back(a.node);
+    return all;
+}
+
 }  // namespace
 
 Expr::Expr(std::int64_t v) : node(obj(Fn::int_imm, type_of("int32"), v, no_span)), constant(true), value(v) {}
@@ -71,10 +80,15 @@ Expr select(const Expr& condition, const Expr& yes, const Expr& no) {
     return Expr(obj(Fn::select, condition.node, yes.node, no.node, no_span));
 }
 Expr intrinsic(const char* op, const std::vector<Expr>& args) {
-    return Expr(obj(Fn::call, primitive_type("float32"), obj(Fn::get_op, op), nodes(args), nullptr, List{}, no_span));
+    return called("float32", op, nodes(args));
 }
 Expr truncate(const Expr& number) { return Expr(obj(Fn::cast, type_of("int32"), number.node, no_span)); }
 Expr with_bits(const Expr& whole) { return intrinsic("tirx.reinterpret", {whole}); }
+Expr bits_of(const Expr& number) { return called("int32", "tirx.reinterpret", nodes({number})); }
+Expr outer_function(const char* name, const std::vector<Expr>& args) { return called("float32", "tirx.call_pure_extern", with_name(name, args)); }
+Obj outer_call(const char* name, const std::vector<Expr>& args) {
+    return obj(Fn::evaluate, called("void", "tirx.call_extern", with_name(name, args)).node, no_span);
+}
 
 Variable variable(const std::string& name) { return {obj(Fn::var, name, primitive_type("int32"), no_span)}; }
 
@@ -82,7 +96,7 @@ Buffer buffer(const std::string& name, const std::vector<std::int64_t>& shape, c
     List extents;
     for (std::int64_t s : shape) extents.push_back(Expr(s).node);
     Obj type = obj(Fn::buffer_type, scope, primitive_type("float32"), extents, List{}, Expr(0).node, 64, 1, nullptr, List{}, no_span);
-    return {obj(Fn::buffer_var, name, type, no_span), shape};
+    return {obj(Fn::buffer_var, name, type, no_span), shape, scope};
 }
 Expr Buffer::load(const std::vector<Expr>& at) const {
     require(at.size() == shape.size(), "a buffer is indexed by as many expressions as it has dimensions");
@@ -92,11 +106,12 @@ Obj Buffer::store(const Expr& value, const std::vector<Expr>& at) const {
     require(at.size() == shape.size(), "a buffer is indexed by as many expressions as it has dimensions");
     return obj(Fn::buffer_store, node, value.node, nodes(at), no_span);
 }
+Expr Buffer::address(const std::vector<Expr>& at) const {
+    return Expr(obj(Fn::call, obj(Fn::pointer_type, primitive_type("float32"), scope), obj(Fn::get_op, "tirx.address_of"), List{load(at).node}, nullptr,
+                    List{}, no_span));
+}
 Obj Buffer::prefetch(const std::vector<Expr>& at) const {
-    const Expr address = Expr(obj(Fn::call, obj(Fn::pointer_type, primitive_type("float32"), "global"), obj(Fn::get_op, "tirx.address_of"), List{load(at).node},
-                                  nullptr, List{}, no_span));
-    const Expr call = Expr(obj(Fn::call, primitive_type("void"), obj(Fn::get_op, "tirx.prefetch"), nodes({address, 0, 3, 1}), nullptr, List{}, no_span));
-    return obj(Fn::evaluate, call.node, no_span);
+    return obj(Fn::evaluate, called("void", "tirx.prefetch", nodes({address(at), 0, 3, 1})).node, no_span);
 }
 
 Obj loop(const Variable& v, std::int64_t extent, LoopKind kind, const Obj& body, const std::string& thread) {

@@ -38,6 +38,9 @@ Expr select(const Expr& condition, const Expr& yes, const Expr& no);      // may
 Expr intrinsic(const char* op, const std::vector<Expr>& args);            // "tirx.sqrt" and its kind, float32
 Expr truncate(const Expr& number);                                        // a float32 as an int32
 Expr with_bits(const Expr& whole);                                        // the float32 that has the bits of an int32
+Expr bits_of(const Expr& number);                                         // the int32 that has the bits of a float32
+Expr outer_function(const char* name, const std::vector<Expr>& args);     // of the text that the code is put behind: no side effects, float32
+Obj outer_call(const char* name, const std::vector<Expr>& args);          // of the same, for its effects
 
 struct Variable {
     Obj node;
@@ -48,8 +51,10 @@ Variable variable(const std::string& name);
 struct Buffer {
     Obj node;
     std::vector<std::int64_t> shape;
+    std::string scope;
     Expr load(const std::vector<Expr>& at) const;
     Obj store(const Expr& value, const std::vector<Expr>& at) const;
+    Expr address(const std::vector<Expr>& at) const;
     Obj prefetch(const std::vector<Expr>& at) const;   // asks for the cache line of an element; any position may be named
 };
 Buffer buffer(const std::string& name, const std::vector<std::int64_t>& shape, const char* scope);

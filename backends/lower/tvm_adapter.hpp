@@ -26,6 +26,7 @@ using List = ffi::Array<Any>;
 #define LOOPEGG_TVM_FUNCTIONS(X)                                     \
     X(int_imm, "ir.IntImm")                                          \
     X(float_imm, "ir.FloatImm")                                      \
+    X(string_imm, "ir.StringImm")                                    \
     X(var, "ir.Var")                                                 \
     X(prim_type, "ir.PrimType")                                      \
     X(pointer_type, "ir.PointerType")                                \

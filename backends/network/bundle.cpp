@@ -1,5 +1,6 @@
 #include "backends/network/bundle.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cmath>
@@ -18,6 +19,7 @@
 #include "backends/measure/network_measure.hpp"
 #include "backends/network/network_plan.hpp"
 #include "backends/network/network_source.hpp"
+#include "backends/network/rounding_error.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
@@ -143,10 +145,10 @@ private:
     std::map<std::string, std::vector<float>> known_;
 };
 
-Program nest_program(const Term& given, const Target& target, const fs::path& folder, bool sources, References& references) {
+Program nest_program(const Term& given, const Target& target, const fs::path& folder, bool sources, References& references, KernelCache& kernels) {
     const Term nest = complete(given);
     const Statement s = statement_of(nest_parts(nest).statement);
-    const Kernel kernel = compile_nest(nest, target, "k");
+    const Kernel kernel = kernels.compile(nest, target).kernel;
     const auto operands = sample_operands(s, 1);
     const auto wanted = references.output(nest, operands);
     ProgramText out(target, folder, sources);
@@ -164,6 +166,13 @@ Program nest_program(const Term& given, const Target& target, const fs::path& fo
     return {latency_key(target, nest), to_string(nest), out.text()};
 }
 
+// A number near to it whose small multiples have few digits: kernels that round weights, and the runner that does not, then take the same ones.
+double short_step(double step) {
+    int exponent = 0;
+    const double digits = std::frexp(step, &exponent);
+    return std::ldexp(std::round(digits * 8) / 8, exponent);
+}
+
 Drawn draw(std::vector<float>& values, std::uint64_t seed) {
     if (values.empty()) return {};
     double sum = 0, squares = 0, least = values[0], most = values[0];
@@ -172,7 +181,9 @@ Drawn draw(std::vector<float>& values, std::uint64_t seed) {
     for (float v : values) squares += (v - mean) * (v - mean);
     const double wide = std::sqrt(3 * squares / static_cast<double>(values.size()));   // half of an even spread that is as wide
     const double low = std::max(least, mean - wide), high = std::min(most, mean + wide);
-    const Drawn drawn{values.size(), seed, low, (high - low) / 255};
+    Drawn drawn{values.size(), seed, low, (high - low) / 255};
+    if (const double step = short_step(drawn.step), first = std::round(low / step); step > 0 && first >= -290 && first <= 35)
+        drawn.low = first * step, drawn.step = step;
     for (float& value : values) {   // as runtime/bundle_runner.cpp draws them
         std::uint64_t x = seed += 0x9e3779b97f4a7c15ull;
         x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
@@ -201,10 +212,10 @@ DrawnPlan draw_constants(NetworkPlan& plan) {
 }
 
 // What the network gives on this machine, by the same plan.
-std::vector<float> host_output(const BundledNetwork& network, const std::vector<Tensor>& inputs) {
+std::vector<float> host_output(const BundledNetwork& network, const Target& target, const std::vector<Tensor>& inputs) {
     const Target host = find_target("host");
     ScratchFile folder(".network");
-    NetworkPlan plan = plan_network(network.graph, network.weights, {}, host);
+    NetworkPlan plan = plan_network(network.graph, network.weights, rounded_here(network.graph, network.schedules, target), host);
     draw_constants(plan);
     compile_plan(network.graph, std::move(plan), host, folder.path(), nullptr);
     LoadedNetwork loaded(folder.path());
@@ -213,12 +224,11 @@ std::vector<float> host_output(const BundledNetwork& network, const std::vector<
     return values;
 }
 
-Program network_program(const BundledNetwork& network, const Target& target, const fs::path& folder, bool sources) {
+Program network_program(const BundledNetwork& network, const Target& target, const fs::path& folder, bool sources, KernelCache& kernels) {
     NetworkPlan plan = plan_network(network.graph, network.weights, network.schedules, target);
     const Hash128 key = latency_key(target, network_term(plan));
     const DrawnPlan drawn = draw_constants(plan);
     std::vector<Term> nests;
-    KernelCache kernels;
     const PlacedNetwork n = place_network(network.graph, std::move(plan), target, nullptr, nests, kernels);
     ProgramText out(target, folder, sources);
     for (const Kernel& k : n.kernels) out.kernel(k);
@@ -254,7 +264,7 @@ Program network_program(const BundledNetwork& network, const Target& target, con
         for (int a : n.kernels[static_cast<std::size_t>(s.kernel)].arguments) arguments.push_back(where(s.operands[static_cast<std::size_t>(a)]));
         out.launch(s.kernel, arguments);
     }
-    out.check(where(n.output_places[0]), host_output(network, inputs), 1e-3);
+    out.check(where(n.output_places[0]), host_output(network, target, inputs), 1e-3);
     return {key, "network " + network.graph.name, out.text()};
 }
 
@@ -280,21 +290,30 @@ BundleReport write_bundle(std::span<const Term> nests, std::span<const BundledNe
     if (!target.gpu()) throw UserError("bundles are made for GPU targets; '" + target.name + "' is a CPU: carry the folder that 'loopegg compile' writes");
     fs::create_directories(folder);
     References references;
-    std::vector<Program> programs(nests.size());
-    std::vector<std::string> why(nests.size());
+    KernelCache kernels;   // a network has kernels that are programs of their own as well, or another network's
+    const std::size_t all = networks.size() + nests.size();   // networks first: each takes as long as many nests, and none should be waited for at the end
+    std::vector<Program> programs(all);
+    std::vector<std::string> why(all);
     std::vector<std::exception_ptr> broken(std::max(1u, std::thread::hardware_concurrency()));
     std::atomic<std::size_t> next{0}, done{0};
     std::mutex telling;
     const auto tell = [&] {
         const std::lock_guard lock(telling);
-        if (options.progress) options.progress(++done, nests.size() + networks.size());
+        if (options.progress) options.progress(++done, all);
     };
     const auto work = [&](std::exception_ptr& fault) {
         try {
-            for (std::size_t i = next++; i < nests.size(); i = next++, tell()) try {
-                programs[i] = nest_program(nests[i], target, folder, options.sources, references);
-            } catch (const UserError& e) {
-                why[i] = std::string(e.what()) + ": " + to_string(nests[i]);
+            for (std::size_t i = next++; i < all; i = next++, tell()) {
+                if (i < networks.size()) {
+                    programs[i] = network_program(networks[i], target, folder, options.sources, kernels);
+                    continue;
+                }
+                const Term& nest = nests[i - networks.size()];
+                try {
+                    programs[i] = nest_program(nest, target, folder, options.sources, references, kernels);
+                } catch (const UserError& e) {
+                    why[i] = std::string(e.what()) + ": " + to_string(nest);
+                }
             }
         } catch (...) {
             fault = std::current_exception();
@@ -306,8 +325,7 @@ BundleReport write_bundle(std::span<const Term> nests, std::span<const BundledNe
     for (std::thread& t : team) t.join();
     for (const std::exception_ptr& fault : broken)
         if (fault) std::rethrow_exception(fault);
-    for (const BundledNetwork& n : networks) programs.push_back(network_program(n, target, folder, options.sources)), tell();
-
+    std::rotate(programs.begin(), programs.begin() + static_cast<std::ptrdiff_t>(networks.size()), programs.end());   // nests are run first
     BundleReport report;
     for (const std::string& w : why)
         if (!w.empty()) report.left_out.push_back(w);

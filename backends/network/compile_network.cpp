@@ -205,13 +205,14 @@ void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
 // The library runs where the driver is, on a machine as this one: it is built here where a C compiler is, and by the first line of network.c elsewhere.
 bool write_gpu(const PlacedNetwork& n, const Target& target, const fs::path& folder) {
     const fs::path runtime = shipped("backends/runtime");
-    std::vector<std::string> cubins;
+    std::vector<std::string> sources;
+    for (const Kernel& k : n.kernels) sources.push_back(k.code);
+    const std::vector<std::string> cubins = make_cubins(sources, target.architecture());
     for (std::size_t i = 0; i < n.kernels.size(); ++i) {
         write_file(folder / fmt::format("kernel{:03}.cu", i), n.kernels[i].code);
-        cubins.push_back(make_cubin(n.kernels[i].code, target.architecture()));
-        const std::string architecture = elf_architecture(cubins.back());
+        const std::string architecture = elf_architecture(cubins[i]);
         if (architecture != target.architecture()) throw InternalFault("a kernel's cubin is for " + architecture);
-        write_file(folder / fmt::format("kernel{:03}.cubin", i), cubins.back());
+        write_file(folder / fmt::format("kernel{:03}.cubin", i), cubins[i]);
     }
     write_file(folder / "network.c", gpu_network_source(n, cubins));
     write_file(folder / "network.h", network_header(n, target));

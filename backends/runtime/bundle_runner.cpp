@@ -104,7 +104,7 @@ std::string verdict(const Program& p) {
 }
 
 // The whole program as one graph, as a compiled network runs, so that times are the device's and not the launching thread's.
-std::vector<double> times(const Program& p, CUstream stream) {
+std::vector<double> times(const Program& p, CUstream stream, int repeats) {
     CUgraphExec ready;
     must(gpu_record(&cuda, p.kernels.data(), p.steps.data(), static_cast<int>(p.steps.size()), stream, &ready), "recording");
     CUevent begin, end;
@@ -122,7 +122,7 @@ std::vector<double> times(const Program& p, CUstream stream) {
     batch(3);
     const int n = std::max(1, std::min(1000, static_cast<int>(2.0 / std::max(1e-4, batch(3)))));
     std::vector<double> all;
-    for (int i = 0; i < 21; ++i) all.push_back(batch(n));
+    for (int i = 0; i < repeats; ++i) all.push_back(batch(n));
     cuda.end_event(begin), cuda.end_event(end), cuda.end_ready(ready);
     std::sort(all.begin(), all.end());
     return all;
@@ -134,7 +134,7 @@ constexpr int start_again = 3, no_device = 4;   // how a process of programs end
 // Reads the bundle line by line and answers its programs, one line each, but for the first `answered`.
 class Runner {
 public:
-    Runner(const std::string& results, int answered) : out_(results, std::ios::app), skip_(answered) {
+    Runner(const std::string& results, int answered, int repeats) : out_(results, std::ios::app), skip_(answered), repeats_(repeats) {
         CUdevice device;
         CUcontext context;
         must(cuda.init(0), "starting the driver");
@@ -278,8 +278,8 @@ private:
                 out_ << program_.key << " wrong " << wrong << std::endl;
                 return;
             }
-            const std::vector<double> t = times(program_, stream_);
-            out_ << program_.key << " ok " << t[10] << " " << t[15] - t[5] << " " << t.size() << std::endl;
+            const std::vector<double> t = times(program_, stream_, repeats_);
+            out_ << program_.key << " ok " << t[t.size() / 2] << " " << t[3 * t.size() / 4] - t[t.size() / 4] << " " << t.size() << std::endl;
         } catch (const Failure& f) {   // an illegal address, say, which breaks the context for all that come after
             failed(f.words);
             std::_Exit(start_again);
@@ -291,7 +291,7 @@ private:
     Program program_;
     std::vector<float> logical_;
     std::ofstream out_;
-    int skip_;
+    int skip_, repeats_;
     bool skipping_ = false;
     std::string broken_;
 };
@@ -336,13 +336,13 @@ std::size_t lines_with(const std::string& file, const std::string& text) {
 
 // Programs run in a process of their own, so that one that crashes, hangs or breaks the context costs itself alone. Says what became of the process if it left
 // the program in hand without an answer.
-std::string run_apart(const std::string& bundle, const std::string& results, int answered) {
+std::string run_apart(const std::string& bundle, const std::string& results, int answered, int repeats) {
     const pid_t child = fork();
     if (child < 0) throw Failure{"no process can be started"};
     if (child == 0) {
         try {
             std::ifstream in(bundle);
-            Runner(results, answered).run(in);
+            Runner(results, answered, repeats).run(in);
             std::_Exit(0);
         } catch (const Failure& f) {
             std::fprintf(stderr, "%s\n", f.words.c_str());
@@ -361,7 +361,8 @@ std::string run_apart(const std::string& bundle, const std::string& results, int
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 3) return std::fprintf(stderr, "usage: bundle_runner bundle.txt results.txt\n"), 2;
+    const int repeats = argc == 4 ? std::atoi(argv[3]) : 21;
+    if (argc < 3 || argc > 4 || repeats < 1) return std::fprintf(stderr, "usage: bundle_runner bundle.txt results.txt [REPEATS]\n"), 2;
     const std::string bundle = argv[1], results = argv[2];
     try {
         const Bundle read = read_bundle(bundle);
@@ -372,7 +373,7 @@ int main(int argc, char** argv) {
         const std::size_t before = lines_with(results, "");
         if (before > 0) std::fprintf(stderr, "%zu programs were answered before; remove %s to run them again\n", before, results.c_str());
         for (std::size_t answered = before; answered < keys.size(); answered = lines_with(results, "")) {
-            std::string why = run_apart(bundle, results, static_cast<int>(answered));
+            std::string why = run_apart(bundle, results, static_cast<int>(answered), repeats);
             const std::size_t now = lines_with(results, "");
             if (why.empty() && now == answered) why = "the bundle ends inside it";
             if (!why.empty() && now < keys.size()) std::ofstream(results, std::ios::app) << keys[now] << " failed " << why << std::endl;

@@ -13,6 +13,7 @@ GpuMachine gpu_machine(const Target& target) {
     if (of.shared_kb_per_core > 0) m.shared_bytes = static_cast<std::int64_t>(of.shared_kb_per_core * 1024);
     m.block_shared_bytes = target.tvm.value("max_shared_memory_per_block", m.block_shared_bytes);
     m.block_threads = target.tvm.value("max_threads_per_block", m.block_threads);
+    m.tf32 = target.allowed.contains("tf32") && has_tensor_cores(target);
     return m;
 }
 

@@ -13,6 +13,7 @@
 #include "base/places.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "nest/term/rounding.hpp"
 
 namespace loopegg {
 namespace {
@@ -96,6 +97,25 @@ std::vector<Target> all_targets(std::vector<std::string>* broken) {
         if (broken) broken->push_back(e.what());
     }
     return all;
+}
+
+bool has_tensor_cores(const Target& target) {
+    if (!target.gpu()) return false;
+    const std::string arch = target.architecture();   // "sm_90", "sm_90a"
+    return arch.starts_with("sm_") && std::atoi(arch.c_str() + 3) >= 80;
+}
+
+Target allowing(Target target, const std::vector<std::string>& roundings) {
+    for (const std::string& word : roundings) {
+        if (std::find(rounding_names().begin(), rounding_names().end(), word) == rounding_names().end())
+            throw UserError(
+                Diagnostic{"--allow: unknown rounding '" + word + "'; known are " + join(rounding_names(), ", "), {}, did_you_mean(word, rounding_names())});
+        if (!has_tensor_cores(target))
+            throw UserError(Diagnostic{"--allow " + word + ": '" + target.name + "' has no tensor cores that multiply such numbers", {},
+                                       "leave --allow out, or choose a target of sm_80 or later; 'loopegg targets' lists them"});
+        target.allowed.insert(word);
+    }
+    return target;
 }
 
 Target find_target(const std::string& name) {

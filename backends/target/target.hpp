@@ -1,6 +1,7 @@
 // The machines that nests are compiled for: JSON files in backends/targets/ and in the user's own folder.
 #pragma once
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct Target {
     nlohmann::json tvm;           // what TVM is given, features filled in
     Machine machine;
     std::filesystem::path file;   // where it was read
+    std::set<std::string> allowed{};   // roundings that a user allows (nest/term/rounding.hpp), which fewer digits pay for
     std::filesystem::path rules{};   // a rule file whose phases for schedules come before those of the files that ship; empty: none
 
     bool on_board() const { return reach == Reach::rpc || reach == Reach::ssh; }   // kernels are timed one by one, elsewhere
@@ -45,6 +47,10 @@ struct Target {
     std::string architecture() const;   // "x86_64", "aarch64", "sm_61"
     Hash128 fingerprint() const;        // of everything that changes code or speed: part of the latency store's keys
 };
+
+bool has_tensor_cores(const Target& target);   // that multiply TF32
+// The target with the roundings that a user allows. Throws UserError for words that name none, and for a target that gains nothing by them.
+Target allowing(Target target, const std::vector<std::string>& roundings);
 
 // By name; UserError names the known ones.
 Target find_target(const std::string& name);

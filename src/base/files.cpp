@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 
 #include <fmt/format.h>
@@ -47,7 +48,8 @@ void write_file(const fs::path& path, std::string_view bytes) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) throw UserError(fmt::format("cannot write '{}': it is a directory", path.string()));
     fs::path temporary = path;
-    temporary += fmt::format(".{}.tmp", ::getpid());
+    static std::atomic<unsigned> next{0};   // several threads may write one file: the last of them leaves it whole
+    temporary += fmt::format(".{}.{}.tmp", ::getpid(), next++);
     ::unlink(temporary.c_str());   // what a killed process of the same number left, or a link that somebody laid there
     File file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
     if (file.fd < 0) fail_system("write", path, errno);

@@ -8,6 +8,7 @@
 #include "base/files.hpp"
 #include "base/sexpr.hpp"
 #include "cli/commands.hpp"
+#include "cli/rounding_options.hpp"
 #include "cli/store_option.hpp"
 #include "graph/load.hpp"
 
@@ -19,6 +20,8 @@ struct Arguments {
     std::uint64_t seed = 0;
     std::size_t schedules = 0;
     std::string runner;
+    std::int64_t batch = 1;
+    std::vector<std::string> allowed;
 };
 
 int import(const Arguments& a, Session& session) {
@@ -60,9 +63,12 @@ int write(const Arguments& a, Session& session) {
     if (!a.nests.empty())
         for (const SExpr& e : read_sexprs(read_source(a.nests))) nests.push_back(to_term(e));
     std::optional<Model> model;
-    if (!a.what.empty()) model = load_model(a.what, a.seed);
+    if (!a.what.empty()) {
+        model = load_model(a.what, a.seed);
+        if (a.batch > 1) model->graph = with_batch(std::move(model->graph), a.batch);
+    }
     if (!model && nests.empty()) throw UsageError("expected a MODEL, or --nests FILE, or both");
-    const Target target = find_target(a.target);
+    const Target target = allowing(find_target(a.target), a.allowed);
     Schedules schedules;
     if (model && a.schedules > 0 && target.gpu()) {   // what was measured before is not carried again: the network runs with the fastest of it
         KnownSchedules known = known_schedules(model->graph, target, a.schedules, default_store());
@@ -94,6 +100,8 @@ Action setup(CLI::App& app) {
     app.add_option("--target", a->target, "a GPU target");
     app.add_option("--out", a->out, "the folder to write");
     app.add_option("--seed", a->seed, "draws the weights of a model that has none");
+    app.add_option("--batch", a->batch, "with a MODEL: how many inputs the network takes at once")->capture_default_str()->check(CLI::Range(1, 65536));
+    add_allow_option(app, a->allowed);
     return [a](Session& session) {
         if (a->what == "import") {
             if (a->folder.empty()) throw UsageError("expected: loopegg bundle import DIR");

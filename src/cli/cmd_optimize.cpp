@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/store_option.hpp"
 #include "cli/reading_options.hpp"
+#include "cli/rounding_options.hpp"
 #include "fisher/expected_loss.hpp"
 #include "graph/architecture.hpp"
 #include "optimize/objective.hpp"
@@ -84,6 +85,9 @@ void print(const nlohmann::json& r, const std::string& out) {
     const char* comma = "";
     for (const auto& [name, count] : sequences) fmt::print("{}{} x{}", comma, name, count), comma = ", ";
     fmt::print("\n");
+    if (r["optimized"].contains("rounding"))
+        fmt::print("\n  rounding:  {}{}\n", r["optimized"]["rounding"]["allowed"].get<bool>() ? "" : "refused: ",
+                   r["optimized"]["rounding"]["why"].get<std::string>());
     print_rounds(r);
     print_next(r, out);
 }
@@ -142,6 +146,7 @@ Action setup(CLI::App& app) {
     app.add_option("--out", *out, "the folder to write")->capture_default_str();
     app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
     app.add_flag("--strict-fp", r->strict_fp, "every sum keeps its order; this leaves out Winograd's transforms");
+    add_rounding_options(app, r->allowed, r->max_rounding_error);
     app.add_option("--channels-multiple-of", r->channels_multiple, "blocks of channels must be multiples of this")->check(CLI::Range(1, 4096));
     app.add_option("--max-latency", r->max_latency_ms,
                    "milliseconds that the network may take; of the networks that take no longer, the one that is expected to lose least is returned")

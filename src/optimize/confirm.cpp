@@ -11,6 +11,8 @@
 #include "base/error.hpp"
 #include "base/scratch.hpp"
 #include "base/whole_folder.hpp"
+#include "nest/term/rounding.hpp"
+#include "optimize/rounding_guard.hpp"
 #include "optimize/stages.hpp"
 
 namespace loopegg {
@@ -57,6 +59,19 @@ std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& 
     return times;
 }
 
+bool refused(const nlohmann::json& rounding) { return !rounding.is_null() && !rounding["allowed"].get<bool>(); }
+
+// The same schedules, with default ones in float32 for the sites whose own round.
+Schedules unrounded(const Graph& graph, Schedules schedules, Target target) {
+    const std::map<std::string, Term> given = fused_nests(graph, schedules, target);
+    target.allowed.clear();
+    std::erase_if(schedules, [](const auto& s) { return rounds_operands(s.second); });
+    const std::map<std::string, Term> plain = fused_nests(graph, schedules, target);
+    for (const auto& [site, nest] : given)
+        if (rounds_operands(nest)) schedules[site] = plain.at(site);
+    return schedules;
+}
+
 void measure(std::span<Entrant> entrants, const Target& target, const Timing& timing) {
     if (timing.network) {
         for (Entrant& e : entrants) e.record.time = timing.network(e.graph, e.weights, e.schedules, true);
@@ -85,6 +100,11 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
                      const char* folder) {
         progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
         Entrant e{graph, w, settle(graph, w, sites, tuned, variant, target, request.out / ".loopegg-trying", kernels), {}};
+        e.record.rounding = rounding_evidence(request, graph, w, e.schedules);
+        if (refused(e.record.rounding)) {
+            progress.note(fmt::format("the {} network keeps float32: {}", folder, e.record.rounding["why"].get<std::string>()));
+            e.schedules = unrounded(graph, e.schedules, target);
+        }
         e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress, &kernels);
         seal_folder(e.record.files.folder);   // it is run by itself, too
         entrants.push_back(std::move(e));

@@ -22,6 +22,7 @@ struct NetworkRecord {
     CompiledNetwork files;
     Measured time;
     std::optional<NetworkProfile> profile{};   // none where the target cannot be run here
+    nlohmann::json rounding{};                 // what the guard of roundings says (rounding_guard.hpp); null: nothing is rounded, or might be
 };
 
 // The figure that the objective looks at, smaller is better; none where it was not measured.

@@ -156,7 +156,7 @@ std::filesystem::path rules_file(const std::string& rules) {
 }
 
 Target target_of(const OptimizeRequest& request) {
-    Target target = find_target(request.target);
+    Target target = allowing(find_target(request.target), request.allowed);
     target.rules = rules_file(request.rules);
     return target;
 }

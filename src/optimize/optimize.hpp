@@ -19,6 +19,8 @@ struct OptimizeRequest {
     std::string rules = "discover";           // a name in rules/, or a file
     std::string target = "host";
     bool strict_fp = false;                   // sums keep their order: no rule that rounds otherwise
+    std::vector<std::string> allowed{};       // roundings (nest/term/rounding.hpp) that schedules may use
+    double max_rounding_error = 0.01;         // how far they may move an output, as a share of the largest one
     bool all_targets = false;                 // compile what was chosen for every other target too
     std::string guard = "expected-loss";
     std::string objective = "latency";        // objective.hpp

@@ -26,7 +26,7 @@ void ask_board(const Target& target, Progress& progress) {
 }  // namespace
 
 void preflight(const OptimizeRequest& request, Progress& progress) {
-    const Target target = find_target(request.target);
+    const Target target = allowing(find_target(request.target), request.allowed);
     require_compiler(target);
     write_scratch(ScratchFile(".try").path(), "room for temporary files");
     LatencyStore(default_store()).counts();

@@ -29,9 +29,10 @@ namespace {
 
 using nlohmann::json;
 
-json network_json(const Measured& m, const Graph& graph) {
-    json j = latency_json(m);
+json network_json(const NetworkRecord& network, const Graph& graph) {
+    json j = latency_json(network.time);
     j["parameters"] = parameters(graph), j["macs"] = macs(graph);
+    if (!network.rounding.is_null()) j["rounding"] = network.rounding;
     return j;
 }
 
@@ -241,8 +242,8 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
            {"machine", machine_json()},
            {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
            {"version", version},
-           {"original", network_json(original, read.graph)},
-           {"optimized", network_json(optimized, graph)},
+           {"original", network_json(confirmed.original, read.graph)},
+           {"optimized", network_json(returned, graph)},
            {"returned", confirmed.keep_original ? "original" : "optimized"}};
     if (original.latency && optimized.latency) {
         const Latency &a = *original.latency, &b = *optimized.latency;

@@ -257,6 +257,7 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
             }
         }
     }
+    if (target.gpu()) rules->prepare(nests, 2 * static_cast<std::size_t>(options.trials));   // the e-graphs are what tuning for GPUs takes
     std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     Tuning tuning;
     tuning.best.resize(found.variants.size());

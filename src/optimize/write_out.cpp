@@ -108,6 +108,9 @@ void write_out(const OptimizeRequest& request, const Input& input, const Discove
     write_file(request.out / "sequences.json", sequences_json(input, found, variant).dump(1));
     std::string lines;
     for (const json& e : oracle.evidence()) lines += e.dump() + "\n";
+    for (const NetworkRecord* n : {&confirmed.original, &confirmed.optimized})
+        if (!n->rounding.is_null())
+            lines += json{{"oracle", "rounding"}, {"network", n->files.folder.filename().string()}, {"evidence", n->rounding}}.dump() + "\n";
     write_file(request.out / "evidence.jsonl", lines);
 }
 

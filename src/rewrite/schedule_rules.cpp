@@ -1,7 +1,10 @@
 #include "rewrite/schedule_rules.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <random>
+#include <thread>
 #include <tuple>
 #include <unordered_set>
 
@@ -170,6 +173,16 @@ std::vector<Term> ScheduleRules::schedules(const Term& nest, std::size_t most) c
     const std::lock_guard lock(mutex_);
     known_[key] = {out, wanted};
     return first(out, most);
+}
+
+void ScheduleRules::prepare(std::span<const Term> nests, std::size_t most) const {
+    std::atomic<std::size_t> next{0};
+    std::vector<std::future<void>> team;
+    for (unsigned t = 0; t < std::max(1u, std::thread::hardware_concurrency()); ++t)
+        team.push_back(std::async(std::launch::async, [&] {
+            for (std::size_t i = next++; i < nests.size(); i = next++) schedules(nests[i], most);
+        }));
+    for (std::future<void>& t : team) t.get();
 }
 
 std::vector<Term> ScheduleRules::near(const Term& nest, std::uint64_t seed, std::size_t most) const {

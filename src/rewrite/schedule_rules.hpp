@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <variant>
@@ -32,6 +33,8 @@ public:
 
     // The cheapest schedules of a NEST's instances by the estimate; never empty, at most so many. Restricted nests are taken as they are.
     std::vector<Term> schedules(const Term& nest, std::size_t most) const;
+    // Works all of these out side by side, so that they are known when they are asked for.
+    void prepare(std::span<const Term> nests, std::size_t most) const;
     // Up to `most` distinct nests that are equal to `nest`, drawn from the e-graph that 'vary' grows around it; never `nest` itself.
     std::vector<Term> near(const Term& nest, std::uint64_t seed, std::size_t most) const;
     bool varies() const { return phases_.contains("vary"); }

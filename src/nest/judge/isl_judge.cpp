@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "nest/term/axis.hpp"
 #include "nest/judge/isl_axis.hpp"
+#include "nest/term/rounding.hpp"
 
 namespace loopegg {
 namespace {
@@ -28,7 +29,8 @@ void collect(const Term& sched, Path path, std::vector<Path>& out) {
     } else {
         const std::string& op = sched.op().text();
         if (is_loop_operator(op)) {
-            if (op == "par" || op == "vec" || op == "bind") path.apart.emplace_back(path.axes.size(), op);
+            const bool summed = op == "bind" && is_tensor_place(sched[0]);   // an instruction of tensor cores adds its steps up
+            if (op == "par" || op == "vec" || (op == "bind" && !summed)) path.apart.emplace_back(path.axes.size(), op);
             path.axes.push_back(loop_axis(sched));
         }
         collect(sched[sched.size() - 1], std::move(path), out);

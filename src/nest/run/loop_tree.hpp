@@ -35,7 +35,8 @@
 
 namespace loopegg {
 
-enum class LoopKind { serial, parallel, vector, unroll, bind };
+// tensor: one instruction of tensor cores does all iterations, and all of the loops inside, for the threads of a warp together.
+enum class LoopKind { serial, parallel, vector, unroll, bind, tensor };
 
 // holds where expression < bound
 struct Predicate {
@@ -74,7 +75,7 @@ struct TreeNode {
 
     // loop
     LoopKind loop = LoopKind::serial;
-    std::string place{};                 // of a bind
+    std::string place{};                 // of a bind; of a tensor loop, the numbers that it multiplies ("tf32")
     std::int64_t extent = 1;
     int var = -1;
     Term axis{};                         // what it walks, for names and messages
@@ -83,7 +84,7 @@ struct TreeNode {
     // stage, and a partial loop's storage of the output
     int stage = -1;                      // its id
     int buffer = -1;                     // of Statement::buffers
-    std::string scope{};                 // "local" | "shared"
+    std::string scope{};                 // "local" | "shared" | "ahead": shared, and copied while the tile before it is used
     bool owns = false;
     Tile tile{};
     OperandPlace source{};                      // where the tile's elements come from or go back to, over the tile's steps

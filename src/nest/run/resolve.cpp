@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "nest/run/loop_tree.hpp"
 #include "nest/run/solve.hpp"
+#include "nest/term/rounding.hpp"
 
 namespace loopegg {
 namespace {
@@ -132,14 +133,14 @@ private:
 
     std::pair<int, std::string> stage_buffer(const Term& sched) const {
         const Term& b = sched[0];
-        bool shared = b.is("shared", 1), local = b.is("local", 1);
-        std::string name = shared || local ? b[0].op().text() : b.op().text();
+        const bool scoped = b.is("shared", 1) || b.is("local", 1) || b.is("ahead", 1);
+        std::string name = scoped ? b[0].op().text() : b.op().text();
         if (name.size() != 1 || std::string_view("OIJKWAB").find(name) == std::string_view::npos)
             throw UserError("'" + name + "' is no buffer to stage: expected O, I, J, K, W, A or B");
         int buffer = s_.buffer(name);
         auto readers = std::count_if(s_.reads.begin(), s_.reads.end(), [&](const Access& a) { return a.buffer == buffer; });
         bool idle = buffer < 0 || (buffer == 0 ? readers > 0 : readers == 0);
-        return {idle ? -1 : buffer, shared ? "shared" : "local"};
+        return {idle ? -1 : buffer, scoped ? b.op().text() : "local"};
     }
 
     // Whether output elements must be begun here: some element needs several children or iterations of this node.
@@ -166,7 +167,11 @@ private:
         node.axis = loop_axis(sched);
         node.extent = axis_extent(node.axis);
         node.var = loops_++;
-        if (op == "bind") node.loop = LoopKind::bind, node.place = sched[0].op().text();
+        if (op == "bind") {
+            const std::string& place = sched[0].op().text();
+            const bool tensor = place.starts_with(tensor_place);
+            node.loop = tensor ? LoopKind::tensor : LoopKind::bind, node.place = tensor ? place.substr(tensor_place.size()) : place;
+        }
         else if (op == "partial" && sched[0].op().text().starts_with("threadIdx"))
             node.loop = LoopKind::bind, node.place = sched[0].op().text(), node.partial = true;
         else if (op == "partial") node.loop = kind_of(sched[0].op().text()), node.partial = true;

@@ -18,6 +18,9 @@ constexpr double impossible = std::numeric_limits<double>::infinity();
 constexpr double far_latency = 700, shared_latency = 30, add_latency = 4, barrier = 40;
 constexpr double tested_copy = 14, plain_copy = 3, turn = 3;
 constexpr double last_cache_gbs = 5500, begin_and_end = 1500;
+// Of one instruction of tensor cores: multiply-adds of a thread, what it keeps its quarter of a multiprocessor busy for, how long its result takes, and
+// outputs of a thread that it adds to. Operands lie in the registers of the whole warp, so a thread loads but a part of what its outputs need.
+constexpr double tensor_steps = 32, tensor_issue = 8, tensor_latency = 33, tensor_outputs = 4, tensor_loads = 0.2;
 
 struct Range {
     std::int64_t low, high;
@@ -63,6 +66,7 @@ private:
         double turns = 1;      // serial loops around
         std::vector<int> unrolled;
         double outputs = 1;
+        bool tensor = false;
         std::vector<bool> staged;
     };
 
@@ -83,7 +87,8 @@ private:
                 else if (bound && n.place.starts_with("threadIdx")) {
                     a.threads *= e;
                     if (n.partial) a.sums *= e, shape.shared_bytes += 4 * n.extent * n.tile.elements();
-                } else if (n.loop == LoopKind::unroll || n.loop == LoopKind::vector || bound) a.unrolled.push_back(n.var), a.inner *= e;
+                } else if (n.loop == LoopKind::unroll || n.loop == LoopKind::vector || n.loop == LoopKind::tensor || bound)
+                    a.unrolled.push_back(n.var), a.inner *= e, a.tensor = a.tensor || n.loop == LoopKind::tensor;
                 else a.turns *= e * a.inner, a.inner = 1, a.unrolled.clear();
                 break;
             }
@@ -96,7 +101,8 @@ private:
                     bool padded = false;
                     for (const Access& r : s_.reads) padded = padded || (r.buffer == n.buffer && r.padded);
                     const double times = a.turns * a.inner;
-                    if (n.scope == "shared") {
+                    if (n.scope == "shared" || n.scope == "ahead") {
+                        if (n.scope == "ahead") shape.ahead += std::ceil(elements / (padded ? 1 : 4) / threads_below(n)) * (padded ? 1 : 4);
                         shape.shared_bytes += 4 * static_cast<std::int64_t>(elements * a.sums);
                         (padded ? shape.tested : shape.copied) += std::ceil(elements / (padded ? 1 : 4) / threads_below(n)) * times;
                         shape.chunks = std::max(shape.chunks, times);
@@ -118,6 +124,7 @@ private:
         shape.outputs = std::max(shape.outputs, a.outputs), shape.sums = std::max(shape.sums, a.sums);
         shape.steps = serial_blocks + steps, serial_blocks += steps;
         shape.loops = a.inner;
+        shape.tensor = shape.tensor || a.tensor;
         for (int v : a.unrolled) open_[static_cast<std::size_t>(v)] = extents_[static_cast<std::size_t>(v)];
         double loads = 0;
         for (std::size_t r = 0; r < b.reads.size(); ++r) {
@@ -161,7 +168,8 @@ double operand_bytes(const Statement& statement) {
 
 double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     const double warps = std::ceil(s.threads / 32);
-    const double registers = std::min(255.0, 24 + 1.3 * s.outputs + 2 * std::sqrt(s.outputs) + (s.loads > 0 ? 8 : 0));
+    const bool ahead = s.ahead > 0 && s.ahead <= static_cast<double>(most_kept_ahead) && s.chunks > 1;
+    const double registers = std::min(255.0, 24 + 1.3 * s.outputs + 2 * std::sqrt(s.outputs) + (s.loads > 0 ? 8 : 0) + (ahead ? s.ahead : 0));
     if (s.threads > static_cast<double>(m.block_threads) || s.shared_bytes > m.block_shared_bytes || s.outputs > 160) return impossible;
     const double at_once =
         std::floor(std::min({static_cast<double>(m.threads) / (32 * warps), static_cast<double>(m.registers) / (32 * warps * registers),
@@ -170,13 +178,18 @@ double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     const double of_a_core = std::ceil(s.blocks / m.cores);
     const double together = std::min(at_once, of_a_core), waves = std::ceil(of_a_core / at_once);
     // What a thread issues.
-    const double multiply = s.steps * (1 + turn / std::max(1.0, s.loops)), load = s.steps * s.loads + s.far_loads * 2;
+    const double loads = s.loads * (s.tensor ? tensor_loads : 1);
+    const double multiply = s.steps * ((s.tensor ? tensor_issue / tensor_steps : 1) + turn / std::max(1.0, s.loops)), load = s.steps * loads + s.far_loads * 2;
     const double instructions = multiply + load + s.tested * tested_copy + s.copied * plain_copy + s.outputs * 6 + 60;
     const double issue = of_a_core * warps * instructions / (m.lanes / 32.0);
-    const double shared_memory = of_a_core * warps * s.steps * s.loads;   // one warp's load a cycle
+    const double shared_memory = of_a_core * warps * s.steps * loads;   // one warp's load a cycle
     // What a thread waits for, when nothing else runs.
-    const double chain = s.steps * std::max(1.0, add_latency / std::max(1.0, s.outputs)) + s.steps / std::max(1.0, s.loops) * shared_latency * 0.7;
-    const double fill = s.chunks * (far_latency + 2 * barrier) + s.far_loads / std::max(1.0, std::min(s.loops, 16.0)) * far_latency * 0.5;
+    const double adds = s.tensor ? s.steps / tensor_steps * std::max(tensor_issue, tensor_latency / std::max(1.0, s.outputs / tensor_outputs))
+                                 : s.steps * std::max(1.0, add_latency / std::max(1.0, s.outputs));
+    const double chain = adds + s.steps / std::max(1.0, s.loops) * shared_latency * 0.7;
+    const double waits = ahead ? std::max(0.15 * far_latency, far_latency - (chain + load) / s.chunks) : far_latency;   // what comes ahead is waited for less
+    const double fill =
+        far_latency + (s.chunks - 1) * waits + s.chunks * 2 * barrier + s.far_loads / std::max(1.0, std::min(s.loops, 16.0)) * far_latency * 0.5;
     const double alone = chain + fill + load + begin_and_end * (s.sums > 1 ? 1.2 : 1);
     const double cycles = std::max({issue + begin_and_end, shared_memory + begin_and_end, waves * alone + (together > 1 ? 0.2 * issue : 0)}) + 0.15 * issue;
     const double memory = std::max(s.least_bytes / m.memory_gbs, s.far_bytes / (last_cache_gbs * m.cores / 132.0)) * 1e-3;

@@ -17,10 +17,15 @@ struct GpuShape {
     double chunks = 1;                     // how often a block fills its shared tiles
     double copied = 0, tested = 0;         // elements that a thread copies: four at once, and one by one
     double loops = 1;                      // steps that one turn of the innermost loop has
+    bool tensor = false;                   // tensor cores do the multiply-adds, 32 for each thread of a warp at once
+    double ahead = 0;                      // of these, those that it keeps in registers while the tiles before them are used; 0: none come ahead
     std::int64_t shared_bytes = 0;
     double far_bytes = 0;                  // that all blocks together ask for
     double least_bytes = 0;                // that have to come at least: every operand once
 };
+
+// Floats that a thread keeps of tiles that are staged ahead; where they were more, tiles are copied when they are needed.
+constexpr std::int64_t most_kept_ahead = 48;
 
 double operand_bytes(const Statement& statement);   // of every buffer, once
 

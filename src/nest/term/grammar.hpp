@@ -11,13 +11,13 @@
 //            | (par AXIS SCHED)                     iterations run on several cores
 //            | (vec AXIS SCHED)                     iterations are the lanes of a vector
 //            | (unroll AXIS SCHED)                  iterations written out
-//            | (bind PLACE AXIS SCHED)              PLACE ::= blockIdx.x|y|z | threadIdx.x|y|z | vthread
+//            | (bind PLACE AXIS SCHED)              PLACE ::= blockIdx.x|y|z | threadIdx.x|y|z | vthread | tensor.tf32 (rounding.hpp)
 //            | (partial KIND AXIS SCHED)            KIND ::= serial | par | vec | unroll | threadIdx.x ...: a loop over a reduction in which every
 //                                                   iteration sums into partial results of its own; they are added up, in the
 //                                                   order of the axis, when the loop ends
 //            | (stage BUFFER SCHED)                 the rest works on a local copy of the tile it touches; BUFFER ::= NAME
-//                                                   | (shared NAME), NAME ::= O I J K W A B; nothing is copied where the
-//                                                   statement has no such buffer, or reads and writes it
+//                                                   | (shared NAME) | (ahead NAME: the next tile comes while this one is used), NAME ::= O I J K W A B;
+//                                                   nothing is copied where the statement has no such buffer, or reads and writes it
 //            | (cat SCHED SCHED)                    one part of the domain after another
 //            | done                                 the statement itself
 //   AXIS   ::= NAME:EXTENT                          an iterator of the statement, "co:64". Inside a nest a person may write "co"

@@ -145,6 +145,33 @@ def a_runner_is_for_targets_that_have_rounds():
     assert done.returncode == 1 and "left no results.txt" in done.stderr, done.stderr
 
 
+def tensor_words(out, *more):
+    all_words = words(out, "--allow", "tf32", "--rounds", "0", *more)
+    all_words[all_words.index("gtx1080ti")] = "h200"
+    return all_words
+
+
+def rounding_is_off_unless_it_is_allowed_and_gains_something():
+    done, _ = optimize("rounded", "--allow", "tf32")
+    assert done.returncode == 1 and "'gtx1080ti' has no tensor cores" in done.stderr and not pathlib.Path(FOLDER.name, "rounded").exists(), done.stderr
+    done, _ = optimize("rounded", "--allow", "tf23")
+    assert done.returncode == 1 and "known are tf32" in done.stderr, done.stderr
+
+
+def rounding_is_measured_told_and_refused_beyond_its_limit():
+    for limit, allowed in [("0.01", True), ("0", False)]:
+        done = subprocess.run(tensor_words("limit" + limit, "--max-rounding-error", limit), capture_output=True, text=True, env=environment("rounded"), timeout=600)
+        assert done.returncode == 0, done.stderr
+        original = json.loads(done.stdout)["original"]
+        rounding = original["rounding"]
+        assert rounding["allowed"] is allowed and rounding["sites"] > 0 and 0 < rounding["mean"] <= rounding["largest"] < 0.01 and rounding["outputs"] == 32, rounding
+        folder = pathlib.Path(FOLDER.name, "limit" + limit)
+        assert any("mma.sync" in f.read_text() for f in (folder / "original").glob("*.cu")) is allowed
+        lines = [json.loads(line) for line in (folder / "evidence.jsonl").read_text().splitlines()]
+        assert any(line.get("oracle") == "rounding" and line["evidence"] == rounding for line in lines), lines[-1]
+
+
 run_cases([without_a_device_the_answer_is_an_estimate_and_says_so, a_round_that_is_out_is_waited_for, results_that_no_runner_writes_are_refused_and_leave_nothing,
            the_same_command_goes_on_from_the_results, a_runner_makes_all_rounds_in_one_go, a_search_that_is_killed_between_rounds_loses_nothing,
-           rounds_of_another_network_are_not_taken_for_these, a_runner_is_for_targets_that_have_rounds], "search: ")
+           rounds_of_another_network_are_not_taken_for_these, a_runner_is_for_targets_that_have_rounds,
+           rounding_is_off_unless_it_is_allowed_and_gains_something, rounding_is_measured_told_and_refused_beyond_its_limit], "search: ")

@@ -39,6 +39,26 @@ TEST_CASE("threads that are bound inside shared tiles keep their own accumulator
     check(parse_term("(nest (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"));
 }
 
+TEST_CASE("tiles that are staged ahead are fetched before they are needed", "[flow]") {
+    const std::string loops = "(at (quo ci 2) (stage (ahead I) (stage (ahead W) (bind threadIdx.y (quo (rem co 8) 2) (bind threadIdx.x (pair (quo oh 2) ow)"
+                              " (at (rem ci 2) (unroll kh (unroll kw (unroll (rem co 2) (unroll (rem oh 2) done))))))))))";
+    const std::string nest = "(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (bind blockIdx.x (quo co 8) (stage O " + loops + ")))";
+    check(parse_term(nest));
+    const std::string code = compile_nest(complete(parse_term(nest)), find_target("gtx1080ti"), "k").code;
+    CHECK(code.find("kept") != std::string::npos);
+    // The fetch of the next tiles stands between what puts these down and the barrier behind which they are used.
+    const std::size_t loop = code.find("for (int v"), next = code.find("kept", loop);
+    CHECK(next < code.find("__syncthreads()", next));
+    check(parse_term("(nest (conv2d 1 1 8 16 4 4 3 3 1 1 1 1 1 1) (bind blockIdx.x (quo co 4) (partial threadIdx.z (quo ci 4) (stage O (at (quo (rem ci 4) 2) "
+                     "(stage (ahead I) (stage (ahead W) (bind threadIdx.y (rem co 4) (bind threadIdx.x (pair oh ow) (at (rem ci 2) (unroll kh (unroll kw "
+                     "done))))))))))))"));
+    // Four at once, and a last round that not all threads have.
+    check(parse_term("(nest (conv2d 1 1 16 24 6 6 1 1 1 1 0 0 1 1) (bind blockIdx.x (quo co 8) (stage O (at (quo ci 8) (stage (ahead I) (stage (ahead W)"
+                     " (bind threadIdx.y (rem co 8) (bind threadIdx.x ow (at (rem ci 8) (unroll oh done))))))))))"));
+    // Without a loop around them there is nothing to come.
+    check(parse_term("(nest (linear 2 8 16) (bind blockIdx.x n (stage O (stage (ahead I) (stage (ahead W) (bind threadIdx.x co (at ci done)))))))"));
+}
+
 TEST_CASE("threads share a sum: each works out a part, and the parts are added up in shared memory", "[flow]") {
     check(
         parse_term("(nest (conv2d 1 1 8 16 4 4 3 3 1 1 1 1 1 1) (bind blockIdx.x (quo co 4) (partial threadIdx.z (quo ci 4) (stage O (at (quo (rem ci 4) 2) "

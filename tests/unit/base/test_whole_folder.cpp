@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <thread>
+
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/scratch.hpp"
@@ -159,4 +162,24 @@ TEST_CASE("links in a stranger's folder lead no write and no removal out of it",
         CHECK_THROWS_AS(finish_update(f.path()), UserError);
     }
     CHECK(untouched());
+}
+
+TEST_CASE("threads that write one file at a time leave it whole", "[unit]") {
+    const Folder f;
+    fs::create_directories(f.path());
+    const std::string bytes(100'000, 'x');
+    std::atomic<int> failed{0};
+    std::vector<std::thread> team;
+    for (int t = 0; t < 8; ++t)
+        team.emplace_back([&] {
+            for (int i = 0; i < 20; ++i) try {
+                write_file(f.path() / "same", bytes);
+            } catch (const UserError&) {
+                ++failed;
+            }
+        });
+    for (std::thread& t : team) t.join();
+    CHECK(failed == 0);
+    CHECK(f.read("same") == bytes);
+    CHECK(std::distance(fs::directory_iterator(f.path()), fs::directory_iterator()) == 1);   // and nothing beside it
 }

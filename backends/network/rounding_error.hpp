@@ -1,0 +1,24 @@
+// How far the outputs of a network are from float32's where its schedules round operands, on given inputs.
+#pragma once
+#include <span>
+
+#include "backends/network/network.hpp"
+
+namespace loopegg {
+
+struct RoundingError {
+    int sites = 0;               // whose operands are rounded; where there are none, nothing is run
+    int outputs = 0;             // first dimensions of the first output, over all inputs: one for each image
+    int same_answer = 0;         // of these, whose largest element is the same one
+    double largest = 0, mean = 0;   // differences of elements, as shares of the largest element of float32's output
+};
+
+// Schedules for this machine that round the operands of the sites whose schedules do so on the target; of no other sites.
+Schedules rounded_here(const Graph& graph, const Schedules& schedules, const Target& target);
+
+// Runs the network twice on this machine: in float32, and with the operands rounded that `schedules` round on the target, by the same statements.
+// Each of `inputs` has a tensor for every input of the graph.
+RoundingError rounding_error(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target,
+                             std::span<const std::vector<Tensor>> inputs);
+
+}  // namespace loopegg
