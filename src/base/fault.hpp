@@ -1,21 +1,21 @@
 // Faults at will, for tests: every place where the world outside can fail us asks here whether it should fail now.
 //
-// LOOPEGG_FAULTS=1 turns it on. LOOPEGG_FAULT=COMMAND:N:HOW:FLAG lets the N-th place (from 1) that a process of 'loopegg COMMAND' comes to
-// fail once: HOW is 'fail' (the call fails as a system call would) or 'cut' (the process ends there, as if it were killed). The file FLAG
-// is made when the fault happens and no fault happens where it is, so one fault happens once over all processes.
-// LOOPEGG_FAULT_LOG=FILE writes down the places: 'COMMAND KIND', a line each.
+// LOOPEGG_FAULTS=1 turns faults on. LOOPEGG_FAULT=COMMAND:N:HOW:FLAG lets the N-th place (from 1) that a process of 'loopegg COMMAND' comes to
+// fail once. HOW is 'fail' (the call fails as a system call would) or 'cut' (the process ends there, as if it were killed). The fault makes the
+// file FLAG, and no fault happens while that file exists. So one fault happens once over all processes.
+// LOOPEGG_FAULT_LOG=FILE writes down the places, one line 'COMMAND KIND' for each.
 #pragma once
 #include <string>
 
 namespace loopegg {
 
-// Of what kind a place is.
+// The kinds of places.
 enum class FaultPlace { write, store, worker, compile, measure, guard };
 
-// True: the caller is to fail here as it would if its call failed. Never comes back where the process is to be cut.
+// Returns true where the caller is to fail as it would if its call failed. It does not return where the process is to be cut.
 bool fault_here(FaultPlace place);
 
-// The same in two halves, for a write that is to be cut in its middle: true, then the caller does half of its work and calls cut_now.
+// The same in two halves, for a write that is to be cut in its middle. Where the answer is true, the caller does half of its work and calls cut_now.
 enum class FaultHow { none, fail, cut };
 FaultHow ask_fault(FaultPlace place);
 [[noreturn]] void cut_now();
