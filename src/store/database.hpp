@@ -13,15 +13,15 @@ namespace loopegg {
 
 class Database {
 public:
-    // `name` is for words ("the latency store"). Makes what is not there, and adds to a store of an earlier version what that lacks; a store of a later
-    // version is refused, since we cannot know what its rows mean. Throws UserError with the address, the cause and what to do.
+    // `name` is for words ("the latency store"). The store is made where there is none. A store of an earlier version gets what it lacks. A store of a later
+    // version is refused, because we cannot know what its rows mean. Throws UserError with the address, the cause and what to do.
     Database(StoreAddress address, std::string name);
     ~Database();
     Database(const Database&) = delete;
     Database& operator=(const Database&) = delete;
 
-    // All or nothing, also when an exception, a kill or a server's restart comes in between. `work` may be called again from its beginning, so it
-    // changes nothing but the store and what it assigns anew.
+    // Does all of `work` or nothing, also when an exception, a kill or a server's restart comes in between. `work` may be called again from its
+    // beginning, so it changes nothing but the store and what it assigns anew.
     template <class Work> auto atomically(Work&& work) {
         for (;;) {
             try {
