@@ -7,7 +7,7 @@
 
 namespace loopegg {
 
-// Groups of two or more classes that reach each other through `nodes` (all nodes of the e-graph when empty is given a choice per class).
+// Groups of two or more classes that reach each other, through all nodes of the e-graph or through one chosen node for each class.
 std::vector<std::vector<ClassIndex>> cyclic_parts(const SerializedEGraph& egraph);
 std::vector<std::vector<ClassIndex>> cyclic_parts(const SerializedEGraph& egraph, const std::vector<NodeIndex>& choice);
 

@@ -32,7 +32,7 @@ struct Measured {
     std::optional<Latency> latency;
     std::string why;          // empty when there is a latency
     double seconds = 0;       // what asking the machine cost, also when the answer is remembered, so that budgets end where they ended before
-    bool own = false;         // without a latency: true where the compiler refuses it or its result is wrong, today and always; else the machine may be at fault
+    bool own = false;         // without a latency: the compiler refuses it or its result is wrong, today and always; else the machine may be at fault
     std::string machine{};    // where it was timed, when that was a board: "board pi@10.0.0.7, governor ondemand, 51.2 °C"
 };
 
