@@ -34,7 +34,7 @@ struct CapacityGuard {
     double spread;                      // of `kept` from seed to seed, relative, as seen on trained networks' plans (docs/explanation/guards.md)
     Kept (*kept)(std::span<const ScoredPair> seeds);
     double (*kept_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // never less than `kept`; null where sizes tell nothing
-    ExpectedLoss (*loss_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // what sizes say of the loss; null where they tell nothing
+    ExpectedLoss (*loss_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // what sizes say of the loss; null: nothing
 };
 
 const std::vector<CapacityGuard>& guards();
