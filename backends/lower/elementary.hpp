@@ -1,4 +1,4 @@
-// exp and erf as plain arithmetic: a loop over them becomes vectors, which a call into the C library would not.
+// exp and erf as plain arithmetic. A loop over them becomes vectors, and a loop over calls into the C library would not.
 #pragma once
 #include "backends/lower/tir.hpp"
 

@@ -46,9 +46,9 @@ struct Target {
     Hash128 fingerprint() const;        // of everything that changes code or speed: part of the latency store's keys
 };
 
-// By name; UserError names the known ones.
+// Finds a target by name. Throws UserError with the known names.
 Target find_target(const std::string& name);
-// All that can be read, the project's own first and then the user's, each by name; `broken` gets the words about those that cannot.
+// All targets that can be read, the project's own first and then the user's, each by name. `broken` gets the words about those that cannot be read.
 std::vector<Target> all_targets(std::vector<std::string>* broken = nullptr);
 
 // Throws UserError, with `name` as the file, unless the text is a target.
