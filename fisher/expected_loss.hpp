@@ -9,8 +9,7 @@
 //       cost less than much of either.
 //   X   -log of the share of input channels that an output reads, as the same mean. Groups cost more than the work that they save.
 //   V   -log of the share of a sufficient view that is kept. An output gathers from enough of the image when its spread is a fifth of the image's side.
-//   U   -log of the share of values that anyone reads. When the branch beside a projection of stride 2 is dropped, the projection skips three quarters
-//       of the pixels before it.
+//   U   -log of the share of values that anyone reads. Where the branch beside a projection of stride 2 is dropped, three quarters of the pixels are skipped.
 // experiments/accuracy/fit.py fits the six coefficients to trained networks, and tells how well they predict the restricted forms of a base network
 // that the fit has not seen.
 #pragma once

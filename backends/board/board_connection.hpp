@@ -15,8 +15,7 @@
 
 namespace loopegg {
 
-// A board cannot be used now. Where `lasting` is true, it will not come back by itself: its key is unknown, ssh may not enter, or it is of another
-// architecture.
+// A board cannot be used now. A `lasting` one will not come back by itself: its key is unknown, ssh may not enter, or its architecture is another.
 class BoardAway : public UserError {
 public:
     BoardAway(Diagnostic d, bool lasting) : UserError(std::move(d)), lasting_(lasting) {}

@@ -51,8 +51,7 @@ struct Kernel {
     std::string code;                      // an ELF object, or CUDA C
 };
 
-// Throws UserError with the reason when the term cannot be lowered. `name` becomes part of symbols. `known` is the code that this call gave before, if it
-// was kept.
+// Throws UserError with the reason when the term cannot be lowered. `name` becomes part of symbols. `known` is the code of an earlier call, if it was kept.
 Kernel compile_nest(const Term& nest, const Target& target, const std::string& name, std::string known = {});
 
 // Logical row-major values to the kernel's storage and back.

@@ -1,7 +1,6 @@
 // Times on a machine that is reached in rounds: answers what is known, estimates the rest, and remembers what the next round should measure.
 //
-// An estimate is scaled by the ratio of measured to estimated times of the same nest, or of all nests where no time of that nest is known. Its answer says
-// that it is an estimate.
+// An estimate says that it is one. It is scaled by measured over estimated times of the same nest, or of all nests where no time of that nest is known.
 #pragma once
 #include <map>
 #include <optional>
@@ -22,8 +21,7 @@ public:
 
     std::vector<Measured> measure(std::span<const Candidate> candidates) override;
 
-    // The time of a whole network: measured where it was, else the sum over its nests. Where `last` is true, an answer of the run depends on it, so it comes
-    // first in a round.
+    // The time of a whole network: measured where it was, else the sum over its nests. With `last`, the run's answer depends on it, so it goes first.
     enum class Use { beside, last };
     Measured network(const Graph& graph, const Weights& weights, const Schedules& schedules, Use use);
 

@@ -25,8 +25,7 @@ using BatchWatcher = std::function<bool(const std::vector<JobRecord>&)>;
 // Works until every job is done or failed, by this process or another one on the same queue. Returns false when it was stopped before that.
 bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner, const BatchOptions& options, const BatchWatcher& watcher);
 
-// The table at the end, with one row for each job. Its rows come from the copy of result.json that the queue took once of each run. So an interrupted
-// batch gives the same table as an undisturbed one.
+// The table at the end, with one row for each job. The queue takes a row once, from a run's result.json, so interruptions do not change the table.
 nlohmann::json batch_result(const std::vector<Job>& jobs, JobQueue& queue, const std::filesystem::path& out);
 std::string batch_csv(const nlohmann::json& result);
 

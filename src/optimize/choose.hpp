@@ -54,8 +54,9 @@ ChooseResult choose(const std::vector<std::vector<SiteOption>>& sites, const Cho
 // By site and option: how much more a network loses when it takes that option there; 0 for the option that it has.
 using Prices = std::vector<std::vector<double>>;
 
-// The fastest choice that differs from `from` at no more than `changes` sites. Options are priced by what they lose beside `from`, and
-// limits.capacity says how much that may be. Gives nothing where no choice meets the limits.
+// The fastest choice that differs from `from` at no more than `changes` sites.
+// Options are priced by what they lose beside `from`, and limits.capacity says how much that may be.
+// Gives nothing where no choice meets the limits.
 std::optional<NetworkChoice> choose_near(const std::vector<std::vector<SiteOption>>& sites, const NetworkChoice& from, const Prices& prices,
                                          std::size_t changes, ChoiceLimits limits, double gap = 0);
 

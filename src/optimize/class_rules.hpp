@@ -32,12 +32,14 @@ struct ClassRules {
 // "auto" takes what the detector says, "all" takes every rule, and a name takes that class. Throws UserError with the known names otherwise.
 std::string class_name(const std::string& asked, const Graph& graph);
 
-// A set whose tags name classes serves these classes alone. Once at least `enough_runs` runs of the class were counted, these are left out:
+// A set whose tags name classes serves these classes alone.
+// Once at least `enough_runs` runs of the class were counted, these are left out:
 //   - a rule that never changed an e-graph in them (it cannot fire);
 //   - a rule of which no returned network has a step (it never paid), unless it makes something that a neural rule looks for;
 //   - a neural rule that made fewer than one of `least_share` neural steps that paid, because its variants are tuned wherever they fit;
-//   - a sequence of neural rules that not more than half of the runs returned, because that may have been luck; and with it a rule, or a value of
-//     its list (one number of groups), that stands in no other sequence.
+//   - a sequence of neural rules that not more than half of the runs returned, because that may have been luck;
+//   - a rule, or a value of its list (one number of groups), that stands only in such sequences.
+// What is left out is named in the result, with its reason.
 constexpr std::int64_t enough_runs = 2;
 constexpr std::int64_t least_share = 20;
 constexpr std::int64_t enough_of(std::int64_t runs) { return std::max(enough_runs, runs / 2 + 1); }   // that a sequence must be in

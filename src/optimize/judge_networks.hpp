@@ -29,8 +29,7 @@ public:
     NetworkJudge(CapacityOracle& oracle, const Graph& original) : oracle_(oracle), original_(original) {}
 
     std::vector<NetworkVerdict> judge(std::span<const Graph> networks);
-    // What sizes alone leave of the capacity (CapacityOracle::kept_by_size). This judges many networks a second and gives no verdict. Empty where sizes tell
-    // nothing.
+    // What sizes alone leave of the capacity (CapacityOracle::kept_by_size), without a verdict: many networks a second. Empty where sizes tell nothing.
     std::vector<double> kept_by_size(std::span<const Graph> networks) { return oracle_.kept_by_size(original_, networks); }
     std::int64_t asked() const { return asked_; }
 

@@ -17,7 +17,8 @@ struct SiteCheck {
 };
 
 // `sites` is the array of sequences.json. Each site has the nest that runs as `schedule` (result.json's `nest_after`), which isl judges. A site
-// that a convolution restores has the second nest as `restoring`. Gives one answer for each site, in order.
+// that a convolution restores has the second nest as `restoring`.
+// Gives one answer for each site, in order.
 std::vector<SiteCheck> replay(const nlohmann::json& sites, const RuleBook& book);
 
 }  // namespace loopegg

@@ -9,7 +9,6 @@ namespace loopegg {
 
 // The network with every step of the plan done, complete and checked. Throws UserError, naming the site and the reason, for a glob that
 // meets no site, an unknown rule, and everything that a rule refuses.
-//
 // Neural rules of one site are group-axes (?a ?b ?g), bottleneck-axis (?a, ?k or ?w, restore), bottleneck-output (?k or ?w, restore: of the output
 // channels), and restrict-nest (?n: a whole NEST) for what no list of these says. ?k is a factor, and ?w is how many are kept.
 // Neural rules of several sites are drop-branch and narrow-stream (?w). Of the sites that the glob names, drop-branch takes those that end a branch
