@@ -8,6 +8,7 @@
 
 #include "store/address.hpp"
 #include "store/backend.hpp"
+#include "store/store_cost.hpp"
 
 namespace loopegg {
 
@@ -49,11 +50,21 @@ private:
     // It begins by writing, or by locking row by row, so nobody writes between its reads and its writes of the same rows.
     class Transaction {
     public:
-        explicit Transaction(StoreBackend& backend) : backend_(backend) { backend_.begin(); }
-        ~Transaction() { if (!committed_) backend_.roll_back(); }
+        explicit Transaction(StoreBackend& backend) : backend_(backend) {
+            StoreCall call;
+            backend_.begin();
+        }
+        ~Transaction() {
+            if (committed_) return;
+            StoreCall call;
+            backend_.roll_back();
+        }
         Transaction(const Transaction&) = delete;
         Transaction& operator=(const Transaction&) = delete;
-        void commit() { backend_.commit(), committed_ = true; }
+        void commit() {
+            StoreCall call;
+            backend_.commit(), committed_ = true;
+        }
 
     private:
         StoreBackend& backend_;
