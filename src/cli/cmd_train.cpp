@@ -76,17 +76,17 @@ Action setup(CLI::App& app) {
     app.add_option("DIR", a->model, "the folder of a run, a model.json, or zoo:NAME")->required();
     app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, noise");
     app.add_option("--epochs", a->options.epochs, "passes over the images")->capture_default_str();
-    app.add_option("--distill", a->distill, "a model whose soft answers are learned as well");
+    app.add_option("--distill", a->distill, "a model (the teacher) whose soft answers are learned as well");
     app.add_option("--distill-weight", a->distill_weight, "the share of the teacher in the loss; unless given, 0.9")->check(CLI::Range(0.0, 1.0));
     app.add_option("--mix", a->mix, "the share of the images that are mixed with another image; unless given, 0.5 with a teacher and 0 without")
         ->check(CLI::Range(0.0, 1.0));
-    app.add_option("--original", a->original, "a model whose accuracy is told beside; unless given, the teacher's");
-    app.add_option("--batch", a->options.batch, "images a step")->capture_default_str()->check(CLI::Range(1, 65536));
+    app.add_option("--original", a->original, "a model whose accuracy is told beside the network's; unless given, the teacher");
+    app.add_option("--batch", a->options.batch, "images in each step")->capture_default_str()->check(CLI::Range(1, 65536));
     app.add_option("--rate", a->options.rate, "the highest learning rate")->capture_default_str();
     app.add_option("--limit", a->limit, "at most so many images of each split");
     app.add_option("--seed", a->options.seed, "draws new weights, the order of images and their shifts")->capture_default_str();
     app.add_option("--threads", a->options.threads, "threads of LibTorch; 0: all cores")->capture_default_str();
-    app.add_flag("--no-augment", a->no_augment, "images as they are");
+    app.add_flag("--no-augment", a->no_augment, "take the images as they are, without shifting or mirroring them");
     app.add_flag("--fresh", a->fresh, "begin anew, also when a checkpoint is there");
     return [a](Session& session) {
         nlohmann::json answer = run_training(*a, session);
