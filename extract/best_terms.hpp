@@ -13,8 +13,8 @@ struct RankedTerm {
 };
 constexpr double longest_term = 20'000;
 
-// Cheapest first, smaller terms first among equals; fewer than k when the class has fewer. Cycles are no trouble: a term that goes
-// around one is larger than what it goes around.
+// The cheapest terms come first, and smaller terms first among equals. There are fewer than k when the class has fewer. Cycles do no harm,
+// because a term that goes around one is larger than what it goes around.
 std::vector<RankedTerm> best_terms(const SerializedEGraph& egraph, ClassIndex root, std::size_t k);
 
 }  // namespace loopegg

@@ -7,12 +7,12 @@
 
 namespace loopegg {
 
-// Groups of two or more classes that reach each other through `nodes` (all nodes of the e-graph when empty is given a choice per class).
+// Groups of two or more classes that reach each other, through all nodes of the e-graph or through one chosen node for each class.
 std::vector<std::vector<ClassIndex>> cyclic_parts(const SerializedEGraph& egraph);
 std::vector<std::vector<ClassIndex>> cyclic_parts(const SerializedEGraph& egraph, const std::vector<NodeIndex>& choice);
 
-// For a fractional choice (a weight per node, between 0 and 1): sets of classes around a cycle that no acyclic choice, nor any mixture of
-// acyclic choices, can weigh so. At most `most` of them, the most violated first.
+// Takes a fractional choice: a weight between 0 and 1 for each node. Gives sets of classes around a cycle that no acyclic choice, and no mixture
+// of acyclic choices, can weigh so. There are at most `most` of them, the most violated first.
 std::vector<std::vector<ClassIndex>> violated_cycles(const SerializedEGraph& egraph, const std::vector<std::vector<ClassIndex>>& parts,
                                                      std::span<const double> weight, std::size_t most);
 

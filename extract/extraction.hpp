@@ -17,12 +17,12 @@ struct Extraction {
     double seconds = 0;
     std::string method;
 
-    // Fills `cost`, clears choices that the roots do not reach, and throws InternalFault when some class that is reached has no
-    // choice, a choice of another class, or depends on itself. Every extractor ends with this.
+    // Fills `cost` and clears choices that the roots do not reach. Throws InternalFault when a class that is reached has no choice, has a
+    // choice of another class, or depends on itself. Every extractor ends with this call.
     void check(const SerializedEGraph& egraph);
 };
 
-// The smallest cost that the bound leaves open: equal to `cost` up to rounding means that `cost` is proven.
+// The smallest cost that the bound leaves open. Where it equals `cost` up to rounding, `cost` is proven.
 bool proves(double bound, double cost);
 
 // The cost of each root's term written out in full (shared parts count every time they are used); may be infinite in double.

@@ -18,9 +18,9 @@ struct EGraphCopy {
 // What one node costs by itself; a negative cost leaves the node out.
 using NodeCost = std::function<double(const NodeView&)>;
 
-// The classes that `roots` reach through nodes that are kept, and `roots` as its roots; without roots all classes, and no root.
-// Classes that lose all their nodes are kept out, and with them the nodes that need them. The e-graph must be rebuilt. Ids are
-// numbers: class "12", its nodes "12.0", "12.1", ...
+// Copies the classes that `roots` reach through nodes that are kept, with `roots` as its roots. Without roots it copies all classes,
+// and the copy has no root. A class that loses all its nodes is left out, and with it the nodes that need it. The e-graph must be
+// rebuilt. Ids are numbers: class "12" has the nodes "12.0", "12.1", ...
 EGraphCopy copy_of(const EGraph& graph, std::span<const ClassId> roots = {}, const NodeCost& cost = {});
 
 }  // namespace loopegg

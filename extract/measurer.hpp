@@ -1,6 +1,6 @@
 // The question that extraction asks of a machine: how long does this loop nest take?
 //
-// extract/ never sees a device: it knows this interface alone; backends/ answers it with TVM, tests answer it with arithmetic.
+// extract/ never sees a device, and knows this interface alone. backends/ answers it with TVM, and tests answer it with arithmetic.
 #pragma once
 #include <optional>
 #include <span>
@@ -31,20 +31,20 @@ struct Candidate {
 struct Measured {
     std::optional<Latency> latency;
     std::string why;          // empty when there is a latency
-    double seconds = 0;       // what asking the machine cost, also when the answer is remembered: budgets end where they ended before
-    bool own = false;         // without a latency: the compiler refuses it or its result is wrong, today and always. Else it may be the machine's fault
+    double seconds = 0;       // what asking the machine cost, also when the answer is remembered, so that budgets end where they ended before
+    bool own = false;         // without a latency: the compiler refuses it or its result is wrong, today and always; else the machine may be at fault
     std::string machine{};    // where it was timed, when that was a board: "board pi@10.0.0.7, governor ondemand, 51.2 °C"
 };
 
-// Times that a clock can give: those of strangers' files and stores are asked.
+// Whether a clock can give these times. Readers of strangers' files and of stores ask this.
 inline bool is_a_time(double ms, double spread, int repeats) { return ms > 0 && ms < 1e9 && spread >= 0 && spread < 1e9 && repeats >= 0; }
 
 class Measurer {
 public:
     virtual ~Measurer() = default;
 
-    // One answer per candidate, in order. A candidate that fails costs itself alone. Throws UserError where nothing can be measured at all
-    // (a full disk, no worker): going on would only fail again.
+    // Gives one answer for each candidate, in order. A candidate that fails costs itself alone. Throws UserError where nothing can be measured at
+    // all (a full disk, no worker), because going on would only fail again.
     virtual std::vector<Measured> measure(std::span<const Candidate> candidates) = 0;
 };
 

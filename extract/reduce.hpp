@@ -1,8 +1,8 @@
 // Makes an extraction problem smaller without losing its best answers.
 //
-// Out go: nodes that no finite term holds, what the roots do not reach, nodes that need their own class, nodes that another node of
-// their class beats (costs no more and needs nothing more), nodes too dear to be in any answer below a known cost. Classes of one
-// node are put in their parents' place where that counts their cost once.
+// It leaves out nodes that no finite term holds, what the roots do not reach, nodes that need their own class, nodes that another node of
+// their class beats (it costs no more and needs nothing more), and nodes too dear to be in any answer below a known cost. A class of one
+// node is put into its parents where that counts its cost once.
 #pragma once
 #include "extract/serialized.hpp"
 

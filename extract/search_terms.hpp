@@ -1,8 +1,8 @@
 // The k best distinct terms of an e-class under a cost that need not be a sum: an estimate of the whole term, a learned model, a measured time.
 //
-// A class may hold millions of terms. Where they are few, all are asked about; else a search asks about some: every node of the root with the best known
-// rest, some drawn at random, and then, from the best so far, every term that differs from it in one choice. The parts that good terms are made of become
-// the rest that other nodes are tried with.
+// A class may hold millions of terms. Where they are few, the search asks about all. Else it asks about some: about every node of the root with the best
+// known rest, about some terms that are drawn at random, and then about every term that differs in one choice from the best so far. The parts of good terms
+// become the rest that other nodes are tried with.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -18,7 +18,7 @@ using TermCost = std::function<std::vector<double>(std::span<const Term>)>;
 
 struct TermSearch {
     std::size_t evaluations = 2000;   // terms whose cost is asked for, at most
-    std::size_t together = 64;        // terms of one question: what is measured is measured side by side
+    std::size_t together = 64;        // terms of one question, so that measured costs are measured side by side
     double drawn = 0.15;              // share of the evaluations that is drawn at random, so that no first choice decides all
     std::uint64_t seed = 1;
 };

@@ -3,7 +3,7 @@
 //   {"nodes": {"n1": {"op": "+", "children": ["n2", "n3"], "eclass": "c1", "cost": 1.0}, ...},
 //    "root_eclasses": ["c1"], "class_data": {...}}
 //
-// Children name nodes there, and each stands for its whole class; here children are classes.
+// In the file a child names a node, which stands for its whole class. Here children are classes.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -17,8 +17,8 @@ namespace loopegg {
 struct SpaceLimits {
     // Only terms of at most this many operators.
     std::optional<std::size_t> size{};
-    // Only nodes whose children can be written smaller than the node's class can: the direct terms. Always finitely many. Classes on no
-    // cycle keep all their nodes.
+    // Keeps only nodes whose children can be written smaller than the node's class can. These are the direct terms, and there are always
+    // finitely many. Classes on no cycle keep all their nodes.
     bool direct = false;
 };
 

@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* again = "download CIFAR-10's binary version again, and unpack it whole";
 constexpr std::size_t cifar_pixels = 3072, cifar_record = cifar_pixels + 1;
 constexpr float cifar_mean[] = {0.4914f, 0.4822f, 0.4465f}, cifar_deviation[] = {0.2470f, 0.2435f, 0.2616f};
 
@@ -46,16 +47,19 @@ class CifarFiles final : public Collection {
 public:
     CifarFiles(const std::vector<fs::path>& files, const Graph& graph) {
         if (Shape shape = image_shape(graph); shape != Shape{3, 32, 32})
-            throw UserError(fmt::format("CIFAR-10's images are 3x32x32, '{}' takes {}", graph.name, to_string(shape)));
+            throw UserError(Diagnostic{fmt::format("CIFAR-10's images are 3x32x32, and '{}' takes {}", graph.name, to_string(shape)),
+                                       {},
+                                       "give --data a folder with images of that shape (images*.npy beside labels*.npy), or leave it out for synthetic images"});
         std::int64_t classes = classes_of(graph);
         for (const fs::path& path : files) {
             std::string bytes = read_file(path);
-            if (bytes.empty()) throw UserError(fmt::format("{} is empty", path.string()));
+            if (bytes.empty()) throw UserError(Diagnostic{fmt::format("{} is empty", path.string()), {}, again});
             if (bytes.size() % cifar_record != 0)
-                throw UserError(fmt::format("{} is torn: {} bytes are no whole number of records of {}", path.string(), bytes.size(), cifar_record));
+                throw UserError(Diagnostic{
+                    fmt::format("{} is torn: its {} bytes are no whole number of records of {} bytes", path.string(), bytes.size(), cifar_record), {}, again});
             for (std::size_t r = 0; r < bytes.size(); r += cifar_record)
                 if (int label = static_cast<unsigned char>(bytes[r]); label >= classes || label > 9)
-                    throw UserError(fmt::format("{}: record {} has the label {}, '{}' knows 0 to {}", path.string(), r / cifar_record, label, graph.name,
+                    throw UserError(fmt::format("{}: record {} has the label {}, and '{}' knows 0 to {}", path.string(), r / cifar_record, label, graph.name,
                                                 std::min<std::int64_t>(classes, 10) - 1));
             bytes_ += bytes;
         }
@@ -95,18 +99,18 @@ public:
             if (!labels_path) continue;
             Tensor images = read_npy(path), labels = read_npy(*labels_path);
             if (images.shape.empty() || Shape(images.shape.begin() + 1, images.shape.end()) != shape_)
-                throw UserError(fmt::format("{} holds {}, '{}' takes batches of {}", path.string(), to_string(images.shape), graph.name, to_string(shape_)));
+                throw UserError(fmt::format("{} holds {}, and '{}' takes batches of {}", path.string(), to_string(images.shape), graph.name, to_string(shape_)));
             if (labels.shape != Shape{images.shape[0]})
                 throw UserError(
                     fmt::format("{} holds {}, but {} holds {} images", labels_path->string(), to_string(labels.shape), path.string(), images.shape[0]));
             for (std::size_t i = 0; i < labels.values.size(); ++i) {
                 float v = labels.values[i];
                 if (!(v >= 0 && v < static_cast<float>(classes)) || v != std::floor(v))
-                    throw UserError(fmt::format("{}: label {} is {}, '{}' knows 0 to {}", labels_path->string(), i, v, graph.name, classes - 1));
+                    throw UserError(fmt::format("{}: label {} is {}, and '{}' knows 0 to {}", labels_path->string(), i, v, graph.name, classes - 1));
                 labels_.push_back(static_cast<std::int64_t>(v));
             }
             for (float v : images.values)
-                if (!std::isfinite(v)) throw UserError(fmt::format("{} holds a value that is no finite number", path.string()));
+                if (!std::isfinite(v)) throw UserError(fmt::format("{} holds NaN or an infinity; expected finite numbers", path.string()));
             values_.insert(values_.end(), images.values.begin(), images.values.end());
         }
         if (labels_.empty())
@@ -168,7 +172,7 @@ bool is_synthetic(const std::string& spec) { return spec.empty() || spec == "syn
 void expect_folder(const std::string& spec) {
     if (!fs::is_directory(spec))
         throw UserError(
-            Diagnostic{fmt::format("the data folder '{}' does not exist", spec), {}, "a folder of CIFAR-10 binary files or .npy batches, or 'synthetic'"});
+            Diagnostic{fmt::format("the data folder '{}' does not exist", spec), {}, "expected a folder of CIFAR-10's binary files or of .npy batches, or the word 'synthetic'"});
 }
 
 std::unique_ptr<Collection> open_collection(const std::string& spec, const Graph& graph, bool test, std::string& source) {
@@ -186,7 +190,7 @@ std::unique_ptr<Collection> open_collection(const std::string& spec, const Graph
 std::int64_t classes_of(const Graph& graph) { return graph.shape_of(graph.outputs.at(0)).back(); }
 
 BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t n, std::int64_t count, std::uint64_t seed) {
-    if (n < 1) throw UserError("an empty batch scores nothing: give at least one image");
+    if (n < 1) throw UserError("--batch: expected at least 1 image, because an empty batch scores nothing");
     require(count >= 1, "at least one batch");
     BatchSet data;
     if (is_synthetic(spec)) {
@@ -196,7 +200,8 @@ BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t 
     }
     expect_folder(spec);
     std::unique_ptr<Collection> all = open_collection(spec, graph, false, data.source);
-    if (all->size() < static_cast<std::size_t>(n)) throw UserError(fmt::format("{} holds {} images, a batch needs {}", spec, all->size(), n));
+    if (all->size() < static_cast<std::size_t>(n)) throw UserError(Diagnostic{
+            fmt::format("{} holds {} images, and a batch takes {}", spec, all->size(), n), {}, "give a smaller --batch, or a folder with more images"});
     for (std::int64_t k = 0; k < count; ++k) {
         std::uint64_t state = Hasher().add(seed).add(static_cast<std::uint64_t>(k)).add(std::string_view("images")).finish().low;
         std::vector<std::size_t> which;
@@ -222,14 +227,14 @@ Splits load_splits(const std::string& spec, const Graph& graph, std::int64_t lim
     std::unique_ptr<Collection> train = open_collection(spec, graph, false, splits.source);
     if (splits.source.starts_with("cifar10")) {
         std::string source;
-        if (files_like(spec, "test_batch", ".bin").empty()) throw UserError(fmt::format("{} has no test_batch.bin to measure accuracy on", spec));
+        if (files_like(spec, "test_batch", ".bin").empty()) throw UserError(Diagnostic{fmt::format("{} has no test_batch.bin to measure accuracy on", spec), {}, again});
         std::unique_ptr<Collection> test = open_collection(spec, graph, true, source);
         splits.train = take(*train, numbers(0, train->size()), graph);
         splits.test = take(*test, numbers(0, test->size()), graph);
         return splits;
     }
     std::size_t held = std::max<std::size_t>(1, train->size() / 10);
-    if (train->size() < 2) throw UserError(fmt::format("{} holds {} image: training needs at least two", spec, train->size()));
+    if (train->size() < 2) throw UserError(fmt::format("{} holds {} image, and training takes at least two: one to learn from and one to test with", spec, train->size()));
     splits.train = take(*train, numbers(0, train->size() - held), graph);
     splits.test = take(*train, numbers(train->size() - held, train->size()), graph);
     return splits;

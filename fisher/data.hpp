@@ -14,13 +14,13 @@ struct BatchSet {
     bool synthetic = false;
 };
 
-// Batches of n images each, `count` of them, drawn by the seed. `spec` is a folder, or "synthetic" (or empty) for drawn pictures (dead_leaves.hpp; normal
-// noise for inputs that are no images) with random labels. The network says what an image and a label look like. Throws UserError: no such folder, a
-// torn or empty file, images of another shape, a label beyond the network's classes, fewer than one image a batch.
+// The seed draws `count` batches of n images each. `spec` is a folder, or "synthetic" (or empty) for drawn pictures with random labels (dead_leaves.hpp;
+// normal noise for inputs that are no images). The network says what an image and a label look like. Throws UserError for a folder that is not there, a
+// torn or empty file, images of another shape, a label beyond the network's classes, and batches of fewer than one image.
 BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t n, std::int64_t count, std::uint64_t seed);
 
-// Everything in the folder, for training: the training part and the test part (of CIFAR-10; of .npy batches, the last tenth).
-// limit: at most so many images of each; 0: all.
+// Everything in the folder, for training: the training part and the test part. CIFAR-10 has both; of .npy batches, the last tenth is the test
+// part. Each part has at most `limit` images, unless that is 0.
 struct Splits {
     Batch train, test;
     std::string source;

@@ -7,8 +7,8 @@
 
 namespace loopegg {
 
-// Images of the shape (n, channels, height, width), drawn by the seed. Like photographs, and unlike noise, they have neighbours alike, edges, as much
-// contrast at every size, and channels that mostly agree; every pixel by itself is normally distributed (mean 0, deviation 1).
+// The seed draws images of the shape (n, channels, height, width). Like photographs, and unlike noise, they have similar neighbours, edges, as much
+// contrast at every size, and channels that mostly agree. Every pixel by itself is normally distributed (mean 0, deviation 1).
 std::vector<float> dead_leaves(const Shape& images, std::uint64_t seed);
 
 }  // namespace loopegg

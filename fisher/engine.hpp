@@ -1,7 +1,7 @@
 // What LibTorch does for the rest of the program, by interface: run a network, score it, train it.
 //
-// The implementation is a module of its own (fisher/libtorch) that is opened on first use, so that commands that score nothing start fast
-// and torch's symbols meet nobody else's. Only plain types cross this border.
+// The implementation is a module of its own (fisher/libtorch), which is opened on first use. So commands that score nothing start fast, and
+// torch's symbols meet nobody else's. Only plain types cross this border.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -65,7 +65,7 @@ public:
     virtual ~Scorer() = default;
 
     // Seed k draws the weights and uses batch k (modulo the number of batches). A variant's weights are the original's where
-    // they overlap. A graph may be the original itself. Names of layers: the original's compute sites. Answers come in the order of the
+    // they overlap. A graph may be the original itself. Layers have the names of the original's sites. Answers come in the order of the
     // questions and do not depend on what else is asked with them, nor on the number of threads.
     virtual std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const Wanted& wanted) = 0;
 
@@ -108,7 +108,7 @@ public:
     // Percent of right answers.
     virtual double accuracy(const Graph& graph, const Weights& weights, const Batch& data, int threads) = 0;
 
-    // Trains in place; `told` is called after each epoch and ends the training when it returns false.
+    // Trains in place. `told` is called after each epoch, and the training ends when it returns false.
     virtual void train(const Graph& graph, Weights& weights, const Batch& data, const Batch& test, const Graph* teacher, const Weights* teacher_weights,
                        const TrainOptions& options, const std::function<bool(const TrainReport&)>& told) = 0;
 };

@@ -1,7 +1,7 @@
 // Guards: from the measures of a variant beside its original to one number, the share of capacity that is kept.
 //
-// A guard says what it needs to see, computes `kept` from all seeds together (1: nothing lost, smaller: more lost) and admits a variant
-// that keeps at least its capacity threshold. What it computed on the way goes into the evidence.
+// A guard says what it needs to see, and computes `kept` from all seeds together (1 where nothing is lost, less where more is lost). It admits a
+// variant that keeps at least its threshold. What it computed on the way goes into the evidence.
 #pragma once
 #include <optional>
 #include <span>
@@ -33,7 +33,7 @@ struct CapacityGuard {
     double capacity;                    // the default threshold
     double spread;                      // of `kept` from seed to seed, relative, as seen on trained networks' plans (docs/explanation/guards.md)
     Kept (*kept)(std::span<const ScoredPair> seeds);
-    double (*kept_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // at least what `kept` says; null: sizes tell nothing
+    double (*kept_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // never less than `kept`; null where sizes tell nothing
     ExpectedLoss (*loss_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // what sizes say of the loss; null: nothing
 };
 

@@ -24,11 +24,11 @@
 
 namespace loopegg {
 
-// The work of one compute site; what brings channels back counts with it.
+// The work of one site. What brings its channels back counts with it.
 struct SiteWork {
     std::string name;
     double macs = 0;
-    std::int64_t places = 1;   // pixels (or rows) of its output: sites with as many make up a stage
+    std::int64_t places = 1;   // pixels (or rows) of its output; sites with the same number make up a stage
     double weights = 0;        // trained values
     double dense_macs = 0;     // what macs would be if every output read every input channel
 };
@@ -39,8 +39,8 @@ struct Measurement {
     double params = 0, macs = 0;
     std::vector<SiteWork> sites{};
     double image_side = 0;     // pixels of the input along one side
-    double unread = 0;         // -log of the share of its pixels that anyone reads, the sum over values: a 1x1 window in steps of 2 passes three quarters by
-    double spread = 0;         // how far an output gathers from: the standard deviation, in those pixels, of a way through the windows at random
+    double unread = 0;         // -log of the share of its pixels that anyone reads, summed over values; a 1x1 window in steps of 2 skips three quarters
+    double spread = 0;         // how far an output gathers from: the standard deviation, in input pixels, of a random way through the windows
 };
 
 // Its sizes, without scores.
@@ -60,7 +60,7 @@ Wanted operator|(const Wanted& a, const Wanted& b);
 
 double fisher_total(const RawScores& raw);
 
-// ratio of a variant's value to the original's; nan where it makes no sense.
+// The ratio of a variant's value to the original's, or NaN where it makes no sense.
 double ratio_of(const Measure& measure, double original, double variant);
 
 // rank[i] in [0, 1] of each value among all, ties shared.

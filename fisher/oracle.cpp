@@ -48,7 +48,7 @@ public:
     explicit GuardOracle(OracleOptions options)
         : options_(std::move(options)), guard_(find_guard(options_.guard)), capacity_(options_.capacity.value_or(guard_.capacity)), store_(options_.store) {
         if (options_.seeds < 1) throw UsageError("--seeds must be at least 1");
-        if (options_.batch < 1) throw UserError("an empty batch scores nothing: give at least one image");
+        if (options_.batch < 1) throw UserError("--batch: expected at least 1 image, because an empty batch scores nothing");
         if (!std::isfinite(capacity_)) throw UsageError("--capacity must be a finite number");
     }
 
@@ -94,7 +94,9 @@ private:
         if (scorer_ && key == original_key_) return;
         bool trainable = false;
         for (const Node& node : original.nodes) trainable |= node.op == "conv2d" || node.op == "linear";
-        if (!trainable) throw UserError(fmt::format("'{}' has no trainable site (no conv2d, no linear): there is no capacity to measure", original.name));
+        if (!trainable) throw UserError(Diagnostic{fmt::format("'{}' has no conv2d and no linear layer, so there is no capacity to measure", original.name),
+                                       {},
+                                       "'--rules exact' makes a network faster without a guard"});
         BatchSet data = load_batches(options_.data, original, options_.batch, options_.seeds, options_.seed);
         source_ = data.source;
         Hasher images;
@@ -267,13 +269,13 @@ private:
         evidence["margin"] = kept - capacity_;
         evidence["allowed"] = allowed;
         evidence["why"] =
-            fmt::format("keeps {}{:.3f} of the capacity, {} {:.3f}", run ? "" : "by its sizes no more than ", kept, allowed ? "at least" : "below", capacity_);
+            fmt::format("the network keeps {}{:.3f} of the capacity, and {:.3f} must be kept", run ? "" : "by its sizes no more than ", kept, capacity_);
         if (const std::optional<ExpectedLoss> loss = run                   ? c.kept.loss
                                                      : guard_.loss_by_size ? std::optional(guard_.loss_by_size(size_, c.size))
                                                                            : std::nullopt) {
             evidence["loss"] = {{"points", loss->points}, {"low", loss->low}, {"high", loss->high}};
-            evidence["why"] = fmt::format("is expected to lose {:.2f} points ({:.2f} to {:.2f}), {} {:.2f}", loss->points, loss->low, loss->high,
-                                          allowed ? "at most" : "above", loss_at_kept(capacity_));
+            evidence["why"] = fmt::format("the network is expected to lose {:.2f} points ({:.2f} to {:.2f}), and may lose {:.2f}", loss->points, loss->low,
+                                          loss->high, loss_at_kept(capacity_));
         }
         return evidence;
     }

@@ -1,4 +1,4 @@
-// The capacity oracle: judges variants of a network by a guard, on K seeds, with evidence.
+// The capacity oracle judges variants of a network by a guard, on several seeds, with evidence.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -27,7 +27,7 @@ struct OracleOptions {
     bool double_precision = false;         // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
     const Weights* trained = nullptr;      // null: each seed draws its own weights
     StoreAddress store{};                  // empty: in memory only
-    std::shared_ptr<Scorer> scorer{};      // shared passes: made for the same original, data, seeds and weights; null: one of its own
+    std::shared_ptr<Scorer> scorer{};      // for shared passes: made for the same original, data, seeds and weights; null: the oracle makes its own
     std::function<void(std::int64_t done, std::int64_t all)> progress{};
 };
 
@@ -46,7 +46,7 @@ public:
 // Throws UserError or UsageError for options that make no sense. LibTorch is loaded with the first question.
 std::unique_ptr<Oracle> make_oracle(OracleOptions options);
 
-// Counts changes of what is computed: older evidence is then not found any more.
+// The number of the oracle's computation. A change of what is computed raises it, and older evidence is then not found any more.
 constexpr int oracle_version = 8;
 
 // What makes two networks the same to the oracle.

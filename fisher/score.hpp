@@ -24,7 +24,7 @@ struct ScoreOptions {
     bool recheck = false;                     // ask again what the store has, and compare
 };
 
-// The JSON of design section 8: original, variants, seconds; noise and recheck where asked for.
+// The JSON that 'loopegg score --json' prints: original, variants and seconds, and noise and recheck where they are asked for.
 nlohmann::json score_variants(const Graph& original, const std::vector<NamedVariant>& variants, const ScoreOptions& options,
                               const std::function<void(std::int64_t done, std::int64_t all, const std::string& what)>& progress);
 

@@ -20,7 +20,7 @@ enum class TileKind { shared, split, plain, tensor, split_tensor };
 // So many tiles, cheapest first by the estimate, those alone that fit the machine.
 std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest, const GpuMachine& machine, TileKind kind, std::size_t most);
 
-// What a tiled nest consists of: every loop of it is in one of these.
+// The parts of a tiled nest. Every loop of the nest is in one of them.
 constexpr std::array<std::string_view, 9> block_parts{"blocks", "shared-sums", "chunks", "channel-threads", "threads", "own", "chunk", "window", "long-window"};
 // The loops of one part, outermost first. With "apart-" before channel-threads, threads or own, a thread's outputs are as far apart as there are
 // threads. None: there is no such part.

@@ -1,6 +1,6 @@
 // The question that a neural rule asks before it may be used: does this changed network keep what the original can learn?
 //
-// The rule language knows the oracle by this interface alone; fisher/ answers it on LibTorch, tests answer it with arithmetic.
+// The rule language knows the oracle by this interface alone. fisher/ answers it on LibTorch, and tests answer it with arithmetic.
 #pragma once
 #include <span>
 #include <vector>
@@ -14,11 +14,11 @@ class CapacityOracle {
 public:
     virtual ~CapacityOracle() = default;
 
-    // One verdict per variant, in order. The variants are `original` after neural rules: the same nodes by name, some of them
-    // restricted (Node::domain, or normalised to ordinary attributes). Asked in batches, because the original is scored once.
+    // Gives one verdict for each variant, in order. The variants are `original` after neural rules: the same nodes by name, some of them
+    // restricted (Node::domain, or normalised to ordinary attributes). Questions come in batches, because the original is scored once.
     virtual std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants) = 0;
 
-    // What sizes alone leave of the capacity, told without running a network: no verdict finds more kept. Empty where sizes tell nothing.
+    // What sizes alone leave of the capacity, told without running a network. No verdict finds more kept. Empty where sizes tell nothing.
     virtual std::vector<double> kept_by_size(const Graph& /*original*/, std::span<const Graph> /*variants*/) { return {}; }
 };
 

@@ -1,4 +1,4 @@
-// Reads the small expressions of a rule: arguments, guards, lists of choices. Says what is wrong and goes on.
+// Reads the small expressions of a rule: arguments, guards, lists of choices. The reader says what is wrong and goes on.
 #pragma once
 #include <optional>
 
@@ -10,7 +10,7 @@ namespace loopegg {
 
 // How a name that was typed looks: "?a" a variable, "12" a number, anything else a word.
 bool looks_like_variable(const SExpr& e);
-// Complains about "?", "?result", "?root"; true when the name may be used.
+// Returns whether the name may be used. Complains about "?", "?result" and "?root".
 bool check_variable_name(const SExpr& e, Complaints& complaints);
 
 class ExpressionReader {

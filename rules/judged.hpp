@@ -1,5 +1,5 @@
-// The rules that ship with the program were judged when they were written: rules/judged.txt keeps a hash of each, so that a run that uses
-// them starts at once. A rule with one word changed has another hash, and is tried like any other.
+// The rules that ship with the program were judged when they were written. rules/judged.txt keeps a hash of each, so that a run that uses
+// them starts at once. A rule of which one word was changed has another hash, and is tried like any other.
 #pragma once
 #include <string>
 
@@ -10,7 +10,7 @@ namespace loopegg {
 // One line of rules/judged.txt: the hash of the rule in its one form, and its name.
 std::string judged_line(const Rule& rule);
 
-// Whether the rule stands there, word for word.
+// Whether the rule stands in rules/judged.txt, word for word.
 bool judged_before(const Rule& rule);
 
 }  // namespace loopegg

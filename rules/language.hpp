@@ -1,7 +1,7 @@
 // A term language as the rule language sees it: a table of operators, guards, lists and functions, and where their facts come from.
 //
 // Two languages stand in languages(): `free`, in which any operator may be written, and `nest`, whose loop nests are checked
-// operator by operator. A rule file names its language in its first line; without one it is free.
+// operator by operator. A rule file names its language in its first line. A file without such a line is in `free`.
 #pragma once
 #include <functional>
 #include <memory>
@@ -65,14 +65,14 @@ struct ListKind {
     bool facts_only = true;
 };
 
-// None when there is no value (a division that leaves a remainder, a number that is not known): the rule then does not apply.
+// Gives none when there is no value (a division that leaves a remainder, a number that is not known). The rule then does not apply.
 struct FunctionKind {
     std::string name;
     Signature signature;
     std::string summary;
     std::function<std::optional<std::int64_t>(const Question&)> value;
     bool facts_only = true;
-    // Instead of `value`, for functions that give terms: a list of axes, a schedule. None where there is no value.
+    // Stands instead of `value` for functions that give terms: a list of axes, a schedule. Gives none where there is no value.
     std::function<std::optional<std::vector<Term>>(const Question&)> terms{};
     std::string kind = "number";         // of what it gives, where that may stand in a side
 };
@@ -95,7 +95,7 @@ struct Language {
     std::function<std::shared_ptr<Analysis>()> make_facts{};   // attach to the e-graph and give to Binding; may make none
     // A term as a person may write it, made whole ("co" becomes "co:64"). Throws UserError.
     std::function<Term(const Term&)> prepare{};
-    // Tries a rule on small instances, on many more when `deep`. Asked for every rule when a file is loaded; bind_rule() makes it ready to run.
+    // Tries a rule on small instances, and on many more when `deep`. Loading a file asks this of every rule.
     std::function<std::optional<Refutation>(const Language&, const Rule&, bool deep)> judge{};
 
     const GuardKind* find_guard(std::string_view name) const;         // the language's own, then the arithmetic ones
@@ -104,7 +104,7 @@ struct Language {
     bool has_operator(std::string_view name) const;
 };
 
-// The languages, as one table. Throws nothing: null when there is none of that name.
+// The languages, as one table. find_language() gives null where there is none of that name.
 std::span<const Language* const> languages();
 const Language* find_language(std::string_view name);
 const Language& free_language();

@@ -1,4 +1,4 @@
-// Reads .rules files and checks all that can be checked without running a rule. Every mistake is told, not only the first.
+// Reads .rules files and checks all that can be checked without running a rule. The reader tells every mistake, not only the first.
 #pragma once
 #include <filesystem>
 #include <vector>
@@ -29,7 +29,7 @@ struct Loaded {
 Loaded check_rules(const std::filesystem::path& file, const LoadOptions& options = {});
 Loaded check_rules(const SourcePtr& source, const LoadOptions& options = {});   // includes are looked for beside source->name
 
-// The same, and any mistake is a UserError with all of them.
+// The same, but throws a UserError with all mistakes where there are any.
 RuleBook load_rules(const std::filesystem::path& file, const LoadOptions& options = {});
 RuleBook load_rules(const SourcePtr& source, const LoadOptions& options = {});
 

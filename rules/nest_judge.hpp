@@ -11,9 +11,9 @@ struct JudgeEffort {
     int attempts = 600;        // draws of an instance before giving up
 };
 
-// Instances are drawn from a seed that depends on the rule alone: the same rule gets the same answer. An exact rule is refused when some
-// instance changes its domain, reverses a dependence, runs dependent instances at once, or computes something else; a neural one when it
-// keeps everything or visits anything new; any rule when no instance could be tried.
+// Instances are drawn from a seed that depends on the rule alone, so the same rule gets the same answer. An exact rule is refused when some
+// instance changes its domain, reverses a dependence, runs dependent instances at once, or computes something else. A neural rule is refused
+// when it keeps everything or visits anything new. Any rule is refused when no instance could be tried.
 std::optional<Refutation> judge_nest_rule(const Rule& rule, const JudgeEffort& effort = {});
 
 }  // namespace loopegg

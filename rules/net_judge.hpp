@@ -1,4 +1,4 @@
-// Judges rules over whole networks: tried on small networks, and held against the interpreter.
+// Judges rules over whole networks: it tries them on small networks and holds them against the interpreter.
 #pragma once
 #include <optional>
 
@@ -9,8 +9,8 @@ namespace loopegg {
 
 bool is_net_rule(const Rule& rule);   // by the operator that its left side begins with
 
-// A neural rule over networks must leave sites out, or instances of some, and nothing else: what is left computes what the whole network computes
-// where the weights that are gone are zero. No exact rule over networks is known to the judge.
+// A neural rule over networks must leave out sites, or instances of sites, and nothing else. What is left must compute what the whole network computes
+// when the weights that are gone are zero. The judge knows no exact rule over networks.
 std::optional<Refutation> judge_net_rule(const Rule& rule);
 
 }  // namespace loopegg

@@ -11,9 +11,9 @@
 
 namespace loopegg {
 
-// A tile is a term: (register-tile SHARED ALONG LANES ROWS WINDOW SIZE SIZE ...). The lanes run along the naive loop with the number ALONG; of each naive loop
-// that moves the output a tile has SIZE iterations, or SIZE vectors; the innermost WINDOW sums are written out as far
-// as they are short. The cores share one loop:
+// A tile is a term: (register-tile SHARED ALONG LANES ROWS WINDOW SIZE SIZE ...). The lanes run along the naive loop with the number ALONG. A tile has SIZE
+// iterations, or SIZE vectors, of each naive loop that moves the output. The innermost WINDOW sums are written out as far as they are short. The cores
+// share one loop:
 enum class SharedLoop {
     first,     // the outermost
     rows,      // blocks of ROWS rows of an image
@@ -23,9 +23,9 @@ enum class SharedLoop {
 // So many tiles, cheapest first by the estimate. None where nothing is summed up.
 std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& machine, SharedLoop shared, std::size_t most);
 
-// What a tiled nest consists of: every loop of it is in one of these.
+// The parts of a tiled nest. Every loop of the nest is in one of them.
 constexpr std::array<std::string_view, 6> tile_parts{"shared", "outer", "sums", "window", "own", "lanes"};
-// The loops of one part, outermost first. None: there is no such part.
+// The loops of one part, outermost first. Gives none where there is no such part.
 std::optional<std::vector<Term>> part_of_tile(const NaiveLoops& nest, const Term& tile, std::string_view part);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// Rules as they were read and checked: still words and numbers, bound to no e-graph. bind_rule() makes them ready to run.
+// Rules as they were read and checked. They are words and numbers, bound to no e-graph. bind_rule() makes them ready to run.
 #pragma once
 #include <functional>
 #include <memory>
@@ -61,7 +61,7 @@ struct Rule {
 
 struct RuleSet {
     std::string name;
-    std::vector<std::string> tags;             // classes of architecture that it is meant for
+    std::vector<std::string> tags;             // classes of architecture and kinds of machine (cpu, gpu) that it is meant for
     std::vector<Rule> rules;
     Position where;
 };
@@ -103,7 +103,7 @@ struct CapacityProposal {
 // What rules need from the run that they are used in.
 struct Binding {
     std::shared_ptr<Analysis> facts{};         // Language::make_facts, attached to the e-graph; may be empty
-    // Answers (capacity), one verdict per proposal of an iteration. Empty: everything is allowed, and the evidence says that nobody was asked.
+    // Answers (capacity) with one verdict for each proposal of an iteration. Where it is empty, everything is allowed, and the evidence says so.
     std::function<std::vector<Verdict>(const EGraph&, std::span<const CapacityProposal>)> capacity{};
 };
 

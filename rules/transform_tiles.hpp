@@ -16,7 +16,7 @@ enum class TransformKind { input, output };
 // A tile is a term: (transform-tile LANES), so many channels at a time. None for any other statement, or where channels come in no vectors.
 std::vector<Term> transform_tiles(const Statement& statement, const VectorMachine& machine, TransformKind kind);
 
-// What such a nest consists of: every loop of it is in one of these.
+// The parts of such a nest. Every loop of the nest is in one of them.
 constexpr std::array<std::string_view, 5> transform_parts{"blocks", "rows", "columns", "taps", "lanes"};
 // The loops of one part, outermost first: blocks of channels (with images), rows and columns of tiles, what a transform does to one tile, channels.
 // None: there is no such part.

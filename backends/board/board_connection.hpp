@@ -1,4 +1,4 @@
-// One board over ssh: its worker is copied there when it lacks it, started, asked, and left when it does not answer.
+// One board over ssh. The connection copies the worker there where the board lacks it, starts it, asks it, and leaves it when it does not answer.
 #pragma once
 #include <sys/types.h>
 
@@ -15,7 +15,7 @@
 
 namespace loopegg {
 
-// A board cannot be used now. `lasting`: it will not come back by itself (its key is unknown, ssh may not enter, it is of another architecture).
+// A board cannot be used now. A `lasting` one will not come back by itself: its key is unknown, ssh may not enter, or its architecture is another.
 class BoardAway : public UserError {
 public:
     BoardAway(Diagnostic d, bool lasting) : UserError(std::move(d)), lasting_(lasting) {}
@@ -43,7 +43,7 @@ public:
     // Starts the worker there. Throws BoardAway, also when `over` becomes true meanwhile.
     BoardHello open(const std::string& architecture, const std::filesystem::path& worker, const std::atomic<bool>* over = nullptr);
     bool is_open() const { return pid_ > 0; }
-    // Sends a whole message and waits for the answer to it. Every 'state busy' begins the time anew. Throws BoardAway; the connection is closed then.
+    // Sends a whole message and waits for the answer to it. Every 'state busy' begins the time anew. Throws BoardAway after it closed the connection.
     BoardMessage ask(const std::string& message, const std::string& id, double seconds, const std::function<void()>& busy = {});
     void close();
     const BoardAddress& address() const { return address_; }

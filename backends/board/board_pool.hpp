@@ -1,4 +1,4 @@
-// The boards of one target: candidates are handed to whichever is free, and a board that goes away costs time and no candidate.
+// The boards of one target. The pool hands each candidate to a board that is free, and a board that goes away costs time and no candidate.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -19,9 +19,9 @@ namespace loopegg {
 struct BoardAnswer {
     std::vector<double> ms{};
     int clean = 0;
-    std::string why{};          // there are no times
-    bool own = false;           // why: the candidate computes something wrong, on every board
-    bool crashed = false;       // why: its process died there
+    std::string why{};          // why there are no times
+    bool own = false;           // the candidate computes something wrong, on every board
+    bool crashed = false;       // the candidate's process died there
     std::string conditions{};   // "governor ondemand, 51.2 °C"
     std::string machine{};      // "board pi@10.0.0.7, governor ondemand, 51.2 °C"
     double seconds = 0;         // that the board took
@@ -39,13 +39,13 @@ public:
     BoardPool(const Target& target, BoardPoolOptions options);
     ~BoardPool();
 
-    // Connects to every board, and builds the worker. Throws UserError unless one answers at least.
+    // Connects to every board, and builds the worker. Throws UserError unless at least one board answers.
     void open();
 
-    // Candidates 0 to count-1. `pack` makes one ready (a file with a request, see board_trial.hpp, whose id is the candidate's number) and is called by
-    // `packers` threads at once, which it gets the number of; none: there is nothing to ask. `answer` is called by one
-    // thread at a time. A candidate whose board
-    // went away is given to another, three times at most. Throws UserError when no board answers for as long as patience lasts, or what `pack` throws.
+    // Asks about the candidates 0 to count-1. `pack` makes one ready: a file with a request (board_trial.hpp) whose id is the candidate's number, or none
+    // where there is nothing to ask. `packers` threads call it at once, each with its own number. One thread at a time calls `answer`. A candidate whose
+    // board went away is given to another board, three times at most. Throws UserError when no board answers for as long as patience lasts, or what `pack`
+    // throws.
     void run(std::size_t count, int packers, const std::function<std::optional<std::filesystem::path>(std::size_t candidate, int packer)>& pack,
              const std::function<void(std::size_t candidate, const BoardAnswer&)>& answer);
 

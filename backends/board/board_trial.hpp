@@ -7,8 +7,8 @@
 
 namespace loopegg {
 
-// The answer: 'state timed' with 'ms', 'clean', 'governor' and 'celsius'; 'state wrong' with 'why' when the candidate itself is at fault; 'state failed' with
-// 'why' when it is not. It runs the candidate's code in this process: call it in one that may die.
+// The answer is 'state timed' with 'ms', 'clean', 'governor' and 'celsius', or 'state wrong' with 'why' when the candidate itself is at fault, or
+// 'state failed' with 'why' when it is not. The trial runs the candidate's code in this process, so call it in a process that may die.
 BoardMessage run_trial(const BoardMessage& request);
 
 }  // namespace loopegg

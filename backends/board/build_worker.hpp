@@ -1,4 +1,4 @@
-// The worker that is copied to boards, built here for their architecture, linked whole, and kept.
+// The worker that is copied to boards: built here for their architecture, linked statically, and kept.
 #pragma once
 #include <filesystem>
 #include <string>

@@ -1,4 +1,4 @@
-// Memory for kernels' buffers: aligned as kernels want it, and between zones that tell of a kernel that writes beyond its own.
+// Memory for kernels' buffers, aligned as kernels want it, and between zones that show when a kernel writes beyond its own buffer.
 #pragma once
 #include <cstddef>
 #include <memory>

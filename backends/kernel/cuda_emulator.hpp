@@ -1,4 +1,4 @@
-// Runs a CUDA kernel's text on the CPU, one thread per CUDA thread and a real barrier: how emitted code is checked with no GPU.
+// Runs a CUDA kernel's text on the CPU, with one thread for each CUDA thread and a real barrier. So emitted code is checked without a GPU.
 #pragma once
 #include <span>
 
@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// One address per parameter of the kernel, in their order. Slow; for small shapes.
+// Takes one address for each parameter of the kernel, in their order. It is slow, and meant for small shapes.
 void emulate_cuda(const Kernel& kernel, std::span<float* const> buffers);
 
 }  // namespace loopegg

@@ -26,8 +26,8 @@ struct WeightReader {
     std::int64_t elements() const;
 };
 
-// One buffer of the statement as the kernel wants it. A weight with no layout of its own is stored in the order that the schedule
-// visits it, and holds what is visited alone: a restricted nest has small weights.
+// One buffer of the statement as the kernel wants it. A weight with no layout of its own is stored in the order in which the schedule
+// visits it. It holds only what is visited, so a restricted nest has small weights.
 struct KernelBuffer {
     std::string name;
     BufferKind kind = BufferKind::input;
@@ -52,7 +52,7 @@ struct Kernel {
     std::string code;                      // an ELF object, or CUDA C
 };
 
-// Throws UserError when the term cannot be lowered, saying why. `name` becomes part of symbols. `known`: the code that this gave before, if it was kept.
+// Throws UserError with the reason when the term cannot be lowered. `name` becomes part of symbols. `known` is the code of an earlier call, if it was kept.
 Kernel compile_nest(const Term& nest, const Target& target, const std::string& name, std::string known = {});
 
 // Logical row-major values to the kernel's storage and back.

@@ -1,4 +1,4 @@
-// What was compiled before: versions of a network differ in few of their kernels, and in nothing of the runtime.
+// Keeps what was compiled before, because versions of a network differ in few of their kernels and share the runtime.
 #pragma once
 #include <functional>
 #include <future>
@@ -12,11 +12,11 @@
 
 namespace loopegg {
 
-// Several threads may ask for the same: who comes second waits for the first.
+// Several threads may ask for the same kernel. The second thread waits for the first.
 class KernelCache {
 public:
     explicit KernelCache(KernelShelf shelf = KernelShelf()) : shelf_(std::move(shelf)) {}
-    // As the shelf's.
+    // Gives the kernel as KernelShelf::compile does.
     TimedKernel compile(const Term& nest, const Target& target);
     // The object, by this C compiler, of the runtime that every network on CPUs is linked with.
     std::filesystem::path runtime(const std::string& compiler);

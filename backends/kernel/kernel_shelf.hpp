@@ -1,4 +1,4 @@
-// Compiled nests as files, so that no process compiles what another did: the kernels of a network are those that tuning measured.
+// Compiled nests as files, so that no process compiles what another did. The kernels of a network are those that tuning measured.
 #pragma once
 #include <filesystem>
 
@@ -13,8 +13,8 @@ struct TimedKernel {
 
 class KernelShelf {
 public:
-    explicit KernelShelf(std::filesystem::path folder = {}) : folder_(std::move(folder)) {}   // none: nothing is kept
-    // As compile_nest, by a name that is made of the nest. What is found on the shelf keeps the seconds that it took.
+    explicit KernelShelf(std::filesystem::path folder = {}) : folder_(std::move(folder)) {}   // without a folder, nothing is kept
+    // Compiles as compile_nest does, by a name that is made of the nest. A kernel that is found on the shelf keeps the seconds that it took.
     TimedKernel compile(const Term& nest, const Target& target) const;
 
 private:

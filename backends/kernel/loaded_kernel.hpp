@@ -28,7 +28,7 @@ private:
     void* entry_ = nullptr;
 };
 
-// The logical output for logical operands, which are laid out as the kernel wants them. `run` calls it: a LoadedKernel, or the emulator of GPUs.
+// The logical output for logical operands, which are laid out as the kernel wants them. `run` calls the kernel: a LoadedKernel, or the emulator of GPUs.
 std::vector<float> kernel_output(const Kernel& kernel, const std::vector<std::vector<float>>& operands,
                                  const std::function<void(std::span<float* const>)>& run);
 

@@ -10,8 +10,8 @@ namespace loopegg {
 
 class ObjectImage {
 public:
-    // Null, and why, when the object needs something that only a real linker does. `resolve` gives the address of what the object does not have
-    // itself, null where it is nowhere.
+    // Gives null, and says why, when the object needs something that only a real linker does. `resolve` gives the address of a symbol that the
+    // object does not have itself, or null where nobody has it.
     static std::unique_ptr<ObjectImage> load(std::string_view object, std::string& why, const std::function<void*(const char* symbol)>& resolve);
     ~ObjectImage();
     ObjectImage(const ObjectImage&) = delete;

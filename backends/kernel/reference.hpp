@@ -14,13 +14,13 @@ namespace loopegg {
 // logical and row-major; the output's is empty. The same seed gives the same values.
 std::vector<std::vector<float>> sample_operands(const Statement& statement, std::uint64_t seed);
 
-// The output, logical and row-major; elements that no instance reaches hold the finished identity.
+// The output, logical and row-major. Elements that no instance reaches hold the finished identity.
 std::vector<float> reference_output(const Term& nest, const std::vector<std::vector<float>>& operands);
 
 // Whether float32 sums of the sampled operands are exact in every order, so that outputs must agree bit for bit.
 bool exact_on_whole_numbers(const Statement& statement);
 
-// How far an output may be from the reference's, as a share of what is above 1: 0 where sums are exact, 1e-4 where functions are rounded.
+// How far an output may be from the reference's, relative to its size where that is above 1: 0 where sums are exact, 1e-4 where functions are rounded.
 double rounding_allowed(const Statement& statement);
 
 // "" when they agree to that, otherwise the first difference in words.

@@ -9,8 +9,8 @@ namespace loopegg {
 // A whole NEST over the statement, for the target.
 Term default_nest(const Statement& statement, const Target& target);
 
-// The loops of `nest` (any NEST over whole digits, such as schedule_of gives for a restricted domain) arranged for the target:
-// the same instances in a faster order. Falls back to the nest as it stands.
+// Arranges the loops of `nest` for the target: the same instances in a faster order. `nest` is any NEST over whole digits, such as schedule_of
+// gives for a restricted domain. Where no arrangement is known, the nest stays as it is.
 Term arrange(const Term& nest, const Target& target);
 
 // Of a node's first statement, with what its domain leaves.

@@ -56,7 +56,9 @@ void load() {
             if (f) functions[i] = *f;
             else missing.emplace_back(function_names[i]);
         }
-        if (!missing.empty()) throw UserError("this TVM is not the one loopegg knows (0.27.0.post1): it lacks " + join(missing, ", "));
+        if (!missing.empty()) throw UserError(Diagnostic{"this TVM is not the one that loopegg knows (0.27.0.post1): it lacks " + join(missing, ", "),
+                                       {},
+                                       "remove .deps/site and run ./loopegg once: it sets up the version that it knows"});
         register_cuda_hooks();
     });
 }

@@ -1,7 +1,7 @@
-// Weights as a network leaves them: since a kernel last ran, all others' weights were read, so that its own are no longer in the caches.
+// Weights as a network leaves them. Since a kernel last ran, the weights of all others were read, so its own are no longer in the caches.
 //
-// A candidate that is timed again and again with one set of weights has them at hand, and schedules that read weights badly look good.
-// Here each run takes the next stretch of one large memory, as large as the network's weights together.
+// A candidate that is timed again and again with one set of weights finds them in the caches, and a schedule that reads weights badly looks
+// good. Here each run takes the next stretch of one large memory, which is as large as the network's weights together.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -23,8 +23,8 @@ private:
     AlignedFloats memory_;
 };
 
-// How much memory stands for a network of so many bytes of weights: the next power of two, at most 128 MiB, which no cache holds; below
-// 1 MiB nothing, for such a network stays in the caches.
+// How much memory stands for a network of so many bytes of weights: the next power of two, at most 128 MiB, which no cache holds. A network
+// of less than 1 MiB stays in the caches, so nothing stands for it.
 std::int64_t cold_bytes_for(std::int64_t weight_bytes);
 std::int64_t cold_bytes_for(const Weights& weights);
 

@@ -9,7 +9,7 @@ struct KnownSchedules {
     Schedules fastest;             // by site; sites of which nothing was measured have none
     std::vector<Term> unmeasured;  // of all sites, each once
 };
-// Of each nest so many schedules, cheapest first by the estimate.
+// Looks at so many schedules of each nest, the cheapest by the estimate first.
 KnownSchedules known_schedules(const Graph& graph, const Target& target, std::size_t of_each, const StoreAddress& store);
 
 }  // namespace loopegg

@@ -1,8 +1,8 @@
 // Every latency that was ever measured, kept in a store under a key of target, nest, schedule, TVM version and the way it was timed.
 //
-// Several processes may use one store at once: a key is claimed before it is measured, and whoever finds it claimed by a living
-// process waits for the answer instead of measuring it again. A claim is a lease (base/owner.hpp): it ends with its process, wherever that
-// runs. Kept are times, and failures that are a candidate's own; what a full disk or a killed worker did is nobody's lasting fault.
+// Several processes may use one store at once. A process claims a key before it measures it. Another process that finds the key claimed by a
+// living process waits for the answer instead of measuring it again. A claim is a lease (base/owner.hpp) that ends with its process, wherever
+// that runs. The store keeps times, and failures that are a candidate's own. It keeps no failure of a full disk or a killed worker.
 #pragma once
 #include <memory>
 #include <optional>
@@ -25,12 +25,12 @@ public:
 
     std::optional<Measured> find(const Hash128& key);   // a row whose figures no clock can give is not found
 
-    // True if this store is now the one to measure the key. False: it is known, or somebody who lives is at it.
+    // Returns true if this process is now the one to measure the key. Returns false if the key is known, or a living process measures it.
     bool claim(const Hash128& key, const std::string& target, const std::string& nest);
-    // Takes the key over, whoever has it: for those who have waited long enough.
+    // Takes the key over, whoever has it. A process that has waited long enough calls this.
     void seize(const Hash128& key);
     std::string holder(const Hash128& key);   // who has claimed it, in words; "" when nobody has
-    // A failure that is not the candidate's own is not kept: its claim is given up.
+    // Keeps an answer. A failure that is not the candidate's own is not kept, and its claim is given up.
     void put(const Hash128& key, const std::string& target, const std::string& nest, const Measured& answer, const std::string& timing = "warm");
     void release(const Hash128& key);   // a claim that came to nothing
 
@@ -44,7 +44,7 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-// `timing` says in what state of the caches (cold_weights.hpp). Networks, boards and GPUs are run again and again as they are: "warm".
+// `timing` says in what state of the caches a time was taken (cold_weights.hpp). It is "warm" for networks, boards and GPUs, which are run again and again.
 Hash128 latency_key(const Target& target, const Term& nest, const std::string& timing = "warm");
 
 }  // namespace loopegg

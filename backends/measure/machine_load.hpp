@@ -3,7 +3,7 @@
 
 namespace loopegg {
 
-// Looks now and then; the machine is called busy when something else ran at half the looks or more.
+// Looks now and then. It calls the machine busy when something else ran at half the looks or more.
 class MachineLoad {
 public:
     void look();   // when nobody of ours should be running but the caller

@@ -1,4 +1,4 @@
-// The latency of a model on a target, remembered: a second question asks the machine nothing.
+// The latency of a model on a target. The store remembers it, so a second question asks the machine nothing.
 #pragma once
 #include <string>
 
@@ -19,10 +19,10 @@ Term network_term(const Graph& graph, const Schedules& schedules, const Target& 
 struct NetworkPlan;
 Term network_term(const NetworkPlan& plan);
 
-// Of a machine that runs kernel by kernel, such as a board: the sum over its nests, each as `measurer` answers. It is measured where all of them are.
+// For a machine that runs kernel by kernel, such as a board: the sum over the nests, each as `measurer` answers. The sum is measured where all of them are.
 Measured sum_of_steps(const Term& network, const Target& target, Measurer& measurer);
 
-// For a machine that cannot be asked: the sum over its nests. Latency::measured is false.
+// For a machine that cannot be asked: the sum of estimates over the nests. Latency::measured is false.
 Latency estimate_network(const Graph& graph, const Schedules& schedules, const Target& target);
 
 // `model` as load_model takes it, or a folder that compile_network wrote. Throws UserError when it cannot be had.

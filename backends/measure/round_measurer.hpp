@@ -1,6 +1,6 @@
 // Times on a machine that is reached in rounds: answers what is known, estimates the rest, and remembers what the next round should measure.
 //
-// An estimate is scaled by what measured times of the same nest were beside theirs, or of all nests where none of that nest is known. It says that it is one.
+// An estimate says that it is one. It is scaled by measured over estimated times of the same nest, or of all nests where no time of that nest is known.
 #pragma once
 #include <map>
 #include <optional>
@@ -16,12 +16,12 @@ namespace loopegg {
 
 class RoundMeasurer : public Measurer {
 public:
-    // `failed`: what came to nothing in earlier rounds and why, by key. It is not asked for again.
+    // `failed` has by key what came to nothing in earlier rounds, and why. It is not asked for again.
     RoundMeasurer(Target target, const StoreAddress& store, std::map<Hash128, std::string> failed = {});
 
     std::vector<Measured> measure(std::span<const Candidate> candidates) override;
 
-    // Of a whole network: measured where it was, else the sum over its nests. `last`: an answer of the run hangs on it, so it comes first in a round.
+    // The time of a whole network: measured where it was, else the sum over its nests. With `last`, the run's answer depends on it, so it goes first.
     enum class Use { beside, last };
     Measured network(const Graph& graph, const Weights& weights, const Schedules& schedules, Use use);
 

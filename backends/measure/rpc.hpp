@@ -13,8 +13,8 @@ struct BoardTimes {
     std::string wrong{};       // what is wrong with the nest: it does not compile, or its result is not the reference's
 };
 
-// Compiles the nest here, checks it there on whole numbers, and times it there. A peer may lie, stall or announce any size: this runs in a
-// worker of the role `board`, which has a limit of time and memory. Throws UserError when the server cannot be used (the machine's fault).
+// Compiles the nest here, checks it there on whole numbers, and times it there. The other side may lie, stall or announce any size, so this runs in
+// a worker of the role `board`, which has a limit of time and memory. Throws UserError when the server cannot be used (the machine's fault).
 BoardTimes measure_over_rpc(const Term& nest, const Target& target, int samples);
 
 }  // namespace loopegg

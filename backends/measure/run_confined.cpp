@@ -21,14 +21,17 @@ std::vector<Tensor> run_confined(const std::filesystem::path& folder, std::span<
     WorkerProcess worker(loopegg_program(), network_limits());
     auto ask = [&](const nlohmann::json& request) {
         const auto reply = worker.ask(request);
-        if (!reply["ok"].get<bool>()) throw UserError("the network in '" + folder.string() + "' cannot be run: " + reply.value("why", "it failed"));
+        if (!reply["ok"].get<bool>())
+            throw UserError(Diagnostic{"the network in '" + folder.string() + "' cannot be run: " + reply.value("why", "it failed"),
+                                       {},
+                                       "compile it anew for this machine: loopegg compile MODEL --out DIR"});
     };
     ask({{"op", "open"}, {"id", 0}, {"folder", std::filesystem::absolute(folder).string()}});
     ask({{"op", "infer"}, {"id", 0}, {"inputs", in}, {"outputs", out}});
     std::vector<Tensor> results;
     for (std::size_t i = 0; i < out.size(); ++i) {
         results.push_back(read_npy(out[i]));
-        if (results.back().shape != ports.outputs[i].shape) throw UserError("the network in '" + folder.string() + "' gives another shape than it says");
+        if (results.back().shape != ports.outputs[i].shape) throw UserError("the network in '" + folder.string() + "' gives an output of another shape than its network.json says");
     }
     return results;
 }

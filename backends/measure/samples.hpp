@@ -10,7 +10,7 @@ struct Samples {
     int clean = 0;   // those that the processors were ours for from beginning to end
 };
 
-// Short samples, so that many fit between two interruptions; those that were interrupted count only if nothing better is had.
+// Takes short samples, so that many fit between two interruptions. Samples that were interrupted count only if there is nothing better.
 Samples take_samples(const std::function<void()>& run, int samples);
 
 }  // namespace loopegg

@@ -10,9 +10,9 @@ namespace loopegg {
 struct Sensors {
     std::filesystem::path powercap = "/sys/class/powercap", hwmon = "/sys/class/hwmon", thermal = "/sys/class/thermal", cpu = "/sys/devices/system/cpu";
 
-    // Joules since some fixed moment, by domain (RAPL packages; DRAM where it is a domain of its own). Empty: nothing tells.
+    // Joules since some fixed moment, by domain (RAPL packages; DRAM where it is a domain of its own). Empty where the machine tells nothing.
     std::map<std::string, double> energy() const;
-    // Joules between two readings; counters that went around are followed. None where there are no counters.
+    // Joules between two readings, also where a counter went around. None where there are no counters.
     std::optional<double> joules(const std::map<std::string, double>& before, const std::map<std::string, double>& after) const;
     // The hottest processor sensor, in degrees Celsius.
     std::optional<double> temperature() const;

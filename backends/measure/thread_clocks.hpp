@@ -6,8 +6,8 @@
 
 namespace loopegg {
 
-// Of the threads that there are when it is made. The clock of the whole process is no use for short samples: for a thread that runs on another
-// core it is behind by up to a tick of the scheduler, several milliseconds, and then catches up at once.
+// The clocks of the threads that there are when this is made. The clock of the whole process is of no use for short samples. For a thread that runs
+// on another core it is behind by up to a tick of the scheduler, several milliseconds, and then catches up at once.
 class ThreadClocks {
 public:
     ThreadClocks();

@@ -60,8 +60,8 @@ private:
     std::int64_t next_id_ = 0;
 };
 
-// The answer of the store, or of whoever measures it now; none: the caller has claimed the key and measures it. Waits at most `seconds`, says so,
-// and then takes the key over.
+// The answer of the store, or of the process that measures the key now. Gives none where the caller has claimed the key and measures it. Waits at
+// most `seconds`, says so, and then takes the key over.
 std::optional<Measured> known_or_claimed(LatencyStore& store, const Hash128& key, const std::string& target, const std::string& nest, double seconds,
                                          const std::function<void(const std::string&)>& note);
 

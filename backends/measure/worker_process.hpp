@@ -28,9 +28,9 @@ public:
     WorkerProcess(const WorkerProcess&) = delete;
     WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-    // The worker's answer, or {"ok":false,"why":...,"died":true} when it crashed, hung or answered garbage; it is then gone and
-    // the next request starts another, which knows nothing of earlier builds. "outside":true beside it: something other than what it was
-    // asked ended it (it could not be started, somebody killed it).
+    // The worker's answer, or {"ok":false,"why":...,"died":true} when it crashed, hung or answered garbage. The worker is then gone, and the
+    // next request starts another, which knows nothing of earlier builds. "outside":true says that something other than the request ended the
+    // worker: it could not be started, or somebody killed it.
     nlohmann::json ask(const nlohmann::json& request);
     bool running() const { return pid_ > 0; }
     int generation() const { return generation_; }   // grows with every start

@@ -1,4 +1,4 @@
-// Bundles: everything a machine without TVM or network needs to check and time our code, and the way its times come back.
+// Bundles hold everything that a machine without TVM or network needs to check and time our code. Its times come back in them.
 //
 // A bundle is a folder with cubins, operands, expected outputs, and a small runner that needs the driver and a C++ compiler there. The runner writes
 // results.txt; import puts its times into the latency store.
@@ -34,8 +34,8 @@ struct BundleOptions {
     std::function<void(std::size_t done, std::size_t all)> progress{};
 };
 
-// Every nest is a program of its own, and so is every network. A network's weights are drawn anew, by the mean and the spread of the ones that it has: they
-// need not be carried, and take as long.
+// Every nest is a program of its own, and so is every network. A network's weights are drawn anew, by the mean and the spread of its own weights. So they
+// need not be carried, and the network takes as long.
 BundleReport write_bundle(std::span<const Term> nests, std::span<const BundledNetwork> networks, const Target& target, const std::filesystem::path& folder,
                           const BundleOptions& options = {});
 
@@ -51,8 +51,8 @@ std::vector<BundleResult> read_results(const std::filesystem::path& folder);
 // The same, and puts times and wrong outputs into the store.
 std::vector<BundleResult> import_bundle(const std::filesystem::path& folder, const StoreAddress& store);
 
-// Runs a command in a shell, with the bundle's folder in place of {}; what it leaves in results.txt is the answer, however it ends. Throws UserError where it
-// leaves nothing.
+// Runs a command in a shell, with the bundle's folder in place of {}. What the command leaves in results.txt is the answer, however it ends. Throws
+// UserError where it leaves nothing.
 void run_bundle(const std::string& command, const std::filesystem::path& folder);
 // Throws UsageError unless {} stands in the command.
 void check_runner(const std::string& command);

@@ -1,5 +1,7 @@
 #include <dlfcn.h>
 
+#include <fmt/format.h>
+
 #include "backends/network/network.hpp"
 #include "backends/kernel/elf.hpp"
 #include "base/error.hpp"
@@ -19,6 +21,8 @@ template <class F> F entry(void* library, const char* name) {
     if (!f) throw UserError(std::string("network.so has no ") + name);
     return reinterpret_cast<F>(f);
 }
+
+constexpr const char* made_anew = "make the folder anew: loopegg compile MODEL --out DIR";
 
 std::vector<GraphInput> values(const JsonView& j) {
     std::vector<GraphInput> all;
@@ -42,10 +46,12 @@ NetworkPorts read_ports(const std::filesystem::path& folder) {
 }
 
 LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) : ports_(read_ports(folder)) {
-    if (ports_.architecture != native_architecture()) throw UserError(folder.string() + " was compiled for " + ports_.architecture + " and cannot run here");
+    if (ports_.architecture != native_architecture()) throw UserError(Diagnostic{folder.string() + " was compiled for " + ports_.architecture + ", and this machine is " + native_architecture(),
+                                   {},
+                                   "copy the folder to such a machine, or compile the network for this one: loopegg compile MODEL --target host --out DIR"});
     const std::filesystem::path so = std::filesystem::absolute(folder / "network.so");
     library_ = dlopen(so.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!library_) throw UserError(std::string("cannot load the network: ") + dlerror());
+    if (!library_) throw UserError(Diagnostic{std::string("cannot load the network: ") + dlerror(), {}, made_anew});
     // What the description says of memory must be what the code takes: else one writes past the other's buffers.
     using Count = int (*)();
     using Size = long (*)(int);
@@ -57,9 +63,9 @@ LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) : ports_(read_
     };
     if (!agree(ports_.inputs, "loopegg_inputs", "loopegg_input_size") || !agree(ports_.outputs, "loopegg_outputs", "loopegg_output_size") ||
         entry<Count>(library_, "loopegg_steps")() != static_cast<int>(ports_.steps))
-        throw UserError(folder.string() + ": network.json and network.so are not of one network");
+        throw UserError(Diagnostic{folder.string() + ": network.json and network.so are not of one network", {}, made_anew});
     network_ = entry<Open>(library_, "loopegg_open")((folder / "weights.bin").c_str());
-    if (!network_) throw UserError((folder / "weights.bin").string() + " does not hold the weights of this network, or there is not enough memory for it");
+    if (!network_) throw UserError(Diagnostic{(folder / "weights.bin").string() + " does not hold the weights of this network, or there is not enough memory for it", {}, made_anew});
 }
 
 // The library stays: its threads wait inside it.
@@ -79,7 +85,8 @@ std::vector<double> LoadedNetwork::run_steps(std::span<const float* const> input
 }
 
 std::vector<Tensor> LoadedNetwork::run(std::span<const Tensor> inputs) {
-    if (inputs.size() != ports_.inputs.size()) throw UserError("the network takes " + std::to_string(ports_.inputs.size()) + " input(s)");
+    if (inputs.size() != ports_.inputs.size())
+        throw UserError(fmt::format("the network takes {} inputs, and {} are given", ports_.inputs.size(), inputs.size()));
     std::vector<const float*> from;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (inputs[i].shape != ports_.inputs[i].shape)

@@ -14,9 +14,9 @@
 
 namespace loopegg {
 
-// A NEST per site, by node name, or the VALUE (prepare HOW ROW) that a rule made of it (rules/algorithms.rules): nests in a row. Their schedules are
-// used; batch norms, biases, activations and additions that follow a site are fused into it, or into the last of its row, here. A site that
-// is not named gets default_nest.
+// By node name, the NEST of a site, or the VALUE (prepare HOW ROW) that a rule made of it (rules/algorithms.rules), which is several nests in a row.
+// compile_network uses their schedules. It fuses batch norms, biases, activations and additions that follow a site into the site, or into the last
+// nest of its row. A site that is not named gets default_nest.
 using Schedules = std::map<std::string, Term>;
 
 struct CompiledNetwork {
@@ -33,7 +33,7 @@ class KernelCache;
 // Throws UserError where networks for this target cannot be put together here.
 void require_compiler(const Target& target);
 
-// Writes everything into `folder`, which has no network in it yet. Throws UserError when a schedule cannot be lowered, naming the site.
+// Writes everything into `folder`, which has no network in it yet. Throws UserError that names the site when a schedule cannot be lowered.
 CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target,
                                 const std::filesystem::path& folder, Progress* progress = nullptr, KernelCache* cache = nullptr);
 
@@ -71,8 +71,8 @@ private:
 // Times of whole networks, each in a process of its own, interleaved so that a disturbance hits all of them.
 std::vector<Measured> measure_networks(std::span<const std::filesystem::path> folders, int rounds = 15);
 
-// The time of every step (the lower quartile) of each network, by the order of "steps" in its network.json, in turns as
-// well. Empty for a network that cannot be run.
+// The time of every step (the lower quartile) of each network, in the order of "steps" in its network.json, also taken in turns. Empty for a network
+// that cannot be run.
 std::vector<std::vector<double>> measure_steps(std::span<const std::filesystem::path> folders, int rounds = 5);
 
 }  // namespace loopegg

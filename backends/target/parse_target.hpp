@@ -1,4 +1,4 @@
-// The text of a target's file, read with places and words; knows no TVM.
+// Reads the text of a target's file, with places and words. It knows no TVM.
 #pragma once
 #include <functional>
 
@@ -13,7 +13,7 @@ struct HostFacts {
     Machine machine;
 };
 
-// `host` is asked only where the file says native. UserError with the place of what is wrong.
+// `host` is asked only where the file says native. Throws UserError with the place of what is wrong.
 Target parse_target(const SourcePtr& source, const std::function<HostFacts()>& host);
 
 }  // namespace loopegg

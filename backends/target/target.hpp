@@ -54,7 +54,7 @@ Target allowing(Target target, const std::vector<std::string>& roundings);
 
 // By name; UserError names the known ones.
 Target find_target(const std::string& name);
-// All that can be read, the project's own first and then the user's, each by name; `broken` gets the words about those that cannot.
+// All targets that can be read, the project's own first and then the user's, each by name. `broken` gets the words about those that cannot be read.
 std::vector<Target> all_targets(std::vector<std::string>* broken = nullptr);
 
 // Throws UserError, with `name` as the file, unless the text is a target.

@@ -28,14 +28,14 @@ public:
     // The graph is copied with its batch replaced, so that shapes written into nodes (reshape) fit the batch.
     Executor(const Graph& graph, std::int64_t batch);
 
-    // Seen after each node: may replace the node's output (by a leaf that wants a gradient, say).
+    // Called after each node. It may replace the node's output, by a leaf that wants a gradient for example.
     using Watch = std::function<void(const Node& node, const std::vector<at::Tensor>& inputs, at::Tensor& output)>;
 
     // The values of the graph's outputs.
     std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch = {},
                                 Statistics statistics = {}) const;
 
-    // The same, where the outputs of the first nodes are known already: one tensor a node (what nobody reads any more may be missing).
+    // The same, where the outputs of the first nodes are known already: one tensor for each node. Tensors that nobody reads any more may be missing.
     std::vector<at::Tensor> run_after(const std::vector<at::Tensor>& first_nodes, const std::vector<at::Tensor>& inputs, const TensorMap& parameters,
                                       NormMode norm, const Watch& watch) const;
 

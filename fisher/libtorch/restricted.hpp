@@ -1,8 +1,8 @@
 // Runs a node of which neural rules left only a part, by slices of ordinary operations, with autograd.
 //
 // A domain is a union of products of value sets. Each product is an ordinary convolution over a slice of the input with a slice of the
-// weight; products that line up as the blocks of a diagonal become one convolution with native groups; and where a domain falls into
-// more pieces than that is worth, the whole convolution runs with masked weights.
+// weight. Products that line up as the blocks of a diagonal become one convolution with native groups. Where a domain falls into more
+// pieces than that is worth, the whole convolution runs with masked weights.
 #pragma once
 #include <map>
 #include <memory>

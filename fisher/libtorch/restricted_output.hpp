@@ -14,8 +14,8 @@ using OutputSet = std::vector<std::vector<std::int64_t>>;
 
 class OutputAssembly {
 public:
-    // extents: of the output axes without any leading batch; channels: which of them a bias runs over; sources: as output_sources gives
-    // them for these axes. Places may overlap: what several pieces give for one output is added.
+    // `extents` are those of the output axes without any leading batch. `channels` says which of them a bias runs over. `sources` are as
+    // output_sources gives them for these axes. Places may overlap, and what several pieces give for one output is added.
     OutputAssembly(std::vector<std::int64_t> extents, std::size_t channels, std::vector<OutputSet> places, const std::vector<std::int64_t>& sources);
 
     // One tensor a place, each [batch, values of the axes...], to [batch, extents...]. A bias (undefined: none) is added to what is

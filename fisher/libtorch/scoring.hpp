@@ -7,7 +7,7 @@
 
 namespace loopegg {
 
-// The compute sites whose activations are scored: the convolutions, or all sites of a network that has none.
+// The sites whose activations are scored: the convolutions, or all sites of a network without convolutions.
 std::vector<std::string> scored_layers(const Graph& graph);
 
 // K[i,j] counts the rectified units that images i and j have in the same state.
@@ -21,8 +21,8 @@ struct CodeKernel {
 
 CodeKernel code_kernel(const at::Tensor& before_relu);
 
-// A forward pass that is kept, with what autograd needs to go back through it: a variant whose first nodes are the original's begins
-// where it differs.
+// A forward pass that is kept, with what autograd needs to go back through it. A variant whose first nodes are the original's starts from
+// it at the first node that differs.
 struct KeptForward {
     struct Layer { std::string name; std::size_t node; at::Tensor activation; };
     struct Codes { std::string name; std::size_t node; CodeKernel sum; double own; };
@@ -34,8 +34,8 @@ struct KeptForward {
 
 KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const std::vector<std::string>& layers);
 
-// layers: names in the graph, in order; a layer that the graph lacks is left out of the result. known: of a network whose first `shared`
-// nodes are this one's, parameters included; of no use where weight gradients are wanted.
+// `layers` are names in the graph, in order. A layer that the graph lacks is left out of the result. `known` is of a network whose first
+// `shared` nodes are this one's, parameters included. It is of no use where weight gradients are wanted.
 RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels,
                      const std::vector<std::string>& layers, const Wanted& wanted, const KeptForward* known = nullptr, std::size_t shared = 0);
 

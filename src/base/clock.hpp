@@ -4,7 +4,7 @@
 
 namespace loopegg {
 
-// CLOCK_MONOTONIC: the time that passes; CLOCK_THREAD_CPUTIME_ID: the processor time of this thread. 0 for a clock that there is not.
+// CLOCK_MONOTONIC is the time that passes, and CLOCK_THREAD_CPUTIME_ID the processor time of this thread. A clock that the system lacks gives 0.
 double clock_seconds(clockid_t clock);
 
 }  // namespace loopegg

@@ -1,7 +1,7 @@
 // A process that runs what strangers wrote gives up what it does not need: the network, other processes, files to write, memory.
 //
-// What the system refuses to give is said by the answer and by docs/reference/trust.md: seccomp needs Linux on x86_64 or aarch64, Landlock a kernel
-// that was built with it; limits hold everywhere.
+// The system may lack some of these holds. Limits hold everywhere, seccomp needs Linux on x86_64 or aarch64, and Landlock needs a kernel that was built
+// with it. The answer of confine() and docs/reference/trust.md say what holds.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -11,13 +11,13 @@ namespace loopegg {
 
 struct Confinement {
     long memory_mb = 0;                               // of address space; 0: no limit
-    bool network = false;                             // may open connections
-    bool programs = true;                             // may start other programs (a linker)
+    bool network = false;                             // the process may open connections
+    bool programs = true;                             // the process may start other programs (a linker)
     std::vector<std::filesystem::path> writes{};      // folders that may be written to, besides those for temporary files
-    bool files = false;                               // may write anywhere: `writes` means nothing
+    bool files = false;                               // the process may write anywhere, and `writes` means nothing
 };
 
-// Confines this process and all threads that it starts from now on; there is no way back. It also leaves no core file.
+// Confines this process and all threads that it starts from now on. There is no way back. The process leaves no core file either.
 // Returns what holds, in words: "no network, no programs, writes only below 2 folders, 8192 MB".
 std::string confine(const Confinement& c);
 

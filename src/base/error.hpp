@@ -9,7 +9,7 @@
 
 namespace loopegg {
 
-// One complaint. Worded for a person only when it is shown (see describe).
+// One complaint. describe() puts it into words for a person when it is shown.
 struct Diagnostic {
     std::string message;    // what is wrong and what was expected: "unknown operator 'con2d'"
     Position where{};       // may be unknown
@@ -42,7 +42,7 @@ public:
     using UserError::UserError;
 };
 
-// Our own mistake: exit code 70. Always says where in the code.
+// Our own mistake: exit code 70. The message always says where in the code.
 class InternalFault : public std::exception {
 public:
     explicit InternalFault(std::string message, std::source_location at = std::source_location::current());

@@ -9,13 +9,13 @@
 
 namespace loopegg {
 
-// Of what kind a place is.
+// The kinds of places.
 enum class FaultPlace { write, store, worker, compile, measure, guard };
 
-// True: the caller is to fail here as it would if its call failed. Never comes back where the process is to be cut.
+// Returns true where the caller is to fail as it would if its call failed. It does not return where the process is to be cut.
 bool fault_here(FaultPlace place);
 
-// The same in two halves, for a write that is to be cut in its middle: true, then the caller does half of its work and calls cut_now.
+// The same in two halves, for a write that is to be cut in its middle. Where the answer is true, the caller does half of its work and calls cut_now.
 enum class FaultHow { none, fail, cut };
 FaultHow ask_fault(FaultPlace place);
 [[noreturn]] void cut_now();

@@ -9,11 +9,11 @@
 
 namespace loopegg {
 
-// The whole file. Throws UserError in words a person can act on: missing, a directory, not readable, larger than max_bytes.
+// Gives the whole file. Throws UserError in words that a person can act on: missing, a directory, not readable, larger than max_bytes.
 std::string read_file(const std::filesystem::path& path, std::uintmax_t max_bytes = std::uintmax_t{1} << 40);
 SourcePtr read_source(const std::filesystem::path& path, std::uintmax_t max_bytes = std::uintmax_t{1} << 30);
 
-// Writes to a temporary beside the target, flushes it to disk, and renames: the old file or the whole new one, never a part.
+// Writes a temporary file beside the target, flushes it to disk and renames it. So a reader sees the old file or the whole new one, and never a part.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace loopegg

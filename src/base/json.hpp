@@ -17,14 +17,14 @@
 
 namespace loopegg {
 
-// Offsets of one value, of its key when it is a member, and of what it holds. Same shape as the value.
+// Offsets of one value, of its key when it is a member, and of what it holds. It has the same shape as the value.
 struct JsonPlace {
     std::size_t offset = 0, key_offset = 0;
     std::map<std::string, JsonPlace, std::less<>> members;
     std::vector<JsonPlace> items;
 };
 
-// A value inside a document. Cheap to copy; keeps the document alive. Every accessor throws UserError with the place
+// A value inside a document. A view is cheap to copy and keeps the document alive. Every accessor throws UserError with the place
 // and what was expected when the value is not what was asked for.
 class JsonView {
 public:

@@ -5,18 +5,18 @@
 
 namespace loopegg {
 
-// For comments and descriptions in any language: letters, digits, spaces and _.-/:,()[]+= stay, everything else becomes '?', and a long name
-// is cut. No comment or string of C, Python, shell or Slurm ends by it, and it is one line.
+// For comments and descriptions in any language. Letters, digits, spaces and _.-/:,()[]+= stay, everything else becomes '?', and a long name
+// is cut. The result is one line, and it ends no comment or string of C, Python, shell or Slurm.
 std::string comment_text(std::string_view name);
 
 std::string python_string(std::string_view text);   // with its quotes; bytes that are not UTF-8 become U+FFFD
 std::string dot_string(std::string_view text);      // with its quotes; a line break is shown as one
 std::string shell_word(std::string_view text);      // one word of sh, quoted where it must be
 
-// One line for a terminal: no control character (an escape sequence could hide or forge what is shown).
+// One line for a terminal. It has no control character, because an escape sequence could hide or forge what is shown.
 std::string terminal_text(std::string_view text);
 
-// What may be the name of a file in a folder of ours: letters, digits, '_', '-', '+' and, not at the beginning, '.'; at most 100 of them.
+// Whether a text may be the name of a file in a folder of ours: letters, digits, '_', '-', '+' and, not at the beginning, '.'; at most 100 of them.
 bool is_file_name(std::string_view name);
 
 }  // namespace loopegg

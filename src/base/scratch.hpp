@@ -5,7 +5,7 @@
 
 namespace loopegg {
 
-// Names for temporary files in a private folder of this process, removed with it.
+// The name of a temporary file in a private folder of this process. The file is removed with the object.
 class ScratchFile {
 public:
     explicit ScratchFile(const std::string& suffix);
@@ -18,7 +18,7 @@ private:
     std::filesystem::path path_;
 };
 
-// A folder, empty at first (what a killed run left there is gone), removed with all that is in it.
+// A folder that is empty at first (what a killed run left there is gone) and is removed with all that is in it.
 class ScratchFolder {
 public:
     explicit ScratchFolder(std::filesystem::path path);
@@ -31,7 +31,7 @@ private:
     std::filesystem::path path_;
 };
 
-// Plain writing, with none of write_file's care for readers and disks: the file is ours alone.
+// Writes plainly, with none of write_file's care for readers and disks, because the file is ours alone.
 void write_scratch(const std::filesystem::path& path, const std::string& bytes);
 
 }  // namespace loopegg

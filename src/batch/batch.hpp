@@ -16,16 +16,16 @@ struct BatchOptions {
     int at_once = 1;                   // jobs that this process runs side by side
     double job_seconds = 0;            // a job that takes longer is stopped and failed; 0: no limit
     double poll_seconds = 0.1;
-    bool leave = false;                // end when there is nothing to take, though others still run theirs: a node of a cluster is free again then
+    bool leave = false;                // end when there is nothing to take, though other processes still run jobs, so that a node of a cluster is free again
 };
 
-// Called about every poll with the state of all jobs; returning true asks to stop (Ctrl-C): running jobs are put back.
+// Called about every poll with the state of all jobs. An answer of true asks to stop (Ctrl-C), and running jobs are put back.
 using BatchWatcher = std::function<bool(const std::vector<JobRecord>&)>;
 
-// Works until every job is done or failed (by this process or another on the same queue). False: stopped before that.
+// Works until every job is done or failed, by this process or another one on the same queue. Returns false when it was stopped before that.
 bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner, const BatchOptions& options, const BatchWatcher& watcher);
 
-// The table at the end: one row a job, from what the queue got once of each run's result.json, so an interrupted batch gives the same one as an undisturbed.
+// The table at the end, with one row for each job. The queue takes a row once, from a run's result.json, so interruptions do not change the table.
 nlohmann::json batch_result(const std::vector<Job>& jobs, JobQueue& queue, const std::filesystem::path& out);
 std::string batch_csv(const nlohmann::json& result);
 

@@ -28,7 +28,7 @@ struct JobRecord {
     std::string owner{};      // of a running one, in words
 };
 
-// Whether a store is a file on one machine or a server for many makes no difference here.
+// The queue is the same on a store that is a file of one machine and on a server for many.
 class JobQueue {
 public:
     // `batch` names the queue among those of one store.
@@ -37,13 +37,13 @@ public:
     JobQueue(const JobQueue&) = delete;
     JobQueue& operator=(const JobQueue&) = delete;
 
-    void add(const std::vector<Job>& jobs);                                   // those it does not know yet
-    std::optional<std::string> take();                                        // the id of one of those, which is ours from now on
-    // An empty error: done, with its result. A job that is not ours any more stays as it is.
+    void add(const std::vector<Job>& jobs);                                   // jobs that the queue does not know yet
+    std::optional<std::string> take();                                        // the id of a waiting job, which is ours from now on
+    // With an empty error, the job is done and has its result. A job that is not ours any more stays as it is.
     void finish(const std::string& id, const std::string& error, double seconds, const std::string& result = "");
     void put_back(const std::string& id);                                     // stopped before its end
     void forget_failures(const std::vector<std::string>& among);              // failed jobs wait again
-    std::vector<JobRecord> list(const std::vector<std::string>& among);       // in that order; also says that this process lives
+    std::vector<JobRecord> list(const std::vector<std::string>& among);       // in that order; the call also says that this process lives
     std::map<std::string, std::string> results();                             // by id, of those that are done
     std::vector<std::pair<JobRecord, std::string>> everything();              // of the batch, whoever added it, in order, each with its result
     void say_that_we_live();                                                  // call it now and then while a job runs

@@ -12,8 +12,8 @@ namespace loopegg {
 class RunningJob {
 public:
     virtual ~RunningJob() = default;
-    virtual std::optional<std::string> ended() = 0;   // none: still running; empty: well; otherwise its last words
-    virtual bool told_to_end() const { return false; }   // by a signal that asks for it, sent by somebody else (a cluster, a person): no failure of its own
+    virtual std::optional<std::string> ended() = 0;   // none while the job runs; empty when it ended well; otherwise its last words
+    virtual bool told_to_end() const { return false; }   // somebody else (a cluster, a person) ended it by a signal, so it is no failure of the job
     virtual void stop() = 0;                          // asks it to end and waits until it has
 };
 
@@ -23,7 +23,7 @@ public:
     virtual std::unique_ptr<RunningJob> start(const Job& job, const std::filesystem::path& folder) = 0;
 };
 
-// Runs `program` with the job's arguments; what it says goes to folder/log.txt. The child dies with this process, however that dies.
+// Runs `program` with the job's arguments. What the child says goes to folder/log.txt. The child dies with this process, however this process dies.
 std::unique_ptr<JobRunner> process_runner(std::filesystem::path program);
 
 }  // namespace loopegg

@@ -15,12 +15,12 @@ struct SlurmOptions {
     std::filesystem::path program{};      // what a task runs in place of 'optimize' of this program; for tests
 };
 
-// The script of the array job. It holds no address of a store: that goes through the environment, where no password is seen.
+// The script of the array job. It holds no address of a store, because the address goes through the environment, where nobody sees a password.
 std::string slurm_script(const std::filesystem::path& loopegg, const std::filesystem::path& jobs, const std::filesystem::path& out,
                          const SlurmOptions& options);
 
-// Submits, notes the number of the array job in OUT/slurm/arrays, and gives it. Throws UserError with what was found: no sbatch, no controller that
-// answers, a queue that other nodes cannot reach.
+// Submits the array job, notes its number in OUT/slurm/arrays, and returns it. Throws UserError with what was found: no sbatch, no controller that
+// answers, or a queue that other nodes cannot reach.
 std::string submit_array(const std::filesystem::path& jobs, const std::filesystem::path& out, int open_jobs, const SlurmOptions& options);
 
 // How many tasks of the batch's arrays Slurm has in each state ("RUNNING", "PENDING"); none where Slurm is not here.

@@ -23,7 +23,7 @@ std::vector<const CLI::Option*> options_of(const CLI::App& app);      // with na
 std::vector<const CLI::Option*> positionals_of(const CLI::App& app);
 std::vector<std::string> spellings(const CLI::Option& option);        // "-q", "--quiet"
 
-// What is wrong with words that parse() refused for `reason`: an unknown command or option is named, with the one that was meant.
+// What is wrong with words that parse() refused for `reason`. It names an unknown command or option, with the one that was meant.
 Diagnostic misuse(const CLI::App& app, const std::vector<std::string>& words, const std::string& reason);
 
 }  // namespace loopegg

@@ -97,7 +97,7 @@ Action setup(CLI::App& app) {
     app.add_option("--schedules", a->schedules, "with a MODEL: so many schedules of each of its nests, each a program of its own");
     app.add_option("--runner", a->runner,
                    "a command that runs a bundle where the GPU is, {} standing for its folder, and leaves results.txt there: 'sh {}/run_bundle.sh'");
-    app.add_option("--target", a->target, "a GPU target");
+    app.add_option("--target", a->target, "a GPU target")->capture_default_str();
     app.add_option("--out", a->out, "the folder to write");
     app.add_option("--seed", a->seed, "draws the weights of a model that has none");
     app.add_option("--batch", a->batch, "with a MODEL: how many inputs the network takes at once")->capture_default_str()->check(CLI::Range(1, 65536));

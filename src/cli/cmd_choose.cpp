@@ -61,7 +61,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command choose_command{"choose", "pick the finalist of a run by the accuracies that it was trained to",
+const Command choose_command{"choose", "pick a finalist of a run by the accuracies that the finalists were trained to",
                              "loopegg choose out --accuracies accuracies.json --max-loss 0.5", setup};
 
 }  // namespace loopegg

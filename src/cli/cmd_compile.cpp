@@ -40,7 +40,7 @@ nlohmann::json check_rounding(const Arguments& a, const Model& model, const Targ
 Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("MODEL", a->model, "model.json, .onnx, or zoo:NAME")->required();
-    app.add_option("--target", a->target, "the machine to compile for ('loopegg targets' lists them)");
+    app.add_option("--target", a->target, "the machine to compile for ('loopegg targets' lists them)")->capture_default_str();
     app.add_option("--out", a->out, "the folder to write")->required();
     app.add_option("--seed", a->seed, "draws the weights of a model that has none");
     add_rounding_options(app, a->allowed, a->max_rounding_error);

@@ -20,7 +20,7 @@ Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("MODEL", a->model, "model.json, .onnx, zoo:NAME, or a folder that 'loopegg compile' wrote")->required();
     add_store_option(app);
-    app.add_option("--target", a->target, "the machine to compile for ('loopegg targets' lists them)");
+    app.add_option("--target", a->target, "the machine to compile for ('loopegg targets' lists them)")->capture_default_str();
     app.add_option("--rounds", a->rounds, "how often three samples are taken")->check(CLI::Range(1, 10000));
     app.add_option("--seed", a->seed, "draws the weights of a model that has none");
     return [a](Session& session) {

@@ -40,7 +40,7 @@ void print_next(const nlohmann::json& r, const std::string& out) {
     const std::string folder = shell_word(out);
     fmt::print("\n  accuracy:  {}\n\n  everything is in {}/; what to do next:\n", how_sure(r), out);
     auto row = [](const std::string& command, const char* what) { fmt::print("    {:<44} {}\n", command, what); };
-    row("open " + shell_word(out + "/report.html"), "how much faster, is it safe, what changed, why believe it");
+    row(out + "/report.html", "open it in a browser: how much faster, is it safe, what changed, why believe it");
     row("loopegg explain " + folder + " --check", "replays every step and runs what was compiled");
     if (r["returned"] != "original") row("loopegg train " + folder + " --data IMAGES", "trains the network; network.py is the same for PyTorch");
     row("loopegg run " + folder + " --input x.npy", "runs network.so; network.h tells how to link it, model.onnx is for other tools");
@@ -119,28 +119,28 @@ Action setup(CLI::App& app) {
     auto capacity = std::make_shared<double>(-1.0), max_loss = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     add_store_option(app);
-    app.add_option("--rules", r->rules, "a rule file, or a name of rules/: discover, exact")->capture_default_str();
+    app.add_option("--rules", r->rules, "discover (rules that change schedules and the network), exact (schedules alone), or a rule file")->capture_default_str();
     app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
     app.add_option("--guard", r->guard, "what decides how much of the network may go: expected-loss, fisher-band, fisher-paper")->capture_default_str();
     app.add_option("--objective", r->objective, "what to make better: " + join(objective_names(), ", "))->capture_default_str();
     app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))
         ->capture_default_str();
     app.add_option("--passes", r->passes, "AS-k: all rules in k rounds; PO-k: k rounds of one ruleset after another; otherwise as the rule file says");
-    app.add_option("--capacity", *capacity, "the guard's threshold: how much capacity must be kept")->check(CLI::Range(0.0, 10.0));
+    app.add_option("--capacity", *capacity, "the guard's threshold as the share of capacity that must be kept; --max-loss tells it in points")->check(CLI::Range(0.0, 10.0));
     app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of --capacity")
         ->check(CLI::Range(0.0, 100.0));
     app.add_option("--search", r->search, "how whole networks are looked for: " + join(search_names(), ", ") + " (scale, random and blockswap are rivals)")
         ->capture_default_str();
-    app.add_option("--data", r->data, "images for the guard: a CIFAR-10 folder or one of .npy batches; none: seeded synthetic ones");
+    app.add_option("--data", r->data, "images for the guard: a folder of CIFAR-10's binary files or of .npy batches; without it, loopegg draws images");
     app.add_option("--budget", r->budget, "how many questions the guard may be asked")->capture_default_str()->check(CLI::Range(1, 10'000'000));
     app.add_option("--batch", r->batch, "how many inputs the network takes at once")->capture_default_str()->check(CLI::Range(1, 65536));
-    app.add_option("--seed", r->seed, "draws data, weights and candidates")->capture_default_str();
+    app.add_option("--seed", r->seed, "what data, weights and candidates are drawn from")->capture_default_str();
     app.add_option("--trials", r->trials, "how many schedules of a nest are timed, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
-    app.add_option("--tune-seconds", r->tune_seconds, "stop tuning after this long")->capture_default_str();
+    app.add_option("--tune-seconds", r->tune_seconds, "the most seconds that tuning may take")->capture_default_str();
     app.add_option("--rounds", r->most_rounds, "for a target that is reached by bundles: how often programs go there; 0: all is estimated")
         ->capture_default_str()
         ->check(CLI::Range(0, 1000));
-    app.add_option("--round-programs", r->round_programs, "how many schedules go there in one round")->capture_default_str()->check(CLI::Range(1, 100'000));
+    app.add_option("--round-programs", r->round_programs, "how many schedules go to such a target in one round")->capture_default_str()->check(CLI::Range(1, 100'000));
     app.add_option("--runner", *runner,
                    "a command that runs a round where the GPU is, {} standing for its folder, and leaves results.txt there: 'sh {}/run_bundle.sh'");
     app.add_option("--out", *out, "the folder to write")->capture_default_str();

@@ -189,7 +189,7 @@ Action setup(CLI::App& app) {
     checking->add_option("FILE", args->files, "rule files")->required();
     checking->add_flag("--deep", args->deep, "try each rule on many more instances");
     checking->callback([args] { args->check = true; });
-    CLI::App* listing = app.add_subcommand("list", "the rules of a file, or what the languages offer")->fallthrough();
+    CLI::App* listing = app.add_subcommand("list", "print the rules of a file, or what the languages offer")->fallthrough();
     checking->footer("Example:\n  loopegg rules check rules/math.rules");
     listing->footer("Example:\n  loopegg rules list rules/neural.rules");
     listing->add_option("FILE", args->listed, "a rule file; without one, the languages are listed");

@@ -48,7 +48,8 @@ struct Ran {
 };
 
 std::vector<Tensor> inputs_for(const Arguments& a, const std::vector<GraphInput>& all) {
-    if (!a.inputs.empty() && a.inputs.size() != all.size()) throw UsageError(fmt::format("the network takes {} input(s)", all.size()));
+    if (!a.inputs.empty() && a.inputs.size() != all.size())
+        throw UsageError(fmt::format("the network takes {} inputs, and {} are given", all.size(), a.inputs.size()));
     std::vector<Tensor> inputs;
     for (std::size_t i = 0; i < all.size(); ++i)
         inputs.push_back(a.inputs.empty() ? normal_tensor(all[i].shape, a.seed, all[i].name) : read_npy(file_for(a.inputs, all, i)));

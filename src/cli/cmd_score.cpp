@@ -101,7 +101,7 @@ Action setup(CLI::App& app) {
             ->check(CLI::Range(0.0, 100.0))
             ->excludes(a->capacity_given);
     app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, seeded synthetic images");
-    app.add_option("--batch", a->batch, "images a seed")->capture_default_str();
+    app.add_option("--batch", a->batch, "images for each seed")->capture_default_str();
     app.add_option("--seeds", a->seeds, "draws of weights and images")->capture_default_str()->check(CLI::Range(1, 1000));
     app.add_option("--seed", a->seed, "the first seed")->capture_default_str();
     app.add_option("--threads", a->threads, "threads of LibTorch; 0: all cores")->capture_default_str();
@@ -117,7 +117,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command score_command{"score", "capacity measures of a network and its variants, and the guards' verdicts",
+const Command score_command{"score", "measure the capacity of a network and its variants, and ask the guards",
                             "loopegg score zoo:resnet34-cifar10 --plan plan.json --data cifar10 --json", setup};
 
 }  // namespace loopegg

@@ -52,7 +52,7 @@ void print_table(const Graph& graph) {
         line(node.name, node.op, to_string(node.shape), parameters(node) ? with_commas(parameters(node)) : "", macs(node) ? with_commas(macs(node)) : "",
              is_site(node) ? fmt::format("{}{}", ++sites, restricted) : "");
     }
-    fmt::print("\n{}: {} nodes, {} compute sites, {:.2f} M parameters ({}), {:.2f} G MACs ({})\n", graph.name, graph.nodes.size(), sites,
+    fmt::print("\n{}: {} nodes, {} sites, {:.2f} M parameters ({}), {:.2f} G MACs ({})\n", graph.name, graph.nodes.size(), sites,
                static_cast<double>(parameters(graph)) / 1e6, with_commas(parameters(graph)), static_cast<double>(macs(graph)) / 1e9, with_commas(macs(graph)));
     for (const auto& [op, count] : opaque_operators(graph)) fmt::print("{} x {}: run as it stands; what is around it is optimized\n", count, op);
     const Architecture architecture = classify_architecture(graph);
@@ -78,6 +78,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command show_command{"show", "print a network: nodes, shapes, parameters, MACs, compute sites", "loopegg show m.json", setup};
+const Command show_command{"show", "print a network: nodes, shapes, parameters, MACs, sites", "loopegg show m.json", setup};
 
 }  // namespace loopegg

@@ -27,7 +27,7 @@ nlohmann::json as_json(const StoreReport& r) {
 
 std::string words(const StoreReport& r) {
     if (!r.there) return "there is none yet";
-    std::string text = fmt::format("{} rows of {}", r.rows, r.kind.empty() ? "anything" : r.kind);
+    std::string text = fmt::format("{} {} of {}", r.rows, r.rows == 1 ? "row" : "rows", r.kind.empty() ? "anything" : r.kind);
     if (r.kind.find("latencies") != std::string::npos)
         text += fmt::format(", {} of them failures, {} claimed now, {} claims left by processes that are gone", r.failed, r.claimed - r.stale, r.stale);
     for (const std::string& f : r.faults) text += "\n  NOT VALID: " + f;

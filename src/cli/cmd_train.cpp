@@ -83,7 +83,7 @@ Action setup(CLI::App& app) {
     app.add_option("--limit", a->limit, "at most so many images of each split");
     app.add_option("--seed", a->options.seed, "draws new weights, the order of images and their shifts")->capture_default_str();
     app.add_option("--threads", a->options.threads, "threads of LibTorch; 0: all cores")->capture_default_str();
-    app.add_flag("--no-augment", a->no_augment, "images as they are");
+    app.add_flag("--no-augment", a->no_augment, "take the images as they are, without shifting or mirroring them");
     app.add_flag("--fresh", a->fresh, "begin anew, also when a checkpoint is there");
     return [a](Session& session) {
         nlohmann::json answer = run_training(*a, session);

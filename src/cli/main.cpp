@@ -21,6 +21,8 @@
 namespace loopegg {
 namespace {
 
+constexpr const char* our_fault = "\n  loopegg is at fault, not you: please report this line with the command that you typed";
+
 int code(ExitCode c) { return static_cast<int>(c); }
 
 // Words may quote a stranger's file: what moves a terminal's cursor or colours is spelt out.
@@ -82,14 +84,15 @@ int run(int argc, char** argv) {
     } catch (const UserError& e) {
         return fail(ExitCode::failed, e.what(), parsed.json, e.diagnostics());
     } catch (const InternalFault& e) {
-        return fail(ExitCode::fault, e.what(), parsed.json);
+        return fail(ExitCode::fault, std::string(e.what()) + our_fault, parsed.json);
     } catch (const std::bad_alloc&) {
-        return fail(ExitCode::failed, "error: out of memory", parsed.json);
+        const Diagnostic said{"there is not enough memory", {}, "a smaller --batch, or fewer jobs side by side, take less"};
+        return fail(ExitCode::failed, describe(said), parsed.json, {said});
     } catch (const std::system_error& e) {   // the file system, threads, clocks: the machine's, not ours
         const UserError said = as_user_error(e);
         return fail(ExitCode::failed, said.what(), parsed.json, said.diagnostics());
     } catch (const std::exception& e) {
-        return fail(ExitCode::fault, std::string("internal fault: ") + e.what(), parsed.json);
+        return fail(ExitCode::fault, std::string("internal fault: ") + e.what() + our_fault, parsed.json);
     }
 }
 

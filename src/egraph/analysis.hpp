@@ -1,8 +1,8 @@
 // Facts about e-classes that the e-graph keeps up to date while it grows (e-class analyses).
 //
-// Most analyses derive from LatticeAnalysis<Fact> and say how to make a fact from one e-node and how to join two facts. An
-// analysis can also state an invariant: two classes whose facts conflict must never be merged; the merge is then refused with an
-// error that names the rule and both terms.
+// Most analyses derive from LatticeAnalysis<Fact>, and say how to make a fact from one e-node and how to join two facts. An
+// analysis can also state an invariant: two classes whose facts conflict must never be merged. The e-graph then refuses the merge
+// with an error that names the rule and both terms.
 #pragma once
 #include <memory>
 #include <optional>
@@ -27,10 +27,10 @@ public:
     virtual void make(const EGraph& graph, ClassId made, const NodeView& node) = 0;
     // A node joins a class, or one of its children's facts has changed. True when the class's fact changed.
     virtual bool refine(const EGraph& graph, ClassId in, const NodeView& node) = 0;
-    // `lost` is merged into `kept`, whose fact must hold for both from here on. Says which of the two facts changed by it.
+    // `lost` is merged into `kept`, whose fact must hold for both from here on. The answer says which of the two facts changed.
     struct Joined { bool kept_changed = true, lost_changed = true; };
     virtual Joined join(const EGraph& graph, ClassId kept, ClassId lost) = 0;
-    // Why these two must not be one class, or nothing. Asked before join.
+    // Says why these two must not be one class, or nothing. The e-graph asks before it calls join.
     virtual std::optional<std::string> conflict(const EGraph&, ClassId, ClassId) const { return std::nullopt; }
     // Whether a conflict is a fault of ours (rules that were proven sound) or of the rules that a user gave.
     virtual bool conflict_is_our_fault() const { return false; }
@@ -80,7 +80,7 @@ private:
     std::vector<std::vector<Fact>> kept_;
 };
 
-// Thrown by a merge that an analysis refuses. The e-graph is left as it was before the merge.
+// What a merge throws that an analysis refuses. The e-graph stays as it was before the merge.
 class InvariantBroken : public UserError {
 public:
     InvariantBroken(std::string analysis, std::string rule, Term a, Term b, std::string why, std::string proof = {});
@@ -98,7 +98,7 @@ void LatticeAnalysis<Fact>::refuse(const EGraph& graph, ClassId in, const NodeVi
 }
 
 // The number that a class is equal to, read from its leaves. Two different numbers in one class mean that the rules contradict
-// each other; with this analysis the merge is refused and the rule is named.
+// each other. With this analysis the e-graph refuses the merge and names the rule.
 class NumberAnalysis final : public LatticeAnalysis<std::optional<std::int64_t>> {
 public:
     std::string_view name() const override { return "numbers"; }

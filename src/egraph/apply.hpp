@@ -9,7 +9,7 @@ struct Applied {
     bool complete = true;          // false: a limit was met
 };
 
-// matches: as search() gives them. node_limit: no node is added beyond it. Call EGraph::rebuild() afterwards.
+// `matches` are as search() gives them. No node is added beyond `node_limit`. Call EGraph::rebuild() afterwards.
 Applied apply(EGraph& graph, const std::shared_ptr<const CompiledRewrite>& rule, std::span<const NodeId> matches, std::size_t node_limit,
               const Budget& budget);
 

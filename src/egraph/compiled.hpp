@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-// Where a value is found when a match is applied. Values are: slots of the query, then one per choice, then one per built node.
+// Where a value is found when a match is applied. The values are the slots of the query, then one for each choice, then one for each built node.
 using Place = std::uint32_t;
 
 struct Build {

@@ -1,8 +1,8 @@
 // The e-graph: terms and what is known to be equal among them, stored once.
 //
-// Terms of any language: operators are Symbols, numbers are leaves. Classes are numbered; find() gives the canonical number. After
-// merges call rebuild() before reading; it restores that equal children make equal parents. Everything is deterministic: the same
-// calls give the same numbers.
+// The terms may be of any language: operators are Symbols, and numbers are leaves. Classes are numbered, and find() gives the canonical
+// number. After merges, call rebuild() before reading. It restores that equal children make equal parents. The e-graph is
+// deterministic: the same calls give the same numbers.
 #pragma once
 #include <memory>
 #include <optional>
@@ -33,7 +33,7 @@ public:
     // States that two classes are equal. True when that was news. `why` is kept for proofs.
     bool merge(ClassId a, ClassId b, std::string_view why = "asserted");
     void rebuild();
-    // Facts are made for what is there already. Attach before rules run.
+    // Makes facts for what is there already. Attach an analysis before rules run.
     void attach(std::shared_ptr<Analysis> analysis);
 
     // --- reading (after rebuild) --------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ public:
     const NodeTable& table() const { return table_; }
     OpId op_id(Symbol symbol, std::uint32_t arity) { return table_.op_id(symbol, arity); }
     bool has_analyses() const { return !analyses_.empty(); }
-    // Known to be absent; children canonical. In a class of its own, or inside `in`.
+    // Adds a node that is known to be absent, with canonical children, in a class of its own or inside `in`.
     NodeId make_node(OpId op, std::span<const ClassId> children, std::uint32_t hash);
     NodeId make_node_in(OpId op, std::span<const ClassId> children, std::uint32_t hash, ClassId in);
     NodeId find_or_make(OpId op, std::span<const ClassId> children);
@@ -102,15 +102,15 @@ public:
     std::uint32_t stamp(NodeId n) const { return stamps_[n]; }
     std::span<const NodeId> touched_in(std::uint32_t epoch) const;          // the nodes that changed in an epoch; some may be dead
     std::size_t class_bound_at(std::uint32_t epoch) const { return class_begin_[epoch]; }   // class_bound() when the epoch began
-    // Classes are stamped when their facts change, and if wanted when they gain nodes; kept only from here on.
+    // Classes are stamped when their facts change and, if wanted, when they gain nodes. Stamps are kept only from this call on.
     void watch_classes(bool nodes_too);
     std::uint32_t class_stamp(ClassId c) const { return class_stamps_[c]; }
     std::size_t weight(ClassId c) const { return classes_[c].weight; }   // its nodes and parents, dead ones too
-    // False: no node of the class (no parent of it) has the operator. True: one may.
+    // False means that no node of the class (no parent of it) has the operator. True means that one may have it.
     bool may_hold(ClassId c, std::uint32_t op_bits) const { return (classes_[c].node_ops & op_bits) == op_bits; }
     bool may_have_parents(ClassId c, std::uint32_t op_bits) const { return (classes_[c].parent_ops & op_bits) == op_bits; }
     using EGraphData::op_bit;
-    // f(node, position) for every parent; dead ones too.
+    // Calls f(node, position) for every parent, dead ones too.
     template <class F> void each_parent(ClassId c, F&& f) const {
         for (std::uint32_t s = classes_[c].first_parent; s != none;) {
             if (s & pool_slot) {

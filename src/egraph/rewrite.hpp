@@ -23,16 +23,16 @@ enum class Relation {
     neural,   // the right side is a class of its own, and an edge leads to it
 };
 
-// A condition over the classes that some variables are bound to. Asked during search as soon as they are; one that needs a
-// choice's variable, or ?result (the class of the right side), is asked when the rule is applied. It may look at the facts and at the
-// nodes of the classes it is given; the incremental search asks again when these change, and never for other causes.
+// A condition over the classes that some variables are bound to. The search asks a guard as soon as its variables are bound. A guard
+// that needs a choice's variable, or ?result (the class of the right side), is asked when the rule is applied. A guard may look at the
+// facts and at the nodes of the classes that it is given. The incremental search asks again when these change, and for no other cause.
 struct Guard {
     std::string text;              // as written: "(permutable ?a ?b)"
     std::vector<Symbol> needs;
     std::function<Verdict(const EGraph&, std::span<const ClassId>)> test;   // the classes in the order of `needs`
     // Instead of `test`, for guards that are costly to ask: every application of an iteration at once, one verdict each.
     std::function<std::vector<Verdict>(const EGraph&, std::span<const std::vector<ClassId>>)> batch{};
-    bool facts_only = false;       // looks at facts alone, never at nodes: asked again less often
+    bool facts_only = false;       // the guard looks at facts alone, never at nodes, so it is asked again less often
 };
 
 // A variable that takes each of a list of values in turn (:for), or a part of the right side that is computed (then the list has

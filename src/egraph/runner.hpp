@@ -18,7 +18,7 @@ enum class Scheduler {
     backoff,   // a rule with more fresh matches than its limit rests for a while, and its limit doubles
 };
 
-// Held inside search and apply, not only between iterations.
+// Search and apply hold these limits inside an iteration too.
 struct Limits {
     std::size_t iterations = 30;
     std::size_t nodes = 10'000'000;
@@ -58,7 +58,7 @@ struct RunOptions {
     std::function<bool(const IterationReport&)> after_iteration{};   // false: stop
 };
 
-// Keeps from one run to the next what each rule has already seen.
+// A Runner keeps from one run to the next what each rule has already seen.
 class Runner {
 public:
     Runner(EGraph& graph, std::vector<Rewrite> rules);

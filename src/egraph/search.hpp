@@ -1,8 +1,8 @@
 // E-matching: every way in which a rule's left side occurs, or only those ways that something changed since makes possible.
 //
-// A match is the e-nodes that the atoms of the query stand for, one word each; the classes of the variables are read from them.
-// Incremental search (semi-naive): a match is fresh when one of its e-nodes changed since the rule was last searched. With
-// atoms 1..k, it is found once, with the first fresh atom taken from what changed and the atoms before it from what did not.
+// A match is the e-nodes that the atoms of the query stand for, one word each. The classes of the variables are read from them.
+// Incremental search (semi-naive) looks for fresh matches: those with an e-node that changed since the rule was last searched. With
+// atoms 1..k, it finds each once. It takes the first fresh atom from what changed, and the atoms before it from what did not change.
 #pragma once
 #include <chrono>
 
@@ -27,8 +27,8 @@ struct Budget {
 
 enum class SearchEnd { complete, too_many, out_of_time, out_of_memory };
 
-// An incremental search that found too many matches, kept so that the next one goes on where it ended. What changes meanwhile
-// counts as changed after `upto`: matches that it touches are dropped, and found again among the later changes.
+// An incremental search that found too many matches. It is kept so that the next search goes on where it ended. What changes meanwhile
+// counts as changed after `upto`. Matches that such a change touches are dropped, and found again among the later changes.
 struct Unfinished {
     std::uint32_t since = 0, upto = 0;   // it looks for what changed after the one epoch and up to the other; upto = 0: there is none
     std::uint32_t atom = 0, epoch = 0;   // the atom and the epoch whose changed nodes it was walking through
@@ -36,8 +36,8 @@ struct Unfinished {
     Flat<NodeId> matches;                // found before that
 };
 
-// Appends the matches of a rule to `matches`, query().atoms.size() words each. since = 0: everything is fresh. Goes on with
-// `unfinished`, which must be of the same rule and `since`; after too_many, `unfinished` may hold the matches instead.
+// Appends the matches of a rule to `matches`, query().atoms.size() words each. With since = 0 everything is fresh. The search goes on
+// with `unfinished`, which must be of the same rule and `since`. After too_many, `unfinished` may hold the matches instead.
 SearchEnd search(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, SearchMode mode,
                  const Budget& budget, Flat<NodeId>& matches, Unfinished& unfinished);
 

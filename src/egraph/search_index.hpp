@@ -17,19 +17,19 @@ struct NodesByOp {
     }
 };
 
-// What a search looks into, at one moment of an e-graph. Keeps from one moment to the next what changed in each epoch.
+// What a search looks into at one moment of an e-graph. The index keeps from one moment to the next what changed in each epoch.
 class SearchIndex {
 public:
     explicit SearchIndex(const EGraph& graph) : graph_(graph) {}
-    // The e-graph has changed; call before searching. No rule will ask for what changed in `seen` or before.
+    // Call this before a search when the e-graph has changed. No rule will ask for what changed in `seen` or before.
     void update(std::uint32_t seen);
 
     std::span<const NodeId> all(OpId op);
-    // The nodes of an operator that changed after one epoch and up to another: a list for each, from which those are to be taken whose
-    // stamp is that epoch and which still have the operator.
+    // The nodes of an operator that changed after one epoch and up to another, as one list for each epoch. The caller takes those nodes of a
+    // list whose stamp is that epoch and which still have the operator.
     struct Touched { std::uint32_t epoch; std::span<const NodeId> nodes; };
     void touched(std::uint32_t since, std::uint32_t upto, OpId op, std::vector<Touched>& out);
-    // For rules that read facts: also nodes one of whose classes changed its facts.
+    // The same for rules that read facts. It also has the nodes one of whose classes changed its facts.
     struct WithFacts { NodesByOp by_op; std::vector<bool> marked; };
     const WithFacts& with_facts(std::uint32_t since);
 

@@ -20,8 +20,8 @@ const char* to_string(ArchitectureClass kind);
 std::optional<ArchitectureClass> architecture_class(std::string_view name);   // none for a name that is no class
 const std::vector<std::string>& architecture_class_names();                   // for 'did you mean'
 
-// Reads structure alone, never names: attention, several output scales, depthwise convolutions, tensors carried along by
-// concatenation, additions of an earlier tensor; the first of these that shapes the network, otherwise plain.
+// Reads structure alone, never names. It looks for attention, several output scales, depthwise convolutions, tensors carried along by
+// concatenation, and additions of an earlier tensor. The first of these that shapes the network decides, and otherwise the network is plain.
 Architecture classify_architecture(const Graph& graph);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// Carries trained weights from a network to a variant of it: what the variant keeps is a subset of what was there, so it is cut out.
+// Carries trained weights from a network to a variant of it. The variant keeps a part of what was there, and that part is cut out.
 #pragma once
 #include <cstdint>
 
@@ -7,10 +7,10 @@
 namespace loopegg {
 
 // Weights for `to`, tensor by tensor name. A convolution's values are found by output channel, input channel and kernel place, whatever its
-// groups, kernel and padding have become; fewer channels are the same ones wherever they are written or read (channel_maps.hpp); entries outside
-// a domain are zero. A tensor that `from` did not have (a node that a rule added) is drawn from the seed.
-// `keep`: which channels of a stream are left where there are fewer. The first; or, of trained weights, those whose weights are largest where they are
-// written, over all writers of the stream alike.
+// groups, kernel and padding have become. Where channels are fewer, the same ones are kept wherever they are written or read (channel_maps.hpp).
+// Entries outside a domain are zero. A tensor that `from` did not have (of a node that a rule added) is drawn from the seed.
+// `keep` says which channels of a stream are kept: the first ones, or, of trained weights, those whose weights are largest over all writers of the
+// stream.
 enum class KeepChannels { first, largest };
 Weights carry_weights(const Graph& from, const Weights& weights, const Graph& to, std::uint64_t seed = 0, KeepChannels keep = KeepChannels::first);
 

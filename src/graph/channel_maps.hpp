@@ -11,12 +11,12 @@
 
 namespace loopegg {
 
-// By channel of the narrower network: the channel of the other one that it was, or -1 where it is new. Empty where channels cannot be told.
+// By channel of the narrower network: the channel of the other network that it was, or -1 where it is new. Empty where channels cannot be told.
 struct ChannelMap {
     std::vector<std::int64_t> outputs, inputs;   // of a flattened input, each value of a channel by itself
 };
 
-// How much each channel of a stream of `from` matters; the largest are kept. Empty: the first are.
+// How much each channel of a stream of `from` matters. The channels with the largest values are kept. Where it is empty, the first are kept.
 using ChannelWorth = std::function<std::vector<double>(const Stream& stream)>;
 
 // By node of `to` that `from` has too. Every writer and every reader of a stream agrees on what was kept.

@@ -1,4 +1,4 @@
-// Depth: a branch that a site writes into an addition or a concatenation is left out, with everything that only fed it.
+// Leaves out a branch that a site writes into an addition or a concatenation, with everything that only fed it. So a network gets less deep.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -19,12 +19,12 @@ struct Branch {
 };
 Branch branch_written_by(const Graph& graph, const std::string& site);
 
-// Every branch of a network, in the order of their sites. Of two that meet in one addition, the one with more work: a branch beside a projection
-// leaves the projection.
+// Every branch of a network, in the order of their sites. Of two branches that meet in one addition it is the one with more work, so that a
+// projection stays.
 std::vector<Branch> branches_of(const Graph& graph);
 
-// The network without it: the addition is its other operand, a concatenation what is left of it. A rectifier of a rectified value is that value.
-// Throws UserError with the reason where it cannot be.
+// The network without the branch. The addition becomes its other operand, and a concatenation what is left of it. A rectifier of a rectified value
+// becomes that value. Throws UserError with the reason where the branch cannot be left out.
 Graph without_branch(const Graph& graph, const Branch& branch);
 
 }  // namespace loopegg

@@ -1,5 +1,5 @@
-// Outputs that nobody reads: a site whose only reader is restricted to some channels need not compute the others, and the network computes
-// what it did.
+// Outputs that nobody reads. A site whose only reader is restricted to some channels need not compute the others, and the network still computes
+// the same.
 #pragma once
 #include <string>
 #include <vector>
@@ -25,8 +25,8 @@ bool leaves_out_channels(const Domain& domain);
 // Whether a reader finds every channel that it reads; each domain goes with the axes of its operator.
 bool reads_only_computed(const Domain& writer, const std::vector<Axis>& writer_axes, const Domain& reader, const std::vector<Axis>& reader_axes);
 
-// The same function of the network's inputs, without the output channels that nobody reads: where a writer is not restricted in other ways, and
-// what is read of it can be said by ranges of digits. Networks that differ only in what they compute in vain become one.
+// The same function of the network's inputs, without the output channels that nobody reads. This holds where a writer is not restricted in other
+// ways, and where ranges of digits can say what is read of it. Networks that differ only in what they compute in vain become one.
 Graph without_unread_outputs(Graph graph);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// The reference interpreter: runs any graph with plain loops, summing in double. Slow and obvious, for it judges everything else.
+// The reference interpreter runs any graph with plain loops and sums in double. It is slow and obvious, because it judges everything else.
 #pragma once
 #include <map>
 #include <string>

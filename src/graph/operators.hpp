@@ -50,7 +50,7 @@ struct Operator {
     Shape (*infer)(const Node& node);
     // Null for an operator that owns no tensors.
     std::vector<Parameter> (*parameters)(const Node& node) = nullptr;
-    // Null for an operator that is no compute site (no multiply-accumulate nest).
+    // Null for an operator that is no site (it has no multiply-accumulate nest).
     std::vector<Axis> (*axes)(const Node& node) = nullptr;
 };
 

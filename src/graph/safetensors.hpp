@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-// Float tensors of any width become float32; whole-number tensors (batch counters) are left out. Throws UserError.
+// Float tensors of any width become float32. Tensors of whole numbers (batch counters) are left out. Throws UserError.
 Weights read_safetensors(const std::filesystem::path& path);
 Weights parse_safetensors(const std::string& name, std::string_view bytes);
 

@@ -1,7 +1,7 @@
 // Channels that belong together: who writes them, who reads them, and what must be left out with them.
 //
-// A residual stream is the example: every block adds to it, so its channels are the outputs of many sites and the inputs of many others. The
-// width between two convolutions is a stream as well, with one writer.
+// The channels of a residual stream belong together: every block adds to them, so they are the outputs of many sites and the inputs of many others.
+// The width between two convolutions is a stream as well, with one writer.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -7,12 +7,12 @@
 
 namespace loopegg {
 
-// He initialisation: normal with variance 2 / fan-in, where fan-in is what one output value really sums (groups and domains make it
-// smaller); biases 0, batch and layer norm 1/0, statistics 0/1, free parameters 0.02. A value depends on the seed, the tensor's name and its
-// place alone, and is the same bit for bit on every machine.
+// He's initialisation: normal with variance 2 / fan-in, where fan-in is how many values one output really sums (groups and domains make it
+// smaller). Biases are 0, batch and layer norms 1 and 0, statistics 0 and 1, and free parameters 0.02. A value depends on the seed, the tensor's
+// name and its place alone, and is the same bit for bit on every machine.
 Weights initial_weights(const Graph& graph, std::uint64_t seed = 0);
 
-// Throws UserError naming every tensor that is missing or has another shape; `file` is for the words.
+// Throws UserError that names `file` and every tensor that is missing or has another shape.
 void check_weights(const Graph& graph, const Weights& weights, const std::string& file);
 
 // A tensor of standard normal values, by the same generator; for inputs.

@@ -7,7 +7,7 @@
 
 namespace loopegg {
 
-// By name: the version, the target, both latencies, the expected loss, and the plan. `result` is result.json, `plan` the text of plan.json.
+// Texts by name: the version, the target, both latencies, the expected loss, and the plan. `result` is result.json, and `plan` the text of plan.json.
 std::map<std::string, std::string> about_run(const nlohmann::json& result, const std::string& plan);
 
 }  // namespace loopegg

@@ -7,7 +7,7 @@
 
 namespace loopegg {
 
-// The VALUEs (prepare HOW ROW) that the phase makes equal to a site of this nest; their nests are naive. None with sums that must keep their order.
+// The VALUEs (prepare HOW ROW) that the phase makes equal to a site of this nest. Their nests are naive. There are none where sums must keep their order.
 std::vector<Term> rows_for(const Term& nest, const RuleBook& book, const Phase& phase, bool strict_fp);
 
 // The same row with other nests, one for each.

@@ -1,4 +1,4 @@
-// Where the rules' proposals meet the capacity oracle: in batches, sites that are alike together, nothing asked twice, and never past the budget.
+// The desk takes the rules' proposals to the capacity oracle. It asks in batches, about similar sites together, about nothing twice, and never past the budget.
 #pragma once
 #include <functional>
 #include <map>
@@ -20,9 +20,9 @@ namespace loopegg {
 struct DeskOptions {
     std::int64_t budget = 1000;          // configurations (networks in which some sites are restricted) that the oracle may be asked about
     std::size_t together = most_together;   // sites of one family that one question may be about (families.hpp)
-    std::int64_t share = 5;              // one question of one rule may use 1/share of what is left: what takes several steps must find some
-    std::map<std::string, std::int64_t> expected{};   // questions that a rule is known to need: so many it may ask, whatever waits behind it
-    std::size_t most_read = 40;          // proposals that one rule may have looked at in one iteration, for each distinct nest, taken evenly from all
+    std::int64_t share = 5;              // one question of one rule may use 1/share of what is left, so that rules of several steps find some left
+    std::map<std::string, std::int64_t> expected{};   // questions that a rule is known to need, and may ask whatever waits behind it
+    std::size_t most_read = 40;          // proposals of one rule that are looked at in one iteration for each distinct nest, taken evenly from all
     int channels_multiple = 1;           // --channels-multiple-of: group sizes and kept widths must be multiples
     std::function<void(std::int64_t judged, std::int64_t budget)> told{};
 };
@@ -31,7 +31,7 @@ class CapacityDesk {
 public:
     CapacityDesk(const Graph& original, const Sites& sites, CapacityOracle& oracle, DeskOptions options);
 
-    // For Binding::capacity: one verdict per proposal. A proposal is allowed where some site may use it; the evidence names the sites.
+    // For Binding::capacity: gives one verdict for each proposal. A proposal is allowed where some site may use it, and the evidence names the sites.
     std::vector<Verdict> answer(const EGraph& graph, std::span<const CapacityProposal> proposals);
 
     bool exhausted() const { return configurations_ >= options_.budget; }
@@ -52,7 +52,7 @@ private:
         std::string rule{};
     };
     using Key = std::pair<std::size_t, std::string>;
-    // The network in which each of these sites has its case. The cases are alike and the sites of one family.
+    // The network in which each of these sites has its case. The cases are alike, and the sites are of one family.
     struct Question {
         std::vector<std::pair<std::size_t, Case*>> sites;
         std::int64_t whole = 0, left = 0;   // MACs of the sites
@@ -67,7 +67,7 @@ private:
     const Reading& reading(const EGraph& graph, ClassId nest);
     Case read(const EGraph& graph, const CapacityProposal& proposal);
     std::string legality(const Case& c) const;
-    // Effect, the part of the work that is left (a reduced fraction), how outputs come back: cases that stand for each other.
+    // Cases that stand for each other have the same effect, the same part of the work left (a reduced fraction) and the same way to restore outputs.
     using Likeness = std::tuple<std::string, std::int64_t, std::int64_t, Restore>;
     std::string effect_of(const Case& c) const;
     Likeness likeness(const Case& c) const;

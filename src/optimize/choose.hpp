@@ -15,7 +15,7 @@ struct SiteOption {
     double latency_ms = 0;
     double capacity_cost = 0;        // how much of the capacity budget it uses; 0 for the original
     std::int64_t parameters = 0;
-    // Only together with one of these options of another site; none: by itself.
+    // The option may be picked only together with one of these options of another site. Where there are none, it stands by itself.
     struct Company { std::size_t site; std::vector<std::size_t> options; };
     std::optional<Company> only_with{};
     double beyond_size = 0;          // of the capacity cost, what sizes do not tell (CapacityOracle::kept_by_size)
@@ -40,7 +40,7 @@ struct NetworkChoice {
     std::int64_t parameters = 0;
 };
 
-// Either a choice or, when the limits exclude each other, a sentence with the nearest limits that can be met.
+// A choice, or a sentence with the nearest limits that can be met when the limits exclude each other.
 struct ChooseResult {
     std::optional<NetworkChoice> choice;
     std::string why;
@@ -48,15 +48,15 @@ struct ChooseResult {
 
 NetworkChoice add_up(const std::vector<std::vector<SiteOption>>& sites, std::vector<std::size_t> picked);
 
-// `gap`: by how much, as a part of it, the latency may be above the best.
+// The latency may be above the best by `gap`, as a part of the best.
 ChooseResult choose(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits, double gap = 0);
 
-// By site and option: what a network loses more once it has that option there; 0 for the one that it has.
+// By site and option: how much more a network loses when it takes that option there; 0 for the option that it has.
 using Prices = std::vector<std::vector<double>>;
 
-// The fastest choice that differs from `from` at no more than `changes` sites, priced as what they lose beside it:
-// limits.capacity is how much that may be. Nothing where
-// none meets the limits.
+// The fastest choice that differs from `from` at no more than `changes` sites.
+// Options are priced by what they lose beside `from`, and limits.capacity says how much that may be.
+// Gives nothing where no choice meets the limits.
 std::optional<NetworkChoice> choose_near(const std::vector<std::vector<SiteOption>>& sites, const NetworkChoice& from, const Prices& prices,
                                          std::size_t changes, ChoiceLimits limits, double gap = 0);
 

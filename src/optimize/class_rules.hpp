@@ -23,29 +23,29 @@ struct ClassRules {
     RuleBook book;                    // with the rules that are left
     std::vector<PrunedRule> pruned;
     bool searches = true;             // false: no neural rule is left, and there is nothing to discover
-    std::map<std::string, double> asked{};   // questions to the guard of each rule that is left, in a counted run on average; none: nobody knows
+    std::map<std::string, double> asked{};   // questions to the guard that each rule that is left asked in a counted run, on average; none where nobody knows
     double asked_by_all = 0;          // and of all rules
-    std::set<std::string> paid{};     // neural sequences that the search is for (paid_sequences.hpp); none: for all
-    std::set<std::string> uncounted{};   // rules that no counted run knew: they have their chance
+    std::set<std::string> paid{};     // neural sequences that the search looks for (paid_sequences.hpp); none: it looks for all
+    std::set<std::string> uncounted{};   // rules that no counted run knew, and that are tried for that reason
 };
 
-// "auto": what the detector says; "all": every rule; or a class by name. UserError with the known names otherwise.
+// "auto" takes what the detector says, "all" takes every rule, and a name takes that class. Throws UserError with the known names otherwise.
 std::string class_name(const std::string& asked, const Graph& graph);
 
-// A set whose tags name classes serves these classes alone. A rule is left out when at least `enough_runs` runs of the
-// class were counted and it never changed an
-// e-graph in them (it cannot fire), or no returned network has a step of it (it never paid) and it makes nothing that a
-// neural rule looks for. A neural rule must
-// have made one of `least_share` neural steps that paid, for its variants are tuned wherever they fit. What neural
-// rules do together is held to more: a sequence that
-// not more than half of the runs returned may have been luck, and is not searched for, nor a rule or a value of its
-// list (one number of groups) that stands in no other.
+// A set whose tags name classes serves these classes alone.
+// Once at least `enough_runs` runs of the class were counted, these are left out:
+//   - a rule that never changed an e-graph in them (it cannot fire);
+//   - a rule of which no returned network has a step (it never paid), unless it makes something that a neural rule looks for;
+//   - a neural rule that made fewer than one of `least_share` neural steps that paid, because its variants are tuned wherever they fit;
+//   - a sequence of neural rules that not more than half of the runs returned, because that may have been luck;
+//   - a rule, or a value of its list (one number of groups), that stands only in such sequences.
+// What is left out is named in the result, with its reason.
 constexpr std::int64_t enough_runs = 2;
 constexpr std::int64_t least_share = 20;
 constexpr std::int64_t enough_of(std::int64_t runs) { return std::max(enough_runs, runs / 2 + 1); }   // that a sequence must be in
 PassOrder passes_named(const std::string& text);   // UserError for what is no pass order
 ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::string& name, const CountTable& counts);
-// Whether a variant is what the search is for: worth being tuned.
+// Whether the search looks for a variant, so that it is worth tuning.
 bool searched_for(const ClassRules& rules, const Variant& variant);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// The networks that a run timed, as files that people train with code of their own; and the choice among them by the accuracies that they reached.
+// The networks that a run timed, as files that people train with code of their own, and the choice among them by the accuracies that they reached.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -10,10 +10,10 @@
 
 namespace loopegg {
 
-// By its place among WholeNetworks::timed: width-1, depth-1, rules-1, rules-2 ...
+// The name of a finalist by its place among WholeNetworks::timed: width-1, depth-1, rules-1, rules-2 ...
 std::vector<std::string> finalist_names(const WholeNetworks& networks);
 
-// out/finalists/NAME with plan.json, model.json and network.py (a PyTorch module); the weights that were carried over where the run read trained ones.
+// Writes out/finalists/NAME with plan.json, model.json and network.py (a PyTorch module), and the weights where the run read trained ones.
 void write_finalists(const std::filesystem::path& out, const WholeNetworks& networks);
 
 // What a network reached, of each training.
@@ -39,7 +39,7 @@ struct FinalistChoice {
     double max_loss = 0;
 };
 
-// The fastest of the trained networks that lose no more than `max_loss` points (without one: what the run allowed). Throws UserError for a run
+// Picks the fastest of the trained networks that lose no more than `max_loss` points, or than the run allowed. Throws UserError for a run
 // without finalists, for a name that is none of them, and where the original's accuracy is missing.
 FinalistChoice choose_by_accuracy(const std::filesystem::path& out, const std::map<std::string, Trained>& accuracies, std::optional<double> max_loss);
 

@@ -10,8 +10,8 @@
 
 namespace loopegg {
 
-// What a verdict says of the loss. A guard that predicts losses has it in its evidence ("loss": {"points", "low", "high"}); of another one, the
-// capacity that it finds kept stands for it.
+// What a verdict says of the loss. A guard that predicts losses has the loss in its evidence ("loss": {"points", "low", "high"}). Of another guard,
+// the capacity that it finds kept stands for the loss.
 ExpectedLoss loss_of(const Verdict& verdict);
 
 struct NetworkVerdict {
@@ -29,7 +29,7 @@ public:
     NetworkJudge(CapacityOracle& oracle, const Graph& original) : oracle_(oracle), original_(original) {}
 
     std::vector<NetworkVerdict> judge(std::span<const Graph> networks);
-    // What sizes alone leave of the capacity (CapacityOracle::kept_by_size): many networks a second, and no verdict. Empty where sizes tell nothing.
+    // What sizes alone leave of the capacity (CapacityOracle::kept_by_size), without a verdict: many networks a second. Empty where sizes tell nothing.
     std::vector<double> kept_by_size(std::span<const Graph> networks) { return oracle_.kept_by_size(original_, networks); }
     std::int64_t asked() const { return asked_; }
 
@@ -39,8 +39,8 @@ private:
     std::int64_t asked_ = 0;
 };
 
-// The guard as the search within one network made from the original sees it: verdicts are on whole networks beside the original, and what is
-// kept is told beside that network, so that what its sites lose adds up.
+// The guard as a search within one network sees it, where that network was made from the original. Verdicts are on whole networks beside the
+// original. What is kept is told beside that network, so that what its sites lose adds up.
 class BesideOriginal final : public CapacityOracle {
 public:
     BesideOriginal(CapacityOracle& oracle, const Graph& original, double kept_by_network) : oracle_(oracle), original_(original), kept_(kept_by_network) {}

@@ -1,4 +1,4 @@
-// How a network came of the one that was read, as a proof over the term of the whole: one application of a rule for each step of its shape.
+// A proof, over the term of the whole, of how a network came of the one that was read: one application of a rule for each step of its shape.
 #pragma once
 #include <vector>
 

@@ -1,5 +1,5 @@
-// The fastest network that the guard allows as a whole. What single sites lose does not add up to what the network
-// loses, so networks themselves are asked about.
+// Finds the fastest network that the guard allows as a whole. What single sites lose does not add up to what the network
+// loses, so the guard is asked about whole networks.
 #pragma once
 #include "optimize/stages.hpp"
 

@@ -14,7 +14,7 @@ enum class Objective { latency, p99, throughput, energy, memory, compile };
 
 const std::vector<std::string>& objective_names();
 
-// Throws UserError: for a word that is no objective, and for one that nothing here can measure on this target.
+// Throws UserError for a word that is no objective, and for an objective that nothing here can measure on this target.
 Objective objective_for(const std::string& name, const Target& target);
 
 // One network as it was compiled and run.
@@ -25,12 +25,12 @@ struct NetworkRecord {
     nlohmann::json rounding{};                 // what the guard of roundings says (rounding_guard.hpp); null: nothing is rounded, or might be
 };
 
-// The figure that the objective looks at, smaller is better; none where it was not measured.
+// The figure that the objective looks at. Smaller is better. There is none where it was not measured.
 std::optional<double> figure_of(Objective objective, const NetworkRecord& network);
 // "p99 of 3.2 ms", "1.4 MB of weights and activations".
 std::string figure_words(Objective objective, const NetworkRecord& network);
 
-// --objective memory: of each site's options, the original and the one with the fewest parameters. Other objectives follow latency.
+// For --objective memory, keeps of each site's options the original and the one with the fewest parameters. Other objectives follow latency.
 void keep_smallest(std::vector<std::vector<SiteOption>>& options);
 
 }  // namespace loopegg

@@ -23,6 +23,7 @@
 #include "optimize/stages.hpp"
 #include "optimize/whole_networks.hpp"
 #include "rules/load.hpp"
+#include "store/store_cost.hpp"
 
 namespace loopegg {
 namespace {
@@ -173,6 +174,7 @@ Input read_input(const OptimizeRequest& request) {
 
 nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     StageLog log(progress);
+    const StoreCost before = store_cost();
     objective_for(request.objective, find_target(request.target));   // a wrong word is told before the work
 
     Input input = log.run("read", 0, [&] { return read_input(request); });
@@ -255,6 +257,8 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     for (const auto& s : log.seconds) total += s.get<double>();
     log.seconds["total"] = total;
     result["seconds"] = log.seconds;
+    const StoreCost cost = store_cost() - before;
+    result["store"] = {{"calls", cost.calls}, {"seconds", cost.seconds}};
     write_file(request.out / "result.json", result.dump(1));
     log.done("");
     return result;

@@ -1,4 +1,4 @@
-// The neural steps of a variant with the values that were chosen for them: the unit in which it is counted what paid off for a class.
+// The neural steps of a variant with the values that were chosen for them. What paid off for a class is counted in this unit.
 #pragma once
 #include <set>
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace loopegg {
 
-// "bottleneck-axis ?k=4, group-axes ?g=8": values of lists that are written out in the rules; in alphabetical order, because one variant can be
-// reached in several. Empty for an original.
+// "bottleneck-axis ?k=4, group-axes ?g=8", with the values of lists that are written out in the rules. The steps are in alphabetical order, because
+// one variant can be reached in several orders. Empty for an original.
 std::string neural_sequence(const RuleBook& book, const Variant& variant);
 
 // Whether a step of the rule stands in one of them; with `value` ("?g=8"): with that value.

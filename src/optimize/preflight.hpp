@@ -1,4 +1,4 @@
-// What a run needs of its machine, asked before the work: a mistake that costs a second must not cost an hour.
+// Asks before the work for what a run needs of its machine, so that a mistake that costs a second does not cost an hour.
 #pragma once
 #include "base/progress.hpp"
 #include "optimize/optimize.hpp"

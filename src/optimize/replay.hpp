@@ -1,4 +1,4 @@
-// Checks a run's sequences again, trusting nothing that made them: every proof is replayed against the rule file.
+// Checks a run's sequences again and trusts nothing that made them: every proof is replayed against the rule file.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,9 +16,9 @@ struct SiteCheck {
     std::size_t steps = 0;     // replayed
 };
 
-// `sites`: the array of sequences.json, each with the nest that runs as `schedule` (result.json's `nest_after`), which isl judges, and with
-// the second one, where a site is restored by a convolution, as `restoring`.
-// One answer per site, in order.
+// `sites` is the array of sequences.json. Each site has the nest that runs as `schedule` (result.json's `nest_after`), which isl judges. A site
+// that a convolution restores has the second nest as `restoring`.
+// Gives one answer for each site, in order.
 std::vector<SiteCheck> replay(const nlohmann::json& sites, const RuleBook& book);
 
 }  // namespace loopegg

@@ -252,8 +252,9 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
         r["speedup_high"] = (a.median_ms + a.iqr_ms / 2) / std::max(1e-9, b.median_ms - b.iqr_ms / 2);
         r["why"] = confirmed.keep_original
                        ? confirmed.why
-                       : fmt::format("{:.2f}x faster on {}{}: {:.3f} ms instead of {:.3f} ms, and {} finds the capacity kept ({})", a.median_ms / b.median_ms,
-                                     request.target, b.measured ? "" : " (estimated)", b.median_ms, a.median_ms, request.guard, selection.chosen.verdict.why);
+                       : fmt::format("the network is {:.2f}x faster on {}{}: {:.3f} ms instead of {:.3f} ms, and the guard {} allows it ({})",
+                                     a.median_ms / b.median_ms, request.target, b.measured ? "" : " (estimated)", b.median_ms, a.median_ms, request.guard,
+                                     selection.chosen.verdict.why);
     } else {
         r["why"] = confirmed.why;
     }

@@ -4,13 +4,13 @@
 
 namespace loopegg {
 
-// As in Turner et al. (ASPLOS 2021): every layer is left alone, grouped or narrowed at random; what scores a lower Fisher Potential than the original
-// is not legal. `paper` judges by that. All that were asked about are returned.
+// The search of Turner et al. (ASPLOS 2021). Every layer is left alone, grouped or narrowed at random. A network that scores a lower Fisher Potential
+// than the original is not legal, and `paper` judges by that. All networks that were asked about are returned.
 std::vector<NetworkCandidate> random_configurations(const ShapeSpace& space, NetworkJudge& paper, const SiteClock& clock, const ShapeSearchOptions& options,
                                                     Progress& progress);
 
-// As BlockSwap (Turner et al., ICLR 2020): every block becomes one of a menu (grouped, bottlenecked, both), at random, under a budget of time
-// (options.max_ms); of those, the one with the largest Fisher Potential is wanted. It comes first.
+// BlockSwap (Turner et al., ICLR 2020). Every block becomes one of a menu (grouped, bottlenecked, both) at random, under a budget of time
+// (options.max_ms). The network with the largest Fisher Potential is wanted, and comes first.
 std::vector<NetworkCandidate> block_swaps(const ShapeSpace& space, NetworkJudge& paper, const SiteClock& clock, const ShapeSearchOptions& options,
                                           Progress& progress);
 

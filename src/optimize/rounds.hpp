@@ -1,7 +1,7 @@
 // A search whose times come from elsewhere, round by round: each round is a bundle in a folder, and its results come back beside it.
 //
-// A run answers with what is known by then, and leaves a round of what it would rather know. The same command after the results goes on from there: times are
-// in the store, so nothing is lost whoever is killed, and nothing is measured twice.
+// A run answers with what is known so far, and leaves a round of programs that it wants measured. When the results are there, the same command goes on from
+// them. Times are in the store, so nothing is lost when a process is killed, and nothing is measured twice.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -22,10 +22,10 @@ struct RoundLimits {
 
 class Rounds {
 public:
-    // The rounds in `folder` so far. `model`: what tells the network from others. Throws UserError for rounds of another network or target.
+    // The rounds in `folder` so far. `model` tells the network from others. Throws UserError for rounds of another network or target.
     Rounds(std::filesystem::path folder, std::string model, Target target, RoundLimits limits);
 
-    // Takes in all results that came back. Throws UserError for results that no runner writes; nothing of that round is then kept.
+    // Takes in all results that came back. Throws UserError for results that no runner writes, and then keeps nothing of that round.
     void take_in(const StoreAddress& store);
 
     int done() const { return done_; }                                        // whose results were taken in

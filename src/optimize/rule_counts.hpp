@@ -33,8 +33,8 @@ CountTable counts_from_json(const nlohmann::json& j);
 nlohmann::json to_json(const ClassCounts& counts);
 nlohmann::json to_json(const CountTable& table);
 
-// rules/classes.json: "counts" made by bench/classes --count; and for each class that has one of its own "passes", an order of passes, "capacity", a
-// threshold of the default guard, and "trials", how many schedules of a nest are worth their time.
+// rules/classes.json has "counts", which bench/classes --count makes. For classes that have their own, it has "passes" (an order of passes),
+// "capacity" (a threshold of the default guard) and "trials" (how many schedules of a nest are worth their time).
 CountTable shipped_counts();
 std::string shipped_passes(const std::string& kind);   // "AS-6"; empty: as the phase says
 std::optional<double> shipped_capacity(const std::string& kind);
@@ -42,7 +42,7 @@ int shipped_trials(const std::string& kind);           // 0: as many as are aske
 
 // The counts of this machine, in the store of latencies. Several processes may add at once.
 CountTable stored_counts(const StoreAddress& store);
-// What one run of a network counted, in place of what an earlier run of it did: asking twice must not weigh double.
+// Notes what one run of a network counted, in place of what an earlier run of it counted, so that a network that runs twice weighs once.
 void store_counts(const StoreAddress& store, const std::string& kind, const std::string& network, const ClassCounts& run);
 
 // Both together.

@@ -1,4 +1,4 @@
-// A search over whole networks: what is judged and chosen is the network. Naive scalings of the original are always among the candidates.
+// A search over whole networks. The network is what is judged and chosen. Naive scalings of the original are always among the candidates.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -14,8 +14,8 @@
 
 namespace loopegg {
 
-// How long a network takes, before it is tuned. Timed sites of the same kernel, stride and pixels tell the time of a site, each scaled by the work
-// between the two; those of about as many channels have most say.
+// Estimates how long a network takes before it is tuned. The time of a site comes from timed sites of the same kernel, stride and pixels, each scaled by
+// the work of both. Sites with about as many channels weigh most.
 class SiteClock {
 public:
     // The sites of a network that was tuned: `ms` of each, with its best schedule.
@@ -45,7 +45,7 @@ struct NetworkCandidate {
 struct ShapeSearchOptions {
     std::int64_t budget = 96;        // networks that the guard may be asked about, naive scalings among them
     std::uint64_t seed = 1;
-    double max_ms = std::numeric_limits<double>::infinity();   // given: the network that loses least and takes no longer, not the fastest that is allowed
+    double max_ms = std::numeric_limits<double>::infinity();   // given: the search wants the network that loses least and takes no longer
 };
 
 // Which of two candidates to prefer: smaller is better.
@@ -73,8 +73,8 @@ private:
 // Uniform width, uniform depth, and both, from a little less to a quarter.
 std::vector<std::pair<std::string, NetworkShape>> naive_scalings(const ShapeSpace& space);
 
-// The best of every naive kind, allowed or not, and the `most` best of the others that are allowed; of neither what was timed already. Indices into
-// `all`, the best first.
+// The best of every naive kind, allowed or not, and the `most` best of the others that are allowed, without those that were timed already. Indices
+// into `all`, the best first.
 std::vector<std::size_t> finalists(const std::vector<NetworkCandidate>& all, std::size_t most, double max_ms = std::numeric_limits<double>::infinity());
 
 }  // namespace loopegg

@@ -15,7 +15,7 @@
 
 namespace loopegg {
 
-// What is left of a network, as rule applications in their order. The original is the empty one.
+// What is left of a network, as rule applications in their order. The original is the empty shape.
 struct NetworkShape {
     std::set<std::string> dropped{};                  // sites that end a branch
     std::map<std::string, std::int64_t> widths{};     // channels that are kept, by the first writer of the stream in the original
@@ -46,7 +46,7 @@ public:
     const std::vector<std::string>& groupable() const { return groupable_; }   // sites that may be split in groups
     std::size_t stages() const { return stages_; }
 
-    // What 'loopegg apply' needs. Steps of what is not there any more (the width of a branch that is dropped) are left out.
+    // The plan that 'loopegg apply' takes. It has no steps for what is not there any more, such as the width of a branch that is dropped.
     Plan plan(const NetworkShape& shape) const;
     // Empty where a rule refuses.
     std::optional<Graph> network(const NetworkShape& shape) const;
@@ -54,7 +54,7 @@ public:
     // The streams of what is left that are narrower than they were: a writer of each, and its width.
     std::vector<std::pair<std::string, std::int64_t>> narrowed(const NetworkShape& shape) const;
 
-    // What anyone would train: every width the same share of what it was, and of every stage the same share of its branches, the first ones.
+    // A naive scaling: every width keeps the same share, and every stage keeps the same share of its branches, the first ones.
     NetworkShape scaled(double width, double depth) const;
 
 private:

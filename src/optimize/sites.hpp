@@ -1,4 +1,4 @@
-// The places of a network that rules may change: its compute nodes, and which of them share one loop nest.
+// The sites of a network, which rules may change, and which of them share one loop nest.
 #pragma once
 #include <string>
 #include <vector>

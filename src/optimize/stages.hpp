@@ -29,7 +29,7 @@ struct Input {
     Weights weights;          // complete: seeded where the model brings none
     bool trained = false;     // the model brought its own
     Sites sites;
-    // Of a network that rules over several sites made of the one that was read: that one, the steps, and what the guard says of it.
+    // Where rules over several sites made this network of the one that was read: the network that was read, the steps, and what the guard says of them.
     const Input* read = nullptr;
     Plan plan{};
     nlohmann::json proof{};              // of the steps (network_proof.hpp)
@@ -80,11 +80,11 @@ struct Timing {
 };
 
 Input read_input(const OptimizeRequest& request);
-// With `trials` schedules of a nest at most, unless that is 0: as many as the request asks for.
+// Tunes with at most `trials` schedules of a nest, or with as many as the request asks for where that is 0.
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress);
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);
-// Of the schedules that tuning liked best and the default ones, those that are fastest inside the network: each is compiled into it and its
-// steps are timed there, in folders inside `scratch`. By site; a site that is not named runs best with its default schedule.
+// Picks by site the schedule that is fastest inside the network, among those that tuning liked best and the default ones. Each is compiled into the
+// network, in folders inside `scratch`, and its steps are timed there. A site that is not named runs best with its default schedule.
 Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant,
                  const Target& target, const std::filesystem::path& scratch, KernelCache& kernels);
 // `original`: schedules of the network as it was read. `shelf`: where the kernels are that tuning compiled.
@@ -99,7 +99,7 @@ nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& i
 
 // A time as every file of a run writes it (docs/reference/formats.md).
 nlohmann::json latency_json(const Measured& m);
-// result.json, plan-free of times: everything that docs/reference/formats.md names but `seconds`.
+// result.json without `seconds`: everything else that docs/reference/formats.md names.
 nlohmann::json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection,
                          const Confirmed& confirmed);
 // The class that the rules were chosen for, and the rules that were left out.
@@ -124,7 +124,7 @@ bool leaves_unread(const Sites& sites, const Discovery& found, const Admission& 
 // Why a site may be what `variant` says: nothing for an original.
 const Admission* admission_of(const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant, std::size_t site);
 
-// What that does to a site, in a word (named_sequences.hpp): "propagate" where outputs are left out because their reader does not read them.
+// What a variant does to a site, in a word (named_sequences.hpp). The word is "propagate" where outputs are left out because their reader skips them.
 std::string sequence_name(const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant, std::size_t site);
 
 // The network in which every site is what `variant` says.

@@ -21,8 +21,8 @@ struct StoreReport {
 // Reads and changes nothing.
 StoreReport check_store(const StoreAddress& address);
 
-// A store with all rows that can be read and mean something takes the place of the file, which stays beside it as FILE.damaged. A server looks after its
-// own files: there, rows that mean nothing are deleted. A store with nothing wrong is left alone. Throws UserError where that cannot be done.
+// Puts a store with all rows that can be read and mean something in the place of the file, which stays beside it as FILE.damaged. A server looks after
+// its own files, so only rows that mean nothing are deleted there. A store with nothing wrong is left alone. Throws UserError where that fails.
 StoreReport repair_store(const StoreAddress& address);
 
 // Deletes rows of latencies and gives their number: failures, claims, or those of a target or whose nest matches a glob; all kinds where no kind is
@@ -33,8 +33,8 @@ struct Forgotten {
 };
 std::int64_t forget(const StoreAddress& address, const Forgotten& what);
 
-// Everything that one store has and the other lacks, whichever kind each is. Rows of `to` stay, but for claims; claims are not copied, and a job that
-// runs is copied as one that waits. Gives the number of rows by table.
+// Copies everything that one store has and the other lacks, whichever kind each is. Rows of `to` stay, except claims. Claims are not copied, and a job
+// that runs is copied as one that waits. Gives the number of rows by table.
 std::map<std::string, std::int64_t> copy_store(const StoreAddress& from, const StoreAddress& to);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// Variants in turns by how much work they leave, so that whoever can only look at some of them sees mild and harsh ones.
+// Puts variants in turns by how much work they leave, so that a stage that looks at only some of them sees mild and harsh ones.
 #pragma once
 #include <algorithm>
 #include <cmath>

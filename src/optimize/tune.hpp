@@ -17,15 +17,15 @@ struct TuneOptions {
     std::function<std::vector<Term>(const Term& nest)> starts{};   // the first schedules to try, most promising first
     int trials = 24;                  // candidates measured per nest on average: after the first round, more where more time can be gained
     int per_round = 6;
-    // By a nest's place among them: how often the network runs it, and the place of the nest that it would stand for,
-    // its own if for none. Without these: once each, for none.
+    // By the place of a nest: how often the network runs it, and the place of the nest that it would replace. A nest that replaces none has its
+    // own place here. Where these are empty, each nest runs once and replaces none.
     struct Role { double uses = 1; std::size_t instead_of = 0; };
     std::function<Role(std::size_t nest)> role{};
     int together = 24;                // candidates of one batch, of several nests: all cores compile, and what is timed takes turns
     double seconds = 1e9;             // of measuring, for all nests together; every nest gets its first round whatever this says
-    // Exact rewritings near a schedule that turned out well (by the tune rules); may be empty.
+    // Gives nests near a schedule that turned out well, by the rules of the phase 'vary'. It may be empty.
     std::function<std::vector<Term>(const Term& nest, std::uint64_t seed)> neighbours{};
-    // Times come later, and estimates until then: a nest of which something was only estimated is left as it is, for nothing was learnt.
+    // Times come later, and estimates stand in until then. A nest of which something was only estimated is left as it is, because nothing was learnt.
     bool wait_for_times = false;
     std::uint64_t seed = 1;
 };

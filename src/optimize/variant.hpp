@@ -28,7 +28,7 @@ struct Variant {
     std::vector<SequenceStep> steps;
     std::vector<nlohmann::json> proofs;   // what the steps were read from, for an independent checker to replay, in order
     std::string effect;                   // named_sequences.hpp
-    bool unpaid = false;                  // no counted network of this class was returned with these neural steps: not worth tuning
+    bool unpaid = false;                  // no counted network of this class was returned with these neural steps, so tuning them is not worth its time
 
     bool two_nests() const { return domain.restore == Restore::pointwise; }   // the site's own, and the convolution that brings its channels back
 };
@@ -37,7 +37,7 @@ struct Variant {
 struct Admission {
     std::size_t site = 0, variant = 0;
     Verdict verdict;
-    // Of a variant that leaves outputs out: exact where this site, the only one that reads them, is given a variant that does not (hidden_widths.hpp).
+    // The only reader of outputs that the variant leaves out. The variant is exact where this reader gets a variant that skips them (hidden_widths.hpp).
     std::optional<std::size_t> reader{};
 };
 

@@ -1,4 +1,4 @@
-// The stage that looks for whole networks: judged by the guard, the best of them tuned and timed in turns with naive scalings and the original.
+// The stage that looks for whole networks. The guard judges them, and the best are tuned and timed in turns with naive scalings and the original.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace loopegg {
 
-// rules: the network rules of the rule file, then rules on single sites. Rivals, each under the same tuning: scale (naive scalings alone), random
-// (random restrictions of single layers that the paper's guard lets through, the fastest of them), blockswap (a menu of blocks, chosen by Fisher
-// Potential). sites: rules on single sites alone.
+// 'rules' uses the network rules of the rule file, then rules on single sites. 'sites' uses rules on single sites alone. The others are rivals under the
+// same tuning: 'scale' (naive scalings alone), 'random' (the fastest of random restrictions of single layers that the paper's guard lets through) and
+// 'blockswap' (a menu of blocks, chosen by Fisher Potential).
 const std::vector<std::string>& search_names();
 
 struct TimedNetwork {

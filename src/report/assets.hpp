@@ -8,7 +8,7 @@ namespace loopegg {
 extern const std::string_view report_css, report_js;
 
 // Vega, Vega-Lite and vega-embed as one script that defines `vegaEmbed`, ready to stand in a page.
-// Comes from the PyPI wheel 'vega'; LOOPEGG_VEGA names another copy. Throws UserError with the way to get it when it is absent.
+// The text comes from the PyPI wheel 'vega', and LOOPEGG_VEGA names another copy. Throws UserError with the way to get it when it is absent.
 std::string vega_script();
 
 // Makes a script safe inside <script>: the words that would end it are written with a backslash.

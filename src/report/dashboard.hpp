@@ -1,4 +1,4 @@
-// One page about what is going on: the jobs of a batch, the boards, and the best so far. It is written anew as often as somebody wants.
+// One page about what is going on: the jobs of a batch, the boards, and the best result so far. 'loopegg dashboard' writes it anew as often as asked.
 #pragma once
 #include <map>
 #include <optional>
@@ -11,15 +11,15 @@ namespace loopegg {
 
 struct DashboardJob {
     std::string name, state;              // waiting, running, done, failed
-    std::string where{};                  // of a running one: "process 4711 on node7"
-    std::string error{};                  // of a failed one
-    double seconds = 0;                   // how long it took, or has run
-    std::optional<double> speedup{}, before_ms{}, after_ms{}, capacity{};   // of a done one
+    std::string where{};                  // of a running job: "process 4711 on node7"
+    std::string error{};                  // of a failed job
+    double seconds = 0;                   // how long the job took, or has run
+    std::optional<double> speedup{}, before_ms{}, after_ms{}, capacity{};   // of a job that is done
     bool measured = false;
 };
 
 struct Dashboard {
-    std::string batch;                    // its folder; "" where the page is about boards alone
+    std::string batch;                    // the folder of the batch; "" where the page is about boards alone
     std::vector<DashboardJob> jobs;
     std::vector<BoardHealth> boards;
     std::map<std::string, int> slurm;     // tasks by state

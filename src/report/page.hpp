@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// The whole page. Asks nothing of a network: style, script, plotting library and numbers are all inside.
+// The whole page. It asks nothing of a network, because style, script, plotting library and numbers are all inside.
 std::string report_page(const FinishedRun& run);
 
 // "resnet34-cifar10 runs 1.63x faster on host: 4.93 ms instead of 8.03 ms", without markup.

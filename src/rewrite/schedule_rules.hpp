@@ -22,16 +22,16 @@ using ScheduleMachine = std::variant<VectorMachine, GpuMachine>;
 //   schedule   arranges a nest as a whole, each way once
 //   refine     goes on from all of these
 //   vary       walks on from a schedule that was measured and turned out well
-// A set that is tagged 'cpu' or 'gpu' serves machines of that kind alone. A file that has no 'schedule' for the machine leaves nests as they are.
+// A set that is tagged 'cpu' or 'gpu' serves machines of that kind alone. A file without a phase 'schedule' for the machine leaves nests as they are.
 class ScheduleRules {
 public:
     // Rules are judged when they are loaded.
     ScheduleRules(const std::filesystem::path& file, const ScheduleMachine& machine);
-    // A file of one's own before the one that ships: where it has the phase 'schedule' for this machine, it gives all three phases, else those of them that it
-    // has. The same files for the same machine are read once in a process.
+    // Reads a file of the user's before the one that ships. Where the user's file has the phase 'schedule' for this machine, all three phases come from it;
+    // else the phases that it has come from it. A process reads the same files for the same machine once.
     static std::shared_ptr<const ScheduleRules> of(const std::filesystem::path& own, const std::filesystem::path& shipped, const ScheduleMachine& machine);
 
-    // The cheapest schedules of a NEST's instances by the estimate; never empty, at most so many. Restricted nests are taken as they are.
+    // The cheapest schedules of a NEST's instances by the estimate: at least one, and at most `most`. Restricted nests are taken as they are.
     std::vector<Term> schedules(const Term& nest, std::size_t most) const;
     // Works all of these out side by side, so that they are known when they are asked for.
     void prepare(std::span<const Term> nests, std::size_t most) const;

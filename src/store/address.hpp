@@ -8,7 +8,7 @@ namespace loopegg {
 
 class StoreAddress {
 public:
-    StoreAddress() = default;                                // nowhere: kept in memory only, by those who can
+    StoreAddress() = default;                                // nowhere: a user of the store that can do so keeps rows in memory
     // A path, or 'postgresql://[USER@]HOST[:PORT]/DATABASE' as libpq reads it. Throws UserError for an address that is neither.
     StoreAddress(const std::string& text);                                                      // NOLINT(google-explicit-constructor): a path is an address
     StoreAddress(const char* text) : StoreAddress(std::string(text)) {}                         // NOLINT(google-explicit-constructor)
@@ -20,7 +20,7 @@ public:
     const std::filesystem::path& file() const { return file_; }                                 // of an SQLite store
     const std::map<std::string, std::string>& settings() const { return settings_; }            // of a server's, by libpq's keywords
     std::string words() const;                                                                  // for people and logs: no password
-    bool exists() const;                                                                        // a server's store is made by its first use, so it always does
+    bool exists() const;                                                                        // a server's store always exists, because its first use makes it
 
 private:
     std::filesystem::path file_;
@@ -31,9 +31,9 @@ private:
 StoreAddress default_store();
 // LOOPEGG_EVIDENCE, or LOOPEGG_STORE where that is a server, or loopegg/evidence.sqlite in the user's cache folder.
 StoreAddress default_evidence();
-// An address that was typed as an argument: one with a password is refused, since every user of the machine can read it in the list of processes.
+// Reads an address that was typed as an argument. An address with a password is refused, because every user of the machine sees it in the list of processes.
 StoreAddress typed_address(const std::string& text);
-// Makes one store hold everything that this process and its children keep. It goes through the environment, which no list of processes shows.
+// Makes one store hold everything that this process and its children keep. The address goes through the environment, which no list of processes shows.
 void use_store(const std::string& text);
 
 }  // namespace loopegg

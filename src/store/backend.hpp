@@ -25,19 +25,19 @@ public:
     virtual bool null(int column) const = 0;
 };
 
-// A transaction that came to nothing through nobody's fault (the server went away, two waited for each other): it is done once more from its beginning.
+// A transaction failed through nobody's fault: the server went away, or two transactions waited for each other. It is done once more from its beginning.
 struct TryTransactionAgain : std::exception {};
 
 class StoreBackend {
 public:
     virtual ~StoreBackend() = default;
-    // Statements are written for both kinds: '?' stands for a value, unixepoch() is the database's own clock in whole seconds.
+    // Statements are written for both kinds of database. '?' stands for a value, and unixepoch() is the database's own clock in whole seconds.
     virtual std::unique_ptr<StoreRows> execute(const std::string& sql, const std::vector<StoreValue>& values) = 0;
     virtual std::int64_t changes() const = 0;                // rows that the last statement wrote
     virtual void begin() = 0;
     virtual void commit() = 0;
     virtual void roll_back() noexcept = 0;
-    virtual const char* skip_locked() const = 0;             // what a SELECT ends with that takes a row which nobody else is taking
+    virtual const char* skip_locked() const = 0;             // the end of a SELECT that takes a row which nobody else is taking
     [[noreturn]] virtual void fail_for_a_test() = 0;         // as on a full disk
 
     virtual int version() = 0;                               // 0: none yet

@@ -1,4 +1,4 @@
-// How the boards of targets are: which answer, which are away and why, and what each has done. It is kept in a store, so all who use the boards see it.
+// How the boards of targets are: which answer, which are away and why, and what each has done. A store keeps it, so all who use the boards see it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@ namespace loopegg {
 struct BoardHealth {
     std::string target, address;
     bool up = false;
-    std::string why{};                       // it is away
+    std::string why{};                       // why it is away
     std::string cpu{}, conditions{};         // "governor ondemand, 51.2 °C" when it was last asked
     std::int64_t measured = 0, lost = 0;     // candidates that it timed; candidates that were lost with it
     double since_seconds = 0, seen_seconds = 0;   // how long ago it came or went; how long ago it was heard of
@@ -24,7 +24,7 @@ struct BoardNews {
     std::int64_t measured = 0, lost = 0;
 };
 
-// Health is for people: what cannot be written is left out, and no measurement ends by it.
+// Adds to the health of a board. Health is for people, so a write that fails is left out and ends no measurement.
 void tell_board_health(const StoreAddress& store, const std::string& target, const std::string& address, const BoardNews& news) noexcept;
 
 // Of all targets, by target and address. A store that is not there yet knows of none.

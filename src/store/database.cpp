@@ -8,8 +8,9 @@
 
 namespace loopegg {
 
-Database::Database(StoreAddress address, std::string name)
-    : address_(std::move(address)), backend_(address_.on_server() ? open_postgresql(address_, name) : open_sqlite(address_, name)) {
+Database::Database(StoreAddress address, std::string name) : address_(std::move(address)) {
+    StoreCall call;
+    backend_ = address_.on_server() ? open_postgresql(address_, name) : open_sqlite(address_, name);
     upgrade(name);
 }
 Database::~Database() = default;
@@ -49,6 +50,7 @@ StoreQuery::StoreQuery(Database& db, std::string sql) : db_(db), sql_(std::move(
 }
 
 bool StoreQuery::row() {
+    StoreCall call;
     if (!rows_) rows_ = db_.backend().execute(sql_, values_);
     return rows_->next();
 }

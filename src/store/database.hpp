@@ -8,20 +8,21 @@
 
 #include "store/address.hpp"
 #include "store/backend.hpp"
+#include "store/store_cost.hpp"
 
 namespace loopegg {
 
 class Database {
 public:
-    // `name` is for words ("the latency store"). Makes what is not there, and adds to a store of an earlier version what that lacks; a store of a later
-    // version is refused, since we cannot know what its rows mean. Throws UserError with the address, the cause and what to do.
+    // `name` is for words ("the latency store"). The store is made where there is none. A store of an earlier version gets what it lacks. A store of a later
+    // version is refused, because we cannot know what its rows mean. Throws UserError with the address, the cause and what to do.
     Database(StoreAddress address, std::string name);
     ~Database();
     Database(const Database&) = delete;
     Database& operator=(const Database&) = delete;
 
-    // All or nothing, also when an exception, a kill or a server's restart comes in between. `work` may be called again from its beginning, so it
-    // changes nothing but the store and what it assigns anew.
+    // Does all of `work` or nothing, also when an exception, a kill or a server's restart comes in between. `work` may be called again from its
+    // beginning, so it changes nothing but the store and what it assigns anew.
     template <class Work> auto atomically(Work&& work) {
         for (;;) {
             try {
@@ -49,11 +50,21 @@ private:
     // It begins by writing, or by locking row by row, so nobody writes between its reads and its writes of the same rows.
     class Transaction {
     public:
-        explicit Transaction(StoreBackend& backend) : backend_(backend) { backend_.begin(); }
-        ~Transaction() { if (!committed_) backend_.roll_back(); }
+        explicit Transaction(StoreBackend& backend) : backend_(backend) {
+            StoreCall call;
+            backend_.begin();
+        }
+        ~Transaction() {
+            if (committed_) return;
+            StoreCall call;
+            backend_.roll_back();
+        }
         Transaction(const Transaction&) = delete;
         Transaction& operator=(const Transaction&) = delete;
-        void commit() { backend_.commit(), committed_ = true; }
+        void commit() {
+            StoreCall call;
+            backend_.commit(), committed_ = true;
+        }
 
     private:
         StoreBackend& backend_;

@@ -49,6 +49,12 @@ def batch_files_make_their_jobs():
     assert len(json.loads(run(LOOPEGG, "batch", EXAMPLES / "batch-tiny.json", "--out", "b", "--dry-run", "--json"))["jobs"]) == 12
 
 
+def a_network_for_another_machine_is_refused_with_what_to_do():
+    run(LOOPEGG, "compile", EXAMPLES / "tiny-residual.json", "--target", "a57" if os.uname().machine == "x86_64" else "i7", "--out", "foreign")
+    done = subprocess.run([LOOPEGG, "run", "foreign"], capture_output=True, text=True, env=ENVIRONMENT, timeout=300, cwd=FOLDER.name)
+    assert done.returncode == 1 and "was compiled for" in done.stderr and "loopegg compile MODEL" in done.stderr, done.stderr
+
+
 def a_compiled_network_runs_from_python_and_from_cpp():
     run(LOOPEGG, "compile", EXAMPLES / "tiny-residual.json", "--out", "compiled")
     python = run("python3", EXAMPLES / "run_network.py", "compiled")
@@ -59,5 +65,6 @@ def a_compiled_network_runs_from_python_and_from_cpp():
     assert run("./program_c", "compiled/weights.bin") == run("./program", "compiled/weights.bin")
 
 
-CASES = [rule_files_are_sound, a_neural_rule_and_a_guard_of_ones_own_are_used, models_are_read, a_target_of_ones_own_compiles, batch_files_make_their_jobs, a_compiled_network_runs_from_python_and_from_cpp]
+CASES = [rule_files_are_sound, a_neural_rule_and_a_guard_of_ones_own_are_used, models_are_read, a_target_of_ones_own_compiles, batch_files_make_their_jobs,
+         a_network_for_another_machine_is_refused_with_what_to_do, a_compiled_network_runs_from_python_and_from_cpp]
 run_cases(CASES, "examples: ")

@@ -1,5 +1,5 @@
 // A restricted convolution or linear layer as the plainest ONNX operators that compute it: smaller operators on slices of channels, one grouped
-// operator, or a whole one whose other weights are zero. What stands in other runtimes' fast paths, and no gathering of single elements.
+// operator, or a whole one whose other weights are zero. Other runtimes are fast at these, and none of them gathers single elements.
 #pragma once
 #include <optional>
 
@@ -7,7 +7,7 @@
 
 namespace loopegg {
 
-// Nothing where the domain has no such form: then expand_domain's general one serves.
+// Gives nothing where the domain has no such form. The general form of expand_domain serves there.
 std::optional<DomainExpansion> plain_domain(const Node& node);
 
 }  // namespace loopegg

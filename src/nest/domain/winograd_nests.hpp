@@ -1,7 +1,7 @@
 // A convolution as three nests in a row: its input transformed tile by tile, a batch of products with transformed weights, the tiles transformed back.
 //
-// The products are a convolution of 1x1 with a group for each element of a transformed tile; what lies between the nests is stored in blocks of channels,
-// so that each of them works with vectors of channels. What a restricted nest leaves out of its channels is left out of the products.
+// The products are a convolution of 1x1 with a group for each element of a transformed tile. What lies between the nests is stored in blocks of channels,
+// so that each nest works with vectors of channels. What a restricted nest leaves out of its channels is left out of the products.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@ struct WinogradNests {
     Term input, products, output;   // naive
 };
 
-// None where F(outputs, taps) does not apply: another kernel, a stride, a restriction of rows or columns, channels that do not come in fours.
+// Gives none where F(outputs, taps) does not apply: another kernel, a stride, a restriction of rows or columns, channels that do not come in fours.
 std::optional<WinogradNests> winograd_nests(const Term& nest, std::int64_t outputs, std::int64_t taps);
 
 }  // namespace loopegg

@@ -1,7 +1,7 @@
 // isl judges schedules: the instances they visit and the dependences they keep, as sets and maps of whole numbers.
 //
-// Nothing here uses the facts of facts.hpp or the loop trees of resolve(): a schedule is read as its axes say, instance by instance, so
-// that a mistake in one of the three shows in a comparison with another.
+// Nothing here uses the facts of facts.hpp or the loop trees of resolve(). A schedule is read as its axes say, instance by instance. So a
+// mistake in one of the three shows in a comparison with another.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,8 +17,8 @@ struct JudgeOptions {
     bool may_restrict = false;   // visiting a part of the domain is enough (neural rules)
 };
 
-// Why the schedule is not one of the statement, or nothing: it leaves instances out, visits some twice or out of the domain, reverses
-// a dependence, or runs dependent instances at the same time (par, vec, bind).
+// Says why the schedule is not one of the statement, or nothing. A wrong schedule leaves instances out, visits some twice or outside the
+// domain, reverses a dependence, or runs dependent instances at the same time (par, vec, bind).
 std::optional<std::string> isl_judge(const Statement& statement, const Term& sched, const JudgeOptions& options = {});
 std::optional<std::string> isl_judge(const Term& nest, const JudgeOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Runs a nest on small buffers in exactly the order its term says. Slow, and independent of every other way to run one.
+// Runs a nest on small buffers in exactly the order that its term says. It is slow, and independent of every other way to run a nest.
 #pragma once
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-// Buffers by name, logical row-major order. float32 values; every step is rounded to float32.
+// Buffers by name, in logical row-major order. Values are float32, and every step is rounded to float32.
 using Buffers = std::map<std::string, std::vector<float>>;
 
 // The output of the nest. `buffers` holds every buffer but O (an O that the statement reads may be given; else it starts as 0).

@@ -1,7 +1,7 @@
 // The rules that span sites, applied to one value: batch norms, activations and additions that follow a site become a part of it.
 //
-// These are the rules of rules/fusion.rules, one function each, for the compiler of networks, which must not know the rule language; a test
-// holds the two against each other. No e-graph is grown: what is equal need not be kept, for the fused value is the one that is wanted.
+// These are the rules of rules/fusion.rules, one function each, for the compiler of networks, which must not know the rule language. A test
+// holds the two against each other. No e-graph is grown, because the fused value is the only one that is wanted.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,8 +18,8 @@ struct FusionStep {
 // What the rules do to a VALUE, one after another until none applies.
 std::vector<FusionStep> fuse(const Term& value);
 
-// What a rule asks of a statement: that it is a convolution with nothing after it but its own bias; that it sums products with weights and
-// has nothing after it; that it does so with anything after it; that it is more than a function of each element.
+// What rules ask of a statement, in this order. It is a convolution with nothing after it but its own bias. It sums products with weights and has
+// nothing after it. It does so with anything after it. It is more than a function of each element.
 bool is_convolution(const Term& stmt);
 bool is_weighted_sum(const Term& stmt);
 bool has_weights(const Term& stmt);

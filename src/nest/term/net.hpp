@@ -1,6 +1,6 @@
 // Whole networks as terms that name no value: what a part reads is what comes in, and what it writes goes on.
 //
-//   NET ::= (layer NEST)                  a compute site
+//   NET ::= (layer NEST)                  a site
 //         | (each WORD)                   an operator that works on each channel by itself (a batch norm, a rectifier, a pool)
 //         | same                          what comes in
 //         | (row NET NET)                 the second reads what the first writes
@@ -13,8 +13,8 @@
 //         | (read W NET)                  NET that reads W of the channels that come in; to it the others are zero
 //         | (within W NET)                both, for every part of a row of joins
 //
-// A residual network is linear in size, though every block is read twice. A branch that is dropped, a stream that is narrower: rules over these terms
-// (rules/neural.rules) take sites away or leave instances of several sites out at once.
+// The term of a residual network grows linearly with its blocks, though every block is read twice. Rules over these terms (rules/neural.rules) drop a
+// branch or narrow a stream: they take sites away, or leave out instances of several sites at once.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -2,12 +2,14 @@
 
     run_docs.py LOOPEGG_PROGRAM SOURCE_FOLDER [PAGE...]
 
-A fence of `sh` is run. `sh deep` is run with LOOPEGG_DEEP=1 alone, because it takes minutes. `sh elsewhere=TEST` is what another test runs (set-up, installing, peers).
+A fence of `sh` is run. `sh deep` is run with LOOPEGG_DEEP=1 alone, because it takes minutes. `sh elsewhere=TEST` is what another test
+of ./test runs (set-up, installing, servers), and `sh by-hand` is what no test runs, because it downloads gigabytes.
 A fence of `console` is run as well, and what follows a `$ COMMAND` must be what it prints; a line `...` stands for any lines. With LOOPEGG_REGENERATE=1 the
 printed lines of fences without `...` are written anew.
 Commands that stand in running text, with names for files that the reader has, must be commands of the program, with options that it has.
 """
 import functools
+import json
 import os
 import pathlib
 import re
@@ -21,6 +23,8 @@ from cases import run_cases
 PROGRAM, SOURCE, *ONLY = os.path.abspath(sys.argv[1]), *sys.argv[2:]
 SOURCE = pathlib.Path(SOURCE).resolve()
 DEEP = os.environ.get("LOOPEGG_DEEP", "") not in ("", "0")
+TESTS = pathlib.Path(os.environ.get("LOOPEGG_BUILD", "/none")) / "meson-info/intro-tests.json"
+TEST_NAMES = {t["name"] for t in json.loads(TESTS.read_text())} if TESTS.exists() else set()
 FENCE = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```", re.M | re.S)
 
 
@@ -43,7 +47,7 @@ def run_page(page):
         folder = pathlib.Path(name)
         env = environment(folder)
         for language, words, text in FENCE.findall(page.read_text()):
-            if language not in ("sh", "console") or "elsewhere=" in words:
+            if language not in ("sh", "console") or "elsewhere=" in words or "by-hand" in words.split():
                 continue
             if "deep" in words.split() and not DEEP:
                 left += 1
@@ -100,6 +104,9 @@ def check_words(page):
     for line in text.splitlines():
         if re.match(r"^ {4}(\$ )?(\./)?(loopegg|test|meson|bench/\w+) ", line):
             raise AssertionError(f"a command outside a fence of sh is not run by anything: {line.strip()}")
+    for name in re.findall(r"(?m)^```sh elsewhere=(\S+)", page.read_text()):
+        if TEST_NAMES and name not in TEST_NAMES:
+            raise AssertionError(f"'elsewhere={name}' names no test: expected one of {' '.join(sorted(TEST_NAMES))}")
     for code in re.findall(r"`([^`\n]+)`", text):
         found = re.match(r"(?:\./)?loopegg ([a-z]+)(.*)", code)
         if not found:

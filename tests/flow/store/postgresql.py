@@ -61,6 +61,7 @@ def both_kinds_of_store_give_the_same_answer():
     on_file, on_server = (optimize(out, "--store", store, "--target", "i7") for out, store in (("file", FOLDER / "one.sqlite"), ("server", url)))
     for key in ("returned", "configurations", "rejected", "why", "speedup", "original", "optimized"):
         assert on_file[key] == on_server[key], (key, on_file[key], on_server[key])
+    assert on_file["store"]["calls"] > 0 and on_server["store"]["calls"] > 0 and on_server["store"]["seconds"] > 0, (on_file["store"], on_server["store"])
     assert [(s["name"], s["sequence"]) for s in on_file["sites"]] == [(s["name"], s["sequence"]) for s in on_server["sites"]]
     assert json.load(open(FOLDER / "file/model.json"))["nodes"] == json.load(open(FOLDER / "server/model.json"))["nodes"]
     with sqlite3.connect(FOLDER / "one.sqlite") as db:

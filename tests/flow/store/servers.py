@@ -16,10 +16,13 @@ from cases import Skipped
 
 
 class Postgres:
-    """One server on a unix socket. It never runs as root, so as root it is given to an unprivileged user."""
+    """One server on a unix socket. It never runs as root, so as root it is given to an unprivileged user. A `durable` server
+    flushes what is committed to the disk, which tests need not wait for."""
     password = "s3cret-w0rd"
+    listening = "-c listen_addresses=''"
 
-    def __init__(self):
+    def __init__(self, durable=False, superuser="team"):
+        self.durable, self.superuser = durable, superuser
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"))
         if not found:
             raise Skipped("there is no PostgreSQL server here (Debian's package 'postgresql')")
@@ -32,17 +35,19 @@ class Postgres:
         word = self.folder / "word"
         word.write_text(self.password)
         os.chmod(word, 0o644)
-        made = self.call("initdb", "-D", self.folder / "data", "-U", "team", "-A", "scram-sha-256", f"--pwfile={word}", "-E", "UTF8", "--locale=C")
+        made = self.call("initdb", "-D", self.folder / "data", "-U", superuser, "-A", "scram-sha-256", f"--pwfile={word}", "-E", "UTF8", "--locale=C")
         if made.returncode:
             raise Skipped(f"PostgreSQL cannot make a data folder here: {made.stderr.strip()[-200:]}")
         self.passfile = self.folder / "pgpass"
         self.passfile.write_text(f"*:*:*:team:{self.password}\n")
         os.chmod(self.passfile, 0o600)
         atexit.register(self.end)
+        self.prepare()
         self.start()
         # libpq reads the password from a file, as a person would keep it.
         self.environment = dict(os.environ, PGPASSFILE=str(self.passfile))
-        self.sql("CREATE DATABASE loopegg", database="postgres")
+        if superuser == "team":
+            self.sql("CREATE DATABASE loopegg", database="postgres")
 
     def call(self, program, *words):
         command = [str(self.programs / program), *map(str, words)]
@@ -50,8 +55,11 @@ class Postgres:
             command = ["setpriv", "--reuid", self.user, "--regid", str(pwd.getpwnam(self.user).pw_gid), "--clear-groups", *command]
         return subprocess.run(command, capture_output=True, text=True, cwd="/", stdin=subprocess.DEVNULL)
 
+    def prepare(self):
+        """What is to be set in the data folder before the server starts."""
+
     def start(self):
-        started = self.call("pg_ctl", "-D", self.folder / "data", "-w", "-l", self.folder / "log", "-o", f"-k {self.folder} -c listen_addresses='' -c fsync=off -c max_connections=60", "start")
+        started = self.call("pg_ctl", "-D", self.folder / "data", "-w", "-l", self.folder / "log", "-o", f"-k {self.folder} {self.listening} -c fsync={'on' if self.durable else 'off'} -c max_connections=60", "start")
         assert started.returncode == 0, started.stdout + started.stderr
 
     def stop(self):
@@ -66,7 +74,7 @@ class Postgres:
         return f"postgresql://team{':' + password if password else ''}@{host}/{database}"
 
     def sql(self, statement, database="loopegg"):
-        r = subprocess.run(["psql", "-h", str(self.folder), "-U", "team", "-d", database, "-At", "-v", "ON_ERROR_STOP=1", "-c", statement], capture_output=True, text=True,
+        r = subprocess.run(["psql", "-h", str(self.folder), "-U", self.superuser, "-d", database, "-At", "-v", "ON_ERROR_STOP=1", "-c", statement], capture_output=True, text=True,
                            env=dict(os.environ, PGPASSFILE=str(self.passfile)))
         assert r.returncode == 0, r.stderr
         return r.stdout.strip()
