@@ -47,9 +47,10 @@ class CifarFiles final : public Collection {
 public:
     CifarFiles(const std::vector<fs::path>& files, const Graph& graph) {
         if (Shape shape = image_shape(graph); shape != Shape{3, 32, 32})
-            throw UserError(Diagnostic{fmt::format("CIFAR-10's images are 3x32x32, and '{}' takes {}", graph.name, to_string(shape)),
-                                       {},
-                                       "give --data a folder with images of that shape (images*.npy beside labels*.npy), or leave it out for synthetic images"});
+            throw UserError(
+                Diagnostic{fmt::format("CIFAR-10's images are 3x32x32, and '{}' takes {}", graph.name, to_string(shape)),
+                           {},
+                           "give --data a folder with images of that shape (images*.npy beside labels*.npy), or leave it out for synthetic images"});
         std::int64_t classes = classes_of(graph);
         for (const fs::path& path : files) {
             std::string bytes = read_file(path);
@@ -99,7 +100,8 @@ public:
             if (!labels_path) continue;
             Tensor images = read_npy(path), labels = read_npy(*labels_path);
             if (images.shape.empty() || Shape(images.shape.begin() + 1, images.shape.end()) != shape_)
-                throw UserError(fmt::format("{} holds {}, and '{}' takes batches of {}", path.string(), to_string(images.shape), graph.name, to_string(shape_)));
+                throw UserError(
+                    fmt::format("{} holds {}, and '{}' takes batches of {}", path.string(), to_string(images.shape), graph.name, to_string(shape_)));
             if (labels.shape != Shape{images.shape[0]})
                 throw UserError(
                     fmt::format("{} holds {}, but {} holds {} images", labels_path->string(), to_string(labels.shape), path.string(), images.shape[0]));
@@ -171,8 +173,9 @@ bool is_synthetic(const std::string& spec) { return spec.empty() || spec == "syn
 
 void expect_folder(const std::string& spec) {
     if (!fs::is_directory(spec))
-        throw UserError(
-            Diagnostic{fmt::format("the data folder '{}' does not exist", spec), {}, "expected a folder of CIFAR-10's binary files or of .npy batches, or the word 'synthetic'"});
+        throw UserError(Diagnostic{fmt::format("the data folder '{}' does not exist", spec),
+                                   {},
+                                   "expected a folder of CIFAR-10's binary files or of .npy batches, or the word 'synthetic'"});
 }
 
 std::unique_ptr<Collection> open_collection(const std::string& spec, const Graph& graph, bool test, std::string& source) {
@@ -227,14 +230,16 @@ Splits load_splits(const std::string& spec, const Graph& graph, std::int64_t lim
     std::unique_ptr<Collection> train = open_collection(spec, graph, false, splits.source);
     if (splits.source.starts_with("cifar10")) {
         std::string source;
-        if (files_like(spec, "test_batch", ".bin").empty()) throw UserError(Diagnostic{fmt::format("{} has no test_batch.bin to measure accuracy on", spec), {}, again});
+        if (files_like(spec, "test_batch", ".bin").empty())
+            throw UserError(Diagnostic{fmt::format("{} has no test_batch.bin to measure accuracy on", spec), {}, again});
         std::unique_ptr<Collection> test = open_collection(spec, graph, true, source);
         splits.train = take(*train, numbers(0, train->size()), graph);
         splits.test = take(*test, numbers(0, test->size()), graph);
         return splits;
     }
     std::size_t held = std::max<std::size_t>(1, train->size() / 10);
-    if (train->size() < 2) throw UserError(fmt::format("{} holds {} image, and training takes at least two: one to learn from and one to test with", spec, train->size()));
+    if (train->size() < 2)
+        throw UserError(fmt::format("{} holds {} image, and training takes at least two: one to learn from and one to test with", spec, train->size()));
     splits.train = take(*train, numbers(0, train->size() - held), graph);
     splits.test = take(*train, numbers(train->size() - held, train->size()), graph);
     return splits;

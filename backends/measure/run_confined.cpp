@@ -31,7 +31,8 @@ std::vector<Tensor> run_confined(const std::filesystem::path& folder, std::span<
     std::vector<Tensor> results;
     for (std::size_t i = 0; i < out.size(); ++i) {
         results.push_back(read_npy(out[i]));
-        if (results.back().shape != ports.outputs[i].shape) throw UserError("the network in '" + folder.string() + "' gives an output of another shape than its network.json says");
+        if (results.back().shape != ports.outputs[i].shape)
+            throw UserError("the network in '" + folder.string() + "' gives an output of another shape than its network.json says");
     }
     return results;
 }

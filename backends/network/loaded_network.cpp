@@ -46,7 +46,8 @@ NetworkPorts read_ports(const std::filesystem::path& folder) {
 }
 
 LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) : ports_(read_ports(folder)) {
-    if (ports_.architecture != native_architecture()) throw UserError(Diagnostic{folder.string() + " was compiled for " + ports_.architecture + ", and this machine is " + native_architecture(),
+    if (ports_.architecture != native_architecture())
+        throw UserError(Diagnostic{folder.string() + " was compiled for " + ports_.architecture + ", and this machine is " + native_architecture(),
                                    {},
                                    "copy the folder to such a machine, or compile the network for this one: loopegg compile MODEL --target host --out DIR"});
     const std::filesystem::path so = std::filesystem::absolute(folder / "network.so");
@@ -65,7 +66,9 @@ LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) : ports_(read_
         entry<Count>(library_, "loopegg_steps")() != static_cast<int>(ports_.steps))
         throw UserError(Diagnostic{folder.string() + ": network.json and network.so are not of one network", {}, made_anew});
     network_ = entry<Open>(library_, "loopegg_open")((folder / "weights.bin").c_str());
-    if (!network_) throw UserError(Diagnostic{(folder / "weights.bin").string() + " does not hold the weights of this network, or there is not enough memory for it", {}, made_anew});
+    if (!network_)
+        throw UserError(
+            Diagnostic{(folder / "weights.bin").string() + " does not hold the weights of this network, or there is not enough memory for it", {}, made_anew});
 }
 
 // The library stays: its threads wait inside it.

@@ -1,9 +1,9 @@
 // Faults at will, for tests: every place where the world outside can fail us asks here whether it should fail now.
 //
-// LOOPEGG_FAULTS=1 turns it on. LOOPEGG_FAULT=COMMAND:N:HOW:FLAG lets the N-th place (from 1) that a process of 'loopegg COMMAND' comes to
-// fail once: HOW is 'fail' (the call fails as a system call would) or 'cut' (the process ends there, as if it were killed). The file FLAG
-// is made when the fault happens and no fault happens where it is, so one fault happens once over all processes.
-// LOOPEGG_FAULT_LOG=FILE writes down the places: 'COMMAND KIND PID', a line each.
+// LOOPEGG_FAULTS=1 turns faults on. LOOPEGG_FAULT=COMMAND:N:HOW:FLAG lets the N-th place (from 1) that a process of 'loopegg COMMAND' comes to
+// fail once. HOW is 'fail' (the call fails as a system call would) or 'cut' (the process ends there, as if it were killed). The fault makes the
+// file FLAG, and no fault happens while that file exists. So one fault happens once over all processes.
+// LOOPEGG_FAULT_LOG=FILE writes down the places, one line 'COMMAND KIND PID' for each.
 #pragma once
 #include <string>
 

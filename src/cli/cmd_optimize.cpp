@@ -119,14 +119,16 @@ Action setup(CLI::App& app) {
     auto capacity = std::make_shared<double>(-1.0), max_loss = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     add_store_option(app);
-    app.add_option("--rules", r->rules, "discover (rules that change schedules and the network), exact (schedules alone), or a rule file")->capture_default_str();
+    app.add_option("--rules", r->rules, "discover (rules that change schedules and the network), exact (schedules alone), or a rule file")
+        ->capture_default_str();
     app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
     app.add_option("--guard", r->guard, "what decides how much of the network may go: expected-loss, fisher-band, fisher-paper")->capture_default_str();
     app.add_option("--objective", r->objective, "what to make better: " + join(objective_names(), ", "))->capture_default_str();
     app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))
         ->capture_default_str();
     app.add_option("--passes", r->passes, "AS-k: all rules in k rounds; PO-k: k rounds of one ruleset after another; otherwise as the rule file says");
-    app.add_option("--capacity", *capacity, "the guard's threshold as the share of capacity that must be kept; --max-loss tells it in points")->check(CLI::Range(0.0, 10.0));
+    app.add_option("--capacity", *capacity, "the guard's threshold as the share of capacity that must be kept; --max-loss tells it in points")
+        ->check(CLI::Range(0.0, 10.0));
     app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of --capacity")
         ->check(CLI::Range(0.0, 100.0));
     app.add_option("--search", r->search, "how whole networks are looked for: " + join(search_names(), ", ") + " (scale, random and blockswap are rivals)")
@@ -140,7 +142,9 @@ Action setup(CLI::App& app) {
     app.add_option("--rounds", r->most_rounds, "for a target that is reached by bundles: how often programs go there; 0: all is estimated")
         ->capture_default_str()
         ->check(CLI::Range(0, 1000));
-    app.add_option("--round-programs", r->round_programs, "how many schedules go to such a target in one round")->capture_default_str()->check(CLI::Range(1, 100'000));
+    app.add_option("--round-programs", r->round_programs, "how many schedules go to such a target in one round")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 100'000));
     app.add_option("--runner", *runner,
                    "a command that runs a round where the GPU is, {} standing for its folder, and leaves results.txt there: 'sh {}/run_bundle.sh'");
     app.add_option("--out", *out, "the folder to write")->capture_default_str();

@@ -42,9 +42,10 @@ public:
         for (const Chosen& c : selection_.front)
             if (c.verdict.allowed && (!best || faster(c, *best))) best = &c;
         if (!best)
-            throw UserError(Diagnostic{"the guard refuses every network that meets the limits; of the one that keeps most it says: " + selection_.front.front().verdict.why,
-                                       {},
-                                       "allow more loss (--max-loss), or a higher limit (--max-latency, --max-params, --max-memory)"});
+            throw UserError(
+                Diagnostic{"the guard refuses every network that meets the limits; of the one that keeps most it says: " + selection_.front.front().verdict.why,
+                           {},
+                           "allow more loss (--max-loss), or a higher limit (--max-latency, --max-params, --max-memory)"});
         selection_.chosen = *best;
     }
 

@@ -20,7 +20,7 @@ public:
     const std::filesystem::path& file() const { return file_; }                                 // of an SQLite store
     const std::map<std::string, std::string>& settings() const { return settings_; }            // of a server's, by libpq's keywords
     std::string words() const;                                                                  // for people and logs: no password
-    bool exists() const;                                                                        // a server's store always exists, because its first use makes it
+    bool exists() const;                                                                        // always true of a server, whose first use makes the store
 
 private:
     std::filesystem::path file_;
