@@ -32,6 +32,7 @@ typedef struct {
 enum { CUDA_SUCCESS = 0, CU_MEMORYTYPE_DEVICE = 2, CU_STREAM_NON_BLOCKING = 1, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
 
 /* A name of ours, the driver's symbol, what it takes. */
+// clang-format off
 #define LOOPEGG_CUDA_CALLS(call)                                                                                                    \
     call(error_name, "cuGetErrorName", (CUresult, const char**))                                                                    \
     call(init, "cuInit", (unsigned))                                                                                                \
@@ -67,6 +68,7 @@ enum { CUDA_SUCCESS = 0, CU_MEMORYTYPE_DEVICE = 2, CU_STREAM_NON_BLOCKING = 1, C
     call(function, "cuModuleGetFunction", (CUfunction*, CUmodule, const char*))                                                     \
     call(launch, "cuLaunchKernel",                                                                                                  \
          (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**, void**))
+// clang-format on
 
 typedef struct {
 #define LOOPEGG_CUDA_MEMBER(name, symbol, takes) CUresult(*name) takes;
