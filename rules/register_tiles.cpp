@@ -9,7 +9,7 @@ namespace loopegg {
 namespace {
 
 constexpr std::array<const char*, 4> shared_words{"first", "rows", "weights", "channels"};
-constexpr std::int64_t short_sum = 8, steps_of_a_long_one = 4;
+constexpr std::int64_t short_sum = 8, steps_of_a_long_one = 4, few = 4;
 
 struct RegisterTile {
     SharedLoop shared = SharedLoop::first;
@@ -100,18 +100,18 @@ CpuShape shape_of(const NaiveLoops& nest, const RegisterTile& t) {
     return s;
 }
 
-// How long vectors along a loop may be: as the machine's, a half or a quarter of these. Where none of them divides the extent, as long as they can be.
+// How long vectors along a loop may be: as the machine's, a half or a quarter of these; and as long as they can be where that is longer than all that divide.
 std::vector<std::int64_t> lanes_along(const NaiveLoop& loop, const VectorMachine& m) {
     if (!loop.contiguous && !loop.weights_only) return {};
     std::vector<std::int64_t> all;
     for (std::int64_t lanes : {m.lanes, m.lanes / 2, m.lanes / 4})
         if (lanes >= 2 && loop.extent % lanes == 0) all.push_back(lanes);
-    if (all.empty())
-        if (const std::int64_t lanes = divisors(loop.extent, 2 * m.lanes).back(); lanes > 1) all.push_back(lanes);
+    const std::int64_t longest = divisors(loop.extent, 2 * m.lanes).back();
+    if (longest > 1 && (all.empty() || (all.front() < m.lanes && longest > all.front()))) all.push_back(longest);
     return all;
 }
 
-// Every tile that fits the registers: vectors along one loop, some iterations of another, and where that is complete, some of a third before it.
+// Every tile that fits the registers: vectors along one loop, some iterations of another, and where these are few or all, some of a third before it.
 template <class Add> void every_tile(const NaiveLoops& nest, const VectorMachine& m, const Add& add) {
     const std::vector<NaiveLoop>& loops = nest.loops;
     std::vector<std::size_t> outputs;
@@ -139,7 +139,7 @@ template <class Add> void every_tile(const NaiveLoops& nest, const VectorMachine
                         t.sizes[o] = size;
                         offer();
                         for (std::size_t p : outputs) {
-                            if (p >= o || p == v || size != loops[o].extent) continue;
+                            if (p >= o || p == v || (size > few && size != loops[o].extent)) continue;
                             for (std::int64_t k : divisors(loops[p].extent, 8)) {
                                 if (k == 1) continue;
                                 t.sizes[p] = k;
