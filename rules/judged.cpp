@@ -11,8 +11,6 @@
 namespace loopegg {
 namespace {
 
-std::string hash_text(const Rule& rule) { return hash_of(rule.text).hex(); }
-
 std::set<std::string> read_hashes() {
     std::set<std::string> all;
     try {
@@ -25,11 +23,13 @@ std::set<std::string> read_hashes() {
 
 }  // namespace
 
-std::string judged_line(const Rule& rule) { return hash_text(rule) + " " + rule.name + "\n"; }
+std::string rule_hash(const Rule& rule) { return hash_of(rule.text).hex(); }
+
+std::string judged_line(const Rule& rule) { return rule_hash(rule) + " " + rule.name + "\n"; }
 
 bool judged_before(const Rule& rule) {
     static const std::set<std::string> known = read_hashes();
-    return known.contains(hash_text(rule));
+    return known.contains(rule_hash(rule));
 }
 
 }  // namespace loopegg

@@ -7,6 +7,9 @@
 
 namespace loopegg {
 
+// Of the rule in its one form: another word, another hash.
+std::string rule_hash(const Rule& rule);
+
 // One line of rules/judged.txt: the hash of the rule in its one form, and its name.
 std::string judged_line(const Rule& rule);
 

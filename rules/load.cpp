@@ -206,13 +206,21 @@ private:
     void read_phase_form(const SExpr& form) {
         auto phase = read_phase(form, complaints_);
         if (!phase) return;
-        if (const Phase* other = book_.find_phase(phase->name))
-            complaints_.say(form.items[1].where, fmt::format("phase '{}' is there already, at {}", phase->name, place(other->where)));
-        else {
-            for (const SExpr& item : form.items)
-                if (!item.is_list) phase_words_[phase->name].try_emplace(item.atom, item.where);
-            book_.phases.push_back(std::move(*phase));
+        const auto other = std::find_if(book_.phases.begin(), book_.phases.end(), [&](const Phase& p) { return p.name == phase->name; });
+        const std::size_t depth = std::max<std::size_t>(1, open_.size());
+        if (other != book_.phases.end()) {
+            const std::size_t depth_of_other = phase_depths_.at(phase->name);
+            if (depth == depth_of_other)
+                return complaints_.say(form.items[1].where, fmt::format("phase '{}' is there already, at {}", phase->name, place(other->where)));
+            if (depth > depth_of_other) return;   // the file that includes this one has its own
+            book_.phases.erase(other);
         }
+        auto& words = phase_words_[phase->name];
+        words.clear();
+        for (const SExpr& item : form.items)
+            if (!item.is_list) words.try_emplace(item.atom, item.where);
+        phase_depths_[phase->name] = depth;
+        book_.phases.push_back(std::move(*phase));
     }
 
     // A phase may name sets of files that are included after it.
@@ -244,6 +252,7 @@ private:
     std::vector<SourcePtr> files_;
     std::map<std::string, Position> set_places_, rule_places_;
     std::map<std::string, std::map<std::string, Position>> phase_words_;
+    std::map<std::string, std::size_t> phase_depths_;   // how many files deep it was read
     std::vector<std::string> open_;    // the files being read, the outermost first
     std::set<std::string> read_;
 };

@@ -6,6 +6,7 @@
 #include "nest/term/facts.hpp"
 #include "rules/block_tiles.hpp"
 #include "rules/register_tiles.hpp"
+#include "rules/sweep_tiles.hpp"
 #include "rules/transform_tiles.hpp"
 
 namespace loopegg {
@@ -110,6 +111,18 @@ ListKind tiles_of_registers(const char* name, const char* summary, SharedLoop sh
     }};
 }
 
+ListKind tiles_of_sweeps(const char* name, const char* summary, SweepKind kind) {
+    return {name, {{"statement", "schedule"}}, summary, [kind](const Question& q) {
+        const NaiveLoops* nest = loops(q);
+        const Statement* s = statement(q);
+        std::vector<Term> out;
+        if (!nest || !s) return out;
+        for (Term& t : sweep_tiles(*s, *nest, facts(q).cpu(), kind))
+            if (covers(q, *nest, t, part_of_sweep, sweep_parts)) out.push_back(std::move(t));
+        return out;
+    }};
+}
+
 ListKind tiles_of_transforms(const char* name, const char* summary, TransformKind kind) {
     return {name, {{"statement", "schedule"}}, summary, [kind](const Question& q) {
         const NaiveLoops* nest = loops(q);
@@ -132,6 +145,8 @@ std::vector<FunctionKind> loop_functions() {
                                  part_of_block));
     all.push_back(
         parts_function("tile", "register-tile", "the loops of one part of a nest that is tiled for registers (rules/register_tiles.hpp)", part_of_tile));
+    all.push_back(
+        parts_function("sweep", "sweep-tile", "the loops of one part of a nest that goes through memory once (rules/sweep_tiles.hpp)", part_of_sweep));
     all.push_back(
         parts_function("transform", "transform-tile", "the loops of one part of a nest that transforms tiles (rules/transform_tiles.hpp)", part_of_transform));
     all.push_back(terms_function("both", "axes", {{"axes", "axes"}}, "the axes of one list, and then those of the other", [](const Question& q) -> Terms {
@@ -181,6 +196,12 @@ std::vector<ListKind> loop_lists() {
                            SharedLoop::first),
         tiles_of_registers("row-tiles", "the same; the cores share blocks of rows", SharedLoop::rows),
         tiles_of_registers("weight-tiles", "the same; the cores share the loop that the lanes run along, on which no input depends", SharedLoop::weights),
+        tiles_of_registers("channel-tiles",
+                           "of a nest that reads beyond the edges of its input: the same; the cores share a loop of which each iteration has an "
+                           "input of its own",
+                           SharedLoop::channels),
+        tiles_of_sweeps("element-sweeps", "of a function of each element: vectors along the innermost loop", SweepKind::elements),
+        tiles_of_sweeps("row-sweeps", "of a sum along rows that lie in one piece: each lane sums up a part of a row", SweepKind::rows),
         tiles_of_transforms("input-transforms", "of a transform of tiles of an input: vectors of channels", TransformKind::input),
         tiles_of_transforms("output-transforms", "of a transform back to tiles of an output: vectors of channels", TransformKind::output),
     };

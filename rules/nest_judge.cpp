@@ -24,10 +24,11 @@ namespace {
 
 // Small, and awkward: extents with few and with no common divisors, padding, strides, groups; a dependence that interchange reverses; an
 // assignment; a maximum. The rest is for rules that ask for size (large ones are not interpreted) or for transforms of tiles.
-constexpr std::array<const char*, 12> statements{
+constexpr std::array<const char*, 13> statements{
     "(linear 2 6 4)",       "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",   "(recurrence 8 6)", "(row_softmax 2 6 1)",
     "(recurrence 7 5)",     "(max_pool 1 4 5 5 2 2 2 2 1 1)",         "(matmul 1 4 6 8)", "(conv2d 1 2 4 4 6 4 1 2 2 1 0 0 1 1)",
     "(linear 1 128 96)",    "(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)", "(winograd_input 2 3 1 8 4 3 1 1)", "(winograd_output 2 3 1 8 3 4)",
+    "(row_sum 3 8 1)",
 };
 constexpr std::size_t small_statements = 8;
 constexpr double most_interpreted = 20000;

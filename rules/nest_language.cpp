@@ -6,10 +6,10 @@
 
 #include "nest/domain/winograd_nests.hpp"
 #include "nest/term/facts.hpp"
-#include "nest/schedule/fuse.hpp"
 #include "graph/functions.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/net.hpp"
+#include "nest/term/statement_kinds.hpp"
 #include "rules/loop_lists.hpp"
 #include "rules/nest_judge.hpp"
 

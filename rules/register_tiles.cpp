@@ -8,8 +8,8 @@
 namespace loopegg {
 namespace {
 
-constexpr std::array<const char*, 3> shared_words{"first", "rows", "weights"};
-constexpr std::int64_t short_sum = 8, steps_of_a_long_one = 4;
+constexpr std::array<const char*, 4> shared_words{"first", "rows", "weights", "channels"};
+constexpr std::int64_t short_sum = 8, steps_of_a_long_one = 4, few = 4;
 
 struct RegisterTile {
     SharedLoop shared = SharedLoop::first;
@@ -88,30 +88,46 @@ void write_out(const NaiveLoops& nest, std::int64_t window, CpuShape& shape) {
 // But for the window, and how many rows.
 CpuShape shape_of(const NaiveLoops& nest, const RegisterTile& t) {
     CpuShape s;
-    s.along = t.along, s.lanes = t.lanes, s.body = t.sizes, s.staged_output = nest.sums();
+    s.body = t.sizes, s.staged_output = nest.sums();
     const std::vector<std::size_t> outer = outside(nest, t);
+    if (t.lanes > 1) s.along = t.along, s.lanes = t.lanes;
+    else if (!outer.empty() && nest.loops[outer.back()].contiguous) s.columns = outer.back();
     s.shared = !outer.empty();
     const auto pieces = [&](std::size_t i) { return static_cast<double>(nest.loops[i].extent) / static_cast<double>(t.elements(i)); };
     if (!outer.empty()) s.tasks = pieces(t.shared == SharedLoop::weights ? t.along : outer[0]);
     s.weights_stay = t.shared == SharedLoop::weights;
-    s.copy = t.shared == SharedLoop::rows ? CpuShape::Copy::rows : CpuShape::Copy::once;
+    s.copy = t.shared == SharedLoop::rows ? CpuShape::Copy::rows : t.shared == SharedLoop::channels ? CpuShape::Copy::own : CpuShape::Copy::once;
     return s;
 }
 
-// Every tile that fits the registers: vectors along one loop, some iterations of another, and where that is complete, some of a third before it.
+// How long vectors along a loop may be: as the machine's, a half or a quarter of these; and as long as they can be where that is longer than all that divide.
+std::vector<std::int64_t> lanes_along(const NaiveLoop& loop, const VectorMachine& m) {
+    if (!loop.contiguous && !loop.weights_only) return {};
+    std::vector<std::int64_t> all;
+    for (std::int64_t lanes : {m.lanes, m.lanes / 2, m.lanes / 4})
+        if (lanes >= 2 && loop.extent % lanes == 0) all.push_back(lanes);
+    const std::int64_t longest = divisors(loop.extent, 2 * m.lanes).back();
+    if (longest > 1 && (all.empty() || (all.front() < m.lanes && longest > all.front()))) all.push_back(longest);
+    return all;
+}
+
+// Every tile that fits the registers: vectors along one loop, some iterations of another, and where these are few or all, some of a third before it.
 template <class Add> void every_tile(const NaiveLoops& nest, const VectorMachine& m, const Add& add) {
     const std::vector<NaiveLoop>& loops = nest.loops;
     std::vector<std::size_t> outputs;
     for (std::size_t i = 0; i < loops.size(); ++i)
         if (!loops[i].reduction) outputs.push_back(i);
+    {   // one output at a time: what the compiler makes vectors of, or what no vector fits
+        RegisterTile t;
+        t.along = outputs.empty() ? 0 : outputs.back(), t.sizes.assign(loops.size(), 1);
+        add(t);
+    }
     for (std::size_t v : outputs) {
-        if (!loops[v].contiguous && !loops[v].weights_only) continue;
-        for (std::int64_t lanes : {m.lanes, m.lanes / 2, m.lanes / 4}) {
-            if (lanes < 2 || loops[v].extent % lanes != 0) continue;
+        for (std::int64_t lanes : lanes_along(loops[v], m)) {
             RegisterTile t;
             t.along = v, t.lanes = lanes, t.sizes.assign(loops.size(), 1);
             const auto offer = [&] {
-                if (t.accumulators() < m.registers) add(t);
+                if (t.accumulators() * ((lanes + m.lanes - 1) / m.lanes) < m.registers) add(t);
             };
             for (std::int64_t vectors : divisors(loops[v].extent / lanes, outputs.size() == 1 ? 8 : 4)) {
                 t.sizes[v] = vectors;
@@ -123,7 +139,7 @@ template <class Add> void every_tile(const NaiveLoops& nest, const VectorMachine
                         t.sizes[o] = size;
                         offer();
                         for (std::size_t p : outputs) {
-                            if (p >= o || p == v || size != loops[o].extent) continue;
+                            if (p >= o || p == v || (size > few && size != loops[o].extent)) continue;
                             for (std::int64_t k : divisors(loops[p].extent, 8)) {
                                 if (k == 1) continue;
                                 t.sizes[p] = k;
@@ -181,6 +197,10 @@ std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& ma
         if (shared == SharedLoop::weights) {
             const std::vector<std::size_t> outer = outside(nest, t);
             if (!nest.loops[t.along].weights_only || outer.empty() || outer[0] == t.along || nest.loops[t.along].extent <= t.elements(t.along)) return;
+        }
+        if (shared == SharedLoop::channels) {
+            const std::vector<std::size_t> outer = outside(nest, t);
+            if (!nest.padded || outer.empty() || nest.loops[outer[0]].weights_only || nest.loops[outer[0]].contiguous || outer[0] == row) return;
         }
         CpuShape shape = shape_of(nest, t);
         offer(t, shape);

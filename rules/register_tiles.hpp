@@ -18,6 +18,7 @@ enum class SharedLoop {
     first,     // the outermost
     rows,      // blocks of ROWS rows of an image
     weights,   // the one that the lanes run along: each core goes through its own weights again and again
+    channels,  // the outermost, where each iteration has an input of its own, which is padded: each core copies what it alone reads
 };
 
 // So many tiles, cheapest first by the estimate. None where nothing is summed up.

@@ -1,4 +1,4 @@
-// A good schedule without search, as an explicit term: what an untuned network runs, and where tuning starts.
+// A schedule without measuring: the cheapest of those that the target's rules give, by the estimate. An untuned network runs it, and tuning starts there.
 #pragma once
 #include "backends/target/target.hpp"
 #include "graph/graph.hpp"
@@ -9,8 +9,7 @@ namespace loopegg {
 // A whole NEST over the statement, for the target.
 Term default_nest(const Statement& statement, const Target& target);
 
-// Arranges the loops of `nest` for the target: the same instances in a faster order. `nest` is any NEST over whole digits, such as schedule_of
-// gives for a restricted domain. Where no arrangement is known, the nest stays as it is.
+// The loops of `nest`, restricted or not, arranged for the target: the same instances in a faster order. A nest that no rule arranges stays as it stands.
 Term arrange(const Term& nest, const Target& target);
 
 // Of a node's first statement, with what its domain leaves.

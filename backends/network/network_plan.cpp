@@ -5,9 +5,9 @@
 #include <set>
 
 #include "backends/lower/default_schedule.hpp"
+#include "backends/target/schedule_rules.hpp"
 #include "base/error.hpp"
 #include "graph/operators.hpp"
-#include "nest/schedule/fuse.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/value.hpp"
 
@@ -44,7 +44,7 @@ ScaleShift scale_shift(const Node& bn, const Weights* w) {
 class Planner {
 public:
     Planner(const Graph& graph, const Weights* weights, const Schedules& schedules, const Target& target)
-        : graph_(graph), weights_(weights), schedules_(schedules), target_(target) {
+        : graph_(graph), weights_(weights), schedules_(schedules), target_(target), rules_(fusion_rules(target)) {
         for (std::size_t i = 0; i < graph.inputs.size(); ++i) position_[graph.inputs[i].name] = -1;
         for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
             position_[graph.nodes[i].name] = static_cast<int>(i);
@@ -113,6 +113,8 @@ private:
         }
     }
 
+    static bool is_one_site(const Term& value) { return value.is("prepare", 2) ? is_one_site(value[1]) : value.is("site", 1); }
+
     // One nest, and after it what the rules that span sites take into it: each follower that alone reads what was made so far.
     void single(const Node& node, const Statement& statement) {
         Term value("site", {nest_of(node)});
@@ -124,13 +126,14 @@ private:
         for (const Node* next = only_user(last); next; next = only_user(last)) {
             auto more = follower(*next, last, node);
             if (!more) break;
-            const std::vector<FusionStep> steps = fuse(Term("then", {value, more->nest}));
-            if (steps.empty()) break;
+            const std::vector<FusionStep> steps = rules_->fuse(Term("then", {value, more->nest}));
+            if (steps.empty() || !is_one_site(steps.back().value)) break;
             value = steps.back().value;
             operands.insert(operands.end(), more->operands.begin(), more->operands.end());
             for (; value.is("prepare", 2); value = value[1]) prepare(value, operands);
             for (const FusionStep& step : steps)
-                if (step.rule != "prepare-first") fused.push_back({step.rule, step.rule.starts_with("fuse-") ? next->name : ""});
+                if (step.effect != FusionStep::Effect::arranges)
+                    fused.push_back({step.rule, step.effect == FusionStep::Effect::takes_in ? next->name : ""});
             take(*next, last);
         }
         plan_.sizes[last] = element_count(node.shape);
@@ -375,6 +378,7 @@ private:
     const Weights* weights_;   // none: the plan has no constants
     const Schedules& schedules_;
     const Target& target_;
+    std::shared_ptr<const FusionRules> rules_;
     std::map<std::string, int> position_;
     std::map<std::string, std::vector<const Node*>> users_;
     std::set<std::string> done_;

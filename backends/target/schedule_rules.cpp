@@ -28,4 +28,6 @@ std::shared_ptr<const ScheduleRules> schedule_rules(const Target& target) {
     return ScheduleRules::of(target.rules, shipped("rules/tune-cpu.rules"), vector_machine(target));
 }
 
+std::shared_ptr<const FusionRules> fusion_rules(const Target& target) { return FusionRules::of(target.rules, shipped("rules/fusion.rules")); }
+
 }  // namespace loopegg

@@ -8,22 +8,25 @@
 #include "graph/flops.hpp"
 #include "graph/load.hpp"
 #include "graph/model_json.hpp"
-#include "nest/plan/apply_plan.hpp"
+#include "optimize/optimize.hpp"
+#include "rewrite/plan_rules.hpp"
 
 namespace loopegg {
 namespace {
 
 Action setup(CLI::App& app) {
-    struct Options { std::string model, plan, out; bool weights = false; };
+    struct Options { std::string model, plan, out, rules = "discover"; bool weights = false; };
     auto o = std::make_shared<Options>();
     app.add_option("MODEL", o->model, "the network: model.json, .onnx, or zoo:NAME")->required();
     app.add_option("PLAN", o->plan, "plan.json: sites and rule applications")->required();
     app.add_option("-o,--out", o->out, "the model.json to write")->required();
+    app.add_option("--rules", o->rules, "the rule file whose rules the plan names: a path, discover or exact")->capture_default_str();
     app.add_flag("--weights", o->weights, "write weights too, also when the model names none (slices of seeded ones)");
     return [o](Session& session) {
         Graph original = load_graph(o->model);
         Plan plan = read_plan(read_source(o->plan));
-        Graph variant = apply_plan(original, plan);
+        const PlanRules rules = plan_rules(rules_file(o->rules));
+        Graph variant = apply_plan(original, plan, &rules);
         if (o->weights || !original.weights_file.empty())
             save_model(
                 variant,

@@ -1,9 +1,11 @@
 // 'loopegg rules check|list': says what is wrong with rule files, and what they and the languages hold.
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/places.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "rules/expressions.hpp"
@@ -68,6 +70,7 @@ const std::vector<PhaseUse>& phase_uses() {
         {"schedule", {"optimize", "compile", "measure", "bundle"}, "schedules of a nest as a whole"},
         {"refine", {"optimize", "compile", "measure", "bundle"}, "what else these schedules may do"},
         {"vary", {"optimize"}, "schedules near one that was measured"},
+        {"fuse", {"optimize", "compile", "measure", "bundle"}, "sites in a row as one nest"},
     };
     return all;
 }
@@ -85,20 +88,57 @@ std::vector<std::string> phases_with(const RuleBook& book, const RuleSet& set) {
     return all;
 }
 
-// "schedule (optimize, compile), tune (no command)".
-std::string users(const std::vector<std::string>& phases) {
-    std::vector<std::string> all;
-    for (const std::string& p : phases) {
-        const PhaseUse* use = use_of(p);
-        all.push_back(fmt::format("{} ({})", p, use ? join(use->commands, ", ") : "no command"));
+// A phase that uses a set: of the listed file ("" for its name), or of a shipped one that includes the file of the set.
+struct SetUse {
+    std::string file, phase;
+    std::vector<std::string> commands;
+};
+
+std::vector<std::pair<std::string, RuleBook>> shipped_books() {
+    std::vector<std::pair<std::string, RuleBook>> all;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(shipped("rules"), ignored))
+        if (entry.path().extension() == ".rules") all.emplace_back(entry.path().filename().string(), load_rules(entry.path(), {.judge = false, .deep = false}));
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    return all;
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+    std::error_code ignored;
+    return std::filesystem::weakly_canonical(a, ignored) == std::filesystem::weakly_canonical(b, ignored);
+}
+
+std::vector<SetUse> uses_of(const RuleBook& book, const RuleSet& set, const std::vector<std::pair<std::string, RuleBook>>& books) {
+    std::vector<SetUse> all;
+    const auto add = [&](const std::string& file, const RuleBook& of) {
+        for (const std::string& phase : phases_with(of, set)) {
+            const PhaseUse* use = use_of(phase);
+            all.push_back({file, phase, use ? use->commands : std::vector<std::string>{}});
+        }
+    };
+    add("", book);
+    for (const auto& [name, other] : books) {
+        const RuleSet* same = other.find_set(set.name);
+        if (same && same->where.source && set.where.source && same_file(same->where.source->name, set.where.source->name) &&
+            !same_file(other.files.front()->name, book.files.front()->name))
+            add(name, other);
     }
-    return all.empty() ? "no phase of this file" : join(all, ", ");
+    return all;
+}
+
+// "schedule (optimize, compile), tune (no command); discover of exact.rules (optimize)".
+std::string users(const std::vector<SetUse>& uses) {
+    std::vector<std::string> all;
+    for (const SetUse& u : uses)
+        all.push_back(fmt::format("{}{} ({})", u.phase, u.file.empty() ? "" : " of " + u.file, u.commands.empty() ? "no command" : join(u.commands, ", ")));
+    return all.empty() ? "no phase" : join(all, ", ");
 }
 
 const char* text_of(Arrow arrow) { return arrow == Arrow::both ? "<=>" : arrow == Arrow::neural ? "~>" : "=>"; }
 
 int list_file(const std::string& file, Session& session) {
     const RuleBook book = load_rules(std::filesystem::path(file), {.judge = false, .deep = false});
+    const auto books = shipped_books();
     if (session.json) {
         nlohmann::json sets = nlohmann::json::array(), phases = nlohmann::json::array();
         for (const RuleSet& set : book.sets) {
@@ -110,7 +150,11 @@ int list_file(const std::string& file, Session& session) {
                                  {"line", r.where.line()},
                                  {"phases", phases_with(book, set)},
                                  {"text", r.text}});
-            sets.push_back({{"name", set.name}, {"tags", set.tags}, {"phases", phases_with(book, set)}, {"rules", std::move(rules)}});
+            nlohmann::json used_by = nlohmann::json::array();
+            for (const SetUse& u : uses_of(book, set, books))
+                used_by.push_back({{"file", u.file.empty() ? nlohmann::json() : nlohmann::json(u.file)}, {"phase", u.phase}, {"commands", u.commands}});
+            sets.push_back(
+                {{"name", set.name}, {"tags", set.tags}, {"phases", phases_with(book, set)}, {"used_by", std::move(used_by)}, {"rules", std::move(rules)}});
         }
         for (const Phase& p : book.phases) {
             nlohmann::json phase{{"name", p.name}, {"sets", p.sets}, {"commands", nlohmann::json::array()}};
@@ -125,7 +169,7 @@ int list_file(const std::string& file, Session& session) {
         return 0;
     }
     for (const RuleSet& set : book.sets) {
-        fmt::print("{}{}, in {}\n", set.name, set.tags.empty() ? "" : " [" + join(set.tags, ", ") + "]", users(phases_with(book, set)));
+        fmt::print("{}{}, in {}\n", set.name, set.tags.empty() ? "" : " [" + join(set.tags, ", ") + "]", users(uses_of(book, set, books)));
         for (const Rule& r : set.rules) fmt::print("  {}\n", r.text);
     }
     for (const Phase& p : book.phases) {

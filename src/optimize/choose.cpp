@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "extract/mip.hpp"
+#include "extract/within.hpp"
 
 namespace loopegg {
 namespace {
@@ -16,94 +16,85 @@ struct Objective {
     double latency = 0, capacity = 0, parameters = 0;   // the weight of each in what is minimised
 };
 
-// One 0/1 column per option, one equality per site, one row per limit, and one per option that depends on another site's.
-class Program {
+// The network as an e-graph: its root needs one class for each site, and a class has one node for each option. Limits are side constraints, and so are options
+// that stand only together with those of another site.
+class Network {
 public:
-    explicit Program(const Sites& sites) : sites_(sites) {
-        int column = 0;
-        for (const auto& options : sites) first_.push_back(column), column += static_cast<int>(options.size());
+    explicit Network(const Sites& sites) : sites_(sites) {
+        std::vector<ClassIndex> needed;
+        for (std::size_t s = 0; s < sites.size(); ++s) {
+            needed.push_back(egraph_.add_class(fmt::format("site{}", s)));
+            nodes_.emplace_back();
+            for (const SiteOption& o : sites[s]) nodes_.back().push_back(egraph_.add_node(needed.back(), fmt::format("variant{}", o.variant), {}, 0));
+        }
+        const ClassIndex root = egraph_.add_class("network");
+        egraph_.add_node(root, "network", needed, 0);
+        egraph_.roots = {root};
     }
 
     std::optional<NetworkChoice> minimise(const Objective& weight, const ChoiceLimits& limits, double gap = 0) const {
-        Mip mip;
-        for (const auto& options : sites_) {
-            MipTerms exactly_one;
-            for (const SiteOption& o : options) {
-                double cost = weight.latency * o.latency_ms + weight.capacity * o.capacity_cost + weight.parameters * static_cast<double>(o.parameters);
-                exactly_one.emplace_back(mip.add_column({cost}), 1.0);
+        SerializedEGraph egraph = egraph_;
+        for (std::size_t s = 0; s < sites_.size(); ++s)
+            for (std::size_t i = 0; i < sites_[s].size(); ++i) {
+                const SiteOption& o = sites_[s][i];
+                egraph.nodes[nodes_[s][i]].cost =
+                    weight.latency * o.latency_ms + weight.capacity * o.capacity_cost + weight.parameters * static_cast<double>(o.parameters);
             }
-            mip.add_row({1, 1, std::move(exactly_one)});
+        std::vector<SideConstraint> constraints = company();
+        for (const AtMost& few : limits.few) {
+            constraints.push_back({.nodes = {}, .upper = static_cast<double>(few.count)});
+            for (const auto& [site, option] : few.options) constraints.back().nodes.emplace_back(nodes_[site][option], 1.0);
         }
-        add_company(mip);
-        for (const AtMost& few : limits.few) add_few(mip, few);
-        add_limit(mip, limits.capacity, [](const SiteOption& o) { return o.capacity_cost; });
-        add_limit(mip, limits.latency_ms, [](const SiteOption& o) { return o.latency_ms; });
+        const auto limit = [&](double upper, const auto& value) {
+            if (upper == std::numeric_limits<double>::infinity()) return;
+            constraints.push_back({.nodes = {}, .upper = upper});
+            for (std::size_t s = 0; s < sites_.size(); ++s)
+                for (std::size_t i = 0; i < sites_[s].size(); ++i) constraints.back().nodes.emplace_back(nodes_[s][i], value(sites_[s][i]));
+        };
+        limit(limits.capacity, [](const SiteOption& o) { return o.capacity_cost; });
+        limit(limits.latency_ms, [](const SiteOption& o) { return o.latency_ms; });
         if (limits.parameters != std::numeric_limits<std::int64_t>::max())
-            add_limit(mip, static_cast<double>(limits.parameters), [](const SiteOption& o) { return static_cast<double>(o.parameters); });
-        MipAnswer answer = mip.solve(60, {}, gap);
-        if (answer.values.empty()) return std::nullopt;
-        return add_up(sites_, read(answer.values));
+            limit(static_cast<double>(limits.parameters), [](const SiteOption& o) { return static_cast<double>(o.parameters); });
+        const auto found = extract_within(egraph, constraints, {.seconds = 60, .gap = gap});
+        if (!found) return std::nullopt;
+        std::vector<std::size_t> picked;
+        for (std::size_t s = 0; s < sites_.size(); ++s) picked.push_back(found->choice[s] - nodes_[s].front());
+        return add_up(sites_, std::move(picked));
     }
 
 private:
     // What stands only together with others is not more than they are.
-    void add_company(Mip& mip) const {
+    std::vector<SideConstraint> company() const {
+        std::vector<SideConstraint> all;
         for (std::size_t s = 0; s < sites_.size(); ++s)
             for (std::size_t i = 0; i < sites_[s].size(); ++i) {
-                const auto& company = sites_[s][i].only_with;
-                if (!company) continue;
-                MipTerms row{{column(s, i), 1.0}};
-                for (std::size_t o : company->options) row.emplace_back(column(company->site, o), -1.0);
-                mip.add_row({-Mip::unbounded(), 0, std::move(row)});
+                const auto& with = sites_[s][i].only_with;
+                if (!with) continue;
+                all.push_back({.nodes = {{nodes_[s][i], 1.0}}, .upper = 0});
+                for (std::size_t o : with->options) all.back().nodes.emplace_back(nodes_[with->site][o], -1.0);
             }
+        return all;
     }
-
-    void add_few(Mip& mip, const AtMost& few) const {
-        MipTerms row;
-        for (const auto& [site, option] : few.options) row.emplace_back(column(site, option), 1.0);
-        mip.add_row({-Mip::unbounded(), static_cast<double>(few.count), std::move(row)});
-    }
-
-    template <class Value> void add_limit(Mip& mip, double upper, Value value) const {
-        if (upper == std::numeric_limits<double>::infinity()) return;
-        MipTerms row;
-        int column = 0;
-        for (const auto& options : sites_)
-            for (const SiteOption& o : options) row.emplace_back(column++, value(o));
-        mip.add_row({-Mip::unbounded(), upper, std::move(row)});
-    }
-
-    std::vector<std::size_t> read(const std::vector<double>& x) const {
-        std::vector<std::size_t> picked;
-        auto at = x.begin();
-        for (const auto& options : sites_) {
-            auto end = at + static_cast<std::ptrdiff_t>(options.size());
-            picked.push_back(static_cast<std::size_t>(std::max_element(at, end) - at));
-            at = end;
-        }
-        return picked;
-    }
-
-    int column(std::size_t site, std::size_t option) const { return first_[site] + static_cast<int>(option); }
 
     const Sites& sites_;
-    std::vector<int> first_;   // by site: the column of its first option
+    SerializedEGraph egraph_;
+    std::vector<std::vector<NodeIndex>> nodes_;   // by site and option
 };
 
-std::string nearest(const Program& program, const ChoiceLimits& limits) {
+std::string nearest(const Network& network, const ChoiceLimits& limits) {
     std::vector<std::string> said;
     ChoiceLimits free = limits;
     free.parameters = std::numeric_limits<std::int64_t>::max();
     if (limits.parameters != free.parameters)
-        if (auto c = program.minimise({0, 0, 1}, free)) said.push_back(fmt::format("--max-params {}", c->parameters));
+        if (auto c = network.minimise({0, 0, 1}, free)) said.push_back(fmt::format("--max-params {}", c->parameters));
     free = limits;
     free.latency_ms = std::numeric_limits<double>::infinity();
     if (limits.latency_ms != free.latency_ms)
-        if (auto c = program.minimise({1, 0, 0}, free)) said.push_back(fmt::format("--max-latency {:.3f}", c->latency_ms * 1.001));
+        if (auto c = network.minimise({1, 0, 0}, free)) said.push_back(fmt::format("--max-latency {:.3f}", c->latency_ms * 1.001));
     free = limits;
     free.capacity = std::numeric_limits<double>::infinity();
     if (limits.capacity != free.capacity)
-        if (auto c = program.minimise({0, 1, 0}, free))
+        if (auto c = network.minimise({0, 1, 0}, free))
             said.push_back(fmt::format("a capacity budget of {:.4f} instead of {:.4f}", c->capacity_cost, limits.capacity));
     std::string text = "no choice meets all limits";
     for (std::size_t i = 0; i < said.size(); ++i) text += (i == 0 ? "; with the others as given, possible would be " : ", or ") + said[i];
@@ -125,9 +116,9 @@ NetworkChoice add_up(const Sites& sites, std::vector<std::size_t> picked) {
 ChooseResult choose(const Sites& sites, const ChoiceLimits& limits, double gap) {
     for (const auto& options : sites) require(!options.empty(), "a site without an option");
     if (sites.empty()) return {NetworkChoice{}, ""};
-    Program program(sites);
-    if (auto c = program.minimise({1, 0, 0}, limits, gap)) return {c, ""};
-    return {std::nullopt, nearest(program, limits)};
+    const Network network(sites);
+    if (auto c = network.minimise({1, 0, 0}, limits, gap)) return {c, ""};
+    return {std::nullopt, nearest(network, limits)};
 }
 
 std::optional<NetworkChoice> choose_near(const Sites& sites, const NetworkChoice& from, const Prices& prices, std::size_t changes, ChoiceLimits limits,
@@ -143,7 +134,7 @@ std::optional<NetworkChoice> choose_near(const Sites& sites, const NetworkChoice
         }
     limits.few.push_back(std::move(changed));
     limits.few.push_back(std::move(useless));
-    auto near = Program(priced).minimise({1, 0, 0}, limits, gap);
+    auto near = Network(priced).minimise({1, 0, 0}, limits, gap);
     if (!near) return std::nullopt;
     return add_up(sites, std::move(near->picked));
 }

@@ -1,4 +1,5 @@
-// Picks one option per site: the smallest total latency that a capacity budget and the user's limits allow, exactly (by ILP).
+// Picks one option per site: the smallest total latency that a capacity budget and the user's limits allow, exactly. The network is an e-graph with a class for
+// each site, and the choice is an extraction under side constraints (extract/within.hpp).
 #pragma once
 #include <cstdint>
 #include <limits>

@@ -47,8 +47,8 @@ std::string too_few(std::int64_t runs) { return fmt::format("fewer than {} of {}
 // Steps of neural rules in returned networks.
 std::int64_t paid_by_neural_rules(const RuleBook& book, const ClassCounts& counts) {
     std::int64_t sum = 0;
-    for (const auto& [name, count] : counts.rules)
-        if (const Rule* rule = book.find_rule(name); rule && rule->arrow == Arrow::neural) sum += count.paid;
+    for (const Rule* rule : book.rules())
+        if (const RuleCount* count = counts.find(*rule); count && rule->arrow == Arrow::neural) sum += count->paid;
     return sum;
 }
 
@@ -56,13 +56,13 @@ std::int64_t paid_by_neural_rules(const RuleBook& book, const ClassCounts& count
 // way for others are not in the shortest proofs, so a rule that makes such an operator need not pay itself.
 std::string unpaid(const Rule& rule, const ClassCounts& counts, std::int64_t paid_by_all, const std::set<std::string>& sequences,
                    const std::set<Symbol>& wanted = {}) {
-    const auto it = counts.rules.find(rule.name);
-    if (counts.runs < enough_runs || it == counts.rules.end()) return "";   // a rule that nobody counted has its chance
-    if (it->second.fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
-    if (it->second.paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted)))
-        return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", it->second.fired, counts.runs);
-    if (rule.arrow == Arrow::neural && least_share * it->second.paid < paid_by_all)
-        return fmt::format("only {} of {} neural steps of the networks that {} counted runs returned are its own", it->second.paid, paid_by_all, counts.runs);
+    const RuleCount* count = counts.find(rule);
+    if (counts.runs < enough_runs || !count) return "";   // a rule that nobody counted has its chance
+    if (count->fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
+    if (count->paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted)))
+        return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", count->fired, counts.runs);
+    if (rule.arrow == Arrow::neural && least_share * count->paid < paid_by_all)
+        return fmt::format("only {} of {} neural steps of the networks that {} counted runs returned are its own", count->paid, paid_by_all, counts.runs);
     if (rule.arrow == Arrow::neural && !sequences.empty() && !in_sequences(sequences, rule.name)) return too_few(counts.runs);
     return "";
 }
@@ -115,10 +115,10 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
         const std::string not_for = other_classes(set, name);
         std::vector<Rule> left;
         for (Rule& rule : set.rules) {
-            const auto count = counted.rules.find(rule.name);
-            const double asked = count == counted.rules.end() ? 0 : static_cast<double>(count->second.asked) / static_cast<double>(counted.runs);
+            const RuleCount* count = counted.find(rule);
+            const double asked = count ? static_cast<double>(count->asked) / static_cast<double>(counted.runs) : 0;
             out.asked_by_all += asked;
-            if (count == counted.rules.end()) out.uncounted.insert(rule.name);
+            if (!count) out.uncounted.insert(rule.name);
             std::string why = not_for.empty() ? unpaid(rule, counted, paid_by_all, out.paid, wanted) : not_for;
             if (why.empty()) {
                 out.asked[rule.name] = asked;

@@ -27,10 +27,14 @@ nlohmann::json count_run(const StoreAddress& store, const ClassRules& rules, con
                          const std::vector<std::size_t>& variant) {
     ClassCounts run;
     run.runs = 1;
-    for (const auto& [rule, fired] : found.rules_fired) run.rules[rule].fired = static_cast<std::int64_t>(fired);
-    for (const auto& [rule, asked] : found.rules_asked) run.rules[rule].asked = asked;
+    const auto key = [&](const std::string& name) {
+        const Rule* rule = rules.book.find_rule(name);
+        return rule ? count_key(*rule) : name;
+    };
+    for (const auto& [rule, fired] : found.rules_fired) run.rules[key(rule)].fired = static_cast<std::int64_t>(fired);
+    for (const auto& [rule, asked] : found.rules_asked) run.rules[key(rule)].asked = asked;
     for (std::size_t v : variant) {
-        for (const SequenceStep& step : found.variants[v].steps) ++run.rules[step.rule].paid;
+        for (const SequenceStep& step : found.variants[v].steps) ++run.rules[key(step.rule)].paid;
         if (const std::string sequence = neural_sequence(rules.book, found.variants[v]); !sequence.empty()) run.sequences[sequence] = 1;
     }
     if (rules.pruned.empty() && !found.rules_fired.empty()) store_counts(store, to_string(classify_architecture(input.graph).kind), input.graph.name, run);

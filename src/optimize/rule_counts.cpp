@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
+#include "rules/judged.hpp"
 #include "store/database.hpp"
 
 namespace loopegg {
@@ -16,6 +17,14 @@ void ClassCounts::add(const ClassCounts& other) {
     for (const auto& [sequence, n] : other.sequences) sequences[sequence] += n;
 }
 
+std::string count_key(const Rule& rule) { return rule.name + " " + rule_hash(rule); }
+
+const RuleCount* ClassCounts::find(const Rule& rule) const {
+    auto it = rules.find(count_key(rule));
+    if (it == rules.end()) it = rules.find(rule.name);
+    return it == rules.end() ? nullptr : &it->second;
+}
+
 CountTable counts_from_json(const nlohmann::json& j) {
     CountTable table;
     for (const auto& [kind, entry] : j.items()) {
@@ -23,14 +32,19 @@ CountTable counts_from_json(const nlohmann::json& j) {
         counts.runs = entry.at("runs").get<std::int64_t>();
         if (entry.contains("sequences")) counts.sequences = entry["sequences"].get<std::map<std::string, std::int64_t>>();
         for (const auto& [rule, c] : entry.at("rules").items())
-            counts.rules[rule] = {c.at("fired").get<std::int64_t>(), c.at("asked").get<std::int64_t>(), c.at("paid").get<std::int64_t>()};
+            counts.rules[c.contains("hash") ? rule + " " + c["hash"].get<std::string>() : rule] = {
+                c.at("fired").get<std::int64_t>(), c.at("asked").get<std::int64_t>(), c.at("paid").get<std::int64_t>()};
     }
     return table;
 }
 
 nlohmann::json to_json(const ClassCounts& counts) {
     nlohmann::json rules = nlohmann::json::object();
-    for (const auto& [rule, c] : counts.rules) rules[rule] = {{"fired", c.fired}, {"asked", c.asked}, {"paid", c.paid}};
+    for (const auto& [key, c] : counts.rules) {
+        const std::size_t space = key.find(' ');
+        nlohmann::json& rule = rules[key.substr(0, space)] = {{"fired", c.fired}, {"asked", c.asked}, {"paid", c.paid}};
+        if (space != key.npos) rule["hash"] = key.substr(space + 1);
+    }
     return {{"runs", counts.runs}, {"rules", std::move(rules)}, {"sequences", counts.sequences}};
 }
 

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "rules/rule.hpp"
 #include "store/address.hpp"
 
 namespace loopegg {
@@ -18,17 +19,21 @@ struct RuleCount {
     friend bool operator==(const RuleCount&, const RuleCount&) = default;
 };
 
+// Counts belong to a rule's text, not to its name: "NAME HASH".
+std::string count_key(const Rule& rule);
+
 struct ClassCounts {
     std::int64_t runs = 0;                     // with every rule switched on; a network counts once
-    std::map<std::string, RuleCount> rules;
+    std::map<std::string, RuleCount> rules;    // by count_key; by the name alone where nobody knows which text was counted
     std::map<std::string, std::int64_t> sequences{};   // runs that returned a network with it at some site (paid_sequences.hpp)
     void add(const ClassCounts& other);
+    const RuleCount* find(const Rule& rule) const;     // null: the rule was not counted, or with other words
     friend bool operator==(const ClassCounts&, const ClassCounts&) = default;
 };
 
 using CountTable = std::map<std::string, ClassCounts>;   // by class
 
-// {"residual": {"runs": 2, "rules": {"group-axes": {"fired": 88, "asked": 40, "paid": 12}}, "sequences": {"group-axes ?g=4": 2}}}
+// {"residual": {"runs": 2, "rules": {"group-axes": {"fired": 88, "asked": 40, "paid": 12, "hash": "ffd0..."}}, "sequences": {"group-axes ?g=4": 2}}}
 CountTable counts_from_json(const nlohmann::json& j);
 nlohmann::json to_json(const ClassCounts& counts);
 nlohmann::json to_json(const CountTable& table);

@@ -16,7 +16,7 @@
 #include "optimize/named_sequences.hpp"
 #include "optimize/stages.hpp"
 #include "optimize/take_turns.hpp"
-#include "rules/load.hpp"
+#include "rewrite/rule_books.hpp"
 
 namespace loopegg {
 namespace {
@@ -226,26 +226,19 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     if (trials > 0) options.trials = std::min(options.trials, trials);
     options.per_round = std::max(3, (options.trials + 2) / 3);   // the first ones as they come, then twice what was learnt
     const auto rules = schedule_rules(target);
-    if (target.gpu()) {
-        // Cheapest first by the estimate: the first is the default schedule. As many as a nest may be given when others need none.
-        options.starts = [&rules, most = 2 * static_cast<std::size_t>(options.trials)](const Term& nest) { return rules->schedules(nest, most); };
-        options.wait_for_times = target.reach == Reach::bundle;
-    } else {
-        options.starts = [&rules](const Term& nest) {   // the default schedule is tried soon: nothing slower should be chosen
-            std::vector<Term> all = rules->schedules(nest, most_starts);
-            if (!transforms_tiles(nest)) all.insert(all.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(2, all.size())), nest);
-            return all;
+    // Cheapest first by the estimate: the first is the default schedule, and nothing slower is chosen. On a GPU as many as a nest may be given when others
+    // need none.
+    const std::size_t most = target.gpu() ? 2 * static_cast<std::size_t>(options.trials) : most_starts;
+    options.starts = [&rules, most](const Term& nest) { return rules->schedules(nest, most); };
+    options.wait_for_times = target.gpu() && target.reach == Reach::bundle;
+    if (!target.gpu() && rules->varies())
+        options.neighbours = [&rules](const Term& nest, std::uint64_t seed) {
+            return transforms_tiles(nest) ? std::vector<Term>{} : rules->near(nest, seed, most_neighbours);   // written out whole, or slow
         };
-        if (rules->varies())
-            options.neighbours = [&rules](const Term& nest, std::uint64_t seed) {
-                return transforms_tiles(nest) ? std::vector<Term>{} : rules->near(nest, seed, most_neighbours);   // written out whole, or slow
-            };
-    }
-    RuleBook algorithms;
     const bool timed = !target.gpu() && (target.reach == Reach::here || target.on_board());
-    if (timed && !request.strict_fp) algorithms = load_rules(shipped("rules/algorithms.rules"));
-    if (const Phase* phase = algorithms.find_phase("algorithms")) {
-        const auto rows_of = [&](const Term& nest) { return rows_for(nest, algorithms, *phase, request.strict_fp); };
+    const auto algorithms = book_with_phase("algorithms", target.rules, shipped("rules/algorithms.rules"));
+    if (const Phase* phase = timed && !request.strict_fp ? algorithms->find_phase("algorithms") : nullptr) {
+        const auto rows_of = [&](const Term& nest) { return rows_for(nest, *algorithms, *phase, request.strict_fp); };
         const std::map<std::size_t, Term> how = row_of_kind(input, picked, running, rows_of, measurer, options, progress);
         for (std::size_t i = 0; i < picked.size(); ++i) {
             const auto wanted = how.find(found.variants[picked[i]].kind);

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t asked = 800;   // terms whose cost is worked out, of one nest
 constexpr const char* phase_names[] = {"schedule", "refine", "vary"};
-constexpr std::size_t kept = 48;     // of these at least: who asks for one asks for more soon, and the e-graph is the cost
+constexpr std::size_t kept = 64;     // of these at least: who asks for one asks for more soon, and the e-graph is the cost
 
 Term with_restore(const std::string& how, const Term& nest) { return how.empty() ? nest : Term("restore", {Term(how), nest}); }
 
@@ -51,12 +51,12 @@ bool is_schedule(const Term& nest) {
 class Estimate {
 public:
     Estimate(const Term& statement, const Term& naive, const ScheduleMachine& machine) : statement_(statement), naive_(naive), machine_(machine) {
-        if (std::holds_alternative<VectorMachine>(machine)) loops_ = naive_loops(statement_of(statement), naive);
+        if (machine.cpu()) loops_ = naive_loops(statement_of(statement), naive);
     }
 
     double operator()(const Term& nest) const {
-        if (const auto* gpu = std::get_if<GpuMachine>(&machine_)) return gpu_cost(nest, *gpu);
-        const auto& cpu = std::get<VectorMachine>(machine_);
+        if (const GpuMachine* gpu = machine_.gpu()) return gpu_cost(nest, *gpu);
+        const VectorMachine& cpu = *machine_.cpu();
         if (nest[0] == statement_) return cpu_cost(loops_, cpu_shape(loops_, nest[1]), cpu);
         const NaiveLoops loops = naive_loops(statement_of(nest[0]), naive_);   // a rule laid out its operands otherwise
         return cpu_cost(loops, cpu_shape(loops, nest[1]), cpu);
@@ -71,7 +71,7 @@ private:
 }  // namespace
 
 bool ScheduleRules::serves(const RuleSet& set) const {
-    const std::string own = std::holds_alternative<GpuMachine>(machine_) ? "gpu" : "cpu", other = own == "gpu" ? "cpu" : "gpu";
+    const std::string own = machine_.gpu() ? "gpu" : "cpu", other = own == "gpu" ? "cpu" : "gpu";
     const auto tagged = [&](const std::string& tag) { return std::find(set.tags.begin(), set.tags.end(), tag) != set.tags.end(); };
     return tagged(own) || !tagged(other);
 }
@@ -111,9 +111,9 @@ std::shared_ptr<const ScheduleRules> ScheduleRules::of(const std::filesystem::pa
 }
 
 std::shared_ptr<NestAnalysis> ScheduleRules::facts() const {
-    NestAnalysis::Options options{.strict_fp = false, .proven = true, .gpu = {}, .cpu = {}};
-    if (const auto* gpu = std::get_if<GpuMachine>(&machine_)) options.gpu = *gpu;
-    if (const auto* cpu = std::get_if<VectorMachine>(&machine_)) options.cpu = *cpu;
+    NestAnalysis::Options options{.strict_fp = machine_.strict_fp, .proven = true, .gpu = {}, .cpu = {}};
+    if (const GpuMachine* gpu = machine_.gpu()) options.gpu = *gpu;
+    if (const VectorMachine* cpu = machine_.cpu()) options.cpu = *cpu;
     return std::make_shared<NestAnalysis>(options);
 }
 

@@ -16,7 +16,17 @@
 
 namespace loopegg {
 
-using ScheduleMachine = std::variant<VectorMachine, GpuMachine>;
+// What schedules are made for.
+struct ScheduleMachine {
+    std::variant<VectorMachine, GpuMachine> of;
+    bool strict_fp = false;   // every sum keeps the order of the statement
+
+    ScheduleMachine(const VectorMachine& machine, bool strict = false) : of(machine), strict_fp(strict) {}
+    ScheduleMachine(const GpuMachine& machine, bool strict = false) : of(machine), strict_fp(strict) {}
+    const VectorMachine* cpu() const { return std::get_if<VectorMachine>(&of); }
+    const GpuMachine* gpu() const { return std::get_if<GpuMachine>(&of); }
+    friend auto operator<=>(const ScheduleMachine&, const ScheduleMachine&) = default;
+};
 
 // The phases of a rule file that schedules come from:
 //   schedule   arranges a nest as a whole, each way once

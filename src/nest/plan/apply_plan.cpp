@@ -19,14 +19,14 @@
 namespace loopegg {
 namespace {
 
-// Exact rules that change the schedule and not the network.
-constexpr std::array<std::string_view, 11> schedule_rules{"split-loop",     "swap-loops",       "fuse-loops",  "unfuse-loops", "tile-loops",     "unroll-loop",
-                                                          "vectorize-loop", "parallelize-loop", "join-domain", "stage-output", "split-reduction"};
+// The rules that a plan does by itself.
+constexpr std::array<std::string_view, 9> own_rules{"cut-domain",  "group-axes",    "bottleneck-axis", "bottleneck-output", "restrict-nest",
+                                                    "drop-branch", "narrow-stream", "narrow-branch",   "narrow-width"};
 
 class SiteApplier {
 public:
-    SiteApplier(Graph& graph, std::string site)
-        : graph_(graph), site_(std::move(site)), form_(*graph.find(site_)), restore_(graph.find(site_)->domain.restore) {}
+    SiteApplier(Graph& graph, std::string site, const NamedRules* rules)
+        : graph_(graph), site_(std::move(site)), rules_(rules), form_(*graph.find(site_)), restore_(graph.find(site_)->domain.restore) {}
 
     void apply(const Application& a) {
         const std::string& rule = a.rule;
@@ -42,14 +42,14 @@ public:
                 form_.group_axes(p, axis_argument(a, p, "?a"), axis_argument(a, p, "?b"), number_argument(a, p, "?g"));
         } else if (rule == "bottleneck-axis" || rule == "bottleneck-output") {
             bottleneck(a, first, last);
+        } else if (rule == "narrow-width") {
+            Application width = a;
+            width.rule = "bottleneck-output", width.restore = "propagate";
+            bottleneck(width, first, last);
         } else if (rule == "restrict-nest") {
             restrict_nest(argument(a, "?n"));
-        } else if (std::find(schedule_rules.begin(), schedule_rules.end(), rule) == schedule_rules.end()) {
-            std::vector<std::string_view> known(schedule_rules.begin(), schedule_rules.end());
-            known.insert(known.end(), {"cut-domain", "group-axes", "bottleneck-axis", "bottleneck-output", "restrict-nest", "drop-branch", "narrow-stream"});
-            throw Refusal(Diagnostic{"unknown rule '" + rule + "'", {}, did_you_mean(rule, known)});
-        } else if (auto it = a.with.find("?a"); it != a.with.end()) {
-            form_.axis(first, it->second);   // an exact rule names an axis that is there
+        } else {
+            by_name(a);
         }
     }
 
@@ -74,6 +74,21 @@ public:
     }
 
 private:
+    void by_name(const Application& a) {
+        std::vector<std::string> known;
+        if (rules_) known = rules_->names();
+        if (std::find(known.begin(), known.end(), a.rule) == known.end()) {
+            known.insert(known.end(), own_rules.begin(), own_rules.end());
+            throw Refusal(Diagnostic{"unknown rule '" + a.rule + "'", {}, did_you_mean(a.rule, known)});
+        }
+        const Term nest("nest", {form_.statement().term, form_.schedule()});
+        const Term made = rules_->apply(a, restore_ == Restore::none ? nest : Term("restore", {Term(to_string(restore_)), nest}));
+        const std::string how = nest_parts(made).restore;
+        if (how == "pointwise") throw Refusal("a plan says 'pointwise' with the rule bottleneck-output");
+        form_ = SiteForm(made);
+        restore_ = how == "repeat" ? Restore::repeat : how == "zero" ? Restore::zero : Restore::none;
+    }
+
     // How many values of an axis are kept: ?w says so, or the factor ?k.
     std::int64_t kept_argument(const Application& a, std::size_t part, std::int64_t extent) const {
         if (a.with.contains("?w")) return number_argument(a, part, "?w");
@@ -157,6 +172,7 @@ private:
 
     Graph& graph_;
     std::string site_;
+    const NamedRules* rules_;
     SiteForm form_;
     Restore restore_;
 };
@@ -181,11 +197,11 @@ std::vector<std::string> sites_of(const Graph& graph, const SiteStep& step) {
     throw UserError(d);
 }
 
-void apply_to_sites(Graph& graph, const SiteStep& step, std::span<const Application> applications) {
+void apply_to_sites(Graph& graph, const SiteStep& step, std::span<const Application> applications, const NamedRules* rules) {
     for (const std::string& site : sites_of(graph, step)) {
         const Application* current = nullptr;
         try {
-            SiteApplier applier(graph, site);
+            SiteApplier applier(graph, site, rules);
             for (const Application& a : applications) {
                 current = &a;
                 applier.apply(a);
@@ -226,7 +242,7 @@ void narrow_streams(Graph& graph, const SiteStep& step, const Application& a) {
     graph = with_widths(std::move(graph), streams, widths);
 }
 
-bool spans_sites(const std::string& rule) { return rule == "drop-branch" || rule == "narrow-stream"; }
+bool spans_sites(const std::string& rule) { return rule == "drop-branch" || rule == "narrow-stream" || rule == "narrow-branch"; }
 
 void apply_to_network(Graph& graph, const SiteStep& step, const Application& a) {
     try {
@@ -239,7 +255,7 @@ void apply_to_network(Graph& graph, const SiteStep& step, const Application& a) 
 
 }  // namespace
 
-Graph apply_plan(const Graph& original, const Plan& plan) {
+Graph apply_plan(const Graph& original, const Plan& plan, const NamedRules* rules) {
     Graph graph = original;
     for (const SiteStep& step : plan.steps) {
         sites_of(graph, step);   // a glob that meets no site is a mistake, whatever would be done there
@@ -247,7 +263,7 @@ Graph apply_plan(const Graph& original, const Plan& plan) {
             const bool several = spans_sites(first->rule);
             last = several ? first + 1 : std::find_if(first, step.apply.end(), [](const Application& a) { return spans_sites(a.rule); });
             if (several) apply_to_network(graph, step, *first);
-            else apply_to_sites(graph, step, {first, last});
+            else apply_to_sites(graph, step, {first, last}, rules);
         }
     }
     return normalise(std::move(graph));

@@ -181,13 +181,19 @@ bool SiteForm::is_output_axis(const Term& axis) const {
     return false;
 }
 
+Term SiteForm::list(std::size_t part, const std::vector<Term>& outermost) const {
+    Loops loops = parts_[part];
+    for (const Term& axis : outermost) isolate(loops, axis);   // first each by itself: a later one may cut what is left of an earlier one
+    for (const Term& axis : outermost) loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(isolate(loops, axis)));
+    Term made("done");
+    for (std::size_t i = loops.size(); i-- > 0;) made = Term("at", {loops[i], made});
+    for (std::size_t i = outermost.size(); i-- > 0;) made = Term("at", {outermost[i], made});
+    return made;
+}
+
 Term SiteForm::schedule() const {
     Term sched;
-    for (std::size_t p = parts_.size(); p-- > 0;) {
-        Term list("done");
-        for (std::size_t i = parts_[p].size(); i-- > 0;) list = Term("at", {parts_[p][i], list});
-        sched = sched ? Term("cat", {list, sched}) : list;
-    }
+    for (std::size_t p = parts_.size(); p-- > 0;) sched = sched ? Term("cat", {list(p), sched}) : list(p);
     return sched;
 }
 

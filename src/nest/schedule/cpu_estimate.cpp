@@ -17,15 +17,22 @@ constexpr double branch = 1, store = 2, scattered_store = 8;
 constexpr double from_afar = 1, near_bytes = 96 * 1024;   // what is read again and again and does not stay near
 constexpr double too_few_registers = 1, windows_of_numbers = 0.5;
 constexpr double copied_by_one = 0.06, copied_twice = 0.03;   // the padded input: by one core before the others begin, or by each with the rows around its own
-constexpr double long_vectors = 0.5;        // of several registers each: the first of them waits for the last
+constexpr double copied_near = 0.002;       // by each what it alone reads, which stays near
+constexpr double long_vectors = 0.5;        // of several registers each: each but the first waits
 constexpr double tested = 1;                // every element, whether it is inside
+constexpr double picked_up = 2;             // a lane by itself: it is loaded and put into its place
+constexpr double interleaved = 4, left_over = 1.05;   // vectors that the compiler makes of a loop: so many at a time, and what is left over when they end
 constexpr double start_of_cores = 10'000;   // multiply-adds of vectors that one core does meanwhile
 
 class Cost {
 public:
     Cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& m) : nest_(nest), s_(shape), m_(m) {
+        if (!s_.along && s_.columns && s_.body[*s_.columns] == 1 && whole_sums_inside())
+            s_.along = s_.columns, s_.lanes = std::min<std::int64_t>(m.lanes, nest.loops[*s_.columns].extent), by_compiler_ = true;
+        lanes_ = static_cast<double>(s_.lanes);
         if (s_.along && s_.lanes > m.lanes) {   // a vector that is longer than the machine's is several
-            s_.body[*s_.along] *= s_.lanes / m.lanes, s_.lanes = m.lanes, long_ = true;
+            const std::int64_t several = (s_.lanes + m.lanes - 1) / m.lanes;
+            s_.body[*s_.along] *= several, lanes_ /= static_cast<double>(several), waits_ = static_cast<double>(several - 1);
         }
         for (std::size_t i = 0; i < nest.loops.size(); ++i) {
             const auto extent = static_cast<double>(nest.loops[i].extent), body = static_cast<double>(s_.body[i]);
@@ -45,13 +52,15 @@ public:
             windows = windows || (!as_vectors && two_windows(r));
             if (read_again(r) && bytes(r) > near_bytes) afar += as_vectors ? each : each / m_.lanes;
         }
-        double cost = (nest_.sums() ? std::max(1.0, enough_accumulators / accumulators_) : 1.0) + (load * loads + branch) / (steps_ * accumulators_) +
+        const double at_once = accumulators_ * (by_compiler_ ? interleaved : 1);
+        double cost = (nest_.sums() ? std::max(1.0, enough_accumulators / at_once) : 1.0) + (load * loads + branch) / (steps_ * accumulators_) +
                       (in_order() ? store : scattered_store) / (s_.staged_output ? sum_ : steps_) + from_afar * afar / accumulators_;
         if (accumulators_ + vectors + std::ceil(numbers / m_.lanes) > m_.registers) cost += too_few_registers;
         if (windows) cost += windows_of_numbers;
-        if (long_) cost += long_vectors;
+        cost += long_vectors * waits_;
+        if (by_compiler_) cost *= left_over;
         const double rounds = std::ceil(s_.tasks / m_.cores);
-        cost *= rounds * m_.cores / s_.tasks * m_.lanes / static_cast<double>(s_.lanes);
+        cost *= rounds * m_.cores / s_.tasks * m_.lanes / lanes_;
         if (s_.shared) cost += start_of_cores * m_.lanes * m_.cores / instances_;
         if (nest_.padded) cost += copying();
         if (s_.weights_stay) cost += 0.005;                     // rarely better, seldom much worse
@@ -60,11 +69,19 @@ public:
     }
 
 private:
+    bool whole_sums_inside() const {
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (nest_.loops[i].reduction && s_.body[i] < nest_.loops[i].extent) return false;
+        return true;
+    }
     std::size_t reads() const { return nest_.loops.empty() ? 0 : nest_.loops[0].strides.size(); }
     std::size_t dimensions(std::size_t r) const { return nest_.loops[0].strides[r].size(); }
     bool lanes_move(std::size_t r) const { return s_.along && nest_.loops[*s_.along].moves(r); }
     std::int64_t lanes_stride(std::size_t r, std::size_t d) const { return s_.along ? nest_.loops[*s_.along].strides[r][d] : 0; }
-    std::int64_t elements(std::size_t loop) const { return s_.body[loop] * (loop == s_.along ? s_.lanes : 1); }   // of an output loop in the tile
+    // Of an output loop in the tile.
+    std::int64_t elements(std::size_t loop) const {
+        return static_cast<std::int64_t>(static_cast<double>(s_.body[loop]) * (loop == s_.along ? lanes_ : 1));
+    }
     bool in_order() const { return s_.along && nest_.loops[*s_.along].contiguous; }
 
     // What so many iterations of each loop read along one dimension, if no two read the same, and how far apart the first and the last are.
@@ -92,7 +109,7 @@ private:
         for (std::size_t d = 0; d < dimensions(r); ++d) {
             const std::int64_t along = lanes_stride(r, d);
             if (along > 0 && window(r, d)) dearer *= crossing_load;
-            if (gathered(along)) dearer *= static_cast<double>(along);
+            if (gathered(along)) dearer *= by_compiler_ ? static_cast<double>(along) : picked_up * lanes_;
             const Walk w = walk(r, d, [&](std::size_t i) { return s_.body[i]; });
             const bool shared = along == 0 && (as_vectors || d + 1 == dimensions(r));
             all *= shared ? std::min(w.values, w.reach) : w.values;
@@ -100,7 +117,7 @@ private:
         return std::min(all, most) * dearer;
     }
 
-    // Lanes that are a few elements apart are loaded one by one; weights are laid out for the lanes.
+    // Lanes that are a few elements apart are loaded one by one; the compiler loads all that lies between and picks. Weights are laid out for the lanes.
     static bool gathered(std::int64_t stride) { return stride > 1 && stride <= 4; }
 
     // Numbers that windows in two directions share: too many for the registers, and compilers try.
@@ -140,7 +157,7 @@ private:
             case Copy::none: return tested;
             case Copy::once: return copied_by_one;
             case Copy::rows: return copied_twice / static_cast<double>(s_.rows);
-            case Copy::own: return copied_by_one / m_.cores;
+            case Copy::own: return copied_near;
             case Copy::whole: return copied_by_one * s_.tasks;
         }
         return 0;
@@ -163,7 +180,9 @@ private:
     const VectorMachine& m_;
     double steps_ = 1, sum_ = 1;   // multiply-adds of an accumulator: in the unrolled body, in all
     double accumulators_ = 1, instances_ = 1;
-    bool long_ = false;
+    double lanes_ = 1;             // of one vector of the machine
+    double waits_ = 0;             // registers of a long vector but for one
+    bool by_compiler_ = false;
 };
 
 // The naive loops that an axis walks, and how far each.
@@ -204,14 +223,17 @@ private:
         const std::string& kind = t.op().text();
         std::vector<Digit> digits;
         digits_of(nest_, t[t.size() - 2], digits);
-        const bool parallel = kind == "par" || (kind == "partial" && t[0].op().text() == "par");
-        if (kind == "at" || kind == "partial" || parallel) shape.body.assign(shape.body.size(), 1);
+        const std::string how = kind == "partial" ? t[0].op().text() : "";
+        const bool parallel = kind == "par" || how == "par", vectors = kind == "vec" || how == "vec";
+        if (kind == "at" || kind == "partial" || parallel) shape.body.assign(shape.body.size(), 1), shape.columns.reset();
+        if (kind == "partial") shape.staged_output = true;   // partial sums stay where they are until all are done
         for (const Digit& d : digits) {
             if (parallel) shape.tasks *= static_cast<double>(d.extent), shape.shared = true, shared_.push_back(d);
             if (!d.loop) continue;
             left_[*d.loop] = std::max<std::int64_t>(1, left_[*d.loop] / d.extent);
             if (kind == "unroll") shape.body[*d.loop] *= d.extent;
-            if (kind == "vec") shape.along = d.loop, shape.lanes = d.extent;
+            if (vectors) shape.along = d.loop, shape.lanes = d.extent;
+            if (kind == "at" && digits.size() == 1 && nest_.loops[*d.loop].contiguous) shape.columns = d.loop;
         }
     }
 

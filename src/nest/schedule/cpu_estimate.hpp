@@ -15,6 +15,8 @@ struct CpuShape {
     std::vector<std::int64_t> body;               // by naive loop: iterations that are written out in the innermost body, as vectors where the lanes are
     std::optional<std::size_t> along;             // the loop that the lanes run along
     std::int64_t lanes = 1;
+    // Without lanes: the innermost loop that stays, where it walks the output in order. The compiler makes vectors of it where whole sums are inside.
+    std::optional<std::size_t> columns;
     double tasks = 1;                             // pieces that the cores share
     bool shared = false;                          // by a parallel loop
     bool staged_output = false;                   // sums stay in registers until they are done

@@ -151,6 +151,31 @@ def wrong_words_are_answered():
     refused("saturate", file("c.terms", "(f x)\n"), "--rules", contradiction, saying=["zero at root", "one at root", "two different numbers, 0 and 1"])
 
 
-CASES = [rules_are_checked_with_every_mistake_in_its_place, rules_are_listed, saturating_says_how_far_it_came_and_why_it_stopped, saturating_explains_an_equality,
+def every_shipped_rule_over_nests_is_used_by_a_phase_of_a_command():
+    for path in sorted((SOURCE / "rules").glob("*.rules")):
+        listed = answer("rules", "list", path)
+        for s in listed["sets"]:
+            if listed["language"] == "nest":
+                assert any(use["commands"] for use in s["used_by"]), f"no command uses the set '{s['name']}' of {path.name}"
+        for phase in listed["phases"]:
+            assert phase["commands"], f"no command uses the phase '{phase['name']}' of {path.name}"
+    structure = answer("rules", "list", SOURCE / "rules/structure.rules")["sets"][0]
+    assert {"file": "discover.rules", "phase": "arrange", "commands": ["optimize"]} in structure["used_by"], structure["used_by"]
+    own = file("own.rules", '(language nest)\n(ruleset mine (rule swap (at ?a (at ?b ?s)) => (at ?b (at ?a ?s)) :when (permutable ?a ?b)))\n(phase grow :rules mine)\n')
+    assert answer("rules", "list", own)["sets"][0]["used_by"] == [{"file": None, "phase": "grow", "commands": []}]
+    assert "mine, in grow (no command)" in run("rules", "list", own).stdout
+
+
+def a_phase_goes_before_that_of_an_included_file():
+    inner = file("inner.rules", "(ruleset one (rule swap (f ?a ?b) => (f ?b ?a)))\n(phase grow :rules one :iterations 3)\n(phase rest :rules one)\n")
+    for form in ['(include "inner.rules")\n(phase grow :rules two one)\n', '(phase grow :rules two one)\n(include "inner.rules")\n']:
+        outer = file("outer.rules", form + "(ruleset two (rule twice (g ?a) => (f ?a ?a)))\n")
+        phases = {p["name"]: p["sets"] for p in answer("rules", "list", outer)["phases"]}
+        assert phases == {"grow": ["two", "one"], "rest": ["one"]}, phases
+    refused("rules", "list", file("both.rules", "(phase grow :rules one)\n(phase grow :rules one)\n(include \"inner.rules\")\n"), saying=["is there already"])
+
+
+CASES = [rules_are_checked_with_every_mistake_in_its_place, rules_are_listed, every_shipped_rule_over_nests_is_used_by_a_phase_of_a_command,
+         a_phase_goes_before_that_of_an_included_file, saturating_says_how_far_it_came_and_why_it_stopped, saturating_explains_an_equality,
          an_egraph_goes_to_a_file_and_comes_back, extraction_shares_and_never_answers_a_circle, wrong_egraphs_are_answered_with_the_place, wrong_words_are_answered]
 run_cases(CASES)

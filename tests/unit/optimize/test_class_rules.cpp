@@ -76,6 +76,22 @@ TEST_CASE("rules that never fired or never paid are left out, with the budget th
     CHECK(rules_for_class(book, phase, "all", counts).pruned.empty());
 }
 
+TEST_CASE("counts belong to the words of a rule, not to its name", "[unit][optimize]") {
+    const RuleBook book = discover_rules();
+    const Phase& phase = *book.find_phase("discover");
+    CountTable counts;
+    counts["mobile"].runs = enough_runs;
+    counts["mobile"].rules = {{count_key(*book.find_rule("bottleneck-axis")), {20, 40, 0}}, {"group-axes of-other-words", {20, 40, 0}}};
+    counts["mobile"].sequences = {{"bottleneck-output ?k=2 ?h=zero", enough_runs}};
+    CHECK(counts_from_json(to_json(counts)) == counts);
+    const ClassRules mobile = rules_for_class(book, phase, "mobile", counts);
+    CHECK_FALSE(has(names(mobile, phase), "bottleneck-axis"));
+    CHECK(has(names(mobile, phase), "group-axes"));
+    CHECK(mobile.book.find_rule("group-axes")->choices.front().values.size() == 4);   // none of its values is erased
+    for (const auto& [kind, counted] : shipped_counts())
+        for (const Rule* rule : book.rules_of(phase)) CHECK((counted.find(*rule) == nullptr) == !counted.rules.contains(count_key(*rule)));
+}
+
 TEST_CASE("an exact rule that only makes way for others stays with them", "[unit][optimize]") {
     const RuleBook book = discover_rules();
     const Phase& phase = *book.find_phase("discover");

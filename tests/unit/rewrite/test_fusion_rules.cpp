@@ -1,4 +1,4 @@
-// The rules that span sites, as the rule file says them and as the compiler of networks applies them.
+// What becomes one nest is what the rules of a file say, and nothing else.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -6,17 +6,26 @@
 #include <filesystem>
 #include <set>
 
+#include "base/files.hpp"
+#include "base/scratch.hpp"
 #include "base/sexpr.hpp"
 #include "egraph/runner.hpp"
 #include "nest/term/class_terms.hpp"
 #include "nest/term/facts.hpp"
-#include "nest/schedule/fuse.hpp"
 #include "nest/term/value.hpp"
+#include "rewrite/fusion_rules.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;
 
 namespace {
+
+const std::filesystem::path shipped_file = std::filesystem::path(LOOPEGG_RULES) / "fusion.rules";
+
+const FusionRules& shipped_rules() {
+    static const FusionRules rules(shipped_file);
+    return rules;
+}
 
 constexpr const char* first_sites[] = {
     "(nest (conv2d 1 1 4 3 4 4 2 2 1 1 1 1 1 1) (at co (at oh (at ow (at ci (at kh (at kw done)))))))",
@@ -60,14 +69,14 @@ std::vector<Term> rows() {
 
 }  // namespace
 
-TEST_CASE("what the compiler fuses is what the rules over sites say", "[rules]") {
-    const RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "fusion.rules", {.judge = false, .deep = false});
+TEST_CASE("a row of sites becomes what the rules over sites say, step by step", "[unit][rewrite]") {
+    const RuleBook book = load_rules(shipped_file, {.judge = false, .deep = false});
     const std::vector<Term> all = rows();
     std::set<std::string> used;
     std::size_t tried = 0, fused = 0;
     for (std::size_t i = 0; i < all.size(); i += std::getenv("LOOPEGG_DEEP") ? 1 : 5) {
         const Term& value = all[i];
-        const std::vector<FusionStep> steps = fuse(value);
+        const std::vector<FusionStep> steps = shipped_rules().fuse(value);
         auto facts = std::make_shared<NestAnalysis>();
         EGraph graph;
         graph.attach(facts);
@@ -76,7 +85,7 @@ TEST_CASE("what the compiler fuses is what the rules over sites say", "[rules]")
         CHECK(runner.run({}).stop == StopReason::saturated);
         const std::vector<Term> equal = ClassTerms(graph).all(root, 1000);
         INFO(to_string(bare(value)));
-        // Everything that the compiler passes through is equal by the rules, and where it stops, no rule goes on.
+        // Every step is equal by the rules, and where there is none, no rule applies.
         for (const FusionStep& step : steps) {
             CHECK(book.find_rule(step.rule) != nullptr);
             CHECK(std::find(equal.begin(), equal.end(), step.value) != equal.end());
@@ -97,13 +106,50 @@ TEST_CASE("what the compiler fuses is what the rules over sites say", "[rules]")
     for (const Rule* rule : book.rules()) CHECK(used.contains(rule->name));
 }
 
-TEST_CASE("a batch norm after a convolution goes into its weights, and an activation after both into its end", "[rules]") {
+namespace {
+
+Term conv_norm_relu() {
     const Term conv = complete(parse_term("(nest (epilogue bias (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1)) (at co (at oh (at ow (at ci done)))))"));
-    const Term row("then", {Term("then", {Term("site", {conv}), naive("(channel_scale 1 4 9)")}), naive("(map relu 36)")});
-    std::vector<std::string> names;
-    for (const FusionStep& step : fuse(row)) names.push_back(step.rule);
-    CHECK(names == std::vector<std::string>{"fuse-batch-norm", "fold-bias", "fold-scale", "prepare-first", "prepare-first", "fuse-activation"});
-    CHECK(to_string(bare(fuse(row).back().value)) ==
+    return Term("then", {Term("then", {Term("site", {conv}), naive("(channel_scale 1 4 9)")}), naive("(map relu 36)")});
+}
+
+std::set<std::string> names_of(const std::vector<FusionStep>& steps) {
+    std::set<std::string> names;
+    for (const FusionStep& step : steps) names.insert(step.rule);
+    return names;
+}
+
+// The shipped file without one rule, of which each has a line of its own.
+std::string without(const std::string& rule) {
+    std::string text = read_file(shipped_file);
+    const std::size_t begin = text.find("  (rule " + rule + " "), end = text.find('\n', begin);
+    REQUIRE(begin != text.npos);
+    const bool last = text.compare(end - 2, 2, "))") == 0 && text.compare(end + 1, 1, "\n") == 0;   // it closes its set
+    return text.erase(begin, end - begin).insert(begin, last ? ")" : "");
+}
+
+}  // namespace
+
+TEST_CASE("a batch norm after a convolution goes into its weights, and an activation after both into its end", "[unit][rewrite]") {
+    const std::vector<FusionStep> steps = shipped_rules().fuse(conv_norm_relu());
+    CHECK(names_of(steps) == std::set<std::string>{"fuse-batch-norm", "fold-bias", "fold-scale", "prepare-first", "fuse-activation"});
+    CHECK(steps.front().rule == "fuse-batch-norm");
+    CHECK(to_string(bare(steps.back().value)) ==
           "(prepare fold-bias (prepare fold-scale (site (nest (epilogue relu (epilogue bias (conv2d 1 1 4 2 3 3 1 1 1 1 0 0 1 1))) (at co (at oh (at ow (at ci "
           "done))))))))");
+}
+
+TEST_CASE("a rule over sites that is taken out of a file takes its fusion with it", "[unit][rewrite]") {
+    const auto fused = [](const std::string& text) {
+        ScratchFile file(".rules");
+        write_scratch(file.path(), text);
+        const auto steps = FusionRules::of(file.path(), shipped_file)->fuse(conv_norm_relu());
+        return steps.empty() ? conv_norm_relu() : steps.back().value;
+    };
+    CHECK(to_string(fused(read_file(shipped_file))).find("then") == std::string::npos);
+    CHECK(to_string(fused(without("fuse-activation"))).find("(map relu") != std::string::npos);
+    CHECK(to_string(fused(without("fold-scale"))).find("scale_shift") != std::string::npos);
+    const std::string no_phase = "(language nest)\n(ruleset loops (rule unroll-loop (at ?a ?s) => (unroll ?a ?s)))\n(phase other :rules loops)\n";
+    CHECK(fused(no_phase) == shipped_rules().fuse(conv_norm_relu()).back().value);   // the shipped file fuses where one's own says nothing
+    CHECK(fused(no_phase + "(phase fuse :rules loops)\n") == conv_norm_relu());
 }

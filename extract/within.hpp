@@ -1,0 +1,28 @@
+// Extraction under side constraints: the cheapest choice of nodes of which some sums stay within bounds, exactly.
+#pragma once
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "extract/extraction.hpp"
+
+namespace loopegg {
+
+// The sum of these weights over the nodes that are chosen lies between the bounds.
+struct SideConstraint {
+    std::vector<std::pair<NodeIndex, double>> nodes;
+    double lower = -std::numeric_limits<double>::infinity(), upper = std::numeric_limits<double>::infinity();
+};
+
+struct WithinOptions {
+    double seconds = 60;
+    double gap = 0;        // by how much, as a part of it, the cost may be above the best
+};
+
+// By an integer program: one variable for each node of a class that has several, and one for each class that some choice does without. None where no choice
+// meets all constraints, or none was found in time. The e-graph must have no cycles.
+std::optional<Extraction> extract_within(const SerializedEGraph& egraph, std::span<const SideConstraint> constraints, const WithinOptions& options = {});
+
+}  // namespace loopegg

@@ -1,0 +1,85 @@
+#include "rewrite/fusion_rules.hpp"
+
+#include <map>
+
+#include "egraph/explain.hpp"
+#include "egraph/runner.hpp"
+#include "extract/from_egraph.hpp"
+#include "extract/search_terms.hpp"
+#include "nest/term/facts.hpp"
+#include "nest/term/grammar.hpp"
+#include "nest/term/statement.hpp"
+#include "rewrite/rule_books.hpp"
+#include "rules/limits.hpp"
+#include "rules/load.hpp"
+
+namespace loopegg {
+namespace {
+
+constexpr double nest_cost = 1000;   // more than any number of operands
+
+// Constants that are prepared cost nothing when the network runs.
+double running_cost(const Term& value) {
+    if (value.is("prepare", 2)) return running_cost(value[1]);
+    const Term& nest = value[value.size() - 1];
+    const double own = nest_cost + static_cast<double>(statement_of(nest_parts(nest).statement).buffers.size());
+    return value.is("then", 2) ? running_cost(value[0]) + own : own;
+}
+
+}  // namespace
+
+FusionRules::FusionRules(std::shared_ptr<const RuleBook> book) : book_(std::move(book)), phase_(book_->find_phase("fuse")) {}
+
+FusionRules::FusionRules(const std::filesystem::path& file) : FusionRules(std::make_shared<const RuleBook>(load_rules(file))) {}
+
+std::shared_ptr<const FusionRules> FusionRules::of(const std::filesystem::path& own, const std::filesystem::path& shipped) {
+    static std::mutex mutex;
+    static std::map<std::shared_ptr<const RuleBook>, std::shared_ptr<const FusionRules>> all;
+    const auto book = book_with_phase("fuse", own, shipped);
+    const std::lock_guard lock(mutex);
+    auto& found = all[book];
+    if (!found) found.reset(new FusionRules(book));
+    return found;
+}
+
+std::vector<FusionStep> FusionRules::derive(const Term& value) const {
+    EGraph graph(EGraph::Options{.proofs = true});
+    Binding binding;
+    const auto facts = std::make_shared<NestAnalysis>();
+    binding.facts = facts;
+    graph.attach(facts);
+    const ClassId added = graph.add(value);
+    const std::vector<Rewrite> rules = bind_rules(book_->rules_of(*phase_), binding);
+    Runner(graph, rules).run(limits_of(*phase_));
+    const ClassId roots[] = {graph.find(added)};
+    const EGraphCopy copy = copy_of(graph, roots);
+    const TermCost cost = [](std::span<const Term> values) {
+        std::vector<double> all;
+        for (const Term& v : values) all.push_back(running_cost(v));
+        return all;
+    };
+    const FoundTerms found = search_terms(copy.egraph, copy.egraph.roots.front(), 1, cost);
+    std::vector<FusionStep> steps;
+    if (found.best.empty() || found.best.front().cost >= running_cost(value)) return steps;
+    const Proof proof = minimise(explain(graph, value, found.best.front().term), graph);
+    const std::vector<Term> terms = terms_of(proof, rules);
+    for (std::size_t i = 0; i < proof.steps.size(); ++i) {
+        const double saved = running_cost(terms[i]) - running_cost(terms[i + 1]);
+        const auto effect = saved > nest_cost / 2 ? FusionStep::Effect::takes_in : saved > 0 ? FusionStep::Effect::prepares : FusionStep::Effect::arranges;
+        steps.push_back({proof.steps[i].rule, terms[i + 1], effect});
+    }
+    return steps;
+}
+
+std::vector<FusionStep> FusionRules::fuse(const Term& value) const {
+    if (!phase_) return {};
+    {
+        const std::lock_guard lock(mutex_);
+        if (const auto known = known_.find(value); known != known_.end()) return known->second;
+    }
+    std::vector<FusionStep> steps = derive(value);
+    const std::lock_guard lock(mutex_);
+    return known_.emplace(value, std::move(steps)).first->second;
+}
+
+}  // namespace loopegg
