@@ -99,7 +99,7 @@ TEST_CASE("npy batches are checked", "[errors][fisher]") {
     CHECK_THAT(load(), Catch::Contains("holds 3 images"));
     f.put("labels0.npy", write_npy({{3}, {0, 1, 2}}));
     f.put("images0.npy", write_npy({{3, 3, 32, 32}, std::vector<float>(3 * 3072, std::numeric_limits<float>::quiet_NaN())}));
-    CHECK_THAT(load(), Catch::Contains("no finite number"));
+    CHECK_THAT(load(), Catch::Contains("expected finite numbers"));
     f.put("images0.npy", write_npy({{3, 3, 16, 16}, std::vector<float>(3 * 768, 0.5f)}));
     CHECK_THAT(load(), Catch::Contains("takes batches of 3x32x32"));
     std::string bytes = write_npy({{3, 3, 32, 32}, std::vector<float>(3 * 3072, 0.5f)});
@@ -111,7 +111,7 @@ TEST_CASE("a network without anything to train has no capacity", "[errors][fishe
     GraphBuilder b("idle");
     std::string x = b.input("x", {1, 3, 32, 32});
     Graph g = b.finish({b.node("flatten", "flat", {b.relu("relu", x)})});
-    CHECK_THAT(complaint([&] { make_oracle({})->judge(g, {&g, 1}); }), Catch::Contains("no trainable site"));
+    CHECK_THAT(complaint([&] { make_oracle({})->judge(g, {&g, 1}); }), Catch::Contains("there is no capacity to measure"));
 }
 
 TEST_CASE("unknown guards and senseless options are wrong use", "[errors][fisher]") {
