@@ -14,9 +14,7 @@ namespace loopegg {
 namespace {
 
 // What a kernel for tensor cores calls: the threads of a warp wait for one another.
-constexpr const char* tensor_prelude = R"(#include <bit>
-#include <memory>
-static thread_local int thread_number = 0;
+constexpr const char* tensor_prelude = R"(static thread_local int thread_number = 0;
 static std::vector<std::unique_ptr<std::barrier<>>> warps;
 static float operands[32][32][6];   // of an instruction of tensor cores, by warp and thread
 static inline float cut_to_tf32(float x) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & ~0x1fffu); }

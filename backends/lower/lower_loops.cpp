@@ -32,8 +32,7 @@ bool plain_below(const TreeNode& n) {
 bool is_thread(const std::string& place) { return place.starts_with("threadIdx"); }
 
 NestLoops::NestLoops(const Statement& statement, const LoopTree& tree, bool gpu)
-    : NestOperands(statement, tree),
-      gpu_(gpu),
+    : NestOperands(statement, tree, gpu),
       loop_of_(static_cast<std::size_t>(tree.variables), nullptr),
       depth_(static_cast<std::size_t>(tree.variables), 0) {
     scan(tree.root);

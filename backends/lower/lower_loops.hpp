@@ -55,7 +55,6 @@ protected:
     bool inside_threads() const;   // of those that share outputs, not sums
     Obj launched(Obj body, Launch& launch);
 
-    const bool gpu_;
     std::vector<const TreeNode*> loop_of_;   // by variable
     std::vector<int> depth_;                 // by variable
 

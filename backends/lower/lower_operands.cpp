@@ -18,8 +18,11 @@ namespace {
 // In floats: how far ahead weights are asked for (a page, where the processor's own foresight ends), how many at once at most, a cache line.
 constexpr std::int64_t far_ahead = 1024, most_asked = 1024, line = 16;
 
-// Infinities by their bits: CUDA C spells infinity only with a header.
-Expr constant(double v) { return std::isinf(v) ? tv::with_bits(v > 0 ? 0x7f800000 : -0x00800000) : tv::float_value(v); }
+// CUDA C spells infinity only with a header, so kernels for GPUs have an infinity by its bits.
+Expr constant(double v, bool gpu) {
+    if (!gpu || !std::isinf(v)) return tv::float_value(v);
+    return tv::outer_function("__int_as_float", {Expr(v > 0 ? 0x7f800000 : -0x00800000)});
+}
 
 // The terms of a logical index, one for each step of the tile (zero where it has none); nothing unless they make up the whole of it.
 std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::vector<Index>& logical, const std::vector<std::int64_t>& extents) {
@@ -63,9 +66,10 @@ std::int64_t element_count(const Tile& tile) {
     return n;
 }
 
-NestOperands::NestOperands(const Statement& statement, const LoopTree& tree)
+NestOperands::NestOperands(const Statement& statement, const LoopTree& tree, bool gpu)
     : s_(statement),
       t_(tree),
+      gpu_(gpu),
       extents_(extents_of(tree)),
       env_(static_cast<std::size_t>(tree.variables) + 1, Expr(0)),
       storages_(static_cast<std::size_t>(tree.stages)) {}
@@ -314,7 +318,7 @@ Expr NestOperands::weighted(const std::vector<double>& coefficients, const std::
     return sum ? *sum : tv::float_value(0);
 }
 
-Expr NestOperands::outside() const { return constant(s_.outside); }
-Expr NestOperands::identity() const { return constant(s_.identity()); }
+Expr NestOperands::outside() const { return constant(s_.outside, gpu_); }
+Expr NestOperands::identity() const { return constant(s_.identity(), gpu_); }
 
 }  // namespace loopegg

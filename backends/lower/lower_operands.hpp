@@ -53,7 +53,7 @@ protected:
         Obj store(const Expr& v) const { return buffer.store(v, at); }
     };
 
-    NestOperands(const Statement& statement, const LoopTree& tree);
+    NestOperands(const Statement& statement, const LoopTree& tree, bool gpu);
     KernelBuffer parameter(int b);   // declares the statement's buffer b; in their order
 
     std::vector<Index> written(const TreeNode& body) const;   // the output's logical index
@@ -92,6 +92,7 @@ protected:
 
     const Statement& s_;
     const LoopTree& t_;
+    const bool gpu_;
     std::vector<std::int64_t> extents_;
     Env env_;   // by variable; one more for copies of restored elements
     std::vector<tv::Buffer> buffers_;

@@ -247,7 +247,11 @@ Action setup(CLI::App& app) {
             session.progress.note("stopped; the same command goes on from here");
             return 1;
         }
-        return result["failed"].get<int>() == 0 ? 0 : 1;
+        const int failed = result["failed"];
+        if (failed > 0)
+            fmt::print(stderr, "error: {} of {} jobs failed; 'loopegg batch {} --out {} --status' tells why\n", failed, jobs.size(), o->file,
+                       o->batch.out.string());
+        return failed == 0 ? 0 : 1;
     };
 }
 

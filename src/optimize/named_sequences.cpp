@@ -83,6 +83,8 @@ std::string effect_words(const Domain& d) {
     return text;
 }
 
+std::string narrower_words(const Term& is, const Term& was) { return fmt::format("{} instead of {}", to_string(is), to_string(was)); }
+
 std::string restriction_kind(const Domain& d) {
     std::set<std::string> parts, blocks;
     for (const DomainPart& p : d.parts) {

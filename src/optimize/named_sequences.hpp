@@ -3,6 +3,7 @@
 #include <string>
 
 #include "graph/domain.hpp"
+#include "base/term.hpp"
 
 namespace loopegg {
 
@@ -13,6 +14,9 @@ std::string effect_name(const Domain& domain, std::int64_t channels);
 
 // The restriction in words: "co and ci in 4 diagonal blocks; oh keeps 1 of every 2".
 std::string effect_words(const Domain& domain);
+
+// A layer that rules over several layers made narrower: "(conv2d ... 24 ...) instead of (conv2d ... 32 ...)".
+std::string narrower_words(const Term& is, const Term& was);
 
 // What is restricted and how it is restored, whatever the sizes: "ci part none", "co part repeat", "ci co blocks none". Nothing for the whole domain.
 std::string restriction_kind(const Domain& domain);

@@ -154,7 +154,11 @@ json dropped_json(const Site& site) {
 json sites_json(const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned, const std::vector<std::size_t>& variant,
                 bool original) {
     std::map<std::string, json> by_name;
-    for (std::size_t s = 0; s < input.sites.all.size(); ++s) by_name[input.sites.all[s].name] = site_json(s, input, found, tuning, returned, variant);
+    std::map<std::string, const Site*> left;
+    for (std::size_t s = 0; s < input.sites.all.size(); ++s) {
+        const Site& site = input.sites.all[s];
+        by_name[site.name] = site_json(s, input, found, tuning, returned, variant), left[site.name] = &site;
+    }
     json sites = json::array();
     for (const Site& was : input.as_read().sites.all) {
         const auto now = by_name.find(was.name);
@@ -167,7 +171,7 @@ json sites_json(const Input& input, const Discovery& found, const Tuning& tuning
             const bool narrower = j["statement"] != to_string(was.statement);
             j["original_macs"] = was.macs, j["original_parameters"] = was.parameters, j["original_statement"] = to_string(was.statement);
             if (narrower && j["sequence"] == "dense")
-                j["sequence"] = "narrower", j["effect"] = fmt::format("{} instead of {}", to_string(was.shape), j["statement"].get<std::string>());
+                j["sequence"] = "narrower", j["effect"] = narrower_words(left.at(was.name)->statement, was.statement);
         }
         sites.push_back(std::move(j));
     }

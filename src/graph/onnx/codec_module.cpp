@@ -1,6 +1,7 @@
 // The protobuf module: ONNX bytes to plain data and back. Opened with local symbols, because LibTorch carries a protobuf of its own.
 // It is part of loopegg_onnx_read, too, where strangers' files are parsed.
 #include <limits>
+#include <new>
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -216,10 +217,12 @@ std::string serialize(const OnnxModel& in, std::string& out) {
     return model.SerializeToString(&out) ? "" : "protobuf refused to write the network";
 }
 
-// Whatever goes wrong inside protobuf becomes words.
+// Whatever goes wrong inside protobuf becomes words, except too little memory: whoever set the limit knows its size.
 template <class Work> std::string guarded(Work work) {
     try {
         return work();
+    } catch (const std::bad_alloc&) {
+        throw;
     } catch (const std::exception& e) { return e.what(); }
 }
 

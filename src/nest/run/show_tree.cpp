@@ -20,13 +20,24 @@ std::string place_text(const OperandPlace& place, const std::string& buffer) {
     return text + "]";
 }
 
+const char* word_for(LoopKind kind) {
+    switch (kind) {
+        case LoopKind::serial: return "for";
+        case LoopKind::parallel: return "parallel";
+        case LoopKind::vector: return "vector";
+        case LoopKind::unroll: return "unroll";
+        case LoopKind::bind: return "bind";
+        case LoopKind::tensor: return "tensor";
+    }
+    return "";
+}
+
 void show(const TreeNode& node, const Statement& s, int depth, std::string& out) {
     std::string pad(static_cast<std::size_t>(depth) * 2, ' ');
     auto name = [&](int buffer) { return s.buffers[static_cast<std::size_t>(buffer)].name; };
     switch (node.kind) {
         case TreeNode::Kind::loop: {
-            static constexpr const char* kinds[] = {"for", "parallel", "vector", "unroll", "bind"};
-            out += pad + kinds[static_cast<int>(node.loop)] + (node.place.empty() ? "" : " " + node.place) +
+            out += pad + word_for(node.loop) + (node.place.empty() ? "" : " " + node.place) +
                    (node.partial ? " partial stage" + std::to_string(node.stage) : "") + " v" + std::to_string(node.var) + " < " + std::to_string(node.extent) +
                    "   ; " + to_string(node.axis) + "\n";
             break;

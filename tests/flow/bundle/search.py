@@ -145,9 +145,22 @@ def a_runner_is_for_targets_that_have_rounds():
     assert done.returncode == 1 and "left no results.txt" in done.stderr, done.stderr
 
 
+def wide_model():
+    """A network that is so wide that tensor cores pay."""
+    model = json.loads(pathlib.Path(MODEL).read_text())
+    model["inputs"][0]["shape"] = [1, 64, 16, 16]
+    for node in model["nodes"]:
+        if node["op"] == "conv2d":
+            node["attrs"]["out_channels"] = 128
+    file = pathlib.Path(FOLDER.name, "wide.json")
+    file.write_text(json.dumps(model))
+    return str(file)
+
+
 def tensor_words(out, *more):
     all_words = words(out, "--allow", "tf32", "--rounds", "0", *more)
     all_words[all_words.index("gtx1080ti")] = "h200"
+    all_words[all_words.index(MODEL)] = wide_model()
     return all_words
 
 

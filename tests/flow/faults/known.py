@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from place import LOOPEGG, TINY, Place, crashed, run_cases
 
 P = Place()
+RULES = pathlib.Path(__file__).resolve().parents[3] / "rules" / "exact.rules"
 HARM = '*/ __attribute__((constructor)) static void harm(void) { __builtin_system("touch HARMED"); } /*'
 
 
@@ -332,7 +333,7 @@ def files_that_may_not_grow_are_a_reason_not_a_crash():
 
 
 def an_answer_that_cannot_be_written_is_an_error():
-    for words in (("show", P.model), ("show", P.model, "--json"), ("zoo",), ("rules", "list", "exact"), ("manual",), ("completion", "bash"), ("--help",)):
+    for words in (("show", P.model), ("show", P.model, "--json"), ("zoo",), ("rules", "list", RULES), ("manual",), ("completion", "bash"), ("--help",)):
         with open("/dev/full", "w") as full:
             r = subprocess.run([LOOPEGG, *words], stdout=full, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=P.environment, cwd=P.path)
         assert r.returncode == 1 and b"No space left" in r.stderr or b"cannot write" in r.stderr, (words, r)
