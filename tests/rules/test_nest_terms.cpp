@@ -107,7 +107,7 @@ TEST_CASE("schedules that arrange a nest as a whole: analysis, isl and interpret
 
 TEST_CASE("random schedules for graphics processors: analysis, isl and interpreter agree", "[rules]") {
     // Rules that round have tests of their own, with a target that allows it. A second iteration goes on from what the first one cut into blocks.
-    check_terms("tune-gpu", {.books = {shipped_rules("tune-gpu.rules")}, .sets = {"gpu-blocks", "gpu-loops"}, .iterations = 2, .nodes = 20000},
+    check_terms("tune-gpu", {.books = {shipped_rules("tune-gpu.rules")}, .sets = {"gpu-blocks", "gpu-loops"}, .iterations = 2, .nodes = 3000},
                 terms(230, 25000), terms(69, 2500), {});
 }
 

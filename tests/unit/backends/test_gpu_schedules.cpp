@@ -38,11 +38,15 @@ std::string emulated(const Term& nest, const Target& target) {
 }  // namespace
 
 TEST_CASE("schedules that rules give for GPUs are right, emulated", "[rules]") {
-    const std::size_t of_each = std::getenv("LOOPEGG_DEEP") ? 25 : 1;   // 200 for each processor
+    const bool deep = std::getenv("LOOPEGG_DEEP") != nullptr;
+    const std::size_t of_each = deep ? 25 : 1;   // 200 for each processor; otherwise one of every second nest
+    std::size_t turn = 0;
     for (const char* name : {"nano", "gtx1080ti"}) {
+        ++turn;
         const Target target = find_target(name);
         int refused = 0, shared_sums = 0;
         for (const char* text : nests) {
+            if (++turn % 2 == 0 && !deep) continue;
             const std::vector<Term> all = schedule_rules(target)->schedules(complete(parse_term(text)), 2 * of_each);
             for (std::size_t i = 0; i < all.size(); i += 2) {
                 CAPTURE(name, to_string(bare(all[i])));

@@ -65,9 +65,14 @@ TEST_CASE("whole networks compiled for this machine agree with LibTorch", "[flow
 }
 
 TEST_CASE("whole networks become machine code of every architecture, kernel by kernel", "[flow]") {
+    const bool deep = std::getenv("LOOPEGG_DEEP") != nullptr;   // otherwise a processor and a graphics processor for each network, in turns
+    int turn = 0;
     for (const std::string& name : networks()) {
         const Model m = load_model(name);
-        for (const char* target : {"i7", "a57", "gtx1080ti", "nano"}) {
+        ++turn;
+        std::vector<const char*> targets{turn % 2 ? "i7" : "a57", turn % 2 ? "gtx1080ti" : "nano"};
+        if (deep) targets = {"i7", "a57", "gtx1080ti", "nano"};
+        for (const char* target : targets) {
             CAPTURE(name, target);
             Folder folder;
             const CompiledNetwork n = compile_network(m.graph, m.weights, {}, find_target(target), folder.path());
