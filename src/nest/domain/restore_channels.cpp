@@ -73,8 +73,9 @@ void restore_propagate(Graph& graph, const std::string& site, std::int64_t width
     const auto stream = streams.written_by(site);
     if (!stream) throw Refusal("'" + site + "' has no channels of its own: they are those of what it reads");
     const Stream& s = streams.all[*stream];
-    if (s.joined)
-        throw Refusal("these channels are added to others, or joined with them: a residual stream is narrowed by narrow-stream, for all its sites at once");
+    if (s.writers.size() > 1)
+        throw Refusal("these channels are added to those of '" + (s.writers[0] == site ? s.writers[1] : s.writers[0]) +
+                      "': a residual stream is narrowed by narrow-stream, for all its sites at once");
     if (width < 1 || width >= s.width) throw Refusal("of " + std::to_string(s.width) + " channels, " + std::to_string(width) + " are no part");
     if (std::string why = width_refusal(s, width); !why.empty()) throw Refusal(why);
     graph = with_widths(std::move(graph), streams, {{*stream, width}});

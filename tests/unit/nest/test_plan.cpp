@@ -98,6 +98,15 @@ TEST_CASE("fewer channels come back through a convolution, or their readers do w
     }
 }
 
+TEST_CASE("channels that are joined to others behind them can be fewer", "[unit]") {
+    const Graph dense = zoo_graph("densenet100-cifar10");
+    const std::string first = "features.conv0";
+    REQUIRE(dense.find(first) != nullptr);
+    const Graph narrow = apply_plan(dense, plan(first, bottleneck("co", 2, "propagate")));
+    CHECK(narrow.find(first)->shape[1] * 2 == dense.find(first)->shape[1]);
+    CHECK(macs(narrow) < macs(dense));
+}
+
 TEST_CASE("what a rule refuses is said with the site and the reason", "[unit]") {
     CHECK_THAT(refusal(plan(site, group("co", "ci", "7"))), Catch::Contains("7 groups do not divide 'co' (64) and 'ci' (64)") && Catch::Contains(site));
     CHECK_THAT(refusal(plan(site, bottleneck("co", 2, ""))), Catch::Contains("output axis"));
