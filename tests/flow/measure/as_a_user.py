@@ -111,5 +111,16 @@ def in_a_folder(case):
         case(folder)
 
 
-run_cases([a_second_run_asks_the_machine_nothing, two_at_once_share_the_work, a_board_is_measured_over_tvm_s_rpc_server, a_board_is_found_through_tvm_s_tracker],
+def every_step_of_a_compiled_network_is_timed(folder):
+    compiled = start(folder, "compile", f"{folder}/model.json", "--out", f"{folder}/compiled", "--quiet")
+    assert compiled.wait(300) == 0, compiled.stderr.read()
+    told = answer(start(folder, "measure", f"{folder}/compiled", "--steps", "--json"))
+    steps = json.loads(pathlib.Path(folder, "compiled/network.json").read_text())["steps"]
+    assert [s["site"] for s in told["steps"]] == [s.get("site", "") for s in steps], told
+    assert all(s["ms"] >= 0 for s in told["steps"]) and abs(sum(s["ms"] for s in told["steps"]) - told["sum_ms"]) < 1e-6, told
+    refused = start(folder, "measure", f"{folder}/model.json", "--steps")
+    assert refused.wait(60) == 2 and "loopegg compile MODEL" in refused.stderr.read(), refused
+
+
+run_cases([every_step_of_a_compiled_network_is_timed, a_second_run_asks_the_machine_nothing, two_at_once_share_the_work, a_board_is_measured_over_tvm_s_rpc_server, a_board_is_found_through_tvm_s_tracker],
           call=in_a_folder)
