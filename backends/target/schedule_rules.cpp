@@ -19,8 +19,8 @@ GpuMachine gpu_machine(const Target& target) {
 
 VectorMachine vector_machine(const Target& target) {
     // x86 below AVX-512 has 16 vector registers; AVX-512 and Arm have 32.
-    const bool few = target.architecture() == "x86_64" && target.machine.lanes <= 8;
-    return {target.machine.cores, target.machine.lanes, few ? 16 : 32};
+    const bool x86 = target.architecture() == "x86_64", few = x86 && target.machine.lanes <= 8;
+    return {target.machine.cores, target.machine.lanes, few ? 16 : 32, !x86};
 }
 
 std::shared_ptr<const ScheduleRules> schedule_rules(const Target& target) {

@@ -13,12 +13,18 @@ using Copy = CpuShape::Copy;
 // Fitted by eye to 1,100 tilings of ten convolutions on a Neoverse V1; what comes first hardly changes when one of them is halved or doubled.
 constexpr double enough_accumulators = 8;   // to hide the latency of a multiply-add
 constexpr double load = 1.5, crossing_load = 1.3;   // a vector that begins anywhere
-constexpr double branch = 1, store = 2, scattered_store = 8;
+constexpr double fetched_ahead = 4;         // registers for numbers that several multiply-adds share (x86)
+constexpr double beside_a_product = 0.25;   // of a load: a number that a multiply-add takes from memory (x86)
+// lanes that are no neighbours in memory: rows of a tile are put together of them
+constexpr double branch = 1, store = 2, scattered_store = 6, broken_rows = 4;
 constexpr double from_afar = 1, near_bytes = 96 * 1024;   // what is read again and again and does not stay near
+constexpr double streamed = 8, far_bytes = 1 << 20;      // an element that comes from beyond the caches of a core
 constexpr double too_few_registers = 1, windows_of_numbers = 0.5;
-constexpr double copied_by_one = 0.06, copied_twice = 0.03;   // the padded input: by one core before the others begin, or by each with the rows around its own
-constexpr double copied_near = 0.002;       // by each what it alone reads, which stays near
+// An element of the padded input that is copied: by one core before the others begin, by each with the rows around its own, by each what it alone
+// reads, which stays near. In lanes' multiply-adds: an element of which little is computed, as in a depthwise convolution, is dear to copy.
+constexpr double copied_by_one = 35, copied_twice = 17, copied_near = 1.2;
 constexpr double long_vectors = 0.5;        // of several registers each: each but the first waits
+constexpr double put_together = 4;          // of whole registers and a part of one: every load and store is several and shuffles (experiments/schedules.md)
 constexpr double tested = 1;                // every element, whether it is inside
 constexpr double picked_up = 2;             // a lane by itself: it is loaded and put into its place
 constexpr double interleaved = 4, left_over = 1.05;   // vectors that the compiler makes of a loop: so many at a time, and what is left over when they end
@@ -33,6 +39,7 @@ public:
         if (s_.along && s_.lanes > m.lanes) {   // a vector that is longer than the machine's is several
             const std::int64_t several = (s_.lanes + m.lanes - 1) / m.lanes;
             s_.body[*s_.along] *= several, lanes_ /= static_cast<double>(several), waits_ = static_cast<double>(several - 1);
+            ragged_ = s_.lanes % m.lanes != 0;
         }
         for (std::size_t i = 0; i < nest.loops.size(); ++i) {
             const auto extent = static_cast<double>(nest.loops[i].extent), body = static_cast<double>(s_.body[i]);
@@ -48,21 +55,25 @@ public:
         for (std::size_t r = 0; r < reads(); ++r) {
             const bool as_vectors = lanes_move(r);
             const double each = per_step(r);
-            loads += values(r), (as_vectors ? vectors : numbers) += each;
+            loads += values(r) * (as_vectors || m_.lane_factors ? 1 : beside_a_product),
+                (as_vectors ? vectors : numbers) += as_vectors ? each : kept_numbers(r);
             windows = windows || (!as_vectors && two_windows(r));
             if (read_again(r) && bytes(r) > near_bytes) afar += as_vectors ? each : each / m_.lanes;
         }
         const double at_once = accumulators_ * (by_compiler_ ? interleaved : 1);
         double cost = (nest_.sums() ? std::max(1.0, enough_accumulators / at_once) : 1.0) + (load * loads + branch) / (steps_ * accumulators_) +
-                      (in_order() ? store : scattered_store) / (s_.staged_output ? sum_ : steps_) + from_afar * afar / accumulators_;
-        if (accumulators_ + vectors + std::ceil(numbers / m_.lanes) > m_.registers) cost += too_few_registers;
+                      (in_order() ? store : scattered_store * (1 + broken_rows / row())) / (s_.staged_output ? sum_ : steps_) +
+                      from_afar * afar / accumulators_;
+        if (accumulators_ + vectors + numbers > m_.registers) cost += too_few_registers;
         if (windows) cost += windows_of_numbers;
         cost += long_vectors * waits_;
         if (by_compiler_) cost *= left_over;
+        if (ragged_ && !(nest_.padded && s_.copy != Copy::none)) cost *= put_together;   // what is copied may be loaded beyond its end
         const double rounds = std::ceil(s_.tasks / m_.cores);
         cost *= rounds * m_.cores / s_.tasks * m_.lanes / lanes_;
         if (s_.shared) cost += start_of_cores * m_.lanes * m_.cores / instances_;
-        if (nest_.padded) cost += copying();
+        if (nest_.padded) cost += copying() * (s_.copy == Copy::none ? 1 : elements_of(*nest_.padded) / instances_);
+        if (s_.copy == Copy::rows) cost += streamed * weights_again() / instances_;
         if (s_.weights_stay) cost += 0.005;                     // rarely better, seldom much worse
         if (other_is_contiguous()) cost -= 0.01;                // neighbours in memory
         return cost;
@@ -81,6 +92,11 @@ private:
     // Of an output loop in the tile.
     std::int64_t elements(std::size_t loop) const {
         return static_cast<std::int64_t>(static_cast<double>(s_.body[loop]) * (loop == s_.along ? lanes_ : 1));
+    }
+    double row() const {   // neighbours in memory that a tile writes
+        for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+            if (nest_.loops[i].contiguous && !nest_.loops[i].reduction) return static_cast<double>(s_.body[i]);
+        return 1;
     }
     bool in_order() const { return s_.along && nest_.loops[*s_.along].contiguous; }
 
@@ -135,6 +151,15 @@ private:
         return n;
     }
 
+    // Registers for the numbers that a step multiplies vectors by. Where windows overlap, compilers keep a row of numbers for the next steps.
+    double kept_numbers(std::size_t r) const {
+        if (m_.lane_factors) return std::ceil(per_step(r) / m_.lanes);
+        if (dimensions(r) == 0 || !window(r, dimensions(r) - 1)) return accumulators_ > per_step(r) ? fetched_ahead : 1;
+        const std::size_t last = dimensions(r) - 1;
+        const Walk row = walk(r, last, [&](std::size_t i) { return s_.body[i]; });
+        return std::min(row.values, row.reach);
+    }
+
     // What a tile reads of it in its whole sum.
     double bytes(std::size_t r) const {
         double all = sizeof(float);
@@ -163,6 +188,24 @@ private:
         return 0;
     }
 
+    // Weights that each piece but the first reads once more, where they do not stay near.
+    double weights_again() const {
+        double all = 0;
+        for (std::size_t r = 0; r < reads(); ++r)
+            if (const double n = elements_of(r); r != nest_.padded && n * sizeof(float) > far_bytes) all += n * (s_.tasks - 1);
+        return all;
+    }
+
+    // What all iterations read of it, with its margins.
+    double elements_of(std::size_t r) const {
+        double all = 1;
+        for (std::size_t d = 0; !nest_.loops.empty() && d < dimensions(r); ++d) {
+            const Walk w = walk(r, d, [&](std::size_t i) { return nest_.loops[i].extent; });
+            all *= std::min(w.values, w.reach);
+        }
+        return all;
+    }
+
     // The tile's loop beside the lanes' one.
     bool other_is_contiguous() const {
         bool any = false;
@@ -182,7 +225,7 @@ private:
     double accumulators_ = 1, instances_ = 1;
     double lanes_ = 1;             // of one vector of the machine
     double waits_ = 0;             // registers of a long vector but for one
-    bool by_compiler_ = false;
+    bool by_compiler_ = false, ragged_ = false;
 };
 
 // The naive loops that an axis walks, and how far each.

@@ -69,7 +69,8 @@ std::vector<std::int64_t> divisors(std::int64_t extent, std::int64_t most) {
 NaiveLoops naive_loops(const Statement& statement, Term schedule) {
     NaiveLoops nest;
     for (; schedule.is("at", 2); schedule = schedule[1]) nest.loops.push_back(naive_loop(statement, schedule[0]));
-    nest.padded = std::any_of(statement.reads.begin(), statement.reads.end(), [](const Access& a) { return a.padded; });
+    for (std::size_t r = 0; r < statement.reads.size(); ++r)
+        if (statement.reads[r].padded) nest.padded = r;
     return nest;
 }
 

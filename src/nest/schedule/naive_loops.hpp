@@ -22,7 +22,7 @@ struct NaiveLoop {
 
 struct NaiveLoops {
     std::vector<NaiveLoop> loops;   // outermost first
-    bool padded = false;            // some read may leave its buffer
+    std::optional<std::size_t> padded{};   // the read that may leave its buffer
 
     std::optional<std::size_t> innermost_reduction() const;
     bool sums() const { return innermost_reduction().has_value(); }

@@ -93,8 +93,8 @@ TEST_CASE("what goes through memory once comes in vectors, and on one core where
           shown(parse_term("(nest (map relu 65536) (par (quo x 256) (at (quo (rem x 256) 4) (vec (rem x 4) done))))")));
     CHECK(shown(best("(nest (map relu 1024) (at x done))")) ==
           shown(parse_term("(nest (map relu 1024) (at (quo x 256) (at (quo (rem x 256) 4) (vec (rem x 4) done))))")));
-    CHECK(shown(best("(nest (channel_scale 1 64 49) (at c (at x done)))")) ==
-          shown(parse_term("(nest (channel_scale 1 64 49) (at c (at (quo x 7) (vec (rem x 7) done))))")));
+    // Seven lanes would be one register of four and a part of another: the compiler makes vectors of the plain loop.
+    CHECK(shown(best("(nest (channel_scale 1 64 49) (at c (at x done)))")) == "(nest (channel_scale 1 64 49) (at c (at x done)))");
     CHECK(shown(best("(nest (row_softmax 256 128 1) (at r (at x done)))")) ==
           shown(parse_term("(nest (row_softmax 256 128 1) (par r (at (quo x 4) (vec (rem x 4) done))))")));
     CHECK(shown(best("(nest (row_mean 256 1024 1) (at r (at k done)))")) ==
