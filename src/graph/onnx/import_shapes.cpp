@@ -171,10 +171,10 @@ bool OnnxImporter::split(const OnnxNode& node) {
     return true;
 }
 
-// Indices that go up in even steps are a slice.
+// Indices that go up in even steps are a slice. Where they are no list, the slice takes their shape; PyTorch writes as_strided so.
 bool OnnxImporter::gather(const OnnxNode& node) {
     const OnnxTensor* t = constant(node, 1);
-    if (!t || type_of(input(node, 0)) != 1 || t->dims.size() > 1 || t->integers.empty()) return false;
+    if (!t || type_of(input(node, 0)) != 1 || t->integers.empty()) return false;
     std::string x = value(input(node, 0));
     std::int64_t axis = attr_int(node, "axis", 0);
     if (rank(x) == 0 || axis < -rank(x) || axis >= rank(x)) fail(node, "its axis is out of range");
@@ -189,12 +189,13 @@ bool OnnxImporter::gather(const OnnxNode& node) {
     for (std::size_t i = 1; i < places.size(); ++i)
         if (places[i] - places[i - 1] != step || step < 1) return false;
     const std::string name = name_for(node);
-    const bool number = t->dims.empty();
-    std::string y = put_slice(number ? unique(name + ".part") : name, x, at(axis), places[0], places.back() + 1, step);
-    if (number) {
-        Shape without = shape(y);
-        without.erase(without.begin() + axis);
-        y = put(Node{name, "reshape", {y}, {{"shape", axis == 0 ? without : batch_free(y, without)}}});
+    const bool list = t->dims.size() == 1, whole = static_cast<std::int64_t>(places.size()) == n;
+    std::string y = whole && !list ? x : put_slice(list ? name : unique(name + ".part"), x, at(axis), places[0], places.back() + 1, step);
+    if (!list) {
+        Shape out = shape(y);
+        out.erase(out.begin() + axis);
+        out.insert(out.begin() + axis, t->dims.begin(), t->dims.end());
+        y = put(Node{name, "reshape", {y}, {{"shape", axis == 0 && !whole ? out : batch_free(y, out)}}});
     }
     result(node, y);
     return true;

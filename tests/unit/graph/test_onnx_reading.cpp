@@ -317,6 +317,9 @@ TEST_CASE("native operators compute what their ONNX operators say", "[unit][grap
                      false});
     cases.push_back({"gather one", {4, 5, 6}, node("Gather", {"x", "i"}, {{"axis", std::int64_t{1}}}), {{"i", {Kind::int64, {}, {}, {}, {-2}}}}});
     cases.push_back({"gather even steps", {4, 5}, node("Gather", {"x", "i"}, {{"axis", std::int64_t{1}}}), {{"i", whole({0, 2, 4})}}});
+    cases.push_back({"gather all into a shape", {6, 2}, node("Gather", {"x", "i"}), {{"i", {Kind::int64, {1, 6, 1}, {}, {}, {0, 1, 2, 3, 4, 5}}}}});
+    cases.push_back(
+        {"gather into a shape", {2, 6}, node("Gather", {"x", "i"}, {{"axis", std::int64_t{1}}}), {{"i", {Kind::int64, {2, 2}, {}, {}, {1, 2, 3, 4}}}}});
     cases.push_back(
         {"gather any", {4, 5}, node("Gather", {"x", "i"}, {{"axis", std::int64_t{0}}}), {{"i", {Kind::int64, {2, 2}, {}, {}, {3, 0, 0, -1}}}}, false});
     cases.push_back({"pad", {2, 3, 4}, node("Pad", {"x", "p", "v"}), {{"p", whole({0, 1, 2, 1, 0, 3})}, {"v", floats({}, {7})}}});
