@@ -190,7 +190,10 @@ std::unique_ptr<Collection> open_collection(const std::string& spec, const Graph
 
 }  // namespace
 
-std::int64_t classes_of(const Graph& graph) { return graph.shape_of(graph.outputs.at(0)).back(); }
+std::int64_t classes_of(const Graph& graph) {
+    const Shape& shape = graph.shape_of(graph.outputs.at(0));
+    return shape.empty() ? 1 : shape.back();
+}
 
 BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t n, std::int64_t count, std::uint64_t seed) {
     if (n < 1) throw UserError("--batch: expected at least 1 image, because an empty batch scores nothing");

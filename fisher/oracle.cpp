@@ -132,8 +132,10 @@ private:
             Measurement m = size_;
             m.raw = scorer_->score(original, options_.seed + originals_.size(), guard_.wanted);
             if (guard_.wanted.fisher && !(fisher_total(m.raw) > 0 && std::isfinite(fisher_total(m.raw))))
-                throw UserError(
-                    fmt::format("the original network '{}' scores {} on this data: nothing can be compared with it", original.name, fisher_total(m.raw)));
+                throw UserError(Diagnostic{
+                    fmt::format("the original network '{}' scores {} on this data: nothing can be compared with it", original.name, fisher_total(m.raw)),
+                    {},
+                    "'--rules exact' makes a network faster without a guard"});
             originals_.push_back(std::move(m));
         }
         return originals_[static_cast<std::size_t>(k)];

@@ -5,6 +5,7 @@
 #include <functional>
 #include <mutex>
 
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -106,8 +107,13 @@ at::Tensor element_function(const ElementFunction& f, const Node& node, const st
     return value(expanded(f, operands));
 }
 
-// No derivative passes: nobody knows what the operator does.
+// A derivative passes where the operator only moves values. Elsewhere nobody knows what the operator does.
 at::Tensor opaque(const Node& node, const std::vector<at::Tensor>& in) {
+    if (c10::GradMode::is_enabled() && in.size() == 1 && in[0].requires_grad())
+        if (const auto places = places_moved(node)) {
+            const at::Tensor index = at::tensor(at::ArrayRef<std::int64_t>(*places), at::kLong).to(in[0].device());
+            return in[0].flatten().index_select(0, index).reshape(node.shape);
+        }
     std::vector<Tensor> given;
     for (const at::Tensor& t : in) given.push_back(from_torch(t));
     std::vector<const Tensor*> inputs;

@@ -70,7 +70,7 @@ public:
 
     RawScores score_weights(const Graph& graph, const Weights& weights, const Batch& batch, const Wanted& wanted, bool double_precision) override {
         at::ScalarType type = double_precision ? at::kDouble : at::kFloat;
-        Executor executor(graph, batch.shape.at(0));
+        Executor executor(graph, images_at_once(graph, batch.shape.at(0)));
         return score_pass(executor, to_device(tensors_of(weights), type), images_of(batch, type), labels_of(batch), scored_layers(graph), wanted);
     }
 

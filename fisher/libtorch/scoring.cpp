@@ -3,10 +3,12 @@
 #include <cmath>
 #include <unordered_set>
 
+#include <fmt/format.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "base/error.hpp"
 #include "fisher/libtorch/loops.hpp"
+#include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 
 namespace loopegg {
@@ -33,14 +35,22 @@ struct Leaves {
     }
 };
 
+bool takes_batch(const Graph& graph, std::int64_t batch) {
+    try {
+        with_batch(graph, batch);
+        return true;
+    } catch (const UserError&) { return false; }
+}
+
 // SynFlow: R = sum of the outputs of the network without norms, with the absolute weights, on an image of ones.
 double synflow(const Graph& graph, const TensorMap& parameters, const at::Tensor& images) {
-    Executor executor(graph, 1);
+    const std::int64_t each = takes_batch(graph, 1) ? 1 : graph.inputs[0].shape[0];
+    Executor executor(graph, each);
     TensorMap absolute;
     for (const auto& [name, tensor] : parameters) absolute[name] = tensor.detach().to(at::kDouble).abs();
     Leaves leaves(graph, absolute, [](const at::Tensor& w) { return w; });
-    at::Tensor ones = at::ones_like(images.narrow(0, 0, 1), at::kDouble);
-    at::Tensor total = executor.run({ones}, leaves.parameters, NormMode::none)[0].sum();
+    at::Tensor ones = at::ones_like(images.narrow(0, 0, each), at::kDouble);
+    at::Tensor total = executor.run({ones}, leaves.parameters, NormMode::none)[0].sum() / static_cast<double>(each);
     Tensors grads = torch::autograd::grad({total}, leaves.weights, {}, false, false, true);
     double score = 0;
     for (std::size_t i = 0; i < grads.size(); ++i)
@@ -109,11 +119,13 @@ struct Watcher {
     bool fisher, with_codes;
     Tensors activations;
     std::vector<std::string> names;
+    std::int64_t images;                                   // that are shown at once
     CodeKernel codes;
     std::vector<std::pair<std::string, double>> spreads;   // of each rectifier
+    std::vector<std::pair<std::string, at::Tensor>>* rectified = nullptr;   // what goes into each, where codes wait for images that are still to come
 
-    Watcher(const std::vector<std::string>& layers, bool fisher, bool with_codes)
-        : scored(layers.begin(), layers.end()), fisher(fisher), with_codes(with_codes) {}
+    Watcher(const std::vector<std::string>& layers, bool fisher, bool with_codes, std::int64_t images)
+        : scored(layers.begin(), layers.end()), fisher(fisher), with_codes(with_codes), images(images) {}
 
     // A layer whose channels come back through a node of their own is scored where its readers see it.
     std::string layer_of(const Node& node) const {
@@ -127,10 +139,15 @@ struct Watcher {
         for (const KeptForward::Codes& c : known.codes)
             if (c.node < shared) codes = c.sum, spreads.emplace_back(c.name, c.own);
     }
+    void add_codes(const std::string& name, const at::Tensor& before_relu) {
+        CodeKernel own = code_kernel(before_relu);
+        codes.add(own), spreads.emplace_back(name, own.spread());
+    }
     void operator()(const Node& node, const Tensors& in, at::Tensor& out) {
-        if (with_codes && rectifies(node)) {
-            CodeKernel own = code_kernel(in[0]);
-            codes.add(own), spreads.emplace_back(node.name, own.spread());
+        if (with_codes && rectifies(node) && in[0].dim() > 0 && in[0].size(0) % images == 0) {   // others do not depend on the images
+            const at::Tensor rows = in[0].size(0) == images ? in[0] : in[0].reshape({images, -1});
+            if (rectified) rectified->emplace_back(node.name, rows.detach().flatten(1));
+            else add_codes(node.name, rows);
         }
         if (!fisher) return;
         std::string layer = layer_of(node);
@@ -153,75 +170,155 @@ std::int64_t KeptForward::bytes() const {
 KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const std::vector<std::string>& layers) {
     c10::AutoGradMode mode(true);
     KeptForward kept;
-    Watcher watcher(layers, true, true);
+    Watcher watcher(layers, true, true, images.size(0));
     executor.run({images}, parameters, NormMode::batch, [&](const Node& node, const Tensors& in, at::Tensor& out) {
         watcher(node, in, out);
         std::size_t place = kept.values.size();
         if (watcher.names.size() > kept.layers.size()) kept.layers.push_back({watcher.names.back(), place, out});
-        if (rectifies(node)) kept.codes.push_back({node.name, place, watcher.codes, watcher.spreads.back().second});
+        if (watcher.spreads.size() > kept.codes.size()) kept.codes.push_back({node.name, place, watcher.codes, watcher.spreads.back().second});
         kept.values.push_back(out);
     });
     return kept;
 }
 
+namespace {
+
+[[noreturn]] void refuse_without_derivative(const Graph& graph) {
+    std::string between;
+    for (const auto& [op, count] : opaque_operators(graph)) between += (between.empty() ? "" : ", ") + op;
+    throw UserError(Diagnostic{fmt::format("the guard cannot score '{}': no derivative reaches its layers from the first output{}", graph.name,
+                                           between.empty() ? "" : " through operators that are run as they stand (" + between + ")"),
+                               {},
+                               "'--rules exact' makes a network faster without a guard"});
+}
+
+// Squares of what each channel of each image adds to the loss, summed.
+double fisher_of(const at::Tensor& activation, const at::Tensor& gradient) {
+    if (activation.dim() == 4 && plain_floats(activation) && plain_floats(gradient))
+        return sum_of_squared_products(floats(activation), floats(gradient), activation.size(2) * activation.size(3));
+    at::Tensor product = activation * gradient;
+    if (product.dim() == 4) product = product.sum(at::IntArrayRef{2, 3}, false, at::kDouble);     // [n, c]
+    else if (product.dim() == 3) product = product.sum(at::IntArrayRef{1}, false, at::kDouble);   // tokens stand for places
+    return product.to(at::kDouble).square().sum().item<double>();
+}
+
+// The sums of one batch. A network that takes fewer images at once than the batch holds is shown them in turns, and every measure here is a sum over images,
+// but for codes, which wait until all images were shown.
+class Pass {
+public:
+    Pass(const Executor& executor, const TensorMap& parameters, const std::vector<std::string>& layers, const Wanted& wanted, std::int64_t images)
+        : executor_(executor),
+          parameters_(parameters),
+          layers_(layers),
+          wanted_(wanted),
+          images_(images),
+          each_(executor.graph().inputs[0].shape[0]) {
+        require(images % each_ == 0, "a batch is a whole number of turns");
+        if (wanted.weights) leaves_.emplace(executor.graph(), parameters, [](const at::Tensor& w) { return w.alias(); });
+        scores_.images = images;
+    }
+
+    void show(const at::Tensor& images, const at::Tensor& labels, const KeptForward* known, std::size_t shared) {
+        Watcher watcher(layers_, wanted_.fisher, wanted_.codes, each_);
+        std::vector<std::pair<std::string, at::Tensor>> rectified;
+        if (each_ < images_) watcher.rectified = &rectified;
+        auto watch = [&](const Node& node, const Tensors& in, at::Tensor& out) { watcher(node, in, out); };
+        const bool shares = known && shared > 0 && !leaves_ && each_ == images_;
+        at::Tensor logits;
+        if (shares) {
+            watcher.begin_after(*known, shared);
+            Tensors first(known->values.begin(), known->values.begin() + static_cast<std::ptrdiff_t>(shared));
+            logits = executor_.run_after(first, {images}, parameters_, NormMode::batch, watch)[0];
+        } else
+            logits = executor_.run({images}, leaves_ ? leaves_->parameters : parameters_, NormMode::batch, watch)[0];
+        at::Tensor loss = at::cross_entropy_loss(logits.reshape({each_, -1}), labels);
+        if (each_ < images_) loss = loss * (static_cast<double>(each_) / static_cast<double>(images_));
+        scores_.loss += loss.item<double>();
+        if (wanted_.codes) take_codes(watcher, rectified);
+        if (wanted_.fisher || wanted_.weights) take_gradients(watcher, loss, shares);
+    }
+
+    RawScores finish() {
+        for (auto& [name, parts] : before_relu_) codes_of_all(name, at::cat(parts));
+        if (wanted_.codes) scores_.naswot = codes_.log_determinant(), scores_.code_spread = codes_.spread();
+        if (leaves_)
+            for (std::size_t i = 0; i < leaves_->weights.size(); ++i) {
+                const at::Tensor& g = gradients_[i];
+                scores_.gradients.emplace_back(leaves_->names[i], g.defined() ? g.to(at::kDouble).norm().item<double>() : 0.0);
+                if (!g.defined()) continue;
+                scores_.snip += (leaves_->weights[i].detach() * g).abs().sum(at::kDouble).item<double>();
+                scores_.grad_norm += g.to(at::kDouble).norm().item<double>();
+            }
+        return std::move(scores_);
+    }
+
+private:
+    void take_codes(const Watcher& watcher, const std::vector<std::pair<std::string, at::Tensor>>& rectified) {
+        if (each_ == images_) codes_ = watcher.codes, scores_.codes = watcher.spreads;
+        before_relu_.resize(rectified.size());
+        for (std::size_t i = 0; i < rectified.size(); ++i) before_relu_[i].first = rectified[i].first, before_relu_[i].second.push_back(rectified[i].second);
+    }
+
+    void codes_of_all(const std::string& name, const at::Tensor& before_relu) {
+        CodeKernel own = code_kernel(before_relu);
+        codes_.add(own), scores_.codes.emplace_back(name, own.spread());
+    }
+
+    void take_gradients(const Watcher& watcher, const at::Tensor& loss, bool keep_graph) {
+        if (!loss.requires_grad()) refuse_without_derivative(executor_.graph());
+        Tensors targets = watcher.activations;
+        if (leaves_) targets.insert(targets.end(), leaves_->weights.begin(), leaves_->weights.end());
+        Tensors grads = torch::autograd::grad({loss}, targets, {}, keep_graph, false, true);
+        c10::NoGradGuard none;
+        const std::size_t count = watcher.activations.size();
+        const double scale = 1.0 / (2.0 * static_cast<double>(images_));
+        for (std::size_t i = 0; i < count; ++i) {
+            if (i >= scores_.fisher.size()) scores_.fisher.emplace_back(watcher.names[i], 0.0);
+            if (grads[i].defined()) scores_.fisher[i].second += scale * fisher_of(watcher.activations[i].detach(), grads[i]);
+        }
+        if (!leaves_) return;
+        gradients_.resize(leaves_->weights.size());
+        for (std::size_t i = 0; i < gradients_.size(); ++i)
+            if (const at::Tensor& g = grads[count + i]; g.defined()) gradients_[i] = gradients_[i].defined() ? gradients_[i] + g : g;
+    }
+
+    const Executor& executor_;
+    const TensorMap& parameters_;
+    const std::vector<std::string>& layers_;
+    const Wanted& wanted_;
+    std::int64_t images_, each_;   // of the batch, and of one turn
+    std::optional<Leaves> leaves_;
+    Tensors gradients_;            // of the leaves
+    CodeKernel codes_;
+    std::vector<std::pair<std::string, Tensors>> before_relu_;   // by rectifier, a tensor for each turn
+    RawScores scores_;
+};
+
+}  // namespace
+
 RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels,
                      const std::vector<std::string>& layers, const Wanted& wanted, const KeptForward* known, std::size_t shared) {
+    const double flow = wanted.synflow ? synflow(executor.graph(), parameters, images) : 0.0;
     RawScores scores;
-    if (wanted.synflow) scores.synflow = synflow(executor.graph(), parameters, images);
-    if (!wanted.fisher && !wanted.codes && !wanted.weights) return scores;
-    scores.images = images.size(0);
-    const Graph& graph = executor.graph();
-    bool backward = wanted.fisher || wanted.weights;
-    c10::AutoGradMode mode(backward);
-    std::optional<Leaves> leaves;
-    if (wanted.weights) leaves.emplace(graph, parameters, [](const at::Tensor& w) { return w.alias(); });
-    Watcher watcher(layers, wanted.fisher, wanted.codes);
-    auto watch = [&](const Node& node, const Tensors& in, at::Tensor& out) { watcher(node, in, out); };
-    const bool shares = known && shared > 0 && !leaves;
-    at::Tensor logits;
-    if (shares) {
-        watcher.begin_after(*known, shared);
-        Tensors first(known->values.begin(), known->values.begin() + static_cast<std::ptrdiff_t>(shared));
-        logits = executor.run_after(first, {images}, parameters, NormMode::batch, watch)[0];
-    } else
-        logits = executor.run({images}, leaves ? leaves->parameters : parameters, NormMode::batch, watch)[0];
-    if (logits.dim() != 2) logits = logits.flatten(1);
-    at::Tensor loss = at::cross_entropy_loss(logits, labels);
-    scores.loss = loss.item<double>();
-    if (wanted.codes) scores.naswot = watcher.codes.log_determinant(), scores.code_spread = watcher.codes.spread(), scores.codes = watcher.spreads;
-    if (!backward) return scores;
-
-    const Tensors& activations = watcher.activations;
-    Tensors targets = activations;
-    if (leaves) targets.insert(targets.end(), leaves->weights.begin(), leaves->weights.end());
-    Tensors grads = torch::autograd::grad({loss}, targets, {}, shares, false, true);
-    c10::NoGradGuard none;
-    double scale = 1.0 / (2.0 * static_cast<double>(images.size(0)));
-    for (std::size_t i = 0; i < activations.size(); ++i) {
-        double score = 0;
-        if (grads[i].defined()) {
-            at::Tensor activation = activations[i].detach();
-            if (activation.dim() == 4 && plain_floats(activation) && plain_floats(grads[i])) {
-                scores.fisher.emplace_back(watcher.names[i],
-                                           scale * sum_of_squared_products(floats(activation), floats(grads[i]), activation.size(2) * activation.size(3)));
-                continue;
-            }
-            at::Tensor product = activation * grads[i];
-            if (product.dim() == 4) product = product.sum(at::IntArrayRef{2, 3}, false, at::kDouble);               // [n, c]
-            else if (product.dim() == 3) product = product.sum(at::IntArrayRef{1}, false, at::kDouble);             // tokens stand for places
-            score = product.to(at::kDouble).square().sum().item<double>() * scale;
-        }
-        scores.fisher.emplace_back(watcher.names[i], score);
+    if (wanted.fisher || wanted.codes || wanted.weights) {
+        c10::AutoGradMode mode(wanted.fisher || wanted.weights);
+        const std::int64_t each = executor.graph().inputs[0].shape[0];
+        Pass pass(executor, parameters, layers, wanted, images.size(0));
+        for (std::int64_t i = 0; i < images.size(0); i += each) pass.show(images.narrow(0, i, each), labels.narrow(0, i, each), known, shared);
+        scores = pass.finish();
     }
-    if (leaves)
-        for (std::size_t i = 0; i < leaves->weights.size(); ++i) {
-            const at::Tensor& g = grads[activations.size() + i];
-            scores.gradients.emplace_back(leaves->names[i], g.defined() ? g.to(at::kDouble).norm().item<double>() : 0.0);
-            if (!g.defined()) continue;
-            scores.snip += (leaves->weights[i].detach() * g).abs().sum(at::kDouble).item<double>();
-            scores.grad_norm += g.to(at::kDouble).norm().item<double>();
-        }
+    scores.synflow = flow;
     return scores;
+}
+
+std::int64_t images_at_once(const Graph& graph, std::int64_t images) {
+    if (takes_batch(graph, images)) return images;
+    const std::int64_t own = graph.inputs[0].shape[0];
+    if (images % own != 0)
+        throw UserError(Diagnostic{fmt::format("'{}' takes {} images at a time, and {} are no whole number of turns", graph.name, own, images),
+                                   {},
+                                   fmt::format("give a number of images that {} divides", own)});
+    return own;
 }
 
 }  // namespace loopegg

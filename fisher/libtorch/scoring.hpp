@@ -34,8 +34,13 @@ struct KeptForward {
 
 KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const std::vector<std::string>& layers);
 
+// How many of a batch's images the network is shown at once: all of them, or its own batch where that is written into it. Throws UserError where the batch is
+// no multiple of its own.
+std::int64_t images_at_once(const Graph& graph, std::int64_t images);
+
 // `layers` are names in the graph, in order. A layer that the graph lacks is left out of the result. `known` is of a network whose first
 // `shared` nodes are this one's, parameters included. It is of no use where weight gradients are wanted.
+// An executor of fewer images than the batch holds is run in turns.
 RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels,
                      const std::vector<std::string>& layers, const Wanted& wanted, const KeptForward* known = nullptr, std::size_t shared = 0);
 

@@ -72,7 +72,8 @@ public:
         bool cpu = data_.images.at(0).is_cpu();
         int threads = options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
         workers_ = cpu ? std::min(threads, most_workers) : 1;
-        complete_ = Executor(original, data_.images[0].size(0)).graph();
+        at_once_ = images_at_once(original, data_.images[0].size(0));
+        complete_ = Executor(original, at_once_).graph();
     }
 
     std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const Wanted& wanted) override {
@@ -100,10 +101,10 @@ private:
 
     RawScores score_one(Seed& s, const Graph& graph, const Wanted& wanted) const {
         std::size_t k = static_cast<std::size_t>(s.seed) % data_.images.size();
-        Executor executor(graph, data_.images[k].size(0));
+        Executor executor(graph, at_once_);
         bool rescale = !options_.carry_raw && trained_->empty();
         TensorMap own = carry_parameters(original_, *s.weights, graph, s.seed, rescale);
-        std::size_t shared = wanted.weights ? 0 : shared_nodes(complete_, executor.graph());
+        std::size_t shared = wanted.weights || at_once_ < data_.images[k].size(0) ? 0 : shared_nodes(complete_, executor.graph());
         if (shared * 8 < complete_.nodes.size()) shared = 0;   // not worth the memory
         if (shared) std::call_once(s.once, [&] { keep(s, k); });
         if (s.forward.values.empty()) shared = 0;
@@ -114,7 +115,7 @@ private:
         std::int64_t bytes = 0, image = data_.images[k].element_size();
         for (const Node& node : complete_.nodes) bytes += element_count(node.shape) * image;
         if (bytes * static_cast<std::int64_t>(std::min(most_seeds, data_.images.size())) > most_kept_bytes) return;
-        s.forward = keep_forward(Executor(original_, data_.images[k].size(0)), *s.weights, data_.images[k], layers_);
+        s.forward = keep_forward(Executor(original_, at_once_), *s.weights, data_.images[k], layers_);
     }
 
     std::shared_ptr<Seed> seed_state(std::uint64_t seed) {
@@ -137,12 +138,13 @@ private:
         return all;
     }
 
-    Graph original_, complete_;   // complete_: of the size of a batch
+    Graph original_, complete_;   // complete_: of as many images as are shown at once
     ScorerOptions options_;
     std::vector<std::string> layers_;
     std::shared_ptr<const TensorMap> trained_;
     TensorBatches data_;
     int workers_ = 1;
+    std::int64_t at_once_ = 1;   // images that the network is shown
     std::list<std::shared_ptr<Seed>> seeds_;   // most recent first
 };
 

@@ -1,5 +1,9 @@
 #include "graph/graph.hpp"
 
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,12 +48,44 @@ const Shape& Graph::shape_of(std::string_view wanted) const {
     return node->shape;
 }
 
-Graph with_batch(Graph graph, std::int64_t batch) {
-    for (GraphInput& input : graph.inputs) {
-        if (input.shape.empty()) throw UserError(fmt::format("the input '{}' has no batch dimension", input.name));
-        input.shape[0] = batch;
+namespace {
+
+// A value that depends on an input belongs to its images, so it grows as the batch does. One that does not has the batch written into it.
+void check_growth(const Graph& before, const Graph& after) {
+    std::unordered_map<std::string_view, const Shape*> was;
+    for (const Node& node : before.nodes) was[node.name] = &node.shape;
+    std::unordered_set<std::string_view> growing;
+    for (std::size_t i = 0; i < after.inputs.size(); ++i)
+        if (after.inputs[i].shape != before.inputs[i].shape) growing.insert(after.inputs[i].name);
+    const std::int64_t from = before.inputs[0].shape[0], to = after.inputs[0].shape[0];
+    for (const Node& node : after.nodes) {
+        if (std::none_of(node.inputs.begin(), node.inputs.end(), [&](const std::string& name) { return growing.contains(name); })) continue;
+        growing.insert(node.name);
+        const Shape& own = *was.at(node.name);
+        if (element_count(own) * to != element_count(node.shape) * from)
+            throw UserError(
+                fmt::format("node '{}' is {} for a batch of {} and {} for a batch of {}", node.name, to_string(own), from, to_string(node.shape), to));
     }
-    complete(graph);
+}
+
+}  // namespace
+
+Graph with_batch(Graph graph, std::int64_t batch) {
+    const Shape first = graph.inputs.at(0).shape;
+    if (first.empty()) throw UserError(fmt::format("the input '{}' has no batch dimension", graph.inputs[0].name));
+    const Graph own = graph;
+    for (GraphInput& input : graph.inputs)
+        if (!input.shape.empty() && input.shape[0] == first[0]) input.shape[0] = batch;
+    try {
+        complete(graph);
+        check_growth(own, graph);
+    } catch (const UserError& e) {
+        if (batch == first[0]) throw;
+        throw UserError(Diagnostic{
+            fmt::format("'{}' is made for a batch of {} and cannot take {}: {}", own.name, first[0], batch, e.diagnostics().at(0).message),
+            e.diagnostics().at(0).where,
+            fmt::format("'--batch {}' takes the network as it is; a file that is exported with an open batch takes any", first[0])});
+    }
     return graph;
 }
 

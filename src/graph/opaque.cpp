@@ -2,12 +2,15 @@
 
 #include <memory>
 #include <mutex>
+#include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/places.hpp"
 #include "codec_places.hpp"
+#include "graph/onnx/onnx_attrs.hpp"
 #include "graph/operators.hpp"
 
 namespace loopegg {
@@ -59,6 +62,32 @@ std::map<std::string, int> opaque_operators(const Graph& graph) {
     for (const Node& node : graph.nodes)
         if (node.op == "onnx") ++counts[known(node)->opaque.node.op];
     return counts;
+}
+
+namespace {
+
+bool moves_values(const OpaqueNode& opaque) {
+    static const std::set<std::string> movers{"DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Reshape",
+                                              "Slice", "SpaceToDepth", "Split", "Tile", "Transpose"};
+    const OnnxNode& node = opaque.node;
+    if (opaque.inputs.empty() || opaque.inputs[0].from != 0 || opaque.inputs[0].type != 1) return false;
+    if (node.op == "Resize") return attr_text(node, "mode", "nearest") == "nearest";
+    if (node.op == "Pad") return attr_text(node, "mode", "constant") != "constant";
+    return movers.contains(node.op);
+}
+
+}  // namespace
+
+// The operator is run on the numbers of the places themselves: float32 tells 2^24 of them apart.
+std::shared_ptr<const std::vector<std::int64_t>> places_moved(const Node& node) {
+    const std::shared_ptr<const Known> what = known(node);
+    if (node.input_shapes.size() != 1 || !moves_values(what->opaque)) return nullptr;
+    const std::int64_t count = element_count(node.input_shapes[0]);
+    if (count > std::int64_t{1} << 24) return nullptr;
+    Tensor numbers{node.input_shapes[0], std::vector<float>(static_cast<std::size_t>(count))};
+    std::iota(numbers.values.begin(), numbers.values.end(), 0.0f);
+    const Tensor moved = run_opaque(node, {&numbers});
+    return std::make_shared<const std::vector<std::int64_t>>(moved.values.begin(), moved.values.end());
 }
 
 Tensor run_opaque(const Node& node, const std::vector<const Tensor*>& inputs) {

@@ -2,7 +2,9 @@
 #pragma once
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "graph/graph.hpp"
 #include "graph/onnx/evaluate/opaque_text.hpp"
@@ -19,6 +21,9 @@ std::map<std::string, int> opaque_operators(const Graph& graph);
 
 // Throws UserError where an operand makes no sense.
 Tensor run_opaque(const Node& node, const std::vector<const Tensor*>& inputs);
+
+// For an operator that only moves the values of its one input: which of them each value of the result is. Null for every other operator.
+std::shared_ptr<const std::vector<std::int64_t>> places_moved(const Node& node);
 
 // The library that compiled networks with opaque nodes are linked with.
 std::filesystem::path opaque_library();

@@ -6,6 +6,8 @@
 #include "fisher/guards.hpp"
 #include "fisher/measures.hpp"
 #include "graph/builder.hpp"
+#include "graph/onnx/evaluate/opaque_text.hpp"
+#include "graph/weights.hpp"
 
 using namespace loopegg;
 
@@ -162,4 +164,84 @@ TEST_CASE("guards on both sides of the original", "[unit][fisher]") {
     small.variant.params = 0.25, large.variant.params = 4;
     CHECK(-std::log(kept(band, small)) == Approx(0.1 * std::log(4)));
     CHECK(kept(band, large) == 1);
+}
+
+namespace {
+
+// Two convolutions and a classifier. With its batch written into it, the network takes `rows` images and no other number; with 0, any number.
+Graph classifier(std::int64_t rows, std::int64_t own) {
+    GraphBuilder b("classifier");
+    std::string x = b.relu("relu1", b.conv("conv1", b.input("x", {own, 3, 6, 6}), {.out = 4, .kernel = 3, .bias = true}));
+    x = b.relu("relu2", b.conv("conv2", x, {.out = 6, .kernel = 3, .bias = true}));
+    return b.finish({b.linear("fc", b.node("reshape", "flat", {x}, {{"shape", std::vector<std::int64_t>{rows, 24}}}), 5)});
+}
+
+Batch drawn_batch(std::int64_t n) {
+    Batch batch{{n, 3, 6, 6}, normal_tensor({n, 3, 6, 6}, 3, "images").values, {}};
+    for (std::int64_t i = 0; i < n; ++i) batch.labels.push_back(i % 5);
+    return batch;
+}
+
+}  // namespace
+
+TEST_CASE("a network that takes fewer images than a batch holds is shown them in turns, and scores the same", "[unit][fisher]") {
+    const Weights weights = initial_weights(classifier(0, 1), 1);
+    const Batch batch = drawn_batch(8);
+    const RawScores all = torch_room().score_weights(classifier(0, 1), weights, batch, {true, true, true, true}, true);
+    for (std::int64_t own : {1, 2, 4}) {
+        const RawScores turns = torch_room().score_weights(classifier(own, own), weights, batch, {true, true, true, true}, true);
+        CHECK(turns.images == 8);
+        CHECK(turns.loss == Approx(all.loss));
+        CHECK(turns.naswot == Approx(all.naswot));
+        CHECK(turns.code_spread == Approx(all.code_spread));
+        CHECK(turns.snip == Approx(all.snip));
+        CHECK(turns.grad_norm == Approx(all.grad_norm));
+        CHECK(turns.synflow == Approx(all.synflow));
+        REQUIRE(turns.fisher.size() == all.fisher.size());
+        for (std::size_t i = 0; i < all.fisher.size(); ++i) {
+            CHECK(turns.fisher[i].first == all.fisher[i].first);
+            CHECK(turns.fisher[i].second == Approx(all.fisher[i].second));
+        }
+        REQUIRE(turns.codes.size() == all.codes.size());
+        for (std::size_t i = 0; i < all.codes.size(); ++i) CHECK(turns.codes[i].second == Approx(all.codes[i].second));
+    }
+    CHECK_THROWS_WITH(torch_room().score_weights(classifier(3, 3), weights, batch, {}, true), Catch::Contains("takes 3 images at a time, and 8 are"));
+}
+
+namespace {
+
+// A convolution, one operator that is run as it stands, and a classifier.
+Graph with_operator(OnnxNode node, std::vector<OpaqueNode::Input> constants = {}) {
+    OpaqueNode opaque{std::move(node), 18, {{.from = 0}}};
+    for (OpaqueNode::Input& c : constants) opaque.inputs.push_back(std::move(c));
+    GraphBuilder b("opaque");
+    std::string x = b.relu("relu", b.conv("conv", b.input("x", {1, 3, 6, 6}), {.out = 4, .kernel = 3}));
+    x = b.node("onnx", "as it stands", {x}, {{"node", write_opaque(opaque)}, {"output", std::int64_t{0}}});
+    return b.finish({b.linear("fc", b.node("flatten", "flat", {b.node("global_avg_pool", "pool", {x})}), 5)});
+}
+
+}  // namespace
+
+TEST_CASE("a derivative passes operators that only move values", "[unit][fisher]") {
+    GraphBuilder b("plain");
+    std::string x = b.relu("relu", b.conv("conv", b.input("x", {1, 3, 6, 6}), {.out = 4, .kernel = 3}));
+    const Graph plain = b.finish({b.linear("fc", b.node("flatten", "flat", {b.node("global_avg_pool", "pool", {x})}), 5)});
+    const std::vector<std::int64_t> order{2, 0, 3, 1};
+    const Graph moved = with_operator({"Gather", "g", {"x", "i"}, {"y"}, {{"axis", std::int64_t{1}}}},
+                                      {{.from = -1, .type = 7, .constant = {OnnxTensor::Kind::int64, {4}, {}, {}, order}}});
+    // The classifier reads the channels where they are now.
+    Weights weights = initial_weights(plain, 1), other = weights;
+    for (std::size_t row = 0; row < 5; ++row)
+        for (std::size_t c = 0; c < 4; ++c) other["fc.weight"].values[row * 4 + c] = weights["fc.weight"].values[row * 4 + static_cast<std::size_t>(order[c])];
+    const RawScores wanted = torch_room().score_weights(plain, weights, drawn_batch(8), {}, true);
+    const RawScores got = torch_room().score_weights(moved, other, drawn_batch(8), {}, true);
+    REQUIRE(got.fisher.size() == 1);
+    CHECK(got.fisher[0].second > 0);
+    CHECK(got.fisher[0].second == Approx(wanted.fisher[0].second));
+}
+
+TEST_CASE("where no derivative reaches the layers, the guard says so and names the operator", "[errors][fisher]") {
+    const Graph graph = with_operator({"Cosh", "c", {"x"}, {"y"}});
+    CHECK_THROWS_WITH(torch_room().score_weights(graph, initial_weights(graph, 1), drawn_batch(8), {}, true),
+                      Catch::Contains("no derivative reaches its layers") && Catch::Contains("Cosh") && Catch::Contains("--rules exact"));
 }

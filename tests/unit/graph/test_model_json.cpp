@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "graph/builder.hpp"
 #include "graph/flops.hpp"
 #include "graph/model_json.hpp"
 #include "graph/operators.hpp"
@@ -50,6 +51,29 @@ TEST_CASE("model.json is read, completed and written back byte for byte", "[unit
     CHECK(g.find("fc")->shape == Shape{1, 10});
     CHECK(g.find("conv")->domain.restore == Restore::repeat);
     CHECK(with_batch(g, 5).shape_of("fc") == Shape{5, 10});
+}
+
+TEST_CASE("a network with its batch written into it takes no other batch", "[unit][graph][errors]") {
+    const auto reshaped = [](std::int64_t rows) {
+        GraphBuilder b("fixed");
+        return b.finish({b.node("reshape", "y", {b.input("x", {1, 4, 2})}, {{"shape", std::vector<std::int64_t>{rows, 8}}})});
+    };
+    CHECK(with_batch(reshaped(0), 3).shape_of("y") == Shape{3, 8});
+    CHECK(with_batch(reshaped(1), 1) == reshaped(1));
+    CHECK_THROWS_WITH(with_batch(reshaped(1), 3), Catch::Contains("'fixed' is made for a batch of 1 and cannot take 3") && Catch::Contains("node 'y'"));
+
+    // A slice of the batch fits any batch, and yet its result is that of one image alone.
+    GraphBuilder b("first");
+    const std::vector<std::int64_t> zero(2, 0), one(2, 1);
+    const Graph first = b.finish({b.node("slice", "y", {b.input("x", {1, 4})}, {{"starts", zero}, {"ends", std::vector<std::int64_t>{1, 4}}, {"steps", one}})});
+    CHECK_THROWS_WITH(with_batch(first, 3), Catch::Contains("node 'y' is 1x4 for a batch of 1 and 1x4 for a batch of 3"));
+
+    // An input that has another first dimension is no batch.
+    GraphBuilder two("two");
+    const std::string x = two.input("x", {1, 4}), table = two.input("table", {4, 5});
+    const Graph g = with_batch(two.finish({two.node("matmul", "y", {x, table})}), 3);
+    CHECK(g.inputs[1].shape == Shape{4, 5});
+    CHECK(g.shape_of("y") == Shape{3, 5});
 }
 
 TEST_CASE("nodes are put in topological order", "[unit][graph]") {
