@@ -72,7 +72,8 @@ using Locate = std::function<Position(const Node& node, std::string_view about)>
 // fills in defaults, puts the nodes in topological order (keeping the order given where it is one), and infers every shape.
 void complete(Graph& graph, const Locate& locate = {});
 
-// The same network for another batch size: the first dimension of every input. Throws UserError when a shape forbids it.
+// The same network for another batch: the first dimension of the first input, and of the inputs that share it. Throws UserError where the network has its
+// batch written into it, in a class token or a reshape for example.
 Graph with_batch(Graph graph, std::int64_t batch);
 
 // The number of elements of a shape; shapes in a complete graph never overflow.
