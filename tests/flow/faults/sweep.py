@@ -3,7 +3,8 @@
 A run comes to its places in one of two states: 'fresh' (no store, no folder) or 'again' (with the store and the folder of a run before). After each fault: the
 program ended and said why; what was measured is still stored; the folder is the old or the new one, whole; and the next run gives the undisturbed answer.
 Without LOOPEGG_DEEP a sample of the places, in which every kind of place and of fault has its turn. LOOPEGG_SWEEP=N tries N faults of each case,
-LOOPEGG_SWEEP_AT_ONCE=N has N of them under way, LOOPEGG_SWEEP_LOG=FILE gets a line for each.
+LOOPEGG_SWEEP_FROM=N leaves out the first N, LOOPEGG_SWEEP_AT_ONCE=N has N of them under way, LOOPEGG_SWEEP_LOG=FILE gets a line for each.
+Words after the program choose the cases whose names hold one of them: 'sweep.py build/src/cli/loopegg batch guard'.
 """
 import collections
 import concurrent.futures
@@ -22,6 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from place import DEEP, Place, run_cases
 
 TRIES = int(os.environ.get("LOOPEGG_SWEEP", "0")) or (10**6 if DEEP else 8)
+FIRST = int(os.environ.get("LOOPEGG_SWEEP_FROM", "0"))
 AT_ONCE = int(os.environ.get("LOOPEGG_SWEEP_AT_ONCE", "1"))
 TUNE = 20     # seconds that every run is given for tuning
 LATE = TUNE + 10   # seconds that a fault may add to a run, of those that wait_fairly counts: 10 past the limit that the run was given
@@ -178,7 +180,7 @@ class Sweep:
     def run(self):
         tried, happened = 0, collections.Counter()
         harms, lock = [], threading.Lock()
-        wanted = list(self.in_turns())[:TRIES]
+        wanted = list(self.in_turns())[FIRST:FIRST + TRIES]
 
         def try_one(fault):
             nonlocal tried
@@ -223,4 +225,5 @@ def guard_calls_may_fail():
                  ["optimize"], kinds={"guard"}).run()
 
 
-run_cases([a_fault_anywhere_in_optimize_costs_that_run_at_most, a_fault_anywhere_in_batch_costs_that_job_at_most, guard_calls_may_fail])
+CASES = [a_fault_anywhere_in_optimize_costs_that_run_at_most, a_fault_anywhere_in_batch_costs_that_job_at_most, guard_calls_may_fail]
+run_cases([case for case in CASES if not sys.argv[2:] or any(word in case.__name__ for word in sys.argv[2:])])
