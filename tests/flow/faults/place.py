@@ -88,7 +88,7 @@ def delays(top):
     return found
 
 
-def wait_fairly(process, limit, look_every=2.0):
+def wait_fairly(process, limit, look_every=0.5):
     """Waits until a process ends, `limit` seconds at most. Seconds in which one of its threads waited for a processor do not count, so a busy machine makes no hang.
     Answers the seconds that counted and those that did not."""
     began, starved, before = time.monotonic(), 0.0, {}
