@@ -23,7 +23,7 @@ template <class T> T get(const json& j, const char* key, T otherwise) {
 json parse(const fs::path& path, std::string_view text, int line = 0) {
     try {
         return json::parse(text);
-    } catch (const json::parse_error& e) {
+    } catch (const json::exception& e) {   // also a number that no double holds
         throw UserError(fmt::format("cannot read '{}'{}: it is not JSON ({})", path.string(), line ? fmt::format(", line {}", line) : "", e.what()));
     }
 }

@@ -1,4 +1,8 @@
-"""The cases of a test script: each is run, and one line says how it ended ('ok - NAME', 'not ok - NAME' or 'SKIPPED: NAME: WHY'), as setup/run_tests.py reads them."""
+"""The cases of a test script: each is run, and one line says how it ended ('ok - NAME', 'not ok - NAME' or 'SKIPPED: NAME: WHY'), as setup/run_tests.py reads them.
+
+LOOPEGG_CASES="cable power" runs those alone whose names hold one of these words.
+"""
+import os
 import sys
 
 
@@ -13,9 +17,12 @@ def sentence(case):
 
 def run_cases(cases, prefix="", call=lambda case: case()):
     """Runs them all, whatever fails, and ends the script. `cases`: functions, or (name, function); what a case returns is added to its name."""
-    failed = 0
-    for case in cases:
-        name, function = case if isinstance(case, tuple) else (prefix + sentence(case), case)
+    failed, wanted = 0, os.environ.get("LOOPEGG_CASES", "").split()
+    named = [case if isinstance(case, tuple) else (prefix + sentence(case), case) for case in cases]
+    chosen = [(name, function) for name, function in named if not wanted or any(word in name for word in wanted)]
+    if not chosen:
+        sys.exit(f"no case has one of the words '{' '.join(wanted)}' in its name; there are: {'; '.join(name for name, _ in named)}")
+    for name, function in chosen:
         try:
             said = call(function)
             print(f"ok - {name}{said or ''}", flush=True)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from cases import Skipped, run_cases  # noqa: F401
@@ -40,9 +41,15 @@ class Place:
         return str(file)
 
     def run(self, *words, limit=300, env=(), before=None):
-        """The program in this place; words that are paths are given as they are. A run that does not end within the limit is a failure."""
-        return subprocess.run([LOOPEGG, *map(str, words)], capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, cwd=self.path,
-                              env=dict(self.environment, **dict(env)), timeout=limit, preexec_fn=before)
+        """The program in this place; words that are paths are given as they are. A run that does not end within the limit is a failure (wait_fairly says how it is counted)."""
+        words = [LOOPEGG, *map(str, words)]
+        with tempfile.TemporaryFile("w+", errors="replace") as out, tempfile.TemporaryFile("w+", errors="replace") as err:
+            process = subprocess.Popen(words, stdout=out, stderr=err, stdin=subprocess.DEVNULL, cwd=self.path, env=dict(self.environment, **dict(env)), preexec_fn=before)
+            seconds, starved = wait_fairly(process, limit)
+            out.seek(0), err.seek(0)
+            done = subprocess.CompletedProcess(words, process.returncode, out.read(), err.read())
+            done.seconds, done.starved = seconds, starved
+            return done
 
     def done(self, *words, **more):
         r = self.run(*words, **more)
@@ -59,6 +66,46 @@ class Place:
 
     def optimize(self, out="out", *more, **options):
         return self.run("optimize", self.model, "--rules", "exact", "--trials", "3", "--out", out, "--json", *more, **options)
+
+
+def delays(top):
+    """Nanoseconds that each thread of a process and of its descendants was ready and had no processor, by the kernel's account."""
+    children, found, ours = {}, {}, [top]
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                parent = int(open(f"/proc/{entry}/stat").read().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            children.setdefault(parent, []).append(int(entry))
+    for pid in ours:
+        ours += children.get(pid, [])
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                found[thread] = int(open(f"/proc/{pid}/task/{thread}/schedstat").read().split()[1])
+        except OSError:   # it has ended
+            pass
+    return found
+
+
+def wait_fairly(process, limit, look_every=0.5):
+    """Waits until a process ends, `limit` seconds at most. Seconds in which one of its threads waited for a processor do not count, so a busy machine makes no hang.
+    Answers the seconds that counted and those that did not."""
+    began, starved, before = time.monotonic(), 0.0, {}
+    looked = began
+    while True:
+        try:
+            process.wait(look_every)
+            return time.monotonic() - began - starved, starved
+        except subprocess.TimeoutExpired:
+            now, after = time.monotonic(), delays(process.pid)
+            waited = max((ns - before.get(thread, 0) for thread, ns in after.items()), default=0) / 1e9
+            starved += min(waited, now - looked)
+            looked, before = now, after
+            if now - began - starved > limit:
+                process.kill()
+                process.wait()
+                raise subprocess.TimeoutExpired(process.args, limit) from None
 
 
 def crashed(r):

@@ -195,7 +195,7 @@ def shaken(name, count, restart):
 
 
 def each_result_is_written_once_whoever_is_killed():
-    return shaken("shaken", 10000 if DEEP else 320, restart=False)
+    return shaken("shaken", 10000 if DEEP else 320, restart=DEEP)
 
 
 def a_server_that_restarts_is_waited_for():

@@ -32,7 +32,7 @@ def servers():
 
 def run(*words, **more):
     postgres, slurm = servers()
-    env = dict(slurm.environment, PGPASSFILE=str(postgres.passfile), FAKE_SECONDS="1", **more)
+    env = {**slurm.environment, "PGPASSFILE": str(postgres.passfile), "FAKE_SECONDS": "1", **more}
     return subprocess.run([LOOPEGG, *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL, env=env, timeout=120)
 
 
@@ -119,4 +119,31 @@ def what_is_missing_is_said():
     assert servers()[0].password not in (FOLDER / "alone/slurm/array.sh").read_text()
 
 
-run_cases([an_array_does_the_jobs_of_the_queue, half_cancelled_and_submitted_again, what_is_missing_is_said])
+def no_password_is_in_a_script_a_log_or_a_list():
+    """The address in LOOPEGG_STORE holds a password, which sbatch hands to the tasks with the rest of the environment and shows to nobody."""
+    postgres, slurm = servers()
+    postgres.fresh("secret")
+    store = dict(LOOPEGG_STORE=postgres.url("secret", postgres.password))
+    jobs = FOLDER / "secret.json"
+    jobs.write_text(json.dumps({"models": ["one", "broken"], "seeds": [1, 2, 3]}))
+    words = ("batch", jobs, "--out", FOLDER / "secret", "--program", FAKE)
+    said = run(*words, "--slurm", "--tasks", "2", PGPASSFILE="/dev/null", **store)
+    assert said.returncode == 0, said.stderr
+    lists = said.stdout + said.stderr
+    while slurm.call("squeue", "-h").stdout.strip():
+        for list_of in (("ps", "-eo", "args"), ("scontrol", "show", "job", "-dd"), ("squeue", "-o", "%all")):
+            lists += slurm.call(*list_of).stdout
+        time.sleep(0.2)
+    status = run(*words, "--status", PGPASSFILE="/dev/null", **store)
+    assert status.returncode == 0 and "fake_job" in lists and "array.sh" in lists, (status.stderr, lists[-500:])
+    page = run("dashboard", FOLDER / "secret", PGPASSFILE="/dev/null", **store)
+    assert page.returncode == 0, page.stderr
+    assert postgres.password not in lists + status.stdout + status.stderr + page.stdout + page.stderr
+    files = [f for f in (FOLDER / "secret").rglob("*") if f.is_file()]
+    assert {"array.sh", "dashboard.html"} <= {f.name for f in files}, files
+    for file in files:
+        assert postgres.password.encode() not in file.read_bytes(), file
+    assert postgres.sql("SELECT count(*) FROM loopegg.jobs WHERE state='done'", "secret") == "3", logs("secret")[-1000:]
+
+
+run_cases([an_array_does_the_jobs_of_the_queue, half_cancelled_and_submitted_again, what_is_missing_is_said, no_password_is_in_a_script_a_log_or_a_list])
