@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "backends/lower/codegen.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
+#include "backends/lower/codegen.hpp"
 #include "backends/lower/lower_nest.hpp"
 #include "backends/network/network.hpp"
 #include "backends/target/schedule_rules.hpp"
@@ -67,14 +67,17 @@ int main(int argc, char** argv) {
     const std::size_t count = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 200;
     const Target host = find_target("host");
     const std::vector<Term> all = candidates(argc > 2 ? argv[2] : "zoo:resnet34-cifar10", host, count);
-    LoadedKernel{compile_nest(all[0], host, "warm")};   // libraries loaded, passes made
+    LoadedKernel{compile_nest(all[0], host, "warm")};  // libraries loaded, passes made
     std::vector<double> each, lowering, passes, code, loading;
     const tv::Obj machine = tv::obj(tv::Fn::target, host.tvm.dump());
     for (const Term& nest : all) {
         double t = spent();
-        auto lap = [&](std::vector<double>& to) { const double now = spent(); to.push_back(1e3 * (now - t)), t = now; };
+        auto lap = [&](std::vector<double>& to) {
+            const double now = spent();
+            to.push_back(1e3 * (now - t)), t = now;
+        };
         const double began = t;
-        const LoweredNest lowered = lower_nest(nest, host, "candidate");   // the steps of compile_nest, one by one
+        const LoweredNest lowered = lower_nest(nest, host, "candidate");  // the steps of compile_nest, one by one
         lap(lowering);
         const tv::Obj module = tv::lower(tv::module_of({{"candidate", lowered.function}}), machine, machine).host;
         lap(passes);

@@ -24,18 +24,19 @@ int main(int argc, char** argv) {
         const Target target = find_target(name);
         const tv::Obj machine = tv::obj(tv::Fn::target, target.tvm.dump());
         for (int i = 0; i < count; ++i) try {
-            const tv::Obj module = tv::module_of({{"k", lower_nest(random_nest(static_cast<std::uint64_t>(i), target.gpu()), target, "k").function}});
-            const std::string stem = fmt::format("{}-{:03}", name, i);
-            write_file(folder / (stem + ".json"), std::string(tv::call(tv::Fn::to_json, module, nullptr).cast<tv::ffi::String>()));
-            write_file(folder / (stem + ".target"), target.tvm.dump());
-            if (target.gpu()) write_file(folder / (stem + ".cu"), tv::cuda_source(module, machine, tv::obj(tv::Fn::target, R"({"kind":"llvm"})")));
-            else
-                tv::call(tv::Fn::build_llvm, tv::lower(module, machine, machine).host, machine)
-                    .cast<tv::ffi::Module>()
-                    ->WriteToFile((folder / (stem + ".ll")).string(), "ll");
-            ++written;
-        } catch (const UserError&) {   // not every random nest can be bound to threads
-        }
+                const tv::Obj module = tv::module_of({{"k", lower_nest(random_nest(static_cast<std::uint64_t>(i), target.gpu()), target, "k").function}});
+                const std::string stem = fmt::format("{}-{:03}", name, i);
+                write_file(folder / (stem + ".json"), std::string(tv::call(tv::Fn::to_json, module, nullptr).cast<tv::ffi::String>()));
+                write_file(folder / (stem + ".target"), target.tvm.dump());
+                if (target.gpu())
+                    write_file(folder / (stem + ".cu"), tv::cuda_source(module, machine, tv::obj(tv::Fn::target, R"({"kind":"llvm"})")));
+                else
+                    tv::call(tv::Fn::build_llvm, tv::lower(module, machine, machine).host, machine)
+                        .cast<tv::ffi::Module>()
+                        ->WriteToFile((folder / (stem + ".ll")).string(), "ll");
+                ++written;
+            } catch (const UserError&) {  // not every random nest can be bound to threads
+            }
     }
     std::printf("%d modules in %s\n", written, folder.c_str());
 }

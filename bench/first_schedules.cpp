@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "backends/measure/cold_weights.hpp"
+#include "backends/measure/tvm_measurer.hpp"
 #include "backends/network/network.hpp"
 #include "backends/target/schedule_rules.hpp"
 #include "backends/target/target.hpp"
-#include "backends/measure/tvm_measurer.hpp"
 #include "optimize/stages.hpp"
 
 using namespace loopegg;

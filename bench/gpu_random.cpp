@@ -42,7 +42,7 @@ int main(int argc, char** argv) try {
     const std::size_t by_rules = count / 2 / std::size(nests);
     std::vector<Term> all;
     std::unordered_set<Term> known;
-    for (const char* text : nests) {   // of all that the rules give and the search looks at, not the cheapest alone
+    for (const char* text : nests) {  // of all that the rules give and the search looks at, not the cheapest alone
         std::vector<Term> some = schedule_rules(target)->schedules(complete(parse_term(text)), 8 * by_rules);
         std::shuffle(some.begin(), some.end(), random);
         some.resize(std::min(some.size(), by_rules));

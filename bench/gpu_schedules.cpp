@@ -30,7 +30,7 @@ int main(int argc, char** argv) try {
     std::optional<Model> first;
     Schedules fastest;
     std::vector<Term> nests;
-    std::unordered_map<Term, Term> known;   // the fastest of each nest
+    std::unordered_map<Term, Term> known;  // the fastest of each nest
     for (int i = 5; i < argc; ++i) {
         const std::string word = argv[i];
         const auto equals = word.find('='), at = word.find('@');
@@ -54,7 +54,8 @@ int main(int argc, char** argv) try {
             for (std::size_t k = 0; k < all.size(); ++k) {
                 if (k >= best && (k - best) % 20 != 19) continue;
                 const auto measured = store.find(latency_key(target, complete(all[k])));
-                if (!measured) nests.push_back(all[k]);
+                if (!measured)
+                    nests.push_back(all[k]);
                 else if (measured->latency && measured->latency->measured && measured->latency->median_ms < least)
                     least = measured->latency->median_ms, found = all[k];
             }

@@ -28,18 +28,26 @@ int main(int argc, char** argv) {
     bool proofs = false;
     for (int i = 1; i < argc; ++i) {
         const std::string arg = argv[i];
-        if (arg == "--proofs") proofs = true;
-        else if (arg == "--plain") options.search = SearchMode::plain;
-        else if (arg == "--checked") options.search = SearchMode::checked;
-        else if (arg == "--backoff") options.scheduler = Scheduler::backoff;
-        else if (arg == "--iterations" && i + 1 < argc) options.limits.iterations = std::stoul(argv[++i]);
+        if (arg == "--proofs")
+            proofs = true;
+        else if (arg == "--plain")
+            options.search = SearchMode::plain;
+        else if (arg == "--checked")
+            options.search = SearchMode::checked;
+        else if (arg == "--backoff")
+            options.scheduler = Scheduler::backoff;
+        else if (arg == "--iterations" && i + 1 < argc)
+            options.limits.iterations = std::stoul(argv[++i]);
         else {
             std::cerr << "use: math_microbenchmark [--proofs] [--plain|--checked] [--backoff] [--iterations N]\n";
             return 2;
         }
     }
-    std::vector<double> spent;   // processor seconds up to the end of each iteration
-    options.after_iteration = [&](const IterationReport&) { spent.push_back(cpu()); return true; };
+    std::vector<double> spent;  // processor seconds up to the end of each iteration
+    options.after_iteration = [&](const IterationReport&) {
+        spent.push_back(cpu());
+        return true;
+    };
     EGraph graph(EGraph::Options{.proofs = proofs});
     for (const Term& t : math_terms()) graph.add(t);
     Runner runner(graph, math_rules());

@@ -62,7 +62,7 @@ std::vector<double> column(const std::vector<Cell>& cells, const std::string& na
     std::vector<double> values;
     for (const Cell& c : cells) {
         double v = c.scores.at(name);
-        values.push_back(std::isfinite(v) ? v : -1e300);   // a network that collapses ranks last
+        values.push_back(std::isfinite(v) ? v : -1e300);  // a network that collapses ranks last
     }
     return values;
 }
@@ -99,7 +99,7 @@ int main(int argc, char** argv) try {
     if (!o["--out"].empty()) out.open(o["--out"], std::ios::app);
     std::atomic<std::size_t> next{0}, scored{0};
     std::mutex writing;
-    auto complete = [](const std::map<std::string, double>& scores) {   // a row of an earlier version may lack a measure of today
+    auto complete = [](const std::map<std::string, double>& scores) {  // a row of an earlier version may lack a measure of today
         return std::all_of(measures().begin(), measures().end(), [&](const Measure& m) { return scores.contains(std::string(m.name)); });
     };
     for (Cell& cell : cells)

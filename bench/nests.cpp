@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
     const std::size_t schedules = argc == 3 ? std::strtoul(argv[2], nullptr, 10) : 0;
     for (const SExpr& text : read_sexprs(make_source(argv[1], read_file(argv[1])))) {
         const Term nest = complete(to_term(text));
-        if (schedules == 0) all.push_back({nest, host.name});
+        if (schedules == 0)
+            all.push_back({nest, host.name});
         else
             for (const Term& t : schedule_rules(host)->schedules(nest, schedules)) all.push_back({t, host.name});
     }
@@ -39,7 +40,8 @@ int main(int argc, char** argv) {
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (times[i].latency)
             fmt::print("{:.4f} ms (iqr {:.4f})  {:.2f}  ", times[i].latency->median_ms, times[i].latency->iqr_ms, times[i].latency->median_ms / best);
-        else fmt::print("failed: {}  ", times[i].why);
+        else
+            fmt::print("failed: {}  ", times[i].why);
         fmt::print("{}\n", to_string(bare(all[i].nest)));
     }
 }

@@ -15,9 +15,9 @@
 
 #include "backends/kernel/elf.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
+#include "backends/kernel/reference.hpp"
 #include "backends/lower/nvrtc.hpp"
 #include "backends/lower/random_nest.hpp"
-#include "backends/kernel/reference.hpp"
 #include "base/error.hpp"
 
 using namespace loopegg;
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     std::vector<std::string> names(argv + std::min(argc, 4), argv + argc);
     if (names.empty()) names = {"host", "i7", "a57", "gtx1080ti", "nano", "h200"};
 
-    std::map<std::string, std::map<int, std::string>> known;   // by target and seed
+    std::map<std::string, std::map<int, std::string>> known;  // by target and seed
     {
         std::ifstream in(argv[1]);
         for (std::string line; std::getline(in, line);) {

@@ -79,7 +79,7 @@ int times(int count) {
         double widest = 0;
         int marked = 0;
         for (int i = 0; i < count; ++i) {
-            TvmMeasurer measurer(options());   // a store of its own: nothing is known
+            TvmMeasurer measurer(options());  // a store of its own: nothing is known
             const Candidate one[]{{nest, "host"}};
             const Measured m = measurer.measure(one)[0];
             if (!m.latency) return fmt::print("failed: {}\n", m.why), 1;

@@ -39,8 +39,10 @@ Best best_of(const Term& nest, const Target& target, TvmMeasurer& measurer, std:
     const std::vector<Measured> times = measurer.measure(candidates);
     Best best;
     for (std::size_t i = 0; i < times.size(); ++i) {
-        if (!times[i].latency) best.why = times[i].why;
-        else if (times[i].latency->median_ms < best.ms) best = {times[i].latency->median_ms, all[i], ""};
+        if (!times[i].latency)
+            best.why = times[i].why;
+        else if (times[i].latency->median_ms < best.ms)
+            best = {times[i].latency->median_ms, all[i], ""};
     }
     return best;
 }
@@ -101,15 +103,18 @@ std::vector<float> by_form(const WinogradForm& form, const std::vector<std::vect
 }
 
 int error(int layers) {
-    struct Error { double largest = 0, sum = 0; std::int64_t count = 0; };
+    struct Error {
+        double largest = 0, sum = 0;
+        std::int64_t count = 0;
+    };
     constexpr double unit = 1.0 / (1 << 24);
-    std::map<int, Error> of;   // 0: directly
+    std::map<int, Error> of;  // 0: directly
     std::mt19937_64 random(1);
     std::normal_distribution<double> normal;
     for (int layer = 0; layer < layers; ++layer) {
         const std::size_t channels = std::size_t{16} << random() % 6;
-        const double spread = std::exp(normal(random)), centre = layer % 2 ? normal(random) : 0;   // every second with a mean: what comes after a ReLU
-        const bool signs = layer % 10 == 9;   // adversarial: the signs that make the sums of a transform largest
+        const double spread = std::exp(normal(random)), centre = layer % 2 ? normal(random) : 0;  // every second with a mean: what comes after a ReLU
+        const bool signs = layer % 10 == 9;  // adversarial: the signs that make the sums of a transform largest
         for (const int outputs : {2, 4, 6}) {
             const WinogradForm& form = winograd_form(outputs, 3);
             const auto p = static_cast<std::size_t>(form.products()), m = static_cast<std::size_t>(outputs);
@@ -131,7 +136,7 @@ int error(int layers) {
                     }
                 for (const auto& [which, value] : {std::pair(0, plain), std::pair(outputs, got[o])}) {
                     Error& e = of[which];
-                    const double off = std::fabs(value - exact) / (unit * size);   // of the sum of absolute values: what an error is in proportion to
+                    const double off = std::fabs(value - exact) / (unit * size);  // of the sum of absolute values: what an error is in proportion to
                     e.largest = std::max(e.largest, off), e.sum += off, ++e.count;
                 }
             }

@@ -14,11 +14,11 @@ int main() {
 
     Rewrite cancel = rewrite("cancel-div", "(/ ?a ?a)", "1");
     cancel.guards = {{"(not-zero ?a)", {Symbol("?a")}, [](const EGraph& g, std::span<const ClassId> c) {
-        return Verdict{g.integer(c[0]).value_or(0) != 0, "a number other than 0", {}};
-    }}};
+                          return Verdict{g.integer(c[0]).value_or(0) != 0, "a number other than 0", {}};
+                      }}};
     const std::vector<Rewrite> rules{
         rewrite("mul-then-div", "(/ (* ?a ?b) ?c)", "(* ?a (/ ?b ?c))"),
-        rewrite("mul-one",      "(* ?a 1)",         "?a"),
+        rewrite("mul-one", "(* ?a 1)", "?a"),
         cancel,
     };
 

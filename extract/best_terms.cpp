@@ -56,7 +56,7 @@ private:
             const ClassIndex c = stack.back();
             stack.pop_back();
             for (NodeIndex n : egraph_.classes[c].nodes) {
-                if (!seen.emplace(c, egraph_.nodes[n].op, egraph_.nodes[n].children).second) continue;   // written twice
+                if (!seen.emplace(c, egraph_.nodes[n].op, egraph_.nodes[n].children).second) continue;  // written twice
                 propose(n, std::vector<std::uint32_t>(egraph_.nodes[n].children.size(), 0));
                 for (ClassIndex d : egraph_.nodes[n].children)
                     if (!reached[d]) reached[d] = 1, stack.push_back(d);
@@ -95,8 +95,10 @@ private:
         std::vector<Waiting> woken;
         auto& waiting = waiting_[node.eclass];
         for (std::size_t i = 0; i < waiting.size();)
-            if (waiting[i].rank < list.size()) woken.push_back(std::move(waiting[i])), waiting[i] = std::move(waiting.back()), waiting.pop_back();
-            else ++i;
+            if (waiting[i].rank < list.size())
+                woken.push_back(std::move(waiting[i])), waiting[i] = std::move(waiting.back()), waiting.pop_back();
+            else
+                ++i;
         for (Waiting& w : woken) propose(w.node, std::move(w.ranks));
     }
 
@@ -109,8 +111,10 @@ private:
             std::vector<Term> made;
             for (std::size_t i = 0; i < children.size(); ++i) {
                 const auto it = terms_.find({children[i], d.ranks[i]});
-                if (it == terms_.end()) stack.emplace_back(children[i], d.ranks[i]);
-                else made.push_back(it->second);
+                if (it == terms_.end())
+                    stack.emplace_back(children[i], d.ranks[i]);
+                else
+                    made.push_back(it->second);
             }
             if (made.size() < children.size()) continue;
             terms_.try_emplace({c, rank}, Term(egraph_.nodes[d.node].op, std::move(made)));

@@ -8,7 +8,7 @@
 namespace loopegg {
 
 struct RankedTerm {
-    Term term;        // empty where it would be written with more than `longest_term` operators: shared parts make terms exponentially long
+    Term term;  // empty where it would be written with more than `longest_term` operators: shared parts make terms exponentially long
     double cost, size;
 };
 constexpr double longest_term = 20'000;

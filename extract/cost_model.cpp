@@ -30,7 +30,9 @@ struct CostModel::Impl {
     std::vector<std::vector<float>> rows;
     std::vector<float> speeds;
     BoosterHandle booster = nullptr;
-    ~Impl() { if (booster) XGBoosterFree(booster); }
+    ~Impl() {
+        if (booster) XGBoosterFree(booster);
+    }
 };
 
 CostModel::CostModel() : impl_(std::make_unique<Impl>()) {}
@@ -44,7 +46,7 @@ void CostModel::add(std::vector<float> features, double speed) {
 }
 
 void CostModel::fit() {
-    if (impl_->rows.size() < 8) return;   // fewer rows teach nothing
+    if (impl_->rows.size() < 8) return;  // fewer rows teach nothing
     Matrix data(impl_->rows);
     check(XGDMatrixSetFloatInfo(data.handle, "label", impl_->speeds.data(), impl_->speeds.size()));
     if (impl_->booster) XGBoosterFree(impl_->booster);
@@ -52,8 +54,8 @@ void CostModel::fit() {
     BoosterHandle booster = nullptr;
     check(XGBoosterCreate(&data.handle, 1, &booster));
     impl_->booster = booster;
-    const std::pair<const char*, const char*> settings[] = {{"objective", "reg:squarederror"}, {"max_depth", "6"}, {"eta", "0.2"},
-                                                            {"min_child_weight", "1"}, {"nthread", "1"}, {"seed", "1"}, {"verbosity", "0"}};
+    const std::pair<const char*, const char*> settings[] = {
+        {"objective", "reg:squarederror"}, {"max_depth", "6"}, {"eta", "0.2"}, {"min_child_weight", "1"}, {"nthread", "1"}, {"seed", "1"}, {"verbosity", "0"}};
     for (auto [name, value] : settings) check(XGBoosterSetParam(booster, name, value));
     for (int round = 0; round < 60; ++round) check(XGBoosterUpdateOneIter(booster, round, data.handle));
 }

@@ -16,9 +16,9 @@ public:
 
     // `speed` is relative within its nest: the best time over this time, in (0, 1]; 0 for a candidate that failed.
     void add(std::vector<float> features, double speed);
-    void fit();                                                        // over everything added; cheap (some hundred rows)
+    void fit();  // over everything added; cheap (some hundred rows)
     bool ready() const;
-    std::vector<double> predict(std::span<const std::vector<float>> rows) const;   // larger is faster; all zero before the first fit
+    std::vector<double> predict(std::span<const std::vector<float>> rows) const;  // larger is faster; all zero before the first fit
     std::size_t rows() const;
 
 private:

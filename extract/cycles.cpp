@@ -9,11 +9,16 @@ namespace loopegg {
 namespace {
 
 // Tarjan's algorithm with its own stack: e-graphs are deep.
-template <class Children> std::vector<std::vector<ClassIndex>> components(std::size_t count, Children children) {
+template <class Children>
+std::vector<std::vector<ClassIndex>> components(std::size_t count, Children children) {
     std::vector<std::uint32_t> number(count, no_index), low(count, 0);
     std::vector<char> on_stack(count, 0);
     std::vector<ClassIndex> stack;
-    struct Frame { ClassIndex c; std::vector<ClassIndex> next; std::size_t at; };
+    struct Frame {
+        ClassIndex c;
+        std::vector<ClassIndex> next;
+        std::size_t at;
+    };
     std::vector<Frame> frames;
     std::vector<std::vector<ClassIndex>> result;
     std::uint32_t counter = 0;
@@ -29,8 +34,10 @@ template <class Children> std::vector<std::vector<ClassIndex>> components(std::s
             Frame& f = frames.back();
             if (f.at < f.next.size()) {
                 const ClassIndex d = f.next[f.at++];
-                if (number[d] == no_index) open(d);
-                else if (on_stack[d]) low[f.c] = std::min(low[f.c], number[d]);
+                if (number[d] == no_index)
+                    open(d);
+                else if (on_stack[d])
+                    low[f.c] = std::min(low[f.c], number[d]);
                 continue;
             }
             const ClassIndex c = f.c;
@@ -46,7 +53,10 @@ template <class Children> std::vector<std::vector<ClassIndex>> components(std::s
     return result;
 }
 
-struct Arc { ClassIndex to; double length; };
+struct Arc {
+    ClassIndex to;
+    double length;
+};
 
 // How far a mixture is from taking class c always together with the arc to d: the weight of c's nodes that avoid d.
 std::vector<Arc> arcs_of(const SerializedEGraph& egraph, ClassIndex c, std::span<const double> weight, const std::vector<std::uint32_t>& part_of) {

@@ -15,7 +15,7 @@ template <class Visit, class Cycle>
 void post_order(const SerializedEGraph& egraph, const std::vector<NodeIndex>& choice, const std::vector<ClassIndex>& roots, Visit visit, Cycle cycle) {
     enum State : char { unseen, open, done };
     std::vector<char> state(egraph.classes.size(), unseen);
-    std::vector<std::pair<ClassIndex, std::size_t>> stack;   // a class and its next child: no recursion, terms may be deep
+    std::vector<std::pair<ClassIndex, std::size_t>> stack;  // a class and its next child: no recursion, terms may be deep
     for (ClassIndex root : roots) {
         if (state[root] == unseen) stack.push_back({root, 0}), state[root] = open;
         while (!stack.empty()) {
@@ -39,7 +39,8 @@ void post_order(const SerializedEGraph& egraph, const std::vector<NodeIndex>& ch
 template <class Own>
 std::vector<double> totals(const SerializedEGraph& egraph, const std::vector<NodeIndex>& choice, const std::vector<ClassIndex>& roots, Own own) {
     std::vector<double> total(egraph.classes.size(), 0);
-    post_order(egraph, choice, roots,
+    post_order(
+        egraph, choice, roots,
         [&](ClassIndex c) {
             total[c] = own(c);
             for (ClassIndex child : egraph.nodes[choice[c]].children) total[c] += total[child];
@@ -81,7 +82,8 @@ double term_size(const SerializedEGraph& egraph, const Extraction& extraction, C
 
 Term term_of(const SerializedEGraph& egraph, const Extraction& extraction, ClassIndex eclass) {
     std::vector<Term> made(egraph.classes.size());
-    post_order(egraph, extraction.choice, {eclass},
+    post_order(
+        egraph, extraction.choice, {eclass},
         [&](ClassIndex c) {
             const SerializedNode& n = egraph.nodes[extraction.choice[c]];
             std::vector<Term> children;

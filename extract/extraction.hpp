@@ -10,10 +10,10 @@
 namespace loopegg {
 
 struct Extraction {
-    std::vector<NodeIndex> choice;   // by class; no_index where the roots do not reach
-    double cost = 0;                 // DAG cost: every chosen node once, however often it is used
-    double bound = 0;                // no choice costs less than this
-    bool optimal = false;            // the bound proves the cost
+    std::vector<NodeIndex> choice;  // by class; no_index where the roots do not reach
+    double cost = 0;                // DAG cost: every chosen node once, however often it is used
+    double bound = 0;               // no choice costs less than this
+    bool optimal = false;           // the bound proves the cost
     double seconds = 0;
     std::string method;
 

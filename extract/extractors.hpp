@@ -8,7 +8,7 @@
 namespace loopegg {
 
 struct ExtractOptions {
-    double seconds = 10;   // an extractor that searches stops here with the best it has; the others are done long before
+    double seconds = 10;  // an extractor that searches stops here with the best it has; the others are done long before
 };
 
 struct Extractor {
@@ -26,8 +26,8 @@ const Extractor& find_extractor(std::string_view name);
 Extraction extract(const SerializedEGraph& egraph, std::string_view method, const ExtractOptions& options = {});
 
 // The rows, each in its own file.
-Extraction extract_tree(const SerializedEGraph& egraph, const ExtractOptions& options);         // least tree cost, exactly
-Extraction extract_greedy_dag(const SerializedEGraph& egraph, const ExtractOptions& options);   // counts shared parts once, greedily
-Extraction extract_ilp(const SerializedEGraph& egraph, const ExtractOptions& options);          // least DAG cost, with a bound
+Extraction extract_tree(const SerializedEGraph& egraph, const ExtractOptions& options);        // least tree cost, exactly
+Extraction extract_greedy_dag(const SerializedEGraph& egraph, const ExtractOptions& options);  // counts shared parts once, greedily
+Extraction extract_ilp(const SerializedEGraph& egraph, const ExtractOptions& options);         // least DAG cost, with a bound
 
 }  // namespace loopegg

@@ -9,23 +9,56 @@
 namespace loopegg {
 namespace {
 
-constexpr std::array<std::string_view, 42> names{
-    "instances", "bodies", "loops", "predicates",
-    "parallel", "parallel_depth", "serial_outside_parallel", "vector", "unrolled", "block", "thread", "vthread", "partial",
-    "stage_out", "stage_out_elements", "stage_out_owns", "reduction_inside_stage", "reduction_outside_stage", "loops_inside_stage", "unrolled_inside_stage",
-    "stages_in", "stage_in_elements",
-    "inner1", "inner2", "inner3", "inner1_unrolled", "inner2_unrolled", "inner3_unrolled",
-    "vector_stride_out", "vector_stride_read0", "vector_stride_read1", "inner_stride_out", "inner_stride_read0", "inner_stride_read1",
-    "footprint_out", "footprint_read0", "footprint_read1", "reuse_out", "reuse_read0", "reuse_read1",
-    "outer_trips", "instances_per_task"};
+constexpr std::array<std::string_view, 42> names{"instances",
+                                                 "bodies",
+                                                 "loops",
+                                                 "predicates",
+                                                 "parallel",
+                                                 "parallel_depth",
+                                                 "serial_outside_parallel",
+                                                 "vector",
+                                                 "unrolled",
+                                                 "block",
+                                                 "thread",
+                                                 "vthread",
+                                                 "partial",
+                                                 "stage_out",
+                                                 "stage_out_elements",
+                                                 "stage_out_owns",
+                                                 "reduction_inside_stage",
+                                                 "reduction_outside_stage",
+                                                 "loops_inside_stage",
+                                                 "unrolled_inside_stage",
+                                                 "stages_in",
+                                                 "stage_in_elements",
+                                                 "inner1",
+                                                 "inner2",
+                                                 "inner3",
+                                                 "inner1_unrolled",
+                                                 "inner2_unrolled",
+                                                 "inner3_unrolled",
+                                                 "vector_stride_out",
+                                                 "vector_stride_read0",
+                                                 "vector_stride_read1",
+                                                 "inner_stride_out",
+                                                 "inner_stride_read0",
+                                                 "inner_stride_read1",
+                                                 "footprint_out",
+                                                 "footprint_read0",
+                                                 "footprint_read1",
+                                                 "reuse_out",
+                                                 "reuse_read0",
+                                                 "reuse_read1",
+                                                 "outer_trips",
+                                                 "instances_per_task"};
 
 float size(double n) { return static_cast<float>(std::log2(1.0 + n)); }
 
 // What is known on the way down to one body.
 struct Path {
-    std::vector<const TreeNode*> loops;     // outermost first
+    std::vector<const TreeNode*> loops;  // outermost first
     std::vector<const TreeNode*> stages;
-    std::size_t stage_out_at = 0;           // how many loops stood outside the innermost stage of the output
+    std::size_t stage_out_at = 0;  // how many loops stood outside the innermost stage of the output
     const TreeNode* stage_out = nullptr;
 };
 
@@ -111,7 +144,9 @@ private:
                 case LoopKind::unroll:
                 case LoopKind::tensor: unrolled *= n; break;
                 case LoopKind::bind: (l.place.starts_with("block") ? block : l.place.starts_with("thread") ? thread : vthread) *= n; break;
-                case LoopKind::serial: if (!seen) before *= n; break;
+                case LoopKind::serial:
+                    if (!seen) before *= n;
+                    break;
             }
             if (i < view_.path.stage_out_at) outer *= n;
         }
@@ -140,9 +175,7 @@ private:
         set("loops_inside_stage", static_cast<float>(loops)), set("unrolled_inside_stage", size(unrolled));
     }
 
-    float stride_feature(const Buffer& buffer, const std::vector<Index>& index, int var) const {
-        return size(stride_of(buffer, index, var, variables_));
-    }
+    float stride_feature(const Buffer& buffer, const std::vector<Index>& index, int var) const { return size(stride_of(buffer, index, var, variables_)); }
 
     void inner() {
         constexpr std::array<std::string_view, 3> extent{"inner1", "inner2", "inner3"}, unrolled{"inner1_unrolled", "inner2_unrolled", "inner3_unrolled"};

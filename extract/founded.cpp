@@ -8,7 +8,7 @@ namespace loopegg {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double most = std::numeric_limits<double>::max();   // deep shared terms overflow double; they are still terms
+constexpr double most = std::numeric_limits<double>::max();  // deep shared terms overflow double; they are still terms
 
 // Which nodes have a class as a child; a node stands once per distinct child.
 std::vector<std::vector<NodeIndex>> parents_of(const SerializedEGraph& egraph, std::vector<std::uint32_t>& waiting) {
@@ -27,7 +27,8 @@ struct Offer {
 };
 
 // Settles classes in the order of `combine`, which must not give less than what a child costs.
-template <class Combine> Trees settle(const SerializedEGraph& egraph, Combine combine) {
+template <class Combine>
+Trees settle(const SerializedEGraph& egraph, Combine combine) {
     std::vector<std::uint32_t> waiting;
     const auto parents = parents_of(egraph, waiting);
     Trees trees{std::vector<NodeIndex>(egraph.classes.size(), no_index), std::vector<double>(egraph.classes.size(), infinity), {}};

@@ -7,9 +7,9 @@
 namespace loopegg {
 
 struct Trees {
-    std::vector<NodeIndex> choice;    // by class; no_index: the class has no finite term
-    std::vector<double> cost;         // least tree cost; infinity where there is no term, capped below infinity where there is one
-    std::vector<ClassIndex> order;    // the classes that have a term, children before parents
+    std::vector<NodeIndex> choice;  // by class; no_index: the class has no finite term
+    std::vector<double> cost;       // least tree cost; infinity where there is no term, capped below infinity where there is one
+    std::vector<ClassIndex> order;  // the classes that have a term, children before parents
 };
 
 // Knuth's generalisation of Dijkstra's algorithm: classes settle in the order of their least tree cost, smaller terms first among

@@ -10,9 +10,9 @@ namespace loopegg {
 
 struct EGraphCopy {
     SerializedEGraph egraph;
-    std::vector<ClassId> class_of;       // by class of the copy
-    std::vector<NodeId> node_of;         // by node of the copy
-    std::vector<ClassIndex> index_of;    // by canonical ClassId; no_index where it was not copied
+    std::vector<ClassId> class_of;     // by class of the copy
+    std::vector<NodeId> node_of;       // by node of the copy
+    std::vector<ClassIndex> index_of;  // by canonical ClassId; no_index where it was not copied
 };
 
 // What one node costs by itself; a negative cost leaves the node out.

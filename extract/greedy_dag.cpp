@@ -77,16 +77,19 @@ private:
         merged_.clear();
         std::size_t i = 0, j = 0;
         while (i < into.size() && j < from.size()) {
-            if (into[i].first < from[j].first) merged_.push_back(into[i++]);
-            else if (from[j].first < into[i].first) merged_.push_back(from[j++]);
-            else merged_.emplace_back(into[i].first, std::min(into[i].second, from[j].second)), ++i, ++j;
+            if (into[i].first < from[j].first)
+                merged_.push_back(into[i++]);
+            else if (from[j].first < into[i].first)
+                merged_.push_back(from[j++]);
+            else
+                merged_.emplace_back(into[i].first, std::min(into[i].second, from[j].second)), ++i, ++j;
         }
         merged_.insert(merged_.end(), into.begin() + static_cast<std::ptrdiff_t>(i), into.end());
         merged_.insert(merged_.end(), from.begin() + static_cast<std::ptrdiff_t>(j), from.end());
         into.swap(merged_);
     }
 
-    static constexpr std::size_t most_parts = 20'000'000;   // 320 MB; past it, cheapest trees stand in for what is missing
+    static constexpr std::size_t most_parts = 20'000'000;  // 320 MB; past it, cheapest trees stand in for what is missing
 
     const SerializedEGraph& egraph_;
     std::size_t held_ = 0;

@@ -128,7 +128,8 @@ private:
     // When class c takes one of these nodes, class d is there.
     void add_use(ClassIndex c, ClassIndex d, const std::vector<NodeIndex>& nodes) {
         MipRow row{-Mip::unbounded(), 0, {{column_of_class_[d], -1}}};
-        if (nodes.size() == small_.egraph.classes[c].nodes.size()) row.terms.emplace_back(column_of_class_[c], 1);
+        if (nodes.size() == small_.egraph.classes[c].nodes.size())
+            row.terms.emplace_back(column_of_class_[c], 1);
         else
             for (NodeIndex n : nodes) row.terms.emplace_back(column_of_node_[n], 1);
         mip_.add_row(std::move(row));
@@ -255,7 +256,7 @@ private:
     Clock clock_;
     Extraction result_;
     Reduced small_;
-    bool whole_ = false;   // all costs are whole numbers, so bounds round up
+    bool whole_ = false;  // all costs are whole numbers, so bounds round up
     std::vector<std::vector<ClassIndex>> parts_;
     Mip mip_;
     std::vector<int> column_of_class_, column_of_node_;

@@ -14,11 +14,11 @@ namespace loopegg {
 // A time with its spread. An estimate says so wherever it is shown.
 struct Latency {
     double median_ms = 0;
-    double iqr_ms = 0;        // the distance between the quartiles
-    int n = 0;                // how many repeats stand behind the median
-    std::string target;       // a row of the target table ("host", "h200")
-    bool measured = false;    // false: no device here, estimated
-    bool disturbed = false;   // the machine was busy with something else while this was timed
+    double iqr_ms = 0;       // the distance between the quartiles
+    int n = 0;               // how many repeats stand behind the median
+    std::string target;      // a row of the target table ("host", "h200")
+    bool measured = false;   // false: no device here, estimated
+    bool disturbed = false;  // the machine was busy with something else while this was timed
 };
 
 // One thing to time: a whole NEST term (design: (nest STMT SCHED) or (restore HOW NEST)) on a target by name.
@@ -30,10 +30,10 @@ struct Candidate {
 // Either a latency, or why there is none: does not compile, crashed, ran past its limit, wrong output.
 struct Measured {
     std::optional<Latency> latency;
-    std::string why;          // empty when there is a latency
-    double seconds = 0;       // what asking the machine cost, also when the answer is remembered, so that budgets end where they ended before
-    bool own = false;         // without a latency: the compiler refuses it or its result is wrong, today and always; else the machine may be at fault
-    std::string machine{};    // where it was timed, when that was a board: "board pi@10.0.0.7, governor ondemand, 51.2 °C"
+    std::string why;        // empty when there is a latency
+    double seconds = 0;     // what asking the machine cost, also when the answer is remembered, so that budgets end where they ended before
+    bool own = false;       // without a latency: the compiler refuses it or its result is wrong, today and always; else the machine may be at fault
+    std::string machine{};  // where it was timed, when that was a board: "board pi@10.0.0.7, governor ondemand, 51.2 °C"
 };
 
 // Whether a clock can give these times. Readers of strangers' files and of stores ask this.

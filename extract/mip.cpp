@@ -17,9 +17,9 @@ struct Mip::Solver {
     Solver() {
         require(highs != nullptr, "HiGHS could not be started");
         Highs_setBoolOptionValue(highs, "output_flag", 0);
-        Highs_setIntOptionValue(highs, "threads", 1);            // the same answer on every machine
+        Highs_setIntOptionValue(highs, "threads", 1);  // the same answer on every machine
         Highs_setStringOptionValue(highs, "parallel", "off");
-        Highs_setDoubleOptionValue(highs, "mip_rel_gap", 0);     // 'optimal' must mean it, unless solve() is told otherwise
+        Highs_setDoubleOptionValue(highs, "mip_rel_gap", 0);  // 'optimal' must mean it, unless solve() is told otherwise
         Highs_setDoubleOptionValue(highs, "mip_abs_gap", 1e-10);
     }
     ~Solver() { Highs_destroy(highs); }
@@ -39,8 +39,8 @@ struct Mip::Solver {
             for (const auto& [column, coefficient] : r.terms) index.push_back(column), value.push_back(coefficient);
         }
         const auto status = Highs_passMip(highs, static_cast<HighsInt>(columns.size()), static_cast<HighsInt>(rows.size()), static_cast<HighsInt>(index.size()),
-            kHighsMatrixFormatRowwise, kHighsObjSenseMinimize, 0, cost.data(), lower.data(), upper.data(), row_lower.data(), row_upper.data(),
-            start.data(), index.data(), value.data(), kind.data());
+                                          kHighsMatrixFormatRowwise, kHighsObjSenseMinimize, 0, cost.data(), lower.data(), upper.data(), row_lower.data(),
+                                          row_upper.data(), start.data(), index.data(), value.data(), kind.data());
         require(status != kHighsStatusError, "HiGHS refused a model");
         rows_given = rows.size();
     }
@@ -105,7 +105,7 @@ MipAnswer Mip::solve_relaxed(double seconds) {
 MipAnswer Mip::solve(double seconds, std::span<const double> start, double gap) {
     Solver solver;
     Highs_setDoubleOptionValue(solver.highs, "mip_rel_gap", gap);
-    if (gap > 0)   // one of many rough answers: what pays in long searches only is left out
+    if (gap > 0)  // one of many rough answers: what pays in long searches only is left out
         for (const char* option : {"mip_heuristic_run_feasibility_jump", "mip_heuristic_run_rens", "mip_heuristic_run_rins", "mip_allow_restart"})
             Highs_setBoolOptionValue(solver.highs, option, 0);
     solver.pass(columns_, rows_, true);

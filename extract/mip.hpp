@@ -7,7 +7,7 @@
 
 namespace loopegg {
 
-using MipTerms = std::vector<std::pair<int, double>>;   // column and coefficient
+using MipTerms = std::vector<std::pair<int, double>>;  // column and coefficient
 
 struct MipColumn {
     double cost = 0, lower = 0, upper = 1;
@@ -15,22 +15,22 @@ struct MipColumn {
 };
 
 struct MipRow {
-    double lower, upper;   // infinite where open: see Mip::unbounded
+    double lower, upper;  // infinite where open: see Mip::unbounded
     MipTerms terms;
 };
 
 struct MipAnswer {
-    enum class Status { optimal, feasible, infeasible, none };   // feasible: values stand, the bound may be lower; none: time ran out first
+    enum class Status { optimal, feasible, infeasible, none };  // feasible: values stand, the bound may be lower; none: time ran out first
     Status status = Status::none;
-    std::vector<double> values;   // one per column when optimal or feasible
+    std::vector<double> values;  // one per column when optimal or feasible
     double objective = 0;
-    double bound = 0;             // valid in every case; minus infinity when nothing is known
+    double bound = 0;  // valid in every case; minus infinity when nothing is known
 };
 
 // Minimises. Rows may be added after a solve; a relaxed solve then starts from where the last one ended.
 class Mip {
 public:
-    static double unbounded();   // plus infinity for rows and columns
+    static double unbounded();  // plus infinity for rows and columns
 
     Mip();
     ~Mip();
@@ -42,7 +42,7 @@ public:
     std::size_t columns() const { return columns_.size(); }
     std::size_t rows() const { return rows_.size(); }
 
-    MipAnswer solve_relaxed(double seconds);                                   // variables may take any value between their bounds
+    MipAnswer solve_relaxed(double seconds);  // variables may take any value between their bounds
     // `start`: a feasible point to begin from. `gap`: how much worse than the best an answer may be, as a part of it, and still be called optimal.
     MipAnswer solve(double seconds, std::span<const double> start = {}, double gap = 0);
 
@@ -50,7 +50,7 @@ private:
     struct Solver;
     std::vector<MipColumn> columns_;
     std::vector<MipRow> rows_;
-    std::unique_ptr<Solver> relaxed_;   // kept between relaxed solves with its basis
+    std::unique_ptr<Solver> relaxed_;  // kept between relaxed solves with its basis
 };
 
 }  // namespace loopegg

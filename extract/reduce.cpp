@@ -7,12 +7,12 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_classes_for_needs = 12'000;   // the sets are bit matrices: 12,000 classes are 18 MB
+constexpr std::size_t most_classes_for_needs = 12'000;  // the sets are bit matrices: 12,000 classes are 18 MB
 
-constexpr std::size_t most_steps_for_free = 200'000'000;   // about a second
+constexpr std::size_t most_steps_for_free = 200'000'000;  // about a second
 
 struct Work {
-    std::vector<ClassIndex> children;   // sorted, each once
+    std::vector<ClassIndex> children;  // sorted, each once
     double cost;
     ClassIndex eclass;
     NodeIndex origin;
@@ -25,9 +25,14 @@ public:
     void set(std::size_t i) { words_[i / 64] |= 1ull << (i % 64); }
     void reset(std::size_t i) { words_[i / 64] &= ~(1ull << (i % 64)); }
     bool test(std::size_t i) const { return words_[i / 64] >> (i % 64) & 1; }
-    void unite(const Bits& o) { for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= o.words_[i]; }
-    void intersect(const Bits& o) { for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= o.words_[i]; }
-    template <class F> void each(F visit) const {
+    void unite(const Bits& o) {
+        for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= o.words_[i];
+    }
+    void intersect(const Bits& o) {
+        for (std::size_t i = 0; i < words_.size(); ++i) words_[i] &= o.words_[i];
+    }
+    template <class F>
+    void each(F visit) const {
         for (std::size_t i = 0; i < words_.size(); ++i)
             for (std::uint64_t w = words_[i]; w; w &= w - 1) visit(static_cast<ClassIndex>(i * 64 + static_cast<std::size_t>(__builtin_ctzll(w))));
     }
@@ -104,7 +109,10 @@ private:
         };
         for (NodeIndex n = 0; n < nodes_.size(); ++n) {
             if (!nodes_[n].alive) continue;
-            if (std::binary_search(nodes_[n].children.begin(), nodes_[n].children.end(), nodes_[n].eclass)) { kill(n); continue; }
+            if (std::binary_search(nodes_[n].children.begin(), nodes_[n].children.end(), nodes_[n].eclass)) {
+                kill(n);
+                continue;
+            }
             waiting[n] = nodes_[n].children.size();
             if (waiting[n] == 0) found(nodes_[n].eclass);
         }
@@ -203,7 +211,7 @@ private:
                 common.intersect(of_node(n));
                 any = true;
             }
-            if (!any) continue;   // will come again when a child is known
+            if (!any) continue;  // will come again when a child is known
             common.set(index_[c]);
             if (known[index_[c]] && needs_[index_[c]] == common) continue;
             known[index_[c]] = 1;
@@ -254,7 +262,9 @@ private:
             const ClassIndex self = index_[c];
             // there in every answer, and not above c: a node may use it at no further cost and with no cycle
             Bits free = cheap ? always : Bits(dense_.size());
-            free.each([&](ClassIndex d) { if (above[d].test(self)) free.reset(d); });
+            free.each([&](ClassIndex d) {
+                if (above[d].test(self)) free.reset(d);
+            });
             std::vector<NodeIndex> sorted = members_[c];
             std::sort(sorted.begin(), sorted.end(), [&](NodeIndex a, NodeIndex b) {
                 return std::make_tuple(nodes_[a].cost, nodes_[a].children.size(), a) < std::make_tuple(nodes_[b].cost, nodes_[b].children.size(), b);
@@ -271,11 +281,15 @@ private:
                     Bits all = below;
                     all.unite(always);
                     double least_total = nodes_[n].cost;
-                    all.each([&](ClassIndex d) { if (d != self) least_total += least[d]; });
+                    all.each([&](ClassIndex d) {
+                        if (d != self) least_total += least[d];
+                    });
                     out = least_total > known_cost_ + 1e-9 * std::max(1.0, known_cost_);
                 }
-                if (out) kill(n);
-                else kept.push_back(n);
+                if (out)
+                    kill(n);
+                else
+                    kept.push_back(n);
             }
         }
         sweep();
@@ -316,7 +330,7 @@ private:
     std::vector<Work> nodes_;
     std::vector<std::vector<NodeIndex>> members_;
     std::vector<NodeIndex> forced_;
-    std::vector<ClassIndex> order_;   // classes that have a finite term, children first
+    std::vector<ClassIndex> order_;  // classes that have a finite term, children first
     std::vector<ClassIndex> index_, dense_;
     std::vector<Bits> needs_;
     bool changed_ = false;

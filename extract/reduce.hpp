@@ -9,10 +9,10 @@
 namespace loopegg {
 
 struct Reduced {
-    SerializedEGraph egraph;             // children sorted, each once; ids and operators left empty
-    std::vector<NodeIndex> origin;       // by node of `egraph`
-    std::vector<ClassIndex> class_origin;   // by class of `egraph`
-    std::vector<NodeIndex> forced;       // by class of the original: the node of a class that was put in its parents' place
+    SerializedEGraph egraph;               // children sorted, each once; ids and operators left empty
+    std::vector<NodeIndex> origin;         // by node of `egraph`
+    std::vector<ClassIndex> class_origin;  // by class of `egraph`
+    std::vector<NodeIndex> forced;         // by class of the original: the node of a class that was put in its parents' place
     // By class: the classes that every finite term of it holds, itself too, sorted. Empty when too many to keep.
     std::vector<std::vector<ClassIndex>> needs;
 

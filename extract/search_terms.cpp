@@ -83,20 +83,20 @@ public:
         };
         const auto drawn = static_cast<std::size_t>(options_.drawn * static_cast<double>(options_.evaluations));
         draw(drawn);
-        std::vector<Candidate> aside;   // the best of where it looked before
+        std::vector<Candidate> aside;  // the best of where it looked before
         std::size_t stuck = 0;
         while (left() > 0) {
             const auto next = std::find_if(pool_.begin(), pool_.end(), [](const Candidate& c) { return !c.expanded; });
-            if (next == pool_.end()) {   // nothing near the best is better: look elsewhere, and from the best of what is found there
+            if (next == pool_.end()) {  // nothing near the best is better: look elsewhere, and from the best of what is found there
                 aside.insert(aside.end(), pool_.begin(), pool_.end());
                 pool_.clear();
                 draw(std::max<std::size_t>(drawn / 2, 8));
                 stuck = pool_.empty() ? stuck + 1 : 0;
-                if (stuck > 3) break;   // there is little that was not asked about
+                if (stuck > 3) break;  // there is little that was not asked about
                 continue;
             }
             next->expanded = true;
-            const DerivationPtr from = next->made;   // the pool changes while its neighbours are asked about
+            const DerivationPtr from = next->made;  // the pool changes while its neighbours are asked about
             vary(from, [](const DerivationPtr& whole) { return whole; });
             flush();
         }
@@ -140,7 +140,7 @@ private:
         for (NodeIndex n : egraph_.classes[c].nodes) {
             if (!finite(n)) continue;
             const SerializedNode& node = egraph_.nodes[n];
-            std::vector<std::vector<Term>> rows{{}};   // children so far
+            std::vector<std::vector<Term>> rows{{}};  // children so far
             for (ClassIndex child : node.children) {
                 std::vector<std::vector<Term>> longer;
                 for (const std::vector<Term>& row : rows)
@@ -169,7 +169,8 @@ private:
     }
 
     // Every term that differs from this one in one choice: at the top, and then in each child.
-    template <class Rebuild> void vary(const DerivationPtr& part, const Rebuild& rebuild) {
+    template <class Rebuild>
+    void vary(const DerivationPtr& part, const Rebuild& rebuild) {
         const ClassIndex c = egraph_.nodes[part->node].eclass;
         for (NodeIndex n : egraph_.classes[c].nodes)
             if (n != part->node && finite(n) && left() > 0) propose(rebuild(beside(part, n)));
@@ -241,13 +242,13 @@ private:
     const TermCost& cost_;
     const TermSearch& options_;
     Trees smallest_;
-    std::vector<DerivationPtr> usual_;    // by class: of the best term so far that has a part of it
+    std::vector<DerivationPtr> usual_;  // by class: of the best term so far that has a part of it
     std::vector<double> usual_cost_;
     std::vector<std::uint32_t> part_of_;  // by class: which cycles it is on; no_index: none
     bool cyclic_ = false;
     std::unordered_set<Term> seen_;
     std::vector<DerivationPtr> waiting_;
-    std::vector<Candidate> pool_;         // cheapest first
+    std::vector<Candidate> pool_;  // cheapest first
     std::size_t evaluated_ = 0;
 };
 
@@ -257,8 +258,10 @@ FoundTerms search_terms(const SerializedEGraph& egraph, ClassIndex root, std::si
     const TermSpace space(egraph, root, {.size = {}, .direct = true});
     Search search(egraph, root, k, cost, options);
     const bool few = space.count() <= options.evaluations;
-    if (few) search.all(space);
-    else search.run(space);
+    if (few)
+        search.all(space);
+    else
+        search.run(space);
     return search.found(k, few);
 }
 

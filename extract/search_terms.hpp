@@ -17,16 +17,16 @@ namespace loopegg {
 using TermCost = std::function<std::vector<double>(std::span<const Term>)>;
 
 struct TermSearch {
-    std::size_t evaluations = 2000;   // terms whose cost is asked for, at most
-    std::size_t together = 64;        // terms of one question, so that measured costs are measured side by side
-    double drawn = 0.15;              // share of the evaluations that is drawn at random, so that no first choice decides all
+    std::size_t evaluations = 2000;  // terms whose cost is asked for, at most
+    std::size_t together = 64;       // terms of one question, so that measured costs are measured side by side
+    double drawn = 0.15;             // share of the evaluations that is drawn at random, so that no first choice decides all
     std::uint64_t seed = 1;
 };
 
 struct FoundTerms {
-    std::vector<RankedTerm> best;     // cheapest first, at most k; the one that was asked first among equals
+    std::vector<RankedTerm> best;  // cheapest first, at most k; the one that was asked first among equals
     std::size_t evaluated = 0;
-    bool complete = false;            // every term of the class was asked about
+    bool complete = false;  // every term of the class was asked about
 };
 
 // The e-graph must be congruent (term_space.hpp). Terms that go around a cycle the long way are left out.

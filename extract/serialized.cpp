@@ -27,7 +27,8 @@ public:
     }
 
 private:
-    template <class F> void attempt(F step) {
+    template <class F>
+    void attempt(F step) {
         if (complaints_.size() >= 20) return;
         try {
             step();
@@ -54,7 +55,7 @@ private:
 
     void connect(const std::string& id, const JsonView& node) {
         const auto self = nodes_.find(id);
-        if (self == nodes_.end()) return;   // its own mistake was told already
+        if (self == nodes_.end()) return;  // its own mistake was told already
         auto children = node.find("children");
         if (!children) return;
         for (const JsonView& child : children->items()) {
@@ -73,7 +74,8 @@ private:
         if (egraph_.roots.empty()) roots.fail("there is no root to extract");
     }
 
-    template <class Map> static std::string near(const std::string& typed, const Map& known) {
+    template <class Map>
+    static std::string near(const std::string& typed, const Map& known) {
         std::vector<std::string> names;
         for (const auto& entry : known) names.push_back(entry.first);
         std::sort(names.begin(), names.end());

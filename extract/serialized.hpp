@@ -18,22 +18,22 @@ using ClassIndex = std::uint32_t;
 inline constexpr std::uint32_t no_index = UINT32_MAX;
 
 struct SerializedNode {
-    std::string id;                     // its name in the file
+    std::string id;  // its name in the file
     std::string op;
-    std::vector<ClassIndex> children;   // in the operator's order; a class may stand there twice
+    std::vector<ClassIndex> children;  // in the operator's order; a class may stand there twice
     ClassIndex eclass = no_index;
-    double cost = 1;                    // finite, not negative
+    double cost = 1;  // finite, not negative
 };
 
 struct SerializedClass {
     std::string id;
-    std::vector<NodeIndex> nodes;       // never empty
+    std::vector<NodeIndex> nodes;  // never empty
 };
 
 struct SerializedEGraph {
     std::vector<SerializedNode> nodes;
     std::vector<SerializedClass> classes;
-    std::vector<ClassIndex> roots;      // what is to be extracted: at least one, none twice
+    std::vector<ClassIndex> roots;  // what is to be extracted: at least one, none twice
 
     // Builds up: classes first, then nodes into them.
     ClassIndex add_class(std::string id);

@@ -8,7 +8,7 @@
 namespace loopegg {
 
 SmallestTerms::SmallestTerms(const EGraph& graph) : graph_(graph), size_(graph.class_bound(), std::numeric_limits<double>::infinity()) {
-    for (bool changed = true; changed;) {   // as often as the smallest terms are deep, and a little more
+    for (bool changed = true; changed;) {  // as often as the smallest terms are deep, and a little more
         changed = false;
         for (ClassId c : graph.classes())
             for (NodeId n : graph.nodes(c))
@@ -28,17 +28,25 @@ Term SmallestTerms::term(ClassId wanted) const {
     if (size(wanted) == std::numeric_limits<double>::infinity()) throw UserError("this class has no finite term");
     while (!stack.empty()) {
         const ClassId c = stack.back();
-        if (made.contains(c)) { stack.pop_back(); continue; }
+        if (made.contains(c)) {
+            stack.pop_back();
+            continue;
+        }
         NodeId best = none;
         for (NodeId n : graph_.nodes(c))
-            if (size_of(graph_.node(n)) == size_[c]) { best = n; break; }
+            if (size_of(graph_.node(n)) == size_[c]) {
+                best = n;
+                break;
+            }
         require(best != none, "a class has a node of its own size");
         const NodeView node = graph_.node(best);
         std::vector<Term> children;
         for (ClassId child : node.children) {
             const auto it = made.find(graph_.find(child));
-            if (it == made.end()) stack.push_back(graph_.find(child));
-            else children.push_back(it->second);
+            if (it == made.end())
+                stack.push_back(graph_.find(child));
+            else
+                children.push_back(it->second);
         }
         if (children.size() == node.children.size()) made.emplace(c, Term(node.op, std::move(children))), stack.pop_back();
     }

@@ -20,8 +20,10 @@ public:
         keep_nodes();
         order_classes();
         if (infinite_ && !limits_.size) return;
-        if (limits_.size) count_sizes();
-        else count_all();
+        if (limits_.size)
+            count_sizes();
+        else
+            count_all();
     }
 
     bool infinite() const { return infinite_ && !limits_.size; }
@@ -37,8 +39,16 @@ public:
 
 private:
     // A term that is still to be built: of a class, of a size when sizes are counted, by its number among those.
-    struct Wanted { ClassIndex eclass; std::size_t size; mpz_class number; };
-    struct Frame { NodeIndex node; std::vector<Wanted> wanted; std::vector<Term> made; };
+    struct Wanted {
+        ClassIndex eclass;
+        std::size_t size;
+        mpz_class number;
+    };
+    struct Frame {
+        NodeIndex node;
+        std::vector<Wanted> wanted;
+        std::vector<Term> made;
+    };
 
     void keep_nodes() {
         const Trees smallest = cheapest_trees(egraph_, [](NodeIndex) { return 1.0; });
@@ -65,7 +75,7 @@ private:
                     if (it->second != c)
                         throw UserError(fmt::format("the e-graph is not congruent: the same node '{}' stands in the classes '{}' and '{}'", node.op,
                                                     egraph_.classes[it->second].id, egraph_.classes[c].id));
-                    continue;   // written twice
+                    continue;  // written twice
                 }
                 members_[c].push_back(n);
                 for (ClassIndex d : node.children)
@@ -77,7 +87,10 @@ private:
     // Children before parents; finds out whether some class contains itself.
     void order_classes() {
         std::vector<char> state(egraph_.classes.size(), 0);
-        struct Visit { ClassIndex c; std::size_t node, child; };
+        struct Visit {
+            ClassIndex c;
+            std::size_t node, child;
+        };
         std::vector<Visit> stack{{root_, 0, 0}};
         state[root_] = 1;
         while (!stack.empty()) {
@@ -88,7 +101,10 @@ private:
                 continue;
             }
             const auto& children = egraph_.nodes[members_[v.c][v.node]].children;
-            if (v.child == children.size()) { ++v.node, v.child = 0; continue; }
+            if (v.child == children.size()) {
+                ++v.node, v.child = 0;
+                continue;
+            }
             const ClassIndex d = children[v.child++];
             if (state[d] == 1) infinite_ = true;
             if (state[d] == 0) state[d] = 1, stack.push_back({d, 0, 0});
@@ -155,7 +171,8 @@ private:
                 continue;
             }
             Frame frame{n, {}, {}};
-            if (limits_.size) share_sizes(frame, children, wanted);
+            if (limits_.size)
+                share_sizes(frame, children, wanted);
             else
                 for (ClassIndex d : children) {
                     frame.wanted.push_back({d, 0, wanted.number % all_[d]});
@@ -188,7 +205,7 @@ private:
     Term build(Wanted root) const {
         std::vector<Frame> stack;
         stack.push_back(open(std::move(root)));
-        for (;;) {   // no recursion: terms may be as deep as there are classes
+        for (;;) {  // no recursion: terms may be as deep as there are classes
             Frame& f = stack.back();
             if (f.made.size() < f.wanted.size()) {
                 stack.push_back(open(std::move(f.wanted[f.made.size()])));
@@ -207,8 +224,8 @@ private:
     std::vector<std::vector<NodeIndex>> members_;
     std::vector<ClassIndex> order_;
     bool infinite_ = false;
-    std::vector<mpz_class> all_, below_;             // by class, by node; without a size
-    std::vector<std::vector<mpz_class>> sized_;      // by class and size
+    std::vector<mpz_class> all_, below_;         // by class, by node; without a size
+    std::vector<std::vector<mpz_class>> sized_;  // by class and size
     mpz_class total_ = 0;
 };
 
@@ -230,7 +247,7 @@ Term TermSpace::sample(std::mt19937_64& random) const { return at(uniform_below(
 mpz_class uniform_below(const mpz_class& bound, std::mt19937_64& random) {
     require(bound > 0, "nothing lies below zero");
     const std::size_t bits = mpz_sizeinbase(bound.get_mpz_t(), 2);
-    for (;;) {   // as many bits as the bound has; too large ones are drawn again, so at most half on average
+    for (;;) {  // as many bits as the bound has; too large ones are drawn again, so at most half on average
         mpz_class value = 0;
         for (std::size_t have = 0; have < bits; have += 32) {
             const unsigned long take = std::min<std::size_t>(32, bits - have);

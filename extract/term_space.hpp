@@ -30,10 +30,10 @@ public:
     ~TermSpace();
     TermSpace(TermSpace&&) noexcept;
 
-    bool infinite() const;                  // then nothing below may be asked
-    const mpz_class& count() const;         // of distinct terms; 0 when the limit leaves none
-    Term at(const mpz_class& number) const; // 0 <= number < count(); different numbers give different terms
-    Term sample(std::mt19937_64& random) const;   // each term equally often; there must be one
+    bool infinite() const;                       // then nothing below may be asked
+    const mpz_class& count() const;              // of distinct terms; 0 when the limit leaves none
+    Term at(const mpz_class& number) const;      // 0 <= number < count(); different numbers give different terms
+    Term sample(std::mt19937_64& random) const;  // each term equally often; there must be one
 
 private:
     class Counts;

@@ -9,7 +9,7 @@
 namespace loopegg {
 namespace {
 
-constexpr int always = -1;   // in place of a column: chosen whatever else is
+constexpr int always = -1;  // in place of a column: chosen whatever else is
 
 class Program {
 public:
@@ -89,18 +89,22 @@ private:
     void add(const SideConstraint& s) {
         MipRow row{s.lower, s.upper, {}};
         for (const auto& [node, weight] : s.nodes) {
-            if (node_column_[node] != always) row.terms.emplace_back(node_column_[node], weight);
-            else row.lower -= weight, row.upper -= weight;
+            if (node_column_[node] != always)
+                row.terms.emplace_back(node_column_[node], weight);
+            else
+                row.lower -= weight, row.upper -= weight;
         }
-        if (row.terms.empty()) possible_ = possible_ && row.lower <= 0 && row.upper >= 0;
-        else mip_.add_row(std::move(row));
+        if (row.terms.empty())
+            possible_ = possible_ && row.lower <= 0 && row.upper >= 0;
+        else
+            mip_.add_row(std::move(row));
     }
 
     const SerializedEGraph& egraph_;
     Mip mip_;
     std::vector<int> class_column_, node_column_;
-    double cost_of_all_ = 0;   // of what is always chosen
-    bool possible_ = true;     // as far as that goes
+    double cost_of_all_ = 0;  // of what is always chosen
+    bool possible_ = true;    // as far as that goes
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ struct SideConstraint {
 
 struct WithinOptions {
     double seconds = 60;
-    double gap = 0;        // by how much, as a part of it, the cost may be above the best
+    double gap = 0;  // by how much, as a part of it, the cost may be above the best
 };
 
 // By an integer program: one variable for each node of a class that has several, and one for each class that some choice does without. None where no choice

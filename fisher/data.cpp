@@ -162,7 +162,7 @@ Batch synthetic_batch(const Graph& graph, std::int64_t n, std::uint64_t seed, st
     Shape shape = image_shape(graph);
     shape.insert(shape.begin(), n);
     const std::string name = fmt::format("synthetic images {}", k);
-    const bool pictures = shape.size() == 4;   // what is fed with tokens or features gets noise
+    const bool pictures = shape.size() == 4;  // what is fed with tokens or features gets noise
     Batch batch{shape, pictures ? dead_leaves(shape, Hasher().add(seed).add(name).finish().low) : normal_tensor(shape, seed, name).values, {}};
     std::uint64_t state = Hasher().add(seed).add(static_cast<std::uint64_t>(k)).add(std::string_view("labels")).finish().low;
     for (std::int64_t i = 0; i < n; ++i) batch.labels.push_back(static_cast<std::int64_t>(below(state, static_cast<std::size_t>(classes_of(graph)))));
@@ -206,7 +206,8 @@ BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t 
     }
     expect_folder(spec);
     std::unique_ptr<Collection> all = open_collection(spec, graph, false, data.source);
-    if (all->size() < static_cast<std::size_t>(n)) throw UserError(Diagnostic{
+    if (all->size() < static_cast<std::size_t>(n))
+        throw UserError(Diagnostic{
             fmt::format("{} holds {} images, and a batch takes {}", spec, all->size(), n), {}, "give a smaller --batch, or a folder with more images"});
     for (std::int64_t k = 0; k < count; ++k) {
         std::uint64_t state = Hasher().add(seed).add(static_cast<std::uint64_t>(k)).add(std::string_view("images")).finish().low;

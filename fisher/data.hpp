@@ -10,7 +10,7 @@ namespace loopegg {
 
 struct BatchSet {
     std::vector<Batch> batches;
-    std::string source;         // for the evidence: "cifar10 /data/cifar10", "synthetic"
+    std::string source;  // for the evidence: "cifar10 /data/cifar10", "synthetic"
     bool synthetic = false;
 };
 
@@ -27,6 +27,6 @@ struct Splits {
 };
 Splits load_splits(const std::string& spec, const Graph& graph, std::int64_t limit, std::uint64_t seed);
 
-std::int64_t classes_of(const Graph& graph);   // the last dimension of its first output
+std::int64_t classes_of(const Graph& graph);  // the last dimension of its first output
 
 }  // namespace loopegg

@@ -11,9 +11,9 @@
 namespace loopegg {
 namespace {
 
-constexpr std::int64_t leaves = 400;                    // enough that no ground is seen
-constexpr double smallest = 1.0 / 10, largest = 0.5;    // radii, as parts of the shorter side
-constexpr float common = 0.9f, own = 0.436f;            // brightness that channels share, and what each adds: squares sum to 1
+constexpr std::int64_t leaves = 400;                  // enough that no ground is seen
+constexpr double smallest = 1.0 / 10, largest = 0.5;  // radii, as parts of the shorter side
+constexpr float common = 0.9f, own = 0.436f;          // brightness that channels share, and what each adds: squares sum to 1
 
 // The density of radii falls with their cube, which makes the picture look alike at every scale.
 double radius(double u) { return 1 / std::sqrt(1 / (smallest * smallest) + u * (1 / (largest * largest) - 1 / (smallest * smallest))); }
@@ -30,7 +30,7 @@ std::vector<float> dead_leaves(const Shape& images, std::uint64_t seed) {
         const auto uniform = [&] { return static_cast<double>(splitmix(state) >> 11) * 0x1p-53; };
         for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
             const double y = uniform() * static_cast<double>(height), x = uniform() * static_cast<double>(width);
-            const double r = leaf == 0 ? 2 * static_cast<double>(height + width) : radius(uniform()) * side;   // the first is the ground
+            const double r = leaf == 0 ? 2 * static_cast<double>(height + width) : radius(uniform()) * side;  // the first is the ground
             const float* colour = &colours[static_cast<std::size_t>(leaf * (channels + 1))];
             const auto first = [](double at) { return static_cast<std::int64_t>(std::max(0.0, std::ceil(at))); };
             for (std::int64_t row = first(y - r); row < height && static_cast<double>(row) <= y + r; ++row)

@@ -18,39 +18,39 @@ namespace loopegg {
 
 // Images and their labels, as the network is fed them.
 struct Batch {
-    Shape shape;                        // n c h w
+    Shape shape;  // n c h w
     std::vector<float> images;
     std::vector<std::int64_t> labels;
 };
 
 enum class NormMode {
-    batch,      // batch_norm by the statistics of this batch: as in training
-    running,    // by the statistics that were stored: as in use
-    none,       // left out, for measures that need a linear network
+    batch,    // batch_norm by the statistics of this batch: as in training
+    running,  // by the statistics that were stored: as in use
+    none,     // left out, for measures that need a linear network
 };
 
 // Which families of measures are wanted; each costs a pass of its own where noted.
 struct Wanted {
-    bool fisher = true;        // one backward pass to the activations
-    bool codes = true;         // ReLU codes, for naswot: no pass
-    bool weights = false;      // weight gradients, for snip and grad-norm: a dearer backward pass
-    bool synflow = false;      // a forward and backward pass in double precision
+    bool fisher = true;    // one backward pass to the activations
+    bool codes = true;     // ReLU codes, for naswot: no pass
+    bool weights = false;  // weight gradients, for snip and grad-norm: a dearer backward pass
+    bool synflow = false;  // a forward and backward pass in double precision
 };
 
 // The measures of one network on one seed. Formulas: measures.hpp.
 struct RawScores {
-    std::vector<std::pair<std::string, double>> fisher;   // by layer, in the network's order
+    std::vector<std::pair<std::string, double>> fisher;  // by layer, in the network's order
     double loss = 0, naswot = 0, snip = 0, grad_norm = 0, synflow = 0;
-    std::int64_t images = 1;                               // in the batch
-    double code_spread = 0;                                // how differently ReLUs code images, whatever their number: measures.hpp
-    std::vector<std::pair<std::string, double>> codes;     // the same of each rectifier by itself
-    std::vector<std::pair<std::string, double>> gradients; // norm of each site's weight gradient
+    std::int64_t images = 1;                                // in the batch
+    double code_spread = 0;                                 // how differently ReLUs code images, whatever their number: measures.hpp
+    std::vector<std::pair<std::string, double>> codes;      // the same of each rectifier by itself
+    std::vector<std::pair<std::string, double>> gradients;  // norm of each site's weight gradient
 };
 
 struct ScorerOptions {
-    int threads = 0;                    // networks scored at a time; 0: as many as the machine has cores
+    int threads = 0;  // networks scored at a time; 0: as many as the machine has cores
     bool double_precision = false;
-    bool carry_raw = false;             // a variant's weights are the original's as they are (trained), not rescaled to its fan-in
+    bool carry_raw = false;  // a variant's weights are the original's as they are (trained), not rescaled to its fan-in
 };
 
 // One network on one seed.
@@ -78,23 +78,23 @@ public:
 struct TrainOptions {
     int epochs = 10, batch = 128, threads = 0;
     double rate = 0.05, momentum = 0.9, decay = 5e-4, label_smoothing = 0.1;
-    double distill = 0;                 // weight of the teacher's soft labels, 0 to 1
+    double distill = 0;  // weight of the teacher's soft labels, 0 to 1
     double temperature = 4;
-    double mixed = 0;                   // the share of the images that are mixed with another image of their batch, 0 to 1
-    bool augment = true;                // shifts by up to 4 pixels and mirrors
+    double mixed = 0;     // the share of the images that are mixed with another image of their batch, 0 to 1
+    bool augment = true;  // shifts by up to 4 pixels and mirrors
     std::uint64_t seed = 0;
-    std::string checkpoint;             // a file that is written after each epoch and continued from; empty: none
+    std::string checkpoint;  // a file that is written after each epoch and continued from; empty: none
 };
 
 struct TrainReport {
     int epoch = 0;
-    double loss = 0, accuracy = 0, seconds = 0;   // accuracy in percent, on the test batches
+    double loss = 0, accuracy = 0, seconds = 0;  // accuracy in percent, on the test batches
 };
 
 class TorchRoom {
 public:
     virtual ~TorchRoom() = default;
-    virtual std::string describe() const = 0;   // "LibTorch 2.15.0, CPU, 2 threads"
+    virtual std::string describe() const = 0;  // "LibTorch 2.15.0, CPU, 2 threads"
 
     // The network's outputs. Weights must hold every parameter of every node.
     virtual std::vector<Tensor> forward(const Graph& graph, const Weights& weights, std::span<const Tensor> inputs, NormMode norm) = 0;

@@ -37,9 +37,9 @@ private:
 
     static std::optional<nlohmann::json> parse_row(const std::string& body);
     std::unique_ptr<Database> database_;
-    std::list<std::pair<std::string, nlohmann::json>> recent_;   // most recent first
+    std::list<std::pair<std::string, nlohmann::json>> recent_;  // most recent first
     std::unordered_map<std::string, decltype(recent_)::iterator> place_;
-    std::int64_t kept_ = 0;                                      // rows, without a file
+    std::int64_t kept_ = 0;  // rows, without a file
 };
 
 }  // namespace loopegg

@@ -16,12 +16,12 @@ constexpr double taught = 1000;
 // every label has, because a network trained twice does not reach the same accuracy twice.
 constexpr double relative_error = 0.49, label_error = 0.49;
 // The smallest and the largest base network of the labels: the law is not drawn out beyond them.
-constexpr double least_work = 0.088, most_work = 1.41;   // 10^9 multiply-accumulates
+constexpr double least_work = 0.088, most_work = 1.41;  // 10^9 multiply-accumulates
 // Work of which nothing is left would be lost without end; the streams through it remain.
 constexpr double least_share = 1.0 / 64;
-constexpr double least_depth = 1.0 / 3;   // of a stage's sites: networks with emptied stages lose no more for it
-constexpr double least_spread = 0.5;   // pixels: an output of a single pixel
-constexpr double sufficient_spread = 0.2;   // of the image's side: the labels show no loss above it
+constexpr double least_depth = 1.0 / 3;    // of a stage's sites: networks with emptied stages lose no more for it
+constexpr double least_spread = 0.5;       // pixels: an output of a single pixel
+constexpr double sufficient_spread = 0.2;  // of the image's side: the labels show no loss above it
 
 struct Stage {
     double macs = 0, dense_macs = 0, weights = 0, sites = 0;
@@ -44,7 +44,7 @@ LossParts loss_parts(const Measurement& original, const Measurement& variant) {
     for (const SiteWork& site : original.sites) before[site.places].add(site), whole += site.macs;
     for (const SiteWork& site : variant.sites) after[site.places].add(site);
     LossParts lost;
-    for (const auto& [places, stage] : before) {   // a variant that computes at another resolution has stages of its own
+    for (const auto& [places, stage] : before) {  // a variant that computes at another resolution has stages of its own
         const double part = stage.macs / whole, at = static_cast<double>(places);
         const Stage left = after[places].at_least(stage);
         lost.work += part * std::max(0.0, stage.log_useful(at) - left.log_useful(at));
@@ -58,8 +58,8 @@ LossParts loss_parts(const Measurement& original, const Measurement& variant) {
 }
 
 ExpectedLoss expected_loss(const Measurement& original, const LossParts& parts) {
-    const double lost = work_weight * parts.work + depth_weight * parts.depth + mixing_weight * parts.mixing + view_weight * parts.view
-                        + unread_weight * parts.unread;
+    const double lost =
+        work_weight * parts.work + depth_weight * parts.depth + mixing_weight * parts.mixing + view_weight * parts.view + unread_weight * parts.unread;
     const double points = std::pow(std::clamp(original.macs / 1e9, least_work, most_work), -spare) * lost;
     const double half = relative_error * points + (lost > 0 ? label_error : 0);
     return {points, points - half, points + half};

@@ -18,11 +18,11 @@
 namespace loopegg {
 
 struct ExpectedLoss {
-    double points = 0, low = 0, high = 0;   // low and high: 90% of trained networks lie between them
+    double points = 0, low = 0, high = 0;  // low and high: 90% of trained networks lie between them
 };
 
 struct LossParts {
-    double work = 0, depth = 0, mixing = 0, view = 0, unread = 0;   // G, D, X, V and U
+    double work = 0, depth = 0, mixing = 0, view = 0, unread = 0;  // G, D, X, V and U
 };
 
 LossParts loss_parts(const Measurement& original, const Measurement& variant);

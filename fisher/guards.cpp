@@ -47,12 +47,14 @@ struct WorkLoss {
 WorkLoss work_loss(const Measurement& original, const Measurement& variant) {
     // nothing left is not the end of the network
     const auto lost = [](double before, double after) { return std::max(0.0, std::log(before / std::max(after, before / 64))); };
-    struct Work { double before = 0, after = 0; };
+    struct Work {
+        double before = 0, after = 0;
+    };
     std::map<std::int64_t, Work> stages;
     double whole = 0, squares = 0, sum = 0;
     for (const SiteWork& site : original.sites) {
         auto found = std::find_if(variant.sites.begin(), variant.sites.end(), [&](const SiteWork& s) { return s.name == site.name; });
-        const double after = found != variant.sites.end() ? found->macs : 0;   // a branch that was dropped has no site any more
+        const double after = found != variant.sites.end() ? found->macs : 0;  // a branch that was dropped has no site any more
         Work& stage = stages[site.places];
         stage.before += site.macs, stage.after += after;
         whole += site.macs, sum += site.macs * lost(site.macs, after);
@@ -84,7 +86,7 @@ Kept band(std::span<const ScoredPair> seeds) {
     double layers = layer_distance(seeds), codes = mean_over(seeds, code_loss);
     const WorkLoss work = work_loss(original, variant);
     double lost = fisher_weight * std::abs(fisher) + code_weight * std::max(0.0, codes) + size_loss(original, variant, work);
-    if (!std::isfinite(layers)) lost = layers;   // layers that cannot be compared
+    if (!std::isfinite(layers)) lost = layers;  // layers that cannot be compared
     return {std::exp(-lost),
             {{"fisher", std::exp(fisher)},
              {"codes", codes},

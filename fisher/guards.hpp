@@ -23,22 +23,22 @@ struct ScoredPair {
 
 struct Kept {
     double value = 0;
-    nlohmann::json parts = nlohmann::json::object();   // what it was made of, by name
-    std::optional<ExpectedLoss> loss{};                // where the guard speaks in points of accuracy
+    nlohmann::json parts = nlohmann::json::object();  // what it was made of, by name
+    std::optional<ExpectedLoss> loss{};               // where the guard speaks in points of accuracy
 };
 
 struct CapacityGuard {
     std::string_view name, summary;
     Wanted wanted;
-    double capacity;                    // the default threshold
-    double spread;                      // of `kept` from seed to seed, relative, as seen on trained networks' plans (docs/explanation/guards.md)
+    double capacity;  // the default threshold
+    double spread;    // of `kept` from seed to seed, relative, as seen on trained networks' plans (docs/explanation/guards.md)
     Kept (*kept)(std::span<const ScoredPair> seeds);
-    double (*kept_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // never less than `kept`; null where sizes tell nothing
-    ExpectedLoss (*loss_by_size)(const Measurement& original, const Measurement& variant) = nullptr;   // what sizes say of the loss; null: nothing
+    double (*kept_by_size)(const Measurement& original, const Measurement& variant) = nullptr;        // never less than `kept`; null where sizes tell nothing
+    ExpectedLoss (*loss_by_size)(const Measurement& original, const Measurement& variant) = nullptr;  // what sizes say of the loss; null: nothing
 };
 
 const std::vector<CapacityGuard>& guards();
-const CapacityGuard& find_guard(std::string_view name);   // throws UsageError with 'did you mean'
+const CapacityGuard& find_guard(std::string_view name);  // throws UsageError with 'did you mean'
 constexpr std::string_view default_guard = "expected-loss";
 
 }  // namespace loopegg

@@ -47,7 +47,9 @@ bool slides(const Node& node) { return node.op == "conv2d" || node.op == "max_po
 // How far along one side an output gathers from, the widest way through the network: each window of k pixels in a row adds the variance of a
 // draw among them. Global pools and products of activations gather from everywhere, and they do so in every variant.
 double spread_of(const Graph& graph) {
-    struct Way { double variance = 0, step = 1; };
+    struct Way {
+        double variance = 0, step = 1;
+    };
     std::map<std::string, Way> ways;
     double widest = 0;
     for (const Node& node : graph.nodes) {
@@ -107,8 +109,10 @@ Measurement sizes_of(const Graph& graph) {
         if (work == 0) continue;
         m.macs += work;
         bool restores = !m.sites.empty() && node.name == m.sites.back().name + ".restore";
-        if (restores) m.sites.back().macs += work, m.sites.back().weights += weights, m.sites.back().dense_macs += work;
-        else m.sites.push_back({node.name, work, places_of(node), weights, dense_macs(graph, node)});
+        if (restores)
+            m.sites.back().macs += work, m.sites.back().weights += weights, m.sites.back().dense_macs += work;
+        else
+            m.sites.push_back({node.name, work, places_of(node), weights, dense_macs(graph, node)});
     }
     return m;
 }
@@ -164,7 +168,7 @@ std::vector<double> ranks(std::span<const double> values) {
 
 double spearman(std::span<const double> a, std::span<const double> b) {
     std::vector<double> x = ranks(a), y = ranks(b);
-    double xy = 0, xx = 0, yy = 0;   // ranks have mean 1/2
+    double xy = 0, xx = 0, yy = 0;  // ranks have mean 1/2
     for (std::size_t i = 0; i < x.size(); ++i) xy += (x[i] - 0.5) * (y[i] - 0.5), xx += (x[i] - 0.5) * (x[i] - 0.5), yy += (y[i] - 0.5) * (y[i] - 0.5);
     return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
 }
@@ -178,7 +182,7 @@ double area_under_curve(std::span<const double> of_first, std::span<const double
 }
 
 Interval interval_of(std::span<const double> values) {
-    constexpr double student[] = {0, 6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812};   // two-sided 90%, by degrees of freedom
+    constexpr double student[] = {0, 6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812};  // two-sided 90%, by degrees of freedom
     std::size_t n = values.size();
     require(n > 0, "an interval of no values");
     double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(n);

@@ -28,9 +28,9 @@ namespace loopegg {
 struct SiteWork {
     std::string name;
     double macs = 0;
-    std::int64_t places = 1;   // pixels (or rows) of its output; sites with the same number make up a stage
-    double weights = 0;        // trained values
-    double dense_macs = 0;     // what macs would be if every output read every input channel
+    std::int64_t places = 1;  // pixels (or rows) of its output; sites with the same number make up a stage
+    double weights = 0;       // trained values
+    double dense_macs = 0;    // what macs would be if every output read every input channel
 };
 
 // What a measure may look at: one network on one seed.
@@ -38,9 +38,9 @@ struct Measurement {
     RawScores raw;
     double params = 0, macs = 0;
     std::vector<SiteWork> sites{};
-    double image_side = 0;     // pixels of the input along one side
-    double unread = 0;         // -log of the share of its pixels that anyone reads, summed over values; a 1x1 window in steps of 2 skips three quarters
-    double spread = 0;         // how far an output gathers from: the standard deviation, in input pixels, of a random way through the windows
+    double image_side = 0;  // pixels of the input along one side
+    double unread = 0;      // -log of the share of its pixels that anyone reads, summed over values; a 1x1 window in steps of 2 skips three quarters
+    double spread = 0;      // how far an output gathers from: the standard deviation, in input pixels, of a random way through the windows
 };
 
 // Its sizes, without scores.
@@ -50,11 +50,11 @@ struct Measure {
     std::string_view name, summary;
     Wanted wanted;
     double (*value)(const Measurement&);
-    bool logarithm;   // the value is a logarithm: a ratio to the original is exp of the difference
+    bool logarithm;  // the value is a logarithm: a ratio to the original is exp of the difference
 };
 
 const std::vector<Measure>& measures();
-const Measure& find_measure(std::string_view name);   // throws UsageError with 'did you mean'
+const Measure& find_measure(std::string_view name);  // throws UsageError with 'did you mean'
 
 Wanted operator|(const Wanted& a, const Wanted& b);
 

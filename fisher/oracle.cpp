@@ -94,7 +94,8 @@ private:
         if (scorer_ && key == original_key_) return;
         bool trainable = false;
         for (const Node& node : original.nodes) trainable |= node.op == "conv2d" || node.op == "linear";
-        if (!trainable) throw UserError(Diagnostic{fmt::format("'{}' has no conv2d and no linear layer, so there is no capacity to measure", original.name),
+        if (!trainable)
+            throw UserError(Diagnostic{fmt::format("'{}' has no conv2d and no linear layer, so there is no capacity to measure", original.name),
                                        {},
                                        "'--rules exact' makes a network faster without a guard"});
         BatchSet data = load_batches(options_.data, original, options_.batch, options_.seeds, options_.seed);
@@ -146,11 +147,11 @@ private:
         const Graph* variant;
         Hash128 key, variant_key;
         Measurement size{};
-        std::vector<ScoredPair> seen{};   // by seed
-        Kept kept{};                      // by all of them
+        std::vector<ScoredPair> seen{};  // by seed
+        Kept kept{};                     // by all of them
         std::string broken{};
         bool open = true;
-        std::optional<double> by_size{};   // no more than that is kept, where the guard can tell
+        std::optional<double> by_size{};  // no more than that is kept, where the guard can tell
     };
 
     // So many are scored together, seed by seed, and stored together: what was judged survives an interruption.
@@ -181,7 +182,7 @@ private:
         double seconds = seconds_since(began) / static_cast<double>(std::max<std::size_t>(1, cases.size()));
         for (const Case& c : cases) {
             fresh.emplace_back(c.key, evidence_of(original, c));
-            fresh.back().second["seconds"] = seconds;   // its share of those asked together
+            fresh.back().second["seconds"] = seconds;  // its share of those asked together
         }
         store_.append(fresh);
         std::vector<Verdict> verdicts;
@@ -231,7 +232,7 @@ private:
             rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
             without.push_back(guard_.kept(rest).value);
         }
-        return interval_of(without).half * static_cast<double>(n - 1);   // their spread is that of the mean, n - 1 times too small
+        return interval_of(without).half * static_cast<double>(n - 1);  // their spread is that of the mean, n - 1 times too small
     }
 
     nlohmann::json evidence_of(const Graph& original, const Case& c) const {
@@ -291,12 +292,12 @@ private:
     const CapacityGuard& guard_;
     double capacity_;
     EvidenceStore store_;
-    std::vector<Hash128> asked_;         // keys, in order
-    std::unordered_set<std::string> known_;   // the same
+    std::vector<Hash128> asked_;             // keys, in order
+    std::unordered_set<std::string> known_;  // the same
     std::shared_ptr<Scorer> scorer_;
     std::string source_;
     Hash128 original_key_{}, data_key_{}, base_key_{};
-    std::vector<Measurement> originals_;   // by seed
+    std::vector<Measurement> originals_;  // by seed
     Measurement size_;
     OracleCounts counts_;
 };

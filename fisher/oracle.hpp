@@ -17,22 +17,22 @@ namespace loopegg {
 
 struct OracleOptions {
     std::string guard{default_guard};
-    std::optional<double> capacity{};      // the guard's own threshold unless given
-    std::string data{};                    // as load_batches reads it
-    std::int64_t batch = 8;                // images a seed; seeds differ far more by their weights than by how many images they see
+    std::optional<double> capacity{};  // the guard's own threshold unless given
+    std::string data{};                // as load_batches reads it
+    std::int64_t batch = 8;            // images a seed; seeds differ far more by their weights than by how many images they see
     int seeds = 3;
-    bool early_stop = true;                // fewer seeds when the first ones have decided
-    std::uint64_t seed = 0;                // draws batches and weights
+    bool early_stop = true;  // fewer seeds when the first ones have decided
+    std::uint64_t seed = 0;  // draws batches and weights
     int threads = 0;
-    bool double_precision = false;         // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
-    const Weights* trained = nullptr;      // null: each seed draws its own weights
-    StoreAddress store{};                  // empty: in memory only
-    std::shared_ptr<Scorer> scorer{};      // for shared passes: made for the same original, data, seeds and weights; null: the oracle makes its own
+    bool double_precision = false;     // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
+    const Weights* trained = nullptr;  // null: each seed draws its own weights
+    StoreAddress store{};              // empty: in memory only
+    std::shared_ptr<Scorer> scorer{};  // for shared passes: made for the same original, data, seeds and weights; null: the oracle makes its own
     std::function<void(std::int64_t done, std::int64_t all)> progress{};
 };
 
 struct OracleCounts {
-    std::int64_t asked = 0, allowed = 0, from_store = 0, passes = 0;   // passes: networks run, one a seed
+    std::int64_t asked = 0, allowed = 0, from_store = 0, passes = 0;  // passes: networks run, one a seed
     double seconds = 0;
 };
 

@@ -75,7 +75,8 @@ std::vector<const Measure*> chosen_measures(const ScoreOptions& options) {
     for (const std::string& name : options.measures.empty() ? std::vector<std::string>{"fisher", "fisher-layer", "naswot", "params", "macs"} : options.measures)
         if (name == "all")
             for (const Measure& m : measures()) chosen.push_back(&m);
-        else if (name != "rank-sum") chosen.push_back(&find_measure(name));
+        else if (name != "rank-sum")
+            chosen.push_back(&find_measure(name));
     return chosen;
 }
 
@@ -162,7 +163,7 @@ private:
     Wanted wanted_{false, false, false, false};
     std::string source_;
     std::shared_ptr<Scorer> scorer_;
-    std::vector<Measurement> base_;   // by seed
+    std::vector<Measurement> base_;  // by seed
 };
 
 // The mean rank over all measures that were asked for, among these variants.
@@ -232,8 +233,10 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
             Verdict again = fresh[g]->judge(original, {&v.graph, 1})[0];
             bool same = again.allowed == verdict.allowed && std::abs(again.evidence.value("kept", 0.0) - verdict.evidence.value("kept", 0.0)) <=
                                                                 1e-6 * std::max(1.0, std::abs(verdict.evidence.value("kept", 0.0)));
-            if (same) ++agree;
-            else differ.push_back({{"plan", v.plan}, {"guard", guard_names[g]}, {"kept", verdict.evidence}, {"again", again.evidence}});
+            if (same)
+                ++agree;
+            else
+                differ.push_back({{"plan", v.plan}, {"guard", guard_names[g]}, {"kept", verdict.evidence}, {"again", again.evidence}});
         }
         if (options.raw) row["raw"] = scoring.raw_of(v.graph);
         rows.push_back(std::move(row));

@@ -11,17 +11,17 @@
 namespace loopegg {
 
 struct NamedVariant {
-    std::string plan;   // as the user named it
+    std::string plan;  // as the user named it
     Graph graph;
 };
 
 struct ScoreOptions {
-    OracleOptions oracle;                     // data, batch, seeds, store; its guard is always asked
-    std::vector<std::string> measures;        // empty: fisher, naswot, params, macs
-    std::vector<std::string> guards;          // beside the oracle's own
-    bool raw = false;                         // what each seed gave, layer by layer, beside each network
-    bool noise = false;                       // the null test as well
-    bool recheck = false;                     // ask again what the store has, and compare
+    OracleOptions oracle;               // data, batch, seeds, store; its guard is always asked
+    std::vector<std::string> measures;  // empty: fisher, naswot, params, macs
+    std::vector<std::string> guards;    // beside the oracle's own
+    bool raw = false;                   // what each seed gave, layer by layer, beside each network
+    bool noise = false;                 // the null test as well
+    bool recheck = false;               // ask again what the store has, and compare
 };
 
 // The JSON that 'loopegg score --json' prints: original, variants and seconds, and noise and recheck where they are asked for.

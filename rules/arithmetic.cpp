@@ -14,9 +14,18 @@ namespace {
 using Number = std::int64_t;
 using Value = std::optional<Number>;
 
-Value sum(Number a, Number b) { Number r; return __builtin_add_overflow(a, b, &r) ? Value{} : r; }
-Value difference(Number a, Number b) { Number r; return __builtin_sub_overflow(a, b, &r) ? Value{} : r; }
-Value product(Number a, Number b) { Number r; return __builtin_mul_overflow(a, b, &r) ? Value{} : r; }
+Value sum(Number a, Number b) {
+    Number r;
+    return __builtin_add_overflow(a, b, &r) ? Value{} : r;
+}
+Value difference(Number a, Number b) {
+    Number r;
+    return __builtin_sub_overflow(a, b, &r) ? Value{} : r;
+}
+Value product(Number a, Number b) {
+    Number r;
+    return __builtin_mul_overflow(a, b, &r) ? Value{} : r;
+}
 bool dividable(Number a, Number b) { return b != 0 && !(a == std::numeric_limits<Number>::min() && b == -1); }
 Value exact_quotient(Number a, Number b) { return dividable(a, b) && a % b == 0 ? Value(a / b) : Value{}; }
 Value floored(Number a, Number b) { return dividable(a, b) ? Value(a / b - (a % b != 0 && (a % b < 0) != (b < 0))) : Value{}; }
@@ -27,19 +36,19 @@ Value larger(Number a, Number b) { return std::max(a, b); }
 
 FunctionKind two(std::string name, std::string summary, Value (*f)(Number, Number), bool more = false) {
     return {std::move(name), {{"number", "number"}, more}, std::move(summary), [f](const Question& q) -> Value {
-        Value result = q.arguments[0].number;
-        for (std::size_t i = 1; i < q.arguments.size() && result; ++i) result = q.arguments[i].number ? f(*result, *q.arguments[i].number) : Value{};
-        return result;
-    }};
+                Value result = q.arguments[0].number;
+                for (std::size_t i = 1; i < q.arguments.size() && result; ++i) result = q.arguments[i].number ? f(*result, *q.arguments[i].number) : Value{};
+                return result;
+            }};
 }
 
 GuardKind compare(std::string name, std::string summary, bool (*holds)(Number, Number)) {
     return {name, {{"number", "number"}}, std::move(summary), [name, holds](const Question& q) -> Verdict {
-        const Value a = q.arguments[0].number, b = q.arguments[1].number;
-        if (!a || !b) return {false, "a number is not known"};
-        const bool ok = holds(*a, *b);
-        return {ok, fmt::format("{} {} {}{}", *a, name, *b, ok ? "" : " does not hold")};
-    }};
+                const Value a = q.arguments[0].number, b = q.arguments[1].number;
+                if (!a || !b) return {false, "a number is not known"};
+                const bool ok = holds(*a, *b);
+                return {ok, fmt::format("{} {} {}{}", *a, name, *b, ok ? "" : " does not hold")};
+            }};
 }
 
 std::vector<Term> numbers(const std::vector<Number>& values) {
@@ -48,7 +57,7 @@ std::vector<Term> numbers(const std::vector<Number>& values) {
     return terms;
 }
 
-constexpr std::size_t longest_list = 10'000;   // a longer one would grow the e-graph past any use
+constexpr std::size_t longest_list = 10'000;  // a longer one would grow the e-graph past any use
 
 std::vector<Term> range(const Question& q) {
     const Value low = q.arguments[0].number, high = q.arguments[1].number;
@@ -106,9 +115,12 @@ std::span<const GuardKind> common_guards() {
         compare(">", "the first number is larger", [](Number a, Number b) { return a > b; }),
         compare(">=", "the first number is not smaller", [](Number a, Number b) { return a >= b; }),
         compare("divides", "the first number divides the second", [](Number a, Number b) { return dividable(b, a) && b % a == 0; }),
-        GuardKind{"number", {{"term"}}, "the term is a whole number", [](const Question& q) -> Verdict {
-            return q.arguments[0].number ? Verdict{true, fmt::format("it is {}", *q.arguments[0].number)} : Verdict{false, "it is no number"};
-        }},
+        GuardKind{"number",
+                  {{"term"}},
+                  "the term is a whole number",
+                  [](const Question& q) -> Verdict {
+                      return q.arguments[0].number ? Verdict{true, fmt::format("it is {}", *q.arguments[0].number)} : Verdict{false, "it is no number"};
+                  }},
     };
     return table;
 }

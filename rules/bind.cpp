@@ -43,8 +43,10 @@ private:
             const Question question{graph, facts_.get(), inner};
             const bool known =
                 std::all_of(inner.begin(), inner.end(), [](const Argument& a) { return a.eclass != none || a.number || a.terms || !a.word.empty(); });
-            if (e.function->terms) { if (known) result.terms = e.function->terms(question); }
-            else result.number = e.function->value(question);
+            if (e.function->terms) {
+                if (known) result.terms = e.function->terms(question);
+            } else
+                result.number = e.function->value(question);
         }
         return result;
     }

@@ -27,7 +27,7 @@ bool moves_weights(const NaiveLoops& nest, const NaiveLoop& loop) {
 
 struct BlockTile {
     std::int64_t sums = 1, chunk = 1;
-    std::vector<Share> shares;   // by output loop, in order
+    std::vector<Share> shares;  // by output loop, in order
 };
 
 Term to_term(const BlockTile& t) {
@@ -169,7 +169,7 @@ std::optional<std::vector<Term>> part_for_tensor_cores(const NaiveLoops& nest, c
         if (part == "products") add_digit(out, l.axis, l.extent, of.threads * of.own, s.own / of.own);
         if (part == "warps") add_digit(out, l.axis, l.extent, of.threads * s.own, s.threads / of.threads);
     }
-    out.insert(out.end(), columns.begin(), columns.end());   // rows stand first: threads of one group are neighbours
+    out.insert(out.end(), columns.begin(), columns.end());  // rows stand first: threads of one group are neighbours
     const NaiveLoop& sum = nest.loops[*longest];
     if (part == "tensor-chunk") add_digit(out, sum.axis, sum.extent, sum_steps, tile.chunk / sum_steps);
     if (part == "tensor-sum") add_digit(out, sum.axis, sum.extent, 1, sum_steps);
@@ -188,7 +188,7 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
     std::vector<const NaiveLoop*> outputs;
     for (const NaiveLoop& l : nest.loops)
         if (!l.reduction) outputs.push_back(&l);
-    std::vector<std::pair<std::int64_t, std::int64_t>> sums{{1, longest ? nest.loops[*longest].extent : 1}};   // threads that share one, and its chunk
+    std::vector<std::pair<std::int64_t, std::int64_t>> sums{{1, longest ? nest.loops[*longest].extent : 1}};  // threads that share one, and its chunk
     if (kind != TileKind::plain) {
         sums.clear();
         const std::int64_t e = nest.loops[*longest].extent;
@@ -203,7 +203,7 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
         if (is_tensor(kind) && !lanes_of(nest, tile)) return;
         for (const auto& [z, c] : sums) {
             tile.sums = z, tile.chunk = c;
-            const GpuShape shape = shape_of(statement, nest, tile, kind);   // with tiles that come ahead, where registers hold them
+            const GpuShape shape = shape_of(statement, nest, tile, kind);  // with tiles that come ahead, where registers hold them
             if (shape.threads > static_cast<double>(machine.block_threads) || (shape.threads < 32 && shape.blocks > 1)) continue;
             GpuShape in_time = shape;
             in_time.ahead = 0;

@@ -26,8 +26,8 @@ constexpr std::array<std::string_view, 9> block_parts{"blocks", "shared-sums", "
 // threads. None: there is no such part.
 // The same for tensor cores: warps of a block, the threads of a warp, instructions of a thread for different outputs, what a thread has of one of these, chunks
 // of a sum in steps of an instruction, and these steps.
-constexpr std::array<std::string_view, 11> tensor_parts{"blocks", "shared-sums", "chunks", "warps", "lanes", "products", "fragment", "long-window", "window",
-                                                        "tensor-chunk", "tensor-sum"};
+constexpr std::array<std::string_view, 11> tensor_parts{"blocks",   "shared-sums", "chunks", "warps",        "lanes",     "products",
+                                                        "fragment", "long-window", "window", "tensor-chunk", "tensor-sum"};
 std::optional<std::vector<Term>> part_of_block(const NaiveLoops& nest, const Term& tile, std::string_view part);
 
 }  // namespace loopegg

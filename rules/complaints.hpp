@@ -15,11 +15,11 @@ public:
     }
     void enter_rule(std::string name) { rule_ = std::move(name); }
     void leave_rule() { rule_.clear(); }
-    std::size_t count() const { return count_; }   // also of those beyond `most`
+    std::size_t count() const { return count_; }  // also of those beyond `most`
     std::vector<RuleMistake> take() { return std::move(all_); }
 
 private:
-    static constexpr std::size_t most = 500;   // a file that is no rule file at all needs no longer answer
+    static constexpr std::size_t most = 500;  // a file that is no rule file at all needs no longer answer
     std::vector<RuleMistake> all_;
     std::size_t count_ = 0;
     std::string rule_;

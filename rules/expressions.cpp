@@ -11,9 +11,10 @@
 namespace loopegg {
 namespace {
 
-constexpr int deepest = 50;   // expressions are evaluated once per match; a deeper one is a mistake
+constexpr int deepest = 50;  // expressions are evaluated once per match; a deeper one is a mistake
 
-template <class Own, class Common> std::vector<std::string> names_of(const Own& own, const Common& common) {
+template <class Own, class Common>
+std::vector<std::string> names_of(const Own& own, const Common& common) {
     std::vector<std::string> names;
     for (const auto& row : own) names.push_back(row.name);
     for (const auto& row : common) names.push_back(row.name);
@@ -35,10 +36,12 @@ const std::string& parameter(const Signature& s, std::size_t i) { return s.param
 bool looks_like_variable(const SExpr& e) { return !e.is_list && !e.quoted && !e.atom.empty() && e.atom[0] == '?'; }
 
 bool check_variable_name(const SExpr& e, Complaints& complaints) {
-    if (e.atom == "?") complaints.say(e.where, "a variable needs a name after its '?'");
+    if (e.atom == "?")
+        complaints.say(e.where, "a variable needs a name after its '?'");
     else if (e.atom == "?result" || e.atom == "?root")
         complaints.say(e.where, fmt::format("'{}' is a name that rules use themselves", e.atom), "choose another name");
-    else return true;
+    else
+        return true;
     return false;
 }
 
@@ -59,8 +62,10 @@ std::optional<std::vector<Expression>> ExpressionReader::arguments(const SExpr& 
     std::vector<Expression> all;
     bool ok = true;
     for (std::size_t i = 1; i < call.items.size(); ++i)
-        if (auto e = expression(call.items[i], words_allowed && parameter(signature, i - 1) != "number", depth + 1)) all.push_back(std::move(*e));
-        else ok = false;
+        if (auto e = expression(call.items[i], words_allowed && parameter(signature, i - 1) != "number", depth + 1))
+            all.push_back(std::move(*e));
+        else
+            ok = false;
     return ok ? std::optional(std::move(all)) : std::nullopt;
 }
 
@@ -179,9 +184,12 @@ std::optional<ChoiceCall> ExpressionReader::written_out(ChoiceCall result, const
     std::set<std::string> seen;
     bool ok = true;
     for (const SExpr& e : list.items) {
-        if (e.is_list || e.quoted || looks_like_variable(e)) complaints_.say(e.where, "a list that is written out holds numbers or words"), ok = false;
-        else if (!seen.insert(e.atom).second) complaints_.say(e.where, fmt::format("'{}' stands in this list already", e.atom)), ok = false;
-        else result.values.push_back(Term(e.atom));
+        if (e.is_list || e.quoted || looks_like_variable(e))
+            complaints_.say(e.where, "a list that is written out holds numbers or words"), ok = false;
+        else if (!seen.insert(e.atom).second)
+            complaints_.say(e.where, fmt::format("'{}' stands in this list already", e.atom)), ok = false;
+        else
+            result.values.push_back(Term(e.atom));
     }
     return ok ? std::optional(std::move(result)) : std::nullopt;
 }

@@ -16,7 +16,7 @@ std::set<std::string> read_hashes() {
     try {
         std::istringstream lines(read_file(shipped("rules/judged.txt")));
         for (std::string hash, name; lines >> hash >> name;) all.insert(hash);
-    } catch (const UserError&) {   // an installation without the list tries every rule
+    } catch (const UserError&) {  // an installation without the list tries every rule
     }
     return all;
 }

@@ -8,13 +8,15 @@
 namespace loopegg {
 namespace {
 
-template <class Rows> auto find_row(const Rows& rows, std::string_view name) -> decltype(&rows[0]) {
+template <class Rows>
+auto find_row(const Rows& rows, std::string_view name) -> decltype(&rows[0]) {
     for (const auto& row : rows)
         if (row.name == name) return &row;
     return nullptr;
 }
 
-template <class Own, class Common> auto find_either(const Own& own, const Common& common, std::string_view name) -> decltype(&own[0]) {
+template <class Own, class Common>
+auto find_either(const Own& own, const Common& common, std::string_view name) -> decltype(&own[0]) {
     const auto* row = find_row(own, name);
     return row ? row : find_row(common, name);
 }
@@ -34,7 +36,7 @@ const Language& free_language() {
         Language l;
         l.name = "free";
         l.open = true;
-        l.make_facts = [] { return std::make_shared<NumberAnalysis>(); };   // rules that make 1 equal 2 are refused by name
+        l.make_facts = [] { return std::make_shared<NumberAnalysis>(); };  // rules that make 1 equal 2 are refused by name
         return l;
     }();
     return language;

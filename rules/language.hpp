@@ -23,16 +23,16 @@ struct Rule;
 // stands where two different kinds are asked for is a mistake. An empty kind asks for nothing. `number` is the kind of whole numbers.
 struct OperatorKind {
     std::string name;
-    std::string kind;                    // what it makes
-    std::vector<std::string> children;   // what it takes; none: a leaf
+    std::string kind;                   // what it makes
+    std::vector<std::string> children;  // what it takes; none: a leaf
 };
 
 // One argument of a guard, list or function, evaluated: a class for a variable, a number, or a plain word.
 struct Argument {
-    ClassId eclass = none;               // when a variable stood there; canonical
-    std::optional<std::int64_t> number;  // of a constant, a computed expression, or a class that holds a number
-    Symbol word{};                       // when a plain word stood there: (reduces ?a max)
-    std::optional<std::vector<Term>> terms{};   // of a function that gives terms
+    ClassId eclass = none;                     // when a variable stood there; canonical
+    std::optional<std::int64_t> number;        // of a constant, a computed expression, or a class that holds a number
+    Symbol word{};                             // when a plain word stood there: (reduces ?a max)
+    std::optional<std::vector<Term>> terms{};  // of a function that gives terms
 };
 
 // What a guard, list or function is asked with. `facts` is what Language::make_facts made for this e-graph; cast it to your own type.
@@ -45,16 +45,16 @@ struct Question {
 // How many arguments, with a word for each that messages use: {"axis", "axis"}.
 struct Signature {
     std::vector<std::string> parameters;
-    bool more = false;                   // the last one may be repeated
+    bool more = false;  // the last one may be repeated
 };
 
 struct GuardKind {
     std::string name;
     Signature signature;
-    std::string summary;                                  // one line for `loopegg rules list`
-    std::function<Verdict(const Question&)> test;         // unused for a capacity guard: Binding::capacity answers
-    bool facts_only = true;                               // looks at facts and arguments alone, never at the nodes of a class
-    bool capacity = false;                                // asks the capacity oracle; every neural rule must have one
+    std::string summary;                           // one line for `loopegg rules list`
+    std::function<Verdict(const Question&)> test;  // unused for a capacity guard: Binding::capacity answers
+    bool facts_only = true;                        // looks at facts and arguments alone, never at the nodes of a class
+    bool capacity = false;                         // asks the capacity oracle; every neural rule must have one
 };
 
 struct ListKind {
@@ -74,31 +74,31 @@ struct FunctionKind {
     bool facts_only = true;
     // Stands instead of `value` for functions that give terms: a list of axes, a schedule. Gives none where there is no value.
     std::function<std::optional<std::vector<Term>>(const Question&)> terms{};
-    std::string kind = "number";         // of what it gives, where that may stand in a side
+    std::string kind = "number";  // of what it gives, where that may stand in a side
 };
 
 // Why a rule is refused: the instance that it breaks, worded for a person.
 struct Refutation {
-    std::string message;                 // "visits 64 instances on the left, 32 on the right"
-    std::string instance;                // "(nest (linear 1 4 4) (at co:4 ...)) with ?k = 2"
+    std::string message;   // "visits 64 instances on the left, 32 on the right"
+    std::string instance;  // "(nest (linear 1 4 4) (at co:4 ...)) with ?k = 2"
 };
 
 struct Language {
     std::string name;
-    bool open = false;                                    // any operator with any number of children
-    std::vector<OperatorKind> operators{};                // a name may stand here with several arities
+    bool open = false;                      // any operator with any number of children
+    std::vector<OperatorKind> operators{};  // a name may stand here with several arities
     // The kind of a leaf that is no operator of the table and no number ("co:64" is an axis); none when there is no such leaf.
     std::function<std::optional<std::string>(std::string_view)> leaf_kind{};
-    std::vector<GuardKind> guards{};                      // beside the arithmetic ones that every language has
+    std::vector<GuardKind> guards{};  // beside the arithmetic ones that every language has
     std::vector<ListKind> lists{};
     std::vector<FunctionKind> functions{};
-    std::function<std::shared_ptr<Analysis>()> make_facts{};   // attach to the e-graph and give to Binding; may make none
+    std::function<std::shared_ptr<Analysis>()> make_facts{};  // attach to the e-graph and give to Binding; may make none
     // A term as a person may write it, made whole ("co" becomes "co:64"). Throws UserError.
     std::function<Term(const Term&)> prepare{};
     // Tries a rule on small instances, and on many more when `deep`. Loading a file asks this of every rule.
     std::function<std::optional<Refutation>(const Language&, const Rule&, bool deep)> judge{};
 
-    const GuardKind* find_guard(std::string_view name) const;         // the language's own, then the arithmetic ones
+    const GuardKind* find_guard(std::string_view name) const;  // the language's own, then the arithmetic ones
     const ListKind* find_list(std::string_view name) const;
     const FunctionKind* find_function(std::string_view name) const;
     bool has_operator(std::string_view name) const;

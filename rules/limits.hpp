@@ -5,6 +5,6 @@
 
 namespace loopegg {
 
-RunOptions limits_of(const Phase& phase);   // what the phase leaves open is the engine's own
+RunOptions limits_of(const Phase& phase);  // what the phase leaves open is the engine's own
 
 }  // namespace loopegg

@@ -83,7 +83,8 @@ private:
                 std::vector<std::string> known;
                 for (const Language* l : languages()) known.push_back(l->name);
                 complaints_.say(form.items[1].where, fmt::format("there is no language '{}'", name), did_you_mean(name, known));
-            } else if (outermost) book_.language = language;
+            } else if (outermost)
+                book_.language = language;
             else if (language != book_.language)
                 complaints_.say(form.where, fmt::format("this file is in language {}, but the file that includes it is in {}", name, book_.language->name));
         }
@@ -120,7 +121,7 @@ private:
             for (auto it = std::find(open_.begin(), open_.end(), real.string()); it != open_.end(); ++it) way += fs::path(*it).filename().string() + " -> ";
             return complaints_.say(name.where, fmt::format("the files include each other in a circle: {}{}", way, real.filename().string()));
         }
-        if (!read_.insert(real.string()).second) return;   // by two ways, once
+        if (!read_.insert(real.string()).second) return;  // by two ways, once
         if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
             return complaints_.say(name.where, fmt::format("cannot include '{}': it is no file", name.atom));
         SourcePtr inner;
@@ -162,8 +163,10 @@ private:
         bool any = false;
         for (std::size_t i = 2; i < form.items.size(); ++i) {
             const SExpr& item = form.items[i];
-            if (item.is_form("rule")) add_rule(item, set), any = true;
-            else if (item.is_atom(":tags")) i = read_tags(form, i, set);
+            if (item.is_form("rule"))
+                add_rule(item, set), any = true;
+            else if (item.is_atom(":tags"))
+                i = read_tags(form, i, set);
             else if (!item.is_list)
                 complaints_.say(item.where, fmt::format("a ruleset holds ':tags' and rules, and '{}' is neither", item.atom),
                                 did_you_mean(item.atom, std::span<const std::string_view>(set_words)));
@@ -185,7 +188,8 @@ private:
             const SExpr& tag = form.items[++last];
             if (std::find(set.tags.begin(), set.tags.end(), tag.atom) != set.tags.end())
                 complaints_.say(tag.where, fmt::format("tag '{}' is given twice", tag.atom));
-            else set.tags.push_back(tag.atom);
+            else
+                set.tags.push_back(tag.atom);
         }
         if (last == at) complaints_.say(key.where, "':tags' is followed by no tag");
         return last;
@@ -212,7 +216,7 @@ private:
             const std::size_t depth_of_other = phase_depths_.at(phase->name);
             if (depth == depth_of_other)
                 return complaints_.say(form.items[1].where, fmt::format("phase '{}' is there already, at {}", phase->name, place(other->where)));
-            if (depth > depth_of_other) return;   // the file that includes this one has its own
+            if (depth > depth_of_other) return;  // the file that includes this one has its own
             book_.phases.erase(other);
         }
         auto& words = phase_words_[phase->name];
@@ -252,8 +256,8 @@ private:
     std::vector<SourcePtr> files_;
     std::map<std::string, Position> set_places_, rule_places_;
     std::map<std::string, std::map<std::string, Position>> phase_words_;
-    std::map<std::string, std::size_t> phase_depths_;   // how many files deep it was read
-    std::vector<std::string> open_;    // the files being read, the outermost first
+    std::map<std::string, std::size_t> phase_depths_;  // how many files deep it was read
+    std::vector<std::string> open_;                    // the files being read, the outermost first
     std::set<std::string> read_;
 };
 

@@ -10,24 +10,24 @@ namespace loopegg {
 
 struct RuleMistake {
     Diagnostic what;
-    std::string rule;     // the rule it stands in; empty outside of rules
+    std::string rule;  // the rule it stands in; empty outside of rules
 };
 
 struct LoadOptions {
-    bool judge = true;    // try every rule on small instances (Language::judge)
-    bool deep = false;    // on many more of them
-    bool again = false;   // those of rules/judged.txt, too
-    const Language* language = nullptr;   // of a file that names none; the free one when null
+    bool judge = true;                   // try every rule on small instances (Language::judge)
+    bool deep = false;                   // on many more of them
+    bool again = false;                  // those of rules/judged.txt, too
+    const Language* language = nullptr;  // of a file that names none; the free one when null
 };
 
 struct Loaded {
-    RuleBook book;                        // the rules that have no mistake; sound only when `mistakes` is empty
-    std::vector<RuleMistake> mistakes;    // by file, in the order of the text
+    RuleBook book;                      // the rules that have no mistake; sound only when `mistakes` is empty
+    std::vector<RuleMistake> mistakes;  // by file, in the order of the text
 };
 
 // Throws only when the file itself cannot be read.
 Loaded check_rules(const std::filesystem::path& file, const LoadOptions& options = {});
-Loaded check_rules(const SourcePtr& source, const LoadOptions& options = {});   // includes are looked for beside source->name
+Loaded check_rules(const SourcePtr& source, const LoadOptions& options = {});  // includes are looked for beside source->name
 
 // The same, but throws a UserError with all mistakes where there are any.
 RuleBook load_rules(const std::filesystem::path& file, const LoadOptions& options = {});

@@ -89,50 +89,51 @@ FunctionKind parts_function(const char* name, const char* tile, const char* summ
 ListKind blocks_of_threads(const char* name, const char* summary, TileKind kind) {
     const bool tensor = kind == TileKind::tensor || kind == TileKind::split_tensor;
     return {name, {{"statement", "schedule", "number"}}, summary, [kind, tensor](const Question& q) {
-        const NaiveLoops* nest = loops(q);
-        const Statement* s = statement(q);
-        std::vector<Term> out;
-        if (!nest || !s || !q.arguments[2].number) return out;
-        for (Term& t : block_tiles(*s, *nest, facts(q).gpu(), kind, static_cast<std::size_t>(*q.arguments[2].number)))
-            if (tensor ? covers(q, *nest, t, part_of_block, tensor_parts) : covers(q, *nest, t, part_of_block, block_parts)) out.push_back(std::move(t));
-        return out;
-    }};
+                const NaiveLoops* nest = loops(q);
+                const Statement* s = statement(q);
+                std::vector<Term> out;
+                if (!nest || !s || !q.arguments[2].number) return out;
+                for (Term& t : block_tiles(*s, *nest, facts(q).gpu(), kind, static_cast<std::size_t>(*q.arguments[2].number)))
+                    if (tensor ? covers(q, *nest, t, part_of_block, tensor_parts) : covers(q, *nest, t, part_of_block, block_parts))
+                        out.push_back(std::move(t));
+                return out;
+            }};
 }
 
 ListKind tiles_of_registers(const char* name, const char* summary, SharedLoop shared) {
     return {name, {{"statement", "schedule", "number"}}, summary, [shared](const Question& q) {
-        const NaiveLoops* nest = loops(q);
-        const Statement* s = statement(q);
-        std::vector<Term> out;
-        if (!nest || !s || s->keeps_an_order() || !s->coefficients.empty() || !q.arguments[2].number) return out;   // transforms have lists of their own
-        for (Term& t : register_tiles(*nest, facts(q).cpu(), shared, static_cast<std::size_t>(*q.arguments[2].number)))
-            if (covers(q, *nest, t, part_of_tile, tile_parts)) out.push_back(std::move(t));
-        return out;
-    }};
+                const NaiveLoops* nest = loops(q);
+                const Statement* s = statement(q);
+                std::vector<Term> out;
+                if (!nest || !s || s->keeps_an_order() || !s->coefficients.empty() || !q.arguments[2].number) return out;  // transforms have lists of their own
+                for (Term& t : register_tiles(*nest, facts(q).cpu(), shared, static_cast<std::size_t>(*q.arguments[2].number)))
+                    if (covers(q, *nest, t, part_of_tile, tile_parts)) out.push_back(std::move(t));
+                return out;
+            }};
 }
 
 ListKind tiles_of_sweeps(const char* name, const char* summary, SweepKind kind) {
     return {name, {{"statement", "schedule"}}, summary, [kind](const Question& q) {
-        const NaiveLoops* nest = loops(q);
-        const Statement* s = statement(q);
-        std::vector<Term> out;
-        if (!nest || !s) return out;
-        for (Term& t : sweep_tiles(*s, *nest, facts(q).cpu(), kind))
-            if (covers(q, *nest, t, part_of_sweep, sweep_parts)) out.push_back(std::move(t));
-        return out;
-    }};
+                const NaiveLoops* nest = loops(q);
+                const Statement* s = statement(q);
+                std::vector<Term> out;
+                if (!nest || !s) return out;
+                for (Term& t : sweep_tiles(*s, *nest, facts(q).cpu(), kind))
+                    if (covers(q, *nest, t, part_of_sweep, sweep_parts)) out.push_back(std::move(t));
+                return out;
+            }};
 }
 
 ListKind tiles_of_transforms(const char* name, const char* summary, TransformKind kind) {
     return {name, {{"statement", "schedule"}}, summary, [kind](const Question& q) {
-        const NaiveLoops* nest = loops(q);
-        const Statement* s = statement(q);
-        std::vector<Term> out;
-        if (!nest || !s) return out;
-        for (Term& t : transform_tiles(*s, facts(q).cpu(), kind))
-            if (covers(q, *nest, t, part_of_transform, transform_parts)) out.push_back(std::move(t));
-        return out;
-    }};
+                const NaiveLoops* nest = loops(q);
+                const Statement* s = statement(q);
+                std::vector<Term> out;
+                if (!nest || !s) return out;
+                for (Term& t : transform_tiles(*s, facts(q).cpu(), kind))
+                    if (covers(q, *nest, t, part_of_transform, transform_parts)) out.push_back(std::move(t));
+                return out;
+            }};
 }
 
 }  // namespace
@@ -141,8 +142,8 @@ std::vector<FunctionKind> loop_functions() {
     std::vector<FunctionKind> all;
     for (const char* op : {"at", "par", "vec", "unroll", "stage"}) all.push_back(loop_builder(op, false));
     for (const char* op : {"bind", "partial"}) all.push_back(loop_builder(op, true));
-    all.push_back(parts_function("block", "block-tile", "the loops of one part of a nest that is tiled for blocks of threads (rules/block_tiles.hpp)",
-                                 part_of_block));
+    all.push_back(
+        parts_function("block", "block-tile", "the loops of one part of a nest that is tiled for blocks of threads (rules/block_tiles.hpp)", part_of_block));
     all.push_back(
         parts_function("tile", "register-tile", "the loops of one part of a nest that is tiled for registers (rules/register_tiles.hpp)", part_of_tile));
     all.push_back(

@@ -15,7 +15,10 @@ namespace {
 
 using Random = std::mt19937_64;
 
-template <class T> const T& pick(const std::vector<T>& from, Random& random) { return from[random() % from.size()]; }
+template <class T>
+const T& pick(const std::vector<T>& from, Random& random) {
+    return from[random() % from.size()];
+}
 
 class Drawing {
 public:
@@ -213,7 +216,7 @@ private:
     Term pattern_, last_axis_;
     std::vector<Term> digits_;
     std::map<Symbol, Term> bound_;
-    std::set<Symbol> axes_;              // the variables that stand for axes
+    std::set<Symbol> axes_;  // the variables that stand for axes
     std::size_t axis_variables_ = 0, prefix_ = 0, next_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace loopegg {
 
 struct NestInstance {
     Term nest;
-    std::string roles;   // which of the pattern's axes are free to run in any order (p) and which are not (o): "po"
+    std::string roles;  // which of the pattern's axes are free to run in any order (p) and which are not (o): "po"
 };
 
 // Over the statement, given as text. None when the pattern cannot be drawn over it; UserError when the axes drawn do not fit together.

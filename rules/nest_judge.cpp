@@ -11,10 +11,10 @@
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "egraph/runner.hpp"
-#include "nest/term/facts.hpp"
-#include "nest/run/interpreter.hpp"
 #include "nest/judge/isl_judge.hpp"
+#include "nest/run/interpreter.hpp"
 #include "nest/term/class_terms.hpp"
+#include "nest/term/facts.hpp"
 #include "rules/nest_instance.hpp"
 #include "rules/net_judge.hpp"
 #include "rules/value_judge.hpp"
@@ -25,9 +25,18 @@ namespace {
 // Small, and awkward: extents with few and with no common divisors, padding, strides, groups; a dependence that interchange reverses; an
 // assignment; a maximum. The rest is for rules that ask for size (large ones are not interpreted) or for transforms of tiles.
 constexpr std::array<const char*, 13> statements{
-    "(linear 2 6 4)",       "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",   "(recurrence 8 6)", "(row_softmax 2 6 1)",
-    "(recurrence 7 5)",     "(max_pool 1 4 5 5 2 2 2 2 1 1)",         "(matmul 1 4 6 8)", "(conv2d 1 2 4 4 6 4 1 2 2 1 0 0 1 1)",
-    "(linear 1 128 96)",    "(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)", "(winograd_input 2 3 1 8 4 3 1 1)", "(winograd_output 2 3 1 8 3 4)",
+    "(linear 2 6 4)",
+    "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",
+    "(recurrence 8 6)",
+    "(row_softmax 2 6 1)",
+    "(recurrence 7 5)",
+    "(max_pool 1 4 5 5 2 2 2 2 1 1)",
+    "(matmul 1 4 6 8)",
+    "(conv2d 1 2 4 4 6 4 1 2 2 1 0 0 1 1)",
+    "(linear 1 128 96)",
+    "(conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1)",
+    "(winograd_input 2 3 1 8 4 3 1 1)",
+    "(winograd_output 2 3 1 8 3 4)",
     "(row_sum 3 8 1)",
 };
 constexpr std::size_t small_statements = 8;
@@ -114,10 +123,12 @@ Tried try_neural(const std::vector<Rewrite>& rewrites, std::shared_ptr<NestAnaly
         std::optional<std::string> why;
         try {
             NestParts parts = nest_parts(after);
-            if (parts.statement != nest_parts(nest).statement) why = "changes the statement";
+            if (parts.statement != nest_parts(nest).statement)
+                why = "changes the statement";
             else if (!isl_restricts(statement, nest_parts(nest).schedule, parts.schedule))
                 why = "does not keep a part of the domain: a neural rule must restrict";
-            else why = isl_judge(statement, parts.schedule, {.strict_fp = false, .may_restrict = true});
+            else
+                why = isl_judge(statement, parts.schedule, {.strict_fp = false, .may_restrict = true});
             if (!why) resolve(after);
         } catch (const UserError& e) {
             why = "gives what is no nest: " + e.diagnostics()[0].message;
@@ -161,7 +172,7 @@ std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& eff
             if (nest && nest_parts(*nest).restore.empty() && isl_judge(*nest, {.strict_fp = false, .may_restrict = true})) nest.reset();
             if (nest) resolve(*nest);
         } catch (const UserError&) {
-            continue;   // no nest: axes that do not fit together
+            continue;  // no nest: axes that do not fit together
         }
         if (!nest) continue;
         auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = false, .gpu = {.tf32 = true}});
@@ -194,4 +205,3 @@ std::optional<Refutation> judge_nest_rule(const Rule& rule, const JudgeEffort& e
 }
 
 }  // namespace loopegg
-

@@ -7,8 +7,8 @@
 namespace loopegg {
 
 struct JudgeEffort {
-    int instances = 12;        // that the rule matches and that are judged
-    int attempts = 600;        // draws of an instance before giving up
+    int instances = 12;  // that the rule matches and that are judged
+    int attempts = 600;  // draws of an instance before giving up
 };
 
 // Instances are drawn from a seed that depends on the rule alone, so the same rule gets the same answer. An exact rule is refused when some

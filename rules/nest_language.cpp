@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "graph/functions.hpp"
 #include "nest/domain/winograd_nests.hpp"
 #include "nest/term/facts.hpp"
-#include "graph/functions.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/net.hpp"
 #include "nest/term/statement_kinds.hpp"
@@ -34,10 +34,10 @@ Verdict yes(std::string why) { return {true, std::move(why), {}}; }
 
 GuardKind axis_guard(std::string name, std::string summary, bool (*holds)(const AxisFact&), std::string otherwise) {
     return {std::move(name), {{"axis"}}, std::move(summary), [holds, otherwise](const Question& q) {
-        const AxisFact* a = axis(q, 0);
-        if (a == nullptr) return no("not an axis");
-        return holds(*a) ? yes(name_of(*a)) : no(name_of(*a) + " " + otherwise);
-    }};
+                const AxisFact* a = axis(q, 0);
+                if (a == nullptr) return no("not an axis");
+                return holds(*a) ? yes(name_of(*a)) : no(name_of(*a) + " " + otherwise);
+            }};
 }
 
 bool share_iterators(const AxisFact& a, const AxisFact& b) {
@@ -149,23 +149,35 @@ std::vector<GuardKind> guards() {
              {"has-weights", "the statement sums products with weights, whatever comes after its sums", has_weights},
              {"beyond-map", "the statement is more than a function of each element", is_beyond_map}})
         all.push_back({name, {{"statement"}}, summary, [holds](const Question& q) {
-             const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
-             if (s == nullptr || !s->statement) return no("not a statement");
-             return holds(s->plain) ? yes(to_string(s->plain)) : no(to_string(s->plain) + " is not");
-         }});
-    all.push_back({"epilogue-function", {{"word"}}, "the function can be done to each output element as it is finished", [](const Question& q) {
-             if (q.arguments[0].eclass == none) return no("no function");
-             const std::string word = q.graph.smallest_term(q.arguments[0].eclass).op().text();
-             return is_epilogue_function(word) ? yes(word) : no(word + " is no epilogue");
-         }, false});
-    all.push_back({"fresh", {{"net"}}, "all that the network writes is computed by its own sites: nothing of what comes in goes on", [](const Question& q) {
-             if (q.arguments[0].eclass == none) return no("not a network");
-             return passes_through(q.graph.smallest_term(q.arguments[0].eclass)) ? no("a part of what comes in goes on") : yes("its sites write all");
-         }, false});
-    all.push_back({"computes", {{"net"}}, "the network has a site", [](const Question& q) {
-             if (q.arguments[0].eclass == none) return no("not a network");
-             return has_sites(q.graph.smallest_term(q.arguments[0].eclass)) ? yes("it has sites") : no("it computes nothing");
-         }, false});
+                           const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+                           if (s == nullptr || !s->statement) return no("not a statement");
+                           return holds(s->plain) ? yes(to_string(s->plain)) : no(to_string(s->plain) + " is not");
+                       }});
+    all.push_back({"epilogue-function",
+                   {{"word"}},
+                   "the function can be done to each output element as it is finished",
+                   [](const Question& q) {
+                       if (q.arguments[0].eclass == none) return no("no function");
+                       const std::string word = q.graph.smallest_term(q.arguments[0].eclass).op().text();
+                       return is_epilogue_function(word) ? yes(word) : no(word + " is no epilogue");
+                   },
+                   false});
+    all.push_back({"fresh",
+                   {{"net"}},
+                   "all that the network writes is computed by its own sites: nothing of what comes in goes on",
+                   [](const Question& q) {
+                       if (q.arguments[0].eclass == none) return no("not a network");
+                       return passes_through(q.graph.smallest_term(q.arguments[0].eclass)) ? no("a part of what comes in goes on") : yes("its sites write all");
+                   },
+                   false});
+    all.push_back({"computes",
+                   {{"net"}},
+                   "the network has a site",
+                   [](const Question& q) {
+                       if (q.arguments[0].eclass == none) return no("not a network");
+                       return has_sites(q.graph.smallest_term(q.arguments[0].eclass)) ? yes("it has sites") : no("it computes nothing");
+                   },
+                   false});
     all.push_back({"comes-back",
                    {{"how", "axis"}},
                    "what is left out of the axis may be restored that way: pointwise where its first values are the first output channels",
@@ -190,12 +202,12 @@ std::vector<GuardKind> guards() {
 // One of the nests that a convolution becomes (winograd_nests.hpp), by the class of its own: all terms of a class are one domain.
 ListKind winograd_list(std::string name, std::string summary, Term WinogradNests::*which) {
     ListKind list{std::move(name), {{"nest", "number", "number"}}, std::move(summary), [which](const Question& q) -> std::vector<Term> {
-        if (q.arguments[0].eclass == none || !q.arguments[1].number || !q.arguments[2].number) return {};
-        const Term nest = q.graph.smallest_term(q.arguments[0].eclass);
-        if (!nest.is("nest", 2) && !nest.is("restore", 2)) return {};
-        const auto nests = winograd_nests(nest, *q.arguments[1].number, *q.arguments[2].number);
-        return nests ? std::vector{(*nests).*which} : std::vector<Term>{};
-    }};
+                      if (q.arguments[0].eclass == none || !q.arguments[1].number || !q.arguments[2].number) return {};
+                      const Term nest = q.graph.smallest_term(q.arguments[0].eclass);
+                      if (!nest.is("nest", 2) && !nest.is("restore", 2)) return {};
+                      const auto nests = winograd_nests(nest, *q.arguments[1].number, *q.arguments[2].number);
+                      return nests ? std::vector{(*nests).*which} : std::vector<Term>{};
+                  }};
     list.facts_only = false;
     return list;
 }
@@ -273,15 +285,24 @@ std::vector<ListKind> lists() {
 
 std::vector<FunctionKind> functions() {
     return {
-        {"extent", {{"axis"}}, "how many values the axis has", [](const Question& q) -> Value {
+        {"extent",
+         {{"axis"}},
+         "how many values the axis has",
+         [](const Question& q) -> Value {
              const AxisFact* a = axis(q, 0);
              return a ? Value(a->extent) : Value{};
          }},
-        {"instances", {{"schedule"}}, "how many instances the list visits", [](const Question& q) -> Value {
+        {"instances",
+         {{"schedule"}},
+         "how many instances the list visits",
+         [](const Question& q) -> Value {
              const ScheduleFact* s = schedule(q, 0);
              return s ? Value(static_cast<std::int64_t>(std::min(s->instances, 9e18))) : Value{};
          }},
-        {"output-tile", {{"schedule"}}, "how many output elements the list writes, as far as its own loops go", [](const Question& q) -> Value {
+        {"output-tile",
+         {{"schedule"}},
+         "how many output elements the list writes, as far as its own loops go",
+         [](const Question& q) -> Value {
              const ScheduleFact* s = schedule(q, 0);
              return s ? Value(s->output_tile) : Value{};
          }},
@@ -337,7 +358,7 @@ std::vector<OperatorKind> operators() {
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
     for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread", "tensor.tf32"})
         all.push_back({word, "place", {}});
-    all.push_back({"concat", "joint", {}});   // what (join add ...) adds is a function already
+    all.push_back({"concat", "joint", {}});  // what (join add ...) adds is a function already
     all.push_back({"winograd", "preparation", {"number", "number"}});
     for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
     for (const char* word : {"repeat", "zero", "pointwise"}) all.push_back({word, "how", {}});

@@ -81,7 +81,7 @@ std::optional<std::string> compare(const Term& before, const Term& after) {
     NetValue image{3, std::vector<float>(12)};
     std::mt19937_64 random(5);
     for (float& v : image.values) v = static_cast<float>(static_cast<int>(random() % 5) - 2);
-    const auto without = [&](const Term& nest) {   // the channels that are gone have no weights
+    const auto without = [&](const Term& nest) {  // the channels that are gone have no weights
         std::vector<float> w = drawn(nest);
         const NetLayer *then = find(was, nest), *now = find(is, nest);
         const std::size_t row = w.size() / static_cast<std::size_t>(std::max<std::int64_t>(1, then ? then->outputs : 1)),

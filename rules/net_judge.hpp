@@ -7,7 +7,7 @@
 
 namespace loopegg {
 
-bool is_net_rule(const Rule& rule);   // by the operator that its left side begins with
+bool is_net_rule(const Rule& rule);  // by the operator that its left side begins with
 
 // A neural rule over networks must leave out sites, or instances of sites, and nothing else. What is left must compute what the whole network computes
 // when the weights that are gone are zero. The judge knows no exact rule over networks.

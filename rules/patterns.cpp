@@ -158,11 +158,12 @@ PatternReader::Read PatternReader::list(const SExpr& e, Side side, const std::st
         if (!language_.has_operator(head.atom))
             complaints_.say(head.where, fmt::format("unknown operator '{}' in language {}", head.atom, language_.name),
                             did_you_mean(head.atom, known_names(side)));
-        else op = choose(e);
+        else
+            op = choose(e);
     }
     bool ok = language_.open || (op && op->children.size() == e.items.size() - 1);
     std::vector<Term> children;
-    for (std::size_t i = 1; i < e.items.size(); ++i) {   // also after a mistake, for the mistakes inside and the variables
+    for (std::size_t i = 1; i < e.items.size(); ++i) {  // also after a mistake, for the mistakes inside and the variables
         Read child = read(e.items[i], side, op && i - 1 < op->children.size() ? op->children[i - 1] : std::string());
         ok = ok && child.term;
         children.push_back(std::move(child.term));

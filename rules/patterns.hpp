@@ -18,15 +18,15 @@ public:
 
     enum class Side { left, right };
     struct Read {
-        Term term;                             // empty when there was a mistake
-        std::string kind;                      // what it makes, where known
+        Term term;         // empty when there was a mistake
+        std::string kind;  // what it makes, where known
     };
     Read read(const SExpr& e, Side side, const std::string& wanted = {});
 
     // Of both sides so far, in the order of the text; the position is the first on that side.
     const std::map<Symbol, Position>& left_variables() const { return left_; }
     const std::map<Symbol, Position>& right_variables() const { return right_; }
-    std::vector<ChoiceCall>& computed() { return computed_; }   // of the right side, each once
+    std::vector<ChoiceCall>& computed() { return computed_; }  // of the right side, each once
 
 private:
     Read variable(const SExpr& e, Side side, const std::string& wanted);

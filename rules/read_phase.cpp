@@ -59,10 +59,12 @@ private:
     void read_sets(const SExpr& key, std::span<const SExpr> values) {
         if (values.empty()) complaints_.say(key.where, "':rules' is followed by no ruleset");
         for (const SExpr& v : values) {
-            if (v.is_list || v.quoted) complaints_.say(v.where, "a ruleset is named by a word");
+            if (v.is_list || v.quoted)
+                complaints_.say(v.where, "a ruleset is named by a word");
             else if (std::find(phase_.sets.begin(), phase_.sets.end(), v.atom) != phase_.sets.end())
                 complaints_.say(v.where, fmt::format("ruleset '{}' stands in this phase already", v.atom));
-            else phase_.sets.push_back(v.atom);
+            else
+                phase_.sets.push_back(v.atom);
         }
     }
 
@@ -84,7 +86,8 @@ private:
 
     void read_scheduler(const SExpr& value) {
         static constexpr std::array<std::string_view, 2> known{"simple", "backoff"};
-        if (!value.is_list && std::find(known.begin(), known.end(), value.atom) != known.end()) phase_.scheduler = value.atom;
+        if (!value.is_list && std::find(known.begin(), known.end(), value.atom) != known.end())
+            phase_.scheduler = value.atom;
         else
             complaints_.say(value.where, fmt::format("the schedulers are 'simple' and 'backoff', and '{}' is neither", to_string(value)),
                             did_you_mean(value.atom, std::span<const std::string_view>(known)));

@@ -136,7 +136,8 @@ private:
             const SExpr& key = form_.items[i];
             std::size_t end = i + 1;
             while (end < form_.items.size() && !is_keyword(form_.items[end])) ++end;
-            if (key.atom == ":for") read_choice(key, i + 1, end);
+            if (key.atom == ":for")
+                read_choice(key, i + 1, end);
             else if (key.atom == ":when") {
                 if (when_seen) complaints_.say(key.where, ":when is given twice", "one :when takes all guards");
                 if (end == i + 1) complaints_.say(key.where, ":when is followed by no guard");
@@ -153,14 +154,18 @@ private:
 
     void read_choice(const SExpr& key, std::size_t first, std::size_t end) {
         const std::size_t given = end - first;
-        if (given == 0) complaints_.say(key.where, ":for takes a variable and a list, as in ':for ?k (2 4 8)'");
-        else if (given == 1) complaints_.say(form_.items[first].where, ":for takes a list after its variable, as in ':for ?k (2 4 8)'");
+        if (given == 0)
+            complaints_.say(key.where, ":for takes a variable and a list, as in ':for ?k (2 4 8)'");
+        else if (given == 1)
+            complaints_.say(form_.items[first].where, ":for takes a list after its variable, as in ':for ?k (2 4 8)'");
         else if (given > 2)
             complaints_.say(form_.items[first + 2].where, ":for takes one variable and one list; this is more",
                             "another variable needs a ':for' of its own, a guard a ':when'");
         else if (auto choice = expressions_.choice(form_.items[first], form_.items[first + 1])) {
-            if (!chosen_.insert(choice->variable).second) complaints_.say(choice->where, fmt::format("'{}' is chosen twice", choice->variable.text()));
-            else rule_.choices.push_back(std::move(*choice));
+            if (!chosen_.insert(choice->variable).second)
+                complaints_.say(choice->where, fmt::format("'{}' is chosen twice", choice->variable.text()));
+            else
+                rule_.choices.push_back(std::move(*choice));
         }
     }
 

@@ -15,7 +15,7 @@ struct RegisterTile {
     SharedLoop shared = SharedLoop::first;
     std::size_t along = 0;
     std::int64_t lanes = 1, rows = 0, window = 1;
-    std::vector<std::int64_t> sizes;   // by naive loop; 1 for sums
+    std::vector<std::int64_t> sizes;  // by naive loop; 1 for sums
 
     std::int64_t elements(std::size_t loop) const { return sizes[loop] * (loop == along ? lanes : 1); }
     std::int64_t accumulators() const {
@@ -39,8 +39,12 @@ std::optional<RegisterTile> read_tile(const NaiveLoops& nest, const Term& term) 
     if (word == shared_words.end()) return {};
     for (std::size_t i = 1; i < term.size(); ++i)
         if (!term[i].integer() || *term[i].integer() < 0) return {};
-    RegisterTile t{static_cast<SharedLoop>(word - shared_words.begin()), static_cast<std::size_t>(*term[1].integer()), *term[2].integer(), *term[3].integer(),
-                   *term[4].integer(), {}};
+    RegisterTile t{static_cast<SharedLoop>(word - shared_words.begin()),
+                   static_cast<std::size_t>(*term[1].integer()),
+                   *term[2].integer(),
+                   *term[3].integer(),
+                   *term[4].integer(),
+                   {}};
     std::size_t next = 5;
     for (const NaiveLoop& l : nest.loops) {
         if (!l.reduction && next >= term.size()) return {};
@@ -90,8 +94,10 @@ CpuShape shape_of(const NaiveLoops& nest, const RegisterTile& t) {
     CpuShape s;
     s.body = t.sizes, s.staged_output = nest.sums();
     const std::vector<std::size_t> outer = outside(nest, t);
-    if (t.lanes > 1) s.along = t.along, s.lanes = t.lanes;
-    else if (!outer.empty() && nest.loops[outer.back()].contiguous) s.columns = outer.back();
+    if (t.lanes > 1)
+        s.along = t.along, s.lanes = t.lanes;
+    else if (!outer.empty() && nest.loops[outer.back()].contiguous)
+        s.columns = outer.back();
     s.shared = !outer.empty();
     const auto pieces = [&](std::size_t i) { return static_cast<double>(nest.loops[i].extent) / static_cast<double>(t.elements(i)); };
     if (!outer.empty()) s.tasks = pieces(t.shared == SharedLoop::weights ? t.along : outer[0]);
@@ -112,12 +118,13 @@ std::vector<std::int64_t> lanes_along(const NaiveLoop& loop, const VectorMachine
 }
 
 // Every tile that fits the registers: vectors along one loop, some iterations of another, and where these are few or all, some of a third before it.
-template <class Add> void every_tile(const NaiveLoops& nest, const VectorMachine& m, const Add& add) {
+template <class Add>
+void every_tile(const NaiveLoops& nest, const VectorMachine& m, const Add& add) {
     const std::vector<NaiveLoop>& loops = nest.loops;
     std::vector<std::size_t> outputs;
     for (std::size_t i = 0; i < loops.size(); ++i)
         if (!loops[i].reduction) outputs.push_back(i);
-    {   // one output at a time: what the compiler makes vectors of, or what no vector fits
+    {  // one output at a time: what the compiler makes vectors of, or what no vector fits
         RegisterTile t;
         t.along = outputs.empty() ? 0 : outputs.back(), t.sizes.assign(loops.size(), 1);
         add(t);
@@ -166,7 +173,7 @@ std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& ma
         RegisterTile tile;
         bool operator<(const Found& other) const { return std::tie(cost, number) < std::tie(other.cost, other.number); }
     };
-    std::vector<Found> best;   // a heap with the dearest on top
+    std::vector<Found> best;  // a heap with the dearest on top
     std::size_t number = 0;
     const std::vector<std::int64_t> all_windows = windows(nest);
     const auto row = nest.row_loop();
@@ -229,8 +236,10 @@ std::optional<std::vector<Term>> part_of_tile(const NaiveLoops& nest, const Term
                 continue;
             }
             const Term outer = quo(l.axis, tile->elements(i));
-            if (tile->shared == SharedLoop::weights && i == tile->along) first = outer;
-            else out.push_back(outer);
+            if (tile->shared == SharedLoop::weights && i == tile->along)
+                first = outer;
+            else
+                out.push_back(outer);
         }
         if (!first && !out.empty()) first = out.front(), out.erase(out.begin());
         if (part == "outer") return out;

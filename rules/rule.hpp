@@ -13,9 +13,9 @@
 namespace loopegg {
 
 enum class Arrow {
-    forward,   // =>   the left side becomes equal to the right
-    both,      // <=>  and the other way round
-    neural,    // ~>   the right side is a variant: not equal, joined by an edge
+    forward,  // =>   the left side becomes equal to the right
+    both,     // <=>  and the other way round
+    neural,   // ~>   the right side is a variant: not equal, joined by an edge
 };
 
 // An expression over what a match has bound: 4, ?k, reduction, (/ (extent ?a) ?g).
@@ -23,26 +23,26 @@ struct Expression {
     enum class Form { number, variable, word, call };
     Form form = Form::number;
     std::int64_t number = 0;
-    Symbol name{};                             // of a variable or a word
-    const FunctionKind* function = nullptr;    // of a call
+    Symbol name{};                           // of a variable or a word
+    const FunctionKind* function = nullptr;  // of a call
     std::vector<Expression> arguments{};
     Position where{};
-    std::string text{};                        // as written, in the one form of terms
+    std::string text{};  // as written, in the one form of terms
 };
 
 struct GuardCall {
     const GuardKind* guard;
     std::vector<Expression> arguments;
     Position where;
-    std::string text;                          // "(permutable ?a ?b)"
+    std::string text;  // "(permutable ?a ?b)"
 };
 
 // :for ?k (divisors ?a), :for ?g (2 4 8 16), or a computed part of a side (then `computed` stands and variable is '?' and its text).
 struct ChoiceCall {
     Symbol variable;
     const ListKind* list = nullptr;
-    std::vector<Expression> arguments{};       // of the list
-    std::vector<Term> values{};                // of a list that is written out
+    std::vector<Expression> arguments{};  // of the list
+    std::vector<Term> values{};           // of a list that is written out
     std::optional<Expression> computed{};
     Position where{};
     std::string text{};
@@ -50,18 +50,18 @@ struct ChoiceCall {
 
 struct Rule {
     std::string name;
-    std::string set;                           // the ruleset it stands in
+    std::string set;  // the ruleset it stands in
     Arrow arrow = Arrow::forward;
-    std::vector<Rooted> left, right;           // computed parts replaced by their variables
-    std::vector<ChoiceCall> choices{};         // in an order in which each needs only what is bound before it
+    std::vector<Rooted> left, right;    // computed parts replaced by their variables
+    std::vector<ChoiceCall> choices{};  // in an order in which each needs only what is bound before it
     std::vector<GuardCall> guards{};
     Position where{};
-    std::string text{};                        // the whole rule in one line, for lists and reports
+    std::string text{};  // the whole rule in one line, for lists and reports
 };
 
 struct RuleSet {
     std::string name;
-    std::vector<std::string> tags;             // classes of architecture and kinds of machine (cpu, gpu) that it is meant for
+    std::vector<std::string> tags;  // classes of architecture and kinds of machine (cpu, gpu) that it is meant for
     std::vector<Rule> rules;
     Position where;
 };
@@ -72,26 +72,26 @@ struct Phase {
     std::vector<std::string> sets;
     std::optional<std::int64_t> iterations, nodes;
     std::optional<double> seconds;
-    std::optional<double> capacity{};          // the default guard's threshold while this phase asks it
-    std::string scheduler{};                   // "simple", "backoff" or empty
+    std::optional<double> capacity{};  // the default guard's threshold while this phase asks it
+    std::string scheduler{};           // "simple", "backoff" or empty
     Position where{};
 };
 struct RunOptions;
-RunOptions limits_of(const Phase& phase);      // the engine's limits and scheduler; what the phase leaves open is the engine's own
+RunOptions limits_of(const Phase& phase);  // the engine's limits and scheduler; what the phase leaves open is the engine's own
 
 // Everything that a rule file and its includes say.
 struct RuleBook {
     const Language* language = nullptr;
-    std::vector<RuleSet> sets;                 // in the order of the files; rules outside any set are in the set "main"
+    std::vector<RuleSet> sets;  // in the order of the files; rules outside any set are in the set "main"
     std::vector<Phase> phases;
-    std::vector<SourcePtr> files;              // the file itself first
+    std::vector<SourcePtr> files;  // the file itself first
 
     const RuleSet* find_set(std::string_view name) const;
     const Phase* find_phase(std::string_view name) const;
     const Rule* find_rule(std::string_view name) const;
     std::size_t rule_count() const;
-    std::vector<const Rule*> rules() const;                        // of every set
-    std::vector<const Rule*> rules_of(const Phase& phase) const;   // of the sets that a phase names
+    std::vector<const Rule*> rules() const;                       // of every set
+    std::vector<const Rule*> rules_of(const Phase& phase) const;  // of the sets that a phase names
 };
 
 // One application that waits for the capacity oracle: the class that the rule matched, and the class of what it made.
@@ -102,7 +102,7 @@ struct CapacityProposal {
 
 // What rules need from the run that they are used in.
 struct Binding {
-    std::shared_ptr<Analysis> facts{};         // Language::make_facts, attached to the e-graph; may be empty
+    std::shared_ptr<Analysis> facts{};  // Language::make_facts, attached to the e-graph; may be empty
     // Answers (capacity) with one verdict for each proposal of an iteration. Where it is empty, everything is allowed, and the evidence says so.
     std::function<std::vector<Verdict>(const EGraph&, std::span<const CapacityProposal>)> capacity{};
 };

@@ -12,8 +12,8 @@
 namespace loopegg {
 
 enum class SweepKind {
-    elements,   // nothing is summed up: vectors along the innermost loop
-    rows,       // one operand is summed up along its own order in memory: each lane sums up a part
+    elements,  // nothing is summed up: vectors along the innermost loop
+    rows,      // one operand is summed up along its own order in memory: each lane sums up a part
 };
 
 // A tile is a term: (sweep-tile LANES CHUNK). The innermost loop comes in vectors of LANES, of which CHUNK elements

@@ -62,7 +62,7 @@ std::vector<Term> small_values() {
             try {
                 operands_of(value);
                 starts.push_back(value);
-            } catch (const UserError&) {   // nothing of the kind to prepare
+            } catch (const UserError&) {  // nothing of the kind to prepare
             }
         }
         for (const Term& start : starts) {
@@ -79,8 +79,10 @@ Operands whole_numbers(const std::vector<Buffer>& buffers) {
     for (const Buffer& b : buffers) {
         all.emplace_back(static_cast<std::size_t>(element_count(b.shape)));
         // Transformed weights are fractions of 24 and less in each direction: so many of each make them whole, and no sum of these here passes 2^24.
-        if (b.name == "W") for (float& v : all.back()) v = 576 * static_cast<float>(static_cast<int>(random() % 3) - 1);
-        else for (float& v : all.back()) v = static_cast<float>(static_cast<int>(random() % 7) - 3);
+        if (b.name == "W")
+            for (float& v : all.back()) v = 576 * static_cast<float>(static_cast<int>(random() % 3) - 1);
+        else
+            for (float& v : all.back()) v = static_cast<float>(static_cast<int>(random() % 7) - 3);
     }
     return all;
 }

@@ -124,7 +124,8 @@ void BoardConnection::close() {
     }
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
     pid_ = -1;
 }
 
@@ -133,9 +134,12 @@ void BoardConnection::lost(const std::string& why) {
     for (const double until = now() + 0.5; errors_ >= 0 && now() < until;) {
         char buffer[4096];
         const ssize_t n = read(errors_, buffer, sizeof buffer);
-        if (n > 0) said_.append(buffer, static_cast<std::size_t>(n));
-        else if (n == 0) break;
-        else usleep(10'000);
+        if (n > 0)
+            said_.append(buffer, static_cast<std::size_t>(n));
+        else if (n == 0)
+            break;
+        else
+            usleep(10'000);
     }
     close();
     const std::string said = said_.size() > 4000 ? said_.substr(said_.size() - 4000) : said_;
@@ -157,8 +161,10 @@ bool BoardConnection::receive(double deadline) {
         char buffer[65536];
         if (both[1].revents) {
             const ssize_t n = read(errors_, buffer, sizeof buffer);
-            if (n > 0) said_.append(buffer, static_cast<std::size_t>(n));
-            else if (n == 0) ::close(errors_), errors_ = -1;
+            if (n > 0)
+                said_.append(buffer, static_cast<std::size_t>(n));
+            else if (n == 0)
+                ::close(errors_), errors_ = -1;
         }
         if (!both[0].revents) continue;
         const ssize_t n = read(from_, buffer, sizeof buffer);
@@ -192,7 +198,7 @@ std::string BoardConnection::line(double deadline) {
         if (const std::size_t end = pending_.find('\n'); end != pending_.npos) {
             const std::string text = pending_.substr(0, end);
             pending_.erase(0, end + 1);
-            if (text.starts_with("loopegg: ")) return text.substr(9);   // what a login script prints comes before it
+            if (text.starts_with("loopegg: ")) return text.substr(9);  // what a login script prints comes before it
             continue;
         }
         if (pending_.size() > (1 << 16) || !receive(deadline)) lost("cannot be reached");
@@ -223,14 +229,14 @@ BoardHello BoardConnection::open(const std::string& architecture, const std::fil
 
 BoardHello BoardConnection::greeted(const std::string& architecture, const std::string& name, const std::string& bytes, bool& copied) {
     start(starting_command(architecture, name, bytes.size(), copied));
-    const bool again = std::exchange(copied, true);   // until the board says that it has a copy
+    const bool again = std::exchange(copied, true);  // until the board says that it has a copy
     const std::string word = line(now() + greeting_seconds);
     if (word.starts_with("other "))
-        close(), throw BoardAway({fmt::format("board {} has an {} processor, and its target is for {}", address_.words(),
-                                              terminal_text(word.substr(6, 40)), architecture),
-                                  {},
-                                  "'loopegg targets add NAME --ssh ...' without --like asks the board what it is"},
-                                 true);
+        close(), throw BoardAway(
+                     {fmt::format("board {} has an {} processor, and its target is for {}", address_.words(), terminal_text(word.substr(6, 40)), architecture),
+                      {},
+                      "'loopegg targets add NAME --ssh ...' without --like asks the board what it is"},
+                     true);
     if (word == "full") close(), throw BoardAway({fmt::format("board {} has no room for the worker ({} bytes)", address_.words(), bytes.size())}, false);
     if (word == "need") send(bytes, now() + copying_seconds);
     copied = again || word == "need";

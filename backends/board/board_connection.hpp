@@ -28,7 +28,7 @@ private:
 // What a board says when it is greeted.
 struct BoardHello {
     MachineFacts facts{};
-    std::string conditions{};   // "governor ondemand, 51.2 °C", as far as it tells
+    std::string conditions{};  // "governor ondemand, 51.2 °C", as far as it tells
 };
 
 class BoardConnection {
@@ -52,10 +52,10 @@ private:
     void start(const std::string& command);
     // `copied`: on the way in, the worker is copied whatever lies there; on the way out, no copy that lay there was started.
     BoardHello greeted(const std::string& architecture, const std::string& name, const std::string& bytes, bool& copied);
-    std::string line(double deadline);                            // that begins with 'loopegg: ', without it
+    std::string line(double deadline);  // that begins with 'loopegg: ', without it
     void send(std::string_view bytes, double deadline);
-    bool receive(double deadline);                                // more bytes; false: none will come
-    [[noreturn]] void lost(const std::string& why);               // says it with what ssh said, and closes
+    bool receive(double deadline);                   // more bytes; false: none will come
+    [[noreturn]] void lost(const std::string& why);  // says it with what ssh said, and closes
 
     BoardAddress address_;
     pid_t pid_ = -1;

@@ -71,8 +71,10 @@ std::optional<BoardMessage> MessageReader::next() {
         const std::size_t stop = std::min(pending_.find('\n', at), end), space = pending_.find(' ', at);
         if (space >= stop) throw BadMessage("'" + pending_.substr(at, std::min<std::size_t>(stop - at, 60)) + "' is no line of a message");
         std::string key = pending_.substr(at, space - at), value = pending_.substr(space + 1, stop - space - 1);
-        if (key == "bytes") bytes = count_of(value, most_);
-        else m.lines.emplace_back(std::move(key), std::move(value));
+        if (key == "bytes")
+            bytes = count_of(value, most_);
+        else
+            m.lines.emplace_back(std::move(key), std::move(value));
         at = stop + 1;
     }
     if (bytes < 0) throw BadMessage("a message does not say its bytes");

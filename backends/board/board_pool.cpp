@@ -13,16 +13,16 @@
 #include "backends/board/build_worker.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
-#include "base/quote.hpp"
 #include "base/progress.hpp"
+#include "base/quote.hpp"
 #include "extract/measurer.hpp"
 
 namespace loopegg {
 namespace {
 
-constexpr int most_losses = 3;            // a candidate that takes board after board with it is at fault, though nobody can prove it
-constexpr double slack_seconds = 30;      // for the way there and back
-constexpr double longest_pause = 15;      // between two tries to reach a board that is away
+constexpr int most_losses = 3;        // a candidate that takes board after board with it is at fault, though nobody can prove it
+constexpr double slack_seconds = 30;  // for the way there and back
+constexpr double longest_pause = 15;  // between two tries to reach a board that is away
 
 double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
@@ -37,11 +37,11 @@ BoardAnswer lost_answer(std::string why) {
 struct BoardPool::Board {
     explicit Board(BoardAddress a) : connection(std::move(a)) {}
     BoardConnection connection;
-    std::string why{};           // it is away
+    std::string why{};  // it is away
     std::string hint{};
     bool lasting = false;
-    int tries = 0;               // in vain, one after another
-    std::int64_t measured = 0;   // not told to the store yet
+    int tries = 0;              // in vain, one after another
+    std::int64_t measured = 0;  // not told to the store yet
     double told = 0;
 };
 
@@ -51,28 +51,28 @@ struct BoardPool::Run {
         std::size_t candidate;
         std::filesystem::path package;
         int losses = 0;
-        std::string why{};       // of the last loss
+        std::string why{};  // of the last loss
     };
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<Ready> ready;
-    std::size_t next = 0, open = 0;   // the next to pack; those that have no answer yet
+    std::size_t next = 0, open = 0;  // the next to pack; those that have no answer yet
     std::size_t in_flight = 0;
     bool stopping = false;
-    std::atomic<bool> over{false};    // nobody needs to be reached any more
-    double heard = now();             // when a board last answered
+    std::atomic<bool> over{false};  // nobody needs to be reached any more
+    double heard = now();           // when a board last answered
     std::exception_ptr failure{};
     std::function<void(std::size_t, const BoardAnswer&)> answer{};
 
-    void settle(std::size_t candidate, const BoardAnswer& a) {   // with the mutex held
+    void settle(std::size_t candidate, const BoardAnswer& a) {  // with the mutex held
         answer(candidate, a);
         done();
     }
-    void done() {                                                // the same
+    void done() {  // the same
         over = --open == 0;
         changed.notify_all();
     }
-    void stop() {                                                // the same
+    void stop() {  // the same
         stopping = over = true;
         changed.notify_all();
     }
@@ -194,8 +194,10 @@ void BoardPool::serve(Board& board, Run& run) {
             std::lock_guard lock(run.mutex);
             --run.in_flight, run.heard = now();
             // A candidate that crashed may have met a bad moment; another board tells.
-            if (a.crashed && ++it.losses < 2) it.why = a.why, run.ready.push_back(std::move(it)), run.changed.notify_all();
-            else run.settle(it.candidate, a);
+            if (a.crashed && ++it.losses < 2)
+                it.why = a.why, run.ready.push_back(std::move(it)), run.changed.notify_all();
+            else
+                run.settle(it.candidate, a);
         } catch (const BoardAway& e) {
             const std::string why = e.diagnostics().front().message;
             board.why = why, board.hint = e.diagnostics().front().hint, board.lasting = false, board.tries = 1;
@@ -222,25 +224,27 @@ void BoardPool::run(std::size_t count, int packers, const std::function<std::opt
     open();
     Run run;
     run.open = count, run.answer = answer;
-    const std::size_t most_ready = 2 * boards_.size() + 2;   // packed ahead, so that no board waits for a compiler
+    const std::size_t most_ready = 2 * boards_.size() + 2;  // packed ahead, so that no board waits for a compiler
     std::vector<std::thread> team;
     for (int p = 0; p < packers; ++p)
         team.emplace_back([&, p] {
             for (;;) try {
-                std::size_t mine = 0;
-                {
-                    std::unique_lock lock(run.mutex);
-                    run.changed.wait(lock, [&] { return run.stopping || run.next == count || run.ready.size() < most_ready; });
-                    if (run.stopping || run.next == count) return;
-                    mine = run.next++;
+                    std::size_t mine = 0;
+                    {
+                        std::unique_lock lock(run.mutex);
+                        run.changed.wait(lock, [&] { return run.stopping || run.next == count || run.ready.size() < most_ready; });
+                        if (run.stopping || run.next == count) return;
+                        mine = run.next++;
+                    }
+                    auto package = pack(mine, p);
+                    std::lock_guard lock(run.mutex);
+                    if (package)
+                        run.ready.push_back({mine, std::move(*package)}), run.changed.notify_all();
+                    else
+                        run.done();
+                } catch (...) {
+                    return run.fail(std::current_exception());
                 }
-                auto package = pack(mine, p);
-                std::lock_guard lock(run.mutex);
-                if (package) run.ready.push_back({mine, std::move(*package)}), run.changed.notify_all();
-                else run.done();
-            } catch (...) {
-                return run.fail(std::current_exception());
-            }
         });
     for (auto& b : boards_) team.emplace_back([&, board = b.get()] { serve(*board, run); });
     {

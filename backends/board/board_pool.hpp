@@ -19,19 +19,19 @@ namespace loopegg {
 struct BoardAnswer {
     std::vector<double> ms{};
     int clean = 0;
-    std::string why{};          // why there are no times
-    bool own = false;           // the candidate computes something wrong, on every board
-    bool crashed = false;       // the candidate's process died there
-    std::string conditions{};   // "governor ondemand, 51.2 °C"
-    std::string machine{};      // "board pi@10.0.0.7, governor ondemand, 51.2 °C"
-    double seconds = 0;         // that the board took
+    std::string why{};         // why there are no times
+    bool own = false;          // the candidate computes something wrong, on every board
+    bool crashed = false;      // the candidate's process died there
+    std::string conditions{};  // "governor ondemand, 51.2 °C"
+    std::string machine{};     // "board pi@10.0.0.7, governor ondemand, 51.2 °C"
+    double seconds = 0;        // that the board took
 };
 
 struct BoardPoolOptions {
-    StoreAddress store{};                                     // that keeps the boards' health
-    double seconds = 60;                                      // for one candidate on a board
-    double patience = 120;                                    // while no board answers; then the run ends
-    std::function<void(const std::string& line)> note{};      // what a waiting person should know; called by one thread at a time
+    StoreAddress store{};                                 // that keeps the boards' health
+    double seconds = 60;                                  // for one candidate on a board
+    double patience = 120;                                // while no board answers; then the run ends
+    std::function<void(const std::string& line)> note{};  // what a waiting person should know; called by one thread at a time
 };
 
 class BoardPool {
@@ -56,7 +56,7 @@ private:
     struct Run;
     void serve(Board& board, Run& run);
     BoardAnswer ask(Board& board, const std::filesystem::path& package, const std::string& id, Run& run);
-    bool connect(Board& board, Run* run);   // false: it is away
+    bool connect(Board& board, Run* run);  // false: it is away
     void tell(Board& board, const BoardNews& news);
     void note(const std::string& line);
 

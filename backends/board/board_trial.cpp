@@ -49,7 +49,10 @@ void* function_named(const char* name) {
             {"truncf", truncf}, {"roundf", roundf},
             {"rintf", rintf},   {"nearbyintf", nearbyintf},
             {"fabsf", fabsf}};
-    static const struct { const char* name; Two function; } two[]{{"powf", powf}, {"fmodf", fmodf}, {"atan2f", atan2f}, {"fminf", fminf}, {"fmaxf", fmaxf}};
+    static const struct {
+        const char* name;
+        Two function;
+    } two[]{{"powf", powf}, {"fmodf", fmodf}, {"atan2f", atan2f}, {"fminf", fminf}, {"fmaxf", fmaxf}};
     for (const auto& f : one)
         if (strcmp(f.name, name) == 0) return reinterpret_cast<void*>(f.function);
     for (const auto& f : two)
@@ -79,7 +82,7 @@ std::span<const float> floats_at(const std::string& bytes, std::size_t& at, std:
 
 std::string difference(std::span<const float> got, std::span<const float> wanted, double tolerance) {
     for (std::size_t i = 0; i < got.size(); ++i) {
-        if (wanted[i] != wanted[i]) continue;   // nobody reads it
+        if (wanted[i] != wanted[i]) continue;  // nobody reads it
         const double allowed = tolerance * std::max(1.0f, fabsf(wanted[i]));
         if (fabs(static_cast<double>(got[i]) - wanted[i]) <= allowed) continue;
         return "wrong output: stored element " + std::to_string(i) + " is " + std::to_string(got[i]) + " and should be " + std::to_string(wanted[i]);
@@ -117,7 +120,7 @@ BoardMessage tried(const BoardMessage& request) {
     std::vector<float> room;
     const std::vector<std::string> sizes = request.all("buffer");
     if (sizes.empty()) throw BadMessage("a request has no buffers");
-    std::int64_t floats = 0;   // what the sizes say is what came: the operands, and as much for the expected output as the output has
+    std::int64_t floats = 0;  // what the sizes say is what came: the operands, and as much for the expected output as the output has
     for (const std::string& size : sizes) floats += count_of(size, most_floats);
     if (floats != static_cast<std::int64_t>((request.bytes.size() - at) / sizeof(float))) throw BadMessage("a request has other bytes than it says");
     for (std::size_t b = 0; b < sizes.size(); ++b) {
@@ -152,9 +155,7 @@ BoardMessage tried(const BoardMessage& request) {
 
 }  // namespace
 
-BoardMessage run_trial(const BoardMessage& request) try {
-    return tried(request);
-} catch (const std::bad_alloc&) {
+BoardMessage run_trial(const BoardMessage& request) try { return tried(request); } catch (const std::bad_alloc&) {
     return answer("failed", "the board has too little memory for it");
 } catch (const std::exception& e) {
     return answer("failed", e.what());

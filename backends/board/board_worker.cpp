@@ -42,7 +42,7 @@ bool write_all(int to, const std::string& text) {
 }
 
 void say(const BoardMessage& m) {
-    if (!write_all(STDOUT_FILENO, m.encode())) _exit(0);   // nobody listens
+    if (!write_all(STDOUT_FILENO, m.encode())) _exit(0);  // nobody listens
 }
 
 BoardMessage about(const std::string& id, const char* state, const std::string& why) {
@@ -132,7 +132,8 @@ BoardMessage trial(const BoardMessage& request, int folder) {
     close(reply[0]);
     if (late || alone) kill(child, SIGKILL);
     int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
     if (alone) _exit(0);
     if (late) return about(id, "late", "ran past its limit of " + std::to_string(static_cast<int>(seconds)) + " s");
     try {
@@ -154,7 +155,7 @@ int serve() {
     for (std::string buffer(1 << 18, 0);;) {
         while (const auto request = reader.next()) {
             const std::string fault = request->text("fault");
-            if (fault == "reboot") return 1;   // tests: what a board looks like from outside when its power goes
+            if (fault == "reboot") return 1;  // tests: what a board looks like from outside when its power goes
             if (fault == "freeze")
                 for (;;) sleep(1);
             if (fault == "garbage") write_all(STDOUT_FILENO, "\x01\xff no message\n\n");

@@ -7,9 +7,7 @@
 namespace loopegg {
 namespace {
 
-void append(std::string& bytes, const std::vector<float>& values) {
-    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-}
+void append(std::string& bytes, const std::vector<float>& values) { bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)); }
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace loopegg {
 struct TrialLimits {
     int samples = 15;
     double seconds = 60;
-    long memory_mb = 8192;   // of address space
+    long memory_mb = 8192;  // of address space
 };
 
 // The request that board_trial.hpp tells of. `operands` and `wanted` are logical and row-major; elements of the output's storage that stand for none of it are

@@ -10,13 +10,13 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t guard = 64;          // floats before and after every buffer
+constexpr std::size_t guard = 64;  // floats before and after every buffer
 constexpr float guard_value = -7.62939453125e-06f;
 
 }  // namespace
 
 AlignedFloats::AlignedFloats(std::size_t count, float value) : count_(count) {
-    constexpr std::size_t page = std::size_t{2} << 20;   // large pages for what is large, as a compiled network has them
+    constexpr std::size_t page = std::size_t{2} << 20;  // large pages for what is large, as a compiled network has them
     const std::size_t align = count * sizeof(float) < page ? 64 : page, bytes = (count * sizeof(float) + 64 + align - 1) / align * align;
     values_.reset(static_cast<float*>(std::aligned_alloc(align, bytes)));
     if (!values_) throw std::bad_alloc();

@@ -16,7 +16,9 @@ public:
     std::size_t size() const { return count_; }
 
 private:
-    struct Free { void operator()(float* p) const; };
+    struct Free {
+        void operator()(float* p) const;
+    };
     std::unique_ptr<float[], Free> values_;
     std::size_t count_ = 0;
 };

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "backends/lower/codegen.hpp"
 #include "backends/kernel/kernel.hpp"
+#include "backends/lower/codegen.hpp"
 #include "backends/lower/lower_nest.hpp"
 #include "base/error.hpp"
 

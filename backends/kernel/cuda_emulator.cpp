@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "backends/kernel/cuda_prelude.hpp"
+#include "base/error.hpp"
 #include "base/process.hpp"
 #include "base/scratch.hpp"
-#include "base/error.hpp"
 #include "base/text.hpp"
 
 namespace loopegg {

@@ -10,7 +10,10 @@ namespace loopegg {
 
 std::string elf_architecture(std::string_view bytes) {
     Elf64_Ehdr header;
-    if (bytes.size() < sizeof header || bytes.substr(0, 4) != "\x7f" "ELF") throw UserError("not an ELF file");
+    if (bytes.size() < sizeof header || bytes.substr(0, 4) !=
+                                            "\x7f"
+                                            "ELF")
+        throw UserError("not an ELF file");
     std::memcpy(&header, bytes.data(), sizeof header);
     constexpr Elf64_Half cuda = 190;
     if (header.e_machine == EM_X86_64) return "x86_64";

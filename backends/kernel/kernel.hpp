@@ -16,13 +16,13 @@ namespace loopegg {
 // running from 0 to its extent, is the weight's logical element offset + sum of coefficients * atoms in every dimension.
 struct WeightReader {
     struct Atom {
-        Index index;             // over the loops' variables
+        Index index;  // over the loops' variables
         std::int64_t extent = 1;
     };
-    std::vector<Atom> atoms;     // outermost first
-    std::vector<std::vector<std::int64_t>> coefficients;   // [dimension][atom]
-    std::vector<std::int64_t> offsets;                     // [dimension]
-    std::int64_t start = 0;      // of its part of the storage
+    std::vector<Atom> atoms;                              // outermost first
+    std::vector<std::vector<std::int64_t>> coefficients;  // [dimension][atom]
+    std::vector<std::int64_t> offsets;                    // [dimension]
+    std::int64_t start = 0;                               // of its part of the storage
     std::int64_t elements() const;
 };
 
@@ -33,9 +33,9 @@ struct KernelBuffer {
     BufferKind kind = BufferKind::input;
     Shape logical;
     std::vector<Blocking> blocking;
-    std::int64_t elements = 0;             // floats of storage
-    std::vector<WeightReader> readers;     // empty: stored as the statement says
-    bool rounded = false;                  // weights that the kernel takes as TF32 numbers
+    std::int64_t elements = 0;          // floats of storage
+    std::vector<WeightReader> readers;  // empty: stored as the statement says
+    bool rounded = false;               // weights that the kernel takes as TF32 numbers
 };
 
 struct Launch {
@@ -46,7 +46,7 @@ struct Launch {
 
 struct Kernel {
     std::string symbol;                    // C name of the entry: "__tvm_ffi_NAME" on CPUs, "NAME_kernel" on GPUs
-    std::vector<KernelBuffer> parameters;     // one per buffer of the statement, in its order: the output first
+    std::vector<KernelBuffer> parameters;  // one per buffer of the statement, in its order: the output first
     std::vector<int> arguments;            // the parameters in the order of the entry's own: TVM sorts those of GPU kernels
     Launch launch;                         // of a GPU
     std::string code;                      // an ELF object, or CUDA C

@@ -1,11 +1,12 @@
 #include "backends/kernel/kernel_cache.hpp"
 
-#include "base/process.hpp"
 #include "base/places.hpp"
+#include "base/process.hpp"
 
 namespace loopegg {
 
-template <class Made> Made KernelCache::once(std::map<std::string, std::shared_future<Made>>& known, const std::string& key, std::function<Made()> make) {
+template <class Made>
+Made KernelCache::once(std::map<std::string, std::shared_future<Made>>& known, const std::string& key, std::function<Made()> make) {
     std::packaged_task<Made()> task(std::move(make));
     bool fresh = false;
     std::shared_future<Made> entry;
@@ -24,12 +25,15 @@ TimedKernel KernelCache::compile(const Term& nest, const Target& target) {
 }
 
 std::filesystem::path KernelCache::runtime(const std::string& compiler) {
-    return once<std::shared_ptr<ScratchFile>>(runtimes_, compiler, [&] {
-        auto object = std::make_shared<ScratchFile>(".o");
-        run_or_throw({compiler, "-O2", "-std=gnu11", "-fPIC", "-c", shipped("backends/runtime/loopegg_runtime.c").string(), "-o", object->path().string()},
-                     "building the runtime");
-        return object;
-    })->path();
+    return once<std::shared_ptr<ScratchFile>>(runtimes_, compiler,
+                                              [&] {
+                                                  auto object = std::make_shared<ScratchFile>(".o");
+                                                  run_or_throw({compiler, "-O2", "-std=gnu11", "-fPIC", "-c",
+                                                                shipped("backends/runtime/loopegg_runtime.c").string(), "-o", object->path().string()},
+                                                               "building the runtime");
+                                                  return object;
+                                              })
+        ->path();
 }
 
 }  // namespace loopegg

@@ -22,12 +22,13 @@ public:
     std::filesystem::path runtime(const std::string& compiler);
 
 private:
-    template <class Made> Made once(std::map<std::string, std::shared_future<Made>>& known, const std::string& key, std::function<Made()> make);
+    template <class Made>
+    Made once(std::map<std::string, std::shared_future<Made>>& known, const std::string& key, std::function<Made()> make);
 
     KernelShelf shelf_;
     std::mutex mutex_;
-    std::map<std::string, std::shared_future<TimedKernel>> kernels_;   // by target and nest
-    std::map<std::string, std::shared_future<std::shared_ptr<ScratchFile>>> runtimes_;   // by compiler
+    std::map<std::string, std::shared_future<TimedKernel>> kernels_;                    // by target and nest
+    std::map<std::string, std::shared_future<std::shared_ptr<ScratchFile>>> runtimes_;  // by compiler
 };
 
 }  // namespace loopegg

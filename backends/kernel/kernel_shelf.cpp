@@ -5,11 +5,11 @@
 #include <cstring>
 #include <optional>
 
-#include "base/scratch.hpp"
 #include "backends/measure/thread_clocks.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
+#include "base/scratch.hpp"
 
 namespace loopegg {
 
@@ -43,12 +43,12 @@ TimedKernel KernelShelf::compile(const Term& nest, const Target& target) const {
     if (!folder_.empty()) {
         std::string bytes(sizeof made.seconds, '\0');
         std::memcpy(bytes.data(), &made.seconds, sizeof made.seconds);
-        const std::filesystem::path half = file.string() + "." + std::to_string(getpid());   // whoever is killed here leaves no half kernel
+        const std::filesystem::path half = file.string() + "." + std::to_string(getpid());  // whoever is killed here leaves no half kernel
         std::error_code ignored;
         try {
             write_scratch(half, bytes + made.kernel.code);
             std::filesystem::rename(half, file, ignored);
-        } catch (const UserError&) {   // a full disk: it is compiled again where it is needed
+        } catch (const UserError&) {  // a full disk: it is compiled again where it is needed
             std::filesystem::remove(half, ignored);
         }
     }

@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "backends/runtime/loopegg_runtime.h"
-#include "base/scratch.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/scratch.hpp"
 
 extern char** environ;
 // The helpers that generated code reaches through pointers of the same name in its own library.
@@ -26,8 +26,10 @@ std::vector<float> kernel_output(const Kernel& kernel, const std::vector<std::ve
     std::vector<AlignedFloats> buffers;
     std::vector<float*> addresses;
     for (std::size_t b = 0; b < kernel.parameters.size(); ++b) {
-        if (b == 0) buffers.emplace_back(static_cast<std::size_t>(kernel.parameters[b].elements));
-        else buffers.emplace_back(std::span<const float>(to_storage(kernel.parameters[b], operands[b])));
+        if (b == 0)
+            buffers.emplace_back(static_cast<std::size_t>(kernel.parameters[b].elements));
+        else
+            buffers.emplace_back(std::span<const float>(to_storage(kernel.parameters[b], operands[b])));
         addresses.push_back(buffers.back().data());
     }
     run(addresses);
@@ -50,7 +52,7 @@ void link_shared(const std::vector<std::string>& objects, const std::string& out
 LoadedKernel::LoadedKernel(const Kernel& kernel) {
     std::string why;
     image_ = ObjectImage::load(kernel.code, why, [](const char* name) { return dlsym(RTLD_DEFAULT, name); });
-    if (!image_) {   // something that only a real linker does
+    if (!image_) {  // something that only a real linker does
         ScratchFile object(".o"), library(".so");
         write_scratch(object.path(), kernel.code);
         link_shared({object.path().string()}, library.path().string());

@@ -18,13 +18,18 @@ struct Unsupported {
 
 std::uint64_t aligned(std::uint64_t n, std::uint64_t to) { return to > 1 ? (n + to - 1) / to * to : n; }
 
-template <class T> void write_at(char* place, T value) { std::memcpy(place, &value, sizeof value); }
-template <class T> T read_at(const char* place) {
+template <class T>
+void write_at(char* place, T value) {
+    std::memcpy(place, &value, sizeof value);
+}
+template <class T>
+T read_at(const char* place) {
     T value;
     std::memcpy(&value, place, sizeof value);
     return value;
 }
-template <class T> void write_signed(char* place, std::int64_t value) {
+template <class T>
+void write_signed(char* place, std::int64_t value) {
     if (value != static_cast<T>(value)) throw Unsupported{"a relocation that does not reach"};
     write_at(place, static_cast<T>(value));
 }
@@ -35,7 +40,7 @@ constexpr std::size_t stub_bytes = 16, entry_bytes = 8;
 #if defined(__x86_64__)
 constexpr Elf64_Half own_machine = EM_X86_64;
 
-void write_stub(char* stub, const char* entry) {   // jmp *entry(%rip)
+void write_stub(char* stub, const char* entry) {  // jmp *entry(%rip)
     stub[0] = '\xff', stub[1] = '\x25';
     write_signed<std::int32_t>(stub + 2, entry - (stub + 6));
 }
@@ -60,7 +65,7 @@ void relocate(std::uint32_t type, char* place, std::int64_t addend, std::int64_t
 #elif defined(__aarch64__)
 constexpr Elf64_Half own_machine = EM_AARCH64;
 
-void write_stub(char* stub, const char* entry) {   // ldr x16, entry; br x16
+void write_stub(char* stub, const char* entry) {  // ldr x16, entry; br x16
     const std::int64_t words = (entry - stub) / 4;
     if (words >= 1 << 18 || words < -(1 << 18)) throw Unsupported{"a stub that does not reach"};
     write_at(stub, 0x58000010u | (static_cast<std::uint32_t>(words) & 0x7ffff) << 5);
@@ -116,7 +121,8 @@ struct Object {
     std::vector<Elf64_Sym> symbols;
     std::string_view names;
 
-    template <class T> std::vector<T> table(std::uint64_t offset, std::uint64_t count) const {
+    template <class T>
+    std::vector<T> table(std::uint64_t offset, std::uint64_t count) const {
         if (offset > bytes.size() || count > (bytes.size() - offset) / sizeof(T)) throw Unsupported{"a table outside the object"};
         std::vector<T> all(count);
         if (count) std::memcpy(all.data(), bytes.data() + offset, count * sizeof(T));

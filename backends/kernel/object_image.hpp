@@ -17,7 +17,7 @@ public:
     ObjectImage(const ObjectImage&) = delete;
     ObjectImage& operator=(const ObjectImage&) = delete;
 
-    void* find(const std::string& symbol) const;   // null if it has none of that name
+    void* find(const std::string& symbol) const;  // null if it has none of that name
 
 private:
     ObjectImage() = default;

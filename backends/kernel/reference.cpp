@@ -19,8 +19,7 @@ bool only_exact(const Term& t) {
     if (!t) return true;
     if (t.size() == 0) return true;
     static constexpr std::string_view exact[]{"+", "-", "*", "max", "relu", "relu6", "copy"};
-    return std::find(std::begin(exact), std::end(exact), t.op().text()) != std::end(exact) &&
-           std::all_of(t.children().begin(), t.children().end(), only_exact);
+    return std::find(std::begin(exact), std::end(exact), t.op().text()) != std::end(exact) && std::all_of(t.children().begin(), t.children().end(), only_exact);
 }
 
 double evaluate(const Term& t, const std::function<double(const std::string&)>& leaf) {
@@ -54,7 +53,7 @@ public:
         used.erase(std::unique(used.begin(), used.end()), used.end());
         for (int v : used)
             if (extents[static_cast<std::size_t>(v)] > 1) vars_.push_back({v, extents[static_cast<std::size_t>(v)]});
-        std::sort(vars_.begin(), vars_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });   // the longest runs innermost
+        std::sort(vars_.begin(), vars_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });  // the longest runs innermost
 
         std::int64_t stride = 1;
         Index flat;
@@ -84,7 +83,7 @@ private:
     // start + a contribution of each variable by itself; or, where variables meet in one quotient, the whole expression.
     struct Line {
         std::int64_t start = 0;
-        std::vector<std::vector<std::int64_t>> by_value;   // [variable][value]
+        std::vector<std::vector<std::int64_t>> by_value;  // [variable][value]
         Index whole;
         bool separable = true;
     };
@@ -189,7 +188,7 @@ private:
     std::vector<double>& out_;
     std::vector<std::int64_t> values_;
     std::vector<std::pair<int, std::int64_t>> vars_;
-    std::vector<Line> lines_;      // output, reads, predicates
+    std::vector<Line> lines_;  // output, reads, predicates
     std::vector<std::int64_t> bounds_;
     std::vector<Window> windows_;
     bool product_ = false, all_separable_ = true;

@@ -14,14 +14,18 @@ namespace loopegg::tv {
 namespace {
 
 Obj pass(const char* name) { return ffi::Function::GetGlobalRequired(name)().cast<Obj>(); }
-template <class A> Obj pass(const char* name, A argument) { return ffi::Function::GetGlobalRequired(name)(argument).template cast<Obj>(); }
+template <class A>
+Obj pass(const char* name, A argument) {
+    return ffi::Function::GetGlobalRequired(name)(argument).template cast<Obj>();
+}
 
 // The passes of TVM's own pipeline. Storage is rewritten for GPUs alone: on CPUs that would forget which storage belongs on the stack.
 List main_passes(bool gpu) {
     List p;
     for (const char* n : {"s_tir.transform.CanonicalizeLoop", "s_tir.transform.LowerCrossThreadReduction", "s_tir.transform.LowerInitBlock",
                           "s_tir.transform.PlanAndUpdateBufferAllocationLocation", "s_tir.transform.ConvertBlocksToOpaque", "s_tir.transform.LiftThreadBinding",
-                          "s_tir.transform.ManifestSharedMemoryLocalStage"}) p.push_back(pass(n));
+                          "s_tir.transform.ManifestSharedMemoryLocalStage"})
+        p.push_back(pass(n));
     p.push_back(pass("s_tir.transform.CompactBufferAllocation", true));
     for (const char* n :
          {"s_tir.transform.LowerAutoCopy", "s_tir.transform.UnifyThreadBinding", "s_tir.transform.LowerMatchBuffer", "s_tir.transform.StmtSimplify",
@@ -33,16 +37,18 @@ List main_passes(bool gpu) {
     p.push_back(pass("tirx.transform.VectorizeLoop", true));
     for (const char* n : {"s_tir.transform.InjectVirtualThread", "s_tir.transform.InjectDoubleBuffer"}) p.push_back(pass(n));
     if (gpu) p.push_back(pass("tirx.transform.StorageRewrite"));
-    for (const char* n : {"s_tir.transform.HoistIfThenElse",
-                          "tirx.transform.UnrollLoop", "s_tir.transform.RenormalizeSplitPattern", "tirx.transform.StmtSimplify", "tirx.transform.RemoveNoOp",
-                          "s_tir.transform.RewriteUnsafeSelect", "tirx.transform.CommonSubexprElim"}) p.push_back(pass(n));
+    for (const char* n :
+         {"s_tir.transform.HoistIfThenElse", "tirx.transform.UnrollLoop", "s_tir.transform.RenormalizeSplitPattern", "tirx.transform.StmtSimplify",
+          "tirx.transform.RemoveNoOp", "s_tir.transform.RewriteUnsafeSelect", "tirx.transform.CommonSubexprElim"})
+        p.push_back(pass(n));
     p.push_back(pass("tirx.transform.FP8ComputeLegalize", "float32"));
     p.push_back(pass("s_tir.transform.VerifyVTCMLimit", nullptr));
     for (const char* n : {"s_tir.transform.LowerVtcmAlloc", "tirx.transform.VerifyMemory", "tirx.transform.AnnotateEntryFunc"}) p.push_back(pass(n));
     for (const char* scope : {"shared", "shared.dyn", "warp"}) p.push_back(pass("s_tir.transform.ThreadSync", scope));
-    for (const char* n : {"s_tir.transform.InferFragment", "s_tir.transform.LowerThreadAllreduce", "s_tir.transform.MergeSharedMemoryAllocations",
-                          "tirx.transform.SplitHostDevice", "tirx.transform.MakePackedAPI", "tirx.transform.FP8StorageLegalize",
-                          "tirx.transform.BF16StorageLegalize"}) p.push_back(pass(n));
+    for (const char* n :
+         {"s_tir.transform.InferFragment", "s_tir.transform.LowerThreadAllreduce", "s_tir.transform.MergeSharedMemoryAllocations",
+          "tirx.transform.SplitHostDevice", "tirx.transform.MakePackedAPI", "tirx.transform.FP8StorageLegalize", "tirx.transform.BF16StorageLegalize"})
+        p.push_back(pass(n));
     return p;
 }
 
@@ -95,7 +101,7 @@ Lowered lower(Obj module, const Obj& target, const Obj& host) {
 
 std::string object_of(const Obj& lowered, const Obj& target) {
     const auto built = call(Fn::build_llvm, lowered, target).cast<ffi::Module>();
-    const int file = memfd_create("object", MFD_CLOEXEC);   // TVM writes to a path alone: here one that no disk has
+    const int file = memfd_create("object", MFD_CLOEXEC);  // TVM writes to a path alone: here one that no disk has
     if (file < 0) throw UserError(std::string("no memory for an object: ") + std::strerror(errno));
     std::string bytes;
     try {

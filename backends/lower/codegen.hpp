@@ -7,13 +7,13 @@
 namespace loopegg::tv {
 
 struct Lowered {
-    Obj host, device;   // modules
+    Obj host, device;  // modules
 };
 // The passes of TVM's Python build (s_tir/pipeline.py, tirx/build.py), in its order.
 Lowered lower(Obj module, const Obj& target, const Obj& host);
 
-std::string object_of(const Obj& lowered, const Obj& target);     // of a host module
-std::string object_code(const Obj& module, const Obj& target);   // an ELF object
+std::string object_of(const Obj& lowered, const Obj& target);   // of a host module
+std::string object_code(const Obj& module, const Obj& target);  // an ELF object
 std::string cuda_source(const Obj& module, const Obj& target, const Obj& host);
 
 }  // namespace loopegg::tv

@@ -42,21 +42,21 @@ constexpr double erf_below[]{1.0, 0.5020675779953031, 0.11410498592560812, 0.014
 
 namespace {
 
-constexpr double least_power = -87.3, most_power = 88.3;   // beyond them a single float holds nothing, or not enough
+constexpr double least_power = -87.3, most_power = 88.3;  // beyond them a single float holds nothing, or not enough
 
 }  // namespace
 
 Expr exponential(const Expr& x) {
     const Expr e = bounded_exponential(x);
     const Expr nothing = tv::select(tv::binary(Fn::lt, x, number(least_power)), number(0), e);
-    return tv::select(tv::binary(Fn::lt, number(88.72283), x), times(e, e), nothing);   // whose square is infinite
+    return tv::select(tv::binary(Fn::lt, number(88.72283), x), times(e, e), nothing);  // whose square is infinite
 }
 
 Expr bounded_exponential(const Expr& x) {
     const Expr in = between(least_power, most_power, x);
     const Expr n = tv::intrinsic("tirx.floor", {plus(times(in, number(1 / std::log(2.0))), number(0.5))});
     const Expr r = plus(plus(in, times(n, number(-ln2_high))), times(n, number(-ln2_low)));
-    const Expr power = tv::with_bits((tv::truncate(n) + 127) * (1 << 23));   // 2^n: n in the exponent's bits
+    const Expr power = tv::with_bits((tv::truncate(n) + 127) * (1 << 23));  // 2^n: n in the exponent's bits
     return times(polynomial(taylor, r), power);
 }
 

@@ -32,9 +32,7 @@ bool plain_below(const TreeNode& n) {
 bool is_thread(const std::string& place) { return place.starts_with("threadIdx"); }
 
 NestLoops::NestLoops(const Statement& statement, const LoopTree& tree, bool gpu)
-    : NestOperands(statement, tree, gpu),
-      loop_of_(static_cast<std::size_t>(tree.variables), nullptr),
-      depth_(static_cast<std::size_t>(tree.variables), 0) {
+    : NestOperands(statement, tree, gpu), loop_of_(static_cast<std::size_t>(tree.variables), nullptr), depth_(static_cast<std::size_t>(tree.variables), 0) {
     scan(tree.root);
 }
 
@@ -167,7 +165,9 @@ std::int64_t NestLoops::points(const Tree& n) const {
 Obj NestLoops::project(const Tree& n, const std::function<Obj(const TreeNode&)>& leaf) {
     switch (n->kind) {
         case TreeNode::Kind::loop: {
-            if (writes_through(n->children[0], n->var)) return around(*n, [&] { return project(n->children[0], leaf); }, true);
+            if (writes_through(n->children[0], n->var))
+                return around(
+                    *n, [&] { return project(n->children[0], leaf); }, true);
             Scope keep(env_);
             env_[static_cast<std::size_t>(n->var)] = 0;
             return project(n->children[0], leaf);
@@ -199,11 +199,16 @@ std::optional<WholeTile> NestLoops::whole_tile(const Tree& n) const {
     std::vector<int> written_out;
     const TreeNode* at = n.get();
     for (; at->kind != TreeNode::Kind::body; at = at->children[0].get()) {
-        if (at->kind == TreeNode::Kind::complete) whole.finishes = true;
-        else if (at->kind != TreeNode::Kind::loop || at->partial || whole.lanes) return {};
-        else if (at->loop == LoopKind::unroll) written_out.push_back(at->var);
-        else if (at->loop == LoopKind::vector) whole.lanes = at;
-        else return {};
+        if (at->kind == TreeNode::Kind::complete)
+            whole.finishes = true;
+        else if (at->kind != TreeNode::Kind::loop || at->partial || whole.lanes)
+            return {};
+        else if (at->loop == LoopKind::unroll)
+            written_out.push_back(at->var);
+        else if (at->loop == LoopKind::vector)
+            whole.lanes = at;
+        else
+            return {};
     }
     whole.body = at;
     std::vector<int> walked;
@@ -237,9 +242,8 @@ Obj NestLoops::cooperative(const Tile& tile, std::int64_t lanes, const CopyLeaf&
     lanes = share.lanes;
     Expr me = 0;
     std::vector<PlaceUse*> taken;
-    for (auto place = places_.rbegin(); place != places_.rend(); ++place)   // x last: neighbours of a warp copy neighbours
-        if (auto& [name, p] = *place; is_thread(name) && p.depth == 0)
-            me = me * Expr(p.extent) + place_variable(p, name), taken.push_back(&p);
+    for (auto place = places_.rbegin(); place != places_.rend(); ++place)  // x last: neighbours of a warp copy neighbours
+        if (auto& [name, p] = *place; is_thread(name) && p.depth == 0) me = me * Expr(p.extent) + place_variable(p, name), taken.push_back(&p);
     std::size_t last = tile.steps.size();
     while (last > 0 && tile.steps[last - 1].extent == 1) --last;
     const std::int64_t total = element_count(tile) / lanes;

@@ -16,11 +16,11 @@ constexpr std::int64_t most_lanes = 64;
 // The loops of a statement with coefficients that transform one tile, all written out, with at most a vector inside them.
 struct WholeTile {
     const TreeNode* body = nullptr;
-    const TreeNode* lanes = nullptr;   // null: one number at a time
-    bool finishes = false;             // output elements begin and end in here
+    const TreeNode* lanes = nullptr;  // null: one number at a time
+    bool finishes = false;            // output elements begin and end in here
 };
 
-bool is_thread(const std::string& place);   // "threadIdx.x" and its kind
+bool is_thread(const std::string& place);  // "threadIdx.x" and its kind
 
 class NestLoops : protected NestOperands {
 protected:
@@ -28,16 +28,18 @@ protected:
 
     Obj around(const TreeNode& n, const std::function<Obj()>& inner, bool may_vectorize);
     Obj over_tile(const Tile& tile, bool parallel, const std::function<Obj()>& leaf);
-    Obj over_rows(const Tile& tile, std::size_t in_one_piece, const std::function<Obj()>& leaf);   // the last steps as vectors
+    Obj over_rows(const Tile& tile, std::size_t in_one_piece, const std::function<Obj()>& leaf);  // the last steps as vectors
     // By the threads of a block together, so many elements at once where they come in so many: `leaf` is told the how-manieth of its thread that is, and
     // which of these.
     using CopyLeaf = std::function<Obj(const Expr& round, const Expr& lane)>;
     Obj cooperative(const Tile& tile, std::int64_t lanes, const CopyLeaf& leaf, bool written_out = false);
-    struct Shares { std::int64_t threads = 1, lanes = 1, rounds = 1; };
-    Shares shares(const Tile& tile, std::int64_t lanes) const;   // of a tile, among these threads
+    struct Shares {
+        std::int64_t threads = 1, lanes = 1, rounds = 1;
+    };
+    Shares shares(const Tile& tile, std::int64_t lanes) const;  // of a tile, among these threads
     // The threads that work out parts of sums around here, each in a slice of the block's own: how many there are, and which one this is.
     std::vector<std::pair<std::int64_t, Expr>> sums_apart();
-    bool spread_below(const Tree& n) const;                                // whether cores share the work there
+    bool spread_below(const Tree& n) const;  // whether cores share the work there
 
     // Does something once to each output element that the tree below writes: `leaf` gets its logical index, and the body that
     // writes it where the loops of the tree were walked for that.
@@ -52,18 +54,18 @@ protected:
     // nothing to do, and must not read either.
     const Expr& busy() const { return guard_; }
     bool guarded_here() const { return guard_.node.defined(); }
-    bool inside_threads() const;   // of those that share outputs, not sums
+    bool inside_threads() const;  // of those that share outputs, not sums
     Obj launched(Obj body, Launch& launch);
 
-    std::vector<const TreeNode*> loop_of_;   // by variable
-    std::vector<int> depth_;                 // by variable
+    std::vector<const TreeNode*> loop_of_;  // by variable
+    std::vector<int> depth_;                // by variable
 
 private:
     struct PlaceUse {
         std::int64_t extent = 1;
         tv::Variable var;
-        int depth = 0;       // how many loops around here are bound to it
-        bool sums = false;   // its threads work out parts of sums
+        int depth = 0;      // how many loops around here are bound to it
+        bool sums = false;  // its threads work out parts of sums
     };
     void scan(const Tree& n, int depth = 0);
     static Expr place_variable(PlaceUse& p, const std::string& name);

@@ -60,11 +60,11 @@ private:
             if (c.count > 1) store = tv::loop(k, c.count, tv::LoopKind::serial, store);
             (c.itself() ? own : all).push_back(store);
         }
-        all.insert(all.end(), own.begin(), own.end());   // last: acc may be the element itself
+        all.insert(all.end(), own.begin(), own.end());  // last: acc may be the element itself
         return tv::sequence(all);
     }
     bool restored() const { return domain_.restore != Restore::none; }
-    Expr here(const Spot& to) { return to_global(to) ? mine() : busy(); }   // what a thread must be to write there
+    Expr here(const Spot& to) { return to_global(to) ? mine() : busy(); }  // what a thread must be to write there
 
     Obj emit(const Tree& n) {
         switch (n->kind) {
@@ -72,7 +72,9 @@ private:
                 if (const auto whole = whole_tile(n)) return emit_whole_tile(*whole);
                 if (n->loop == LoopKind::tensor) return gpu_ ? emit_tensor(*n) : emit_rounded(*n);
                 if (const std::vector<Tree> ahead = stages_ahead(*n); !ahead.empty()) return emit_ahead(*n, ahead);
-                return n->partial ? emit_partial(n) : around(*n, [&] { return turn(*n); }, writes_through(n->children[0], n->var));
+                return n->partial ? emit_partial(n)
+                                  : around(
+                                        *n, [&] { return turn(*n); }, writes_through(n->children[0], n->var));
             case TreeNode::Kind::cat: return tv::sequence({emit(n->children[0]), emit(n->children[1])});
             case TreeNode::Kind::complete: return emit_complete(n);
             case TreeNode::Kind::stage: return n->buffer == 0 ? emit_output_stage(n) : emit_input_stage(n);
@@ -104,7 +106,8 @@ private:
     // Where there are no tensor cores: the same numbers, one product after another.
     Obj emit_rounded(const TreeNode& n) {
         const bool before = std::exchange(rounded_, true);
-        Obj body = around(n, [&] { return emit(n.children[0]); }, false);
+        Obj body = around(
+            n, [&] { return emit(n.children[0]); }, false);
         rounded_ = before;
         return body;
     }
@@ -119,7 +122,7 @@ private:
         });
         const Spot to = output(b);
         if (s_.combine != Combine::assign) return tv::guarded(both(holds(b.predicates), here(to)), to.store(combined(to.load(), value)));
-        if (restored() && !to_global(to)) return tv::guarded(both(holds(b.predicates), here(to)), to.store(value));   // finished where it leaves the storage
+        if (restored() && !to_global(to)) return tv::guarded(both(holds(b.predicates), here(to)), to.store(value));  // finished where it leaves the storage
         return tv::guarded(holds(b.predicates), finish_element(written(b), true, value, to));
     }
 
@@ -169,7 +172,7 @@ private:
         };
         auto end = [&](const std::vector<Index>& logical, const TreeNode* b) {
             const Spot to = output(logical);
-            return finish_element(logical, b || n != t_.root, to.load(), to);   // at the root a tile may be the whole output
+            return finish_element(logical, b || n != t_.root, to.load(), to);  // at the root a tile may be the whole output
         };
         std::vector<Obj> all{each_element(below, n->tiles, begin), emit(below)};
         // Restored elements are finished as they are written to the output itself.
@@ -197,7 +200,7 @@ private:
     Obj emit_output_stage(const Tree& n) {
         const Tree& below = n->children[0];
         auto st = storage(n, n->tile, "acc" + std::to_string(n->stage), true);
-        const bool in_slot = !outputs_.empty() && outputs_.back()->slot_of == n.get();   // entered once, and nothing is there before it
+        const bool in_slot = !outputs_.empty() && outputs_.back()->slot_of == n.get();  // entered once, and nothing is there before it
         storages_[static_cast<std::size_t>(n->stage)] = st;
         const bool begins_below = any_node(
             below, [](const TreeNode& x) { return x.kind == TreeNode::Kind::complete || (x.kind == TreeNode::Kind::stage && x.buffer == 0 && x.owns); });
@@ -221,7 +224,7 @@ private:
         };
         if (const auto rows = outputs_.size() == 1 ? across_rows(*n) : std::nullopt) {
             Storage put = *st;
-            if (s_.coefficients.empty()) {   // sums lie in registers; what tiles were transformed to lies in memory already
+            if (s_.coefficients.empty()) {  // sums lie in registers; what tiles were transformed to lies in memory already
                 put.buffer = tv::buffer("rows" + std::to_string(n->stage), st->buffer.shape, "local");
                 all.push_back(tv::allocate(put.buffer, on_stack(put.buffer)));
                 all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) {
@@ -244,8 +247,10 @@ private:
         auto st = storage(n, n->tile, "tile" + std::to_string(n->stage), !shared);
         auto copy = [&] { return tv::guarded(busy(), st->buffer.store(staged_value(*n), physical(*st, steps_here(n->tile)))); };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
-        if (shared) all.push_back(cooperative(n->tile, copied_at_once(*n), [&](const Expr&, const Expr&) { return copy(); }));
-        else all.push_back(is_padded(*n) ? copy_rows(n, *st, copy) : copy_tile(n, *st, copy));
+        if (shared)
+            all.push_back(cooperative(n->tile, copied_at_once(*n), [&](const Expr&, const Expr&) { return copy(); }));
+        else
+            all.push_back(is_padded(*n) ? copy_rows(n, *st, copy) : copy_tile(n, *st, copy));
         all.push_back(emit_staged(n, st));
         return tv::sequence(all);
     }
@@ -308,27 +313,37 @@ private:
             env_[static_cast<std::size_t>(n.var)] = turn;
             std::vector<Obj> copies;
             for (const Coming& c : all)
-                copies.push_back(cooperative(c.stage->tile, copied_at_once(*c.stage),
-                                             [&](const Expr& round, const Expr& lane) { return c.kept.store(staged_value(*c.stage), {round, lane}); }, true));
+                copies.push_back(cooperative(
+                    c.stage->tile, copied_at_once(*c.stage),
+                    [&](const Expr& round, const Expr& lane) {
+                        return c.kept.store(staged_value(*c.stage), {round, lane});
+                    },
+                    true));
             return tv::sequence(copies);
         };
         out.push_back(fetch(0));
-        out.push_back(around(n, [&] {
-            std::vector<Obj> turn;
-            for (const Coming& c : all)
-                turn.push_back(cooperative(c.stage->tile, copied_at_once(*c.stage), [&](const Expr& round, const Expr& lane) {
-                    return c.tile->buffer.store(c.kept.load({round, lane}), physical(*c.tile, steps_here(c.stage->tile)));
-                }, true));
-            const Expr here = env_[static_cast<std::size_t>(n.var)];
-            turn.push_back(tv::guarded(less(here + Expr(1), n.extent), fetch(here + Expr(1))));
-            for (const Coming& c : all) {
-                storages_[static_cast<std::size_t>(c.stage->stage)] = c.tile;
-                input_stages_[c.stage->buffer].push_back(c.tile.get());
-            }
-            turn.push_back(emit(all.back().stage->children[0]));
-            for (const Coming& c : all) input_stages_[c.stage->buffer].pop_back();
-            return tv::sequence(turn);
-        }, false));
+        out.push_back(around(
+            n,
+            [&] {
+                std::vector<Obj> turn;
+                for (const Coming& c : all)
+                    turn.push_back(cooperative(
+                        c.stage->tile, copied_at_once(*c.stage),
+                        [&](const Expr& round, const Expr& lane) {
+                            return c.tile->buffer.store(c.kept.load({round, lane}), physical(*c.tile, steps_here(c.stage->tile)));
+                        },
+                        true));
+                const Expr here = env_[static_cast<std::size_t>(n.var)];
+                turn.push_back(tv::guarded(less(here + Expr(1), n.extent), fetch(here + Expr(1))));
+                for (const Coming& c : all) {
+                    storages_[static_cast<std::size_t>(c.stage->stage)] = c.tile;
+                    input_stages_[c.stage->buffer].push_back(c.tile.get());
+                }
+                turn.push_back(emit(all.back().stage->children[0]));
+                for (const Coming& c : all) input_stages_[c.stage->buffer].pop_back();
+                return tv::sequence(turn);
+            },
+            false));
         return tv::sequence(out);
     }
 
@@ -346,7 +361,8 @@ private:
         st.buffer = tv::buffer("partial" + std::to_string(n->var), shape, "shared");
         std::vector<Obj> all{tv::allocate(st.buffer, false)};
         outputs_.push_back(&st);
-        all.push_back(around(*n, [&] { return emit(below); }, true));
+        all.push_back(around(
+            *n, [&] { return emit(below); }, true));
         outputs_.pop_back();
         all.push_back(cooperative(n->tile, 1, [&](const Expr&, const Expr&) {
             Scope keep(env_);
@@ -379,24 +395,29 @@ private:
         lanes.kind = TreeNode::Kind::loop, lanes.extent = n->extent, lanes.var = n->var;
         auto own = [&](const Tile& tile) { return Spot{st.buffer, physical(st, steps_here(tile))}; };
         std::vector<Obj> all{tv::allocate(st.buffer, on_stack(st.buffer))};
-        all.push_back(around(lanes, [&] { return over_tile(n->tile, false, [&] { return own(n->tile).store(identity()); }); }, false));
+        all.push_back(around(
+            lanes, [&] { return over_tile(n->tile, false, [&] { return own(n->tile).store(identity()); }); }, false));
         outputs_.push_back(&st);
-        all.push_back(around(*n, [&] { return emit(below); }, true));
+        all.push_back(around(
+            *n, [&] { return emit(below); }, true));
         outputs_.pop_back();
-        all.push_back(around(lanes, [&] {
-            return over_tile(n->tile, false, [&] {
-                const Spot to = output(n->tile.index);
-                return tv::guarded(here(to), to.store(combined(to.load(), own(n->tile).load())));
-            });
-        }, false));
+        all.push_back(around(
+            lanes,
+            [&] {
+                return over_tile(n->tile, false, [&] {
+                    const Spot to = output(n->tile.index);
+                    return tv::guarded(here(to), to.store(combined(to.load(), own(n->tile).load())));
+                });
+            },
+            false));
         return tv::sequence(all);
     }
 
-    const Domain& domain_;   // of a nest with restore
+    const Domain& domain_;  // of a nest with restore
     RestoredCopies copies_;
     const std::string architecture_;
     const bool tensor_cores_;
-    bool rounded_ = false;   // around here stands a loop that rounds operands, on a machine without tensor cores
+    bool rounded_ = false;  // around here stands a loop that rounds operands, on a machine without tensor cores
 };
 
 }  // namespace
@@ -405,7 +426,7 @@ LoweredNest lower_nest(const Term& nest, const Target& target, const std::string
     const Term whole = complete(nest);
     const NestParts parts = nest_parts(whole);
     const Statement statement = statement_of(parts.statement);
-    const LoopTree tree = resolve(statement, parts.schedule);   // copies are written with their sources, so elements end where they would anyway
+    const LoopTree tree = resolve(statement, parts.schedule);  // copies are written with their sources, so elements end where they would anyway
     const Domain domain = parts.restore.empty() ? Domain{} : domain_of(whole);
     return Lowering(statement, tree, domain, target).run(name);
 }

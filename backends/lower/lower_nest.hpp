@@ -6,7 +6,7 @@
 namespace loopegg {
 
 struct LoweredNest {
-    tv::Obj function;   // one PrimFunc
+    tv::Obj function;  // one PrimFunc
     std::vector<KernelBuffer> parameters;
     Launch launch;
 };
@@ -21,7 +21,7 @@ struct Bounds {
     std::int64_t low = 0, high = 0;
 };
 Bounds interval(const Index& index, const std::vector<std::int64_t>& extents);
-std::vector<std::int64_t> extents_of(const LoopTree& tree);   // by variable
+std::vector<std::int64_t> extents_of(const LoopTree& tree);  // by variable
 
 // An index as offset + sum of coefficients * atoms; atoms are variables, quotients and remainders.
 struct LinearForm {

@@ -34,7 +34,7 @@ std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::ve
         for (const auto& [atom, k] : of_tile.terms) {
             const auto step = std::find_if(tile.steps.begin(), tile.steps.end(),
                                            [&a = atom](const Tile::Step& s) { return a.kind() == Index::Kind::variable && a.var() == s.var; });
-            const bool outside = step == tile.steps.end();   // fixed while the tile is walked
+            const bool outside = step == tile.steps.end();  // fixed while the tile is walked
             const auto same = std::find_if(rest.terms.begin(), rest.terms.end(), [&, &a = atom, &k = k](const auto& term) {
                 if (term.second != k) return false;
                 if (outside) return term.first == a;
@@ -45,7 +45,7 @@ std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::ve
                 if (outside) return {};
                 continue;
             }
-            if (!outside && !value.emplace(step->var, same->first).second) return {};   // a step that counts in two dimensions
+            if (!outside && !value.emplace(step->var, same->first).second) return {};  // a step that counts in two dimensions
             rest.terms.erase(same);
         }
         if (!rest.terms.empty()) return {};
@@ -98,7 +98,9 @@ std::vector<Index> NestOperands::written(const TreeNode& body) const {
 
 bool NestOperands::writes_through(const Tree& below, int var) const {
     bool used = false;
-    each_body(below, [&](const TreeNode& b) { for (const Index& i : written(b)) used = used || i.uses(var); });
+    each_body(below, [&](const TreeNode& b) {
+        for (const Index& i : written(b)) used = used || i.uses(var);
+    });
     return used;
 }
 
@@ -158,8 +160,8 @@ std::vector<Expr> NestOperands::solved_steps(const Tile& tile, const std::vector
         std::sort(here.begin(), here.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
         Scope keep(env_);
         for (const Tile::Step& step : tile.steps) env_[static_cast<std::size_t>(step.var)] = 0;
-        Expr rest = logical[d] - expr(tile.index[d]);   // what the smaller steps must make up; theirs is less than one of the larger
-        bool nested = true;   // each step runs inside one of the next larger: digits of one mixed radix
+        Expr rest = logical[d] - expr(tile.index[d]);  // what the smaller steps must make up; theirs is less than one of the larger
+        bool nested = true;                            // each step runs inside one of the next larger: digits of one mixed radix
         for (std::size_t i = 1; i < here.size(); ++i) nested = nested && here[i - 1].first == here[i].first * here[i].second->extent;
         for (std::size_t i = 0; i < here.size(); ++i) {
             const auto& [stride, step] = here[i];
@@ -236,12 +238,12 @@ std::vector<Obj> NestOperands::prefetched(const Tree& below) const {
     std::vector<Obj> all;
     std::vector<const TreeNode*> bodies;
     each_body(below, [&](const TreeNode& b) { bodies.push_back(&b); });
-    if (bodies.size() != 1) return all;   // parts of a cat have weights of their own
+    if (bodies.size() != 1) return all;  // parts of a cat have weights of their own
     for (std::size_t r = 0; r < s_.reads.size(); ++r) {
         const int b = s_.reads[r].buffer;
         const auto readers = readers_.find(b);
         if (readers == readers_.end() || readers->second.size() != 1 || bodies[0]->reads[r].stage >= 0) continue;
-        std::int64_t turn = 1;   // floats read in one
+        std::int64_t turn = 1;  // floats read in one
         for (const WeightReader::Atom& a : readers->second[0].atoms) {
             std::vector<int> vars;
             a.index.collect(vars);
@@ -311,9 +313,12 @@ Expr NestOperands::weighted(const std::vector<double>& coefficients, const std::
         const double c = coefficients[k];
         if (c == 0) continue;
         const Expr x = term(static_cast<std::int64_t>(k));
-        if (!sum) sum = c == 1 ? x : tv::binary(tv::Fn::mul, x, tv::float_value(c));
-        else if (c == 1 || c == -1) sum = tv::binary(c == 1 ? tv::Fn::add : tv::Fn::sub, *sum, x);
-        else sum = tv::binary(tv::Fn::add, *sum, tv::binary(tv::Fn::mul, x, tv::float_value(c)));
+        if (!sum)
+            sum = c == 1 ? x : tv::binary(tv::Fn::mul, x, tv::float_value(c));
+        else if (c == 1 || c == -1)
+            sum = tv::binary(c == 1 ? tv::Fn::add : tv::Fn::sub, *sum, x);
+        else
+            sum = tv::binary(tv::Fn::add, *sum, tv::binary(tv::Fn::mul, x, tv::float_value(c)));
     }
     return sum ? *sum : tv::float_value(0);
 }

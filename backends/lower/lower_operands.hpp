@@ -13,22 +13,24 @@ namespace loopegg {
 // Storage that lowering makes: of a stage, or of partial sums.
 struct Storage {
     tv::Buffer buffer;
-    std::vector<int> order;              // physical dimension -> step; steps left out are walked by threads
+    std::vector<int> order;  // physical dimension -> step; steps left out are walked by threads
     const Tile* tile = nullptr;
     int stage = -1;
-    int lane_var = -1;                   // partial sums: the loop variable that is a dimension of its own
+    int lane_var = -1;  // partial sums: the loop variable that is a dimension of its own
     bool lane_last = false;
-    std::vector<tv::Expr> slices{};      // shared by the threads of a slice of the block: which slice, as outermost dimensions
-    const TreeNode* slot_of = nullptr;   // the stage of the output that fills it, each element once
+    std::vector<tv::Expr> slices{};     // shared by the threads of a slice of the block: which slice, as outermost dimensions
+    const TreeNode* slot_of = nullptr;  // the stage of the output that fills it, each element once
 };
 
 std::int64_t element_count(const Tile& tile);
 
-template <class F> void each_body(const Tree& n, F f) {
+template <class F>
+void each_body(const Tree& n, F f) {
     if (n->kind == TreeNode::Kind::body) f(*n);
     for (const Tree& c : n->children) each_body(c, f);
 }
-template <class P> bool any_node(const Tree& n, P p) {
+template <class P>
+bool any_node(const Tree& n, P p) {
     if (p(*n)) return true;
     return std::any_of(n->children.begin(), n->children.end(), [&](const Tree& c) { return any_node(c, p); });
 }
@@ -38,7 +40,7 @@ protected:
     using Expr = tv::Expr;
     using Obj = tv::Obj;
     using Env = std::vector<Expr>;
-    struct Scope {   // puts the environment back
+    struct Scope {  // puts the environment back
         explicit Scope(Env& e) : env(e), kept(e) {}
         ~Scope() { env = kept; }
         Scope(const Scope&) = delete;
@@ -46,7 +48,7 @@ protected:
         Env& env;
         Env kept;
     };
-    struct Spot {   // one element of a buffer
+    struct Spot {  // one element of a buffer
         tv::Buffer buffer;
         std::vector<Expr> at;
         Expr load() const { return buffer.load(at); }
@@ -54,10 +56,10 @@ protected:
     };
 
     NestOperands(const Statement& statement, const LoopTree& tree, bool gpu);
-    KernelBuffer parameter(int b);   // declares the statement's buffer b; in their order
+    KernelBuffer parameter(int b);  // declares the statement's buffer b; in their order
 
-    std::vector<Index> written(const TreeNode& body) const;   // the output's logical index
-    bool writes_through(const Tree& below, int var) const;    // whether outputs depend on the variable
+    std::vector<Index> written(const TreeNode& body) const;  // the output's logical index
+    bool writes_through(const Tree& below, int var) const;   // whether outputs depend on the variable
     const std::string& buffer_name(int b) const { return s_.buffers[static_cast<std::size_t>(b)].name; }
 
     // Expressions over the loop variables. Conditions that always hold come out empty.
@@ -72,7 +74,7 @@ protected:
     std::vector<Expr> placed(const Storage& st, const std::vector<Index>& index) const;
     std::vector<Expr> stored(int b, const std::vector<Index>& logical) const;
     Spot in_storage(const Storage& st, const std::vector<Index>& logical) { return {st.buffer, physical(st, steps_of(*st.tile, logical))}; }
-    Spot output(const std::vector<Index>& logical, std::size_t levels_up = 0);   // in the innermost storage that stands for it, or further out
+    Spot output(const std::vector<Index>& logical, std::size_t levels_up = 0);  // in the innermost storage that stands for it, or further out
     Spot output(const TreeNode& body);
     bool to_global(const Spot& spot) const { return spot.buffer.node.same_as(buffers_[0].node); }
 
@@ -81,24 +83,24 @@ protected:
     // Requests for the weights that later turns of a loop will read, for the place where one of its turns begins: `below` is its body.
     std::vector<Obj> prefetched(const Tree& below) const;
     Expr read_buffer(int b, const std::vector<Index>& logical, bool padded);
-    Expr finished(const Expr& acc, const std::vector<Index>& logical);   // the statement's last step, for the element that holds acc
+    Expr finished(const Expr& acc, const std::vector<Index>& logical);  // the statement's last step, for the element that holds acc
     bool has_finish() const { return s_.finish && !(s_.finish.size() == 0 && s_.finish.op().text() == "acc"); }
     Expr combined(const Expr& a, const Expr& b) const;
     Expr entry(const Coefficient& c, const TreeNode& body) const;
     // The sum of what `term` gives for each column, times its coefficient; zeros ask for nothing.
     static Expr weighted(const std::vector<double>& coefficients, const std::function<Expr(std::int64_t column)>& term);
-    Expr outside() const;   // what reads beyond a padded buffer give
+    Expr outside() const;  // what reads beyond a padded buffer give
     Expr identity() const;
 
     const Statement& s_;
     const LoopTree& t_;
     const bool gpu_;
     std::vector<std::int64_t> extents_;
-    Env env_;   // by variable; one more for copies of restored elements
+    Env env_;  // by variable; one more for copies of restored elements
     std::vector<tv::Buffer> buffers_;
-    std::vector<std::shared_ptr<Storage>> storages_;            // by stage
-    std::map<int, std::vector<const Storage*>> input_stages_;   // by buffer, innermost last
-    std::vector<const Storage*> outputs_;                       // what stands for the output, innermost last
+    std::vector<std::shared_ptr<Storage>> storages_;           // by stage
+    std::map<int, std::vector<const Storage*>> input_stages_;  // by buffer, innermost last
+    std::vector<const Storage*> outputs_;                      // what stands for the output, innermost last
 
 private:
     std::vector<Expr> solved_steps(const Tile& tile, const std::vector<Expr>& logical);

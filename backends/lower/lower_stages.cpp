@@ -16,11 +16,11 @@ std::vector<tv::Expr> NestStages::steps_here(const Tile& tile) const {
 std::shared_ptr<Storage> NestStages::storage(const Tree& n, const Tile& tile, const std::string& name, bool local) {
     auto st = std::make_shared<Storage>();
     st->tile = &tile, st->stage = n->stage;
-    std::vector<std::pair<int, int>> keys;   // depth, step
+    std::vector<std::pair<int, int>> keys;  // depth, step
     Shape shape;
     for (std::size_t i = 0; i < tile.steps.size(); ++i) {
         int depth = -1;
-        bool by_thread = gpu_ && n->buffer == 0;   // copies of inputs are whole for every thread
+        bool by_thread = gpu_ && n->buffer == 0;  // copies of inputs are whole for every thread
         std::optional<int> thread_var;
         each_body(n, [&](const TreeNode& b) {
             const OperandPlace* place = n->buffer == 0 ? (b.write.stage == n->stage ? &b.write : nullptr) : nullptr;

@@ -15,7 +15,7 @@ protected:
     // A storage over a tile. Dimensions that deeper loops walk come last; those that threads walk are left out.
     std::shared_ptr<Storage> storage(const Tree& n, const Tile& tile, const std::string& name, bool local);
     bool on_stack(const tv::Buffer& b) const;
-    std::vector<Expr> steps_here(const Tile& tile) const;   // the values of a tile's steps
+    std::vector<Expr> steps_here(const Tile& tile) const;  // the values of a tile's steps
 
     // Vectors that lie across the rows of the output would go there one float at a time, every float to another row. Such a tile is
     // put down in memory as it is and then copied row by row. Gives the tile with its steps in the order of the output's memory, and how

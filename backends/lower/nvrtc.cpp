@@ -50,8 +50,10 @@ std::string compiled(const std::string& source, const std::string& architecture)
     const int failed = nvrtc.compile(program, 3, options);
     std::string result;
     std::size_t size = 0;
-    if (failed) nvrtc.log_size(program, &size), result.resize(size), nvrtc.log(program, result.data());
-    else nvrtc.size(program, &size), result.resize(size), nvrtc.get(program, result.data());
+    if (failed)
+        nvrtc.log_size(program, &size), result.resize(size), nvrtc.log(program, result.data());
+    else
+        nvrtc.size(program, &size), result.resize(size), nvrtc.get(program, result.data());
     nvrtc.destroy(&program);
     if (failed) throw UserError("NVRTC refuses the kernel: " + result.substr(0, 500));
     return result;
@@ -76,7 +78,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t most = 2000;   // some ten megabytes
+    static constexpr std::size_t most = 2000;  // some ten megabytes
     std::mutex mutex_;
     std::map<Hash128, std::shared_future<std::string>> known_;
 };

@@ -4,8 +4,8 @@
 
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
-#include "nest/term/axis.hpp"
 #include "nest/run/loop_tree.hpp"
+#include "nest/term/axis.hpp"
 
 namespace loopegg {
 namespace {
@@ -61,7 +61,7 @@ enum class Cut { nothing, instances, outputs };
 std::vector<Loop> loops_of(const Statement& s, Dice& dice, Cut cut) {
     std::vector<Loop> loops;
     std::vector<std::string> taken;
-    if (cut == Cut::outputs) {   // the first half of an axis, or every second of it
+    if (cut == Cut::outputs) {  // the first half of an axis, or every second of it
         std::vector<const Iterator*> axes;
         for (const Iterator& it : s.axes)
             if (it.extent >= 4 && s.writes_axis(s.axis(it.name)) && it.name != "n") axes.push_back(&it);
@@ -104,7 +104,7 @@ std::vector<Loop> loops_of(const Statement& s, Dice& dice, Cut cut) {
 }
 
 Term schedule(const Statement& s, Dice& dice, bool gpu, Cut cut) {
-    if (cut != Cut::outputs && dice.once_in(6) && !gpu) {   // two parts, cut along an axis
+    if (cut != Cut::outputs && dice.once_in(6) && !gpu) {  // two parts, cut along an axis
         std::vector<const Iterator*> axes;
         for (const Iterator& it : s.axes)
             if (it.extent >= 4) axes.push_back(&it);
@@ -125,7 +125,7 @@ Term schedule(const Statement& s, Dice& dice, bool gpu, Cut cut) {
     }
     std::vector<Loop> loops = loops_of(s, dice, cut);
     for (std::size_t i = loops.size(); i > 1; --i) std::swap(loops[i - 1], loops[dice.below(i)]);
-    if (loops.size() > 2 && dice.once_in(4)) {   // two neighbours fused
+    if (loops.size() > 2 && dice.once_in(4)) {  // two neighbours fused
         const std::size_t i = dice.below(loops.size() - 1);
         if (loops[i].output == loops[i + 1].output || !gpu) {
             loops[i] = {Term("pair", {loops[i].axis, loops[i + 1].axis}), loops[i].output && loops[i + 1].output};
@@ -140,9 +140,12 @@ Term schedule(const Statement& s, Dice& dice, bool gpu, Cut cut) {
         if (gpu && l.output && block + thread < 4 && dice.once_in(2)) {
             static constexpr const char* threads[]{"threadIdx.x", "threadIdx.y"};
             static constexpr const char* blocks[]{"blockIdx.x", "blockIdx.y"};
-            if (thread < 2 && block == 0 && axis_extent(l.axis) <= 32) t = Term("bind", {Term(threads[thread++]), l.axis, t});
-            else if (block < 2) t = Term("bind", {Term(blocks[block++]), l.axis, t});
-            else t = Term("at", {l.axis, t});
+            if (thread < 2 && block == 0 && axis_extent(l.axis) <= 32)
+                t = Term("bind", {Term(threads[thread++]), l.axis, t});
+            else if (block < 2)
+                t = Term("bind", {Term(blocks[block++]), l.axis, t});
+            else
+                t = Term("at", {l.axis, t});
         } else if (!gpu && l.output && !parallel_used && i < 2 && dice.once_in(2)) {
             parallel_used = true;
             t = Term("par", {l.axis, t});

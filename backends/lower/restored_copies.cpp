@@ -16,7 +16,9 @@ using Values = std::vector<std::int64_t>;
 // The digits of an axis that a condition may name: the axis itself, and what the domain says of it.
 std::vector<Digit> digits_of(const Axis& axis, const Domain& domain) {
     std::vector<Digit> all{{axis.name, 1, axis.extent}};
-    auto add = [&](const Digit& d) { if (d.axis == axis.name && std::find(all.begin(), all.end(), d) == all.end()) all.push_back(d); };
+    auto add = [&](const Digit& d) {
+        if (d.axis == axis.name && std::find(all.begin(), all.end(), d) == all.end()) all.push_back(d);
+    };
     for (const DomainPart& part : domain.parts) {
         for (const DigitRange& r : part.ranges) add(r.digit);
         for (const DigitPair& p : part.diagonals) add(p.first), add(p.second);
@@ -40,11 +42,13 @@ std::optional<std::vector<DigitRange>> ranges_for(const std::set<std::int64_t>& 
         return true;
     };
     if (!exact(all)) return {};
-    for (std::size_t i = 0; i < all.size();) {   // without those that the others imply
+    for (std::size_t i = 0; i < all.size();) {  // without those that the others imply
         std::vector<DigitRange> fewer = all;
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-        if (exact(fewer)) all = std::move(fewer);
-        else ++i;
+        if (exact(fewer))
+            all = std::move(fewer);
+        else
+            ++i;
     }
     return all;
 }
@@ -88,7 +92,9 @@ std::vector<RestoredCopy> with_counts(const std::vector<RestoredCopy>& all) {
 
 }  // namespace
 
-bool RestoredCopy::itself() const { return std::all_of(offset.begin(), offset.end(), [](std::int64_t o) { return o == 0; }); }
+bool RestoredCopy::itself() const {
+    return std::all_of(offset.begin(), offset.end(), [](std::int64_t o) { return o == 0; });
+}
 
 RestoredCopies restored_copies(const Domain& domain, const std::vector<Axis>& axes) {
     const std::vector<Axis> named = axes_named_by(domain, axes);
@@ -96,7 +102,7 @@ RestoredCopies restored_copies(const Domain& domain, const std::vector<Axis>& ax
     for (const Axis& a : named)
         if (!a.reduction) result.axes.push_back(a);
     Domain repeated = domain;
-    if (domain.restore == Restore::zero) repeated.restore = Restore::repeat;   // zeros are written by whoever would have been repeated
+    if (domain.restore == Restore::zero) repeated.restore = Restore::repeat;  // zeros are written by whoever would have been repeated
     const std::vector<std::int64_t> sources = output_sources(repeated, named);
     auto element = [&](std::int64_t index) {
         Values v(result.axes.size());
@@ -121,7 +127,7 @@ RestoredCopies restored_copies(const Domain& domain, const std::vector<Axis>& ax
             return when.has_value();
         };
         if (add(from)) continue;
-        std::set<Values> left = from;   // part by part
+        std::set<Values> left = from;  // part by part
         for (const DomainPart& part : domain.parts) {
             std::vector<std::string> names;
             for (const Axis& a : result.axes) names.push_back(a.name);

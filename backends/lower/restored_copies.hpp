@@ -14,7 +14,7 @@ struct RestoredCopy {
     std::vector<std::int64_t> offset, step;
     std::int64_t count = 1;
     std::vector<DigitRange> when{};
-    bool always = false;   // for every computed element: `when` then only tells computed elements from the others
+    bool always = false;  // for every computed element: `when` then only tells computed elements from the others
 
     bool itself() const;
 };
@@ -22,7 +22,7 @@ struct RestoredCopy {
 // Over the output axes that the domain names. Throws UserError for a domain whose copies have no such form.
 struct RestoredCopies {
     std::vector<Axis> axes;
-    std::vector<RestoredCopy> copies;   // each output is written by one of them, once
+    std::vector<RestoredCopy> copies;  // each output is written by one of them, once
 };
 RestoredCopies restored_copies(const Domain& domain, const std::vector<Axis>& axes);
 

@@ -25,7 +25,10 @@ Expr gelu(const Expr& x) {
     return tv::binary(Fn::mul, tv::binary(Fn::mul, x, number(0.5)), tv::binary(Fn::add, number(1), erf));
 }
 
-struct Binary { const char* name; Fn fn; };
+struct Binary {
+    const char* name;
+    Fn fn;
+};
 // Of sums and products, machines know these; every other function is spelt by its formula.
 constexpr Binary binaries[]{{"+", Fn::add}, {"-", Fn::sub}, {"*", Fn::mul}, {"/", Fn::div}};
 
@@ -43,7 +46,10 @@ Expr extreme(const Term& term, const Expr& a, const Expr& b) {
     return most ? larger(a, b) : smaller(a, b);
 }
 
-struct Unary { const char* name; Expr (*make)(const Expr&); };
+struct Unary {
+    const char* name;
+    Expr (*make)(const Expr&);
+};
 const Unary unaries[]{
     // Comparisons that are false for what is no number, so that it stays what it is; each is one instruction of a processor.
     {"relu", [](const Expr& x) { return tv::select(below(x, 0), number(0), x); }},
@@ -76,7 +82,7 @@ Expr scalar(const Term& term, const std::function<Expr(const std::string&)>& lea
         for (const Binary& b : binaries)
             if (op == b.name) return tv::binary(b.fn, scalar(term[0], leaf), scalar(term[1], leaf));
     if (op == "max" || op == "min") return extreme(term, scalar(term[0], leaf), scalar(term[1], leaf));
-    if (op == "prelu") {   // a slope that is no number is not looked at above zero
+    if (op == "prelu") {  // a slope that is no number is not looked at above zero
         const Expr x = scalar(term[0], leaf);
         return tv::select(below(x, 0), tv::binary(Fn::mul, x, scalar(term[1], leaf)), x);
     }

@@ -9,7 +9,8 @@ namespace loopegg {
 namespace {
 
 // Calls f(stored position, logical position) for every logical element of a blocked buffer.
-template <class F> void each_blocked(const KernelBuffer& p, F f) {
+template <class F>
+void each_blocked(const KernelBuffer& p, F f) {
     const Buffer buffer{p.name, p.logical, p.kind, p.blocking};
     const Shape stored = buffer.stored_shape();
     std::vector<Index> variables;
@@ -35,7 +36,7 @@ void gather(const KernelBuffer& p, const WeightReader& r, std::span<const float>
             position = position * p.logical[d] + at[d];
         }
         out[static_cast<std::size_t>(r.start + i)] = inside ? logical[static_cast<std::size_t>(position)] : 0.0f;
-        for (std::size_t a = n; a-- > 0;) {   // the next digits, innermost fastest
+        for (std::size_t a = n; a-- > 0;) {  // the next digits, innermost fastest
             ++digit[a];
             for (std::size_t d = 0; d < rank; ++d) at[d] += r.coefficients[d][a];
             if (digit[a] < r.atoms[a].extent) break;

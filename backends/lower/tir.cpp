@@ -79,9 +79,7 @@ Expr select(const Expr& condition, const Expr& yes, const Expr& no) {
     if (!condition.node.defined()) return yes;
     return Expr(obj(Fn::select, condition.node, yes.node, no.node, no_span));
 }
-Expr intrinsic(const char* op, const std::vector<Expr>& args) {
-    return called("float32", op, nodes(args));
-}
+Expr intrinsic(const char* op, const std::vector<Expr>& args) { return called("float32", op, nodes(args)); }
 Expr truncate(const Expr& number) { return Expr(obj(Fn::cast, type_of("int32"), number.node, no_span)); }
 Expr with_bits(const Expr& whole) { return intrinsic("tirx.reinterpret", {whole}); }
 Expr bits_of(const Expr& number) { return called("int32", "tirx.reinterpret", nodes({number})); }
@@ -107,8 +105,8 @@ Obj Buffer::store(const Expr& value, const std::vector<Expr>& at) const {
     return obj(Fn::buffer_store, node, value.node, nodes(at), no_span);
 }
 Expr Buffer::address(const std::vector<Expr>& at) const {
-    return Expr(obj(Fn::call, obj(Fn::pointer_type, primitive_type("float32"), scope), obj(Fn::get_op, "tirx.address_of"), List{load(at).node}, nullptr,
-                    List{}, no_span));
+    return Expr(obj(Fn::call, obj(Fn::pointer_type, primitive_type("float32"), scope), obj(Fn::get_op, "tirx.address_of"), List{load(at).node}, nullptr, List{},
+                    no_span));
 }
 Obj Buffer::prefetch(const std::vector<Expr>& at) const {
     return obj(Fn::evaluate, called("void", "tirx.prefetch", nodes({address(at), 0, 3, 1})).node, no_span);

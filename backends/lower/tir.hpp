@@ -33,14 +33,14 @@ Expr both(const Expr& a, const Expr& b);
 
 Expr float_value(double v);
 Expr binary(Fn f, const Expr& a, const Expr& b);
-Expr choose(const Expr& condition, const Expr& yes, const Expr& no);      // evaluates one side alone
-Expr select(const Expr& condition, const Expr& yes, const Expr& no);      // may evaluate both
-Expr intrinsic(const char* op, const std::vector<Expr>& args);            // "tirx.sqrt" and its kind, float32
-Expr truncate(const Expr& number);                                        // a float32 as an int32
-Expr with_bits(const Expr& whole);                                        // the float32 that has the bits of an int32
-Expr bits_of(const Expr& number);                                         // the int32 that has the bits of a float32
-Expr outer_function(const char* name, const std::vector<Expr>& args);     // of the text that the code is put behind: no side effects, float32
-Obj outer_call(const char* name, const std::vector<Expr>& args);          // of the same, for its effects
+Expr choose(const Expr& condition, const Expr& yes, const Expr& no);   // evaluates one side alone
+Expr select(const Expr& condition, const Expr& yes, const Expr& no);   // may evaluate both
+Expr intrinsic(const char* op, const std::vector<Expr>& args);         // "tirx.sqrt" and its kind, float32
+Expr truncate(const Expr& number);                                     // a float32 as an int32
+Expr with_bits(const Expr& whole);                                     // the float32 that has the bits of an int32
+Expr bits_of(const Expr& number);                                      // the int32 that has the bits of a float32
+Expr outer_function(const char* name, const std::vector<Expr>& args);  // of the text that the code is put behind: no side effects, float32
+Obj outer_call(const char* name, const std::vector<Expr>& args);       // of the same, for its effects
 
 struct Variable {
     Obj node;
@@ -55,16 +55,16 @@ struct Buffer {
     Expr load(const std::vector<Expr>& at) const;
     Obj store(const Expr& value, const std::vector<Expr>& at) const;
     Expr address(const std::vector<Expr>& at) const;
-    Obj prefetch(const std::vector<Expr>& at) const;   // asks for the cache line of an element; any position may be named
+    Obj prefetch(const std::vector<Expr>& at) const;  // asks for the cache line of an element; any position may be named
 };
 Buffer buffer(const std::string& name, const std::vector<std::int64_t>& shape, const char* scope);
 
 enum class LoopKind : int { serial = 0, parallel = 1, vectorized = 2, unrolled = 3, bound = 4 };
 Obj loop(const Variable& v, std::int64_t extent, LoopKind kind, const Obj& body, const std::string& thread = {});
 Obj sequence(const std::vector<Obj>& statements);
-Obj guarded(const Expr& condition, const Obj& body);                      // body alone when the condition is 'always'
+Obj guarded(const Expr& condition, const Obj& body);  // body alone when the condition is 'always'
 Obj either(const Expr& condition, const Obj& yes, const Obj& no);
-Obj allocate(const Buffer& b, bool on_stack = false);                     // in scope for the statements after it in a sequence
+Obj allocate(const Buffer& b, bool on_stack = false);  // in scope for the statements after it in a sequence
 Obj primitive(const std::string& name, const std::vector<Buffer>& parameters, const Obj& body);
 Obj module_of(const std::vector<std::pair<std::string, Obj>>& functions);
 

@@ -31,7 +31,7 @@ struct Walk {
     const Statement& statement;
     int buffer;
     std::vector<std::int64_t> extents;
-    std::vector<int> depth;   // by variable
+    std::vector<int> depth;  // by variable
     std::vector<WeightReader> readers;
     int level = 0;
 
@@ -39,7 +39,11 @@ struct Walk {
         WeightReader r;
         std::vector<LinearForm> dims;
         for (const Index& i : index) dims.push_back(linear(i));
-        struct Key { Index atom; int depth; std::int64_t stride; };
+        struct Key {
+            Index atom;
+            int depth;
+            std::int64_t stride;
+        };
         std::vector<Key> keys;
         const Shape& shape = statement.buffers[static_cast<std::size_t>(buffer)].shape;
         std::int64_t stride = 1;
@@ -66,7 +70,11 @@ struct Walk {
 
     void visit(const Tree& node) {
         switch (node->kind) {
-            case TreeNode::Kind::loop: depth[static_cast<std::size_t>(node->var)] = level++; visit(node->children[0]); --level; return;
+            case TreeNode::Kind::loop:
+                depth[static_cast<std::size_t>(node->var)] = level++;
+                visit(node->children[0]);
+                --level;
+                return;
             case TreeNode::Kind::cat: visit(node->children[0]), visit(node->children[1]); return;
             case TreeNode::Kind::complete: visit(node->children[0]); return;
             case TreeNode::Kind::stage:
@@ -140,7 +148,7 @@ std::vector<WeightReader> weight_readers(const Statement& statement, const LoopT
     Walk walk{statement, buffer, extents_of(tree), std::vector<int>(static_cast<std::size_t>(tree.variables), 0), {}};
     walk.visit(tree.root);
     std::int64_t start = 0;
-    for (WeightReader& r : walk.readers) r.start = start, start += (r.elements() + 15) / 16 * 16;   // parts begin on cache lines
+    for (WeightReader& r : walk.readers) r.start = start, start += (r.elements() + 15) / 16 * 16;  // parts begin on cache lines
     return walk.readers;
 }
 

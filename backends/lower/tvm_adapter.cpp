@@ -48,15 +48,18 @@ void register_cuda_hooks() {
 
 void load() {
     std::call_once(once, [] {
-        open("libtvm_runtime.so", RTLD_GLOBAL);   // before the compiler, and visible to it
-        open("libtvm_compiler.so", RTLD_LOCAL);   // its LLVM must stay invisible to LibTorch's
+        open("libtvm_runtime.so", RTLD_GLOBAL);  // before the compiler, and visible to it
+        open("libtvm_compiler.so", RTLD_LOCAL);  // its LLVM must stay invisible to LibTorch's
         std::vector<std::string> missing;
         for (std::size_t i = 0; i < functions.size(); ++i) {
             auto f = ffi::Function::GetGlobal(function_names[i]);
-            if (f) functions[i] = *f;
-            else missing.emplace_back(function_names[i]);
+            if (f)
+                functions[i] = *f;
+            else
+                missing.emplace_back(function_names[i]);
         }
-        if (!missing.empty()) throw UserError(Diagnostic{"this TVM is not the one that loopegg knows (0.27.0.post1): it lacks " + join(missing, ", "),
+        if (!missing.empty())
+            throw UserError(Diagnostic{"this TVM is not the one that loopegg knows (0.27.0.post1): it lacks " + join(missing, ", "),
                                        {},
                                        "remove .deps/site and run ./loopegg once: it sets up the version that it knows"});
         register_cuda_hooks();

@@ -23,68 +23,68 @@ using ffi::Any;
 using Obj = ffi::ObjectRef;
 using List = ffi::Array<Any>;
 
-#define LOOPEGG_TVM_FUNCTIONS(X)                                     \
-    X(int_imm, "ir.IntImm")                                          \
-    X(float_imm, "ir.FloatImm")                                      \
-    X(string_imm, "ir.StringImm")                                    \
-    X(var, "ir.Var")                                                 \
-    X(prim_type, "ir.PrimType")                                      \
-    X(pointer_type, "ir.PointerType")                                \
-    X(range, "ir.Range_from_min_extent")                             \
-    X(call, "ir.Call")                                               \
-    X(get_op, "ir.GetOp")                                            \
-    X(ir_module, "ir.IRModule")                                      \
-    X(global_var, "ir.GlobalVar")                                    \
-    X(make_object, "ffi.MakeObjectFromPackedArgs")                   \
-    X(with_attr, "ir.BaseFuncWithAttr")                              \
-    X(attrs_dict, "ir.DictAttrsGetDict")                             \
-    X(add, "prim._OpAdd")                                            \
-    X(sub, "prim._OpSub")                                            \
-    X(mul, "prim._OpMul")                                            \
-    X(div, "prim._OpDiv")                                            \
-    X(floor_div, "prim._OpFloorDiv")                                 \
-    X(floor_mod, "prim._OpFloorMod")                                 \
-    X(max, "prim._OpMax")                                            \
-    X(min, "prim._OpMin")                                            \
-    X(ge, "prim._OpGE")                                              \
-    X(lt, "prim._OpLT")                                              \
-    X(eq, "prim._OpEQ")                                              \
-    X(logical_and, "prim._OpAnd")                                    \
-    X(logical_or, "prim._OpOr")                                      \
-    X(if_expr, "prim._OpIfThenElse")                                 \
-    X(select, "prim.Select")                                         \
-    X(cast, "prim.Cast")                                             \
-    X(buffer_type, "tirx.BufferType")                                \
-    X(buffer_var, "tirx.BufferVar")                                  \
-    X(buffer_load, "tirx.BufferLoad")                                \
-    X(buffer_store, "tirx.BufferStore")                              \
-    X(alloc_buffer, "tirx.AllocBuffer")                              \
-    X(evaluate, "tirx.Evaluate")                                     \
-    X(for_loop, "tirx.For")                                          \
-    X(seq_stmt, "tirx.SeqStmt")                                      \
-    X(if_stmt, "tirx.IfThenElse")                                    \
-    X(iter_var, "tirx.IterVar")                                      \
-    X(prim_func, "tirx.PrimFunc")                                    \
-    X(target, "target.Target")                                       \
-    X(target_json, "target.TargetAsJSON")                            \
-    X(target_with_host, "target.WithHost")                           \
-    X(host_features, "tvm.codegen.llvm.GetHostCPUFeatures")          \
-    X(host_cpu, "target.llvm_get_system_cpu")                        \
-    X(host_triple, "target.llvm_get_system_triple")                  \
-    X(run_pass, "transform.RunPass")                                 \
-    X(sequential, "transform.Sequential")                            \
-    X(bind_target, "tirx.transform.BindTarget")                      \
-    X(filter, "tirx.transform.Filter")                               \
-    X(skip_assert, "tirx.transform.SkipAssert")                      \
-    X(build_llvm, "target.build.llvm")                               \
-    X(build_cuda, "target.build.cuda")                               \
-    X(to_json, "ffi.ToJSONGraphString")                              \
-    X(rpc_connect, "rpc.Connect")                                    \
-    X(rpc_load, "rpc.LoadRemoteModule")                              \
-    X(rpc_index, "rpc.SessTableIndex")                               \
-    X(tensor_alloc, "runtime.TVMTensorAllocWithScope")               \
-    X(tensor_from_bytes, "runtime.TVMTensorCopyFromBytes")           \
-    X(tensor_to_bytes, "runtime.TVMTensorCopyToBytes")               \
+#define LOOPEGG_TVM_FUNCTIONS(X)                            \
+    X(int_imm, "ir.IntImm")                                 \
+    X(float_imm, "ir.FloatImm")                             \
+    X(string_imm, "ir.StringImm")                           \
+    X(var, "ir.Var")                                        \
+    X(prim_type, "ir.PrimType")                             \
+    X(pointer_type, "ir.PointerType")                       \
+    X(range, "ir.Range_from_min_extent")                    \
+    X(call, "ir.Call")                                      \
+    X(get_op, "ir.GetOp")                                   \
+    X(ir_module, "ir.IRModule")                             \
+    X(global_var, "ir.GlobalVar")                           \
+    X(make_object, "ffi.MakeObjectFromPackedArgs")          \
+    X(with_attr, "ir.BaseFuncWithAttr")                     \
+    X(attrs_dict, "ir.DictAttrsGetDict")                    \
+    X(add, "prim._OpAdd")                                   \
+    X(sub, "prim._OpSub")                                   \
+    X(mul, "prim._OpMul")                                   \
+    X(div, "prim._OpDiv")                                   \
+    X(floor_div, "prim._OpFloorDiv")                        \
+    X(floor_mod, "prim._OpFloorMod")                        \
+    X(max, "prim._OpMax")                                   \
+    X(min, "prim._OpMin")                                   \
+    X(ge, "prim._OpGE")                                     \
+    X(lt, "prim._OpLT")                                     \
+    X(eq, "prim._OpEQ")                                     \
+    X(logical_and, "prim._OpAnd")                           \
+    X(logical_or, "prim._OpOr")                             \
+    X(if_expr, "prim._OpIfThenElse")                        \
+    X(select, "prim.Select")                                \
+    X(cast, "prim.Cast")                                    \
+    X(buffer_type, "tirx.BufferType")                       \
+    X(buffer_var, "tirx.BufferVar")                         \
+    X(buffer_load, "tirx.BufferLoad")                       \
+    X(buffer_store, "tirx.BufferStore")                     \
+    X(alloc_buffer, "tirx.AllocBuffer")                     \
+    X(evaluate, "tirx.Evaluate")                            \
+    X(for_loop, "tirx.For")                                 \
+    X(seq_stmt, "tirx.SeqStmt")                             \
+    X(if_stmt, "tirx.IfThenElse")                           \
+    X(iter_var, "tirx.IterVar")                             \
+    X(prim_func, "tirx.PrimFunc")                           \
+    X(target, "target.Target")                              \
+    X(target_json, "target.TargetAsJSON")                   \
+    X(target_with_host, "target.WithHost")                  \
+    X(host_features, "tvm.codegen.llvm.GetHostCPUFeatures") \
+    X(host_cpu, "target.llvm_get_system_cpu")               \
+    X(host_triple, "target.llvm_get_system_triple")         \
+    X(run_pass, "transform.RunPass")                        \
+    X(sequential, "transform.Sequential")                   \
+    X(bind_target, "tirx.transform.BindTarget")             \
+    X(filter, "tirx.transform.Filter")                      \
+    X(skip_assert, "tirx.transform.SkipAssert")             \
+    X(build_llvm, "target.build.llvm")                      \
+    X(build_cuda, "target.build.cuda")                      \
+    X(to_json, "ffi.ToJSONGraphString")                     \
+    X(rpc_connect, "rpc.Connect")                           \
+    X(rpc_load, "rpc.LoadRemoteModule")                     \
+    X(rpc_index, "rpc.SessTableIndex")                      \
+    X(tensor_alloc, "runtime.TVMTensorAllocWithScope")      \
+    X(tensor_from_bytes, "runtime.TVMTensorCopyFromBytes")  \
+    X(tensor_to_bytes, "runtime.TVMTensorCopyToBytes")      \
     X(time_evaluator, "runtime.RPCTimeEvaluator")
 
 enum class Fn {
@@ -96,12 +96,18 @@ enum class Fn {
 
 // Loads the libraries once and looks up every name above; UserError lists what is missing. Safe to call again.
 void load();
-const ffi::Function& function(Fn f);   // loads on first use
-std::string version();                 // "0.27.0.post1", part of every key of the latency store
+const ffi::Function& function(Fn f);  // loads on first use
+std::string version();                // "0.27.0.post1", part of every key of the latency store
 
 // There are no default arguments through the registry: all of them must be given.
-template <class... A> Any call(Fn f, A&&... a) { return function(f)(std::forward<A>(a)...); }
-template <class... A> Obj obj(Fn f, A&&... a) { return call(f, std::forward<A>(a)...).template cast<Obj>(); }
+template <class... A>
+Any call(Fn f, A&&... a) {
+    return function(f)(std::forward<A>(a)...);
+}
+template <class... A>
+Obj obj(Fn f, A&&... a) {
+    return call(f, std::forward<A>(a)...).template cast<Obj>();
+}
 
 // TVM's message without the IR dump and stack trace that it carries.
 std::string brief(const std::exception& e);

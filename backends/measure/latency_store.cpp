@@ -30,7 +30,7 @@ struct LatencyStore::Impl {
     Database db;
     std::mutex mutex;
     const std::string owner = new_owner();
-    std::set<std::string> held;          // keys that are claimed by this store
+    std::set<std::string> held;  // keys that are claimed by this store
 
     // Says now and then that the holder of these claims lives. It begins with the first claim.
     std::thread heart;
@@ -43,7 +43,7 @@ struct LatencyStore::Impl {
             if (held.empty()) continue;
             try {
                 StoreQuery(db, "UPDATE latency SET at=unixepoch() WHERE owner=? AND state='claimed'").bind(owner).done();
-            } catch (const UserError&) {   // a full disk: the claims are lost to others, who measure what we measure
+            } catch (const UserError&) {  // a full disk: the claims are lost to others, who measure what we measure
             }
         }
     }
@@ -62,7 +62,7 @@ LatencyStore::~LatencyStore() {
         try {
             for (const std::string& key : impl_->held)
                 StoreQuery(impl_->db, "DELETE FROM latency WHERE key=? AND state='claimed' AND owner=?").bind(key).bind(impl_->owner).done();
-        } catch (const UserError&) {   // they end with their lease
+        } catch (const UserError&) {  // they end with their lease
         }
     }
     impl_->stop.notify_all();
@@ -98,7 +98,7 @@ bool LatencyStore::claim(const Hash128& key, const std::string& target, const st
         StoreQuery q(impl_->db, "SELECT owner, unixepoch() - at, state, median_ms, iqr_ms, n, at FROM latency WHERE key=?");
         if (q.bind(name).row()) {
             owner = q.text(0), state = q.text(2), at = q.integer(6);
-            const bool ours = owner == impl_->owner && !impl_->held.contains(name);   // claimed by a statement whose answer a restarting server lost
+            const bool ours = owner == impl_->owner && !impl_->held.contains(name);  // claimed by a statement whose answer a restarting server lost
             if (state == "claimed" && !ours && (owner == impl_->owner || owner_lives(owner, q.real(1)))) return false;
             if (state == "failed" || (state == "measured" && is_a_time(q.real(3), q.real(4), static_cast<int>(q.integer(5))))) return false;
         }

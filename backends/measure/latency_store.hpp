@@ -23,16 +23,16 @@ public:
     LatencyStore(const LatencyStore&) = delete;
     LatencyStore& operator=(const LatencyStore&) = delete;
 
-    std::optional<Measured> find(const Hash128& key);   // a row whose figures no clock can give is not found
+    std::optional<Measured> find(const Hash128& key);  // a row whose figures no clock can give is not found
 
     // Returns true if this process is now the one to measure the key. Returns false if the key is known, or a living process measures it.
     bool claim(const Hash128& key, const std::string& target, const std::string& nest);
     // Takes the key over, whoever has it. A process that has waited long enough calls this.
     void seize(const Hash128& key);
-    std::string holder(const Hash128& key);   // who has claimed it, in words; "" when nobody has
+    std::string holder(const Hash128& key);  // who has claimed it, in words; "" when nobody has
     // Keeps an answer. A failure that is not the candidate's own is not kept, and its claim is given up.
     void put(const Hash128& key, const std::string& target, const std::string& nest, const Measured& answer, const std::string& timing = "warm");
-    void release(const Hash128& key);   // a claim that came to nothing
+    void release(const Hash128& key);  // a claim that came to nothing
 
     struct Counts {
         long known = 0, failed = 0, claimed = 0;

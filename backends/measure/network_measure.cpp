@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/measure/latency_store.hpp"
+#include "backends/measure/roofline.hpp"
+#include "backends/measure/tvm_measurer.hpp"
 #include "backends/network/network.hpp"
 #include "backends/network/network_plan.hpp"
-#include "backends/measure/roofline.hpp"
-#include "base/scratch.hpp"
-#include "backends/measure/tvm_measurer.hpp"
 #include "base/error.hpp"
+#include "base/scratch.hpp"
 #include "base/whole_folder.hpp"
 #include "graph/load.hpp"
 
@@ -62,14 +62,14 @@ Measured sum_of_steps(const Term& network, const Target& target, Measurer& measu
         Latency& l = *sum.latency;
         l.median_ms += m.latency->median_ms, l.iqr_ms += m.latency->iqr_ms, l.n = l.n ? std::min(l.n, m.latency->n) : m.latency->n;
         l.measured = l.measured && m.latency->measured, l.disturbed = l.disturbed || m.latency->disturbed;
-        if (!m.machine.empty()) sum.machine = m.machine;   // of the last: equal boards, and conditions at the end
+        if (!m.machine.empty()) sum.machine = m.machine;  // of the last: equal boards, and conditions at the end
     }
     return sum;
 }
 
 Latency estimate_network(const Graph& graph, const Schedules& schedules, const Target& target) {
     Latency sum{0, 0, 0, target.name, false, false};
-    const Term network = network_term(graph, schedules, target);   // its children live as long as it does
+    const Term network = network_term(graph, schedules, target);  // its children live as long as it does
     for (const Term& nest : network.children()) sum.median_ms += estimate_latency(nest, target).median_ms;
     return sum;
 }

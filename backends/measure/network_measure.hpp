@@ -10,8 +10,8 @@ namespace loopegg {
 
 struct NetworkLatency {
     Latency latency;
-    int compiled = 0, timed = 0;   // what this call had to do
-    std::string machine{};         // of a board: where its kernels were timed, and under what conditions
+    int compiled = 0, timed = 0;  // what this call had to do
+    std::string machine{};        // of a board: where its kernels were timed, and under what conditions
 };
 
 // What a compiled network runs, as one term: equal for networks that take equally long.

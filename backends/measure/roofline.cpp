@@ -15,9 +15,9 @@ namespace {
 // What the loops of a tree say about how well a machine is used.
 struct Facts {
     double instances = 0;
-    double parallel = 1, lanes = 1, grid = 1, block = 1;   // the most of any path
-    double registers = 0;                                  // outputs that the innermost stage keeps close
-    double loads = 0;                                      // elements that bodies read from memory, reuse by registers taken off
+    double parallel = 1, lanes = 1, grid = 1, block = 1;  // the most of any path
+    double registers = 0;                                 // outputs that the innermost stage keeps close
+    double loads = 0;                                     // elements that bodies read from memory, reuse by registers taken off
 };
 
 void gather(const Tree& n, const Statement& s, double around, Facts here, double staged, Facts& all) {
@@ -53,7 +53,7 @@ void gather(const Tree& n, const Statement& s, double around, Facts here, double
 
 Latency estimate_latency(const Term& nest, const Target& target) {
     const Term whole = complete(nest);
-    if (target.gpu()) {   // what its schedules are chosen by
+    if (target.gpu()) {  // what its schedules are chosen by
         const double us = gpu_cost(whole, gpu_machine(target));
         if (std::isfinite(us)) return {(us + target.machine.launch_us) * 1e-3, 0, 0, target.name, false, false};
     }
@@ -61,7 +61,7 @@ Latency estimate_latency(const Term& nest, const Target& target) {
     const LoopTree tree = resolve(whole);
     Facts f;
     gather(tree.root, s, 1, {}, 0, f);
-    double bytes = 0;   // every buffer once
+    double bytes = 0;  // every buffer once
     for (std::size_t b = 0; b < s.buffers.size(); ++b) {
         const auto readers = weight_readers(s, tree, static_cast<int>(b));
         double n = 1;

@@ -12,7 +12,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_beside = 4;   // networks of one round that no answer hangs on: each is compiled here, too, to know what it computes
+constexpr std::size_t most_beside = 4;  // networks of one round that no answer hangs on: each is compiled here, too, to know what it computes
 
 // A nest whatever its schedule.
 std::string without_schedule(const Term& nest) {
@@ -55,29 +55,29 @@ std::vector<Measured> RoundMeasurer::measure(std::span<const Candidate> candidat
     std::vector<Measured> answers(candidates.size());
     std::vector<std::size_t> unknown;
     for (std::size_t i = 0; i < candidates.size(); ++i) try {
-        const Term nest = complete(candidates[i].nest);
-        const Hash128 key = latency_key(target_, nest);
-        const auto found = known(key);
-        if (!found) {
-            unknown.push_back(i);
-            continue;
+            const Term nest = complete(candidates[i].nest);
+            const Hash128 key = latency_key(target_, nest);
+            const auto found = known(key);
+            if (!found) {
+                unknown.push_back(i);
+                continue;
+            }
+            answers[i] = *found;
+            if (!seen_.emplace(key, true).second) continue;
+            ++(found->latency ? counts_.measured : counts_.failed);
+            if (found->latency) learn(nest, found->latency->median_ms);
+        } catch (const UserError& e) {
+            answers[i] = Measured{{}, e.what(), 0, true};
         }
-        answers[i] = *found;
-        if (!seen_.emplace(key, true).second) continue;
-        ++(found->latency ? counts_.measured : counts_.failed);
-        if (found->latency) learn(nest, found->latency->median_ms);
-    } catch (const UserError& e) {
-        answers[i] = Measured{{}, e.what(), 0, true};
-    }
-    for (std::size_t i : unknown) try {   // after all that is known taught something
-        const Term nest = complete(candidates[i].nest);
-        answers[i] = estimated(nest);
-        if (!seen_.emplace(latency_key(target_, nest), true).second) continue;
-        ++counts_.estimated;
-        wanted_.push_back({nest, ranks_[without_schedule(nest)]++});
-    } catch (const UserError& e) {
-        answers[i] = Measured{{}, e.what(), 0, true};
-    }
+    for (std::size_t i : unknown) try {  // after all that is known taught something
+            const Term nest = complete(candidates[i].nest);
+            answers[i] = estimated(nest);
+            if (!seen_.emplace(latency_key(target_, nest), true).second) continue;
+            ++counts_.estimated;
+            wanted_.push_back({nest, ranks_[without_schedule(nest)]++});
+        } catch (const UserError& e) {
+            answers[i] = Measured{{}, e.what(), 0, true};
+        }
     return answers;
 }
 
@@ -99,8 +99,10 @@ Measured RoundMeasurer::network(const Graph& graph, const Weights& weights, cons
     } else {
         const auto beside = std::count_if(networks_.begin(), networks_.end(), [](const WantedNetwork& n) { return n.use == Use::beside; });
         const auto same = std::find_if(networks_.begin(), networks_.end(), [&](const WantedNetwork& n) { return n.key == key; });
-        if (same != networks_.end()) same->use = use == Use::last ? use : same->use;
-        else if (use == Use::last || static_cast<std::size_t>(beside) < most_beside) networks_.push_back({graph, weights, schedules, use, key});
+        if (same != networks_.end())
+            same->use = use == Use::last ? use : same->use;
+        else if (use == Use::last || static_cast<std::size_t>(beside) < most_beside)
+            networks_.push_back({graph, weights, schedules, use, key});
     }
     return {Latency{sum * of_networks_.mean(), 0, 0, target_.name, false, false}, ""};
 }

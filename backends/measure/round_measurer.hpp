@@ -40,7 +40,9 @@ public:
     // What was estimated and would be better measured: the first schedule of every nest that was asked about, then the second ones, and so on.
     Wanted wanted(std::size_t most_nests) const;
 
-    struct Counts { int measured = 0, estimated = 0, failed = 0; };   // of the nests that were asked about, each schedule once
+    struct Counts {
+        int measured = 0, estimated = 0, failed = 0;
+    };  // of the nests that were asked about, each schedule once
     const Counts& counts() const { return counts_; }
 
 private:
@@ -52,23 +54,23 @@ private:
     };
     struct Want {
         Term nest;
-        std::size_t rank = 0;   // how many of the same nest stand before it
+        std::size_t rank = 0;  // how many of the same nest stand before it
     };
     std::optional<Measured> known(const Hash128& key);
     Measured estimated(const Term& nest) const;
-    double seen_ms(const Term& nest);   // of a nest inside a network, which is not asked for by itself
+    double seen_ms(const Term& nest);  // of a nest inside a network, which is not asked for by itself
     void learn(const Term& nest, double ms);
 
     Target target_;
     LatencyStore store_;
     std::map<Hash128, std::string> failed_;
-    std::map<Hash128, Measured> asked_;                  // what the store said before: one answer in a run
-    std::unordered_map<std::string, Ratio> of_nest_;     // measured beside estimated, by nest without its schedule
+    std::map<Hash128, Measured> asked_;               // what the store said before: one answer in a run
+    std::unordered_map<std::string, Ratio> of_nest_;  // measured beside estimated, by nest without its schedule
     Ratio of_all_, of_networks_;
     std::vector<Want> wanted_;
     std::unordered_map<std::string, std::size_t> ranks_;
     std::vector<WantedNetwork> networks_;
-    std::map<Hash128, bool> seen_;                       // counted, and wanted where it is unknown
+    std::map<Hash128, bool> seen_;  // counted, and wanted where it is unknown
     Counts counts_;
 };
 

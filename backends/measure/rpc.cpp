@@ -5,15 +5,15 @@
 
 #include "backends/kernel/elf.hpp"
 #include "backends/kernel/kernel.hpp"
-#include "base/process.hpp"
 #include "backends/kernel/reference.hpp"
-#include "backends/measure/rpc_tracker.hpp"
-#include "base/scratch.hpp"
 #include "backends/lower/tvm_adapter.hpp"
-#include "extract/measurer.hpp"
+#include "backends/measure/rpc_tracker.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/process.hpp"
+#include "base/scratch.hpp"
 #include "base/text.hpp"
+#include "extract/measurer.hpp"
 #include "nest/term/grammar.hpp"
 
 namespace loopegg {

@@ -10,7 +10,7 @@ namespace loopegg {
 
 struct BoardTimes {
     std::vector<double> ms{};
-    std::string wrong{};       // what is wrong with the nest: it does not compile, or its result is not the reference's
+    std::string wrong{};  // what is wrong with the nest: it does not compile, or its result is not the reference's
 };
 
 // Compiles the nest here, checks it there on whole numbers, and times it there. The other side may lie, stall or announce any size, so this runs in

@@ -14,7 +14,7 @@ namespace loopegg {
 namespace {
 
 constexpr std::int32_t tracker_magic = 0x2f271;
-enum TrackerCode { success = 0, request = 4 };   // tvm/rpc/base.py
+enum TrackerCode { success = 0, request = 4 };  // tvm/rpc/base.py
 
 class Connection {
 public:
@@ -31,7 +31,9 @@ public:
         const timeval limit{static_cast<time_t>(seconds), 0};
         setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     }
-    ~Connection() { if (socket_ >= 0) close(socket_); }
+    ~Connection() {
+        if (socket_ >= 0) close(socket_);
+    }
     Connection(const Connection&) = delete;
     Connection& operator=(const Connection&) = delete;
 

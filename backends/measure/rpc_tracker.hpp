@@ -7,7 +7,7 @@ namespace loopegg {
 struct RpcServer {
     std::string host;
     int port = 0;
-    std::string key;   // what the server expects to be greeted with
+    std::string key;  // what the server expects to be greeted with
 };
 
 // Waits until the tracker at host:port has a server for the key. Throws UserError when nothing answers there.

@@ -27,7 +27,9 @@ Samples take_samples(const std::function<void()>& run, int samples) {
     const int number = std::clamp(static_cast<int>(std::ceil(0.0004 / std::max(each, 1e-9))), 1, 20000);
     // Helpers that spin between loops use their processors all the time: in a sample with less processor time than others one was kept from its own.
     const ThreadClocks threads;
-    struct Sample { double ms, mine, all; };
+    struct Sample {
+        double ms, mine, all;
+    };
     std::vector<Sample> taken;
     std::vector<double> clean, disturbed;
     for (int attempt = 0; attempt < 4 * samples && static_cast<int>(clean.size()) < samples; ++attempt) {

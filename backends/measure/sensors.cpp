@@ -21,7 +21,8 @@ std::string word_in(const fs::path& file) {
     return word;
 }
 
-template <class F> void each_in(const fs::path& folder, F&& visit) {
+template <class F>
+void each_in(const fs::path& folder, F&& visit) {
     std::error_code ignored;
     for (fs::directory_iterator it(folder, ignored), end; !ignored && it != end; it.increment(ignored)) visit(it->path());
 }

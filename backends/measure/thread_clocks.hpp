@@ -11,7 +11,7 @@ namespace loopegg {
 class ThreadClocks {
 public:
     ThreadClocks();
-    double seconds() const;   // of all of them together
+    double seconds() const;  // of all of them together
 
 private:
     std::vector<clockid_t> clocks_;

@@ -14,9 +14,9 @@
 #include "backends/board/board_pool.hpp"
 #include "backends/measure/cold_weights.hpp"
 #include "backends/measure/machine_load.hpp"
-#include "backends/network/network.hpp"
 #include "backends/measure/roofline.hpp"
 #include "backends/measure/thread_clocks.hpp"
+#include "backends/network/network.hpp"
 #include "base/error.hpp"
 #include "base/progress.hpp"
 #include "base/scratch.hpp"
@@ -36,18 +36,18 @@ Latency summarize(std::vector<double> ms, const std::string& target, bool distur
 }
 
 struct TvmMeasurer::Job {
-    std::size_t index;               // of the candidate
+    std::size_t index;  // of the candidate
     Term nest;
     std::string target;
     Hash128 key;
-    std::string timing;              // cold_weights.hpp
+    std::string timing;  // cold_weights.hpp
     // while it is worked on
     std::int64_t id = -1;
     int worker = -1, generation = -1;
     std::vector<double> ms{};
     int clean = 0, asked = 0, rebuilt = 0, failures = 0;
-    bool outside = false;            // the last try failed by something other than the candidate
-    double seconds = 0;              // its part of the time that measuring takes
+    bool outside = false;  // the last try failed by something other than the candidate
+    double seconds = 0;    // its part of the time that measuring takes
     MachineLoad load{};
     std::optional<Measured> answer{};
 };
@@ -83,7 +83,7 @@ void TvmMeasurer::build(Job& job, int w) {
         ++counts_.compiled;
         if (reply.value("died", false)) ++counts_.worker_deaths;
         job.worker = w, job.generation = worker.generation();
-        job.seconds += (clock_seconds(CLOCK_MONOTONIC) - start) / static_cast<double>(workers_.size());   // others are built meanwhile
+        job.seconds += (clock_seconds(CLOCK_MONOTONIC) - start) / static_cast<double>(workers_.size());  // others are built meanwhile
         if (reply["ok"].get<bool>()) return;
         fail(job, reply);
     }
@@ -131,9 +131,11 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
     for (int round = 0; round < options_.rounds; ++round)
         for (Job& job : jobs) {
             for (bool timed = false; !job.answer && !timed;) {
-                if (!current(job)) {   // its worker died, of this candidate or of another
-                    if (++job.rebuilt > 4) settle(job, Measured{{}, "its worker died again and again", 0, false});
-                    else build(job, job.worker);
+                if (!current(job)) {  // its worker died, of this candidate or of another
+                    if (++job.rebuilt > 4)
+                        settle(job, Measured{{}, "its worker died again and again", 0, false});
+                    else
+                        build(job, job.worker);
                     if (job.answer) break;
                 }
                 timed = time(job);
@@ -215,7 +217,7 @@ void TvmMeasurer::run_on_boards(std::vector<Job>& jobs, const Target& target, co
             if (const std::string fault = options_.fault(job.index); !fault.empty()) request["on_board"] = fault;
         nlohmann::json reply;
         const double start = clock_seconds(CLOCK_MONOTONIC);
-        for (int tries = 0; tries < 2; ++tries) {   // a worker that died may have met a bad moment
+        for (int tries = 0; tries < 2; ++tries) {  // a worker that died may have met a bad moment
             reply = workers_[static_cast<std::size_t>(w)]->ask(request);
             if (reply["ok"].get<bool>() || reply.value("own", false)) break;
         }
@@ -229,9 +231,11 @@ void TvmMeasurer::run_on_boards(std::vector<Job>& jobs, const Target& target, co
     };
     pool->run(jobs.size(), static_cast<int>(workers_.size()), pack, [&](std::size_t i, const BoardAnswer& a) {
         std::lock_guard lock(mutex_);
-        jobs[i].seconds += a.seconds / static_cast<double>(pool->size());   // other boards time others meanwhile
-        if (a.ms.empty()) done(i, Measured{{}, a.why, 0, a.own});
-        else done(i, Measured{summarize(a.ms, target.name, a.clean < 0.7 * samples), "", 0, false, a.machine});
+        jobs[i].seconds += a.seconds / static_cast<double>(pool->size());  // other boards time others meanwhile
+        if (a.ms.empty())
+            done(i, Measured{{}, a.why, 0, a.own});
+        else
+            done(i, Measured{summarize(a.ms, target.name, a.clean < 0.7 * samples), "", 0, false, a.machine});
     });
 }
 
@@ -253,11 +257,13 @@ std::optional<Measured> known_or_claimed(LatencyStore& store, const Hash128& key
 std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates) {
     std::vector<Measured> answers(candidates.size());
     std::map<std::string, Target> targets;
-    std::map<Hash128, std::vector<std::size_t>> places;   // one measurement answers equal candidates
+    std::map<Hash128, std::vector<std::size_t>> places;  // one measurement answers equal candidates
     std::vector<Job> todo;
     std::vector<Job> elsewhere;
     std::size_t done = 0;
-    auto tell = [&] { if (options_.progress) options_.progress(done, candidates.size()); };
+    auto tell = [&] {
+        if (options_.progress) options_.progress(done, candidates.size());
+    };
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         ++counts_.asked;
         try {
@@ -313,16 +319,20 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
     run(todo);
     double waited = clock_seconds(CLOCK_MONOTONIC);
     bool said = false;
-    while (!elsewhere.empty()) {   // another process is measuring these: wait for it, or take over when it is gone
+    while (!elsewhere.empty()) {  // another process is measuring these: wait for it, or take over when it is gone
         std::vector<Job> waiting, mine;
         const bool enough = clock_seconds(CLOCK_MONOTONIC) - waited > options_.wait_seconds;
         for (Job& job : elsewhere) {
-            if (auto known = store_.find(job.key)) job.answer = *known, ++counts_.from_store, give(job);
-            else if (store_.claim(job.key, job.target, to_string(job.nest))) mine.push_back(std::move(job));
-            else if (enough) store_.seize(job.key), mine.push_back(std::move(job));
-            else waiting.push_back(std::move(job));
+            if (auto known = store_.find(job.key))
+                job.answer = *known, ++counts_.from_store, give(job);
+            else if (store_.claim(job.key, job.target, to_string(job.nest)))
+                mine.push_back(std::move(job));
+            else if (enough)
+                store_.seize(job.key), mine.push_back(std::move(job));
+            else
+                waiting.push_back(std::move(job));
         }
-        if (waiting.size() < elsewhere.size()) waited = clock_seconds(CLOCK_MONOTONIC);   // it goes on there
+        if (waiting.size() < elsewhere.size()) waited = clock_seconds(CLOCK_MONOTONIC);  // it goes on there
         run(mine);
         elsewhere = std::move(waiting);
         if (elsewhere.empty()) break;
@@ -334,10 +344,10 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
 }
 
 std::vector<std::vector<double>> measure_steps(std::span<const std::filesystem::path> folders, int rounds) {
-    constexpr int runs = 12;   // a turn; the first two find another network's weights in the caches
+    constexpr int runs = 12;  // a turn; the first two find another network's weights in the caches
     const auto program = loopegg_program();
     std::vector<std::unique_ptr<WorkerProcess>> workers;
-    std::vector<std::vector<std::vector<double>>> samples(folders.size());   // by folder, by step
+    std::vector<std::vector<std::vector<double>>> samples(folders.size());  // by folder, by step
     for (const auto& folder : folders) {
         workers.push_back(std::make_unique<WorkerProcess>(program, network_limits()));
         if (!workers.back()->ask({{"op", "open"}, {"id", 0}, {"folder", folder.string()}})["ok"].get<bool>()) workers.back().reset();
@@ -358,7 +368,7 @@ std::vector<std::vector<double>> measure_steps(std::span<const std::filesystem::
     std::vector<std::vector<double>> times(folders.size());
     for (std::size_t i = 0; i < folders.size(); ++i)
         for (std::vector<double>& ms : samples[i]) {
-            const auto quartile = ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 4);   // what disturbs a step only ever adds to it
+            const auto quartile = ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 4);  // what disturbs a step only ever adds to it
             std::nth_element(ms.begin(), quartile, ms.end());
             times[i].push_back(*quartile);
         }
@@ -379,8 +389,10 @@ struct NetworkRun {
     void ask(nlohmann::json request, const std::function<void(const nlohmann::json&)>& use) {
         if (!why.empty()) return;
         const auto reply = worker->ask(request);
-        if (reply["ok"].get<bool>()) use(reply);
-        else why = reply.value("why", "failed");
+        if (reply["ok"].get<bool>())
+            use(reply);
+        else
+            why = reply.value("why", "failed");
     }
 };
 

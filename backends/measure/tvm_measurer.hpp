@@ -15,18 +15,18 @@ class BoardPool;
 
 struct MeasurerOptions {
     StoreAddress store = default_store();
-    int workers = 0;          // 0: as many as there are cores
-    int rounds = 3;           // candidates of a batch take turns this often
-    int samples = 5;          // per round
-    int batch = 24;           // compiled together, then timed together
-    std::int64_t cold_bytes = 0;   // on this machine, weights come from so much memory in turns (cold_weights.hpp); 0: the same ones every time
-    std::filesystem::path shelf{};   // a folder for the kernels that are compiled (kernel_shelf.hpp); none: they are not kept
+    int workers = 0;                // 0: as many as there are cores
+    int rounds = 3;                 // candidates of a batch take turns this often
+    int samples = 5;                // per round
+    int batch = 24;                 // compiled together, then timed together
+    std::int64_t cold_bytes = 0;    // on this machine, weights come from so much memory in turns (cold_weights.hpp); 0: the same ones every time
+    std::filesystem::path shelf{};  // a folder for the kernels that are compiled (kernel_shelf.hpp); none: they are not kept
     WorkerLimits limits{};
-    double wait_seconds = 300;     // for what other processes measure; then it is measured here
+    double wait_seconds = 300;  // for what other processes measure; then it is measured here
     std::function<void(std::size_t done, std::size_t all)> progress{};
-    std::function<void(const std::string& line)> note{};   // what a waiting person should know
-    double board_patience = 120;   // while no board of a target answers
-    std::function<std::string(std::size_t index)> fault{};   // tests: what the worker, or the board, should do instead of candidate `index`
+    std::function<void(const std::string& line)> note{};    // what a waiting person should know
+    double board_patience = 120;                            // while no board of a target answers
+    std::function<std::string(std::size_t index)> fault{};  // tests: what the worker, or the board, should do instead of candidate `index`
 };
 
 class TvmMeasurer : public Measurer {
@@ -45,18 +45,18 @@ private:
     struct Job;
     void run_batch(std::vector<Job>& jobs);
     void build(Job& job, int worker);
-    bool time(Job& job);                      // one round; false: it needs to be built again
+    bool time(Job& job);  // one round; false: it needs to be built again
     void fail(Job& job, const nlohmann::json& reply);
-    void settle(Job& job, Measured answer);   // its last word, to the store as well
+    void settle(Job& job, Measured answer);  // its last word, to the store as well
     void run_on_boards(std::vector<Job>& jobs, const Target& target, const std::function<void(Job&)>& settled);
     Measured on_board(const Term& nest, const Target& target);
-    std::mutex mutex_;                        // of what builders share: counts, the store's order
+    std::mutex mutex_;  // of what builders share: counts, the store's order
     Counts counts_;
     MeasurerOptions options_;
     LatencyStore store_;
     std::vector<std::unique_ptr<WorkerProcess>> workers_;
-    std::unique_ptr<WorkerProcess> board_;    // that talks to boards elsewhere by RPC
-    std::map<std::string, std::unique_ptr<BoardPool>> pools_;   // of boards that ssh reaches, by target
+    std::unique_ptr<WorkerProcess> board_;                     // that talks to boards elsewhere by RPC
+    std::map<std::string, std::unique_ptr<BoardPool>> pools_;  // of boards that ssh reaches, by target
     std::int64_t next_id_ = 0;
 };
 

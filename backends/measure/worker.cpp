@@ -20,13 +20,13 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/board/pack_candidate.hpp"
-#include "backends/measure/cold_weights.hpp"
 #include "backends/kernel/kernel_shelf.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
-#include "backends/network/network.hpp"
 #include "backends/kernel/reference.hpp"
-#include "backends/measure/samples.hpp"
+#include "backends/measure/cold_weights.hpp"
 #include "backends/measure/rpc.hpp"
+#include "backends/measure/samples.hpp"
+#include "backends/network/network.hpp"
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/fault.hpp"
@@ -47,7 +47,7 @@ double wall() { return clock_seconds(CLOCK_MONOTONIC); }
 struct Subject {
     std::function<void(ColdWeights* cold)> run;
     std::int64_t batch = 1;
-    std::function<std::vector<double>()> run_steps{};   // of a network
+    std::function<std::vector<double>()> run_steps{};  // of a network
     std::shared_ptr<LoadedNetwork> network{};
 };
 
@@ -97,7 +97,7 @@ Subject build(const Term& nest, const std::string& target, const KernelShelf& sh
         if (!b.intact()) throw OwnFailure("the kernel writes outside its buffers");
     const auto got = from_storage(kernel.parameters[0], (*buffers)[0].span());
     if (std::string wrong = difference(s, got, wanted_output(nest, s, operands)); !wrong.empty()) throw OwnFailure(wrong);
-    std::vector<std::pair<std::size_t, std::int64_t>> weights;   // place, floats
+    std::vector<std::pair<std::size_t, std::int64_t>> weights;  // place, floats
     for (std::size_t b = 0; b < s.buffers.size(); ++b)
         if (s.buffers[b].kind == BufferKind::weight) weights.emplace_back(b, kernel.parameters[b].elements);
     return {[loaded, buffers, addresses, weights](ColdWeights* cold) {
@@ -111,8 +111,8 @@ void pack(const Term& nest, const std::string& target, const KernelShelf& shelf,
     const Statement s = statement_of(nest_parts(nest).statement);
     const Kernel kernel = compiled(nest, find_target(target), shelf);
     const auto operands = sample_operands(s, 1);
-    BoardMessage m = pack_candidate(kernel, s, operands, wanted_output(nest, s, operands),
-                                    {request.at("samples"), request.at("seconds"), request.at("memory")});
+    BoardMessage m =
+        pack_candidate(kernel, s, operands, wanted_output(nest, s, operands), {request.at("samples"), request.at("seconds"), request.at("memory")});
     m.add_count("id", request.at("place"));
     if (request.contains("on_board")) m.add("fault", request["on_board"].get<std::string>());
     write_scratch(request.at("file").get<std::string>(), m.encode());
@@ -126,8 +126,10 @@ Subject open(const std::string& folder) {
     auto in = std::make_shared<std::vector<const float*>>();
     auto out = std::make_shared<std::vector<float*>>();
     for (std::size_t i = 0; i < tensors->size(); ++i)
-        if (i < network->inputs().size()) in->push_back((*tensors)[i].values.data());
-        else out->push_back((*tensors)[i].values.data());
+        if (i < network->inputs().size())
+            in->push_back((*tensors)[i].values.data());
+        else
+            out->push_back((*tensors)[i].values.data());
     return {[network, tensors, in, out](ColdWeights*) { network->run(*in, *out); }, network->inputs().empty() ? 1 : network->inputs()[0].shape[0],
             [network, tensors, in, out] { return network->run_steps(*in, *out); }, network};
 }
@@ -159,7 +161,7 @@ Json profile(const Subject& subject, double seconds) {
     for (int i = 0; i < 3; ++i) subject.run(nullptr);
     std::vector<double> ms;
     const double start = wall();
-    while (ms.size() < 20 || (wall() - start < seconds && ms.size() < 300)) {   // 300: three calls are beyond the last percentile
+    while (ms.size() < 20 || (wall() - start < seconds && ms.size() < 300)) {  // 300: three calls are beyond the last percentile
         const double t = wall();
         subject.run(nullptr);
         ms.push_back((wall() - t) * 1e3);
@@ -193,8 +195,9 @@ void commit_fault(const std::string& kind, int reply_fd) {
 void die_with_parent() {
     std::thread([parent = getppid()] {
         pollfd requests{0, 0, 0};
-        while (poll(&requests, 1, -1) < 0 && errno == EINTR) {}
-        while (getppid() == parent && (requests.revents & POLLHUP)) std::this_thread::sleep_for(std::chrono::milliseconds(200));   // closed by one who lives
+        while (poll(&requests, 1, -1) < 0 && errno == EINTR) {
+        }
+        while (getppid() == parent && (requests.revents & POLLHUP)) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // closed by one who lives
         if (getppid() != parent) _exit(1);
     }).detach();
 }
@@ -204,12 +207,12 @@ void die_with_parent() {
 int run_worker(int reply_fd, const Confinement& confinement) {
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(null, 1);
-    if (!std::getenv("LOOPEGG_DEBUG")) dup2(null, 2);   // the parent says how a worker ended
+    if (!std::getenv("LOOPEGG_DEBUG")) dup2(null, 2);  // the parent says how a worker ended
     confine(confinement);
     die_with_parent();
     const bool faults = std::getenv("LOOPEGG_FAULTS") != nullptr;
     std::map<std::int64_t, Subject> subjects;
-    std::unique_ptr<ColdWeights> cold;   // one for all: what another candidate reads is what pushes this one's weights out
+    std::unique_ptr<ColdWeights> cold;  // one for all: what another candidate reads is what pushes this one's weights out
     for (std::string line; std::getline(std::cin, line);) {
         Json reply{{"ok", true}};
         try {
@@ -218,11 +221,16 @@ int run_worker(int reply_fd, const Confinement& confinement) {
             reply["id"] = id;
             const std::string op = request.at("op");
             if (faults && request.contains("fault")) commit_fault(request["fault"], reply_fd);
-            if (op == "build") subjects[id] = build(own_term(request.at("nest")), request.at("target"), KernelShelf(request.value("shelf", "")));
-            else if (op == "pack") pack(own_term(request.at("nest")), request.at("target"), KernelShelf(request.value("shelf", "")), request);
-            else if (op == "board") reply.update(on_board(own_term(request.at("nest")), request.at("target"), request.at("samples")));
-            else if (op == "infer") infer(*subjects.at(id).network, request.at("inputs"), request.at("outputs"));
-            else if (op == "open") subjects[id] = open(request.at("folder"));
+            if (op == "build")
+                subjects[id] = build(own_term(request.at("nest")), request.at("target"), KernelShelf(request.value("shelf", "")));
+            else if (op == "pack")
+                pack(own_term(request.at("nest")), request.at("target"), KernelShelf(request.value("shelf", "")), request);
+            else if (op == "board")
+                reply.update(on_board(own_term(request.at("nest")), request.at("target"), request.at("samples")));
+            else if (op == "infer")
+                infer(*subjects.at(id).network, request.at("inputs"), request.at("outputs"));
+            else if (op == "open")
+                subjects[id] = open(request.at("folder"));
             else if (op == "time") {
                 if (fault_here(FaultPlace::measure)) throw UserError("the clock stands still");
                 const std::int64_t bytes = request.value("cold", std::int64_t{0});
@@ -230,12 +238,14 @@ int run_worker(int reply_fd, const Confinement& confinement) {
                 const Subject& subject = subjects.at(id);
                 const Samples taken = take_samples([&] { subject.run(bytes > 0 ? cold.get() : nullptr); }, request.at("samples"));
                 reply["ms"] = taken.ms, reply["clean"] = taken.clean;
-            }
-            else if (op == "profile") reply.update(profile(subjects.at(id), request.at("seconds")));
+            } else if (op == "profile")
+                reply.update(profile(subjects.at(id), request.at("seconds")));
             else if (op == "steps") {
                 for (int i = 0, runs = request.at("runs"); i < runs; ++i) reply["ms"].push_back(subjects.at(id).run_steps());
-            } else if (op == "drop") subjects.erase(id);
-            else throw UserError("unknown request");
+            } else if (op == "drop")
+                subjects.erase(id);
+            else
+                throw UserError("unknown request");
         } catch (const OwnFailure& e) {
             reply["ok"] = false, reply["why"] = e.what(), reply["own"] = true;
         } catch (const std::bad_alloc&) {

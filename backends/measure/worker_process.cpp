@@ -16,8 +16,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
 #include "base/clock.hpp"
+#include "base/error.hpp"
 #include "base/fault.hpp"
 #include "base/system_words.hpp"
 
@@ -76,12 +76,12 @@ std::filesystem::path loopegg_program() {
 
 WorkerLimits network_limits() {
     const double pages = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-    return {120, static_cast<long>(pages / (1 << 20)) + 8192, WorkerRole::network, {}};   // libraries' address space comes on top
+    return {120, static_cast<long>(pages / (1 << 20)) + 8192, WorkerRole::network, {}};  // libraries' address space comes on top
 }
 
 void WorkerProcess::start() {
     if (fault_here(FaultPlace::worker)) throw UserError("cannot start a worker: Resource temporarily unavailable");
-    signal(SIGPIPE, SIG_IGN);   // a worker that dies while it is written to is noticed by the write
+    signal(SIGPIPE, SIG_IGN);  // a worker that dies while it is written to is noticed by the write
     int request[2], reply[2];
     if (pipe2(request, O_CLOEXEC) != 0) fail_system("make a pipe to", program_, errno);
     if (pipe2(reply, O_CLOEXEC) != 0) {
@@ -89,7 +89,7 @@ void WorkerProcess::start() {
         close(request[0]), close(request[1]);
         fail_system("make a pipe to", program_, error);
     }
-    fcntl(request[1], F_SETFL, O_NONBLOCK);   // a worker that does not read is late, not waited for
+    fcntl(request[1], F_SETFL, O_NONBLOCK);  // a worker that does not read is late, not waited for
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, request[0], 0);
@@ -153,7 +153,7 @@ nlohmann::json WorkerProcess::ask(const nlohmann::json& request) {
         return died(e.what(), true);
     }
     const double deadline = now() + limits_.seconds;
-    if (fault_here(FaultPlace::measure)) kill(pid_, SIGKILL);   // while it works
+    if (fault_here(FaultPlace::measure)) kill(pid_, SIGKILL);  // while it works
     if (!send(request.dump() + "\n", deadline)) return died("the worker ended before it was asked", true);
     for (;;) {
         if (auto end = pending_.find('\n'); end != pending_.npos) {

@@ -14,12 +14,12 @@ namespace loopegg {
 enum class WorkerRole { candidates, network, board };
 
 struct WorkerLimits {
-    double seconds = 60;     // for one request
-    long memory_mb = 8192;   // of address space
+    double seconds = 60;    // for one request
+    long memory_mb = 8192;  // of address space
     WorkerRole role = WorkerRole::candidates;
-    std::filesystem::path writes{};   // a folder that it may write to besides that for temporary files
+    std::filesystem::path writes{};  // a folder that it may write to besides that for temporary files
 };
-WorkerLimits network_limits();   // for a network of any size that this machine can hold
+WorkerLimits network_limits();  // for a network of any size that this machine can hold
 
 class WorkerProcess {
 public:
@@ -33,7 +33,7 @@ public:
     // worker: it could not be started, or somebody killed it.
     nlohmann::json ask(const nlohmann::json& request);
     bool running() const { return pid_ > 0; }
-    int generation() const { return generation_; }   // grows with every start
+    int generation() const { return generation_; }  // grows with every start
     void stop();
 
 private:

@@ -179,12 +179,12 @@ Drawn draw(std::vector<float>& values, std::uint64_t seed) {
     for (float v : values) sum += v, least = std::min<double>(least, v), most = std::max<double>(most, v);
     const double mean = sum / static_cast<double>(values.size());
     for (float v : values) squares += (v - mean) * (v - mean);
-    const double wide = std::sqrt(3 * squares / static_cast<double>(values.size()));   // half of an even spread that is as wide
+    const double wide = std::sqrt(3 * squares / static_cast<double>(values.size()));  // half of an even spread that is as wide
     const double low = std::max(least, mean - wide), high = std::min(most, mean + wide);
     Drawn drawn{values.size(), seed, low, (high - low) / 255};
     if (const double step = short_step(drawn.step), first = std::round(low / step); step > 0 && first >= -290 && first <= 35)
         drawn.low = first * step, drawn.step = step;
-    for (float& value : values) {   // as runtime/bundle_runner.cpp draws them
+    for (float& value : values) {  // as runtime/bundle_runner.cpp draws them
         std::uint64_t x = seed += 0x9e3779b97f4a7c15ull;
         x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
         x = (x ^ x >> 27) * 0x94d049bb133111ebull;
@@ -246,8 +246,10 @@ Program network_program(const BundledNetwork& network, const Target& target, con
                 continue;
             }
             out.drawn(drawn.operands[i][o]);
-            if (p.readers.empty()) out.place(at);
-            else out.gather(at, p);
+            if (p.readers.empty())
+                out.place(at);
+            else
+                out.gather(at, p);
         }
     std::vector<Tensor> inputs;
     for (std::size_t i = 0; i < network.graph.inputs.size(); ++i) {
@@ -275,7 +277,7 @@ void write_whole(const std::vector<Program>& programs, const Target& target, con
         text += fmt::format("program {}\n{}end\n", p.key.hex(), p.text);
         index.push_back({{"key", p.key.hex()}, {"what", p.what}});
     }
-    const std::string id = hash_of(text).hex();   // names files by what is in them, so it tells all of the bundle
+    const std::string id = hash_of(text).hex();  // names files by what is in them, so it tells all of the bundle
     write_file(folder / "bundle.txt", fmt::format("loopegg-bundle 2 {} {} {}\n", target.name, target.architecture(), id) + text);
     write_file(folder / "index.json", nlohmann::json{{"target", target.name}, {"id", id}, {"programs", index}}.dump(1) + "\n");
     const fs::path runtime = shipped("backends/runtime");
@@ -290,8 +292,8 @@ BundleReport write_bundle(std::span<const Term> nests, std::span<const BundledNe
     if (!target.gpu()) throw UserError("bundles are made for GPU targets; '" + target.name + "' is a CPU: carry the folder that 'loopegg compile' writes");
     fs::create_directories(folder);
     References references;
-    KernelCache kernels;   // a network has kernels that are programs of their own as well, or another network's
-    const std::size_t all = networks.size() + nests.size();   // networks first: each takes as long as many nests, and none should be waited for at the end
+    KernelCache kernels;                                     // a network has kernels that are programs of their own as well, or another network's
+    const std::size_t all = networks.size() + nests.size();  // networks first: each takes as long as many nests, and none should be waited for at the end
     std::vector<Program> programs(all);
     std::vector<std::string> why(all);
     std::vector<std::exception_ptr> broken(std::max(1u, std::thread::hardware_concurrency()));
@@ -325,7 +327,7 @@ BundleReport write_bundle(std::span<const Term> nests, std::span<const BundledNe
     for (std::thread& t : team) t.join();
     for (const std::exception_ptr& fault : broken)
         if (fault) std::rethrow_exception(fault);
-    std::rotate(programs.begin(), programs.begin() + static_cast<std::ptrdiff_t>(networks.size()), programs.end());   // nests are run first
+    std::rotate(programs.begin(), programs.begin() + static_cast<std::ptrdiff_t>(networks.size()), programs.end());  // nests are run first
     BundleReport report;
     for (const std::string& w : why)
         if (!w.empty()) report.left_out.push_back(w);
@@ -354,7 +356,8 @@ std::vector<std::string> words_of(std::string_view line, std::size_t most) {
     return words;
 }
 
-template <class Number> bool reads(const std::string& word, Number& number) {
+template <class Number>
+bool reads(const std::string& word, Number& number) {
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
     return error == std::errc() && end == word.data() + word.size();
 }
@@ -401,16 +404,18 @@ std::vector<BundleResult> read_results(const fs::path& folder) {
     std::vector<BundleResult> all;
     for (std::size_t at = 0, end; (end = text.find('\n', at)) != text.npos; at = end + 1) {
         const std::string_view line = std::string_view(text).substr(at, end - at);
-        if (at > 0) all.push_back(read_result({source, at}, line, programs, target));
+        if (at > 0)
+            all.push_back(read_result({source, at}, line, programs, target));
         else if (line != "loopegg-results 1 " + id)
-            throw UserError(Diagnostic{"these are not the results of this bundle: expected 'loopegg-results 1 " + id + "'", {source, at},
+            throw UserError(Diagnostic{"these are not the results of this bundle: expected 'loopegg-results 1 " + id + "'",
+                                       {source, at},
                                        "bring back the results.txt that run_bundle.sh wrote in this folder"});
     }
     return all;
 }
 
 std::vector<BundleResult> import_bundle(const fs::path& folder, const StoreAddress& address) {
-    const std::vector<BundleResult> all = read_results(folder);   // whole, before anything is kept
+    const std::vector<BundleResult> all = read_results(folder);  // whole, before anything is kept
     const std::string target = read_json(read_source(folder / "index.json")).at("target").text();
     LatencyStore store(address);
     for (const BundleResult& r : all) store.put(r.key, target, r.what, r.measured);
@@ -426,9 +431,10 @@ void run_bundle(const std::string& runner, const fs::path& folder) {
     std::string command = runner;
     const std::string word = shell_word(fs::absolute(folder).string());
     for (std::size_t at = command.find("{}"); at != command.npos; at = command.find("{}", at + word.size())) command.replace(at, 2, word);
-    const int status = std::system(("(" + command + ") 1>&2").c_str());   // programs that failed make it end badly, and cost themselves
+    const int status = std::system(("(" + command + ") 1>&2").c_str());  // programs that failed make it end badly, and cost themselves
     if (!fs::exists(folder / "results.txt"))
-        throw UserError(Diagnostic{fmt::format("--runner: '{}' ended with status {} and left no results.txt in {}", command, status, folder.string()), {},
+        throw UserError(Diagnostic{fmt::format("--runner: '{}' ended with status {} and left no results.txt in {}", command, status, folder.string()),
+                                   {},
                                    "what was measured so far is kept; the same command goes on from there"});
 }
 

@@ -26,11 +26,11 @@ struct BundledNetwork {
 
 struct BundleReport {
     int programs = 0;
-    std::vector<std::string> left_out;   // "why: nest", for what cannot be compiled
+    std::vector<std::string> left_out;  // "why: nest", for what cannot be compiled
 };
 
 struct BundleOptions {
-    bool sources = true;                 // each kernel's CUDA C beside its cubin
+    bool sources = true;  // each kernel's CUDA C beside its cubin
     std::function<void(std::size_t done, std::size_t all)> progress{};
 };
 
@@ -40,10 +40,10 @@ BundleReport write_bundle(std::span<const Term> nests, std::span<const BundledNe
                           const BundleOptions& options = {});
 
 struct BundleResult {
-    Hash128 key;          // of the latency store
-    std::string what;     // a nest, or "network NAME"
-    bool right = false;   // its output was the expected one
-    Measured measured;    // its time, or why there is none
+    Hash128 key;         // of the latency store
+    std::string what;    // a nest, or "network NAME"
+    bool right = false;  // its output was the expected one
+    Measured measured;   // its time, or why there is none
 };
 // Reads index.json and results.txt of a bundle that came back. A last line that does not end is not read: the runner was cut. Throws UserError, with the
 // line, for results of another bundle and for lines that no runner writes.

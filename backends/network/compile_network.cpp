@@ -7,16 +7,16 @@
 
 #include "backends/kernel/elf.hpp"
 #include "backends/kernel/kernel_cache.hpp"
+#include "backends/lower/nvrtc.hpp"
 #include "backends/network/network.hpp"
 #include "backends/network/network_memory.hpp"
 #include "backends/network/network_source.hpp"
-#include "backends/lower/nvrtc.hpp"
-#include "base/process.hpp"
-#include "base/scratch.hpp"
 #include "base/error.hpp"
 #include "base/fault.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
+#include "base/process.hpp"
+#include "base/scratch.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 
@@ -31,7 +31,7 @@ struct KernelSet {
     std::vector<std::string> sites;
     std::vector<Kernel> kernels;
     std::map<std::string, int> index;
-    double seconds = 0;               // of a processor, for all kernels
+    double seconds = 0;  // of a processor, for all kernels
 
     int add(const Term& nest, const std::string& site) {
         auto [it, fresh] = index.try_emplace(to_string(nest), static_cast<int>(nests.size()));
@@ -93,8 +93,10 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPla
             const Kernel& kernel = set.kernels[static_cast<std::size_t>(placed.kernel)];
             for (std::size_t i = 0; i < step.nest->operands.size(); ++i) {
                 const Operand& o = step.nest->operands[i];
-                if (o.value.empty()) placed.operands.push_back({true, store(to_storage(kernel.parameters[i], o.constants))});
-                else placed.operands.push_back(locate(o.value));
+                if (o.value.empty())
+                    placed.operands.push_back({true, store(to_storage(kernel.parameters[i], o.constants))});
+                else
+                    placed.operands.push_back(locate(o.value));
             }
         } else if (step.copy) {
             const CopyStep& c = *step.copy;
@@ -188,10 +190,10 @@ void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
         write_scratch(object, n.kernels[i].code);
         objects.push_back(object.string());
     }
-    if (compiler.empty()) return;   // objects and sources are there; network.c says how to build
+    if (compiler.empty()) return;  // objects and sources are there; network.c says how to build
     std::vector<std::string> words{compiler, "-O2", "-std=gnu11", "-shared", "-fPIC", (folder / "network.c").string(), runtime_object.string()};
     words.insert(words.end(), objects.begin(), objects.end());
-    if (first_opaque(n)) {   // their code keeps its names to itself
+    if (first_opaque(n)) {  // their code keeps its names to itself
         for (const std::string& word : {opaque_library().string(), std::string("-lstdc++"), std::string("-Wl,--exclude-libs,ALL")}) words.push_back(word);
     }
     for (const char* w : {"-o", "-lm", "-lpthread"}) {
@@ -252,16 +254,24 @@ CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& targ
             fmt::format("node '{}' is an ONNX operator ({}) that loopegg's own code runs, which is there for this machine's processor alone, not for {}",
                         opaque->site, opaque_of(*graph.find(opaque->site)).node.op, target.name));
     const std::string compiler = target.gpu() ? "" : c_compiler(target);
-    const fs::path runtime = compiler.empty() ? fs::path() : cache.runtime(compiler);   // before the clock starts: it is every network's
+    const fs::path runtime = compiler.empty() ? fs::path() : cache.runtime(compiler);  // before the clock starts: it is every network's
     const auto start = std::chrono::steady_clock::now();
     fs::create_directories(folder);
     write_file(folder / "weights.bin", {reinterpret_cast<const char*>(n.weights.data()), n.weights.size() * sizeof(float)});
     write_file(folder / "network.json", manifest(n, nests, target).dump(1) + "\n");
     bool linked = !compiler.empty();
-    if (target.gpu()) linked = write_gpu(n, target, folder);
-    else write_cpu(n, target, folder, compiler, runtime);
-    return {folder, target.name, static_cast<int>(nests.size()), static_cast<int>(n.steps.size()), n.arena * 4, static_cast<std::int64_t>(n.weights.size()) * 4,
-            n.kernel_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), linked};
+    if (target.gpu())
+        linked = write_gpu(n, target, folder);
+    else
+        write_cpu(n, target, folder, compiler, runtime);
+    return {folder,
+            target.name,
+            static_cast<int>(nests.size()),
+            static_cast<int>(n.steps.size()),
+            n.arena * 4,
+            static_cast<std::int64_t>(n.weights.size()) * 4,
+            n.kernel_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+            linked};
 }
 
 }  // namespace

@@ -54,14 +54,14 @@ std::string table(const char* type, const char* name, std::vector<std::string> r
 std::string gpu_network_source(const PlacedNetwork& n, const std::vector<std::string>& cubins) {
     std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c -o network.so -ldl */\n", comment_text(n.name)) + types;
     std::vector<std::string> kernels, operands, dims, steps, offsets, places, input_sizes, output_sizes;
-    for (std::size_t k = 0; k < n.kernels.size(); ++k) {   // the driver reads what is aligned
+    for (std::size_t k = 0; k < n.kernels.size(); ++k) {  // the driver reads what is aligned
         s += fmt::format("static const unsigned char image{}[] __attribute__((aligned(64))) = {{\n{}0}};\n", k, bytes(cubins[k]));
         kernels.push_back(
             fmt::format("{{image{}, \"{}\", {}, {}}}", k, n.kernels[k].symbol, three(n.kernels[k].launch.grid), three(n.kernels[k].launch.block)));
     }
     for (const PlacedStep& step : n.steps) {
         const std::size_t first = operands.size(), first_dim = dims.size();
-        if (step.kernel >= 0)   // in the order of the kernel's own arguments
+        if (step.kernel >= 0)  // in the order of the kernel's own arguments
             for (int a : n.kernels[static_cast<std::size_t>(step.kernel)].arguments) operands.push_back(place(step.operands[static_cast<std::size_t>(a)]));
         else
             for (const PlacedOperand& o : step.operands) operands.push_back(place(o));
@@ -77,8 +77,8 @@ std::string gpu_network_source(const PlacedNetwork& n, const std::vector<std::st
     for (const GraphInput& o : n.outputs) output_sizes.push_back(std::to_string(element_count(o.shape)));
     s += fmt::format("\nenum {{ kernel_count = {}, step_count = {}, operand_count = {}, input_count = {}, output_count = {} }};\n", n.kernels.size(),
                      n.steps.size(), operands.size(), n.inputs.size(), n.outputs.size());
-    s += fmt::format("static const long arena_floats = {}, weight_floats = {};\nstatic const uint64_t weight_fingerprint = {}ull;\n", n.arena,
-                     n.weights.size(), weights_fingerprint(n.weights));
+    s += fmt::format("static const long arena_floats = {}, weight_floats = {};\nstatic const uint64_t weight_fingerprint = {}ull;\n", n.arena, n.weights.size(),
+                     weights_fingerprint(n.weights));
     s += table("kernel", "kernels", kernels, "{0}") + table("operand", "operands", operands, "{0, 0}") + table("long", "dims", dims, "0");
     s += table("step", "steps", steps, "{0, 0, 0, 0}") + table("long", "input_offsets", offsets, "0") + table("operand", "output_places", places, "{0, 0}");
     s += table("long", "input_sizes", input_sizes, "0") + table("long", "output_sizes", output_sizes, "0");

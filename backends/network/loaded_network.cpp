@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "backends/network/network.hpp"
 #include "backends/kernel/elf.hpp"
+#include "backends/network/network.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
@@ -16,7 +16,8 @@ using Run = int (*)(void*, const float* const*, float* const*);
 using RunSteps = int (*)(void*, const float* const*, float* const*, double*);
 using Close = void (*)(void*);
 
-template <class F> F entry(void* library, const char* name) {
+template <class F>
+F entry(void* library, const char* name) {
     void* f = dlsym(library, name);
     if (!f) throw UserError(std::string("network.so has no ") + name);
     return reinterpret_cast<F>(f);

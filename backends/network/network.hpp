@@ -20,12 +20,12 @@ namespace loopegg {
 using Schedules = std::map<std::string, Term>;
 
 struct CompiledNetwork {
-    std::filesystem::path folder;      // network.so | network.o, network.h, weights.bin, network.json, the sources
+    std::filesystem::path folder;  // network.so | network.o, network.h, weights.bin, network.json, the sources
     std::string target;
-    int kernels = 0, steps = 0;        // distinct kernels; launches in one inference
+    int kernels = 0, steps = 0;  // distinct kernels; launches in one inference
     std::int64_t arena_bytes = 0, weight_bytes = 0;
-    double seconds = 0;                // of a processor for the kernels, also where they were compiled before, and of putting them together
-    bool linked = true;                // false: no C compiler of this target is here, so there are objects and sources and no network.so
+    double seconds = 0;  // of a processor for the kernels, also where they were compiled before, and of putting them together
+    bool linked = true;  // false: no C compiler of this target is here, so there are objects and sources and no network.so
 };
 
 class KernelCache;
@@ -59,8 +59,8 @@ public:
     const std::vector<GraphInput>& inputs() const { return ports_.inputs; }
     const std::vector<GraphInput>& outputs() const { return ports_.outputs; }
     std::vector<Tensor> run(std::span<const Tensor> inputs);
-    void run(std::span<const float* const> inputs, std::span<float* const> outputs);   // no copies, for timing
-    std::vector<double> run_steps(std::span<const float* const> inputs, std::span<float* const> outputs);   // milliseconds of each step
+    void run(std::span<const float* const> inputs, std::span<float* const> outputs);                       // no copies, for timing
+    std::vector<double> run_steps(std::span<const float* const> inputs, std::span<float* const> outputs);  // milliseconds of each step
 
 private:
     void* library_ = nullptr;

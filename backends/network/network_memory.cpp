@@ -16,7 +16,7 @@ std::pair<std::string, std::int64_t> home(const NetworkPlan& plan, std::string v
 
 void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs) {
     const std::set<std::string> fixed(inputs.begin(), inputs.end());
-    std::map<std::string, std::vector<std::size_t>> parts;   // concat -> its copy steps
+    std::map<std::string, std::vector<std::size_t>> parts;  // concat -> its copy steps
     std::vector<std::string> order;
     for (std::size_t i = 0; i < plan.steps.size(); ++i)
         if (const auto& c = plan.steps[i].copy; c && c->part && c->shape.size() == 2 && c->shape[0] == 1 && c->to_strides[1] == 1 && c->from_strides[1] == 1) {
@@ -24,7 +24,7 @@ void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs) {
             parts[c->to].push_back(i);
         }
     std::set<std::size_t> dropped;
-    for (auto it = order.rbegin(); it != order.rend(); ++it) {   // the last concat of a chain holds the others
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {  // the last concat of a chain holds the others
         const auto& steps = parts[*it];
         // All parts already lie in one place in the right order: the concat is a view of it.
         const auto first = home(plan, plan.steps[steps[0]].copy->from);
@@ -55,8 +55,10 @@ void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs) {
 }
 
 MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
-    struct Life { int first, last; };
-    std::map<std::string, Life> lives;   // by home
+    struct Life {
+        int first, last;
+    };
+    std::map<std::string, Life> lives;  // by home
     const int end = static_cast<int>(plan.steps.size());
     auto touch = [&](const std::string& value, int at) {
         const std::string root = home(plan, value).first;
@@ -78,9 +80,12 @@ MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<std::string>& 
     }
     for (const std::string& out : outputs) touch(out, end);
 
-    struct Placed { std::int64_t offset, size; Life life; };
+    struct Placed {
+        std::int64_t offset, size;
+        Life life;
+    };
     std::vector<std::pair<std::string, Life>> by_size(lives.begin(), lives.end());
-    auto size_of = [&](const std::string& v) { return (plan.sizes.at(v) + 31) / 16 * 16; };   // a vector of slack behind each
+    auto size_of = [&](const std::string& v) { return (plan.sizes.at(v) + 31) / 16 * 16; };  // a vector of slack behind each
     std::stable_sort(by_size.begin(), by_size.end(), [&](const auto& a, const auto& b) { return size_of(a.first) > size_of(b.first); });
     std::vector<Placed> placed;
     MemoryPlan memory;
@@ -91,8 +96,10 @@ MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<std::string>& 
         std::sort(near.begin(), near.end(), [](const Placed* a, const Placed* b) { return a->offset < b->offset; });
         std::int64_t at = 0;
         for (const Placed* p : near)
-            if (at + size_of(value) <= p->offset) break;
-            else at = std::max(at, p->offset + p->size);
+            if (at + size_of(value) <= p->offset)
+                break;
+            else
+                at = std::max(at, p->offset + p->size);
         placed.push_back({at, size_of(value), life});
         memory.offsets[value] = at;
         memory.floats = std::max(memory.floats, at + size_of(value));

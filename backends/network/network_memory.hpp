@@ -9,7 +9,7 @@
 namespace loopegg {
 
 struct MemoryPlan {
-    std::map<std::string, std::int64_t> offsets;   // floats, multiples of 16, by value (constants are not in the arena)
+    std::map<std::string, std::int64_t> offsets;  // floats, multiples of 16, by value (constants are not in the arena)
     std::int64_t floats = 0;
 };
 

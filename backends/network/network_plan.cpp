@@ -103,10 +103,14 @@ private:
             const std::string to = last ? node.name : node.name + "#" + std::to_string(i);
             plan_.sizes[to] = element_count(s.buffers[0].shape);
             for (const Buffer& b : s.buffers) {
-                if (b.kind == BufferKind::output) step.operands.push_back({to, {}});
-                else if (b.name == "I") step.operands.push_back({actual(node.inputs[0]), {}});
-                else if (b.name == "J" || b.name == "K") step.operands.push_back({scratch.at(b.name == "J" ? 0 : 1), {}});
-                else step.operands.push_back({"", tensor(weights_, node.name + (b.name == "A" ? ".weight" : ".bias"))});
+                if (b.kind == BufferKind::output)
+                    step.operands.push_back({to, {}});
+                else if (b.name == "I")
+                    step.operands.push_back({actual(node.inputs[0]), {}});
+                else if (b.name == "J" || b.name == "K")
+                    step.operands.push_back({scratch.at(b.name == "J" ? 0 : 1), {}});
+                else
+                    step.operands.push_back({"", tensor(weights_, node.name + (b.name == "A" ? ".weight" : ".bias"))});
             }
             scratch.push_back(to);
             plan_.steps.push_back({std::move(step), {}, {}});
@@ -132,8 +136,7 @@ private:
             operands.insert(operands.end(), more->operands.begin(), more->operands.end());
             for (; value.is("prepare", 2); value = value[1]) prepare(value, operands);
             for (const FusionStep& step : steps)
-                if (step.effect != FusionStep::Effect::arranges)
-                    fused.push_back({step.rule, step.effect == FusionStep::Effect::takes_in ? next->name : ""});
+                if (step.effect != FusionStep::Effect::arranges) fused.push_back({step.rule, step.effect == FusionStep::Effect::takes_in ? next->name : ""});
             take(*next, last);
         }
         plan_.sizes[last] = element_count(node.shape);
@@ -162,9 +165,12 @@ private:
             NetworkStep step{node.name, complete(nests[i]), {}, ends ? std::move(fused) : std::vector<FusedRule>{}};
             const Statement s = statement_of(nest_parts(nests[i]).statement);
             for (const Buffer& b : s.buffers) {
-                if (b.kind == BufferKind::output) step.operands.push_back({to, {}});
-                else if (b.name == "I" && i > 0) step.operands.push_back({before, {}});
-                else step.operands.push_back(std::move(operands.at(next++)));
+                if (b.kind == BufferKind::output)
+                    step.operands.push_back({to, {}});
+                else if (b.name == "I" && i > 0)
+                    step.operands.push_back({before, {}});
+                else
+                    step.operands.push_back(std::move(operands.at(next++)));
             }
             if (!ends) plan_.sizes[to] = element_count(s.buffers[0].stored_shape());
             before = to;
@@ -219,7 +225,7 @@ private:
         Follower f{nest_of(statements[0]), {}};
         for (const Buffer& b : statements[0].buffers) {
             if (b.kind == BufferKind::output || b.name == "I") continue;
-            if (b.name == "J") {   // the sum's other side, whichever that is
+            if (b.name == "J") {  // the sum's other side, whichever that is
                 const std::string& other = next.inputs[next.inputs[0] == last ? 1 : 0];
                 if (other == last || !ready(other, site)) return {};
                 f.operands.push_back({actual(other), {}});
@@ -258,14 +264,14 @@ private:
         auto at = position_.find(value);
         if (at == position_.end()) return false;
         if (at->second < position_.at(node.name)) return true;
-        return done_.contains(value);   // fused into an earlier step
+        return done_.contains(value);  // fused into an earlier step
     }
     std::vector<float> channel_constants(const Node& node, const Buffer& b) const {
         if (node.op == "batch_norm") {
             const ScaleShift s = scale_shift(node, weights_);
             return b.name == "A" ? s.scale : s.shift;
         }
-        if (node.op == "avg_pool") {   // how many elements of each window lie inside the image; the rest is padding, wherever it ends
+        if (node.op == "avg_pool") {  // how many elements of each window lie inside the image; the rest is padding, wherever it ends
             const auto &k = node.integers("kernel"), &s = node.integers("stride"), &p = node.integers("padding");
             auto inside = [&](std::size_t d, std::int64_t o) {
                 const std::int64_t low = std::max<std::int64_t>(0, o * s[d] - p[d]), high = std::min(node.input_shapes[0][2 + d], o * s[d] - p[d] + k[d]);
@@ -321,8 +327,10 @@ private:
         std::vector<std::int64_t> t, f;
         for (std::size_t d = 0; d < shape.size(); ++d) {
             if (shape[d] == 1) continue;
-            if (!s.empty() && t.back() == to[d] * shape[d] && f.back() == from[d] * shape[d]) s.back() *= shape[d], t.back() = to[d], f.back() = from[d];
-            else s.push_back(shape[d]), t.push_back(to[d]), f.push_back(from[d]);
+            if (!s.empty() && t.back() == to[d] * shape[d] && f.back() == from[d] * shape[d])
+                s.back() *= shape[d], t.back() = to[d], f.back() = from[d];
+            else
+                s.push_back(shape[d]), t.push_back(to[d]), f.push_back(from[d]);
         }
         if (s.empty()) s = {1}, t = {1}, f = {1};
         plan_.steps.push_back({{}, CopyStep{node.name, node.name, source, s, t, f, to_offset, from_offset}, {}});
@@ -344,8 +352,10 @@ private:
         const std::vector<std::int64_t> to = strides_of(node.shape);
         bool piece = true;
         for (std::size_t d = 0; d < in.size(); ++d) from[d] *= node.integers("steps")[d], piece = piece && (node.shape[d] == 1 || from[d] == to[d]);
-        if (piece && offset % 16 == 0) plan_.inside[node.name] = {actual(node.inputs[0]), offset};
-        else copy(node, node.shape, to, from, 0, offset, actual(node.inputs[0]));
+        if (piece && offset % 16 == 0)
+            plan_.inside[node.name] = {actual(node.inputs[0]), offset};
+        else
+            copy(node, node.shape, to, from, 0, offset, actual(node.inputs[0]));
     }
 
     void pad(const Node& node) {
@@ -375,7 +385,7 @@ private:
     }
 
     const Graph& graph_;
-    const Weights* weights_;   // none: the plan has no constants
+    const Weights* weights_;  // none: the plan has no constants
     const Schedules& schedules_;
     const Target& target_;
     std::shared_ptr<const FusionRules> rules_;

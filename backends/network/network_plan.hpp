@@ -12,7 +12,7 @@ namespace loopegg {
 
 // An operand: a value of the graph by name, a scratch of its own step, or constants.
 struct Operand {
-    std::string value;               // "" for constants; "site#1" for a scratch
+    std::string value;  // "" for constants; "site#1" for a scratch
     std::vector<float> constants;
 };
 
@@ -23,7 +23,7 @@ struct FusedRule {
 
 // One nest run once; operands beside Statement::buffers, the first being what it writes.
 struct NetworkStep {
-    std::string site;                // the node it came from, for people
+    std::string site;  // the node it came from, for people
     Term nest;
     std::vector<Operand> operands;
     std::vector<FusedRule> fused{};  // what made it one step, in order
@@ -35,16 +35,16 @@ struct CopyStep {
     Shape shape;
     std::vector<std::int64_t> to_strides, from_strides;
     std::int64_t to_offset = 0, from_offset = 0;
-    bool part = false;               // of a concat: its maker may write it in place
+    bool part = false;  // of a concat: its maker may write it in place
 };
 
 // A node that its own code runs: an ONNX operator as it stands.
 struct OpaqueStep {
-    std::string site, to, node;      // node: its text
+    std::string site, to, node;  // node: its text
     std::int64_t output = 0;
     std::vector<std::string> from;
-    std::vector<Shape> shapes;       // of what it reads
-    std::int64_t count = 0;          // floats that it writes
+    std::vector<Shape> shapes;  // of what it reads
+    std::int64_t count = 0;     // floats that it writes
 };
 
 struct NetworkPlan {
@@ -54,9 +54,9 @@ struct NetworkPlan {
         std::optional<OpaqueStep> opaque;
     };
     std::vector<Step> steps;
-    std::map<std::string, std::int64_t> sizes;                // floats of every value that a step writes or reads
-    std::map<std::string, std::pair<std::string, std::int64_t>> inside;   // value -> (value it lies in, offset): views and parts of a concat
-    std::map<std::string, std::vector<float>> constants;      // values that are weights (parameter nodes)
+    std::map<std::string, std::int64_t> sizes;                           // floats of every value that a step writes or reads
+    std::map<std::string, std::pair<std::string, std::int64_t>> inside;  // value -> (value it lies in, offset): views and parts of a concat
+    std::map<std::string, std::vector<float>> constants;                 // values that are weights (parameter nodes)
 };
 
 NetworkPlan plan_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);

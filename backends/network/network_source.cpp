@@ -150,10 +150,12 @@ std::string c_string(const std::string& text) {
     std::size_t piece = 0;
     for (char c : text) {
         if (++piece % 1000 == 0) out += "\"\n    \"";
-        if (c == '"' || c == '\\') out += std::string("\\") + c;
+        if (c == '"' || c == '\\')
+            out += std::string("\\") + c;
         else if (static_cast<unsigned char>(c) < 32 || static_cast<unsigned char>(c) > 126 || c == '?')
             out += fmt::format("\\{:03o}", static_cast<unsigned char>(c));
-        else out += c;
+        else
+            out += c;
     }
     return out + "\"";
 }
@@ -281,9 +283,10 @@ void loopegg_set_threads(int count); /* {} */
 #ifdef __cplusplus
 }}
 #endif
-)", comment_text(n.name), target.gpu() ? "libc and the driver of the GPU (libcuda.so.1)" : "libc, libm and pthreads", target.gpu() ? "no device, or " : "or ",
-                       n.inputs.size(), n.outputs.size(), target.gpu() ? "network" : "process", n.steps.size(), target.gpu() ? on_a_gpu : "",
-                       target.gpu() ? "of no use on a GPU" : "0: as many as the machine has cores");
+)",
+                       comment_text(n.name), target.gpu() ? "libc and the driver of the GPU (libcuda.so.1)" : "libc, libm and pthreads",
+                       target.gpu() ? "no device, or " : "or ", n.inputs.size(), n.outputs.size(), target.gpu() ? "network" : "process", n.steps.size(),
+                       target.gpu() ? on_a_gpu : "", target.gpu() ? "of no use on a GPU" : "0: as many as the machine has cores");
 }
 
 }  // namespace loopegg

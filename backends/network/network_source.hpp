@@ -13,19 +13,19 @@
 namespace loopegg {
 
 struct PlacedOperand {
-    bool constant = false;           // in the weights, not in the arena
-    std::int64_t offset = 0;         // floats
+    bool constant = false;    // in the weights, not in the arena
+    std::int64_t offset = 0;  // floats
 };
 struct PlacedStep {
-    int kernel = -1;                 // -1: a copy of operands[1] to operands[0]; -2: an opaque node writes operands[0] from the others
+    int kernel = -1;  // -1: a copy of operands[1] to operands[0]; -2: an opaque node writes operands[0] from the others
     std::vector<PlacedOperand> operands;
     Shape shape{};
     std::vector<std::int64_t> to_strides{}, from_strides{};
     std::string site{};
-    std::vector<std::string> fused{};   // the rules over sites that made it one step, each with the node it took in
-    std::string opaque{};            // the node's text
-    std::int64_t output = 0;         // of the node, which this step gives
-    std::vector<Shape> read_shapes{};   // of what it reads; shape[0] is how much it writes
+    std::vector<std::string> fused{};  // the rules over sites that made it one step, each with the node it took in
+    std::string opaque{};              // the node's text
+    std::int64_t output = 0;           // of the node, which this step gives
+    std::vector<Shape> read_shapes{};  // of what it reads; shape[0] is how much it writes
 };
 struct PlacedNetwork {
     std::string name;
@@ -36,8 +36,8 @@ struct PlacedNetwork {
     std::vector<PlacedStep> steps;
     std::int64_t arena = 0;
     std::vector<float> weights;
-    double kernel_seconds = 0;            // of a processor, that it took to compile the kernels
-    std::map<std::string, std::int64_t> constants;   // values that are weights, by name: where they lie
+    double kernel_seconds = 0;                      // of a processor, that it took to compile the kernels
+    std::map<std::string, std::int64_t> constants;  // values that are weights, by name: where they lie
 };
 
 // Compiles the steps of a plan and gives everything its place; `nests` gets the distinct nests beside kernels.
@@ -48,7 +48,7 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
 void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const std::filesystem::path& folder, Progress* progress);
 
 std::string network_source(const PlacedNetwork& network);
-std::string gpu_network_source(const PlacedNetwork& network, const std::vector<std::string>& cubins);   // one cubin a kernel
+std::string gpu_network_source(const PlacedNetwork& network, const std::vector<std::string>& cubins);  // one cubin a kernel
 std::string network_header(const PlacedNetwork& network, const Target& target);
 
 // Tells weights from all others, whatever their number: the library refuses a file of others. `fingerprint_in_c` is the same in the library's own language.

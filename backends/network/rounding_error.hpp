@@ -7,10 +7,10 @@
 namespace loopegg {
 
 struct RoundingError {
-    int sites = 0;               // whose operands are rounded; where there are none, nothing is run
-    int outputs = 0;             // first dimensions of the first output, over all inputs: one for each image
-    int same_answer = 0;         // of these, whose largest element is the same one
-    double largest = 0, mean = 0;   // differences of elements, as shares of the largest element of float32's output
+    int sites = 0;                 // whose operands are rounded; where there are none, nothing is run
+    int outputs = 0;               // first dimensions of the first output, over all inputs: one for each image
+    int same_answer = 0;           // of these, whose largest element is the same one
+    double largest = 0, mean = 0;  // differences of elements, as shares of the largest element of float32's output
 };
 
 // Schedules for this machine that round the operands of the sites whose schedules do so on the target; of no other sites.

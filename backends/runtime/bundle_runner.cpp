@@ -21,7 +21,7 @@ namespace {
 struct Failure {
     std::string words;
 };
-loopegg_cuda cuda;   // found before anything is run
+loopegg_cuda cuda;  // found before anything is run
 void must(CUresult r, const char* doing) {
     if (r == CUDA_SUCCESS) return;
     const char* name = nullptr;
@@ -42,8 +42,10 @@ std::vector<float> floats(long count, const std::string& format, double step, co
     std::vector<float> v(static_cast<std::size_t>(count));
     if (bytes.size() != v.size() * (format == "i8" ? 1 : 4)) throw Failure{file + " has another size"};
     for (std::size_t i = 0; i < v.size(); ++i) {
-        if (format == "i8") v[i] = static_cast<float>(static_cast<signed char>(bytes[i]) * step);
-        else v[i] = reinterpret_cast<const float*>(bytes.data())[i];
+        if (format == "i8")
+            v[i] = static_cast<float>(static_cast<signed char>(bytes[i]) * step);
+        else
+            v[i] = reinterpret_cast<const float*>(bytes.data())[i];
     }
     return v;
 }
@@ -73,7 +75,7 @@ struct Program {
     std::vector<gpu_kernel> kernels;
     std::vector<CUmodule> modules;
     std::vector<gpu_step> steps;
-    std::deque<std::vector<CUdeviceptr>> arguments;   // of the steps, which stay where they are
+    std::deque<std::vector<CUdeviceptr>> arguments;  // of the steps, which stay where they are
     std::deque<std::vector<long>> dims;
     std::vector<Check> checks;
 
@@ -128,8 +130,8 @@ std::vector<double> times(const Program& p, CUstream stream, int repeats) {
     return all;
 }
 
-constexpr unsigned most_seconds = 30;   // for one program
-constexpr int start_again = 3, no_device = 4;   // how a process of programs ends, if not well
+constexpr unsigned most_seconds = 30;          // for one program
+constexpr int start_again = 3, no_device = 4;  // how a process of programs ends, if not well
 
 // Reads the bundle line by line and answers its programs, one line each, but for the first `answered`.
 class Runner {
@@ -211,9 +213,12 @@ private:
             words >> offset >> count >> format >> step >> file >> tolerance;
             if (!words || count < 0) throw Failure{"a line of the bundle cannot be read"};
             std::vector<float> v = floats(count, format, step, file);
-            if (word == "logical") logical_ = std::move(v);
-            else if (word == "load") p.put(offset, v);
-            else p.checks.push_back({offset, count, std::move(v), tolerance});
+            if (word == "logical")
+                logical_ = std::move(v);
+            else if (word == "load")
+                p.put(offset, v);
+            else
+                p.checks.push_back({offset, count, std::move(v), tolerance});
         } else if (word == "launch") {
             gpu_step s{};
             words >> s.kernel >> s.count;
@@ -280,7 +285,7 @@ private:
             }
             const std::vector<double> t = times(program_, stream_, repeats_);
             out_ << program_.key << " ok " << t[t.size() / 2] << " " << t[3 * t.size() / 4] - t[t.size() / 4] << " " << t.size() << std::endl;
-        } catch (const Failure& f) {   // an illegal address, say, which breaks the context for all that come after
+        } catch (const Failure& f) {  // an illegal address, say, which breaks the context for all that come after
             failed(f.words);
             std::_Exit(start_again);
         }
@@ -297,8 +302,8 @@ private:
 };
 
 struct Bundle {
-    std::string id;                   // of what is in it: results are of one bundle
-    std::vector<std::string> keys;    // of its programs
+    std::string id;                 // of what is in it: results are of one bundle
+    std::vector<std::string> keys;  // of its programs
 };
 Bundle read_bundle(const std::string& file) {
     std::ifstream in(file);
@@ -330,7 +335,7 @@ std::size_t lines_with(const std::string& file, const std::string& text) {
     std::ifstream in(file);
     std::size_t count = 0;
     std::string line;
-    for (std::getline(in, line); std::getline(in, line);) count += line.find(text) != line.npos;   // the first tells what bundle it is of
+    for (std::getline(in, line); std::getline(in, line);) count += line.find(text) != line.npos;  // the first tells what bundle it is of
     return count;
 }
 

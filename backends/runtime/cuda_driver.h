@@ -74,7 +74,7 @@ typedef struct {
 #define LOOPEGG_CUDA_MEMBER(name, symbol, takes) CUresult(*name) takes;
     LOOPEGG_CUDA_CALLS(LOOPEGG_CUDA_MEMBER)
 #undef LOOPEGG_CUDA_MEMBER
-    CUresult (*instantiate)(CUgraphExec*, CUgraph, unsigned long long);            /* one of these two: the other is of older drivers */
+    CUresult (*instantiate)(CUgraphExec*, CUgraph, unsigned long long); /* one of these two: the other is of older drivers */
     CUresult (*instantiate_before)(CUgraphExec*, CUgraph, void*, char*, size_t);
 } loopegg_cuda;
 
@@ -84,9 +84,9 @@ static inline int loopegg_find_cuda(loopegg_cuda* cuda, char* why, size_t room) 
     void* library = dlopen(named && *named ? named : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) return snprintf(why, room, "the driver of the GPU cannot be loaded: %s", dlerror()), -1;
     void* found;
-#define LOOPEGG_CUDA_FIND(name, symbol, takes)                                                                \
-    found = dlsym(library, symbol);                                                                           \
-    if (!found) return snprintf(why, room, "the driver of the GPU is too old: it has no %s", symbol), -1;     \
+#define LOOPEGG_CUDA_FIND(name, symbol, takes)                                                            \
+    found = dlsym(library, symbol);                                                                       \
+    if (!found) return snprintf(why, room, "the driver of the GPU is too old: it has no %s", symbol), -1; \
     memcpy(&cuda->name, &found, sizeof found);
     LOOPEGG_CUDA_CALLS(LOOPEGG_CUDA_FIND)
 #undef LOOPEGG_CUDA_FIND

@@ -8,10 +8,10 @@ typedef struct {
 } gpu_kernel;
 
 typedef struct {
-    int kernel;                   /* -1: a copy of what lies at arguments[1] to arguments[0] */
-    int count;                    /* of arguments; of a copy, its dimensions */
+    int kernel; /* -1: a copy of what lies at arguments[1] to arguments[0] */
+    int count;  /* of arguments; of a copy, its dimensions */
     const CUdeviceptr* arguments;
-    const long* dims;             /* of a copy, outermost first: how many, and the distance between two there and here, in floats */
+    const long* dims; /* of a copy, outermost first: how many, and the distance between two there and here, in floats */
 } gpu_step;
 
 enum { gpu_most_arguments = 64 };
@@ -19,7 +19,7 @@ enum { gpu_most_arguments = 64 };
 static inline CUresult gpu_copy(const loopegg_cuda* cuda, CUdeviceptr to, CUdeviceptr from, const long* d, int rank, CUstream stream) {
     const CUdeviceptr size = sizeof(float);
     if (rank == 1 && d[1] == 1 && d[2] == 1) return cuda->move(to, from, (size_t)d[0] * size, stream);
-    if (rank == 1) {   /* elements one after another, as rows of one */
+    if (rank == 1) { /* elements one after another, as rows of one */
         const long rows[6] = {d[0], d[1], d[2], 1, 1, 1};
         return gpu_copy(cuda, to, from, rows, 2, stream);
     }
@@ -61,7 +61,7 @@ static inline CUresult gpu_record(const loopegg_cuda* cuda, const gpu_kernel* ke
     CUresult r = cuda->capture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
     if (r != CUDA_SUCCESS) return r;
     const CUresult enqueued = gpu_enqueue_all(cuda, kernels, steps, count, stream);
-    r = cuda->end_capture(stream, &graph);   /* also after a failure: the stream is captured until then */
+    r = cuda->end_capture(stream, &graph); /* also after a failure: the stream is captured until then */
     if (enqueued != CUDA_SUCCESS || r != CUDA_SUCCESS) return enqueued != CUDA_SUCCESS ? enqueued : r;
     r = cuda->instantiate ? cuda->instantiate(ready, graph, 0) : cuda->instantiate_before(ready, graph, NULL, NULL, 0);
     cuda->end_graph(graph);

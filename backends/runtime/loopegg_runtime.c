@@ -21,16 +21,16 @@ enum { most_threads = 256, spins = 4000, shares = 4 };
 
 static struct {
     pthread_mutex_t lock;
-    int wanted, running;       /* threads asked for; helpers started */
+    int wanted, running; /* threads asked for; helpers started */
     pthread_t helpers[most_threads];
-    cpu_set_t allowed;         /* processors of the process */
-    int caller;                /* the processor that the caller was last seen on, plus one */
-    _Atomic uint32_t round;    /* counts loops; a change wakes the helpers */
-    _Atomic uint64_t next;     /* round << 32 | the first part of the loop that nobody has taken */
+    cpu_set_t allowed;      /* processors of the process */
+    int caller;             /* the processor that the caller was last seen on, plus one */
+    _Atomic uint32_t round; /* counts loops; a change wakes the helpers */
+    _Atomic uint64_t next;  /* round << 32 | the first part of the loop that nobody has taken */
     _Atomic int sleepers, finished, failed;
     task run;
     void* data;
-    int count;                 /* parts of the loop: a few per thread, so that one who is held up holds up little */
+    int count; /* parts of the loop: a few per thread, so that one who is held up holds up little */
 } team = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void pause_briefly(void) {

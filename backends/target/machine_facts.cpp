@@ -32,10 +32,14 @@ MachineFacts machine_facts() {
         const auto colon = line.find(':');
         if (colon == line.npos) continue;
         const std::string value = colon + 2 < line.size() ? line.substr(colon + 2) : "";
-        if (line.starts_with("cpu MHz") && f.ghz == 0) f.ghz = std::atof(value.c_str()) / 1000;
-        else if (line.starts_with("model name") && f.cpu.empty()) f.cpu = value;
-        else if (line.starts_with("flags") && f.flags.empty()) f.flags = value;
-        else if (line.starts_with("CPU part")) f.part = value;
+        if (line.starts_with("cpu MHz") && f.ghz == 0)
+            f.ghz = std::atof(value.c_str()) / 1000;
+        else if (line.starts_with("model name") && f.cpu.empty())
+            f.cpu = value;
+        else if (line.starts_with("flags") && f.flags.empty())
+            f.flags = value;
+        else if (line.starts_with("CPU part"))
+            f.part = value;
     }
     if (f.cpu.empty() && !f.part.empty()) f.cpu = "Arm part " + f.part;
     double khz = 0;

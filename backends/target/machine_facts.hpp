@@ -5,12 +5,12 @@
 namespace loopegg {
 
 struct MachineFacts {
-    std::string architecture;            // "x86_64", "aarch64"
-    std::string cpu;                     // for people: "Intel(R) Xeon(R)", or what /proc/cpuinfo calls an Arm's part
-    std::string part;                    // of an Arm's last processor, where the fast ones are: "0xd08"
-    std::string flags;                   // of an x86: "sse avx2 fma"
-    int cores = 1;                       // that this process may use
-    double ghz = 0;                      // 0: nothing tells
+    std::string architecture;  // "x86_64", "aarch64"
+    std::string cpu;           // for people: "Intel(R) Xeon(R)", or what /proc/cpuinfo calls an Arm's part
+    std::string part;          // of an Arm's last processor, where the fast ones are: "0xd08"
+    std::string flags;         // of an x86: "sse avx2 fma"
+    int cores = 1;             // that this process may use
+    double ghz = 0;            // 0: nothing tells
     double l1_kb = 0, l2_kb = 0, l3_kb = 0, memory_mb = 0;
 };
 MachineFacts machine_facts();

@@ -58,7 +58,7 @@ nlohmann::json tvm_of(const JsonView& view, const std::function<HostFacts()>& ho
     if (kind != "llvm" && kind != "cuda") view.at("kind").fail(fmt::format("the TVM kind '{}' is not one that loopegg compiles for (llvm, cuda)", kind));
     if (kind == "cuda") view.at("arch").text();
     if (auto triple = view.find("mtriple")) {
-        const std::string architecture = split(triple->text(), '-')[0];   // LLVM gives up on others, and the program with it
+        const std::string architecture = split(triple->text(), '-')[0];  // LLVM gives up on others, and the program with it
         if (architecture != "x86_64" && architecture != "aarch64")
             triple->fail(fmt::format("the architecture '{}' is not one that loopegg compiles for (x86_64, aarch64)", architecture));
     }
@@ -121,8 +121,10 @@ Target parse_target(const SourcePtr& source, const std::function<HostFacts()>& h
     t.reach = reach_of(file);
     if (auto address = file.find("address"); address && !address->text().empty()) t.address = address_of(*address);
     if (t.reach == Reach::rpc && t.address.empty()) file.fail("a target reached by rpc needs an \"address\", HOST:PORT");
-    if (t.reach == Reach::ssh) t.boards = boards_of(file.at("boards")), t.address = words_of(t.boards);
-    else if (auto boards = file.find("boards")) boards->fail("only a target reached by ssh has \"boards\"");
+    if (t.reach == Reach::ssh)
+        t.boards = boards_of(file.at("boards")), t.address = words_of(t.boards);
+    else if (auto boards = file.find("boards"))
+        boards->fail("only a target reached by ssh has \"boards\"");
     t.tvm = tvm_of(file.at("tvm"), host);
     if (auto machine = file.find("machine")) t.machine = machine_of(*machine, host);
     return t;

@@ -5,9 +5,9 @@
 
 #include <tvm/ffi/reflection/accessor.h>
 
+#include "backends/lower/tvm_adapter.hpp"
 #include "backends/target/machine_facts.hpp"
 #include "backends/target/parse_target.hpp"
-#include "backends/lower/tvm_adapter.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
@@ -92,16 +92,16 @@ void check_target(const std::string& name, const std::string& text) { parse_targ
 std::vector<Target> all_targets(std::vector<std::string>* broken) {
     std::vector<Target> all;
     for (const fs::path& file : target_files()) try {
-        all.push_back(read_target(file));
-    } catch (const UserError& e) {   // one bad file costs one target
-        if (broken) broken->push_back(e.what());
-    }
+            all.push_back(read_target(file));
+        } catch (const UserError& e) {  // one bad file costs one target
+            if (broken) broken->push_back(e.what());
+        }
     return all;
 }
 
 bool has_tensor_cores(const Target& target) {
     if (!target.gpu()) return false;
-    const std::string arch = target.architecture();   // "sm_90", "sm_90a"
+    const std::string arch = target.architecture();  // "sm_90", "sm_90a"
     return arch.starts_with("sm_") && std::atoi(arch.c_str() + 3) >= 80;
 }
 
@@ -111,7 +111,8 @@ Target allowing(Target target, const std::vector<std::string>& roundings) {
             throw UserError(
                 Diagnostic{"--allow: unknown rounding '" + word + "'; known are " + join(rounding_names(), ", "), {}, did_you_mean(word, rounding_names())});
         if (!has_tensor_cores(target))
-            throw UserError(Diagnostic{"--allow " + word + ": '" + target.name + "' has no tensor cores that multiply such numbers", {},
+            throw UserError(Diagnostic{"--allow " + word + ": '" + target.name + "' has no tensor cores that multiply such numbers",
+                                       {},
                                        "leave --allow out, or choose a target of sm_80 or later; 'loopegg targets' lists them"});
         target.allowed.insert(word);
     }

@@ -14,11 +14,11 @@ namespace loopegg {
 
 // How a time on this target can be had.
 enum class Reach {
-    here,      // on this machine
-    rpc,       // through TVM's RPC, at an address
-    ssh,       // on boards that ssh reaches, by a worker that is copied there
-    bundle,    // by carrying a bundle to the machine and its times back
-    compile,   // not at all: machine code and estimates only
+    here,     // on this machine
+    rpc,      // through TVM's RPC, at an address
+    ssh,      // on boards that ssh reaches, by a worker that is copied there
+    bundle,   // by carrying a bundle to the machine and its times back
+    compile,  // not at all: machine code and estimates only
 };
 std::string to_string(Reach reach);
 
@@ -34,21 +34,21 @@ struct Machine {
 struct Target {
     std::string name, summary;
     Reach reach = Reach::compile;
-    std::string address;          // host:port, when reach is rpc; for people, all boards, when it is ssh
-    std::vector<BoardAddress> boards;   // equal ones, when reach is ssh
-    nlohmann::json tvm;           // what TVM is given, features filled in
+    std::string address;               // host:port, when reach is rpc; for people, all boards, when it is ssh
+    std::vector<BoardAddress> boards;  // equal ones, when reach is ssh
+    nlohmann::json tvm;                // what TVM is given, features filled in
     Machine machine;
-    std::filesystem::path file;   // where it was read
-    std::set<std::string> allowed{};   // roundings that a user allows (nest/term/rounding.hpp), which fewer digits pay for
-    std::filesystem::path rules{};   // a rule file whose phases for schedules come before those of the files that ship; empty: none
+    std::filesystem::path file;       // where it was read
+    std::set<std::string> allowed{};  // roundings that a user allows (nest/term/rounding.hpp), which fewer digits pay for
+    std::filesystem::path rules{};    // a rule file whose phases for schedules come before those of the files that ship; empty: none
 
-    bool on_board() const { return reach == Reach::rpc || reach == Reach::ssh; }   // kernels are timed one by one, elsewhere
+    bool on_board() const { return reach == Reach::rpc || reach == Reach::ssh; }  // kernels are timed one by one, elsewhere
     bool gpu() const { return tvm.value("kind", "") == "cuda"; }
-    std::string architecture() const;   // "x86_64", "aarch64", "sm_61"
-    Hash128 fingerprint() const;        // of everything that changes code or speed: part of the latency store's keys
+    std::string architecture() const;  // "x86_64", "aarch64", "sm_61"
+    Hash128 fingerprint() const;       // of everything that changes code or speed: part of the latency store's keys
 };
 
-bool has_tensor_cores(const Target& target);   // that multiply TF32
+bool has_tensor_cores(const Target& target);  // that multiply TF32
 // The target with the roundings that a user allows. Throws UserError for words that name none, and for a target that gains nothing by them.
 Target allowing(Target target, const std::vector<std::string>& roundings);
 
@@ -60,6 +60,6 @@ std::vector<Target> all_targets(std::vector<std::string>* broken = nullptr);
 // Throws UserError, with `name` as the file, unless the text is a target.
 void check_target(const std::string& name, const std::string& text);
 Target read_target(const std::filesystem::path& file);
-std::filesystem::path user_targets_folder();   // LOOPEGG_TARGETS, or targets/ in the user's configuration folder
+std::filesystem::path user_targets_folder();  // LOOPEGG_TARGETS, or targets/ in the user's configuration folder
 
 }  // namespace loopegg

@@ -31,8 +31,10 @@ std::string restriction_key(const Node& node) {
     std::string key = node.op + to_string(node.domain) + to_string(node.shape);
     for (const Shape& s : node.input_shapes) key += "," + to_string(s);
     for (const auto& [name, value] : node.attrs)
-        if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) key += ";" + name + to_string(*list);
-        else if (const auto* one = std::get_if<std::int64_t>(&value)) key += fmt::format(";{}{}", name, *one);
+        if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value))
+            key += ";" + name + to_string(*list);
+        else if (const auto* one = std::get_if<std::int64_t>(&value))
+            key += fmt::format(";{}{}", name, *one);
     return key;
 }
 
@@ -74,7 +76,7 @@ at::Tensor uneven_pool(const Node& node, const at::Tensor& x) {
     if (node.op == "max_pool") return at::max_pool2d(at::constant_pad_nd(x, pads, -INFINITY), k, s);
     const at::Tensor mean = at::avg_pool2d(at::constant_pad_nd(x, pads), k, s);
     if (node.flag("count_padding")) return mean;
-    return mean / at::avg_pool2d(at::constant_pad_nd(at::ones_like(x.slice(0, 0, 1).slice(1, 0, 1)), pads), k, s);   // the share of each window that is inside
+    return mean / at::avg_pool2d(at::constant_pad_nd(at::ones_like(x.slice(0, 0, 1).slice(1, 0, 1)), pads), k, s);  // the share of each window that is inside
 }
 
 // The formula's functions as LibTorch's, which know their own derivatives.
@@ -163,7 +165,7 @@ std::vector<at::Tensor> Executor::run_after(const std::vector<at::Tensor>& first
 std::vector<at::Tensor> Executor::run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& given, const TensorMap& parameters,
                                            NormMode norm, const Watch& watch, Statistics statistics) const {
     std::vector<at::Tensor> inputs = given;
-    if (inputs.size() == 1)   // images alone: what else the network takes is drawn, once for all
+    if (inputs.size() == 1)  // images alone: what else the network takes is drawn, once for all
         for (const at::Tensor& other : others_) inputs.push_back(other.to(inputs[0].scalar_type()));
     require(inputs.size() == graph_.inputs.size(), "one tensor for each input of the graph");
     for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -202,8 +204,10 @@ at::Tensor Executor::apply(std::size_t i, const std::vector<at::Tensor>& in, con
         if (norm == NormMode::none) return in[0];
         bool training = norm == NormMode::batch;
         at::Tensor mean, variance;
-        if (!training) mean = parameter(p, node.name + ".running_mean"), variance = parameter(p, node.name + ".running_var");
-        else if (statistics.running) mean = statistics.running->at(node.name + ".running_mean"), variance = statistics.running->at(node.name + ".running_var");
+        if (!training)
+            mean = parameter(p, node.name + ".running_mean"), variance = parameter(p, node.name + ".running_var");
+        else if (statistics.running)
+            mean = statistics.running->at(node.name + ".running_mean"), variance = statistics.running->at(node.name + ".running_var");
         return at::batch_norm(in[0], parameter(p, node.name + ".weight"), parameter(p, node.name + ".bias"), mean, variance, training, statistics.momentum,
                               node.real("eps"), true);
     }

@@ -10,16 +10,16 @@
 #include <ATen/ATen.h>
 
 #include "fisher/engine.hpp"
-#include "graph/graph.hpp"
 #include "fisher/libtorch/restricted.hpp"
+#include "graph/graph.hpp"
 
 namespace loopegg {
 
-using TensorMap = std::unordered_map<std::string, at::Tensor>;   // parameters by name
+using TensorMap = std::unordered_map<std::string, at::Tensor>;  // parameters by name
 
 // Running statistics that a training pass moves; the momentum is torch's.
 struct Statistics {
-    TensorMap* running = nullptr;   // null: leave them
+    TensorMap* running = nullptr;  // null: leave them
     double momentum = 0.1;
 };
 
@@ -47,11 +47,11 @@ private:
     at::Tensor apply(std::size_t i, const std::vector<at::Tensor>& in, const TensorMap& parameters, NormMode norm, Statistics statistics) const;
 
     Graph graph_;
-    std::vector<std::shared_ptr<const RestrictedOperation>> restricted_;   // one a node; null: the ordinary operation
-    std::vector<std::vector<std::ptrdiff_t>> sources_;                     // of each node's inputs: a node, or -1 - an input of the graph
-    std::vector<std::size_t> last_use_;                                    // of each node's output
-    std::vector<std::ptrdiff_t> results_;                                  // the graph's outputs, as sources are written
-    std::vector<at::Tensor> others_;                                       // values for the inputs after the first, where the caller has none
+    std::vector<std::shared_ptr<const RestrictedOperation>> restricted_;  // one a node; null: the ordinary operation
+    std::vector<std::vector<std::ptrdiff_t>> sources_;                    // of each node's inputs: a node, or -1 - an input of the graph
+    std::vector<std::size_t> last_use_;                                   // of each node's output
+    std::vector<std::ptrdiff_t> results_;                                 // the graph's outputs, as sources are written
+    std::vector<at::Tensor> others_;                                      // values for the inputs after the first, where the caller has none
 };
 
 at::Tensor to_torch(const Tensor& tensor);

@@ -6,7 +6,7 @@
 namespace loopegg {
 
 CodeCounts count_codes(std::span<const float> values, std::int64_t images) {
-    constexpr std::size_t block = 2048;   // codes of a block stay in the first cache
+    constexpr std::size_t block = 2048;  // codes of a block stay in the first cache
     CodeCounts counts;
     const std::size_t units = values.size() / static_cast<std::size_t>(images);
     for (std::size_t begin = 0; begin < units; begin += block) {
@@ -26,7 +26,7 @@ CodeCounts count_codes(std::span<const float> values, std::int64_t images) {
 }
 
 double sum_of_squared_products(std::span<const float> a, std::span<const float> b, std::int64_t columns) {
-    constexpr std::size_t lanes = 8;      // sums of their own, so that the order is fixed and the loop is wide
+    constexpr std::size_t lanes = 8;  // sums of their own, so that the order is fixed and the loop is wide
     double total = 0;
     const std::size_t width = static_cast<std::size_t>(columns);
     for (std::size_t row = 0; row + width <= a.size(); row += width) {

@@ -105,7 +105,7 @@ extern "C" loopegg::TorchRoom* loopegg_torch_room() {
     // Activations of a few megabytes come and go with every pass; handing them back to the system each time costs more than using them.
     mallopt(M_MMAP_THRESHOLD, 256 << 20);
     mallopt(M_TRIM_THRESHOLD, 512 << 20);
-    mallopt(M_ARENA_MAX, 1);   // an arena of a thread's own gives back what lies above 64 MiB whatever these say
+    mallopt(M_ARENA_MAX, 1);  // an arena of a thread's own gives back what lies above 64 MiB whatever these say
     static loopegg::Room room;
     return &room;
 }

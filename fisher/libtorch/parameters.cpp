@@ -28,13 +28,16 @@ at::Tensor draw(const Node& node, const Parameter& p, std::uint64_t seed) {
     return one ? at::ones(p.shape) : at::zeros(p.shape);
 }
 
-struct Block { std::int64_t from_out, to_out, outs, from_in, to_in, ins; };
+struct Block {
+    std::int64_t from_out, to_out, outs, from_in, to_in, ins;
+};
 
 // Entries of a convolution's weight that two nodes share, in a tensor of the variant's shape; `fresh` is asked for only when some
 // entry has no source. What is copied is scaled. Channels are compared by their place in the whole, so there is one block a pair of groups that meet.
-template <class Fresh> at::Tensor carry_conv(const Node& from, const at::Tensor& w, double scale, const Node& to, const Shape& shape, Fresh fresh) {
+template <class Fresh>
+at::Tensor carry_conv(const Node& from, const at::Tensor& w, double scale, const Node& to, const Shape& shape, Fresh fresh) {
     std::int64_t g0 = from.integer("groups"), g1 = to.integer("groups");
-    std::int64_t first[2], step[2];   // kernel place k of the variant is place first + k * step of the original
+    std::int64_t first[2], step[2];  // kernel place k of the variant is place first + k * step of the original
     for (std::size_t d = 0; d < 2; ++d) {
         std::int64_t dilation = from.integers("dilation")[d];
         first[d] = (from.integers("padding")[d] - to.integers("padding")[d]) / dilation;
@@ -47,7 +50,7 @@ template <class Fresh> at::Tensor carry_conv(const Node& from, const at::Tensor&
     std::vector<Block> blocks;
     for (std::int64_t a = 0; a < g1; ++a)
         for (std::int64_t b = 0; b < g0; ++b) {
-            if (g0 == g1) {   // the same groups: what is left is the first of each
+            if (g0 == g1) {  // the same groups: what is left is the first of each
                 if (a != b) continue;
                 std::int64_t outs = std::min(co0, co1), ins = std::min(ci0, ci1);
                 covered += outs * ins * kernel;
@@ -72,7 +75,8 @@ template <class Fresh> at::Tensor carry_conv(const Node& from, const at::Tensor&
     return made;
 }
 
-template <class Fresh> at::Tensor carry_leading(const at::Tensor& w, const Shape& shape, Fresh fresh) {
+template <class Fresh>
+at::Tensor carry_leading(const at::Tensor& w, const Shape& shape, Fresh fresh) {
     at::Tensor made = fresh();
     if (w.dim() != made.dim()) return made;
     at::Tensor source = w, target = made;
@@ -146,7 +150,7 @@ TensorMap carry_parameters(const Graph& original, const TensorMap& from, const G
         for (const Parameter& p : parameters_of(node)) {
             auto source = old ? from.find(p.name) : from.end();
             if (source == from.end()) {
-                all[p.name] = draw(node, p, seed).to(from.begin()->second.options());   // where the others are, and as precise
+                all[p.name] = draw(node, p, seed).to(from.begin()->second.options());  // where the others are, and as precise
                 continue;
             }
             bool weight = p.name.ends_with(".weight") && (node.op == "conv2d" || node.op == "linear");

@@ -5,17 +5,17 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "fisher/libtorch/restricted_output.hpp"
 #include "graph/domain_sets.hpp"
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
-#include "fisher/libtorch/restricted_output.hpp"
 
 namespace loopegg {
 namespace {
 
 using Values = std::vector<std::int64_t>;
 
-constexpr std::size_t most_pieces = 12;   // beyond this, launching pieces costs more than multiplying by zeros
+constexpr std::size_t most_pieces = 12;  // beyond this, launching pieces costs more than multiplying by zeros
 
 at::Tensor index_tensor(const Values& values) { return at::tensor(at::ArrayRef<std::int64_t>(values), at::kLong); }
 
@@ -30,7 +30,7 @@ at::Tensor pick(const at::Tensor& x, std::int64_t dim, const Values& values) {
 
 // One convolution over a slice: channels by value (absolute), the rest as runs.
 struct ConvPiece {
-    Values co, ci;             // with groups: the blocks one after another
+    Values co, ci;  // with groups: the blocks one after another
     Run oh, ow, kh, kw;
     std::int64_t groups = 1;
     std::size_t part = 0;
@@ -80,12 +80,15 @@ std::vector<ConvPiece> join_diagonals(const std::vector<ConvPiece>& pieces) {
 class RestrictedConv final : public RestrictedOperation {
 public:
     explicit RestrictedConv(const Node& node)
-        : stride_(node.integers("stride")), padding_(node.integers("padding")), dilation_(node.integers("dilation")), kernel_(node.integers("kernel")),
-          groups_(node.integer("groups")), size_{node.input_shapes[0][2], node.input_shapes[0][3]} {
+        : stride_(node.integers("stride")),
+          padding_(node.integers("padding")),
+          dilation_(node.integers("dilation")),
+          kernel_(node.integers("kernel")),
+          groups_(node.integer("groups")),
+          size_{node.input_shapes[0][2], node.input_shapes[0][3]} {
         std::vector<Axis> axes = axes_of(node);
-        for (const Axis& axis : axes_named_by(node.domain, axes))
-            require(axis.name != "n", "a domain that restricts the batch");
-        axes.erase(axes.begin());   // n
+        for (const Axis& axis : axes_named_by(node.domain, axes)) require(axis.name != "n", "a domain that restricts the batch");
+        axes.erase(axes.begin());  // n
         std::int64_t co = axes[1].extent, ci = axes[2].extent;
         std::vector<ConvPiece> pieces = join_diagonals(cut(node.domain, axes, co, ci));
         Values extents{node.shape[1], node.shape[2], node.shape[3]};
@@ -188,7 +191,9 @@ private:
 
     // The part of one spatial dimension that a piece reads: a slice of the input and the zeros around it. A window that lies in the
     // padding altogether has no slice.
-    struct Window { std::int64_t lo, count, before, after; };
+    struct Window {
+        std::int64_t lo, count, before, after;
+    };
     Window window(std::size_t d, const Run& out, const Run& kernel) const {
         std::int64_t first = stride_[d] * out.lo + dilation_[d] * kernel.lo - padding_[d];
         std::int64_t last = first + (out.count - 1) * stride_[d] * out.stride + (kernel.count - 1) * dilation_[d] * kernel.stride;
@@ -229,9 +234,9 @@ private:
     std::int64_t groups_;
     std::array<std::int64_t, 2> size_;
     std::vector<ConvPiece> pieces_;
-    std::vector<std::size_t> place_of_;       // of each piece
-    std::vector<at::Tensor> weight_index_;    // of each piece
-    Values masked_channels_;                  // computed ones, of a convolution that runs masked
+    std::vector<std::size_t> place_of_;     // of each piece
+    std::vector<at::Tensor> weight_index_;  // of each piece
+    Values masked_channels_;                // computed ones, of a convolution that runs masked
     std::size_t places_ = 0;
     at::Tensor mask_;
     std::optional<OutputAssembly> assembly_;

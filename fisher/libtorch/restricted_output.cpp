@@ -53,7 +53,7 @@ OutputAssembly::OutputAssembly(std::vector<std::int64_t> extents, std::size_t ch
         own &= sources[i] < 0 || sources[i] == static_cast<std::int64_t>(i);
         zeros |= sources[i] < 0;
     }
-    if (own) return;   // what nobody adds to stays zero
+    if (own) return;  // what nobody adds to stays zero
     Values from = sources;
     std::vector<float> keep(sources.size(), 1.0f);
     for (std::size_t i = 0; i < from.size(); ++i)
@@ -76,7 +76,7 @@ bool OutputAssembly::try_product(const std::vector<std::int64_t>& sources) {
         for (const OutputSet& set : places_) lists[join].insert(lists[join].end(), set[join].begin(), set[join].end());
         Values sorted = lists[join];
         std::sort(sorted.begin(), sorted.end());
-        if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return false;   // places overlap
+        if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return false;  // places overlap
     }
     // Each output's source must be a product of one map an axis, and lie in the lists.
     std::vector<Values> maps(rank);

@@ -31,12 +31,12 @@ private:
     // Where the places tile a product of lists along one axis: join there, then pick along each axis.
     bool product_ = false;
     std::int64_t join_axis_ = 0;
-    std::vector<at::Tensor> pick_;      // one an axis; undefined: as it is
-    at::Tensor bias_channels_;          // of the joined tensor; undefined: all
+    std::vector<at::Tensor> pick_;  // one an axis; undefined: as it is
+    at::Tensor bias_channels_;      // of the joined tensor; undefined: all
     // Otherwise: add each piece at its flat places, then gather.
-    std::vector<at::Tensor> flat_;      // one a place
-    at::Tensor computed_;               // 1 where some piece adds, 0 elsewhere
-    at::Tensor gather_, keep_;          // undefined: as it is
+    std::vector<at::Tensor> flat_;  // one a place
+    at::Tensor computed_;           // 1 where some piece adds, 0 elsewhere
+    at::Tensor gather_, keep_;      // undefined: as it is
 };
 
 }  // namespace loopegg

@@ -39,7 +39,9 @@ bool takes_batch(const Graph& graph, std::int64_t batch) {
     try {
         with_batch(graph, batch);
         return true;
-    } catch (const UserError&) { return false; }
+    } catch (const UserError&) {
+        return false;
+    }
 }
 
 // SynFlow: R = sum of the outputs of the network without norms, with the absolute weights, on an image of ones.
@@ -119,10 +121,10 @@ struct Watcher {
     bool fisher, with_codes;
     Tensors activations;
     std::vector<std::string> names;
-    std::int64_t images;                                   // that are shown at once
+    std::int64_t images;  // that are shown at once
     CodeKernel codes;
-    std::vector<std::pair<std::string, double>> spreads;   // of each rectifier
-    std::vector<std::pair<std::string, at::Tensor>>* rectified = nullptr;   // what goes into each, where codes wait for images that are still to come
+    std::vector<std::pair<std::string, double>> spreads;                   // of each rectifier
+    std::vector<std::pair<std::string, at::Tensor>>* rectified = nullptr;  // what goes into each, where codes wait for images that are still to come
 
     Watcher(const std::vector<std::string>& layers, bool fisher, bool with_codes, std::int64_t images)
         : scored(layers.begin(), layers.end()), fisher(fisher), with_codes(with_codes), images(images) {}
@@ -144,17 +146,21 @@ struct Watcher {
         codes.add(own), spreads.emplace_back(name, own.spread());
     }
     void operator()(const Node& node, const Tensors& in, at::Tensor& out) {
-        if (with_codes && rectifies(node) && in[0].dim() > 0 && in[0].size(0) % images == 0) {   // others do not depend on the images
+        if (with_codes && rectifies(node) && in[0].dim() > 0 && in[0].size(0) % images == 0) {  // others do not depend on the images
             const at::Tensor rows = in[0].size(0) == images ? in[0] : in[0].reshape({images, -1});
-            if (rectified) rectified->emplace_back(node.name, rows.detach().flatten(1));
-            else add_codes(node.name, rows);
+            if (rectified)
+                rectified->emplace_back(node.name, rows.detach().flatten(1));
+            else
+                add_codes(node.name, rows);
         }
         if (!fisher) return;
         std::string layer = layer_of(node);
         if (!scored.contains(layer)) return;
-        if (!out.requires_grad()) out = out.detach().requires_grad_(true);   // the first layers become the leaves
-        if (!names.empty() && names.back() == layer) activations.back() = out;
-        else activations.push_back(out), names.push_back(layer);
+        if (!out.requires_grad()) out = out.detach().requires_grad_(true);  // the first layers become the leaves
+        if (!names.empty() && names.back() == layer)
+            activations.back() = out;
+        else
+            activations.push_back(out), names.push_back(layer);
     }
 };
 
@@ -197,8 +203,10 @@ double fisher_of(const at::Tensor& activation, const at::Tensor& gradient) {
     if (activation.dim() == 4 && plain_floats(activation) && plain_floats(gradient))
         return sum_of_squared_products(floats(activation), floats(gradient), activation.size(2) * activation.size(3));
     at::Tensor product = activation * gradient;
-    if (product.dim() == 4) product = product.sum(at::IntArrayRef{2, 3}, false, at::kDouble);     // [n, c]
-    else if (product.dim() == 3) product = product.sum(at::IntArrayRef{1}, false, at::kDouble);   // tokens stand for places
+    if (product.dim() == 4)
+        product = product.sum(at::IntArrayRef{2, 3}, false, at::kDouble);  // [n, c]
+    else if (product.dim() == 3)
+        product = product.sum(at::IntArrayRef{1}, false, at::kDouble);  // tokens stand for places
     return product.to(at::kDouble).square().sum().item<double>();
 }
 
@@ -207,12 +215,7 @@ double fisher_of(const at::Tensor& activation, const at::Tensor& gradient) {
 class Pass {
 public:
     Pass(const Executor& executor, const TensorMap& parameters, const std::vector<std::string>& layers, const Wanted& wanted, std::int64_t images)
-        : executor_(executor),
-          parameters_(parameters),
-          layers_(layers),
-          wanted_(wanted),
-          images_(images),
-          each_(executor.graph().inputs[0].shape[0]) {
+        : executor_(executor), parameters_(parameters), layers_(layers), wanted_(wanted), images_(images), each_(executor.graph().inputs[0].shape[0]) {
         require(images % each_ == 0, "a batch is a whole number of turns");
         if (wanted.weights) leaves_.emplace(executor.graph(), parameters, [](const at::Tensor& w) { return w.alias(); });
         scores_.images = images;
@@ -286,11 +289,11 @@ private:
     const TensorMap& parameters_;
     const std::vector<std::string>& layers_;
     const Wanted& wanted_;
-    std::int64_t images_, each_;   // of the batch, and of one turn
+    std::int64_t images_, each_;  // of the batch, and of one turn
     std::optional<Leaves> leaves_;
-    Tensors gradients_;            // of the leaves
+    Tensors gradients_;  // of the leaves
     CodeKernel codes_;
-    std::vector<std::pair<std::string, Tensors>> before_relu_;   // by rectifier, a tensor for each turn
+    std::vector<std::pair<std::string, Tensors>> before_relu_;  // by rectifier, a tensor for each turn
     RawScores scores_;
 };
 

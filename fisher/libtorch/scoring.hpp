@@ -12,11 +12,11 @@ std::vector<std::string> scored_layers(const Graph& graph);
 
 // K[i,j] counts the rectified units that images i and j have in the same state.
 struct CodeKernel {
-    at::Tensor kernel;                // undefined: no rectifier so far
-    double units = 0, idle = 0;       // of one image; idle ones are the same for all images
+    at::Tensor kernel;           // undefined: no rectifier so far
+    double units = 0, idle = 0;  // of one image; idle ones are the same for all images
     void add(const CodeKernel& other);
     double log_determinant() const;
-    double spread() const;            // 1/N log |det| over the units that are not idle, a unit
+    double spread() const;  // 1/N log |det| over the units that are not idle, a unit
 };
 
 CodeKernel code_kernel(const at::Tensor& before_relu);
@@ -24,11 +24,20 @@ CodeKernel code_kernel(const at::Tensor& before_relu);
 // A forward pass that is kept, with what autograd needs to go back through it. A variant whose first nodes are the original's starts from
 // it at the first node that differs.
 struct KeptForward {
-    struct Layer { std::string name; std::size_t node; at::Tensor activation; };
-    struct Codes { std::string name; std::size_t node; CodeKernel sum; double own; };
-    std::vector<at::Tensor> values;   // of each node, in the graph's order
-    std::vector<Layer> layers;        // the scored ones
-    std::vector<Codes> codes;         // sums of ReLU codes up to a node, and the spread of its own
+    struct Layer {
+        std::string name;
+        std::size_t node;
+        at::Tensor activation;
+    };
+    struct Codes {
+        std::string name;
+        std::size_t node;
+        CodeKernel sum;
+        double own;
+    };
+    std::vector<at::Tensor> values;  // of each node, in the graph's order
+    std::vector<Layer> layers;       // the scored ones
+    std::vector<Codes> codes;        // sums of ReLU codes up to a node, and the spread of its own
     std::int64_t bytes() const;
 };
 

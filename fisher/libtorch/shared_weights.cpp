@@ -17,8 +17,8 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_seeds = 4;                       // whose weights are kept: variants come in batches that ask for the same ones
-constexpr std::int64_t most_kept_bytes = 512ll << 20;       // of forward passes
+constexpr std::size_t most_seeds = 4;                  // whose weights are kept: variants come in batches that ask for the same ones
+constexpr std::int64_t most_kept_bytes = 512ll << 20;  // of forward passes
 constexpr int most_workers = 16;
 
 // Sets torch's own threads for as long as it lives.
@@ -34,7 +34,8 @@ private:
 };
 
 // Calls `work` with 0 .. count-1, several at a time; the first exception is thrown again once all have ended.
-template <class Work> void side_by_side(std::size_t count, int workers, Work work) {
+template <class Work>
+void side_by_side(std::size_t count, int workers, Work work) {
     std::atomic<std::size_t> next{0};
     std::exception_ptr failure;
     std::mutex mutex;
@@ -96,7 +97,7 @@ private:
         std::uint64_t seed;
         std::shared_ptr<const TensorMap> weights;
         std::once_flag once;
-        KeptForward forward;   // empty: it would take too much memory
+        KeptForward forward;  // empty: it would take too much memory
     };
 
     RawScores score_one(Seed& s, const Graph& graph, const Wanted& wanted) const {
@@ -105,7 +106,7 @@ private:
         bool rescale = !options_.carry_raw && trained_->empty();
         TensorMap own = carry_parameters(original_, *s.weights, graph, s.seed, rescale);
         std::size_t shared = wanted.weights || at_once_ < data_.images[k].size(0) ? 0 : shared_nodes(complete_, executor.graph());
-        if (shared * 8 < complete_.nodes.size()) shared = 0;   // not worth the memory
+        if (shared * 8 < complete_.nodes.size()) shared = 0;  // not worth the memory
         if (shared) std::call_once(s.once, [&] { keep(s, k); });
         if (s.forward.values.empty()) shared = 0;
         return score_pass(executor, own, data_.images[k], data_.labels[k], layers_, wanted, &s.forward, shared);
@@ -138,14 +139,14 @@ private:
         return all;
     }
 
-    Graph original_, complete_;   // complete_: of as many images as are shown at once
+    Graph original_, complete_;  // complete_: of as many images as are shown at once
     ScorerOptions options_;
     std::vector<std::string> layers_;
     std::shared_ptr<const TensorMap> trained_;
     TensorBatches data_;
     int workers_ = 1;
-    std::int64_t at_once_ = 1;   // images that the network is shown
-    std::list<std::shared_ptr<Seed>> seeds_;   // most recent first
+    std::int64_t at_once_ = 1;                // images that the network is shown
+    std::list<std::shared_ptr<Seed>> seeds_;  // most recent first
 };
 
 }  // namespace

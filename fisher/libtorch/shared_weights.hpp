@@ -8,7 +8,7 @@
 namespace loopegg {
 
 struct TensorBatches {
-    std::vector<at::Tensor> images, labels;   // one a batch, where they are to be scored
+    std::vector<at::Tensor> images, labels;  // one a batch, where they are to be scored
 };
 
 // trained: empty when each seed draws its own weights.

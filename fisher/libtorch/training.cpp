@@ -10,9 +10,9 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "fisher/libtorch/parameters.hpp"
 #include "graph/operators.hpp"
 #include "graph/safetensors.hpp"
-#include "fisher/libtorch/parameters.hpp"
 
 namespace loopegg {
 namespace {
@@ -141,14 +141,14 @@ void train_parameters(const Graph& graph, TensorMap& parameters, const at::Tenso
     Optimizer optimizer(graph, parameters);
     for (int epoch = load_checkpoint(options, optimizer, parameters); epoch < options.epochs; ++epoch) {
         auto began = std::chrono::steady_clock::now();
-        at::Generator random = at::detail::createCPUGenerator(options.seed * 1000003 + static_cast<std::uint64_t>(epoch));   // a resumed run draws the same
+        at::Generator random = at::detail::createCPUGenerator(options.seed * 1000003 + static_cast<std::uint64_t>(epoch));  // a resumed run draws the same
         at::Tensor order = at::randperm(n, random, at::TensorOptions().dtype(at::kLong)).to(images.device());
         double sum = 0;
         for (std::int64_t i = 0; i < steps; ++i) {
             at::Tensor index = order.narrow(0, i * batch, batch);
             at::Tensor x = images.index_select(0, index), y = labels.index_select(0, index);
             if (options.augment) x = augmented(x, random);
-            at::Tensor own;   // undefined: no image is mixed
+            at::Tensor own;  // undefined: no image is mixed
             if (options.mixed > 0) {
                 own = own_shares(batch, options.mixed, random, x);
                 std::vector<std::int64_t> of_image(static_cast<std::size_t>(x.dim()), 1);

@@ -4,7 +4,7 @@
 extern "C" {
 #endif
 
-typedef int HighsInt;   /* the wheel is built with 32-bit indices */
+typedef int HighsInt; /* the wheel is built with 32-bit indices */
 
 enum { kHighsStatusError = -1, kHighsStatusOk = 0, kHighsStatusWarning = 1 };
 enum { kHighsVarTypeContinuous = 0, kHighsVarTypeInteger = 1 };
@@ -33,9 +33,8 @@ HighsInt Highs_setDoubleOptionValue(void* highs, const char* option, double valu
 HighsInt Highs_setStringOptionValue(void* highs, const char* option, const char* value);
 
 HighsInt Highs_passMip(void* highs, HighsInt num_col, HighsInt num_row, HighsInt num_nz, HighsInt a_format, HighsInt sense, double offset,
-                       const double* col_cost, const double* col_lower, const double* col_upper, const double* row_lower,
-                       const double* row_upper, const HighsInt* a_start, const HighsInt* a_index, const double* a_value,
-                       const HighsInt* integrality);
+                       const double* col_cost, const double* col_lower, const double* col_upper, const double* row_lower, const double* row_upper,
+                       const HighsInt* a_start, const HighsInt* a_index, const double* a_value, const HighsInt* integrality);
 HighsInt Highs_addRow(void* highs, double lower, double upper, HighsInt num_nz, const HighsInt* index, const double* value);
 HighsInt Highs_addCol(void* highs, double cost, double lower, double upper, HighsInt num_nz, const HighsInt* index, const double* value);
 HighsInt Highs_changeColIntegrality(void* highs, HighsInt col, HighsInt integrality);
@@ -45,13 +44,13 @@ HighsInt Highs_changeRowBounds(void* highs, HighsInt row, double lower, double u
 
 /* A start for the search; null for what is not known. */
 HighsInt Highs_setSolution(void* highs, const double* col_value, const double* row_value, const double* col_dual, const double* row_dual);
-HighsInt Highs_zeroAllClocks(const void* highs);   /* time_limit counts from here */
+HighsInt Highs_zeroAllClocks(const void* highs); /* time_limit counts from here */
 HighsInt Highs_run(void* highs);
 HighsInt Highs_getModelStatus(const void* highs);
 HighsInt Highs_getSolution(const void* highs, double* col_value, double* col_dual, double* row_value, double* row_dual);
 double Highs_getObjectiveValue(const void* highs);
-HighsInt Highs_getDoubleInfoValue(const void* highs, const char* info, double* value);   /* "mip_dual_bound", "mip_gap" */
-HighsInt Highs_getIntInfoValue(const void* highs, const char* info, HighsInt* value);    /* "primal_solution_status" */
+HighsInt Highs_getDoubleInfoValue(const void* highs, const char* info, double* value); /* "mip_dual_bound", "mip_gap" */
+HighsInt Highs_getIntInfoValue(const void* highs, const char* info, HighsInt* value);  /* "primal_solution_status" */
 
 #ifdef __cplusplus
 }

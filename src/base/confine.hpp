@@ -10,11 +10,11 @@
 namespace loopegg {
 
 struct Confinement {
-    long memory_mb = 0;                               // of address space; 0: no limit
-    bool network = false;                             // the process may open connections
-    bool programs = true;                             // the process may start other programs (a linker)
-    std::vector<std::filesystem::path> writes{};      // folders that may be written to, besides those for temporary files
-    bool files = false;                               // the process may write anywhere, and `writes` means nothing
+    long memory_mb = 0;                           // of address space; 0: no limit
+    bool network = false;                         // the process may open connections
+    bool programs = true;                         // the process may start other programs (a linker)
+    std::vector<std::filesystem::path> writes{};  // folders that may be written to, besides those for temporary files
+    bool files = false;                           // the process may write anywhere, and `writes` means nothing
 };
 
 // Confines this process and all threads that it starts from now on. There is no way back. The process leaves no core file either.

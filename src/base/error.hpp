@@ -11,9 +11,9 @@ namespace loopegg {
 
 // One complaint. describe() puts it into words for a person when it is shown.
 struct Diagnostic {
-    std::string message;    // what is wrong and what was expected: "unknown operator 'con2d'"
-    Position where{};       // may be unknown
-    std::string hint{};     // "did you mean 'conv2d'?"
+    std::string message;  // what is wrong and what was expected: "unknown operator 'con2d'"
+    Position where{};     // may be unknown
+    std::string hint{};   // "did you mean 'conv2d'?"
 };
 
 // "file:line:column: error: message", the line with a caret, and the hint.

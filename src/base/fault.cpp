@@ -14,7 +14,7 @@ namespace loopegg {
 namespace {
 
 struct Order {
-    long at = 0;             // 0: no fault
+    long at = 0;  // 0: no fault
     FaultHow how = FaultHow::none;
     std::string flag;
     std::string command;
@@ -40,7 +40,8 @@ void note(const Order& o, FaultPlace place) {
     const int file = ::open(o.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (file < 0) return;
     const std::string line = o.command + " " + word(place) + " " + std::to_string(::getpid()) + "\n";
-    if (::write(file, line.data(), line.size()) < 0) {}   // a log of a test: nobody else is told
+    if (::write(file, line.data(), line.size()) < 0) {
+    }  // a log of a test: nobody else is told
     ::close(file);
 }
 
@@ -54,7 +55,7 @@ bool first_time(const Order& o) {
 
 void name_process_for_faults(const std::string& command) {
     if (!std::getenv("LOOPEGG_FAULTS")) return;
-    auto* o = new Order;   // lives as long as the process: threads may come to a place at its very end
+    auto* o = new Order;  // lives as long as the process: threads may come to a place at its very end
     o->command = command;
     if (const char* log = std::getenv("LOOPEGG_FAULT_LOG")) o->log = log;
     if (const char* text = std::getenv("LOOPEGG_FAULT")) {

@@ -18,7 +18,9 @@ namespace {
 
 struct File {
     int fd;
-    ~File() { if (fd >= 0) ::close(fd); }
+    ~File() {
+        if (fd >= 0) ::close(fd);
+    }
 };
 
 }  // namespace
@@ -37,8 +39,7 @@ std::string read_file(const fs::path& path, std::uintmax_t max_bytes) {
         if (n < 0) fail_system("read", path, errno);
         if (n == 0) return bytes;
         bytes.append(buffer, 0, static_cast<std::size_t>(n));
-        if (bytes.size() > max_bytes)
-            throw UserError(fmt::format("cannot read '{}': it is larger than {} bytes", path.string(), max_bytes));
+        if (bytes.size() > max_bytes) throw UserError(fmt::format("cannot read '{}': it is larger than {} bytes", path.string(), max_bytes));
     }
 }
 
@@ -48,9 +49,9 @@ void write_file(const fs::path& path, std::string_view bytes) {
     std::error_code ignored;
     if (fs::is_directory(path, ignored)) throw UserError(fmt::format("cannot write '{}': it is a directory", path.string()));
     fs::path temporary = path;
-    static std::atomic<unsigned> next{0};   // several threads may write one file: the last of them leaves it whole
+    static std::atomic<unsigned> next{0};  // several threads may write one file: the last of them leaves it whole
     temporary += fmt::format(".{}.{}.tmp", ::getpid(), next++);
-    ::unlink(temporary.c_str());   // what a killed process of the same number left, or a link that somebody laid there
+    ::unlink(temporary.c_str());  // what a killed process of the same number left, or a link that somebody laid there
     File file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
     if (file.fd < 0) fail_system("write", path, errno);
     auto give_up = [&](int error) {

@@ -8,7 +8,7 @@
 namespace loopegg {
 namespace {
 
-std::uint64_t scramble(std::uint64_t x) {   // the finaliser of splitmix64: every input bit reaches every output bit
+std::uint64_t scramble(std::uint64_t x) {  // the finaliser of splitmix64: every input bit reaches every output bit
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
     return x ^ (x >> 31);
@@ -34,7 +34,7 @@ Hasher& Hasher::add(double value) { return add(std::bit_cast<std::uint64_t>(valu
 Hasher& Hasher::add(std::string_view bytes) {
     mix(bytes.size());
     while (!bytes.empty()) {
-        std::uint64_t word = 0;   // assembled byte by byte: the same on either byte order
+        std::uint64_t word = 0;  // assembled byte by byte: the same on either byte order
         std::size_t n = bytes.size() < 8 ? bytes.size() : 8;
         for (std::size_t i = 0; i < n; ++i) word |= static_cast<std::uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
         mix(word);

@@ -10,7 +10,7 @@ namespace loopegg {
 
 struct Hash128 {
     std::uint64_t high = 0, low = 0;
-    std::string hex() const;   // 32 lower-case digits
+    std::string hex() const;  // 32 lower-case digits
     friend bool operator==(const Hash128&, const Hash128&) = default;
     friend auto operator<=>(const Hash128&, const Hash128&) = default;
 };

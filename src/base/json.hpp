@@ -1,7 +1,7 @@
 // JSON that remembers where every value stood, so that a complaint about its meaning can point at it as a syntax error does.
 #pragma once
-#include <filesystem>
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -29,11 +29,11 @@ struct JsonPlace {
 class JsonView {
 public:
     const nlohmann::json& value() const { return *value_; }
-    Position where() const;       // of the value
-    Position key_where() const;   // of the key, for a member; else of the value
+    Position where() const;      // of the value
+    Position key_where() const;  // of the key, for a member; else of the value
 
-    std::int64_t integer() const;                                   // 3.0 is refused, as is what does not fit in 64 bits
-    std::int64_t integer(std::int64_t low, std::int64_t high) const;   // both ends included
+    std::int64_t integer() const;                                     // 3.0 is refused, as is what does not fit in 64 bits
+    std::int64_t integer(std::int64_t low, std::int64_t high) const;  // both ends included
     double number() const;
     bool boolean() const;
     const std::string& text() const;
@@ -42,12 +42,12 @@ public:
     std::vector<std::int64_t> integers() const;                     // an array of whole numbers
     std::vector<std::string> texts() const;                         // an array of strings
 
-    JsonView at(std::string_view key) const;                  // a member that must be there
-    std::optional<JsonView> find(std::string_view key) const; // a member that may be there
-    void only(std::initializer_list<std::string_view> keys) const;   // refuses other members, with 'did you mean'
+    JsonView at(std::string_view key) const;                        // a member that must be there
+    std::optional<JsonView> find(std::string_view key) const;       // a member that may be there
+    void only(std::initializer_list<std::string_view> keys) const;  // refuses other members, with 'did you mean'
 
     [[noreturn]] void fail(std::string message, std::string hint = {}) const;
-    std::string kind() const;   // "a string", "an object", ... for messages
+    std::string kind() const;  // "a string", "an object", ... for messages
 
 private:
     struct Document {

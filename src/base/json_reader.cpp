@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-constexpr int max_depth = 200;   // far beyond what our formats need, far below what the call stack allows
+constexpr int max_depth = 200;  // far beyond what our formats need, far below what the call stack allows
 
 class Parser {
 public:
@@ -140,11 +140,16 @@ private:
         std::size_t start = at_;
         while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) || text_[at_] == '_')) ++at_;
         std::string_view typed = std::string_view(text_).substr(start, at_ - start);
-        if (typed == "true") value = true;
-        else if (typed == "false") value = false;
-        else if (typed == "null") value = nullptr;
-        else if (typed.empty()) fail(fmt::format("expected a value, found {}", here()), start);
-        else fail(fmt::format("'{}' is no JSON value; strings stand in double quotes", typed.substr(0, 40)), start, did_you_mean(typed, known));
+        if (typed == "true")
+            value = true;
+        else if (typed == "false")
+            value = false;
+        else if (typed == "null")
+            value = nullptr;
+        else if (typed.empty())
+            fail(fmt::format("expected a value, found {}", here()), start);
+        else
+            fail(fmt::format("'{}' is no JSON value; strings stand in double quotes", typed.substr(0, 40)), start, did_you_mean(typed, known));
     }
 
     unsigned hex4() {
@@ -160,10 +165,14 @@ private:
 
     void append_code_point(std::string& out, unsigned c) {
         auto put = [&](unsigned byte) { out += static_cast<char>(byte); };
-        if (c < 0x80) put(c);
-        else if (c < 0x800) put(0xC0 | c >> 6), put(0x80 | (c & 0x3F));
-        else if (c < 0x10000) put(0xE0 | c >> 12), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
-        else put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F)), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
+        if (c < 0x80)
+            put(c);
+        else if (c < 0x800)
+            put(0xC0 | c >> 6), put(0x80 | (c & 0x3F));
+        else if (c < 0x10000)
+            put(0xE0 | c >> 12), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
+        else
+            put(0xF0 | c >> 18), put(0x80 | (c >> 12 & 0x3F)), put(0x80 | (c >> 6 & 0x3F)), put(0x80 | (c & 0x3F));
     }
 
     std::string string() {
@@ -171,10 +180,16 @@ private:
         std::string out;
         while (at_ < text_.size()) {
             char c = text_[at_];
-            if (c == '"') { ++at_; return out; }
+            if (c == '"') {
+                ++at_;
+                return out;
+            }
             if (c == '\n') fail("this string is not closed on its line", open);
             if (static_cast<unsigned char>(c) < 0x20) fail("a control character in a string must be written as an escape", at_);
-            if (c != '\\') { out += c, ++at_; continue; }
+            if (c != '\\') {
+                out += c, ++at_;
+                continue;
+            }
             std::size_t escape = at_++;
             switch (at_ < text_.size() ? text_[at_++] : '\0') {
                 case '"': out += '"'; break;

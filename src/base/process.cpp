@@ -68,7 +68,9 @@ namespace {
 class MemoryFile {
 public:
     explicit MemoryFile(const char* name) : fd_(memfd_create(name, MFD_CLOEXEC)) {}
-    ~MemoryFile() { if (fd_ >= 0) close(fd_); }
+    ~MemoryFile() {
+        if (fd_ >= 0) close(fd_);
+    }
     MemoryFile(const MemoryFile&) = delete;
     int fd() const { return fd_; }
     bool fill(std::string_view bytes) const {

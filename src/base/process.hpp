@@ -10,7 +10,7 @@
 
 namespace loopegg {
 
-bool program_exists(const std::string& name);   // on the PATH
+bool program_exists(const std::string& name);  // on the PATH
 
 // Starts a program with no shell; `ends` are pairs of a descriptor here and the one that it is there. 0, or the number of the error.
 int spawn_program(std::vector<std::string> words, std::initializer_list<std::pair<int, int>> ends, pid_t& child);

@@ -14,13 +14,13 @@ class Progress {
 public:
     enum class Mode { quiet, lines, bar };
     explicit Progress(Mode mode) : mode_(mode) {}
-    static Mode detect(bool quiet);   // bar when standard error is a terminal
+    static Mode detect(bool quiet);  // bar when standard error is a terminal
 
     // Begins a stage; total 0 means unknown. A stage that begins inside another is shown in its place until it ends.
     void stage(std::string name, std::int64_t total = 0);
-    void advance(std::int64_t done, std::string_view detail = {});   // how far the innermost stage is
-    void finish(std::string_view summary = {});             // ends the innermost stage with its time
-    void note(std::string_view line);                       // one line that stays on the screen
+    void advance(std::int64_t done, std::string_view detail = {});  // how far the innermost stage is
+    void finish(std::string_view summary = {});                     // ends the innermost stage with its time
+    void note(std::string_view line);                               // one line that stays on the screen
 
     // A stage that ends with its scope, also when an error leaves the scope, so that the stage around it goes on. Without a Progress it tells nothing.
     class Inner {
@@ -46,7 +46,7 @@ private:
 
     Mode mode_;
     std::mutex mutex_;
-    std::vector<Stage> stages_;                             // the innermost is the last
+    std::vector<Stage> stages_;  // the innermost is the last
     std::chrono::steady_clock::time_point drawn_{};
     bool bar_visible_ = false;
 };

@@ -36,9 +36,12 @@ std::string comment_text(std::string_view name) {
 std::string python_string(std::string_view text) {
     std::string out = "\"";
     for (char c : valid(text)) {
-        if (c == '"' || c == '\\') out += {'\\', c};
-        else if (control(c)) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-        else out += c;
+        if (c == '"' || c == '\\')
+            out += {'\\', c};
+        else if (control(c))
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        else
+            out += c;
     }
     return out + "\"";
 }
@@ -46,9 +49,12 @@ std::string python_string(std::string_view text) {
 std::string dot_string(std::string_view text) {
     std::string out = "\"";
     for (char c : valid(text)) {
-        if (c == '"' || c == '\\') out += {'\\', c};
-        else if (c == '\n') out += "\\n";
-        else out += control(c) ? '?' : c;
+        if (c == '"' || c == '\\')
+            out += {'\\', c};
+        else if (c == '\n')
+            out += "\\n";
+        else
+            out += control(c) ? '?' : c;
     }
     return out + "\"";
 }

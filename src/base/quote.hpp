@@ -9,9 +9,9 @@ namespace loopegg {
 // is cut. The result is one line, and it ends no comment or string of C, Python, shell or Slurm.
 std::string comment_text(std::string_view name);
 
-std::string python_string(std::string_view text);   // with its quotes; bytes that are not UTF-8 become U+FFFD
-std::string dot_string(std::string_view text);      // with its quotes; a line break is shown as one
-std::string shell_word(std::string_view text);      // one word of sh, quoted where it must be
+std::string python_string(std::string_view text);  // with its quotes; bytes that are not UTF-8 become U+FFFD
+std::string dot_string(std::string_view text);     // with its quotes; a line break is shown as one
+std::string shell_word(std::string_view text);     // one word of sh, quoted where it must be
 
 // One line for a terminal. It has no control character, because an escape sequence could hide or forge what is shown.
 std::string terminal_text(std::string_view text);

@@ -29,7 +29,7 @@ public:
     }
     ~PrivateFolder() {
         std::error_code ignored;
-        if (getpid() == owner_) std::filesystem::remove_all(path_, ignored);   // a forked child leaves it
+        if (getpid() == owner_) std::filesystem::remove_all(path_, ignored);  // a forked child leaves it
     }
     const std::filesystem::path& path() const { return path_; }
 

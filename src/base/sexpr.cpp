@@ -37,9 +37,7 @@ public:
     }
 
 private:
-    [[noreturn]] void fail(std::string message, std::size_t offset) const {
-        throw UserError(Diagnostic{std::move(message), {source_, offset}});
-    }
+    [[noreturn]] void fail(std::string message, std::size_t offset) const { throw UserError(Diagnostic{std::move(message), {source_, offset}}); }
 
     bool skip_blanks() {
         while (at_ < text_.size()) {
@@ -76,13 +74,20 @@ private:
         std::string out;
         for (; at_ < text_.size(); ++at_) {
             char c = text_[at_];
-            if (c == '"') { ++at_; return out; }
-            if (c != '\\') { out += c; continue; }
+            if (c == '"') {
+                ++at_;
+                return out;
+            }
+            if (c != '\\') {
+                out += c;
+                continue;
+            }
             if (++at_ == text_.size()) break;
             switch (text_[at_]) {
                 case 'n': out += '\n'; break;
                 case 't': out += '\t'; break;
-                case '"': case '\\': out += text_[at_]; break;
+                case '"':
+                case '\\': out += text_[at_]; break;
                 default: fail("unknown escape in a string: expected \\n, \\t, \\\" or \\\\", at_ - 1);
             }
         }
@@ -115,8 +120,7 @@ Term to_term(const SExpr& e) {
 Term parse_term(std::string_view text, std::string name) {
     SourcePtr source = make_source(std::move(name), std::string(text));
     auto all = read_sexprs(source);
-    if (all.size() != 1)
-        throw UserError(Diagnostic{"expected one term, found " + std::to_string(all.size()), {source, all.empty() ? 0 : all[1].where.offset}});
+    if (all.size() != 1) throw UserError(Diagnostic{"expected one term, found " + std::to_string(all.size()), {source, all.empty() ? 0 : all[1].where.offset}});
     return to_term(all[0]);
 }
 
@@ -129,10 +133,14 @@ std::string to_string(const SExpr& e) {
     if (!e.quoted) return e.atom;
     std::string out = "\"";
     for (char c : e.atom) {
-        if (c == '"' || c == '\\') out += '\\', out += c;
-        else if (c == '\n') out += "\\n";
-        else if (c == '\t') out += "\\t";
-        else out += c;
+        if (c == '"' || c == '\\')
+            out += '\\', out += c;
+        else if (c == '\n')
+            out += "\\n";
+        else if (c == '\t')
+            out += "\\t";
+        else
+            out += c;
     }
     return out + "\"";
 }

@@ -12,9 +12,9 @@ namespace loopegg {
 struct SExpr {
     Position where;
     bool is_list = false;
-    bool quoted = false;                // the atom was written as "a string" (escapes: \" \\ \n \t)
-    std::string atom;                   // when not a list
-    std::vector<SExpr> items;           // when a list
+    bool quoted = false;       // the atom was written as "a string" (escapes: \" \\ \n \t)
+    std::string atom;          // when not a list
+    std::vector<SExpr> items;  // when a list
 
     bool is_atom(std::string_view text) const { return !is_list && !quoted && atom == text; }
     bool is_form(std::string_view head) const { return is_list && !items.empty() && items[0].is_atom(head); }

@@ -17,9 +17,7 @@ std::size_t line_start(const std::string& text, std::size_t offset) {
 
 }  // namespace
 
-SourcePtr make_source(std::string name, std::string text) {
-    return std::make_shared<const Source>(Source{std::move(name), std::move(text)});
-}
+SourcePtr make_source(std::string name, std::string text) { return std::make_shared<const Source>(Source{std::move(name), std::move(text)}); }
 
 int Position::line() const {
     auto end = source->text.begin() + static_cast<std::ptrdiff_t>(std::min(offset, source->text.size()));

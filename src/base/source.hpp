@@ -8,7 +8,7 @@ namespace loopegg {
 
 // One text as read. Shared by every position inside it.
 struct Source {
-    std::string name;   // the path as the user typed it, or "<command line>"
+    std::string name;  // the path as the user typed it, or "<command line>"
     std::string text;
 };
 using SourcePtr = std::shared_ptr<const Source>;
@@ -21,9 +21,9 @@ struct Position {
     std::size_t offset = 0;
 
     bool known() const { return source != nullptr; }
-    int line() const;     // 1-based
-    int column() const;   // 1-based, counted in code points
-    std::string excerpt() const;   // the line, and below it a caret
+    int line() const;             // 1-based
+    int column() const;           // 1-based, counted in code points
+    std::string excerpt() const;  // the line, and below it a caret
 };
 
 }  // namespace loopegg

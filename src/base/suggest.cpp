@@ -22,7 +22,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return last[b.size()];
 }
 
-template <class Names> std::string nearest(std::string_view typed, const Names& known) {
+template <class Names>
+std::string nearest(std::string_view typed, const Names& known) {
     std::string_view best;
     std::size_t best_distance = std::max<std::size_t>(1, typed.size() / 3) + 1;
     if (typed.size() > 80) return "";

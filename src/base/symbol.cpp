@@ -16,7 +16,7 @@ struct Table {
 };
 
 Table& table() {
-    static Table* t = new Table;   // outlives every static that holds a Symbol
+    static Table* t = new Table;  // outlives every static that holds a Symbol
     return *t;
 }
 
@@ -26,10 +26,16 @@ Symbol::Symbol(std::string_view text) {
     Table& t = table();
     {
         std::shared_lock lock(t.mutex);
-        if (auto it = t.ids.find(text); it != t.ids.end()) { id_ = it->second; return; }
+        if (auto it = t.ids.find(text); it != t.ids.end()) {
+            id_ = it->second;
+            return;
+        }
     }
     std::unique_lock lock(t.mutex);
-    if (auto it = t.ids.find(text); it != t.ids.end()) { id_ = it->second; return; }
+    if (auto it = t.ids.find(text); it != t.ids.end()) {
+        id_ = it->second;
+        return;
+    }
     id_ = static_cast<std::uint32_t>(t.names.size());
     t.names.emplace_back(text);
     t.ids.emplace(t.names.back(), id_);

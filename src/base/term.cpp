@@ -50,7 +50,10 @@ bool operator==(const Term& a, const Term& b) {
 namespace {
 
 void print(const Term& term, std::string& out) {
-    if (term.size() == 0) { out += term.op().text(); return; }
+    if (term.size() == 0) {
+        out += term.op().text();
+        return;
+    }
     out += '(';
     out += term.op().text();
     for (const Term& c : term.children()) out += ' ', print(c, out);

@@ -13,10 +13,10 @@ namespace loopegg {
 
 class Term {
 public:
-    Term() = default;   // no term; test with `if (term)`
+    Term() = default;  // no term; test with `if (term)`
     explicit Term(Symbol op, std::vector<Term> children = {});
     explicit Term(std::string_view op, std::vector<Term> children = {}) : Term(Symbol(op), std::move(children)) {}
-    explicit Term(std::int64_t value);   // the leaf that prints as this number
+    explicit Term(std::int64_t value);  // the leaf that prints as this number
 
     explicit operator bool() const { return node_ != nullptr; }
     Symbol op() const;
@@ -24,7 +24,7 @@ public:
     const Term& operator[](std::size_t i) const { return children()[i]; }
     std::size_t size() const { return children().size(); }
     bool is(std::string_view op, std::size_t arity) const;
-    std::optional<std::int64_t> integer() const;   // the value of a leaf that is a whole number
+    std::optional<std::int64_t> integer() const;  // the value of a leaf that is a whole number
 
     std::size_t hash() const;
     friend bool operator==(const Term& a, const Term& b);
@@ -42,6 +42,7 @@ std::optional<std::int64_t> integer_of(Symbol op);
 
 }  // namespace loopegg
 
-template <> struct std::hash<loopegg::Term> {
+template <>
+struct std::hash<loopegg::Term> {
     std::size_t operator()(const loopegg::Term& t) const noexcept { return t.hash(); }
 };

@@ -51,7 +51,10 @@ bool glob_matches(std::string_view pattern, std::string_view name) {
         if (name.empty() && pattern.empty()) return true;
         if (!name.empty() && !pattern.empty()) {
             if (pattern[0] == '[') {
-                if (auto rest = match_set(pattern, name[0])) { pattern = *rest, name.remove_prefix(1); continue; }
+                if (auto rest = match_set(pattern, name[0])) {
+                    pattern = *rest, name.remove_prefix(1);
+                    continue;
+                }
             } else if (pattern[0] == '?' || pattern[0] == name[0]) {
                 pattern.remove_prefix(1), name.remove_prefix(1);
                 continue;

@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-std::optional<std::size_t> first_invalid_utf8(std::string_view text);   // offset of the first bad byte
+std::optional<std::size_t> first_invalid_utf8(std::string_view text);  // offset of the first bad byte
 
 // Shell-style matching over a whole name: '*' any run (dots too), '?' one character, '[ab]' and '[a-z]' one of, '[!a]' none of.
 bool glob_matches(std::string_view pattern, std::string_view name);

@@ -32,7 +32,7 @@ struct Entry {
     std::uintmax_t bytes = 0;
     std::string hash;
 };
-using Manifest = std::map<std::string, Entry>;   // by path inside the folder
+using Manifest = std::map<std::string, Entry>;  // by path inside the folder
 
 // A path that stays inside: the manifest may be a stranger's.
 bool stays_inside(const fs::path& p) {
@@ -95,7 +95,9 @@ public:
     Lock(const fs::path& file, int how) : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644)) {
         if (fd_ >= 0 && ::flock(fd_, how) != 0) ::close(fd_), fd_ = -1;
     }
-    ~Lock() { if (fd_ >= 0) ::close(fd_); }
+    ~Lock() {
+        if (fd_ >= 0) ::close(fd_);
+    }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
     bool held() const { return fd_ >= 0; }
@@ -118,7 +120,7 @@ void install(const fs::path& folder) {
     const fs::path committed = folder / committed_name;
     std::error_code ignored;
     if (fs::is_symlink(committed)) throw UserError(fmt::format("'{}' is a link, expected a folder that loopegg wrote", committed.string()));
-    if (!fs::exists(committed / manifest_name)) {   // the manifest moves last: whoever was killed had only this folder left to remove
+    if (!fs::exists(committed / manifest_name)) {  // the manifest moves last: whoever was killed had only this folder left to remove
         fs::remove_all(committed, ignored);
         return;
     }
@@ -128,12 +130,12 @@ void install(const fs::path& folder) {
         Manifest old;
         try {
             old = read_manifest(folder / manifest_name);
-        } catch (const UserError&) {   // a manifest that cannot be read names nothing
+        } catch (const UserError&) {  // a manifest that cannot be read names nothing
         }
         refuse_links(folder, old);
         for (const auto& [name, entry] : old)
             if (!fresh.contains(name)) fs::remove(folder / name, ignored);
-        for (const auto& [name, entry] : old)   // folders that are empty now
+        for (const auto& [name, entry] : old)  // folders that are empty now
             for (fs::path up = fs::path(name).parent_path(); !up.empty() && fs::is_empty(folder / up, ignored) && !ignored; up = up.parent_path())
                 fs::remove(folder / up, ignored);
     }
@@ -178,7 +180,7 @@ FolderUpdate::~FolderUpdate() {
     std::error_code ignored;
     if (!staged_.empty()) {
         fs::remove_all(staged_, ignored);
-        if (made_) fs::remove(folder_, ignored);   // unless somebody put something there
+        if (made_) fs::remove(folder_, ignored);  // unless somebody put something there
     }
     if (lock_ >= 0) ::close(lock_);
 }
@@ -188,14 +190,14 @@ void FolderUpdate::commit() {
     seal_folder(staged_);
     Lock lock(folder_ / lock_name, LOCK_EX);
     if (!lock.held()) fail_system("write into the folder", folder_, errno);
-    if (fs::exists(folder_ / committed_name)) install(folder_);   // of another update, killed since we began
+    if (fs::exists(folder_ / committed_name)) install(folder_);  // of another update, killed since we began
     if (fault_here(FaultPlace::write)) fail_system("write", folder_, ENOSPC);
     fs::remove(staged_ / lock_name, ignored);
     fs::rename(staged_, folder_ / committed_name);
     staged_.clear();
     try {
         install(folder_);
-    } catch (const std::exception&) {   // what is committed can be put in place again, now or by whoever reads the folder next
+    } catch (const std::exception&) {  // what is committed can be put in place again, now or by whoever reads the folder next
         install(folder_);
     }
     fs::remove(folder_ / lock_name, ignored);
@@ -223,10 +225,12 @@ std::vector<std::string> manifest_faults(const fs::path& folder, const std::stri
     for (const auto& [name, entry] : all) {
         if (name == but_for) continue;
         const fs::path file = folder / name;
-        if (!fs::is_regular_file(file, ignored)) faults.push_back(fmt::format("{} is gone", name));
+        if (!fs::is_regular_file(file, ignored))
+            faults.push_back(fmt::format("{} is gone", name));
         else if (fs::file_size(file, ignored) != entry.bytes)
             faults.push_back(fmt::format("{} has {} bytes and had {}", name, fs::file_size(file, ignored), entry.bytes));
-        else if (entry_of(file).hash != entry.hash) faults.push_back(fmt::format("{} was changed", name));
+        else if (entry_of(file).hash != entry.hash)
+            faults.push_back(fmt::format("{} was changed", name));
     }
     return faults;
 }
@@ -246,7 +250,7 @@ void write_into(const fs::path& folder, const std::string& name, const std::stri
     const bool listed = fs::exists(folder / manifest_name, ignored);
     Manifest all;
     if (listed) all = read_manifest(folder / manifest_name);
-    if (all.erase(name) != 0) write_manifest(folder, all);   // whoever is killed here leaves a file that is not named, not one that is wrong
+    if (all.erase(name) != 0) write_manifest(folder, all);  // whoever is killed here leaves a file that is not named, not one that is wrong
     write_file(folder / name, bytes);
     all[name] = {bytes.size(), hash_of(bytes).hex()};
     if (listed) write_manifest(folder, all);

@@ -14,17 +14,17 @@ class FolderUpdate {
 public:
     // Makes `folder` if need be, and clears away what killed updates left.
     explicit FolderUpdate(const std::filesystem::path& folder);
-    ~FolderUpdate();   // without commit, the folder is as if nothing had been written
+    ~FolderUpdate();  // without commit, the folder is as if nothing had been written
     FolderUpdate(const FolderUpdate&) = delete;
     FolderUpdate& operator=(const FolderUpdate&) = delete;
 
-    const std::filesystem::path& path() const { return staged_; }   // where to write
-    void commit();                                                  // all files of the old manifest are replaced
+    const std::filesystem::path& path() const { return staged_; }  // where to write
+    void commit();                                                 // all files of the old manifest are replaced
 
 private:
     std::filesystem::path folder_, staged_;
     int lock_ = -1;
-    bool made_ = false;   // the folder was not there
+    bool made_ = false;  // the folder was not there
 };
 
 // Names every file below a folder in a manifest of its own. This is for a folder inside an update that people use by itself.

@@ -27,9 +27,7 @@ struct Slot {
 double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
 // What the run itself must show before its job counts as done.
-std::string missing_result(const fs::path& folder) {
-    return fs::exists(folder / "result.json") ? "" : "the run ended well but wrote no result.json";
-}
+std::string missing_result(const fs::path& folder) { return fs::exists(folder / "result.json") ? "" : "the run ended well but wrote no result.json"; }
 
 // What the table tells of a run that has ended well.
 json figures_of(const fs::path& folder) {
@@ -48,7 +46,7 @@ json figures_of(const fs::path& folder) {
                 {"changed", run.changed_sites()},
                 {"seconds", run.total_seconds}};
     } catch (const UserError& e) {
-        return {{"error", e.what()}};   // the job is done, its files are not as they should be
+        return {{"error", e.what()}};  // the job is done, its files are not as they should be
     }
 }
 
@@ -64,7 +62,7 @@ json row_of(const Job& job, const JobRecord& record, const std::string& result, 
     if (record.state != JobState::done) return row;
     row["folder"] = (fs::path("runs") / job.name).string();
     const json kept = json::parse(result, nullptr, false);
-    row.update(kept.is_object() ? kept : figures_of(out / "runs" / job.name));   // queues of earlier programs keep no results
+    row.update(kept.is_object() ? kept : figures_of(out / "runs" / job.name));  // queues of earlier programs keep no results
     return row;
 }
 
@@ -86,7 +84,10 @@ bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner,
                 it->second.process->stop();
                 error = fmt::format("stopped after {:.0f} s, the limit for one job", options.job_seconds);
             }
-            if (!error) { ++it; continue; }
+            if (!error) {
+                ++it;
+                continue;
+            }
             // A cluster that ends a task sends its signal to everything in it, in any order: the job waits again. A job that always ends so is a failed one.
             if (it->second.process->told_to_end() && ++told_to_end[it->first] <= 3) {
                 queue.put_back(it->first);
@@ -106,7 +107,7 @@ bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner,
                 running[*id] = {runner.start(job, options.out / "runs" / job.name), Clock::now()};
             } catch (const std::exception& e) {
                 running.erase(*id);
-                queue.finish(*id, e.what(), 0);   // this job's misfortune, not the batch's
+                queue.finish(*id, e.what(), 0);  // this job's misfortune, not the batch's
             }
         }
         queue.say_that_we_live();
@@ -151,7 +152,7 @@ std::string batch_csv(const json& result) {
         std::vector<std::string> cells;
         for (const std::string& c : columns) {
             std::string cell = !row.contains(c) ? "" : row[c].is_string() ? row[c].get<std::string>() : row[c].dump();
-            std::replace(cell.begin(), cell.end(), '\n', ' ');   // one line a job, for tools that read lines
+            std::replace(cell.begin(), cell.end(), '\n', ' ');  // one line a job, for tools that read lines
             cells.push_back(escape_csv(cell));
         }
         out += join(cells, ",") + "\n";

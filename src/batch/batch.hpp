@@ -12,11 +12,11 @@
 namespace loopegg {
 
 struct BatchOptions {
-    std::filesystem::path out;         // OUT/queue.sqlite unless a server keeps the queue, OUT/runs/NAME, OUT/result.csv, OUT/result.json
-    int at_once = 1;                   // jobs that this process runs side by side
-    double job_seconds = 0;            // a job that takes longer is stopped and failed; 0: no limit
+    std::filesystem::path out;  // OUT/queue.sqlite unless a server keeps the queue, OUT/runs/NAME, OUT/result.csv, OUT/result.json
+    int at_once = 1;            // jobs that this process runs side by side
+    double job_seconds = 0;     // a job that takes longer is stopped and failed; 0: no limit
     double poll_seconds = 0.1;
-    bool leave = false;                // end when there is nothing to take, though other processes still run jobs, so that a node of a cluster is free again
+    bool leave = false;  // end when there is nothing to take, though other processes still run jobs, so that a node of a cluster is free again
 };
 
 // Called about every poll with the state of all jobs. An answer of true asks to stop (Ctrl-C), and running jobs are put back.

@@ -35,7 +35,7 @@ std::vector<std::int64_t> seeds_of(const JsonView& file) {
 std::string resolved(const std::string& name, const fs::path& folder) {
     if (name.find(':') != std::string::npos || fs::path(name).is_absolute()) return name;
     fs::path beside = folder / name;
-    std::error_code too_long;   // what cannot be a file's name is no file beside this one
+    std::error_code too_long;  // what cannot be a file's name is no file beside this one
     return fs::exists(beside, too_long) ? fs::absolute(beside).lexically_normal().string() : name;
 }
 
@@ -111,7 +111,7 @@ std::vector<Job> read_jobs(const SourcePtr& source) {
                         Hasher hash;
                         for (const std::string& a : job.arguments("")) hash.add(a);
                         job.id = hash.finish().hex();
-                        if (!ids.insert(job.id).second) continue;   // written twice
+                        if (!ids.insert(job.id).second) continue;  // written twice
                         job.name = fmt::format("{}.{}.{}.{}.{}", plain(model), plain(target), plain(rule), plain(guard), seed);
                         if (!names.insert(job.name).second) names.insert(job.name += "." + job.id.substr(0, 8));
                         jobs.push_back(std::move(job));

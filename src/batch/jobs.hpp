@@ -10,11 +10,11 @@ namespace loopegg {
 
 // One call of 'optimize'. Two jobs with the same arguments are the same job, whichever file they stand in.
 struct Job {
-    std::string id;      // hash of everything below but the name
-    std::string name;    // also its folder: "resnet34-cifar10.host.default.fisher-band.1"
+    std::string id;    // hash of everything below but the name
+    std::string name;  // also its folder: "resnet34-cifar10.host.default.fisher-band.1"
     std::string model, target, rules, guard;
     std::int64_t seed = 1;
-    std::vector<std::string> options;   // further arguments: {"--budget", "200"}
+    std::vector<std::string> options;  // further arguments: {"--budget", "200"}
 
     // The arguments of the child, without the program: optimize MODEL --target ... --out folder
     std::vector<std::string> arguments(const std::filesystem::path& folder) const;

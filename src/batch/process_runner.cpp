@@ -62,9 +62,12 @@ public:
 
     void stop() override {
         if (pid_ <= 0) return;
-        ::kill(pid_, SIGINT);   // it keeps what it measured
+        ::kill(pid_, SIGINT);  // it keeps what it measured
         for (int i = 0; i < 100; ++i) {
-            if (::waitpid(pid_, nullptr, WNOHANG) != 0) { pid_ = -1; return; }
+            if (::waitpid(pid_, nullptr, WNOHANG) != 0) {
+                pid_ = -1;
+                return;
+            }
             std::this_thread::sleep_for(std::chrono::milliseconds(50));
         }
         ::kill(pid_, SIGKILL);
@@ -84,7 +87,7 @@ public:
 
     std::unique_ptr<RunningJob> start(const Job& job, const fs::path& folder) override {
         std::error_code ignored;
-        fs::remove_all(folder, ignored);   // what a killed attempt left; measured times are in the store, not here
+        fs::remove_all(folder, ignored);  // what a killed attempt left; measured times are in the store, not here
         fs::create_directories(folder);
         const fs::path log = folder / "log.txt";
         std::vector<std::string> words = job.arguments(folder);
@@ -97,10 +100,10 @@ public:
         if (pid < 0) throw UserError(fmt::format("cannot start a process for '{}': {}", job.name, std::strerror(errno)));
         if (pid == 0) {
             ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if (::getppid() != parent) ::_exit(1);   // the parent died before that call
+            if (::getppid() != parent) ::_exit(1);  // the parent died before that call
             const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644), in = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
             ::dup2(in, 0), ::dup2(out, 1), ::dup2(out, 2);
-            ::setpgid(0, 0);   // Ctrl-C reaches the batch, which stops its jobs in order
+            ::setpgid(0, 0);  // Ctrl-C reaches the batch, which stops its jobs in order
             ::execv(argv[0], argv.data());
             ::dprintf(2, "error: cannot run '%s': %s\n", argv[0], std::strerror(errno));
             ::_exit(127);

@@ -21,11 +21,11 @@ const char* to_string(JobState state);
 struct JobRecord {
     std::string id, name;
     JobState state = JobState::waiting;
-    std::string error;        // of a failed job: its last words
-    double seconds = 0;       // of a finished job
-    double running_for = 0;   // of a running one
-    bool ours = false;        // taken by this process
-    std::string owner{};      // of a running one, in words
+    std::string error;       // of a failed job: its last words
+    double seconds = 0;      // of a finished job
+    double running_for = 0;  // of a running one
+    bool ours = false;       // taken by this process
+    std::string owner{};     // of a running one, in words
 };
 
 // The queue is the same on a store that is a file of one machine and on a server for many.
@@ -37,25 +37,25 @@ public:
     JobQueue(const JobQueue&) = delete;
     JobQueue& operator=(const JobQueue&) = delete;
 
-    void add(const std::vector<Job>& jobs);                                   // jobs that the queue does not know yet
-    std::optional<std::string> take();                                        // the id of a waiting job, which is ours from now on
+    void add(const std::vector<Job>& jobs);  // jobs that the queue does not know yet
+    std::optional<std::string> take();       // the id of a waiting job, which is ours from now on
     // With an empty error, the job is done and has its result. A job that is not ours any more stays as it is.
     void finish(const std::string& id, const std::string& error, double seconds, const std::string& result = "");
-    void put_back(const std::string& id);                                     // stopped before its end
-    void forget_failures(const std::vector<std::string>& among);              // failed jobs wait again
-    std::vector<JobRecord> list(const std::vector<std::string>& among);       // in that order; the call also says that this process lives
-    std::map<std::string, std::string> results();                             // by id, of those that are done
-    std::vector<std::pair<JobRecord, std::string>> everything();              // of the batch, whoever added it, in order, each with its result
-    void say_that_we_live();                                                  // call it now and then while a job runs
+    void put_back(const std::string& id);                                // stopped before its end
+    void forget_failures(const std::vector<std::string>& among);         // failed jobs wait again
+    std::vector<JobRecord> list(const std::vector<std::string>& among);  // in that order; the call also says that this process lives
+    std::map<std::string, std::string> results();                        // by id, of those that are done
+    std::vector<std::pair<JobRecord, std::string>> everything();         // of the batch, whoever added it, in order, each with its result
+    void say_that_we_live();                                             // call it now and then while a job runs
 
 private:
-    std::string key_of(const std::string& id) const;   // the job in the store, where other batches may have a job of the same id
+    std::string key_of(const std::string& id) const;  // the job in the store, where other batches may have a job of the same id
     bool claim(const std::string& key, const std::string& condition, const std::string& owner);
 
     std::unique_ptr<Database> db_;
-    const std::string batch_, owner_;                  // owner_: this process, and this queue inside it
-    std::map<std::string, std::string> ids_;           // by key
-    std::set<std::string> held_;                       // keys of jobs that this process knows it has
+    const std::string batch_, owner_;         // owner_: this process, and this queue inside it
+    std::map<std::string, std::string> ids_;  // by key
+    std::set<std::string> held_;              // keys of jobs that this process knows it has
     double said_ = 0;
 };
 

@@ -12,9 +12,9 @@ namespace loopegg {
 class RunningJob {
 public:
     virtual ~RunningJob() = default;
-    virtual std::optional<std::string> ended() = 0;   // none while the job runs; empty when it ended well; otherwise its last words
-    virtual bool told_to_end() const { return false; }   // somebody else (a cluster, a person) ended it by a signal, so it is no failure of the job
-    virtual void stop() = 0;                          // asks it to end and waits until it has
+    virtual std::optional<std::string> ended() = 0;     // none while the job runs; empty when it ended well; otherwise its last words
+    virtual bool told_to_end() const { return false; }  // somebody else (a cluster, a person) ended it by a signal, so it is no failure of the job
+    virtual void stop() = 0;                            // asks it to end and waits until it has
 };
 
 class JobRunner {

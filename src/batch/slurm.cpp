@@ -69,7 +69,7 @@ std::string submit_array(const fs::path& jobs, const fs::path& out, int open_job
     words.insert(words.end(), options.words.begin(), options.words.end());
     words.push_back(script.string());
     const std::string said = run_or_throw(words, "submitting the batch to Slurm");
-    const std::string id = said.substr(0, said.find_first_not_of("0123456789"));   // "NUMBER" or "NUMBER;CLUSTER"
+    const std::string id = said.substr(0, said.find_first_not_of("0123456789"));  // "NUMBER" or "NUMBER;CLUSTER"
     if (id.empty()) throw UserError("sbatch answered '" + said.substr(0, 200) + "', expected the number of a job");
     try {
         std::string known;
@@ -93,7 +93,7 @@ std::map<std::string, int> array_tasks(const fs::path& out) {
             const std::vector<std::string> words = split(line, ' ');
             if (words.size() == 3 && std::find(ids.begin(), ids.end(), words[1]) != ids.end()) ++states[words[2]];
         }
-    } catch (const UserError&) {   // a controller that is away says nothing about the queue
+    } catch (const UserError&) {  // a controller that is away says nothing about the queue
     }
     return states;
 }

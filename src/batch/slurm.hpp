@@ -8,11 +8,11 @@
 namespace loopegg {
 
 struct SlurmOptions {
-    int tasks = 0;                        // of the array; 0: one for each open job, sixteen at most
-    std::vector<std::string> words;       // for sbatch as they are: "--time=2:00:00", "--partition=long"
+    int tasks = 0;                   // of the array; 0: one for each open job, sixteen at most
+    std::vector<std::string> words;  // for sbatch as they are: "--time=2:00:00", "--partition=long"
     double job_seconds = 0;
     int at_once = 1;
-    std::filesystem::path program{};      // what a task runs in place of 'optimize' of this program; for tests
+    std::filesystem::path program{};  // what a task runs in place of 'optimize' of this program; for tests
 };
 
 // The script of the array job. It holds no address of a store, because the address goes through the environment, where nobody sees a password.

@@ -107,7 +107,13 @@ std::optional<std::string> JobQueue::take() {
 
 void JobQueue::finish(const std::string& id, const std::string& error, double seconds, const std::string& result) {
     StoreQuery(*db_, "UPDATE jobs SET state = ?, error = ?, seconds = ?, result = ?, owner = '' WHERE id = ? AND owner = ? AND state = 'running'")
-        .bind(std::string(error.empty() ? "done" : "failed")).bind(error).bind(seconds).bind(result).bind(key_of(id)).bind(owner_).done();
+        .bind(std::string(error.empty() ? "done" : "failed"))
+        .bind(error)
+        .bind(seconds)
+        .bind(result)
+        .bind(key_of(id))
+        .bind(owner_)
+        .done();
     held_.erase(key_of(id));
 }
 

@@ -28,10 +28,12 @@ void refuse_nonsense_numbers(CLI::App& app) {
             option->check([](const std::string& word) { return word.starts_with("-") ? "expected a whole number from 0 on, found " + word : std::string(); },
                           "");
         if (kind.starts_with("FLOAT"))
-            option->check([](const std::string& word) {
-                const double value = std::strtod(word.c_str(), nullptr);
-                return std::isfinite(value) && value >= 0 ? std::string() : "expected a number from 0 on, found " + word;
-            }, "");
+            option->check(
+                [](const std::string& word) {
+                    const double value = std::strtod(word.c_str(), nullptr);
+                    return std::isfinite(value) && value >= 0 ? std::string() : "expected a number from 0 on, found " + word;
+                },
+                "");
     }
     for (CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) refuse_nonsense_numbers(*below);
 }
@@ -53,7 +55,7 @@ std::unique_ptr<CLI::App> make_app(Parsed& parsed) {
     auto app = std::make_unique<CLI::App>("Makes neural networks faster by rewriting them.", "loopegg");
     app->set_version_flag("--version", std::string(version), "print the version and stop");
     app->set_help_flag("-h,--help", "print this help and stop");
-    app->require_subcommand(0, 1);   // after the first, a word that happens to name a command is an argument
+    app->require_subcommand(0, 1);  // after the first, a word that happens to name a command is an argument
     app->get_formatter()->column_width(26);
     app->get_formatter()->label("SUBCOMMAND", "COMMAND");
     app->footer("'loopegg COMMAND --help' tells more about one command, with an example.");

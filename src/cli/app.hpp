@@ -11,7 +11,7 @@ namespace loopegg {
 
 struct Parsed {
     bool json = false, quiet = false;
-    Action action;   // empty when no command was given
+    Action action;  // empty when no command was given
 };
 
 // `parsed` is filled by parse() and must outlive the result.
@@ -19,9 +19,9 @@ std::unique_ptr<CLI::App> make_app(Parsed& parsed);
 
 // The commands below one, and the options of one, in the order of its help.
 std::vector<CLI::App*> commands_of(const CLI::App& app);
-std::vector<const CLI::Option*> options_of(const CLI::App& app);      // with names: '-q', '--quiet'
+std::vector<const CLI::Option*> options_of(const CLI::App& app);  // with names: '-q', '--quiet'
 std::vector<const CLI::Option*> positionals_of(const CLI::App& app);
-std::vector<std::string> spellings(const CLI::Option& option);        // "-q", "--quiet"
+std::vector<std::string> spellings(const CLI::Option& option);  // "-q", "--quiet"
 
 // What is wrong with words that parse() refused for `reason`. It names an unknown command or option, with the one that was meant.
 Diagnostic misuse(const CLI::App& app, const std::vector<std::string>& words, const std::string& reason);

@@ -15,7 +15,10 @@ namespace loopegg {
 namespace {
 
 Action setup(CLI::App& app) {
-    struct Options { std::string model, plan, out, rules = "discover"; bool weights = false; };
+    struct Options {
+        std::string model, plan, out, rules = "discover";
+        bool weights = false;
+    };
     auto o = std::make_shared<Options>();
     app.add_option("MODEL", o->model, "the network: model.json, .onnx, or zoo:NAME")->required();
     app.add_option("PLAN", o->plan, "plan.json: sites and rule applications")->required();
@@ -38,7 +41,10 @@ Action setup(CLI::App& app) {
         for (const Node& node : variant.nodes)
             if (const Node* before = original.find(node.name); before == nullptr || macs(*before) != macs(node)) changed.push_back(node.name);
         if (session.json)
-            session.answer({{"file", o->out}, {"parameters", parameters(variant)}, {"macs", macs(variant)}, {"sites", changed},
+            session.answer({{"file", o->out},
+                            {"parameters", parameters(variant)},
+                            {"macs", macs(variant)},
+                            {"sites", changed},
                             {"original", {{"parameters", parameters(original)}, {"macs", macs(original)}}}});
         else
             fmt::print("{}: {} sites changed, parameters {} -> {}, MACs {} -> {}\n", o->out, changed.size(), with_commas(parameters(original)),

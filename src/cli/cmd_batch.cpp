@@ -44,8 +44,10 @@ std::string expected(const std::vector<JobRecord>& records, int at_once) {
     if (mean <= 0) return "not known before the first job is done";
     double left = 0;
     for (const JobRecord& r : records)
-        if (r.state == JobState::waiting) left += mean;
-        else if (r.state == JobState::running) left += std::max(0.0, mean - r.running_for);
+        if (r.state == JobState::waiting)
+            left += mean;
+        else if (r.state == JobState::running)
+            left += std::max(0.0, mean - r.running_for);
     return "about " + human_seconds(left / at_once);
 }
 
@@ -55,8 +57,10 @@ public:
     LiveTable(Session& session, bool terminal, int at_once) : session_(session), terminal_(terminal), at_once_(at_once) {}
 
     bool operator()(const std::vector<JobRecord>& records) {
-        if (terminal_) draw(records);
-        else tell(records);
+        if (terminal_)
+            draw(records);
+        else
+            tell(records);
         return interrupted;
     }
 
@@ -66,10 +70,12 @@ private:
             auto [it, added] = known_.emplace(r.id, JobState::waiting);
             if (it->second == r.state) continue;
             it->second = r.state;
-            if (r.state == JobState::failed) session_.progress.note(fmt::format("{}: failed: {}", r.name, r.error));
+            if (r.state == JobState::failed)
+                session_.progress.note(fmt::format("{}: failed: {}", r.name, r.error));
             else if (r.state == JobState::done)
                 session_.progress.note(fmt::format("{}: done in {} ({})", r.name, human_seconds(r.seconds), Counts(records).text()));
-            else if (r.state == JobState::running) session_.progress.note(fmt::format("{}: running", r.name));
+            else if (r.state == JobState::running)
+                session_.progress.note(fmt::format("{}: running", r.name));
         }
     }
 
@@ -182,8 +188,10 @@ int submit(Session& session, const std::vector<Job>& jobs, const std::string& fi
     const Counts counts(records_of(jobs, *queue));
     const int open = counts.waiting + counts.running;
     const std::string array = open ? submit_array(file, out, open, slurm) : "";
-    if (session.json) session.answer({{"array", array}, {"open", open}});
-    else if (open == 0) fmt::print("nothing is to be done: {}\n", counts.text());
+    if (session.json)
+        session.answer({{"array", array}, {"open", open}});
+    else if (open == 0)
+        fmt::print("nothing is to be done: {}\n", counts.text());
     else
         fmt::print("array job {}: {} ({} open); 'loopegg batch {} --out {} --status' tells how far it is\n", array,
                    plural(static_cast<std::int64_t>(jobs.size()), "job"), open, file, out.string());
@@ -212,10 +220,10 @@ Action setup(CLI::App& app) {
     app.add_option("--tasks", o->cluster.tasks, "tasks of the array (default: one for each open job, 16 at most)")->check(CLI::Range(1, 100000))->needs(slurm);
     app.add_option("--sbatch", o->cluster.words, "a further option for sbatch, as --sbatch=--time=2:00:00 (repeatable)")->needs(slurm);
     app.add_flag("--status", o->status, "tell how far the batch is, and run nothing")->excludes(slurm);
-    app.add_flag("--leave", o->batch.leave, "end when no job is left to take")->group("");   // for the tasks of an array
+    app.add_flag("--leave", o->batch.leave, "end when no job is left to take")->group("");  // for the tasks of an array
     app.add_flag("--retry", o->retry, "run failed jobs again");
     app.add_flag("--dry-run", o->dry, "show the jobs and the expected time, and run nothing");
-    app.add_option("--program", o->program, "run this instead of loopegg itself")->group("");   // for tests
+    app.add_option("--program", o->program, "run this instead of loopegg itself")->group("");  // for tests
     CLI::App* self = &app;
     return [o, self](Session& session) {
         const std::vector<Job> jobs = read_jobs(read_source(o->file));
@@ -241,8 +249,10 @@ Action setup(CLI::App& app) {
         nlohmann::json result = batch_result(jobs, *queue, o->batch.out);
         write_file(o->batch.out / "result.json", result.dump(1) + "\n");
         write_file(o->batch.out / "result.csv", batch_csv(result));
-        if (session.json) session.answer(result);
-        else print_table(result);
+        if (session.json)
+            session.answer(result);
+        else
+            print_table(result);
         if (!whole && !(o->batch.leave && !interrupted)) {
             session.progress.note("stopped; the same command goes on from here");
             return 1;

@@ -1,9 +1,9 @@
 // 'loopegg bundle': code, operands and a runner for a machine that has neither TVM nor a network; 'bundle import' takes its times back.
 #include <fmt/format.h>
 
-#include "backends/network/bundle.hpp"
 #include "backends/measure/known_schedules.hpp"
 #include "backends/measure/latency_store.hpp"
+#include "backends/network/bundle.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/sexpr.hpp"
@@ -40,11 +40,15 @@ int import(const Arguments& a, Session& session) {
                            {"n", latency.n},
                            {"target", latency.target},
                            {"measured", r.right}});
-        else if (r.right) fmt::print("{:.4f} ms  {:.100}\n", latency.median_ms, r.what);
-        else fmt::print("failed: {}  {:.100}\n", r.measured.why, r.what);
+        else if (r.right)
+            fmt::print("{:.4f} ms  {:.100}\n", latency.median_ms, r.what);
+        else
+            fmt::print("failed: {}  {:.100}\n", r.measured.why, r.what);
     }
-    if (session.json) session.answer({{"programs", results.size()}, {"right", right}, {"results", all}});
-    else fmt::print("{} of {} programs gave the right output; their times are in the store\n", right, results.size());
+    if (session.json)
+        session.answer({{"programs", results.size()}, {"right", right}, {"results", all}});
+    else
+        fmt::print("{} of {} programs gave the right output; their times are in the store\n", right, results.size());
     return right == static_cast<int>(results.size()) ? 0 : 1;
 }
 
@@ -70,7 +74,7 @@ int write(const Arguments& a, Session& session) {
     if (!model && nests.empty()) throw UsageError("expected a MODEL, or --nests FILE, or both");
     const Target target = allowing(find_target(a.target), a.allowed);
     Schedules schedules;
-    if (model && a.schedules > 0 && target.gpu()) {   // what was measured before is not carried again: the network runs with the fastest of it
+    if (model && a.schedules > 0 && target.gpu()) {  // what was measured before is not carried again: the network runs with the fastest of it
         KnownSchedules known = known_schedules(model->graph, target, a.schedules, default_store());
         schedules = std::move(known.fastest);
         nests.insert(nests.end(), known.unmeasured.begin(), known.unmeasured.end());
@@ -84,7 +88,8 @@ int write(const Arguments& a, Session& session) {
     if (!a.runner.empty()) return run_and_import(a, session);
     if (!session.json)
         fmt::print("{}: {} programs. On the machine: sh run_bundle.sh; bring results.txt back, then: loopegg bundle import {}\n", a.out, r.programs, a.out);
-    else session.answer({{"programs", r.programs}, {"left_out", r.left_out}, {"folder", a.out}});
+    else
+        session.answer({{"programs", r.programs}, {"left_out", r.left_out}, {"folder", a.out}});
     return 0;
 }
 

@@ -43,7 +43,10 @@ void print(const FinalistChoice& choice, const fs::path& out) {
 }
 
 Action setup(CLI::App& app) {
-    struct Asked { std::string out, accuracies; std::optional<double> max_loss; };
+    struct Asked {
+        std::string out, accuracies;
+        std::optional<double> max_loss;
+    };
     auto asked = std::make_shared<Asked>();
     app.add_option("OUT", asked->out, "the out folder of a run")->required();
     app.add_option("--accuracies", asked->accuracies, R"(what the networks reached, in percent: {"original": 95.7, "rules-1": [95.1, 95.3]})")->required();
@@ -53,8 +56,10 @@ Action setup(CLI::App& app) {
         const fs::path out = asked->out;
         require_whole(out, "loopegg optimize MODEL --out " + shell_word(asked->out), "report.html");
         const FinalistChoice choice = choose_by_accuracy(out, read_accuracies(asked->accuracies), asked->max_loss);
-        if (session.json) session.answer(to_json(choice, out));
-        else print(choice, out);
+        if (session.json)
+            session.answer(to_json(choice, out));
+        else
+            print(choice, out);
         return 0;
     };
 }

@@ -15,8 +15,10 @@ Action setup(CLI::App& app) {
         Parsed unused;
         auto whole = make_app(unused);
         std::string script = *shell == "bash" ? bash_completion(*whole) : *shell == "zsh" ? zsh_completion(*whole) : fish_completion(*whole);
-        if (session.json) session.answer({{"shell", *shell}, {"script", script}});
-        else fmt::print("{}", script);
+        if (session.json)
+            session.answer({{"shell", *shell}, {"script", script}});
+        else
+            fmt::print("{}", script);
         return 0;
     };
 }

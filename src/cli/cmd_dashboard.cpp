@@ -73,7 +73,7 @@ Action setup(CLI::App& app) {
             Dashboard d = ask(*a);
             const int open = d.count("running") + d.count("waiting");
             const bool again = a->every > 0 && (a->folder.empty() || open > 0);
-            if (!again) d.refresh_seconds = 0;   // the last page stays as it is
+            if (!again) d.refresh_seconds = 0;  // the last page stays as it is
             write_file(page, dashboard_page(d));
             if (again) {
                 session.progress.note(dashboard_headline(d));
@@ -91,7 +91,8 @@ Action setup(CLI::App& app) {
                      {"waiting", d.count("waiting")},
                      {"boards", d.boards.size()},
                      {"best", best ? nlohmann::json{{"name", best->name}, {"speedup", *best->speedup}, {"measured", best->measured}} : nlohmann::json()}});
-            else fmt::print("{}\n{}\n", dashboard_headline(d), page.string());
+            else
+                fmt::print("{}\n{}\n", dashboard_headline(d), page.string());
             return 0;
         }
     };

@@ -8,9 +8,9 @@
 #include "base/sexpr.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
 #include "nest/term/grammar.hpp"
-#include "base/whole_folder.hpp"
 #include "optimize/check_run.hpp"
 
 namespace loopegg {
@@ -22,7 +22,7 @@ std::string short_nest(const std::string& nest) { return to_string(bare(parse_te
 
 // The rules over sites by which the compiled network made one step of several nodes.
 void add_fused(const std::filesystem::path& network, json& sites) {
-    if (!std::filesystem::exists(network)) return;   // a target without a compiler here
+    if (!std::filesystem::exists(network)) return;  // a target without a compiler here
     const json steps = parse_json_file(network).at("steps");
     for (auto& site : sites)
         for (const auto& step : steps)
@@ -69,7 +69,10 @@ void print_network(const json& network) {
 }
 
 Action setup(CLI::App& app) {
-    struct Options { std::string dir, site = "*", recheck; bool check = false; };
+    struct Options {
+        std::string dir, site = "*", recheck;
+        bool check = false;
+    };
     auto o = std::make_shared<Options>();
     app.add_option("DIR", o->dir, "the folder that 'loopegg optimize' wrote")->required();
     app.add_option("--site", o->site, "only sites that match this glob")->capture_default_str();

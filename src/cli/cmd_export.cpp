@@ -12,7 +12,10 @@ namespace loopegg {
 namespace {
 
 Action setup(CLI::App& app) {
-    struct Options { std::string model, out; std::uint64_t seed = 0; };
+    struct Options {
+        std::string model, out;
+        std::uint64_t seed = 0;
+    };
     auto o = std::make_shared<Options>();
     app.add_option("MODEL", o->model, "a model.json, an ONNX file, or zoo:NAME")->required();
     app.add_option("-o,--out", o->out, "the file to write: .onnx, or .py for a PyTorch module with weights.safetensors beside it")->required();
@@ -28,8 +31,10 @@ Action setup(CLI::App& app) {
         write_onnx(out, files);
         say_notes(files.notes);
         const std::size_t bytes = files.model.size() + files.data.size();
-        if (session.json) session.answer({{"name", model.graph.name}, {"file", o->out}, {"bytes", bytes}, {"notes", files.notes}});
-        else fmt::print("{}: {} nodes, {:.1f} MB\n", o->out, model.graph.nodes.size(), static_cast<double>(bytes) / 1e6);
+        if (session.json)
+            session.answer({{"name", model.graph.name}, {"file", o->out}, {"bytes", bytes}, {"notes", files.notes}});
+        else
+            fmt::print("{}: {} nodes, {:.1f} MB\n", o->out, model.graph.nodes.size(), static_cast<double>(bytes) / 1e6);
         return 0;
     };
 }

@@ -47,7 +47,7 @@ int answer_about_space(const Arguments& args, const SerializedEGraph& egraph, Se
         SpaceLimits limits;
         if (args.size > 0) limits.size = args.size;
         const TermSpace space(egraph, root, limits);
-        answer["count"] = space.infinite() ? "infinite" : space.count().get_str();   // a string: it may have any number of digits
+        answer["count"] = space.infinite() ? "infinite" : space.count().get_str();  // a string: it may have any number of digits
         if (!session.json) fmt::print("{} terms\n", answer["count"].get<std::string>());
         if (args.sample > 0) {
             if (space.infinite())
@@ -84,15 +84,18 @@ Action setup(CLI::App& app) {
         session.progress.stage(fmt::format("extract with {}", method.name));
         const Extraction found = extract(egraph, method.name, {args->seconds});
         session.progress.finish(fmt::format("cost {}{}", found.cost, found.optimal ? ", optimal" : fmt::format(", at least {}", found.bound)));
-        if (session.json) session.answer(as_json(egraph, found));
+        if (session.json)
+            session.answer(as_json(egraph, found));
         else {
             fmt::print("cost {} ({})\n", found.cost, found.optimal ? "optimal" : fmt::format("no choice costs less than {}", found.bound));
             std::size_t classes = 0;
             for (NodeIndex n : found.choice) classes += n != no_index;
             for (ClassIndex root : egraph.roots) {
                 // A term with much sharing is exponentially long when written out; such an answer is read from --json.
-                if (term_size(egraph, found, root) <= 2000) fmt::print("{}: {}\n", egraph.classes[root].id, to_string(term_of(egraph, found, root)));
-                else fmt::print("{}: a term over {} classes, too long to print (see --json)\n", egraph.classes[root].id, classes);
+                if (term_size(egraph, found, root) <= 2000)
+                    fmt::print("{}: {}\n", egraph.classes[root].id, to_string(term_of(egraph, found, root)));
+                else
+                    fmt::print("{}: a term over {} classes, too long to print (see --json)\n", egraph.classes[root].id, classes);
             }
         }
         return 0;

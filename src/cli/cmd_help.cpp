@@ -22,8 +22,10 @@ Action setup(CLI::App& app) {
             if (named == below.end()) throw UsageError(misuse(*whole, *words, ""));
             at = *named;
         }
-        if (session.json) session.answer({{"help", at->help()}});
-        else fmt::print("{}", at->help());
+        if (session.json)
+            session.answer({{"help", at->help()}});
+        else
+            fmt::print("{}", at->help());
         return 0;
     };
 }

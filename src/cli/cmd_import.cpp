@@ -11,7 +11,9 @@ namespace loopegg {
 namespace {
 
 Action setup(CLI::App& app) {
-    struct Options { std::string file, out; };
+    struct Options {
+        std::string file, out;
+    };
     auto o = std::make_shared<Options>();
     app.add_option("FILE", o->file, "an .onnx file")->required();
     app.add_option("-o,--out", o->out, "the model.json to write; the weights go to a .safetensors file beside it")->required();

@@ -14,9 +14,12 @@ std::string roff(std::string_view text) {
     std::string out;
     for (char c : text) {
         if ((c == '.' || c == '\'') && (out.empty() || out.back() == '\n')) out += "\\&";
-        if (c == '\\') out += "\\e";
-        else if (c == '-') out += "\\-";
-        else out += c;
+        if (c == '\\')
+            out += "\\e";
+        else if (c == '-')
+            out += "\\-";
+        else
+            out += c;
     }
     return out;
 }
@@ -65,8 +68,10 @@ std::string manual_page() {
 
 Action setup(CLI::App&) {
     return [](Session& session) {
-        if (session.json) session.answer({{"manual", manual_page()}});
-        else fmt::print("{}", manual_page());
+        if (session.json)
+            session.answer({{"manual", manual_page()}});
+        else
+            fmt::print("{}", manual_page());
         return 0;
     };
 }

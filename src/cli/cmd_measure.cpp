@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "backends/network/network.hpp"
 #include "backends/measure/network_measure.hpp"
+#include "backends/network/network.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/whole_folder.hpp"
@@ -41,8 +41,10 @@ int tell_steps(const std::filesystem::path& folder, int rounds, Session& session
         rows.push_back({{"step", i}, {"site", site}, {"ms", times[i]}});
         if (!session.json) fmt::print("{:>4}  {:>9.4f} ms  {:>5.1f}%  {}\n", i, times[i], 100 * times[i] / sum, site.empty() ? "(moves values)" : site);
     }
-    if (session.json) session.answer({{"steps", rows}, {"sum_ms", sum}});
-    else fmt::print("{:.3f} ms in {} steps (the lower quartile of each)\n", sum, times.size());
+    if (session.json)
+        session.answer({{"steps", rows}, {"sum_ms", sum}});
+    else
+        fmt::print("{:.3f} ms in {} steps (the lower quartile of each)\n", sum, times.size());
     return 0;
 }
 
@@ -67,7 +69,8 @@ Action setup(CLI::App& app) {
                             {"compiled", m.compiled},
                             {"timed", m.timed},
                             {"machine", m.machine}});
-        else if (!m.latency.measured) fmt::print("{:.3f} ms on {}, estimated from its data sheet\n", m.latency.median_ms, m.latency.target);
+        else if (!m.latency.measured)
+            fmt::print("{:.3f} ms on {}, estimated from its data sheet\n", m.latency.median_ms, m.latency.target);
         else
             fmt::print("{:.3f} ms on {} (quartiles {:.3f} ms apart, {} samples{}{})\n", m.latency.median_ms, m.latency.target, m.latency.iqr_ms, m.latency.n,
                        m.machine.empty() ? "" : "; " + m.machine, m.latency.disturbed ? "; the machine was busy with something else" : "");

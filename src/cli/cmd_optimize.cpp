@@ -9,9 +9,9 @@
 #include "base/text.hpp"
 #include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
-#include "cli/store_option.hpp"
 #include "cli/reading_options.hpp"
 #include "cli/rounding_options.hpp"
+#include "cli/store_option.hpp"
 #include "fisher/expected_loss.hpp"
 #include "graph/architecture.hpp"
 #include "optimize/objective.hpp"
@@ -53,7 +53,8 @@ void print_rounds(const nlohmann::json& r) {
     const int estimated = rounds["estimated"], measured = rounds["measured"];
     if (measured == 0)
         fmt::print("\n  times:     all are estimates from the data sheet of {}: nothing was measured there yet\n", r["target"].get<std::string>());
-    else fmt::print("\n  times:     {} schedules were measured in {} rounds, {} are estimated\n", measured, rounds["done"].get<int>(), estimated);
+    else
+        fmt::print("\n  times:     {} schedules were measured in {} rounds, {} are estimated\n", measured, rounds["done"].get<int>(), estimated);
     const nlohmann::json& waiting = rounds["waiting"];
     if (waiting.is_null()) return;
     const std::string folder = waiting["folder"];
@@ -74,7 +75,8 @@ void print(const nlohmann::json& r, const std::string& out) {
     for (const char* which : {"original", "optimized"})
         fmt::print("  {:<10} {:<40} {:>14} {:>16}\n", which, latency(r[which]), with_commas(r[which]["parameters"]), with_commas(r[which]["macs"]));
     for (const auto& t : r.value("targets", nlohmann::json::array())) {
-        if (t.contains("why")) fmt::print("  {:<10} not compiled: {}\n", t["target"].get<std::string>(), t["why"].get<std::string>());
+        if (t.contains("why"))
+            fmt::print("  {:<10} not compiled: {}\n", t["target"].get<std::string>(), t["why"].get<std::string>());
         else
             fmt::print("  {:<10} {:.3f} ms instead of {:.3f} ms, estimated from its data sheet; {} kernels\n", t["target"].get<std::string>(),
                        t["optimized"]["median_ms"].get<double>(), t["original"]["median_ms"].get<double>(), t["optimized"]["kernels"].get<int>());
@@ -86,8 +88,8 @@ void print(const nlohmann::json& r, const std::string& out) {
     for (const auto& [name, count] : sequences) fmt::print("{}{} x{}", comma, name, count), comma = ", ";
     fmt::print("\n");
     if (r["optimized"].contains("rounding"))
-        fmt::print("\n  rounding:  {}{}\n", r["optimized"]["rounding"]["allowed"].get<bool>() ? "" : "refused: ",
-                   r["optimized"]["rounding"]["why"].get<std::string>());
+        fmt::print("\n  rounding:  {}{}\n",
+                   r["optimized"]["rounding"]["allowed"].get<bool>() ? "" : "refused: ", r["optimized"]["rounding"]["why"].get<std::string>());
     print_rounds(r);
     print_next(r, out);
 }
@@ -162,17 +164,19 @@ Action setup(CLI::App& app) {
         r->model = *model, r->out = *out;
         if (!runner->empty()) check_runner(*runner);
         preflight(*r, session.progress);
-        const ScratchFile copy(".json");   // its weights lie beside it, in this process's own folder
+        const ScratchFile copy(".json");  // its weights lie beside it, in this process's own folder
         settle(*r, *reading, copy);
         if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*capacity >= 0) r->capacity = *capacity;
         if (*max_loss >= 0) r->capacity = kept_at_loss(*max_loss);
-        if (find_target(r->target).reach == Reach::bundle) r->rounds = std::filesystem::path(*out) / "rounds";
-        else if (!runner->empty()) throw UsageError("--runner: only a target that is reached by bundles has rounds to run, and '" + r->target + "' is none");
-        if (const auto left = runner->empty() ? std::nullopt : unanswered_round(r->rounds))   // by a run that was killed
+        if (find_target(r->target).reach == Reach::bundle)
+            r->rounds = std::filesystem::path(*out) / "rounds";
+        else if (!runner->empty())
+            throw UsageError("--runner: only a target that is reached by bundles has rounds to run, and '" + r->target + "' is none");
+        if (const auto left = runner->empty() ? std::nullopt : unanswered_round(r->rounds))  // by a run that was killed
             run_round(*runner, left->string(), session.progress);
         nlohmann::json result;
-        for (;;) {   // with a runner until nothing is to be measured; each answer is whole, whoever is killed after it
+        for (;;) {  // with a runner until nothing is to be measured; each answer is whole, whoever is killed after it
             FolderUpdate update(*out);
             r->out = update.path();
             result = optimize(*r, session.progress);
@@ -183,8 +187,10 @@ Action setup(CLI::App& app) {
             if (runner->empty() || !result.contains("rounds") || result["rounds"]["waiting"].is_null()) break;
             run_round(*runner, result["rounds"]["waiting"]["folder"].get<std::string>(), session.progress);
         }
-        if (session.json) session.answer(result);
-        else print(result, *out);
+        if (session.json)
+            session.answer(result);
+        else
+            print(result, *out);
         return 0;
     };
 }

@@ -19,14 +19,19 @@ Action setup(CLI::App& app) {
         finish_update(*folder);
         if (std::filesystem::exists(std::filesystem::path(*folder) / "manifest.json"))
             require_whole(*folder, "loopegg optimize MODEL --out " + shell_word(*folder), "report.html");
-        else session.progress.note("this folder has no manifest.json: nobody can tell whether its files belong together");
+        else
+            session.progress.note("this folder has no manifest.json: nobody can tell whether its files belong together");
         FinishedRun run = read_run(*folder);
         std::filesystem::path path = out->empty() ? std::filesystem::path(*folder) / "report.html" : std::filesystem::path(*out);
         std::string page = report_page(run);
-        if (out->empty()) write_into(*folder, "report.html", page);
-        else write_file(path, page);
-        if (session.json) session.answer({{"page", path.string()}, {"bytes", page.size()}, {"headline", headline(run)}});
-        else fmt::print("{}\n{}\n", headline(run), path.string());
+        if (out->empty())
+            write_into(*folder, "report.html", page);
+        else
+            write_file(path, page);
+        if (session.json)
+            session.answer({{"page", path.string()}, {"bytes", page.size()}, {"headline", headline(run)}});
+        else
+            fmt::print("{}\n{}\n", headline(run), path.string());
         return 0;
     };
 }

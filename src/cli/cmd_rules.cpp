@@ -36,7 +36,7 @@ int check(const std::vector<std::string>& files, bool deep, Session& session) {
         Loaded loaded;
         try {
             loaded = check_rules(std::filesystem::path(file), {.judge = true, .deep = deep, .again = true});
-        } catch (const UserError& e) {   // the file itself cannot be read: the others are still checked
+        } catch (const UserError& e) {  // the file itself cannot be read: the others are still checked
             for (const Diagnostic& d : e.diagnostics()) loaded.mistakes.push_back({d, ""});
         }
         session.progress.finish(loaded.mistakes.empty() ? fmt::format("{} rules", loaded.book.rule_count())
@@ -179,7 +179,8 @@ int list_file(const std::string& file, Session& session) {
     return 0;
 }
 
-template <class Rows> void print_rows(const char* what, const Rows& rows) {
+template <class Rows>
+void print_rows(const char* what, const Rows& rows) {
     for (const auto& row : rows) {
         std::string call = "(" + row.name;
         for (const std::string& p : row.signature.parameters) call += " " + p;
@@ -188,7 +189,8 @@ template <class Rows> void print_rows(const char* what, const Rows& rows) {
     }
 }
 
-template <class Rows> nlohmann::json rows_json(const Rows& rows) {
+template <class Rows>
+nlohmann::json rows_json(const Rows& rows) {
     nlohmann::json all = nlohmann::json::array();
     for (const auto& row : rows) all.push_back({{"name", row.name}, {"parameters", row.signature.parameters}, {"summary", row.summary}});
     return all;

@@ -92,7 +92,8 @@ Action setup(CLI::App& app) {
         nlohmann::json all = nlohmann::json::array();
         for (std::size_t i = 0; i < outputs.size(); ++i) {
             const auto& v = outputs[i].values;
-            if (session.json) all.push_back({{"name", ran.names[i]}, {"shape", outputs[i].shape}, {"values", v}});
+            if (session.json)
+                all.push_back({{"name", ran.names[i]}, {"shape", outputs[i].shape}, {"values", v}});
             else {
                 fmt::print("{}", ran.names[i]);
                 for (std::size_t k = 0; k < std::min<std::size_t>(v.size(), 10); ++k) fmt::print(" {:.6g}", v[k]);

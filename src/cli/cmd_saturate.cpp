@@ -130,7 +130,8 @@ int saturate(const Arguments& a, bool proofs, Session& session) {
     }
     if (!a.out.empty()) write_file(a.out, to_json(copy_of(graph, inputs).egraph));
     if (!a.dot.empty()) write_file(a.dot, to_dot(copy_of(graph, inputs).egraph));
-    if (session.json) session.answer(answer);
+    if (session.json)
+        session.answer(answer);
     else {
         for (const auto& best : answer["best"])
             fmt::print("{}  cost {}\n", best["term"].is_null() ? "(a term too long to print)" : best["term"].get<std::string>(), best["cost"].get<double>());

@@ -32,7 +32,8 @@ void print_row(const std::string& name, const nlohmann::json& row) {
         if (m["ratio"].is_number() && m["low"].is_number())
             line += fmt::format("  {} {:.4g} (x{:.3f}, {:.3f}-{:.3f})", measure, m["score"].get<double>(), m["ratio"].get<double>(), m["low"].get<double>(),
                                 m["high"].get<double>());
-        else if (m["score"].is_number()) line += fmt::format("  {} {:.4g}", measure, m["score"].get<double>());
+        else if (m["score"].is_number())
+            line += fmt::format("  {} {:.4g}", measure, m["score"].get<double>());
     fmt::print("{}\n", line);
     if (row.contains("guards"))
         for (const auto& [guard, g] : row["guards"].items())
@@ -69,7 +70,7 @@ int run(const Arguments& a, Session& session) {
     options.oracle.data = a.data;
     options.oracle.batch = a.batch, options.oracle.seeds = a.seeds, options.oracle.seed = a.seed, options.oracle.threads = a.threads;
     if (!a.no_store) options.oracle.store = default_evidence();
-    options.oracle.early_stop = false;   // the measures need every seed anyway
+    options.oracle.early_stop = false;  // the measures need every seed anyway
     options.measures = a.measures, options.guards = a.guards;
     if (a.guard != default_guard) options.guards.push_back(std::string(default_guard));
     options.noise = a.noise, options.recheck = a.recheck, options.raw = a.raw;
@@ -85,8 +86,10 @@ int run(const Arguments& a, Session& session) {
     nlohmann::json answer =
         score_variants(original, variants, options, [&](std::int64_t done, std::int64_t, const std::string& what) { session.progress.advance(done, what); });
     session.progress.finish();
-    if (session.json) session.answer(answer);
-    else print_answer(answer);
+    if (session.json)
+        session.answer(answer);
+    else
+        print_answer(answer);
     return answer.contains("recheck") && !answer["recheck"]["differ"].empty() ? 1 : 0;
 }
 

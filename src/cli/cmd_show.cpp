@@ -26,14 +26,8 @@ nlohmann::json as_json(const Graph& graph) {
         sites.push_back(std::move(site));
     }
     const Architecture architecture = classify_architecture(graph);
-    return {{"name", graph.name},
-            {"class", to_string(architecture.kind)},
-            {"class_why", architecture.why},
-            {"parameters", parameters(graph)},
-            {"macs", macs(graph)},
-            {"nodes", graph.nodes.size()},
-            {"opaque", opaque_operators(graph)},
-            {"sites", sites}};
+    return {{"name", graph.name},  {"class", to_string(architecture.kind)}, {"class_why", architecture.why},     {"parameters", parameters(graph)},
+            {"macs", macs(graph)}, {"nodes", graph.nodes.size()},           {"opaque", opaque_operators(graph)}, {"sites", sites}};
 }
 
 void print_table(const Graph& graph) {
@@ -60,7 +54,10 @@ void print_table(const Graph& graph) {
 }
 
 Action setup(CLI::App& app) {
-    struct Options { std::string model; bool dot = false; };
+    struct Options {
+        std::string model;
+        bool dot = false;
+    };
     auto o = std::make_shared<Options>();
     app.add_option("MODEL", o->model, "a model.json, an .onnx file, or zoo:NAME")->required();
     app.add_flag("--dot", o->dot, "print a picture in Graphviz's language instead");
@@ -69,9 +66,12 @@ Action setup(CLI::App& app) {
         std::vector<std::string> notes;
         Graph graph = load_graph(o->model, reading->read(), &notes);
         say_notes(notes);
-        if (session.json) session.answer(as_json(graph));
-        else if (o->dot) fmt::print("{}", to_dot(graph));
-        else print_table(graph);
+        if (session.json)
+            session.answer(as_json(graph));
+        else if (o->dot)
+            fmt::print("{}", to_dot(graph));
+        else
+            print_table(graph);
         return 0;
     };
 }

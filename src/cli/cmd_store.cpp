@@ -43,8 +43,10 @@ int check(const std::vector<std::string>& files, Session& session) {
         all.push_back(as_json(r));
         if (!session.json) fmt::print("{}: {}\n", store.words(), words(r));
     }
-    if (session.json) session.answer({{"ok", fine}, {"stores", all}});
-    else if (!fine) fmt::print("'loopegg store repair' keeps what can be read\n");
+    if (session.json)
+        session.answer({{"ok", fine}, {"stores", all}});
+    else if (!fine)
+        fmt::print("'loopegg store repair' keeps what can be read\n");
     return fine ? 0 : 1;
 }
 
@@ -55,9 +57,12 @@ int repair(const std::vector<std::string>& files, Session& session) {
         const StoreReport r = repair_store(store);
         all.push_back(as_json(r));
         if (session.json) continue;
-        if (r.faults.empty() && r.stale == 0) fmt::print("{}: nothing is wrong with it\n", store.words());
-        else if (store.on_server()) fmt::print("{}: {} rows are kept\n", store.words(), r.saved);
-        else fmt::print("{}: {} rows are kept; the file as it was is {}.damaged\n", store.words(), r.saved, store.words());
+        if (r.faults.empty() && r.stale == 0)
+            fmt::print("{}: nothing is wrong with it\n", store.words());
+        else if (store.on_server())
+            fmt::print("{}: {} rows are kept\n", store.words(), r.saved);
+        else
+            fmt::print("{}: {} rows are kept; the file as it was is {}.damaged\n", store.words(), r.saved, store.words());
     }
     if (session.json) session.answer({{"ok", true}, {"stores", all}});
     return 0;
@@ -78,7 +83,11 @@ int copy(const std::vector<std::string>& files, Session& session) {
 }
 
 Action setup(CLI::App& app) {
-    struct Options { std::string action; std::vector<std::string> files; Forgotten what; };
+    struct Options {
+        std::string action;
+        std::vector<std::string> files;
+        Forgotten what;
+    };
     auto o = std::make_shared<Options>();
     app.add_option("ACTION", o->action,
                    "check: what is in the stores and what is wrong; repair: keep what can be read; forget: delete latencies; copy FROM... TO: what one has and "
@@ -102,8 +111,10 @@ Action setup(CLI::App& app) {
         const StoreAddress store = stores(o->files)[0];
         if (!store.exists()) throw UserError("there is no store at '" + store.words() + "'");
         const std::int64_t gone = forget(store, o->what);
-        if (session.json) session.answer({{"forgotten", gone}, {"file", store.words()}});
-        else fmt::print("{} rows forgotten\n", gone);
+        if (session.json)
+            session.answer({{"forgotten", gone}, {"file", store.words()}});
+        else
+            fmt::print("{} rows forgotten\n", gone);
         return 0;
     };
 }

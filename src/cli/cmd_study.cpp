@@ -20,9 +20,11 @@ void find_runs(const fs::path& folder, std::vector<fs::path>& found) {
     std::sort(inside.begin(), inside.end());
     const std::size_t before = found.size();
     for (const fs::path& p : inside)
-        if (fs::exists(p / "result.json")) found.push_back(p);
-        else if (p.filename() == "runs") find_runs(p, found);
-    if (found.size() == before) found.push_back(folder);   // a run itself, or nothing: read_run says which
+        if (fs::exists(p / "result.json"))
+            found.push_back(p);
+        else if (p.filename() == "runs")
+            find_runs(p, found);
+    if (found.size() == before) found.push_back(folder);  // a run itself, or nothing: read_run says which
 }
 
 void print_summary(const Study& study) {
@@ -57,7 +59,8 @@ Action setup(CLI::App& app) {
         write_file(to / "frequency.svg", frequency_svg(study));
         write_file(to / "depth.svg", depth_svg(study));
         write_file(to / "study.html", study_page(study));
-        if (session.json) session.answer(to_json(study));
+        if (session.json)
+            session.answer(to_json(study));
         else {
             print_summary(study);
             fmt::print("\n{}\n", (to / "study.html").string());

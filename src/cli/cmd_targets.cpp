@@ -109,7 +109,7 @@ std::vector<BoardAddress> addresses(const std::vector<std::string>& typed) {
 // Returns the file.
 std::string write_target(const nlohmann::json& j, const std::string& name) {
     const auto file = user_targets_folder() / (name + ".json");
-    check_target(file.string(), j.dump(2) + "\n");   // what is written can be read
+    check_target(file.string(), j.dump(2) + "\n");  // what is written can be read
     std::filesystem::create_directories(user_targets_folder());
     write_file(file, j.dump(2) + "\n");
     fmt::print(stderr, "wrote {}\n", file.string());
@@ -142,7 +142,7 @@ int add_ssh(const Arguments& a, Session& session) {
         architecture = BoardConnection(boards.front()).architecture();
         MachineFacts asked;
         asked.architecture = architecture;
-        target_of_board(asked);   // refuses what no code is compiled for
+        target_of_board(asked);  // refuses what no code is compiled for
     }
     session.progress.note(fmt::format("copying the worker to {} and asking what {}", boards.size() == 1 ? "the board" : fmt::format("{} boards", boards.size()),
                                       boards.size() == 1 ? "it is" : "they are"));
@@ -181,8 +181,10 @@ int check(const Arguments& a, Session& session) {
         list.push_back(as_json(g));
         fine = fine && g.hello;
         if (session.json) continue;
-        if (g.hello) print_hello(g);
-        else fmt::print("{}: {}{}\n", g.address.words(), g.trouble->message, g.trouble->hint.empty() ? "" : "; " + g.trouble->hint);
+        if (g.hello)
+            print_hello(g);
+        else
+            fmt::print("{}: {}{}\n", g.address.words(), g.trouble->message, g.trouble->hint.empty() ? "" : "; " + g.trouble->hint);
     }
     if (session.json) session.answer({{"target", a.name}, {"boards", list}});
     return fine ? 0 : 1;

@@ -14,7 +14,8 @@ Action setup(CLI::App& app) {
     return [file](Session& session) {
         nlohmann::json terms = nlohmann::json::array();
         for (const SExpr& e : read_sexprs(read_source(*file))) terms.push_back(to_string(to_term(e)));
-        if (session.json) session.answer({{"terms", terms}});
+        if (session.json)
+            session.answer({{"terms", terms}});
         else
             for (const auto& t : terms) fmt::print("{}\n", t.get<std::string>());
         return 0;

@@ -49,7 +49,7 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
 
     nlohmann::json answer{{"network", model.graph.name}, {"data", data.source}, {"images", data.train.labels.size()}, {"engine", torch.describe()}};
     answer["before"] = torch.accuracy(model.graph, model.weights, data.test, options.threads);
-    if (const std::string& beside = a.original.empty() ? a.distill : a.original; !beside.empty()) {   // a teacher is the original as a rule
+    if (const std::string& beside = a.original.empty() ? a.distill : a.original; !beside.empty()) {  // a teacher is the original as a rule
         Model original = load_model(beside, a.options.seed);
         answer["original"] = torch.accuracy(original.graph, original.weights, data.test, options.threads);
     }
@@ -64,7 +64,7 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
     session.progress.finish();
     answer["after"] = torch.accuracy(model.graph, model.weights, data.test, options.threads);
     save_model(model.graph, model.weights, out / "trained.json");
-    fs::remove(options.checkpoint);   // the run is over; another one begins anew
+    fs::remove(options.checkpoint);  // the run is over; another one begins anew
     answer["file"] = (out / "trained.json").string();
     return answer;
 }
@@ -87,7 +87,8 @@ Action setup(CLI::App& app) {
     app.add_flag("--fresh", a->fresh, "begin anew, also when a checkpoint is there");
     return [a](Session& session) {
         nlohmann::json answer = run_training(*a, session);
-        if (session.json) session.answer(answer);
+        if (session.json)
+            session.answer(answer);
         else {
             fmt::print("accuracy {:.2f}% before, {:.2f}% after {} epochs", answer["before"].get<double>(), answer["after"].get<double>(), a->options.epochs);
             if (answer.contains("original")) fmt::print("; the original {:.2f}%", answer["original"].get<double>());

@@ -7,7 +7,11 @@ namespace loopegg {
 namespace {
 
 Action setup(CLI::App& app) {
-    struct Options { long memory = 8192; int reply = 3; std::string role = "candidates", writes; };
+    struct Options {
+        long memory = 8192;
+        int reply = 3;
+        std::string role = "candidates", writes;
+    };
     auto o = std::make_shared<Options>();
     app.add_option("--memory", o->memory, "the most megabytes of address space (0: no limit)")->check(CLI::NonNegativeNumber);
     app.add_option("--reply", o->reply, "the file descriptor that answers go to")->check(CLI::NonNegativeNumber);

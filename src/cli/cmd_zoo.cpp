@@ -16,13 +16,18 @@ int list(Session& session) {
         all.push_back({{"name", entry.name}, {"summary", entry.summary}});
         if (!session.json) fmt::print("{:<20} {}\n", entry.name, entry.summary);
     }
-    if (session.json) session.answer({{"networks", all}});
-    else fmt::print("{:<20} {}\n", "'|nor_conv_3x3~0|+...'", "a NAS-Bench-201 cell by its arch string, CIFAR-10 32");
+    if (session.json)
+        session.answer({{"networks", all}});
+    else
+        fmt::print("{:<20} {}\n", "'|nor_conv_3x3~0|+...'", "a NAS-Bench-201 cell by its arch string, CIFAR-10 32");
     return 0;
 }
 
 Action setup(CLI::App& app) {
-    struct Options { std::string name, out; std::int64_t batch = 1; };
+    struct Options {
+        std::string name, out;
+        std::int64_t batch = 1;
+    };
     auto o = std::make_shared<Options>();
     app.add_option("NAME", o->name, "the network; none lists them all");
     app.add_option("-o,--out", o->out, "the model.json to write; none prints it");
@@ -34,7 +39,8 @@ Action setup(CLI::App& app) {
         if (!o->out.empty()) write_file(o->out, text);
         if (session.json)
             session.answer({{"name", graph.name}, {"file", o->out}, {"nodes", graph.nodes.size()}, {"parameters", parameters(graph)}, {"macs", macs(graph)}});
-        else if (o->out.empty()) fmt::print("{}", text);
+        else if (o->out.empty())
+            fmt::print("{}", text);
         return 0;
     };
 }

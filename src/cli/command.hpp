@@ -24,9 +24,9 @@ using Action = std::function<int(Session&)>;
 
 struct Command {
     const char* name;
-    const char* summary;   // one line, for the list in --help
-    const char* example;   // shown at the end of the command's own --help
-    Action (*setup)(CLI::App& app);   // declares the arguments; the action owns their storage
+    const char* summary;             // one line, for the list in --help
+    const char* example;             // shown at the end of the command's own --help
+    Action (*setup)(CLI::App& app);  // declares the arguments; the action owns their storage
 };
 
 // Every command, in the order of --help. Add a row here and a declaration in commands.hpp.

@@ -35,8 +35,10 @@ std::vector<std::string> values_of(const CLI::Option& o) {
     size_t open = type.find('{'), close = type.find('}');
     if (open == type.npos || close == type.npos || close < open) return values;
     for (char c : type.substr(open + 1, close - open - 1) + ",") {
-        if (c != ',') word += c;
-        else if (!word.empty()) values.push_back(std::exchange(word, ""));
+        if (c != ',')
+            word += c;
+        else if (!word.empty())
+            values.push_back(std::exchange(word, ""));
     }
     return values;
 }
@@ -83,10 +85,15 @@ std::string bash_completion(const CLI::App& app) {
         options += fmt::format("        {}) echo {} ;;\n", in_quotes(key), in_quotes(join(words, " ")));
     });
     return "# bash completion for loopegg; put it where bash-completion looks, or: source <(loopegg completion bash)\n"
-           "_loopegg_commands() {\n    case \"$1\" in\n" + below + "    esac\n}\n"
-           "_loopegg_options() {\n    case \"$1\" in\n" + options + "    esac\n}\n"
-           "_loopegg_values() {\n    case \"$1\" in\n" + values + "        *) ;;\n    esac\n}\n" +
-R"sh(_loopegg() {
+           "_loopegg_commands() {\n    case \"$1\" in\n" +
+           below +
+           "    esac\n}\n"
+           "_loopegg_options() {\n    case \"$1\" in\n" +
+           options +
+           "    esac\n}\n"
+           "_loopegg_values() {\n    case \"$1\" in\n" +
+           values + "        *) ;;\n    esac\n}\n" +
+           R"sh(_loopegg() {
     local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} path='' i values
     for ((i = 1; i < COMP_CWORD; i++)); do
         case " $(_loopegg_commands "$path") " in *" ${COMP_WORDS[i]} "*) path="${path:+$path }${COMP_WORDS[i]}" ;; esac

@@ -53,7 +53,7 @@ int fail(ExitCode c, const std::string& text, bool json, const std::vector<Diagn
 // reads its policy when it is loaded, which is before main, so it can only be set for a program that is started anew.
 void wait_passively(char** argv) {
     if (std::getenv("OMP_WAIT_POLICY") || setenv("OMP_WAIT_POLICY", "PASSIVE", 0) != 0) return;
-    ::execv("/proc/self/exe", argv);   // comes back only if it fails; then things are merely slower
+    ::execv("/proc/self/exe", argv);  // comes back only if it fails; then things are merely slower
 }
 
 int run(int argc, char** argv) {
@@ -62,12 +62,12 @@ int run(int argc, char** argv) {
     try {
         app->parse(argc, argv);
     } catch (const CLI::ParseError& e) {
-        if (e.get_exit_code() == 0) return app->exit(e);   // --help, --version
+        if (e.get_exit_code() == 0) return app->exit(e);  // --help, --version
         std::vector<std::string> words(argv + 1, argv + argc);
         bool json = std::find(words.begin(), words.end(), "--json") != words.end();
         Diagnostic wrong = misuse(*app, words, e.what());
         return fail(ExitCode::usage, describe(wrong), json, {wrong});
-    } catch (const UserError& e) {   // an argument that means nothing: --store
+    } catch (const UserError& e) {  // an argument that means nothing: --store
         return fail(ExitCode::usage, e.what(), parsed.json, e.diagnostics());
     }
     if (!parsed.action) {
@@ -88,7 +88,7 @@ int run(int argc, char** argv) {
     } catch (const std::bad_alloc&) {
         const Diagnostic said{"there is not enough memory", {}, "a smaller --batch, or fewer jobs side by side, take less"};
         return fail(ExitCode::failed, describe(said), parsed.json, {said});
-    } catch (const std::system_error& e) {   // the file system, threads, clocks: the machine's, not ours
+    } catch (const std::system_error& e) {  // the file system, threads, clocks: the machine's, not ours
         const UserError said = as_user_error(e);
         return fail(ExitCode::failed, said.what(), parsed.json, said.diagnostics());
     } catch (const std::exception& e) {
@@ -114,7 +114,7 @@ void Session::answer(const nlohmann::json& object) const {
 int main(int argc, char** argv) {
     loopegg::wait_passively(argv);
     loopegg::make_output_plain();
-    ::signal(SIGXFSZ, SIG_IGN);   // a file that may not grow further is an error of its write, with a path and a remedy
+    ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow further is an error of its write, with a path and a remedy
     const int ended = loopegg::run(argc, argv);
     return ended == 0 ? loopegg::delivered() : ended;
 }

@@ -6,8 +6,8 @@ namespace loopegg {
 namespace {
 
 std::string words(const std::string& analysis, const std::string& rule, const Term& a, const Term& b, const std::string& why, const std::string& proof) {
-    std::string out = (rule.empty() ? std::string("a merge") : "rule '" + rule + "'") + " makes " + to_string(a) + " and " + to_string(b) +
-                      " equal, but " + why + " (" + analysis + ")";
+    std::string out = (rule.empty() ? std::string("a merge") : "rule '" + rule + "'") + " makes " + to_string(a) + " and " + to_string(b) + " equal, but " +
+                      why + " (" + analysis + ")";
     if (!proof.empty()) out += "\n" + proof;
     return out;
 }
@@ -15,8 +15,13 @@ std::string words(const std::string& analysis, const std::string& rule, const Te
 }  // namespace
 
 InvariantBroken::InvariantBroken(std::string analysis_, std::string rule_, Term a_, Term b_, std::string why_, std::string proof_)
-    : UserError(words(analysis_, rule_, a_, b_, why_, proof_)), analysis(std::move(analysis_)), rule(std::move(rule_)), a(std::move(a_)),
-      b(std::move(b_)), why(std::move(why_)), proof(std::move(proof_)) {}
+    : UserError(words(analysis_, rule_, a_, b_, why_, proof_)),
+      analysis(std::move(analysis_)),
+      rule(std::move(rule_)),
+      a(std::move(a_)),
+      b(std::move(b_)),
+      why(std::move(why_)),
+      proof(std::move(proof_)) {}
 
 void refuse_node(const EGraph& graph, const Analysis& analysis, ClassId in, const NodeView& node, const std::string& why) {
     std::vector<Term> children;

@@ -28,7 +28,9 @@ public:
     // A node joins a class, or one of its children's facts has changed. True when the class's fact changed.
     virtual bool refine(const EGraph& graph, ClassId in, const NodeView& node) = 0;
     // `lost` is merged into `kept`, whose fact must hold for both from here on. The answer says which of the two facts changed.
-    struct Joined { bool kept_changed = true, lost_changed = true; };
+    struct Joined {
+        bool kept_changed = true, lost_changed = true;
+    };
     virtual Joined join(const EGraph& graph, ClassId kept, ClassId lost) = 0;
     // Says why these two must not be one class, or nothing. The e-graph asks before it calls join.
     virtual std::optional<std::string> conflict(const EGraph&, ClassId, ClassId) const { return std::nullopt; }
@@ -37,15 +39,15 @@ public:
     // May add nodes and merge because of the class's fact, e.g. the number that a class was found to be equal to.
     virtual void modify(EGraph&, ClassId) {}
 
-    virtual void push() = 0;   // keep the facts as they are now ...
-    virtual void pop() = 0;    // ... and go back to the last kept
+    virtual void push() = 0;  // keep the facts as they are now ...
+    virtual void pop() = 0;   // ... and go back to the last kept
 };
 
 // The facts of an analysis in a vector by class, and the joints that every lattice shares.
 template <class Fact>
 class LatticeAnalysis : public Analysis {
 public:
-    const Fact& operator[](ClassId c) const { return facts_[c]; }   // c must be canonical
+    const Fact& operator[](ClassId c) const { return facts_[c]; }  // c must be canonical
 
     // The fact of one node, from the facts of its children's classes.
     virtual Fact fact_of(const EGraph& graph, const NodeView& node) const = 0;
@@ -86,7 +88,7 @@ public:
     InvariantBroken(std::string analysis, std::string rule, Term a, Term b, std::string why, std::string proof = {});
     const std::string analysis, rule;
     const Term a, b;
-    const std::string why, proof;   // the proof that a and b are equal by the rules, when proofs are on
+    const std::string why, proof;  // the proof that a and b are equal by the rules, when proofs are on
 };
 
 // Words the conflict between a class and a node that is to join it, as UserError or InternalFault.

@@ -8,8 +8,14 @@ namespace {
 class Applier {
 public:
     Applier(EGraph& graph, const std::shared_ptr<const CompiledRewrite>& rule, std::size_t node_limit, const Budget& budget, std::size_t matched_bytes)
-        : graph_(graph), node_limit_(node_limit), budget_(budget), matched_bytes_(matched_bytes), rule_(*rule), number_(graph.register_rule(rule)),
-          values_(rule_.build_place(rule_.builds().size())), built_(rule_.builds().size(), none),
+        : graph_(graph),
+          node_limit_(node_limit),
+          budget_(budget),
+          matched_bytes_(matched_bytes),
+          rule_(*rule),
+          number_(graph.register_rule(rule)),
+          values_(rule_.build_place(rule_.builds().size())),
+          built_(rule_.builds().size(), none),
           chosen_(rule_.rule().choices.size(), none),
           direct_(rule_.conclusions().size() == 1 && !graph.has_analyses() && rule_.rule().relation == Relation::exact && rule_.late_guards().empty()) {
         for (const Build& b : rule_.builds()) {
@@ -105,9 +111,12 @@ private:
     void build() {
         late_records_.clear();
         bool batched = false;
-        for (std::size_t i = 0; i < rule_.late_guards().size(); ++i) {   // those that need no result
+        for (std::size_t i = 0; i < rule_.late_guards().size(); ++i) {  // those that need no result
             const Guard& guard = rule_.rule().guards[rule_.late_guards()[i]];
-            if (guard.batch) { batched = true; continue; }
+            if (guard.batch) {
+                batched = true;
+                continue;
+            }
             if (!needs_result(i) && !ask(i)) return;
         }
         const std::size_t count = rule_.builds().size();
@@ -118,8 +127,10 @@ private:
         }
         for (std::size_t i = 0; i < rule_.late_guards().size(); ++i)
             if (!rule_.rule().guards[rule_.late_guards()[i]].batch && needs_result(i) && !ask(i)) return;
-        if (batched) put_off_.push_back({values_, built_, chosen_, atoms_, std::move(late_records_)});
-        else conclude();
+        if (batched)
+            put_off_.push_back({values_, built_, chosen_, atoms_, std::move(late_records_)});
+        else
+            conclude();
     }
 
     std::span<const ClassId> children_of(std::size_t build) {
@@ -214,7 +225,8 @@ private:
     }
 
     bool needs_result(std::size_t late) const {
-        for (Place p : late_places_[late]) if (p == none) return true;
+        for (Place p : late_places_[late])
+            if (p == none) return true;
         return false;
     }
     std::vector<ClassId> arguments(const std::vector<Place>& places) const {

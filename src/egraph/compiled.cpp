@@ -75,7 +75,7 @@ Place CompiledRewrite::add_builds(const Term& t) {
     }
     Build b{t.op(), {}};
     for (const Term& c : t.children()) b.children.push_back(add_builds(c));
-    for (std::size_t i = 0; i < builds_.size(); ++i)   // equal parts are built once
+    for (std::size_t i = 0; i < builds_.size(); ++i)  // equal parts are built once
         if (builds_[i].op == b.op && builds_[i].children == b.children) return static_cast<Place>(build_place(i));
     builds_.push_back(std::move(b));
     return static_cast<Place>(build_place(builds_.size() - 1));

@@ -11,16 +11,16 @@ namespace loopegg {
 
 // What one guard answered, as it is kept with a merge or an edge.
 struct GuardRecord {
-    std::string guard;   // as written in the rule: "(permutable ?a ?b)"
+    std::string guard;  // as written in the rule: "(permutable ?a ?b)"
     Verdict verdict;
 };
 
 struct Edge {
-    ClassId from, to;                                          // as they were; EGraph::find gives today's classes
+    ClassId from, to;  // as they were; EGraph::find gives today's classes
     Symbol rule;
-    std::vector<std::pair<Symbol, ClassId>> substitution;      // every variable of the rule, in the rule's own order
+    std::vector<std::pair<Symbol, ClassId>> substitution;  // every variable of the rule, in the rule's own order
     std::vector<GuardRecord> guards;
-    std::uint32_t reason = 0;                                  // into the proof log, when proofs are on
+    std::uint32_t reason = 0;  // into the proof log, when proofs are on
 };
 
 }  // namespace loopegg

@@ -4,7 +4,6 @@
 
 #include "egraph/explain.hpp"
 
-
 namespace loopegg {
 
 EGraph::EGraph(Options options) {
@@ -89,9 +88,12 @@ void EGraph::enter_node(NodeId n, OpId op, std::span<const ClassId> children) {
 
 void EGraph::link_parent(ClassId c, std::uint32_t slot, OpId op) {
     Class& in = classes_[c];
-    if (in.last_parent == none) in.first_parent = slot;
-    else if (in.last_parent & pool_slot) pool_next_[in.last_parent & ~pool_slot] = slot;
-    else parent_next_[in.last_parent] = slot;
+    if (in.last_parent == none)
+        in.first_parent = slot;
+    else if (in.last_parent & pool_slot)
+        pool_next_[in.last_parent & ~pool_slot] = slot;
+    else
+        parent_next_[in.last_parent] = slot;
     in.last_parent = slot;
     in.parent_ops |= op_bit(op);
     ++in.weight;
@@ -113,9 +115,7 @@ bool EGraph::merge(ClassId a, ClassId b, std::string_view why) {
     return unite(a, b, node_of(a), node_of(b), reason);
 }
 
-bool EGraph::merge_nodes(NodeId left, NodeId right, Reason reason) {
-    return unite(table_.record(left).in, table_.record(right).in, left, right, reason);
-}
+bool EGraph::merge_nodes(NodeId left, NodeId right, Reason reason) { return unite(table_.record(left).in, table_.record(right).in, left, right, reason); }
 
 bool EGraph::unite(ClassId a, ClassId b, NodeId left, NodeId right, Reason reason) {
     a = find(a), b = find(b);
@@ -139,9 +139,12 @@ bool EGraph::unite(ClassId a, ClassId b, NodeId left, NodeId right, Reason reaso
     std::swap(next_in_class_[k.last_node], next_in_class_[l.last_node]);
     k.last_node = l.last_node;
     if (l.first_parent != none) {
-        if (k.last_parent == none) k.first_parent = l.first_parent;
-        else if (k.last_parent & pool_slot) pool_next_[k.last_parent & ~pool_slot] = l.first_parent;
-        else parent_next_[k.last_parent] = l.first_parent;
+        if (k.last_parent == none)
+            k.first_parent = l.first_parent;
+        else if (k.last_parent & pool_slot)
+            pool_next_[k.last_parent & ~pool_slot] = l.first_parent;
+        else
+            parent_next_[k.last_parent] = l.first_parent;
         k.last_parent = l.last_parent;
         pending_.push_back(lost);
     }
@@ -159,7 +162,9 @@ bool EGraph::unite(ClassId a, ClassId b, NodeId left, NodeId right, Reason reaso
 
 void EGraph::fact_changed(ClassId c, std::uint32_t analysis) {
     unmodified_.push_back({c, analysis});
-    each_parent(c, [&](NodeId n, std::uint32_t) { if (!table_.dead(n)) stale_facts_.push_back({n, analysis}); });
+    each_parent(c, [&](NodeId n, std::uint32_t) {
+        if (!table_.dead(n)) stale_facts_.push_back({n, analysis});
+    });
     if (!class_stamps_.empty()) class_stamps_[c] = epoch_;
 }
 
@@ -169,7 +174,10 @@ void EGraph::refine_parents() {
         if (table_.dead(s.node)) continue;
         const ClassId in = find(table_.record(s.node).in);
         if (analyses_[s.analysis]->refine(*this, in, node(s.node))) fact_changed(in, s.analysis);
-        if (!pending_.empty()) { stale_facts_.erase(stale_facts_.begin(), stale_facts_.begin() + static_cast<std::ptrdiff_t>(i) + 1); return; }
+        if (!pending_.empty()) {
+            stale_facts_.erase(stale_facts_.begin(), stale_facts_.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+            return;
+        }
     }
     stale_facts_.clear();
 }
@@ -236,7 +244,7 @@ void EGraph::attach(std::shared_ptr<Analysis> analysis) {
             made[c] = true;
         }
     }
-    for (bool again = true; again;) {   // classes whose oldest node waits for another class
+    for (bool again = true; again;) {  // classes whose oldest node waits for another class
         again = false;
         for (ClassId c : classes()) {
             for (NodeId n : nodes(c)) {
@@ -305,8 +313,7 @@ void EGraph::refuse(const Analysis& analysis, NodeId left, NodeId right, Reason 
         forest_->link(left, right, reason);
         proof = to_string(minimise(explain(*this, ta, tb), *this));
     }
-    if (analysis.conflict_is_our_fault())
-        throw InternalFault("rule '" + rule + "' would merge " + to_string(ta) + " and " + to_string(tb) + ", but " + why);
+    if (analysis.conflict_is_our_fault()) throw InternalFault("rule '" + rule + "' would merge " + to_string(ta) + " and " + to_string(tb) + ", but " + why);
     throw InvariantBroken(std::string(analysis.name()), rule, ta, tb, why, std::move(proof));
 }
 

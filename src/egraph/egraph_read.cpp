@@ -75,7 +75,9 @@ void EGraph::index_class(ClassId c) const {
 
 std::vector<NodeId> EGraph::parents(ClassId c) const {
     std::vector<NodeId> out;
-    each_parent(find(c), [&](NodeId n, std::uint32_t) { if (!table_.dead(n)) out.push_back(n); });
+    each_parent(find(c), [&](NodeId n, std::uint32_t) {
+        if (!table_.dead(n)) out.push_back(n);
+    });
     std::sort(out.begin(), out.end());
     out.erase(std::unique(out.begin(), out.end()), out.end());
     return out;
@@ -99,7 +101,10 @@ Term EGraph::smallest_term(ClassId wanted) const {
     std::unordered_map<ClassId, std::size_t> at{{reached[0], 0}};
     auto members = [&](ClassId c, auto&& f) {
         NodeId n = classes_[c].last_node;
-        do { n = next_in_class_[n]; if (!table_.dead(n)) f(n); } while (n != classes_[c].last_node);
+        do {
+            n = next_in_class_[n];
+            if (!table_.dead(n)) f(n);
+        } while (n != classes_[c].last_node);
     };
     for (std::size_t i = 0; i < reached.size(); ++i)
         members(reached[i], [&](NodeId n) {
@@ -136,9 +141,8 @@ Term EGraph::smallest_term(ClassId wanted) const {
 }
 
 std::size_t EGraph::bytes() const {
-    return table_.bytes() + union_.bytes() + classes_.bytes() + next_in_class_.bytes() + parent_next_.bytes() + pool_next_.bytes() +
-           pool_owner_.bytes() + stamps_.bytes() + touched_.bytes() + class_stamps_.bytes() + index_.bytes() +
-           canonical_.bytes() + (forest_ ? forest_->bytes() : 0);
+    return table_.bytes() + union_.bytes() + classes_.bytes() + next_in_class_.bytes() + parent_next_.bytes() + pool_next_.bytes() + pool_owner_.bytes() +
+           stamps_.bytes() + touched_.bytes() + class_stamps_.bytes() + index_.bytes() + canonical_.bytes() + (forest_ ? forest_->bytes() : 0);
 }
 
 }  // namespace loopegg

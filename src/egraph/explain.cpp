@@ -13,8 +13,8 @@ namespace {
 
 // A step before its place in the whole term is known. What it applies is shared by every proof that uses it.
 struct Application {
-    ProofStep step;         // with at empty
-    Term left, right;       // of the rewritten part
+    ProofStep step;    // with at empty
+    Term left, right;  // of the rewritten part
 };
 struct Local {
     std::shared_ptr<const Application> what;
@@ -23,7 +23,7 @@ struct Local {
 };
 using Steps = std::vector<Local>;
 
-constexpr std::size_t longest = 2'000'000;   // steps of one proof; beyond, it is of no use to anybody
+constexpr std::size_t longest = 2'000'000;  // steps of one proof; beyond, it is of no use to anybody
 
 class Explainer {
 public:
@@ -154,7 +154,7 @@ public:
             place.push_back(k);
             const std::uint32_t slot = a.children[k];
             const NodeId here = forest_.founder(children[k]);
-            if (rec.rule->query().slots[slot].empty()) {   // a part of the pattern, with an atom of its own
+            if (rec.rule->query().slots[slot].empty()) {  // a part of the pattern, with an atom of its own
                 const std::uint32_t inner = atom_at(rec.rule->query(), slot, atom);
                 append(out, path(here, rec.atoms[inner]), place);
                 left_steps(rec, inner, place, out);
@@ -212,7 +212,7 @@ private:
     // The edge from n towards its root; against it when `reverse`.
     void edge(NodeId n, Steps& out, bool reverse) {
         const ProofForest::Link link = forest_.up(n);
-        const NodeId x = link.forward ? n : link.to, y = link.forward ? link.to : n;   // the reason's left and right
+        const NodeId x = link.forward ? n : link.to, y = link.forward ? link.to : n;  // the reason's left and right
         Steps steps;
         if (link.reason == congruence) {
             const auto from = made_with(x), to = made_with(y);
@@ -233,7 +233,7 @@ private:
             steps.push_back({application(link.reason, c), {}, false});
             if (conclusion.build != none) right_steps(rec, conclusion.build, {}, steps);
         }
-        if (link.forward == reverse) {   // wanted from the right to the left
+        if (link.forward == reverse) {  // wanted from the right to the left
             std::reverse(steps.begin(), steps.end());
             for (Local& s : steps) s.backwards = !s.backwards;
         }
@@ -253,7 +253,7 @@ private:
     const NodeTable& table_;
     const ProofForest& forest_;
     std::unordered_map<NodeId, Term> terms_;
-    std::map<std::uint64_t, Steps> paths_;   // references into it stay good while it grows
+    std::map<std::uint64_t, Steps> paths_;  // references into it stay good while it grows
     std::map<std::pair<Reason, std::uint32_t>, std::shared_ptr<const Application>> applications_;
 };
 

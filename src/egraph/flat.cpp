@@ -18,7 +18,7 @@ namespace loopegg {
 namespace {
 
 constexpr std::size_t huge_page = std::size_t{1} << 21;
-constexpr unsigned middle_bits = 16, large_bits = 21;                 // of the smallest middle and the smallest large block
+constexpr unsigned middle_bits = 16, large_bits = 21;  // of the smallest middle and the smallest large block
 constexpr std::size_t middle_block = std::size_t{1} << middle_bits, large_block = std::size_t{1} << large_bits;
 constexpr std::size_t piece_bytes = 2 * huge_page;
 
@@ -26,7 +26,7 @@ enum class Kind { heap, middle, large };
 
 Kind kind_of(std::size_t bytes) {
 #ifdef __SANITIZE_ADDRESS__
-    if (bytes < large_block) return Kind::heap;   // watched byte by byte
+    if (bytes < large_block) return Kind::heap;  // watched byte by byte
 #endif
     return bytes < middle_block ? Kind::heap : bytes < large_block ? Kind::middle : Kind::large;
 }
@@ -38,7 +38,7 @@ void* map_aligned(std::size_t bytes) {
     const std::size_t skip = (huge_page - reinterpret_cast<std::size_t>(at) % huge_page) % huge_page;
     if (skip) munmap(at, skip);
     munmap(at + skip + bytes, huge_page - skip);
-    madvise(at + skip, bytes, MADV_HUGEPAGE);   // advice: a refusal costs speed only
+    madvise(at + skip, bytes, MADV_HUGEPAGE);  // advice: a refusal costs speed only
     return at + skip;
 }
 
@@ -63,7 +63,7 @@ private:
             if (k + 1 == classes) {
                 char* piece = static_cast<char*>(map_aligned(piece_bytes));
                 for (std::size_t at = piece_bytes; at > 0; at -= large_block) free_[k].push_back(piece + at - large_block);
-            } else {   // halve a larger one
+            } else {  // halve a larger one
                 char* whole = static_cast<char*>(take_class(k + 1));
                 free_[k].push_back(whole + (middle_block << k));
                 return whole;
@@ -79,7 +79,7 @@ private:
 };
 
 MiddleBlocks& middle() {
-    static MiddleBlocks* blocks = new MiddleBlocks;   // outlives every e-graph
+    static MiddleBlocks* blocks = new MiddleBlocks;  // outlives every e-graph
     return *blocks;
 }
 
@@ -87,11 +87,11 @@ std::size_t mapped(std::size_t bytes) { return (bytes + huge_page - 1) / huge_pa
 
 void* allocate(std::size_t bytes) {
     switch (kind_of(bytes)) {
-    case Kind::heap:
-        if (void* block = std::malloc(bytes)) return block;
-        throw std::bad_alloc();
-    case Kind::middle: return middle().take(bytes);
-    case Kind::large: return map_aligned(mapped(bytes));
+        case Kind::heap:
+            if (void* block = std::malloc(bytes)) return block;
+            throw std::bad_alloc();
+        case Kind::middle: return middle().take(bytes);
+        case Kind::large: return map_aligned(mapped(bytes));
     }
     return nullptr;
 }
@@ -109,8 +109,11 @@ void* flat_resize(void* old, std::size_t old_bytes, std::size_t new_bytes) {
         if (before == Kind::large) {
             const std::size_t from = mapped(old_bytes), to = mapped(new_bytes);
             if (from == to) return old;
-            if (to < from) { munmap(static_cast<char*>(old) + to, from - to); return old; }
-            void* place = map_aligned(to);   // whole large pages move to where large pages may stand
+            if (to < from) {
+                munmap(static_cast<char*>(old) + to, from - to);
+                return old;
+            }
+            void* place = map_aligned(to);  // whole large pages move to where large pages may stand
             if (mremap(old, from, to, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED) throw std::bad_alloc();
             madvise(place, to, MADV_HUGEPAGE);
             return place;
@@ -127,9 +130,9 @@ void* flat_resize(void* old, std::size_t old_bytes, std::size_t new_bytes) {
 void flat_free(void* block, std::size_t bytes) {
     if (!block) return;
     switch (kind_of(bytes)) {
-    case Kind::heap: std::free(block); break;
-    case Kind::middle: middle().give(block, bytes); break;
-    case Kind::large: munmap(block, mapped(bytes)); break;
+        case Kind::heap: std::free(block); break;
+        case Kind::middle: middle().give(block, bytes); break;
+        case Kind::large: munmap(block, mapped(bytes)); break;
     }
 }
 

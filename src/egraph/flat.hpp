@@ -21,12 +21,15 @@ public:
     Flat() = default;
     Flat(const Flat& other) { append(other.span()); }
     Flat(Flat&& other) noexcept { swap(other); }
-    Flat& operator=(Flat other) noexcept { swap(other); return *this; }
+    Flat& operator=(Flat other) noexcept {
+        swap(other);
+        return *this;
+    }
     ~Flat() { flat_free(data_, capacity_ * sizeof(T)); }
 
     std::size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
-    std::size_t bytes() const { return size_ * sizeof(T); }   // what is in use; pages never touched cost nothing
+    std::size_t bytes() const { return size_ * sizeof(T); }  // what is in use; pages never touched cost nothing
     T* data() { return data_; }
     const T* data() const { return data_; }
     T& operator[](std::size_t i) { return data_[i]; }
@@ -59,8 +62,12 @@ public:
         for (std::size_t i = size_; i < n; ++i) data_[i] = value;
         size_ = n;
     }
-    void reserve(std::size_t n) { if (n > capacity_) grow(n); }   // no move until there are more than n
-    void truncate(std::size_t n) { if (n < size_) size_ = n; }
+    void reserve(std::size_t n) {
+        if (n > capacity_) grow(n);
+    }  // no move until there are more than n
+    void truncate(std::size_t n) {
+        if (n < size_) size_ = n;
+    }
     void clear() { size_ = 0; }
     void release() { Flat().swap(*this); }
     void swap(Flat& other) noexcept {

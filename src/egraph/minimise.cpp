@@ -14,7 +14,7 @@ namespace {
 
 struct Move {
     ProofStep step;
-    Term result;   // what the rewritten part becomes
+    Term result;  // what the rewritten part becomes
 };
 using Moves = std::vector<Move>;
 

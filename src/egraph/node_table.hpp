@@ -19,20 +19,20 @@ struct OperatorEntry {
 
 class NodeTable {
 public:
-    static constexpr std::uint32_t dead_bit = 0x80000000u;   // on Record::op, of a node that became equal to an older one
+    static constexpr std::uint32_t dead_bit = 0x80000000u;  // on Record::op, of a node that became equal to an older one
 
     struct Record {
         OpId op;
         ClassId in;
-        std::uint32_t a, b;   // the children when at most two, else a = their place in the pool
+        std::uint32_t a, b;  // the children when at most two, else a = their place in the pool
     };
 
-    OpId op_id(Symbol symbol, std::uint32_t arity);              // makes it when it is new
-    OpId find_op(Symbol symbol, std::uint32_t arity) const;      // none when no node has used it
+    OpId op_id(Symbol symbol, std::uint32_t arity);          // makes it when it is new
+    OpId find_op(Symbol symbol, std::uint32_t arity) const;  // none when no node has used it
     const OperatorEntry& op(OpId id) const { return operators_[id]; }
     std::size_t op_count() const { return operators_.size(); }
 
-    std::size_t size() const { return records_.size(); }         // dead ones too
+    std::size_t size() const { return records_.size(); }  // dead ones too
     Record& record(NodeId n) { return records_[n]; }
     const Record& record(NodeId n) const { return records_[n]; }
     bool dead(NodeId n) const { return records_[n].op & dead_bit; }
@@ -52,13 +52,15 @@ public:
         for (ClassId c : children) h = (((h >> 29) ^ h) + c + 1) * 0xbf58476d1ce4e5b9ull;
         return static_cast<std::uint32_t>((h ^ (h >> 27)) * 0x94d049bb133111ebull >> 32);
     }
-    void prefetch(std::uint32_t hash) const { if (!slots_.empty()) __builtin_prefetch(&slots_[hash >> shift_]); }
+    void prefetch(std::uint32_t hash) const {
+        if (!slots_.empty()) __builtin_prefetch(&slots_[hash >> shift_]);
+    }
 
-    NodeId find(OpId op, std::span<const ClassId> children, std::uint32_t hash) const;   // none when absent
+    NodeId find(OpId op, std::span<const ClassId> children, std::uint32_t hash) const;  // none when absent
     NodeId find(OpId op, std::span<const ClassId> children) const { return find(op, children, hash(op, children)); }
-    NodeId append(OpId op, std::span<const ClassId> children, ClassId in, std::uint32_t hash);   // known to be absent
-    void insert(NodeId n, std::uint32_t hash);   // known to be absent
-    void leave() { ++stale_; }                   // a node dies, or is about to be inserted with other children: its entry is stale
+    NodeId append(OpId op, std::span<const ClassId> children, ClassId in, std::uint32_t hash);  // known to be absent
+    void insert(NodeId n, std::uint32_t hash);                                                  // known to be absent
+    void leave() { ++stale_; }  // a node dies, or is about to be inserted with other children: its entry is stale
 
     std::size_t bytes() const { return records_.bytes() + pool_.bytes() + slots_.bytes(); }
 

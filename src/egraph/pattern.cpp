@@ -79,12 +79,17 @@ Query make_query(const std::vector<Rooted>& patterns) {
     for (const Rooted& p : patterns) {
         std::uint32_t root = none;
         const bool bare = p.term.size() == 0 && is_variable(p.term.op());
-        if (bare) root = named_slot(q, p.term.op());
-        else if (!p.root.empty()) root = named_slot(q, p.root);
-        else root = static_cast<std::uint32_t>(q.slots.size()), q.slots.push_back(Symbol{});
+        if (bare)
+            root = named_slot(q, p.term.op());
+        else if (!p.root.empty())
+            root = named_slot(q, p.root);
+        else
+            root = static_cast<std::uint32_t>(q.slots.size()), q.slots.push_back(Symbol{});
         q.roots.push_back(static_cast<std::uint32_t>(q.atoms.size()));
-        if (bare) q.atoms.push_back({Symbol{}, root, {}});
-        else add_atoms(q, p.term, root);
+        if (bare)
+            q.atoms.push_back({Symbol{}, root, {}});
+        else
+            add_atoms(q, p.term, root);
     }
     return q;
 }
@@ -127,9 +132,12 @@ std::vector<PlanStep> make_plan(const Query& q, std::uint32_t first, const std::
                 if (bound[a.children[k]]) ++known, via = k;
             PlanStep step{Step::scan, i, via};
             int rank = 4;
-            if (!a.op.empty() && known == a.children.size()) step.kind = Step::probe, rank = 0;
-            else if (bound[a.root]) step.kind = Step::down, rank = known > 0 ? 1 : 2;
-            else if (known > 0) step.kind = Step::up, rank = 3;
+            if (!a.op.empty() && known == a.children.size())
+                step.kind = Step::probe, rank = 0;
+            else if (bound[a.root])
+                step.kind = Step::down, rank = known > 0 ? 1 : 2;
+            else if (known > 0)
+                step.kind = Step::up, rank = 3;
             if (rank < best_rank) best_rank = rank, best = step;
         }
         take(best);

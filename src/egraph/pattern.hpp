@@ -16,10 +16,10 @@ struct Atom {
 };
 
 struct Query {
-    std::vector<Atom> atoms;              // parents before children, patterns in order
-    std::vector<Symbol> slots;            // the variable that names each slot; empty where no variable does
-    std::vector<std::uint32_t> roots;     // the atom at the root of each pattern
-    std::uint32_t slot(Symbol variable) const;   // none when no slot has this name
+    std::vector<Atom> atoms;                    // parents before children, patterns in order
+    std::vector<Symbol> slots;                  // the variable that names each slot; empty where no variable does
+    std::vector<std::uint32_t> roots;           // the atom at the root of each pattern
+    std::uint32_t slot(Symbol variable) const;  // none when no slot has this name
 };
 
 Query make_query(const std::vector<Rooted>& patterns);

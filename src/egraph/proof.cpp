@@ -61,7 +61,8 @@ std::vector<Term> terms_of(const Proof& proof, const std::vector<Rewrite>& rules
             const Rewrite& rule = rule_of(s, rules);
             const Rooted& right = rule.right[s.conclusion];
             Term left;
-            for (const Rooted& l : rule.left) if (l.root == right.root) left = l.term;
+            for (const Rooted& l : rule.left)
+                if (l.root == right.root) left = l.term;
             part = instance(s.backwards ? left : right.term, s.substitution);
         }
         out.push_back(with(out.back(), s.at, part));

@@ -12,7 +12,7 @@
 
 namespace loopegg {
 
-using TreePath = std::vector<std::uint32_t>;   // child numbers from the root down
+using TreePath = std::vector<std::uint32_t>;  // child numbers from the root down
 
 struct ProofStep;
 
@@ -24,7 +24,7 @@ struct Proof {
 // What else a rule of several patterns found: the class that a root variable names holds the instance of its pattern.
 struct Premise {
     Symbol root;
-    Proof proof;   // from the variable's term to the pattern's instance
+    Proof proof;  // from the variable's term to the pattern's instance
 };
 
 struct ProofStep {
@@ -34,7 +34,7 @@ struct ProofStep {
     bool reversed_rule = false;    // the rule was run as the second half of a '<=>'
     std::uint32_t conclusion = 0;  // which right side, of a rule of several
     TreePath at;
-    std::vector<std::pair<Symbol, Term>> substitution;   // every variable of the rule
+    std::vector<std::pair<Symbol, Term>> substitution;  // every variable of the rule
     std::vector<GuardRecord> guards;
     std::vector<Premise> premises;
 };

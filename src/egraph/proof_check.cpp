@@ -150,8 +150,10 @@ private:
         bool used = false;
         for (const Rooted& other : rule.left) used |= mentions(other.term, l.root);
         for (const Rooted& other : rule.right) used |= mentions(other.term, l.root);
-        for (const Guard& g : rule.guards) for (Symbol v : g.needs) used |= v == l.root;
-        for (const Choice& c : rule.choices) for (Symbol v : c.needs) used |= v == l.root;
+        for (const Guard& g : rule.guards)
+            for (Symbol v : g.needs) used |= v == l.root;
+        for (const Choice& c : rule.choices)
+            for (Symbol v : c.needs) used |= v == l.root;
         if (!used) return;
         const auto value = with.find(l.root.text());
         if (value == with.end()) wrong("gives no value for " + l.root.text());

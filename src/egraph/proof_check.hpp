@@ -20,19 +20,19 @@ namespace loopegg {
 using CheckedSubstitution = std::map<std::string, Term>;
 
 struct ProofRules {
-    std::vector<Rewrite> rules;    // only names, patterns and texts are read
+    std::vector<Rewrite> rules;  // only names, patterns and texts are read
     // Does this guard hold for this substitution? The record is what the proof says about it.
     std::function<bool(const Guard&, const CheckedSubstitution&, const nlohmann::json& record)> guard{};
     // Is this value one that the choice offers?
     std::function<bool(const Choice&, const CheckedSubstitution&, const Term& value)> choice{};
-    bool allow_asserted = false;   // merges that no rule made
-    bool allow_neural = false;     // steps of neural rules, which are no equalities
+    bool allow_asserted = false;  // merges that no rule made
+    bool allow_neural = false;    // steps of neural rules, which are no equalities
 };
 
 struct ProofVerdict {
     bool valid = false;
-    std::string why{};             // the first thing that is wrong, and in which step
-    std::size_t steps = 0;         // replayed, premises included
+    std::string why{};      // the first thing that is wrong, and in which step
+    std::size_t steps = 0;  // replayed, premises included
 };
 
 ProofVerdict check_proof(const nlohmann::json& proof, const ProofRules& rules);

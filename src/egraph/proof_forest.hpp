@@ -19,9 +19,9 @@ inline constexpr Reason congruence = 0;
 
 class ProofForest {
 public:
-    static constexpr std::uint32_t asserted = 0x7fffffffu;   // in place of a rule: [asserted, Symbol of the words given]
+    static constexpr std::uint32_t asserted = 0x7fffffffu;  // in place of a rule: [asserted, Symbol of the words given]
 
-    ProofForest() { log_.push_back(0); }   // offset 0 stays unused: it means congruence
+    ProofForest() { log_.push_back(0); }  // offset 0 stays unused: it means congruence
 
     void add_node(NodeId n, std::span<const ClassId> children) {
         links_.push_back({n, congruence});
@@ -59,21 +59,30 @@ public:
         return {arity <= 2 ? &p.a : pool_.data() + p.a, arity};
     }
     // The edge from n towards its root. forward: the reason's left side is at n.
-    struct Link { NodeId to; Reason reason; bool forward; };
+    struct Link {
+        NodeId to;
+        Reason reason;
+        bool forward;
+    };
     Link up(NodeId n) const { return {links_[n].to, links_[n].reason & ~backward, !(links_[n].reason & backward)}; }
     bool root(NodeId n) const { return links_[n].to == n; }
     bool linked(NodeId x, NodeId y) const;
     std::size_t bytes() const { return links_.bytes() + made_with_.bytes() + pool_.bytes() + founders_.bytes() + log_.bytes(); }
 
-    static constexpr Reason backward = 0x80000000u;   // on a reason: its left side is the far end of the edge
+    static constexpr Reason backward = 0x80000000u;  // on a reason: its left side is the far end of the edge
 
 private:
-    struct Stored { NodeId to; Reason reason; };
-    struct Pair { std::uint32_t a, b; };
-    Flat<Stored> links_;        // by node; a root points at itself
-    Flat<Pair> made_with_;      // by node: the children as they were, two in place or a place in the pool
+    struct Stored {
+        NodeId to;
+        Reason reason;
+    };
+    struct Pair {
+        std::uint32_t a, b;
+    };
+    Flat<Stored> links_;    // by node; a root points at itself
+    Flat<Pair> made_with_;  // by node: the children as they were, two in place or a place in the pool
     Flat<ClassId> pool_;
-    Flat<NodeId> founders_;     // by class id
+    Flat<NodeId> founders_;  // by class id
     Flat<std::uint32_t> log_;
     std::unordered_map<Reason, std::vector<GuardRecord>> evidence_;
 };

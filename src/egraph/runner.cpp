@@ -7,7 +7,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t keep_bytes = std::size_t{1} << 20;   // room for matches up to this is kept from one iteration to the next
+constexpr std::size_t keep_bytes = std::size_t{1} << 20;  // room for matches up to this is kept from one iteration to the next
 
 double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
@@ -15,12 +15,12 @@ double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::
 
 std::string_view name_of(StopReason reason) {
     switch (reason) {
-    case StopReason::saturated: return "saturated";
-    case StopReason::iterations: return "iterations";
-    case StopReason::nodes: return "nodes";
-    case StopReason::seconds: return "seconds";
-    case StopReason::bytes: return "bytes";
-    case StopReason::cancelled: return "cancelled";
+        case StopReason::saturated: return "saturated";
+        case StopReason::iterations: return "iterations";
+        case StopReason::nodes: return "nodes";
+        case StopReason::seconds: return "seconds";
+        case StopReason::bytes: return "bytes";
+        case StopReason::cancelled: return "cancelled";
     }
     return "";
 }
@@ -57,7 +57,10 @@ RunReport Runner::run(const RunOptions& options) {
     std::optional<StopReason> stop;
     std::vector<Flat<NodeId>> matches(rules_.size());
     for (std::size_t iteration = 0; !stop; ++iteration) {
-        if (iteration == options.limits.iterations) { stop = StopReason::iterations; break; }
+        if (iteration == options.limits.iterations) {
+            stop = StopReason::iterations;
+            break;
+        }
         if ((stop = over())) break;
         IterationReport it;
         const Clock::time_point started = Clock::now();
@@ -106,12 +109,15 @@ RunReport Runner::run(const RunOptions& options) {
                 if (it.rules[i].banned) continue;
                 const Applied applied = apply(graph_, rules_[i], matches[i].span(), options.limits.nodes, budget);
                 it.rules[i].applications = applied.effective;
-                if (!applied.complete) stop = over().value_or(StopReason::nodes);
-                else rests_[i].seen = now, rests_[i].unfinished = {};
+                if (!applied.complete)
+                    stop = over().value_or(StopReason::nodes);
+                else
+                    rests_[i].seen = now, rests_[i].unfinished = {};
             }
         }
         report.peak_bytes = std::max(report.peak_bytes, graph_.bytes() + match_bytes);
-        for (Flat<NodeId>& m : matches) if (m.bytes() >= keep_bytes) m.release();
+        for (Flat<NodeId>& m : matches)
+            if (m.bytes() >= keep_bytes) m.release();
         it.apply_seconds = since(applying);
         const Clock::time_point rebuilding = Clock::now();
         graph_.set_current_rule(Symbol{});
@@ -123,15 +129,17 @@ RunReport Runner::run(const RunOptions& options) {
         it.edges = graph_.edges().size();
         it.seconds = since(started);
         report.iterations.push_back(std::move(it));
-        const bool changed = graph_.node_bound() != nodes_before || graph_.class_count() != classes_before ||
-                             graph_.class_bound() != bound_before || graph_.edges().size() != edges_before;
+        const bool changed = graph_.node_bound() != nodes_before || graph_.class_count() != classes_before || graph_.class_bound() != bound_before ||
+                             graph_.edges().size() != edges_before;
         if (!stop && !changed && !resting) stop = StopReason::saturated;
         if (!stop && !changed && resting) {
             // Nothing else can happen before a rest ends: end the shortest now.
             std::size_t first = ~std::size_t{0};
-            for (const Rest& r : rests_) if (r.banned_until > iteration + 1) first = std::min(first, r.banned_until);
+            for (const Rest& r : rests_)
+                if (r.banned_until > iteration + 1) first = std::min(first, r.banned_until);
             if (first != ~std::size_t{0})
-                for (Rest& r : rests_) if (r.banned_until == first) r.banned_until = iteration + 1;
+                for (Rest& r : rests_)
+                    if (r.banned_until == first) r.banned_until = iteration + 1;
         }
         if (options.after_iteration && !options.after_iteration(report.iterations.back()) && !stop) stop = StopReason::cancelled;
     }

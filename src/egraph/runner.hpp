@@ -14,8 +14,8 @@
 namespace loopegg {
 
 enum class Scheduler {
-    simple,    // every rule, every iteration
-    backoff,   // a rule with more fresh matches than its limit rests for a while, and its limit doubles
+    simple,   // every rule, every iteration
+    backoff,  // a rule with more fresh matches than its limit rests for a while, and its limit doubles
 };
 
 // Search and apply hold these limits inside an iteration too.
@@ -23,7 +23,7 @@ struct Limits {
     std::size_t iterations = 30;
     std::size_t nodes = 10'000'000;
     double seconds = 1e9;
-    std::size_t bytes = ~std::size_t{0};   // e-graph and matches
+    std::size_t bytes = ~std::size_t{0};  // e-graph and matches
 };
 
 enum class StopReason { saturated, iterations, nodes, seconds, bytes, cancelled };
@@ -31,13 +31,13 @@ std::string_view name_of(StopReason reason);
 
 struct RuleReport {
     std::string rule;
-    std::size_t matches = 0;        // found; with incremental search, the fresh ones
-    std::size_t applications = 0;   // those that changed the e-graph
-    bool banned = false;            // rested, or was sent to rest, in this iteration
+    std::size_t matches = 0;       // found; with incremental search, the fresh ones
+    std::size_t applications = 0;  // those that changed the e-graph
+    bool banned = false;           // rested, or was sent to rest, in this iteration
 };
 
 struct IterationReport {
-    std::size_t nodes = 0, classes = 0, edges = 0;   // after it
+    std::size_t nodes = 0, classes = 0, edges = 0;  // after it
     double seconds = 0, search_seconds = 0, apply_seconds = 0, rebuild_seconds = 0;
     std::vector<RuleReport> rules;
 };
@@ -45,17 +45,17 @@ struct IterationReport {
 struct RunReport {
     StopReason stop = StopReason::iterations;
     double seconds = 0;
-    std::size_t peak_bytes = 0;     // of the e-graph and the matches
+    std::size_t peak_bytes = 0;  // of the e-graph and the matches
     std::vector<IterationReport> iterations;
 };
 
 struct RunOptions {
     Limits limits{};
     Scheduler scheduler = Scheduler::simple;
-    std::size_t match_limit = 1000;     // backoff: fresh matches that a rule may have in one iteration
-    std::size_t ban_length = 5;         // backoff: iterations of the first rest
+    std::size_t match_limit = 1000;  // backoff: fresh matches that a rule may have in one iteration
+    std::size_t ban_length = 5;      // backoff: iterations of the first rest
     SearchMode search = SearchMode::incremental;
-    std::function<bool(const IterationReport&)> after_iteration{};   // false: stop
+    std::function<bool(const IterationReport&)> after_iteration{};  // false: stop
 };
 
 // A Runner keeps from one run to the next what each rule has already seen.
@@ -67,9 +67,9 @@ public:
 
 private:
     struct Rest {
-        std::uint32_t seen = 0;            // the epoch up to which its matches were found
+        std::uint32_t seen = 0;  // the epoch up to which its matches were found
         std::size_t times_banned = 0, banned_until = 0;
-        Unfinished unfinished;             // the search that sent it to rest
+        Unfinished unfinished;  // the search that sent it to rest
     };
 
     EGraph& graph_;

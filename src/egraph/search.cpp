@@ -15,26 +15,37 @@ struct Instruction {
     bool root_known;
     OpId op;
     std::uint32_t atom, via, root, arity;
-    std::uint32_t first_child, second_child;   // slots; one that nobody reads where there is no such child
-    const std::uint32_t* child;                // slots of all children
-    std::uint64_t known;                // a bit for each child that is bound before
+    std::uint32_t first_child, second_child;  // slots; one that nobody reads where there is no such child
+    const std::uint32_t* child;               // slots of all children
+    std::uint64_t known;                      // a bit for each child that is bound before
     std::span<const std::uint32_t> guards;
     // Of a slot that this step binds: the operators that later steps will look for among its class's nodes and parents, and the
     // bound that its class must be below. An unchanged node knows only classes that were there before.
-    struct Filter { std::uint32_t slot, nodes, parents; ClassId below; };
-    std::uint32_t first_filter, end_filter;   // into filters_
+    struct Filter {
+        std::uint32_t slot, nodes, parents;
+        ClassId below;
+    };
+    std::uint32_t first_filter, end_filter;  // into filters_
     // The nodes of a class change together, and are tried one after another: what the last one found above its class serves the next.
     ClassId parents_of = none;
     std::vector<NodeId> parents;
 };
 
-constexpr std::size_t widest = 64;   // children of an operator in a pattern
+constexpr std::size_t widest = 64;  // children of an operator in a pattern
 
 class Machine {
 public:
     Machine(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, const Budget& budget, Flat<NodeId>& out)
-        : graph_(graph), table_(graph.table()), index_(index), rule_(rule), since_(since), budget_(budget), out_(out),
-          slots_(rule.query().slots.size() + 1), atoms_(rule.query().atoms.size()), ages_(rule.query().atoms.size(), Age::any) {
+        : graph_(graph),
+          table_(graph.table()),
+          index_(index),
+          rule_(rule),
+          since_(since),
+          budget_(budget),
+          out_(out),
+          slots_(rule.query().slots.size() + 1),
+          atoms_(rule.query().atoms.size()),
+          ages_(rule.query().atoms.size(), Age::any) {
         for (const Atom& a : rule.query().atoms) ops_.push_back(table_.find_op(a.op, static_cast<std::uint32_t>(a.children.size())));
         reads_facts_ = !rule.rule().guards.empty() || !rule.rule().choices.empty();
         if (reads_facts_ && since > 0) marked_ = &index.with_facts(since).marked;
@@ -84,8 +95,10 @@ private:
         std::vector<SearchIndex::Touched> lists;
         for (atom_ = from.atom; atom_ < ops_.size(); ++atom_) {
             lists.clear();
-            if (reads_facts_) lists.push_back({none, index_.with_facts(since_).by_op.of(ops_[atom_])});
-            else index_.touched(since_, upto_, ops_[atom_], lists);
+            if (reads_facts_)
+                lists.push_back({none, index_.with_facts(since_).by_op.of(ops_[atom_])});
+            else
+                index_.touched(since_, upto_, ops_[atom_], lists);
             if (lists.empty()) continue;
             for (std::uint32_t i = 0; i < ops_.size(); ++i) ages_[i] = i < atom_ ? Age::old : i > atom_ ? Age::any : Age::fresh;
             load(atom_);
@@ -147,13 +160,15 @@ private:
                     const Atom& later = rule_.query().atoms[i];
                     bool mentioned = later.root == slot;
                     if (mentioned) f.nodes |= EGraph::op_bit(ops_[i]);
-                    for (std::uint32_t c : later.children) if (c == slot) mentioned = true, f.parents |= EGraph::op_bit(ops_[i]);
+                    for (std::uint32_t c : later.children)
+                        if (c == slot) mentioned = true, f.parents |= EGraph::op_bit(ops_[i]);
                     if (mentioned && ages_[i] == Age::old) f.below = static_cast<ClassId>(graph_.class_bound_at(since_ + 1));
                 }
                 if (f.nodes || f.parents) filters_.push_back(f);
             };
             if (!s.root_known) filter(a.root);
-            for (std::size_t k = 0; k < a.children.size(); ++k) if (!s.child_known[k]) filter(a.children[k]);
+            for (std::size_t k = 0; k < a.children.size(); ++k)
+                if (!s.child_known[k]) filter(a.children[k]);
             code_.back().end_filter = static_cast<std::uint32_t>(filters_.size());
             if (s.atom == first && ages_[first] != Age::fresh) start_ = index_.all(ops_[first]), start_epoch_ = none;
         }
@@ -166,9 +181,9 @@ private:
 
     [[gnu::always_inline]] bool of_age(const Instruction& in, NodeId n) const {
         switch (in.age) {
-        case Age::old: return !is_fresh(n);
-        case Age::fresh: return in_start(n);
-        case Age::any: return !capped_ || graph_.stamp(n) <= upto_;
+            case Age::old: return !is_fresh(n);
+            case Age::fresh: return in_start(n);
+            case Age::any: return !capped_ || graph_.stamp(n) <= upto_;
         }
         return true;
     }
@@ -176,18 +191,26 @@ private:
     // Tries a node, which has the right operator, for the atom of step `depth`, and all that follows. False when the search must end.
     [[gnu::always_inline]] bool candidate(const Instruction& in, std::size_t depth, NodeId n, const NodeTable::Record& r) {
         ClassId* const slots = slots_.data();
-        if (!in.root_known) slots[in.root] = r.in;
-        else if (slots[in.root] != r.in) return true;
+        if (!in.root_known)
+            slots[in.root] = r.in;
+        else if (slots[in.root] != r.in)
+            return true;
         if (in.arity <= 2) {
-            if (!(in.known & 1)) slots[in.first_child] = r.a;
-            else if (slots[in.first_child] != r.a) return true;
-            if (!(in.known & 2)) slots[in.second_child] = r.b;
-            else if (slots[in.second_child] != r.b) return true;
+            if (!(in.known & 1))
+                slots[in.first_child] = r.a;
+            else if (slots[in.first_child] != r.a)
+                return true;
+            if (!(in.known & 2))
+                slots[in.second_child] = r.b;
+            else if (slots[in.second_child] != r.b)
+                return true;
         } else {
             const ClassId* children = table_.children(r).data();
             for (std::uint32_t k = 0; k < in.arity; ++k) {
-                if (!(in.known >> k & 1)) slots[in.child[k]] = children[k];
-                else if (slots[in.child[k]] != children[k]) return true;
+                if (!(in.known >> k & 1))
+                    slots[in.child[k]] = children[k];
+                else if (slots[in.child[k]] != children[k])
+                    return true;
             }
         }
         if (!of_age(in, n)) return true;
@@ -205,25 +228,25 @@ private:
         if (++entered_ % 1024 == 0 && !within_budget()) return false;
         const Instruction& in = code_[depth];
         switch (in.kind) {
-        case Step::start_up:
-            if (place_ == 0 && graph_.weight(slots_[in.child[in.via]]) < start_.size()) return go_up(depth);
-            [[fallthrough]];
-        case Step::scan: {
-            if (in.atom == first_) return start(in, depth);
-            for (NodeId n : index_.all(in.op)) {
-                const NodeTable::Record& r = table_.record(n);
-                if (r.op == in.op && !candidate(in, depth, n, r)) return false;
+            case Step::start_up:
+                if (place_ == 0 && graph_.weight(slots_[in.child[in.via]]) < start_.size()) return go_up(depth);
+                [[fallthrough]];
+            case Step::scan: {
+                if (in.atom == first_) return start(in, depth);
+                for (NodeId n : index_.all(in.op)) {
+                    const NodeTable::Record& r = table_.record(n);
+                    if (r.op == in.op && !candidate(in, depth, n, r)) return false;
+                }
+                return true;
             }
-            return true;
-        }
-        case Step::down: return go_down(depth);
-        case Step::up: return go_up(depth);
-        case Step::probe: {
-            ClassId children[widest];
-            for (std::uint32_t k = 0; k < in.arity; ++k) children[k] = slots_[in.child[k]];
-            const NodeId n = table_.find(in.op, {children, in.arity});
-            return n == none || candidate(in, depth, n, table_.record(n));
-        }
+            case Step::down: return go_down(depth);
+            case Step::up: return go_up(depth);
+            case Step::probe: {
+                ClassId children[widest];
+                for (std::uint32_t k = 0; k < in.arity; ++k) children[k] = slots_[in.child[k]];
+                const NodeId n = table_.find(in.op, {children, in.arity});
+                return n == none || candidate(in, depth, n, table_.record(n));
+            }
         }
         return true;
     }
@@ -267,7 +290,7 @@ private:
     bool go_up(std::size_t depth) {
         Instruction& in = code_[depth];
         const ClassId c = slots_[in.child[in.via]];
-        if (in.parents_of != c || in.age == Age::fresh) {   // each list of fresh nodes is one of its own
+        if (in.parents_of != c || in.age == Age::fresh) {  // each list of fresh nodes is one of its own
             in.parents_of = c;
             in.parents.clear();
             graph_.each_parent(c, [&](NodeId n, std::uint32_t at) {
@@ -307,19 +330,19 @@ private:
     const NodeTable& table_;
     SearchIndex& index_;
     const CompiledRewrite& rule_;
-    std::uint32_t since_, upto_ = none;   // what changed after the one and up to the other is fresh
+    std::uint32_t since_, upto_ = none;  // what changed after the one and up to the other is fresh
     const Budget& budget_;
     Flat<NodeId>& out_;
     std::vector<OpId> ops_;
     std::vector<ClassId> slots_;
     std::vector<NodeId> atoms_;
-    std::vector<Age> ages_;           // of the atoms, in what is being searched
+    std::vector<Age> ages_;  // of the atoms, in what is being searched
     std::vector<Instruction> code_;
     std::vector<Instruction::Filter> filters_;
-    std::span<const NodeId> start_;   // where the first atom is looked for
+    std::span<const NodeId> start_;  // where the first atom is looked for
     std::uint32_t first_ = 0, start_epoch_ = none, atom_ = 0;
-    std::size_t place_ = 0;           // in start_: where to begin, and where the search ended
-    std::size_t mark_ = 0;       // of out_, before the matches of the place that is being tried
+    std::size_t place_ = 0;  // in start_: where to begin, and where the search ended
+    std::size_t mark_ = 0;   // of out_, before the matches of the place that is being tried
     const std::vector<bool>* marked_ = nullptr;
     bool reads_facts_ = false, drop_old_ = false, count_fresh_ = false, capped_ = false;
     std::size_t entered_ = 0, emitted_ = 0;
@@ -358,10 +381,10 @@ void sort_matches(Flat<NodeId>& matches, std::size_t width) {
 
 }  // namespace
 
-SearchEnd search(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, SearchMode mode,
-                 const Budget& budget, Flat<NodeId>& matches, Unfinished& unfinished) {
+SearchEnd search(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, SearchMode mode, const Budget& budget,
+                 Flat<NodeId>& matches, Unfinished& unfinished) {
     if (rule.bare()) return search_bare(graph, rule, budget, matches);
-    for (const Atom& a : rule.query().atoms)   // an operator that no node has: nothing to find
+    for (const Atom& a : rule.query().atoms)  // an operator that no node has: nothing to find
         if (graph.table().find_op(a.op, static_cast<std::uint32_t>(a.children.size())) == none) return SearchEnd::complete;
     if (mode == SearchMode::incremental) return Machine(graph, index, rule, since, budget, matches).incremental(unfinished);
     if (mode == SearchMode::plain) return Machine(graph, index, rule, since, budget, matches).plain();

@@ -14,15 +14,15 @@ namespace loopegg {
 
 enum class SearchMode {
     incremental,
-    plain,     // every match, from the roots of the patterns, each time; only fresh ones count towards a rule's limit
-    checked,   // both: what plain search finds fresh and incremental search does not, or the reverse, is an internal fault
+    plain,    // every match, from the roots of the patterns, each time; only fresh ones count towards a rule's limit
+    checked,  // both: what plain search finds fresh and incremental search does not, or the reverse, is an internal fault
 };
 
 // What must not be exceeded while searching and applying.
 struct Budget {
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-    std::size_t bytes = ~std::size_t{0};       // of the e-graph and the matches together
-    std::size_t matches = ~std::size_t{0};     // of one rule
+    std::size_t bytes = ~std::size_t{0};    // of the e-graph and the matches together
+    std::size_t matches = ~std::size_t{0};  // of one rule
 };
 
 enum class SearchEnd { complete, too_many, out_of_time, out_of_memory };
@@ -30,15 +30,15 @@ enum class SearchEnd { complete, too_many, out_of_time, out_of_memory };
 // An incremental search that found too many matches. It is kept so that the next search goes on where it ended. What changes meanwhile
 // counts as changed after `upto`. Matches that such a change touches are dropped, and found again among the later changes.
 struct Unfinished {
-    std::uint32_t since = 0, upto = 0;   // it looks for what changed after the one epoch and up to the other; upto = 0: there is none
-    std::uint32_t atom = 0, epoch = 0;   // the atom and the epoch whose changed nodes it was walking through
-    std::size_t place = 0;               // and the first of them that it has not finished
-    Flat<NodeId> matches;                // found before that
+    std::uint32_t since = 0, upto = 0;  // it looks for what changed after the one epoch and up to the other; upto = 0: there is none
+    std::uint32_t atom = 0, epoch = 0;  // the atom and the epoch whose changed nodes it was walking through
+    std::size_t place = 0;              // and the first of them that it has not finished
+    Flat<NodeId> matches;               // found before that
 };
 
 // Appends the matches of a rule to `matches`, query().atoms.size() words each. With since = 0 everything is fresh. The search goes on
 // with `unfinished`, which must be of the same rule and `since`. After too_many, `unfinished` may hold the matches instead.
-SearchEnd search(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, SearchMode mode,
-                 const Budget& budget, Flat<NodeId>& matches, Unfinished& unfinished);
+SearchEnd search(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, SearchMode mode, const Budget& budget,
+                 Flat<NodeId>& matches, Unfinished& unfinished);
 
 }  // namespace loopegg

@@ -10,7 +10,7 @@ namespace loopegg {
 
 // Nodes by operator: one list after another.
 struct NodesByOp {
-    std::vector<std::uint32_t> first;   // by operator, into nodes
+    std::vector<std::uint32_t> first;  // by operator, into nodes
     std::vector<NodeId> nodes;
     std::span<const NodeId> of(OpId op) const {
         return op + 1 < first.size() ? std::span(nodes).subspan(first[op], first[op + 1] - first[op]) : std::span<const NodeId>{};
@@ -27,10 +27,16 @@ public:
     std::span<const NodeId> all(OpId op);
     // The nodes of an operator that changed after one epoch and up to another, as one list for each epoch. The caller takes those nodes of a
     // list whose stamp is that epoch and which still have the operator.
-    struct Touched { std::uint32_t epoch; std::span<const NodeId> nodes; };
+    struct Touched {
+        std::uint32_t epoch;
+        std::span<const NodeId> nodes;
+    };
     void touched(std::uint32_t since, std::uint32_t upto, OpId op, std::vector<Touched>& out);
     // The same for rules that read facts. It also has the nodes one of whose classes changed its facts.
-    struct WithFacts { NodesByOp by_op; std::vector<bool> marked; };
+    struct WithFacts {
+        NodesByOp by_op;
+        std::vector<bool> marked;
+    };
     const WithFacts& with_facts(std::uint32_t since);
 
 private:

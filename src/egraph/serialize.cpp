@@ -47,7 +47,7 @@ ReadEGraph read_egraph_json(const SourcePtr& source, EGraph::Options options) {
     struct Node {
         Symbol op;
         std::string in;
-        std::vector<std::uint32_t> children;   // nodes
+        std::vector<std::uint32_t> children;  // nodes
     };
     const JsonView file = read_json(source);
     const auto members = file.at("nodes").members();
@@ -73,7 +73,10 @@ ReadEGraph read_egraph_json(const SourcePtr& source, EGraph::Options options) {
             std::vector<ClassId> children;
             for (std::uint32_t k : nodes[i].children)
                 if (const auto it = out.classes.find(nodes[k].in); it != out.classes.end()) children.push_back(it->second);
-            if (children.size() != nodes[i].children.size()) { still.push_back(i); continue; }
+            if (children.size() != nodes[i].children.size()) {
+                still.push_back(i);
+                continue;
+            }
             const ClassId c = out.graph.add(nodes[i].op, children);
             const auto [it, first] = out.classes.try_emplace(nodes[i].in, c);
             if (!first) out.graph.merge(it->second, c, "read from " + source->name);

@@ -20,7 +20,7 @@ std::string write_egraph_json(const EGraph& graph, std::span<const ClassId> root
 struct ReadEGraph {
     EGraph graph;
     std::vector<ClassId> roots;
-    std::map<std::string, ClassId> classes;   // by the name in the file
+    std::map<std::string, ClassId> classes;  // by the name in the file
 };
 // Throws UserError with the place: a child that is no node, a root that is no class, a class without a finite term. Two classes that
 // hold the same node become one, as in any e-graph.

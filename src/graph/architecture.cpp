@@ -13,9 +13,9 @@ namespace {
 // Counts of everything a class is recognised by.
 struct Signs {
     int convolutions = 0, depthwise = 0, attentions = 0, linears = 0;
-    int carried = 0;      // tensors that more than one concatenation along the channels holds
-    int shortcuts = 0;    // additions of two tensors that both come from one earlier tensor
-    std::set<Shape> scales;   // spatial extents of the outputs that are feature maps
+    int carried = 0;         // tensors that more than one concatenation along the channels holds
+    int shortcuts = 0;       // additions of two tensors that both come from one earlier tensor
+    std::set<Shape> scales;  // spatial extents of the outputs that are feature maps
 };
 
 std::int64_t whole(const Node& node, const char* attr, std::int64_t otherwise) {
@@ -47,8 +47,10 @@ std::set<std::string> pieces(const std::map<std::string, std::set<std::string>>&
     std::set<std::string> out;
     for (const std::string& in : concat.inputs) {
         auto it = held.find(in);
-        if (it == held.end()) out.insert(in);
-        else out.insert(it->second.begin(), it->second.end());
+        if (it == held.end())
+            out.insert(in);
+        else
+            out.insert(it->second.begin(), it->second.end());
     }
     return out;
 }
@@ -82,19 +84,23 @@ bool meet(const Sources& a, const Sources& b) {
 
 Signs look(const Graph& graph) {
     Signs signs;
-    std::map<std::string, std::set<std::string>> held;      // of each concatenation
+    std::map<std::string, std::set<std::string>> held;  // of each concatenation
     std::map<std::string, int> holders;
-    std::map<std::string, Sources> sources;                 // of every tensor
+    std::map<std::string, Sources> sources;  // of every tensor
     for (const GraphInput& in : graph.inputs) sources[in.name] = source(sources.size());
     std::set<std::string> softmax_of_products;
     for (const Node& node : graph.nodes) {
         Sources above = node.inputs.empty() ? source(sources.size()) : sources[node.inputs[0]];
         for (std::size_t i = 1; i < node.inputs.size(); ++i) above = joined(above, sources[node.inputs[i]]);
         sources[node.name] = above;
-        if (node.op == "conv2d") ++signs.convolutions, signs.depthwise += is_depthwise(graph, node);
-        else if (node.op == "linear") ++signs.linears;
-        else if (node.op == "softmax" && feeds_from_matmul(graph, node.inputs[0], 4)) softmax_of_products.insert(node.name);
-        else if (node.op == "matmul" && (softmax_of_products.contains(node.inputs[0]) || softmax_of_products.contains(node.inputs[1]))) ++signs.attentions;
+        if (node.op == "conv2d")
+            ++signs.convolutions, signs.depthwise += is_depthwise(graph, node);
+        else if (node.op == "linear")
+            ++signs.linears;
+        else if (node.op == "softmax" && feeds_from_matmul(graph, node.inputs[0], 4))
+            softmax_of_products.insert(node.name);
+        else if (node.op == "matmul" && (softmax_of_products.contains(node.inputs[0]) || softmax_of_products.contains(node.inputs[1])))
+            ++signs.attentions;
         else if (node.op == "concat" && whole(node, "axis", 1) == 1 && node.shape.size() == 4) {
             for (const std::string& piece : held[node.name] = pieces(held, node)) signs.carried += ++holders[piece] == 2;
         } else if (node.op == "add") {

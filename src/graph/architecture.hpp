@@ -13,12 +13,12 @@ enum class ArchitectureClass { plain, residual, mobile, dense, detection, transf
 
 struct Architecture {
     ArchitectureClass kind = ArchitectureClass::plain;
-    std::string why;   // what was seen: "16 of 33 convolutions are followed by an addition with an earlier tensor"
+    std::string why;  // what was seen: "16 of 33 convolutions are followed by an addition with an earlier tensor"
 };
 
 const char* to_string(ArchitectureClass kind);
-std::optional<ArchitectureClass> architecture_class(std::string_view name);   // none for a name that is no class
-const std::vector<std::string>& architecture_class_names();                   // for 'did you mean'
+std::optional<ArchitectureClass> architecture_class(std::string_view name);  // none for a name that is no class
+const std::vector<std::string>& architecture_class_names();                  // for 'did you mean'
 
 // Reads structure alone, never names. It looks for attention, several output scales, depthwise convolutions, tensors carried along by
 // concatenation, and additions of an earlier tensor. The first of these that shapes the network decides, and otherwise the network is plain.

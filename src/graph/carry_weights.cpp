@@ -60,7 +60,7 @@ Tensor conv_weight(const Node& from, const Tensor& old, const Node& to, const Sh
     const std::int64_t old_per_group = old.shape[1], old_group = old.shape[0] / from.integer("groups"), group = shape[0] / to.integer("groups");
     const Places rows = places(map.outputs, old.shape[0], shape[0]),
                  columns = places(map.inputs, old_per_group * from.integer("groups"), shape[1] * to.integer("groups"));
-    std::int64_t first[2], step[2];   // kernel place k of the new is place first + k * step of the old
+    std::int64_t first[2], step[2];  // kernel place k of the new is place first + k * step of the old
     for (std::size_t d = 0; d < 2; ++d) {
         std::int64_t dilation = from.integers("dilation")[d];
         first[d] = (from.integers("padding")[d] - to.integers("padding")[d]) / dilation;
@@ -106,7 +106,7 @@ std::vector<double> written_sizes(const Graph& from, const Weights& weights, con
     for (const std::string& writer : stream.writers) {
         const Node* node = from.find(writer);
         const auto w = weights.find(writer + ".weight");
-        if (!node || w == weights.end() || w->second.shape[0] != stream.width) continue;   // a parameter, or an input
+        if (!node || w == weights.end() || w->second.shape[0] != stream.width) continue;  // a parameter, or an input
         std::vector<double> own(sizes.size(), 0.0);
         const std::size_t each = w->second.values.size() / own.size();
         double all = 0;

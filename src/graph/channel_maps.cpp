@@ -7,7 +7,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::string_view restored = ".restore";   // a node that brings the channels of another one back is named so
+constexpr std::string_view restored = ".restore";  // a node that brings the channels of another one back is named so
 
 // `count` of `width` channels in their order, as many of each block: the ones that are worth most, the first of equals.
 std::vector<std::int64_t> kept_channels(std::int64_t width, std::int64_t count, std::int64_t blocks, const std::vector<double>& worth) {
@@ -24,7 +24,7 @@ std::vector<std::int64_t> kept_channels(std::int64_t width, std::int64_t count, 
         std::sort(order.begin(), order.end());
         out.insert(out.end(), order.begin(), order.end());
     }
-    out.resize(static_cast<std::size_t>(count), -1);   // more channels than there were
+    out.resize(static_cast<std::size_t>(count), -1);  // more channels than there were
     return out;
 }
 
@@ -46,7 +46,7 @@ public:
         const auto a = after_.of.find(now), b = before_.of.find(old);
         if (a == after_.of.end() || b == before_.of.end() || a->second.places != b->second.places) return {};
         std::vector<std::int64_t> out;
-        std::size_t next = 0;   // of the old streams: both lists are in the same order
+        std::size_t next = 0;  // of the old streams: both lists are in the same order
         for (std::size_t s : a->second.streams) {
             std::int64_t offset = 0;
             std::size_t at = 0;

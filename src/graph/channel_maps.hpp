@@ -13,7 +13,7 @@ namespace loopegg {
 
 // By channel of the narrower network: the channel of the other network that it was, or -1 where it is new. Empty where channels cannot be told.
 struct ChannelMap {
-    std::vector<std::int64_t> outputs, inputs;   // of a flattened input, each value of a channel by itself
+    std::vector<std::int64_t> outputs, inputs;  // of a flattened input, each value of a channel by itself
 };
 
 // How much each channel of a stream of `from` matters. The channels with the largest values are kept. Where it is empty, the first are kept.

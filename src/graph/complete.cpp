@@ -14,8 +14,8 @@
 namespace loopegg {
 namespace {
 
-constexpr std::int64_t max_elements = std::int64_t{1} << 40;   // of one tensor: more than any machine here holds
-constexpr std::int64_t max_whole = std::int64_t{1} << 31;      // of one attribute: sums and products of two stay within 64 bits
+constexpr std::int64_t max_elements = std::int64_t{1} << 40;  // of one tensor: more than any machine here holds
+constexpr std::int64_t max_whole = std::int64_t{1} << 31;     // of one attribute: sums and products of two stay within 64 bits
 
 class Completion {
 public:
@@ -23,7 +23,7 @@ public:
 
     void run() {
         check_inputs();
-        graph_.name = terminal_text(graph_.name);   // a name is one line, wherever it is shown
+        graph_.name = terminal_text(graph_.name);  // a name is one line, wherever it is shown
         check_names();
         for (Node& node : graph_.nodes) check_node(node);
         sort();
@@ -126,15 +126,20 @@ private:
         std::string name(spec.name), about = "attrs." + name;
         auto found = node.attrs.find(name);
         if (found == node.attrs.end()) {
-            if (!spec.like.empty()) node.attrs[name] = node.attrs.at(std::string(spec.like));
-            else if (spec.fallback) node.attrs[name] = *spec.fallback;
-            else fail(node, fmt::format("{} needs the attribute '{}'", node.op, name), "attrs");
+            if (!spec.like.empty())
+                node.attrs[name] = node.attrs.at(std::string(spec.like));
+            else if (spec.fallback)
+                node.attrs[name] = *spec.fallback;
+            else
+                fail(node, fmt::format("{} needs the attribute '{}'", node.op, name), "attrs");
             return;
         }
         Attr& value = found->second;
-        if (auto* one = std::get_if<std::int64_t>(&value)) {   // a whole number may stand for a real or for a list of equals
-            if (spec.kind == AttrKind::real) value = static_cast<double>(*one);
-            else if (spec.kind == AttrKind::integers && spec.length > 0) value = std::vector<std::int64_t>(static_cast<std::size_t>(spec.length), *one);
+        if (auto* one = std::get_if<std::int64_t>(&value)) {  // a whole number may stand for a real or for a list of equals
+            if (spec.kind == AttrKind::real)
+                value = static_cast<double>(*one);
+            else if (spec.kind == AttrKind::integers && spec.length > 0)
+                value = std::vector<std::int64_t>(static_cast<std::size_t>(spec.length), *one);
         }
         constexpr AttrKind kinds[] = {AttrKind::integer, AttrKind::real, AttrKind::boolean, AttrKind::text, AttrKind::integers};
         constexpr const char* words[] = {"a whole number", "a number", "true or false", "a string", "an array of whole numbers"};
@@ -160,7 +165,7 @@ private:
         std::vector<std::size_t> order;
         for (std::size_t root = 0; root < graph_.nodes.size(); ++root) {
             if (mark[root] != Mark::fresh) continue;
-            std::vector<std::pair<std::size_t, std::size_t>> stack{{root, 0}};   // node, next input
+            std::vector<std::pair<std::size_t, std::size_t>> stack{{root, 0}};  // node, next input
             mark[root] = Mark::open;
             while (!stack.empty()) {
                 auto& [at, next] = stack.back();
@@ -212,8 +217,8 @@ private:
 
     Graph& graph_;
     const Locate& locate_;
-    std::unordered_map<std::string, Shape> known_;         // shapes of inputs, and of nodes inferred so far
-    std::unordered_map<std::string, std::size_t> place_;   // of nodes
+    std::unordered_map<std::string, Shape> known_;        // shapes of inputs, and of nodes inferred so far
+    std::unordered_map<std::string, std::size_t> place_;  // of nodes
 };
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::array<std::string_view, 4> restore_names{"none", "repeat", "zero", "pointwise"};   // in the order of Restore
+constexpr std::array<std::string_view, 4> restore_names{"none", "repeat", "zero", "pointwise"};  // in the order of Restore
 
 std::string to_string(const Digit& d) { return d.stride == 1 ? fmt::format("{}%{}", d.axis, d.radix) : fmt::format("{}/{}%{}", d.axis, d.stride, d.radix); }
 
@@ -87,9 +87,9 @@ void check_size(const Domain& domain, const std::vector<Axis>& named) {
 bool Domain::contains(const std::map<std::string, std::int64_t>& instance) const {
     auto of = [&](const Digit& d) { return d.of(instance.at(d.axis)); };
     return whole() || std::any_of(parts.begin(), parts.end(), [&](const DomainPart& part) {
-        return std::all_of(part.ranges.begin(), part.ranges.end(), [&](const DigitRange& r) { return r.lo <= of(r.digit) && of(r.digit) < r.hi; }) &&
-               std::all_of(part.diagonals.begin(), part.diagonals.end(), [&](const DigitPair& p) { return of(p.first) == of(p.second); });
-    });
+               return std::all_of(part.ranges.begin(), part.ranges.end(), [&](const DigitRange& r) { return r.lo <= of(r.digit) && of(r.digit) < r.hi; }) &&
+                      std::all_of(part.diagonals.begin(), part.diagonals.end(), [&](const DigitPair& p) { return of(p.first) == of(p.second); });
+           });
 }
 
 void check_domain(const Domain& domain, const std::vector<Axis>& all_axes) {

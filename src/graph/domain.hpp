@@ -60,7 +60,7 @@ struct Domain {
     friend bool operator==(const Domain&, const Domain&) = default;
 };
 
-struct Axis;   // graph/operators.hpp
+struct Axis;  // graph/operators.hpp
 
 // Throws NodeProblem when a domain makes no sense over these axes: unknown names, strides that do not divide, empty or
 // overlapping parts, unequal radices, outputs that nothing computes or restores.
@@ -69,9 +69,9 @@ void check_domain(const Domain& domain, const std::vector<Axis>& axes);
 // "co/16%4 == ci/16%4" and "0 <= oh%2 < 1": how a part's conditions are written in model.json and in reports.
 std::string to_string(const DigitRange& range);
 std::string to_string(const DigitPair& pair);
-std::string to_string(const Domain& domain);   // "whole", or parts joined by " or ", and the restore
+std::string to_string(const Domain& domain);  // "whole", or parts joined by " or ", and the restore
 std::string to_string(Restore restore);
-std::optional<Restore> restore_named(std::string_view name);   // repeat, zero or pointwise
+std::optional<Restore> restore_named(std::string_view name);  // repeat, zero or pointwise
 
 // Reads one condition into the part; returns what is wrong with it, or "".
 std::string add_condition(DomainPart& part, const std::string& text);

@@ -61,7 +61,8 @@ std::vector<ProductSet> sets_of(const DomainPart& part, std::size_t index, const
 std::int64_t euclidean(std::int64_t a, std::int64_t m) { return (a % m + m) % m; }
 
 // Visits every tuple of a product.
-template <class Visit> void each(const std::vector<const Values*>& factors, Visit visit) {
+template <class Visit>
+void each(const std::vector<const Values*>& factors, Visit visit) {
     std::vector<std::size_t> at(factors.size(), 0);
     std::vector<std::int64_t> tuple(factors.size());
     while (true) {
@@ -139,7 +140,7 @@ std::vector<char> projection(const Domain& domain, const std::vector<Axis>& axes
     }
     std::vector<char> mask(static_cast<std::size_t>(size), domain.whole());
     if (domain.whole()) return mask;
-    std::set<std::vector<Values>> seen;   // blocks that differ only in other axes project to one product
+    std::set<std::vector<Values>> seen;  // blocks that differ only in other axes project to one product
     for (const ProductSet& set : product_sets(domain, axes)) {
         std::vector<Values> key;
         for (std::size_t p : places) key.push_back(set.values[p]);

@@ -32,7 +32,7 @@ struct Box {
 
 // Disjoint boxes whose union is the domain.
 std::vector<Box> boxes(const Domain& domain, const std::vector<Axis>& axes);
-std::vector<Run> as_runs(const std::vector<std::int64_t>& sorted);   // few runs, by taking the longest from the front
+std::vector<Run> as_runs(const std::vector<std::int64_t>& sorted);  // few runs, by taking the longest from the front
 
 std::int64_t instance_count(const Domain& domain, const std::vector<Axis>& axes);
 
@@ -52,12 +52,21 @@ std::vector<Axis> axes_named_by(const Domain& domain, const std::vector<Axis>& a
 class DomainTest {
 public:
     DomainTest(const Domain& domain, const std::vector<Axis>& axes);
-    bool contains(const std::int64_t* instance) const;   // values in the order of the axes
+    bool contains(const std::int64_t* instance) const;  // values in the order of the axes
 
 private:
-    struct Place { std::size_t axis; std::int64_t stride, radix; };
-    struct Range { Place digit; std::int64_t lo, hi; };
-    struct Part { std::vector<Range> ranges; std::vector<std::pair<Place, Place>> diagonals; };
+    struct Place {
+        std::size_t axis;
+        std::int64_t stride, radix;
+    };
+    struct Range {
+        Place digit;
+        std::int64_t lo, hi;
+    };
+    struct Part {
+        std::vector<Range> ranges;
+        std::vector<std::pair<Place, Place>> diagonals;
+    };
     std::vector<Part> parts_;
 };
 

@@ -47,7 +47,7 @@ void drop_second_rectifiers(Graph& graph, const std::string& value) {
 
 // Nodes whose value is needed for nothing once the joins do without `value`.
 std::vector<std::string> feeding_only(const Graph& graph, const std::string& value, const std::vector<std::string>& joins) {
-    std::set<std::string> needed(graph.outputs.begin(), graph.outputs.end());   // by something that stays
+    std::set<std::string> needed(graph.outputs.begin(), graph.outputs.end());  // by something that stays
     for (std::size_t i = graph.nodes.size(); i-- > 0;) {
         const Node& node = graph.nodes[i];
         if (!needed.contains(node.name)) continue;

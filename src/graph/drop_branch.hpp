@@ -10,12 +10,12 @@ namespace loopegg {
 
 // The branch that a site ends: nothing but operators on single channels stand between it and the join.
 struct Branch {
-    std::string site;                  // its last
-    std::vector<std::string> joins;    // the addition, or the concatenations, that read it
-    std::string value;                 // what they read
-    std::vector<std::string> only;     // nodes that feed nothing else, the site among them
-    std::int64_t macs = 0;             // of these
-    std::string why_not;               // why there is no such branch; the rest is empty then
+    std::string site;                // its last
+    std::vector<std::string> joins;  // the addition, or the concatenations, that read it
+    std::string value;               // what they read
+    std::vector<std::string> only;   // nodes that feed nothing else, the site among them
+    std::int64_t macs = 0;           // of these
+    std::string why_not;             // why there is no such branch; the rest is empty then
 };
 Branch branch_written_by(const Graph& graph, const std::string& site);
 

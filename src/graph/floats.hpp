@@ -8,7 +8,8 @@ namespace loopegg {
 
 static_assert(std::endian::native == std::endian::little, "files hold little-endian numbers, as both supported machines do");
 
-template <class T> T load(const char* bytes) {
+template <class T>
+T load(const char* bytes) {
     T value;
     std::memcpy(&value, bytes, sizeof value);
     return value;
@@ -20,7 +21,7 @@ inline float from_half(std::uint16_t bits) {
     std::uint32_t sign = std::uint32_t{bits & 0x8000u} << 16, exponent = bits >> 10 & 0x1F, fraction = bits & 0x3FF;
     if (exponent == 0x1F) return std::bit_cast<float>(sign | 0x7F800000u | fraction << 13);
     if (exponent > 0) return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
-    float small = static_cast<float>(fraction) * 0x1p-24f;   // subnormal: exact
+    float small = static_cast<float>(fraction) * 0x1p-24f;  // subnormal: exact
     return sign ? -small : small;
 }
 

@@ -34,7 +34,7 @@ std::int64_t macs(const Graph& graph) {
 }
 
 std::int64_t peak_activation_bytes(const Graph& graph) {
-    std::map<std::string, std::size_t> last_reader;   // value -> the node that reads it last
+    std::map<std::string, std::size_t> last_reader;  // value -> the node that reads it last
     for (std::size_t i = 0; i < graph.nodes.size(); ++i)
         for (const std::string& input : graph.nodes[i].inputs) last_reader[input] = i;
     for (const std::string& output : graph.outputs) last_reader[output] = graph.nodes.size();

@@ -8,9 +8,9 @@
 
 namespace loopegg {
 
-std::int64_t parameters(const Node& node);   // trained values that some instance uses
+std::int64_t parameters(const Node& node);  // trained values that some instance uses
 std::int64_t parameters(const Graph& graph);
-std::int64_t macs(const Node& node);         // instances of conv2d, linear and matmul; other operators count nothing
+std::int64_t macs(const Node& node);  // instances of conv2d, linear and matmul; other operators count nothing
 std::int64_t macs(const Graph& graph);
 
 // Float32 values that must be kept at once while the nodes run in order: each output until its last reader is done.

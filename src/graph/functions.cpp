@@ -63,7 +63,7 @@ const Basic basics[] = {
     {"floor", [](const double* x) { return std::floor(x[0]); }},
     {"copy", [](const double* x) { return x[0]; }},
     {"square", [](const double* x) { return x[0] * x[0]; }},
-    {"prelu", [](const double* x) { return x[0] < 0 ? x[0] * x[1] : x[0]; }},   // above zero nobody looks at a slope that is no number
+    {"prelu", [](const double* x) { return x[0] < 0 ? x[0] * x[1] : x[0]; }},  // above zero nobody looks at a slope that is no number
 };
 
 const Basic* find_basic(std::string_view name) {
@@ -151,7 +151,7 @@ ReadyFunction::ReadyFunction(const ElementFunction& function) {
 
 double ReadyFunction::operator()(const double* operands) const {
     double stack[most_steps];
-    double* top = stack;   // behind the last value
+    double* top = stack;  // behind the last value
     for (const Step& step : steps_) {
         top -= step.takes;
         *top = step.apply ? step.apply(top) : step.place >= 0 ? operands[step.place] : step.number;

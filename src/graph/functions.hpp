@@ -12,23 +12,23 @@
 namespace loopegg {
 
 struct FunctionParameter {
-    std::string_view name;   // in our files and in ONNX alike
-    double fallback;         // in our files
-    double in_onnx;          // what ONNX takes when the file does not say
+    std::string_view name;  // in our files and in ONNX alike
+    double fallback;        // in our files
+    double in_onnx;         // what ONNX takes when the file does not say
 };
 
 struct ElementFunction {
     std::string_view name;
-    int operands;                                // x, or x and y, whose dimensions of 1 stretch
+    int operands;  // x, or x and y, whose dimensions of 1 stretch
     std::vector<FunctionParameter> parameters;
-    std::string_view formula;                    // over x, y, the parameters, numbers, and the basic functions
-    std::string_view onnx;                       // the operator of this meaning; empty where an importer and an exporter say it
-    std::string_view python;                     // PyTorch's words, with {x}, {y} and parameters in braces
+    std::string_view formula;  // over x, y, the parameters, numbers, and the basic functions
+    std::string_view onnx;     // the operator of this meaning; empty where an importer and an exporter say it
+    std::string_view python;   // PyTorch's words, with {x}, {y} and parameters in braces
 };
 
 const std::vector<ElementFunction>& element_functions();
-const ElementFunction* find_function(std::string_view name);        // null when there is none
-const ElementFunction* find_onnx_function(std::string_view onnx);   // null when there is none
+const ElementFunction* find_function(std::string_view name);       // null when there is none
+const ElementFunction* find_onnx_function(std::string_view onnx);  // null when there is none
 
 // A function of one operand and no parameters: a nest can take it in after its sums.
 bool is_plain_function(std::string_view name);
@@ -37,14 +37,14 @@ bool is_plain_function(std::string_view name);
 class ReadyFunction {
 public:
     explicit ReadyFunction(const ElementFunction& function);
-    double operator()(const double* operands) const;   // the operands, then the parameters
+    double operator()(const double* operands) const;  // the operands, then the parameters
 
 private:
     static constexpr std::size_t most_steps = 32;
     struct Step {
-        double (*apply)(const double*) = nullptr;   // on as many values as it takes; null: the step brings a value
+        double (*apply)(const double*) = nullptr;  // on as many values as it takes; null: the step brings a value
         std::size_t takes = 0;
-        int place = -1;                             // of the value among the operands; -1: it is the number
+        int place = -1;  // of the value among the operands; -1: it is the number
         double number = 0;
     };
     std::vector<Step> steps_;

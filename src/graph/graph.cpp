@@ -13,7 +13,8 @@
 namespace loopegg {
 namespace {
 
-template <class T> const T& attribute(const Node& node, std::string_view name) {
+template <class T>
+const T& attribute(const Node& node, std::string_view name) {
     auto found = node.attrs.find(std::string(name));
     const T* value = found == node.attrs.end() ? nullptr : std::get_if<T>(&found->second);
     if (!value) throw InternalFault(fmt::format("node '{}' ({}) has no attribute '{}' of the kind asked for", node.name, node.op, name));
@@ -81,10 +82,10 @@ Graph with_batch(Graph graph, std::int64_t batch) {
         check_growth(own, graph);
     } catch (const UserError& e) {
         if (batch == first[0]) throw;
-        throw UserError(Diagnostic{
-            fmt::format("'{}' is made for a batch of {} and cannot take {}: {}", own.name, first[0], batch, e.diagnostics().at(0).message),
-            e.diagnostics().at(0).where,
-            fmt::format("'--batch {}' takes the network as it is; a file that is exported with an open batch takes any", first[0])});
+        throw UserError(
+            Diagnostic{fmt::format("'{}' is made for a batch of {} and cannot take {}: {}", own.name, first[0], batch, e.diagnostics().at(0).message),
+                       e.diagnostics().at(0).where,
+                       fmt::format("'--batch {}' takes the network as it is; a file that is exported with an open batch takes any", first[0])});
     }
     return graph;
 }

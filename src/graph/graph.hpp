@@ -17,14 +17,14 @@ using Shape = std::vector<std::int64_t>;
 using Attr = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>>;
 
 struct Node {
-    std::string name;                    // unique; torchvision's names where the zoo follows it ("layer1.0.conv1")
-    std::string op;                      // a row of the operator table (graph/operators.hpp)
-    std::vector<std::string> inputs;     // names of nodes or of graph inputs
-    std::map<std::string, Attr> attrs{}; // every attribute of the operator is present, defaults filled in
-    Domain domain{};                     // what neural rules left of the nest
-    Shape shape{};                       // of the output, inferred
-    std::vector<Shape> input_shapes{};   // of the inputs, inferred
-    Position where{};                    // in the file it was read from; no part of the node's identity
+    std::string name;                     // unique; torchvision's names where the zoo follows it ("layer1.0.conv1")
+    std::string op;                       // a row of the operator table (graph/operators.hpp)
+    std::vector<std::string> inputs;      // names of nodes or of graph inputs
+    std::map<std::string, Attr> attrs{};  // every attribute of the operator is present, defaults filled in
+    Domain domain{};                      // what neural rules left of the nest
+    Shape shape{};                        // of the output, inferred
+    std::vector<Shape> input_shapes{};    // of the inputs, inferred
+    Position where{};                     // in the file it was read from; no part of the node's identity
 
     std::int64_t integer(std::string_view attr) const;
     double real(std::string_view attr) const;
@@ -37,23 +37,23 @@ struct Node {
 
 struct GraphInput {
     std::string name;
-    Shape shape;                         // with the batch: {1, 3, 32, 32}
+    Shape shape;  // with the batch: {1, 3, 32, 32}
     std::string dtype = "float32";
-    std::string batch{};                 // what its file calls a first dimension that it leaves open ("N"); empty: the dimension is a number there
+    std::string batch{};  // what its file calls a first dimension that it leaves open ("N"); empty: the dimension is a number there
     friend bool operator==(const GraphInput&, const GraphInput&) = default;
 };
 
 struct Graph {
     std::string name;
     std::vector<GraphInput> inputs;
-    std::vector<Node> nodes;             // topological
+    std::vector<Node> nodes;  // topological
     std::vector<std::string> outputs;
-    std::string weights_file{};          // beside the model file; empty: seeded initialisation
-    std::int64_t opset = 0;              // of the ONNX file that it was read from; 0: of none
+    std::string weights_file{};  // beside the model file; empty: seeded initialisation
+    std::int64_t opset = 0;      // of the ONNX file that it was read from; 0: of none
 
     const Node* find(std::string_view name) const;
     Node* find(std::string_view name);
-    const Shape& shape_of(std::string_view name) const;   // of a node or an input
+    const Shape& shape_of(std::string_view name) const;  // of a node or an input
     friend bool operator==(const Graph&, const Graph&) = default;
 };
 
@@ -78,6 +78,6 @@ Graph with_batch(Graph graph, std::int64_t batch);
 
 // The number of elements of a shape; shapes in a complete graph never overflow.
 std::int64_t element_count(const Shape& shape);
-std::string to_string(const Shape& shape);   // "1x3x32x32"
+std::string to_string(const Shape& shape);  // "1x3x32x32"
 
 }  // namespace loopegg

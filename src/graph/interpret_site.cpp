@@ -78,7 +78,8 @@ Tensor interpret_conv2d(const Node& node, const Weights& weights, const std::vec
                                 if (ih < 0 || ih >= H) continue;
                                 const float* row = x.values.data() + (((n * G + g) * CI + ci) * H + ih) * W;
                                 double* out = sums.data() + (((n * G + g) * CO + co) * OH + oh) * OW;
-                                if (whole) add_row(out + from, row + from * stride[1] + shift, stride[1], to - from, weight);
+                                if (whole)
+                                    add_row(out + from, row + from * stride[1] + shift, stride[1], to - from, weight);
                                 else
                                     for (std::int64_t ow = from; ow < to; ++ow)
                                         if (visits(domain, {n, g, co, ci, oh, ow, kh, kw})) out[ow] += weight * row[ow * stride[1] + shift];

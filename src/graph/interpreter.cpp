@@ -31,7 +31,8 @@ std::vector<std::int64_t> broadcast_strides(const Shape& shape, const Shape& res
 }
 
 // Visits the result's elements in order with the offsets that the strides give.
-template <class Visit> void each_element(const Shape& shape, const std::vector<std::vector<std::int64_t>>& strides, Visit visit) {
+template <class Visit>
+void each_element(const Shape& shape, const std::vector<std::vector<std::int64_t>>& strides, Visit visit) {
     std::vector<std::int64_t> index(shape.size(), 0), offsets(strides.size(), 0);
     for (std::int64_t flat = 0, count = element_count(shape); flat < count; ++flat) {
         visit(flat, offsets);
@@ -123,7 +124,7 @@ Tensor concat(const Node& node, const Inputs& in) {
 
 Tensor pool(const Node& node, const Tensor& x, bool take_max) {
     Tensor y = zeros(node.shape);
-    const auto &k = node.integers("kernel"), &s = node.integers("stride"), &p = node.integers("padding");   // padding at the end shows in the shape
+    const auto &k = node.integers("kernel"), &s = node.integers("stride"), &p = node.integers("padding");  // padding at the end shows in the shape
     bool count_padding = !take_max && node.flag("count_padding");
     std::int64_t h = x.shape[2], w = x.shape[3], oh = node.shape[2], ow = node.shape[3];
     for (std::int64_t plane = 0; plane < x.shape[0] * x.shape[1]; ++plane)
@@ -259,7 +260,7 @@ Tensors evaluate(const Graph& graph, const Weights& weights, const Tensors& inpu
             throw UserError(fmt::format("the input '{}' is {}, the network takes {}", input.name, to_string(given->second.shape), to_string(input.shape)));
         values[input.name] = given->second;
     }
-    std::map<std::string, int> readers;   // still to come
+    std::map<std::string, int> readers;  // still to come
     for (const Node& node : graph.nodes)
         for (const std::string& name : node.inputs) ++readers[name];
     for (const std::string& name : graph.outputs) ++readers[name];

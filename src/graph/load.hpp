@@ -13,15 +13,15 @@ namespace loopegg {
 struct Model {
     Graph graph;
     Weights weights;
-    std::vector<std::string> notes{};   // what a reader took for granted, in words for the user
+    std::vector<std::string> notes{};  // what a reader took for granted, in words for the user
 };
 
 // What a file leaves open, and what the user allows.
 struct OnnxReading {
-    std::map<std::string, Shape> shapes{};   // of inputs, by name
-    std::int64_t batch = 0;                  // the first dimension of inputs that leave it open; 0: nothing said
-    bool as_float32 = false;                 // float16 and quantized models are computed in float32
-    bool upgrade = true;                     // ONNX's own converter brings old opsets to a newer one; otherwise they are read as they stand
+    std::map<std::string, Shape> shapes{};  // of inputs, by name
+    std::int64_t batch = 0;                 // the first dimension of inputs that leave it open; 0: nothing said
+    bool as_float32 = false;                // float16 and quantized models are computed in float32
+    bool upgrade = true;                    // ONNX's own converter brings old opsets to a newer one; otherwise they are read as they stand
 };
 
 // By its name, or, where the name tells nothing, by its first byte.

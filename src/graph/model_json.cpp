@@ -26,7 +26,7 @@ Attr attribute(const JsonView& view) {
     if (v.is_number_integer()) return view.integer();
     if (v.is_number()) {
         double d = view.number();
-        if (std::abs(d) >= 9e18 && written_as_whole(view)) view.integer();   // a whole number that does not fit says so
+        if (std::abs(d) >= 9e18 && written_as_whole(view)) view.integer();  // a whole number that does not fit says so
         return d;
     }
     if (v.is_boolean()) return view.boolean();
@@ -44,9 +44,12 @@ Domain domain(const JsonView& view) {
             if (std::string problem = add_condition(made, condition.text()); !problem.empty()) condition.fail(problem);
     }
     if (auto restore = view.find("restore")) {
-        if (restore->text() == "repeat") out.restore = Restore::repeat;
-        else if (restore->text() == "zero") out.restore = Restore::zero;
-        else restore->fail(fmt::format("unknown restore '{}', expected 'repeat' or 'zero'", restore->text()));
+        if (restore->text() == "repeat")
+            out.restore = Restore::repeat;
+        else if (restore->text() == "zero")
+            out.restore = Restore::zero;
+        else
+            restore->fail(fmt::format("unknown restore '{}', expected 'repeat' or 'zero'", restore->text()));
     }
     return out;
 }
@@ -65,7 +68,7 @@ public:
         }
         if (about == "graph-inputs") {
             JsonView inputs = root_.at("inputs");
-            Position found = inputs.where();   // of two inputs with one name, the second is to blame
+            Position found = inputs.where();  // of two inputs with one name, the second is to blame
             for (const JsonView& input : inputs.items())
                 if (input.at("name").text() == node.inputs[0]) found = input.where();
             return found;
@@ -88,7 +91,7 @@ public:
 
 private:
     JsonView root_;
-    std::unordered_map<std::size_t, JsonView> nodes_;   // by offset
+    std::unordered_map<std::size_t, JsonView> nodes_;  // by offset
 };
 
 // Reads are forgiving about a missing "attrs"; everything else must be there.
@@ -111,12 +114,17 @@ std::string list(const auto& items, auto print) {
 }
 
 std::string written(const Attr& attr) {
-    return std::visit([](const auto& v) -> std::string {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, std::string>) return quoted(v);
-        else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) return list(v, [](std::int64_t i) { return std::to_string(i); });
-        else return nlohmann::json(v).dump();   // the shortest text that reads back as the same number
-    }, attr);
+    return std::visit(
+        [](const auto& v) -> std::string {
+            using T = std::decay_t<decltype(v)>;
+            if constexpr (std::is_same_v<T, std::string>)
+                return quoted(v);
+            else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>)
+                return list(v, [](std::int64_t i) { return std::to_string(i); });
+            else
+                return nlohmann::json(v).dump();  // the shortest text that reads back as the same number
+        },
+        attr);
 }
 
 bool is_default(const Node& node, const AttrSpec& spec) {
@@ -132,11 +140,11 @@ std::string node_line(const Node& node) {
     if (!attrs.empty()) line += ", \"attrs\": {" + attrs + "}";
     if (!node.domain.whole()) {
         line += ", \"domain\": {\"parts\": " + list(node.domain.parts, [](const DomainPart& part) {
-            std::vector<std::string> conditions;
-            for (const DigitRange& r : part.ranges) conditions.push_back(to_string(r));
-            for (const DigitPair& p : part.diagonals) conditions.push_back(to_string(p));
-            return list(conditions, quoted);
-        });
+                    std::vector<std::string> conditions;
+                    for (const DigitRange& r : part.ranges) conditions.push_back(to_string(r));
+                    for (const DigitPair& p : part.diagonals) conditions.push_back(to_string(p));
+                    return list(conditions, quoted);
+                });
         if (node.domain.restore != Restore::none) line += fmt::format(", \"restore\": \"{}\"", to_string(node.domain.restore));
         line += "}";
     }

@@ -45,7 +45,7 @@ void narrow(Node& node, const Widths& widths) {
     } else if (node.op == "parameter" || node.op == "reshape") {
         Shape shape = node.integers("shape");
         std::int64_t& extent = shape[widths.axis(node.name)];
-        if (extent > 0) extent = widths.extent(node.name);   // 0 and -1 follow by themselves
+        if (extent > 0) extent = widths.extent(node.name);  // 0 and -1 follow by themselves
         node.attrs["shape"] = std::move(shape);
     }
 }
@@ -64,7 +64,7 @@ Graph with_widths(Graph graph, const Streams& streams, const std::map<std::size_
         if (std::string why = width_refusal(streams.all[s], width); !why.empty()) throw UserError(why);
     const Widths all(streams, widths);
     for (Node& node : graph.nodes) narrow(node, all);
-    std::map<std::string, std::string> instead;   // of a concatenation of one value
+    std::map<std::string, std::string> instead;  // of a concatenation of one value
     for (Node& node : graph.nodes) {
         for (std::string& input : node.inputs)
             if (const auto it = instead.find(input); it != instead.end()) input = it->second;

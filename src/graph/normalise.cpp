@@ -33,7 +33,9 @@ bool split(const Domain& domain, Domain& channels, Domain& kernel) {
 bool same_outputs(Node& node, const Shape& before) {
     try {
         node.shape = operator_of(node).infer(node);
-    } catch (const NodeProblem&) { return false; }
+    } catch (const NodeProblem&) {
+        return false;
+    }
     return node.shape == before;
 }
 
@@ -62,7 +64,7 @@ std::optional<std::int64_t> as_groups(const Node& node) {
     if (node.op != "conv2d" || node.domain.whole() || node.domain.restore != Restore::none || !names_only(node.domain, axes, {"co", "ci"})) return std::nullopt;
     std::int64_t outs = axes[2].extent, ins = axes[3].extent;
     std::vector<char> mask = projection(node.domain, axes, {"co", "ci"});
-    std::int64_t width = std::count(mask.begin(), mask.begin() + ins, 1);   // inputs of the first output
+    std::int64_t width = std::count(mask.begin(), mask.begin() + ins, 1);  // inputs of the first output
     if (width == 0 || ins % width || outs % (ins / width)) return std::nullopt;
     std::int64_t blocks = ins / width;
     for (std::int64_t co = 0; co < outs; ++co)

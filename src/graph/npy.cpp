@@ -91,7 +91,7 @@ std::string write_npy(const Tensor& tensor) {
     for (std::int64_t d : tensor.shape) shape += fmt::format("{}, ", d);
     if (tensor.shape.size() > 1) shape.resize(shape.size() - 2);
     std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", shape);
-    header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 11, ' ');   // data begins at a multiple of 64
+    header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 11, ' ');  // data begins at a multiple of 64
     header += '\n';
     std::uint16_t length = static_cast<std::uint16_t>(header.size());
     std::string out("\x93NUMPY\x01\x00", 8);

@@ -12,6 +12,6 @@ namespace loopegg {
 Tensor read_npy(const std::filesystem::path& path);
 Tensor parse_npy(const std::string& name, std::string_view bytes);
 
-std::string write_npy(const Tensor& tensor);   // float32, C order
+std::string write_npy(const Tensor& tensor);  // float32, C order
 
 }  // namespace loopegg

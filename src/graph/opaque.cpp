@@ -51,7 +51,9 @@ Shape infer_opaque(const Node& node) {
             throw NodeProblem{"more than 2^28 elements go into an opaque node", "inputs"};
     try {
         return known(node)->shape;
-    } catch (const EvaluationProblem& e) { throw NodeProblem{e.what(), "attrs.node"}; }
+    } catch (const EvaluationProblem& e) {
+        throw NodeProblem{e.what(), "attrs.node"};
+    }
 }
 
 int opaque_type(const Node& node) { return known(node)->type; }
@@ -67,8 +69,8 @@ std::map<std::string, int> opaque_operators(const Graph& graph) {
 namespace {
 
 bool moves_values(const OpaqueNode& opaque) {
-    static const std::set<std::string> movers{"DepthToSpace", "Expand", "Gather", "GatherElements", "GatherND", "Reshape",
-                                              "Slice", "SpaceToDepth", "Split", "Tile", "Transpose"};
+    static const std::set<std::string> movers{"DepthToSpace", "Expand",       "Gather", "GatherElements", "GatherND", "Reshape",
+                                              "Slice",        "SpaceToDepth", "Split",  "Tile",           "Transpose"};
     const OnnxNode& node = opaque.node;
     if (opaque.inputs.empty() || opaque.inputs[0].from != 0 || opaque.inputs[0].type != 1) return false;
     if (node.op == "Resize") return attr_text(node, "mode", "nearest") == "nearest";
@@ -96,7 +98,9 @@ Tensor run_opaque(const Node& node, const std::vector<const Tensor*>& inputs) {
     try {
         OpaqueResult y = run_opaque(known(node)->opaque, static_cast<std::size_t>(node.integer("output")), given);
         return {std::move(y.shape), std::move(y.values)};
-    } catch (const EvaluationProblem& e) { throw UserError(fmt::format("node '{}' ({}): {}", node.name, known(node)->opaque.node.op, e.what())); }
+    } catch (const EvaluationProblem& e) {
+        throw UserError(fmt::format("node '{}' ({}): {}", node.name, known(node)->opaque.node.op, e.what()));
+    }
 }
 
 std::filesystem::path opaque_library() { return module_library("libloopegg_opaque.a", LOOPEGG_OPAQUE_LIBRARY); }

@@ -13,8 +13,8 @@ namespace loopegg {
 
 // The operator table's inference: by evaluating on zeros, once for each node and shapes.
 Shape infer_opaque(const Node& node);
-int opaque_type(const Node& node);                     // of the result, by ONNX's numbers
-OpaqueNode opaque_of(const Node& node);                // what its attribute says
+int opaque_type(const Node& node);       // of the result, by ONNX's numbers
+OpaqueNode opaque_of(const Node& node);  // what its attribute says
 
 // How often each ONNX operator is run as it stands.
 std::map<std::string, int> opaque_operators(const Graph& graph);

@@ -67,8 +67,14 @@ std::vector<Parameter> conv2d_parameters(const Node& node) {
 std::vector<Axis> conv2d_axes(const Node& node) {
     std::int64_t groups = node.integer("groups");
     const Ints& k = node.integers("kernel");
-    return {{"n", node.shape[0]}, {"g", groups}, {"co", node.shape[1] / groups}, {"ci", input(node)[1] / groups, true},
-            {"oh", node.shape[2]}, {"ow", node.shape[3]}, {"kh", k[0], true}, {"kw", k[1], true}};
+    return {{"n", node.shape[0]},
+            {"g", groups},
+            {"co", node.shape[1] / groups},
+            {"ci", input(node)[1] / groups, true},
+            {"oh", node.shape[2]},
+            {"ow", node.shape[3]},
+            {"kh", k[0], true},
+            {"kw", k[1], true}};
 }
 
 Shape infer_linear(const Node& node) {
@@ -280,8 +286,10 @@ Shape infer_reduce(const Node& node) {
     Shape out;
     for (std::size_t d = 0; d < in.size(); ++d) {
         const bool gone = std::count(axes.begin(), axes.end(), static_cast<std::int64_t>(d)) > 0;
-        if (!gone) out.push_back(in[d]);
-        else if (node.flag("keepdims")) out.push_back(1);
+        if (!gone)
+            out.push_back(in[d]);
+        else if (node.flag("keepdims"))
+            out.push_back(1);
     }
     return out;
 }

@@ -15,17 +15,17 @@ enum class AttrKind { integer, real, boolean, text, integers };
 struct AttrSpec {
     std::string_view name;
     AttrKind kind;
-    std::optional<Attr> fallback{};   // none: the attribute must be given
-    int length = 0;                   // of a list, where one number may stand for all; 0: any length
-    std::int64_t low = 0;             // the smallest whole number allowed
-    std::string_view like{};          // falls back to the value of this attribute
+    std::optional<Attr> fallback{};  // none: the attribute must be given
+    int length = 0;                  // of a list, where one number may stand for all; 0: any length
+    std::int64_t low = 0;            // the smallest whole number allowed
+    std::string_view like{};         // falls back to the value of this attribute
 };
 
 // A tensor that the node owns.
 struct Parameter {
-    std::string name;      // in Weights: "layer1.0.conv1.weight"
+    std::string name;  // in Weights: "layer1.0.conv1.weight"
     Shape shape;
-    bool trained = true;   // false: a statistic (running_mean), not counted as a parameter
+    bool trained = true;  // false: a statistic (running_mean), not counted as a parameter
 };
 
 // An iterator of the node's loop nest. The output's elements are the output axes' values in row-major order of their listing.
@@ -39,7 +39,7 @@ struct Axis {
 // What is wrong with a node, before anyone knows its place.
 struct NodeProblem {
     std::string message;
-    std::string about;   // as in Locate
+    std::string about;  // as in Locate
 };
 
 struct Operator {
@@ -55,8 +55,8 @@ struct Operator {
 };
 
 const std::vector<Operator>& operators();
-const Operator* find_operator(std::string_view name);   // null when there is none
-const Operator& operator_of(const Node& node);          // of a complete graph's node
+const Operator* find_operator(std::string_view name);  // null when there is none
+const Operator& operator_of(const Node& node);         // of a complete graph's node
 
 // Of a complete graph's node:
 std::vector<Parameter> parameters_of(const Node& node);

@@ -12,12 +12,12 @@
 namespace loopegg {
 namespace {
 
-constexpr std::uint64_t max_header = 100u << 20;   // what the format's own reader allows
+constexpr std::uint64_t max_header = 100u << 20;  // what the format's own reader allows
 
 struct DType {
     std::string_view name;
     std::uint64_t bytes;
-    float (*load)(const char*);   // null: no float, not read
+    float (*load)(const char*);  // null: no float, not read
 };
 
 constexpr DType dtypes[] = {
@@ -25,8 +25,17 @@ constexpr DType dtypes[] = {
     {"F64", 8, [](const char* p) { return static_cast<float>(load<double>(p)); }},
     {"F16", 2, [](const char* p) { return from_half(load<std::uint16_t>(p)); }},
     {"BF16", 2, [](const char* p) { return from_bfloat16(load<std::uint16_t>(p)); }},
-    {"I64", 8, nullptr}, {"I32", 4, nullptr}, {"I16", 2, nullptr}, {"I8", 1, nullptr}, {"U64", 8, nullptr}, {"U32", 4, nullptr}, {"U16", 2, nullptr},
-    {"U8", 1, nullptr}, {"BOOL", 1, nullptr}, {"F8_E4M3", 1, nullptr}, {"F8_E5M2", 1, nullptr},
+    {"I64", 8, nullptr},
+    {"I32", 4, nullptr},
+    {"I16", 2, nullptr},
+    {"I8", 1, nullptr},
+    {"U64", 8, nullptr},
+    {"U32", 4, nullptr},
+    {"U16", 2, nullptr},
+    {"U8", 1, nullptr},
+    {"BOOL", 1, nullptr},
+    {"F8_E4M3", 1, nullptr},
+    {"F8_E5M2", 1, nullptr},
 };
 
 struct Entry {
@@ -98,7 +107,7 @@ std::string write_safetensors(const Weights& weights) {
         at += size;
     }
     std::string text = header.dump();
-    text.resize((text.size() + 7) / 8 * 8, ' ');   // the tensors begin at a multiple of 8
+    text.resize((text.size() + 7) / 8 * 8, ' ');  // the tensors begin at a multiple of 8
     std::uint64_t length = text.size();
     std::string out(reinterpret_cast<const char*>(&length), sizeof length);
     out.reserve(8 + text.size() + at);

@@ -118,7 +118,7 @@ private:
         if (!out) return;
         for (std::size_t i = 0; i < node.inputs.size(); ++i) {
             const Shape& shape = node.input_shapes[i];
-            if (out->axis + shape.size() < rank || shape[out->axis + shape.size() - rank] == 1) continue;   // stretched: the same for every channel
+            if (out->axis + shape.size() < rank || shape[out->axis + shape.size() - rank] == 1) continue;  // stretched: the same for every channel
             const ChannelAxis* c = channels(node.inputs[i]);
             if (!c) c = parameter_channels(node.inputs[i], out->axis + shape.size() - rank);
             const bool alike = c && place(i, c->axis) == out->axis && c->places == out->places && same_widths(c->streams, out->streams);

@@ -15,23 +15,23 @@ namespace loopegg {
 
 struct Stream {
     std::int64_t width = 0;
-    std::vector<std::string> writers;   // nodes whose own output channels these are (conv2d, linear, parameter), and inputs of the network
-    std::vector<std::string> readers;   // sites that read them
-    std::int64_t blocks = 1;            // grouped convolutions see the channels in so many blocks, and each must keep as many
-    bool joined = false;                // an addition or a concatenation puts it together with another value
-    std::string fixed;                  // why every channel must stay; empty where some may go
+    std::vector<std::string> writers;  // nodes whose own output channels these are (conv2d, linear, parameter), and inputs of the network
+    std::vector<std::string> readers;  // sites that read them
+    std::int64_t blocks = 1;           // grouped convolutions see the channels in so many blocks, and each must keep as many
+    bool joined = false;               // an addition or a concatenation puts it together with another value
+    std::string fixed;                 // why every channel must stay; empty where some may go
 };
 
 // The channels of a value: one dimension of it, made of streams that follow one another (several after a concatenation).
 struct ChannelAxis {
     std::size_t axis = 0;
     std::vector<std::size_t> streams;
-    std::int64_t places = 1;            // values of each channel that stand side by side in this dimension (after flatten)
+    std::int64_t places = 1;  // values of each channel that stand side by side in this dimension (after flatten)
 };
 
 struct Streams {
     std::vector<Stream> all;
-    std::map<std::string, ChannelAxis> of;   // by node or input; none where channels cannot be told (a product of activations)
+    std::map<std::string, ChannelAxis> of;  // by node or input; none where channels cannot be told (a product of activations)
 
     // The stream that a site, a parameter or an input writes; none where it has no channels of its own (a depthwise convolution, matmul).
     std::optional<std::size_t> written_by(const std::string& name) const;

@@ -14,7 +14,7 @@
 namespace loopegg {
 namespace {
 
-std::uint64_t mixed(std::uint64_t x) {   // splitmix64's output function
+std::uint64_t mixed(std::uint64_t x) {  // splitmix64's output function
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
     x = (x ^ x >> 27) * 0x94D049BB133111EBull;
     return x ^ x >> 31;
@@ -56,12 +56,14 @@ double fan_in(const Node& node) {
         return product;
     }
     std::vector<std::string> outputs;
-    double others = 1;   // output axes that the domain does not name
+    double others = 1;  // output axes that the domain does not name
     std::vector<Axis> named = axes_named_by(node.domain, axes);
     for (const Axis& axis : axes) {
         if (axis.reduction) continue;
-        if (std::find(named.begin(), named.end(), axis) != named.end()) outputs.push_back(axis.name);
-        else others *= static_cast<double>(axis.extent);
+        if (std::find(named.begin(), named.end(), axis) != named.end())
+            outputs.push_back(axis.name);
+        else
+            others *= static_cast<double>(axis.extent);
     }
     std::vector<char> written = projection(node.domain, named, outputs);
     return static_cast<double>(instance_count(node.domain, axes)) / (others * static_cast<double>(std::count(written.begin(), written.end(), 1)));
@@ -74,9 +76,12 @@ Weights initial_weights(const Graph& graph, std::uint64_t seed) {
     for (const Node& node : graph.nodes)
         for (const Parameter& p : parameters_of(node)) {
             bool weight = p.name == node.name + ".weight";
-            if (is_site(node) && weight) weights[p.name] = drawn(p.shape, seed, p.name, std::sqrt(2.0 / fan_in(node)));
-            else if (node.op == "parameter") weights[p.name] = drawn(p.shape, seed, p.name, 0.02);
-            else weights[p.name] = filled(p.shape, weight || p.name == node.name + ".running_var" ? 1.0f : 0.0f);
+            if (is_site(node) && weight)
+                weights[p.name] = drawn(p.shape, seed, p.name, std::sqrt(2.0 / fan_in(node)));
+            else if (node.op == "parameter")
+                weights[p.name] = drawn(p.shape, seed, p.name, 0.02);
+            else
+                weights[p.name] = filled(p.shape, weight || p.name == node.name + ".running_var" ? 1.0f : 0.0f);
         }
     return weights;
 }

@@ -44,7 +44,7 @@ std::optional<std::int64_t> farthest_pixel(const Domain& domain) {
         for (const DigitRange& r : p.ranges) {
             const std::int64_t kept = r.hi - r.lo, radix = r.digit.radix;
             if ((r.digit.axis != "oh" && r.digit.axis != "ow") || kept == radix) continue;
-            farthest = std::max(farthest.value_or(0), r.digit.stride * kept * ((radix - 1) / kept));   // see output_sources
+            farthest = std::max(farthest.value_or(0), r.digit.stride * kept * ((radix - 1) / kept));  // see output_sources
         }
     return farthest;
 }
@@ -120,7 +120,7 @@ std::string CapacityDesk::legality(const Case& c) const {
                                                  : fmt::format("pixels would be repeated from {} rows or columns away: only a neighbour may stand in", *pixels);
     if (plain_statement(sites_.kinds[c.kind].statement).op().text() == "matmul")
         return "a product of two activations has no weights that could learn to do without a part";
-    try {   // the graph knows what a domain may be: every output computed or restored, parts apart
+    try {  // the graph knows what a domain may be: every output computed or restored, parts apart
         with_domain(original_, sites_.all[sites_.kinds[c.kind].sites.front()].name, c.domain);
     } catch (const UserError& e) {
         return e.diagnostics().front().message;
@@ -162,13 +162,13 @@ CapacityDesk::Question CapacityDesk::question(std::vector<std::pair<std::size_t,
 // of the work, one that leaves a quarter, and so on, then the next of each: a small budget should not go into extremes. Cases of one kind that are alike
 // (as much work left, restored the same way: another choice of channels, say) stand for each other: one of them is asked about.
 std::vector<CapacityDesk::Question> CapacityDesk::in_turn(const std::vector<Case*>& cases) const {
-    std::map<Likeness, std::map<std::size_t, Case*>> alike;                   // by kind
+    std::map<Likeness, std::map<std::size_t, Case*>> alike;  // by kind
     for (Case* c : cases) {
         const Likeness like = likeness(*c);
         const bool asked = asked_alike_.contains({c->kind, like}) || !alike[like].emplace(c->kind, c).second;
         if (asked) c->refusal = "one of the same effect and size was asked about";
     }
-    std::map<std::string, std::map<std::size_t, std::vector<Question>>> piles;   // by effect and family
+    std::map<std::string, std::map<std::size_t, std::vector<Question>>> piles;  // by effect and family
     for (const auto& [like, of_kind] : alike)
         for (std::size_t f = 0; f < families_.size(); ++f) {
             std::vector<std::pair<std::size_t, Case*>> sites;
@@ -176,7 +176,7 @@ std::vector<CapacityDesk::Question> CapacityDesk::in_turn(const std::vector<Case
                 if (const auto c = of_kind.find(sites_.all[site].kind); c != of_kind.end()) sites.emplace_back(site, c->second);
             if (!sites.empty()) piles[std::get<std::string>(like)][f].push_back(question(std::move(sites)));
         }
-    std::map<std::string, std::vector<Question*>> rows;                       // by effect, families in turn
+    std::map<std::string, std::vector<Question*>> rows;  // by effect, families in turn
     std::size_t waiting = 0;
     for (auto& [effect, families] : piles) {
         for (auto& [family, pile] : families) {
@@ -215,7 +215,7 @@ std::vector<std::string> CapacityDesk::admit_unread(const Case& c) {
     std::vector<std::string> at;
     if (!leaves_out_channels(c.domain) || c.domain.restore != Restore::zero) return at;
     const std::vector<char> computed = projection(c.domain, graph_axes(statement_of(sites_.kinds[c.kind].statement)), {"co"});
-    if (!widths_.emplace(c.kind, computed).second) return at;   // the same channels in other words
+    if (!widths_.emplace(c.kind, computed).second) return at;  // the same channels in other words
     for (std::size_t site : sites_.kinds[c.kind].sites) {
         const auto reader = reader_.find(site);
         if (reader == reader_.end() || sites_.all[site].kept || sites_.all[reader->second].kept) continue;
@@ -276,7 +276,7 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
             c->refusal = "the budget of configurations is used up, or every site of this shape is kept";
     std::map<Case*, Verdict> whole;
     while (!waiting.empty()) {
-        constexpr std::size_t batch = 32;   // small enough that progress moves and memory stays flat
+        constexpr std::size_t batch = 32;  // small enough that progress moves and memory stays flat
         const auto end = waiting.begin() + static_cast<std::ptrdiff_t>(std::min(batch, waiting.size()));
         const std::vector<Question> now(std::make_move_iterator(waiting.begin()), std::make_move_iterator(end));
         waiting.erase(waiting.begin(), end);
@@ -303,8 +303,7 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
             whole[c].evidence["unread"] = unread;
         }
     for (auto& [c, w] : whole) {
-        w.why = w.allowed ? fmt::format("{} of {} sites admit it", w.evidence["admitted"].size(), sites_.kinds[c->kind].sites.size())
-                          : "no site admits it";
+        w.why = w.allowed ? fmt::format("{} of {} sites admit it", w.evidence["admitted"].size(), sites_.kinds[c->kind].sites.size()) : "no site admits it";
         if (w.evidence.contains("unread")) w.why += fmt::format("; at {} their reader may leave the missing outputs unread", w.evidence["unread"].size());
         answers_[{c->kind, domain_text(c->domain)}] = w;
     }
@@ -348,8 +347,8 @@ std::vector<Verdict> CapacityDesk::answer(const EGraph& graph, std::span<const C
         if (it != answers_.end()) {
             out[looked[i]] = it->second;
             if (it->second.allowed) admitted_.push_back(proposals[looked[i]].to);
-        }
-        else out[looked[i]].why = c.refusal.empty() ? "the budget of configurations is used up" : c.refusal;
+        } else
+            out[looked[i]].why = c.refusal.empty() ? "the budget of configurations is used up" : c.refusal;
     }
     for (const Verdict& v : out) refused_ += !v.allowed && v.evidence.is_null();
     return out;

@@ -18,12 +18,12 @@
 namespace loopegg {
 
 struct DeskOptions {
-    std::int64_t budget = 1000;          // configurations (networks in which some sites are restricted) that the oracle may be asked about
-    std::size_t together = most_together;   // sites of one family that one question may be about (families.hpp)
-    std::int64_t share = 5;              // one question of one rule may use 1/share of what is left, so that rules of several steps find some left
-    std::map<std::string, std::int64_t> expected{};   // questions that a rule is known to need, and may ask whatever waits behind it
-    std::size_t most_read = 40;          // proposals of one rule that are looked at in one iteration for each distinct nest, taken evenly from all
-    int channels_multiple = 1;           // --channels-multiple-of: group sizes and kept widths must be multiples
+    std::int64_t budget = 1000;                      // configurations (networks in which some sites are restricted) that the oracle may be asked about
+    std::size_t together = most_together;            // sites of one family that one question may be about (families.hpp)
+    std::int64_t share = 5;                          // one question of one rule may use 1/share of what is left, so that rules of several steps find some left
+    std::map<std::string, std::int64_t> expected{};  // questions that a rule is known to need, and may ask whatever waits behind it
+    std::size_t most_read = 40;                      // proposals of one rule that are looked at in one iteration for each distinct nest, taken evenly from all
+    int channels_multiple = 1;                       // --channels-multiple-of: group sizes and kept widths must be multiples
     std::function<void(std::int64_t judged, std::int64_t budget)> told{};
 };
 
@@ -35,30 +35,30 @@ public:
     std::vector<Verdict> answer(const EGraph& graph, std::span<const CapacityProposal> proposals);
 
     bool exhausted() const { return configurations_ >= options_.budget; }
-    const std::vector<Admission>& judged() const { return judged_; }        // variant: index into variants()
-    const std::vector<Variant>& variants() const { return variants_; }      // no steps yet: see derive.hpp
+    const std::vector<Admission>& judged() const { return judged_; }    // variant: index into variants()
+    const std::vector<Variant>& variants() const { return variants_; }  // no steps yet: see derive.hpp
     std::int64_t configurations() const { return configurations_; }
-    const std::map<std::string, std::int64_t>& asked() const { return asked_; }   // configurations by the rule that proposed them
+    const std::map<std::string, std::int64_t>& asked() const { return asked_; }  // configurations by the rule that proposed them
     std::int64_t rejected() const { return rejected_; }
-    std::int64_t refused() const { return refused_; }                       // without asking: no fewer MACs, not legal, past the budget
+    std::int64_t refused() const { return refused_; }  // without asking: no fewer MACs, not legal, past the budget
 
 private:
-    struct Case {                       // one distinct (kind, domain) of a batch
+    struct Case {  // one distinct (kind, domain) of a batch
         std::size_t kind;
         Domain domain;
         Term nest;
         std::int64_t macs, from_macs;
-        std::string refusal;            // empty: to be judged
+        std::string refusal;  // empty: to be judged
         std::string rule{};
     };
     using Key = std::pair<std::size_t, std::string>;
     // The network in which each of these sites has its case. The cases are alike, and the sites are of one family.
     struct Question {
         std::vector<std::pair<std::size_t, Case*>> sites;
-        std::int64_t whole = 0, left = 0;   // MACs of the sites
+        std::int64_t whole = 0, left = 0;  // MACs of the sites
     };
 
-    struct Reading {                    // what a nest class is, worked out once
+    struct Reading {  // what a nest class is, worked out once
         std::size_t kind;
         Domain domain;
         Term nest;
@@ -77,7 +77,7 @@ private:
     void note(const Question& q, const Verdict& joint, std::map<Case*, Verdict>& by_case);
     void judge(const std::vector<Case*>& cases);
     std::size_t variant_of(const Case& c);
-    std::vector<std::string> admit_unread(const Case& c);   // the sites where that can be
+    std::vector<std::string> admit_unread(const Case& c);  // the sites where that can be
     std::vector<std::size_t> derivable(const EGraph& graph, std::span<const CapacityProposal> proposals);
 
     const Graph& original_;
@@ -85,17 +85,17 @@ private:
     CapacityOracle& oracle_;
     DeskOptions options_;
     std::map<Key, Verdict> answers_;
-    std::vector<std::vector<std::size_t>> families_;            // families_of
-    std::set<std::pair<std::size_t, Likeness>> asked_alike_;    // by kind
-    std::map<Key, std::string> legality_;                       // what legality() said
+    std::vector<std::vector<std::size_t>> families_;          // families_of
+    std::set<std::pair<std::size_t, Likeness>> asked_alike_;  // by kind
+    std::map<Key, std::string> legality_;                     // what legality() said
     std::unordered_map<Term, Reading> readings_;
-    std::unordered_map<ClassId, const Reading*> read_now_;   // while the e-graph stays as it is
-    std::vector<ClassId> admitted_;     // that edges lead to
+    std::unordered_map<ClassId, const Reading*> read_now_;  // while the e-graph stays as it is
+    std::vector<ClassId> admitted_;                         // that edges lead to
     std::vector<Admission> judged_;
     std::vector<Variant> variants_;
     std::map<Key, std::size_t> variant_index_;
-    std::set<std::pair<std::size_t, std::vector<char>>> widths_;   // kinds with the channels that an admitted variant computes
-    std::map<std::size_t, std::size_t> reader_;   // by site: the only one that reads its channels, where that is a site
+    std::set<std::pair<std::size_t, std::vector<char>>> widths_;  // kinds with the channels that an admitted variant computes
+    std::map<std::size_t, std::size_t> reader_;                   // by site: the only one that reads its channels, where that is a site
     std::map<std::string, std::int64_t> asked_;
     std::int64_t configurations_ = 0, rejected_ = 0, refused_ = 0;
 };

@@ -67,7 +67,10 @@ public:
             {"result.json", [&] { figures(); }},
             {"evidence.jsonl", [&] { evidence(); }},
             {"the compiled network", [&] { compiled(); }},
-            {"the guard", [&] { if (!recheck.empty()) ask_again(recheck); }},
+            {"the guard",
+             [&] {
+                 if (!recheck.empty()) ask_again(recheck);
+             }},
         };
         for (const auto& [name, part] : parts) {
             progress_.stage(std::string("check ") + name);
@@ -88,7 +91,8 @@ public:
 
 private:
     void fault(const std::string& where, const std::string& why) { out_.faults.push_back(where + ": " + why); }
-    template <class... A> void expect(bool holds, const std::string& where, fmt::format_string<A...> why, A&&... a) {
+    template <class... A>
+    void expect(bool holds, const std::string& where, fmt::format_string<A...> why, A&&... a) {
         if (!holds) fault(where, fmt::format(why, std::forward<A>(a)...));
     }
     json read(const char* name) const { return json::parse(read_file(folder_ / name)); }
@@ -117,13 +121,14 @@ private:
         const std::size_t over_sites = std::min(shape_.steps.size(), plan.steps.size());
         for (std::size_t i = 0; i < plan.steps.size(); ++i) {
             const SiteStep& s = plan.steps[i];
-            if (i >= over_sites) said[s.site] = s.apply;
+            if (i >= over_sites)
+                said[s.site] = s.apply;
             else
                 expect(s.site == shape_.steps[i].site && s.apply == shape_.steps[i].apply, "plan.json", "its step {} is not the one that sequences.json says",
                        i + 1);
         }
         expect(over_sites == shape_.steps.size(), "plan.json", "it lacks steps that sequences.json says");
-        for (const json& s : sequences_.at("sites")) {   // each site's part of the plan is what its chosen nest says
+        for (const json& s : sequences_.at("sites")) {  // each site's part of the plan is what its chosen nest says
             const Node* node = shaped_.find(s.at("name").get<std::string>());
             if (!node) continue;
             const auto wanted = applications_for(*node, domain_of(parse_term(s.at("chosen").get<std::string>())));
@@ -157,8 +162,10 @@ private:
         std::size_t steps = 0;
         if (sequences_.contains("network")) {
             const std::string why = network_fault(sequences_.at("network"), sequences_.at("sites"), book, steps);
-            if (why.empty()) out_.held.push_back("the proof leads from the original to the network whose sites these are");
-            else fault("sequences.json", "the network: " + why);
+            if (why.empty())
+                out_.held.push_back("the proof leads from the original to the network whose sites these are");
+            else
+                fault("sequences.json", "the network: " + why);
         }
         for (const SiteCheck& c : out_.sites) steps += c.steps;
         out_.held.push_back(fmt::format("{} steps replayed", steps));
@@ -209,7 +216,7 @@ private:
             expect(r.at("name") == s.name && r.at("op") == s.op && r.at("shape") == is.shape && r.at("statement") == to_string(is.statement) &&
                        r.at("original_macs") == s.macs && r.at("original_parameters") == s.parameters,
                    "result.json", "site {} is not the original's '{}'", i, s.name);
-            if (now == sites_.all.end()) {   // its branch was dropped
+            if (now == sites_.all.end()) {  // its branch was dropped
                 expect(!q && r.at("macs") == 0 && r.at("parameters") == 0, "result.json", "'{}' is not there any more", s.name);
                 continue;
             }
@@ -220,14 +227,14 @@ private:
             expect(q && r.at("steps").size() == q->at("steps").size(), "result.json", "the steps of '{}' are not those of sequences.json", s.name);
             if (q) {
                 const bool narrower = r.at("sequence") != q->at("sequence");
-                expect(r.at("effect") == (narrower ? narrower_words(is.statement, s.statement)
-                                                   : effect_words(domain_of(parse_term(q->at("chosen").get<std::string>())))),
+                expect(r.at("effect") ==
+                           (narrower ? narrower_words(is.statement, s.statement) : effect_words(domain_of(parse_term(q->at("chosen").get<std::string>())))),
                        "result.json", "the effect on '{}' is not what its nests say", s.name);
             }
             for (const char* when : {"before", "after"}) {
                 if (!r.contains(std::string("nest_") + when)) continue;
                 const Term nest = parse_term(r.at(std::string("nest_") + when).get<std::string>());
-                if (nest.is("prepare", 2)) continue;   // nests in a row have no axes of their own to complete
+                if (nest.is("prepare", 2)) continue;  // nests in a row have no axes of their own to complete
                 expect(r.at(std::string("pseudo_") + when) == pseudo(complete(nest)), "result.json", "the loops of '{}' are not those of its nest {}", s.name,
                        when);
             }
@@ -263,7 +270,8 @@ private:
                 expect(e.at("allowed") == (e.at("kept").get<double>() >= e.at("capacity").get<double>()) &&
                            near(e.at("margin"), e.at("kept").get<double>() - e.at("capacity").get<double>(), 1e-9),
                        "evidence.jsonl", "line {}: the verdict is not what its figures say", line);
-            else expect(!e.at("allowed").get<bool>(), "evidence.jsonl", "line {}: admitted without a score", line);
+            else
+                expect(!e.at("allowed").get<bool>(), "evidence.jsonl", "line {}: admitted without a score", line);
         }
         const json& guard = result_.at("guard");
         expect(guard.at("allowed").get<bool>(), "result.json", "the guard did not allow the network that was returned");
@@ -339,10 +347,10 @@ private:
     RunChecks out_;
     json result_, sequences_, verdict_;
     std::vector<json> rows_;
-    Plan shape_;                    // steps of rules over several sites
+    Plan shape_;  // steps of rules over several sites
     Graph original_, shaped_, returned_;
     Weights weights_;
-    Sites whole_sites_, sites_;     // of the original, and of what these steps left of it
+    Sites whole_sites_, sites_;  // of the original, and of what these steps left of it
 };
 
 }  // namespace

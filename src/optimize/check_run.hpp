@@ -11,9 +11,9 @@
 namespace loopegg {
 
 struct RunChecks {
-    std::vector<SiteCheck> sites;          // one for each site of the original, in its order
-    std::vector<std::string> held;         // what was found true, one sentence each
-    std::vector<std::string> faults;       // what was not: the file, and what is wrong with it
+    std::vector<SiteCheck> sites;     // one for each site of the original, in its order
+    std::vector<std::string> held;    // what was found true, one sentence each
+    std::vector<std::string> faults;  // what was not: the file, and what is wrong with it
     bool valid() const;
 };
 

@@ -13,7 +13,7 @@ namespace {
 using Sites = std::vector<std::vector<SiteOption>>;
 
 struct Objective {
-    double latency = 0, capacity = 0, parameters = 0;   // the weight of each in what is minimised
+    double latency = 0, capacity = 0, parameters = 0;  // the weight of each in what is minimised
 };
 
 // The network as an e-graph: its root needs one class for each site, and a class has one node for each option. Limits are side constraints, and so are options
@@ -78,7 +78,7 @@ private:
 
     const Sites& sites_;
     SerializedEGraph egraph_;
-    std::vector<std::vector<NodeIndex>> nodes_;   // by site and option
+    std::vector<std::vector<NodeIndex>> nodes_;  // by site and option
 };
 
 std::string nearest(const Network& network, const ChoiceLimits& limits) {

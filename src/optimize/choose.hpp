@@ -12,14 +12,17 @@ namespace loopegg {
 
 // One way to run one site.
 struct SiteOption {
-    std::size_t variant = 0;         // the caller's index; 0 is the original by convention
+    std::size_t variant = 0;  // the caller's index; 0 is the original by convention
     double latency_ms = 0;
-    double capacity_cost = 0;        // how much of the capacity budget it uses; 0 for the original
+    double capacity_cost = 0;  // how much of the capacity budget it uses; 0 for the original
     std::int64_t parameters = 0;
     // The option may be picked only together with one of these options of another site. Where there are none, it stands by itself.
-    struct Company { std::size_t site; std::vector<std::size_t> options; };
+    struct Company {
+        std::size_t site;
+        std::vector<std::size_t> options;
+    };
     std::optional<Company> only_with{};
-    double beyond_size = 0;          // of the capacity cost, what sizes do not tell (CapacityOracle::kept_by_size)
+    double beyond_size = 0;  // of the capacity cost, what sizes do not tell (CapacityOracle::kept_by_size)
 };
 
 // At most `count` of these options (site, option) may be picked.
@@ -32,11 +35,11 @@ struct ChoiceLimits {
     double capacity = std::numeric_limits<double>::infinity();
     double latency_ms = std::numeric_limits<double>::infinity();
     std::int64_t parameters = std::numeric_limits<std::int64_t>::max();
-    std::vector<AtMost> few{};          // see mixture.hpp
+    std::vector<AtMost> few{};  // see mixture.hpp
 };
 
 struct NetworkChoice {
-    std::vector<std::size_t> picked;   // for each site, an index into its options
+    std::vector<std::size_t> picked;  // for each site, an index into its options
     double latency_ms = 0, capacity_cost = 0;
     std::int64_t parameters = 0;
 };

@@ -16,7 +16,7 @@ namespace {
 std::string other_classes(const RuleSet& set, const std::string& name) {
     std::vector<std::string> classes;
     for (const std::string& tag : set.tags)
-        if (architecture_class(tag)) classes.push_back(tag);   // other tags say what machine a set is for
+        if (architecture_class(tag)) classes.push_back(tag);  // other tags say what machine a set is for
     if (classes.empty() || std::find(classes.begin(), classes.end(), name) != classes.end()) return "";
     return fmt::format("its set '{}' is for {}", set.name, join(classes, ", "));
 }
@@ -57,7 +57,7 @@ std::int64_t paid_by_neural_rules(const RuleBook& book, const ClassCounts& count
 std::string unpaid(const Rule& rule, const ClassCounts& counts, std::int64_t paid_by_all, const std::set<std::string>& sequences,
                    const std::set<Symbol>& wanted = {}) {
     const RuleCount* count = counts.find(rule);
-    if (counts.runs < enough_runs || !count) return "";   // a rule that nobody counted has its chance
+    if (counts.runs < enough_runs || !count) return "";  // a rule that nobody counted has its chance
     if (count->fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
     if (count->paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted)))
         return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", count->fired, counts.runs);

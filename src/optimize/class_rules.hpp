@@ -19,14 +19,14 @@ struct PrunedRule {
 };
 
 struct ClassRules {
-    std::string name;                 // "residual", or "all" when nothing was left out on account of a class
-    RuleBook book;                    // with the rules that are left
+    std::string name;  // "residual", or "all" when nothing was left out on account of a class
+    RuleBook book;     // with the rules that are left
     std::vector<PrunedRule> pruned;
-    bool searches = true;             // false: no neural rule is left, and there is nothing to discover
-    std::map<std::string, double> asked{};   // questions to the guard that each rule that is left asked in a counted run, on average; none where nobody knows
-    double asked_by_all = 0;          // and of all rules
-    std::set<std::string> paid{};     // neural sequences that the search looks for (paid_sequences.hpp); none: it looks for all
-    std::set<std::string> uncounted{};   // rules that no counted run knew, and that are tried for that reason
+    bool searches = true;                   // false: no neural rule is left, and there is nothing to discover
+    std::map<std::string, double> asked{};  // questions to the guard that each rule that is left asked in a counted run, on average; none where nobody knows
+    double asked_by_all = 0;                // and of all rules
+    std::set<std::string> paid{};           // neural sequences that the search looks for (paid_sequences.hpp); none: it looks for all
+    std::set<std::string> uncounted{};      // rules that no counted run knew, and that are tried for that reason
 };
 
 // "auto" takes what the detector says, "all" takes every rule, and a name takes that class. Throws UserError with the known names otherwise.
@@ -42,8 +42,8 @@ std::string class_name(const std::string& asked, const Graph& graph);
 // What is left out is named in the result, with its reason.
 constexpr std::int64_t enough_runs = 2;
 constexpr std::int64_t least_share = 20;
-constexpr std::int64_t enough_of(std::int64_t runs) { return std::max(enough_runs, runs / 2 + 1); }   // that a sequence must be in
-PassOrder passes_named(const std::string& text);   // UserError for what is no pass order
+constexpr std::int64_t enough_of(std::int64_t runs) { return std::max(enough_runs, runs / 2 + 1); }  // that a sequence must be in
+PassOrder passes_named(const std::string& text);                                                     // UserError for what is no pass order
 ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::string& name, const CountTable& counts);
 // Whether the search looks for a variant, so that it is worth tuning.
 bool searched_for(const ClassRules& rules, const Variant& variant);

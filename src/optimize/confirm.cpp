@@ -18,7 +18,7 @@
 namespace loopegg {
 namespace {
 
-constexpr double profile_seconds = 1;   // enough for some hundred calls of a network of a few milliseconds
+constexpr double profile_seconds = 1;  // enough for some hundred calls of a network of a few milliseconds
 
 // A network on its way to being measured.
 struct Entrant {
@@ -106,7 +106,7 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
             e.schedules = unrounded(graph, e.schedules, target);
         }
         e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress, &kernels);
-        seal_folder(e.record.files.folder);   // it is run by itself, too
+        seal_folder(e.record.files.folder);  // it is run by itself, too
         entrants.push_back(std::move(e));
     };
     enter(read.graph, read.weights, read.sites, input.read ? original_tuning : tuning, original_variants(read.sites), "original");
@@ -120,8 +120,10 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
                                    "what was measured so far is kept; the same command goes on from there"});
     c.original = entrants.front().record, c.optimized = entrants.back().record;
     const auto before = figure_of(objective, c.original), after = figure_of(objective, c.optimized);
-    if (!changed) c.keep_original = true, c.why = "no site has a variant that is both faster and admitted by the guard: the original is returned";
-    else if (!after) c.keep_original = true, c.why = "the chosen network could not be measured (" + c.optimized.time.why + "): the original is returned";
+    if (!changed)
+        c.keep_original = true, c.why = "no site has a variant that is both faster and admitted by the guard: the original is returned";
+    else if (!after)
+        c.keep_original = true, c.why = "the chosen network could not be measured (" + c.optimized.time.why + "): the original is returned";
     else if (before && *after >= *before)
         c.keep_original = true, c.why = fmt::format("the chosen network takes {} and the original {}: the original is returned",
                                                     figure_words(objective, c.optimized), figure_words(objective, c.original));

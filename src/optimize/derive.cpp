@@ -49,7 +49,7 @@ void derive_steps(const EGraph& graph, const std::vector<Rewrite>& rules, std::s
         auto found = graph.lookup(v.nest);
         // A variant that no site admits has no edge, and needs no derivation.
         if (!found || !reached.contains(graph.find(*found))) continue;
-        std::vector<const Edge*> way;   // last edge first
+        std::vector<const Edge*> way;  // last edge first
         for (auto it = reached.find(graph.find(*found)); it != reached.end() && it->second; it = reached.find(graph.find(it->second->from)))
             way.push_back(it->second);
         Term at = roots[v.kind];

@@ -29,8 +29,8 @@ Discovery originals_only(const Sites& sites, const std::string& why) {
     return found;
 }
 
-Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle,
-                   const DeskOptions& options, Progress& progress, const PassOrder& passes) {
+Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle, const DeskOptions& options,
+                   Progress& progress, const PassOrder& passes) {
     DeskOptions with_progress = options;
     with_progress.told = [&](std::int64_t judged, std::int64_t budget) { progress.advance(judged, fmt::format("of {} configurations judged", budget)); };
     CapacityDesk desk(graph, sites, oracle, with_progress);
@@ -59,7 +59,7 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
         sets.push_back(bind_rules(of_set, binding));
     }
     RunOptions run = limits_of(phase);
-    run.after_iteration = [&](const IterationReport&) { return !desk.exhausted(); };   // nothing more could be admitted
+    run.after_iteration = [&](const IterationReport&) { return !desk.exhausted(); };  // nothing more could be admitted
     RunReport report = run_passes(egraph, sets, passes, run);
 
     Discovery found;

@@ -13,12 +13,12 @@
 namespace loopegg {
 
 struct Discovery {
-    std::vector<Variant> variants;        // the first Sites::kinds.size() are the originals
-    std::vector<Admission> admissions;    // every verdict on a (site, variant), allowed or not
+    std::vector<Variant> variants;      // the first Sites::kinds.size() are the originals
+    std::vector<Admission> admissions;  // every verdict on a (site, variant), allowed or not
     std::int64_t configurations = 0, rejected = 0, refused = 0;
     std::map<std::string, std::size_t> rules_fired;   // every rule of the phase, also those that never did
     std::map<std::string, std::int64_t> rules_asked;  // configurations that the guard was asked about, by the rule that proposed them
-    std::string stop;                     // why it ended
+    std::string stop;                                 // why it ended
     std::size_t nodes = 0, classes = 0;
 };
 
@@ -26,7 +26,7 @@ struct Discovery {
 Discovery originals_only(const Sites& sites, const std::string& why = "no discover phase");
 
 // Uses the rules and limits of `phase`. Throws what the oracle throws.
-Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle,
-                   const DeskOptions& options, Progress& progress, const PassOrder& passes = {});
+Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle, const DeskOptions& options,
+                   Progress& progress, const PassOrder& passes = {});
 
 }  // namespace loopegg

@@ -20,7 +20,7 @@ std::string stage_of(const Term& statement) { return to_string(with_size(stateme
 }  // namespace
 
 std::vector<std::vector<std::size_t>> families_of(const Graph& graph, const Sites& sites, std::size_t most) {
-    std::vector<std::pair<bool, bool>> role(sites.all.size());   // writes a hidden width, reads one
+    std::vector<std::pair<bool, bool>> role(sites.all.size());  // writes a hidden width, reads one
     for (const HiddenWidth& h : hidden_widths(graph)) role[sites.index_of(h.writer)].first = role[sites.index_of(h.reader)].second = true;
     std::map<std::tuple<std::string, bool, bool>, std::vector<std::size_t>> families;
     for (std::size_t s = 0; s < sites.all.size(); ++s)

@@ -9,7 +9,7 @@
 
 namespace loopegg {
 
-constexpr std::size_t most_together = 12;   // sites that one question may be about
+constexpr std::size_t most_together = 12;  // sites that one question may be about
 
 // Sites of one family have the same role in the same stage of a network. Their statements differ at most in the number of input channels, and each
 // of them writes or reads a hidden width (hidden_widths.hpp) if the others do. Families come in runs of at most `most` neighbours, about equally long.

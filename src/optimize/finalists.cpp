@@ -77,7 +77,7 @@ FinalistChoice choose_by_accuracy(const fs::path& out, const std::map<std::strin
         choice.max_loss = max_loss ? *max_loss : loss_at_kept(result.at("guard").at("threshold"));
         const double original_ms = result.at("original").at("median_ms");
         choice.rows.push_back({"original", original_ms, 1, 0, {}, {}});
-        double beside = original_ms;   // the original's time in turns with the finalists
+        double beside = original_ms;  // the original's time in turns with the finalists
         for (const json& n : result.at("networks")) {
             if (!n.contains("finalist") || !n.at("measured").get<bool>()) continue;
             beside = n.at("beside_ms");
@@ -93,8 +93,8 @@ FinalistChoice choose_by_accuracy(const fs::path& out, const std::map<std::strin
     for (const FinalistRow& row : choice.rows) names.push_back(row.name);
     for (const auto& [name, trained] : accuracies)
         if (std::find(names.begin(), names.end(), name) == names.end())
-            throw UserError(Diagnostic{fmt::format("'{}' is no finalist of '{}': expected {}", name, out.string(), join(names, ", ")), {},
-                                       did_you_mean(name, names)});
+            throw UserError(
+                Diagnostic{fmt::format("'{}' is no finalist of '{}': expected {}", name, out.string(), join(names, ", ")), {}, did_you_mean(name, names)});
     const auto original = accuracies.find("original");
     if (original == accuracies.end()) throw UserError("the accuracy of 'original' is missing: a loss is told beside it");
 

@@ -18,7 +18,7 @@ void write_finalists(const std::filesystem::path& out, const WholeNetworks& netw
 
 // What a network reached, of each training.
 struct Trained {
-    std::vector<double> accuracies;   // percent
+    std::vector<double> accuracies;  // percent
     double mean() const;
 };
 
@@ -28,14 +28,14 @@ std::map<std::string, Trained> read_accuracies(const std::filesystem::path& file
 struct FinalistRow {
     std::string name;
     double ms = 0, speedup = 1;
-    double expected = 0;                 // points that the guard expects to be lost
+    double expected = 0;  // points that the guard expects to be lost
     std::optional<Trained> trained;
-    std::optional<double> lost;          // points, beside the original
+    std::optional<double> lost;  // points, beside the original
 };
 
 struct FinalistChoice {
-    std::vector<FinalistRow> rows;       // the original first, then the fastest first
-    std::optional<std::size_t> chosen;   // of `rows`; none: no trained network loses as little as it may, and the original stays
+    std::vector<FinalistRow> rows;      // the original first, then the fastest first
+    std::optional<std::size_t> chosen;  // of `rows`; none: no trained network loses as little as it may, and the original stays
     double max_loss = 0;
 };
 

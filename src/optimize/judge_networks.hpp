@@ -18,8 +18,8 @@ struct NetworkVerdict {
     Verdict verdict;
     ExpectedLoss loss;
     bool allowed = true;
-    double needed = 0;   // the share of capacity that has to be kept
-    double excess = 0;   // points lost beyond what is allowed, as a part of that; at most 0 where it is allowed
+    double needed = 0;  // the share of capacity that has to be kept
+    double excess = 0;  // points lost beyond what is allowed, as a part of that; at most 0 where it is allowed
 };
 
 double excess_of(double kept, double needed);

@@ -34,9 +34,12 @@ std::string cut_name(const Domain& d) {
     std::size_t dense = 0;
     std::vector<std::int64_t> groups;
     for (const DomainPart& p : d.parts) {
-        if (dense_piece(p)) ++dense;
-        else if (only_channel_groups(p)) groups.push_back(p.diagonals[0].first.radix);
-        else return "unnamed";
+        if (dense_piece(p))
+            ++dense;
+        else if (only_channel_groups(p))
+            groups.push_back(p.diagonals[0].first.radix);
+        else
+            return "unnamed";
     }
     std::sort(groups.begin(), groups.end());
     if (dense >= 1 && !groups.empty()) return "S2";
@@ -53,8 +56,7 @@ std::string part_words(const DomainPart& p) {
     for (const DigitRange& r : p.ranges)
         words.push_back(r.lo == 0 ? fmt::format("{} keeps {} of {}", digit_words(r.digit), r.hi, r.digit.radix)
                                   : fmt::format("{} in {}..{} of {}", digit_words(r.digit), r.lo, r.hi, r.digit.radix));
-    for (const DigitPair& d : p.diagonals)
-        words.push_back(fmt::format("{} and {} in {} diagonal blocks", d.first.axis, d.second.axis, d.first.radix));
+    for (const DigitPair& d : p.diagonals) words.push_back(fmt::format("{} and {} in {} diagonal blocks", d.first.axis, d.second.axis, d.first.radix));
     return words.empty() ? "everything" : join(words, ", ");
 }
 
@@ -66,8 +68,7 @@ std::string effect_name(const Domain& d, std::int64_t channels) {
     if (d.parts.size() > 1) return cut_name(d);
     if (is_s1(d)) return "S1";
     const DomainPart& p = d.parts[0];
-    if (p.ranges.empty() && p.diagonals.size() == 1 && channel_pair(p.diagonals[0]))
-        return p.diagonals[0].first.radix == channels ? "depthwise" : "group";
+    if (p.ranges.empty() && p.diagonals.size() == 1 && channel_pair(p.diagonals[0])) return p.diagonals[0].first.radix == channels ? "depthwise" : "group";
     if (p.diagonals.empty() && p.ranges.size() == 1) return spatial(p.ranges[0].digit.axis) ? "spatial-bottleneck" : "bottleneck";
     return "unnamed";
 }

@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "graph/domain.hpp"
 #include "base/term.hpp"
+#include "graph/domain.hpp"
 
 namespace loopegg {
 

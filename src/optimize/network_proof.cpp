@@ -60,7 +60,7 @@ public:
             if (term.is("join", 3) && !term[0].is("add", 0) && place->second[n] == 2)
                 return step("narrow-branch", site, here, with, [&](Path& path) { shift(path, here, {2}, {2, 1}); });
             if (!term.is("row", 2) || place->second[n] != 0) continue;
-            if (term[0].is("stream", 1)) {   // the row before it is the one of the stream's first writer
+            if (term[0].is("stream", 1)) {  // the row before it is the one of the stream's first writer
                 if (n == 0 || place->second[n - 1] != 1) break;
                 return narrow_stream(site, upto(place->second, n - 1), with);
             }

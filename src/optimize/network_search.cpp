@@ -11,7 +11,7 @@
 namespace loopegg {
 namespace {
 
-constexpr double gap = 1e-3;   // latencies are not known better, and the last part in a thousand takes the integer program most of its time
+constexpr double gap = 1e-3;  // latencies are not known better, and the last part in a thousand takes the integer program most of its time
 
 bool faster(const Chosen& a, const Chosen& b) { return a.choice.latency_ms < b.choice.latency_ms; }
 
@@ -55,7 +55,10 @@ public:
     void narrow_budget() {
         double low = selection_.chosen.choice.capacity_cost, high = low;
         for (const Chosen& c : selection_.front)
-            if (faster(c, selection_.chosen)) { high = c.choice.capacity_cost; break; }
+            if (faster(c, selection_.chosen)) {
+                high = c.choice.capacity_cost;
+                break;
+            }
         for (int points : {6, 4, 2}) {
             if (high <= low) break;
             progress_.advance(0, fmt::format("{} capacity budgets between {:.3f} and {:.3f}", points, low, high));
@@ -69,7 +72,7 @@ public:
             }
             budgets.push_back(high);
             std::vector<Chosen> judged = ask(std::move(choices));
-            std::size_t allowed = judged.size();   // of budgets, the first of which is
+            std::size_t allowed = judged.size();  // of budgets, the first of which is
             while (allowed > 0 && !judged[allowed - 1].verdict.allowed) --allowed;
             low = budgets[allowed], high = budgets[allowed + 1];
             if (allowed > 0) keep_if_better(judged[allowed - 1]);
@@ -87,9 +90,9 @@ public:
         constexpr int rounds = 6;
         constexpr std::size_t changes[] = {2, 5, 12};
         constexpr double margins[] = {-0.01, 0, 0.01};
-        constexpr double worth_another = 0.005;   // of room, after a round in vain
-        std::set<std::vector<std::size_t>> asked;   // by what they pick
-        double luck = 0;   // how much less the chosen network loses than networks like it
+        constexpr double worth_another = 0.005;    // of room, after a round in vain
+        std::set<std::vector<std::size_t>> asked;  // by what they pick
+        double luck = 0;                           // how much less the chosen network loses than networks like it
         bool in_vain = false;
         for (int round = 0; round < rounds; ++round) {
             const std::optional<double> room = room_left(selection_.chosen.verdict);
@@ -105,7 +108,7 @@ public:
                     if (!c) continue;
                     const std::size_t changed = sites_apart(*c, selection_.chosen.choice);
                     if (c->latency_ms < selection_.chosen.choice.latency_ms && asked.insert(c->picked).second) near.push_back(std::move(*c));
-                    if (changed < most) break;   // more sites would not be changed
+                    if (changed < most) break;  // more sites would not be changed
                 }
             if (near.empty()) return;
             progress_.advance(0, fmt::format("{} networks near the one that keeps {:.3f}", near.size(), kept_share(selection_.chosen.verdict)));

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/network/network.hpp"
 #include "backends/measure/network_profile.hpp"
+#include "backends/network/network.hpp"
 #include "optimize/choose.hpp"
 
 namespace loopegg {
@@ -21,8 +21,8 @@ Objective objective_for(const std::string& name, const Target& target);
 struct NetworkRecord {
     CompiledNetwork files;
     Measured time;
-    std::optional<NetworkProfile> profile{};   // none where the target cannot be run here
-    nlohmann::json rounding{};                 // what the guard of roundings says (rounding_guard.hpp); null: nothing is rounded, or might be
+    std::optional<NetworkProfile> profile{};  // none where the target cannot be run here
+    nlohmann::json rounding{};                // what the guard of roundings says (rounding_guard.hpp); null: nothing is rounded, or might be
 };
 
 // The figure that the objective looks at. Smaller is better. There is none where it was not measured.

@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 
 #include "backends/measure/cold_weights.hpp"
-#include "base/scratch.hpp"
-#include "backends/target/target.hpp"
 #include "backends/measure/network_measure.hpp"
 #include "backends/measure/tvm_measurer.hpp"
+#include "backends/target/target.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
 #include "base/places.hpp"
+#include "base/scratch.hpp"
 #include "fisher/evidence.hpp"
 #include "graph/load.hpp"
 #include "graph/model_json.hpp"
@@ -32,7 +32,8 @@ namespace {
 class StageLog {
 public:
     explicit StageLog(Progress& progress) : progress_(progress) {}
-    template <class F> auto run(const char* name, std::int64_t total, F&& f) {
+    template <class F>
+    auto run(const char* name, std::int64_t total, F&& f) {
         progress_.stage(name, total);
         const auto start = std::chrono::steady_clock::now();
         auto value = f();
@@ -49,7 +50,7 @@ private:
 std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& input) {
     OracleOptions options;
     options.guard = request.guard, options.capacity = request.capacity, options.data = request.data, options.seed = request.seed;
-    if (!options.capacity && request.guard == default_guard) {   // a threshold is one guard's: another keeps its own
+    if (!options.capacity && request.guard == default_guard) {  // a threshold is one guard's: another keeps its own
         const RuleBook book = load_rules(rules_file(request.rules), {.judge = false, .deep = false});
         if (const Phase* phase = book.find_phase("discover")) options.capacity = phase->capacity;
         // the stricter one; none is less than any
@@ -70,7 +71,7 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     if (!rules.searches) return originals_only(input.sites, "no neural rule is for this class of architecture");
     DeskOptions options;
     options.budget = request.budget;
-    if (!rules.asked.empty()) {   // what the rules asked when they were counted, or as much less as the budget is smaller
+    if (!rules.asked.empty()) {  // what the rules asked when they were counted, or as much less as the budget is smaller
         const double part = std::min(1.0, static_cast<double>(request.budget) / rules.asked_by_all);
         std::int64_t all = 0;
         for (const auto& [rule, questions] : rules.asked) all += options.expected[rule] = static_cast<std::int64_t>(std::ceil(part * questions));
@@ -175,14 +176,14 @@ Input read_input(const OptimizeRequest& request) {
 nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     StageLog log(progress);
     const StoreCost before = store_cost();
-    objective_for(request.objective, find_target(request.target));   // a wrong word is told before the work
+    objective_for(request.objective, find_target(request.target));  // a wrong word is told before the work
 
     Input input = log.run("read", 0, [&] { return read_input(request); });
     class_name(request.architecture, input.graph);
     log.done(fmt::format("{}: {} sites, {} distinct nests", input.graph.name, input.sites.all.size(), input.sites.kinds.size()));
 
     auto oracle = oracle_for(request, input);
-    const ScratchFolder kernels(request.out / ".loopegg-kernels");   // what tuning compiles, until the networks are made of it
+    const ScratchFolder kernels(request.out / ".loopegg-kernels");  // what tuning compiles, until the networks are made of it
     MeasurerOptions measuring;
     measuring.shelf = kernels.path();
     measuring.wait_seconds = std::min(measuring.wait_seconds, request.tune_seconds);
@@ -190,7 +191,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     measuring.cold_bytes = cold_bytes_for(input.weights);
     Times times(request, input, measuring);
     const Timing timing = times.timing();
-    OptimizeRequest left = request;   // what is left of the budget and of the time
+    OptimizeRequest left = request;  // what is left of the budget and of the time
 
     WholeNetworks networks = log.run("networks", request.budget, [&] {
         return searches_networks(request) ? find_networks(request, input, *oracle, timing, KernelShelf(kernels.path()), progress) : WholeNetworks{};
@@ -219,9 +220,9 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
 
-    if (network.read) left.max_latency_ms = std::numeric_limits<double>::infinity();   // the limit is for the network as a whole, which is timed below
+    if (network.read) left.max_latency_ms = std::numeric_limits<double>::infinity();  // the limit is for the network as a whole, which is timed below
     Selection selection = log.run("choose", 0, [&] { return select(left, network, found, tuning, beside, progress); });
-    if (network.read && selection.chosen.variant != original_variants(network.sites))   // told beside the original again
+    if (network.read && selection.chosen.variant != original_variants(network.sites))  // told beside the original again
         selection.chosen.verdict = NetworkJudge(*oracle, input.graph).judge({&selection.chosen.graph, 1}).front().verdict;
     log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(network, selection), selection.backed_off));
 
@@ -233,7 +234,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
         progress.note(fmt::format("the network takes {:.3f} ms, and --max-latency allows {:.3f}: a larger --max-loss or another --seed may find a faster one",
                                   time->median_ms, request.max_latency_ms));
 
-    const bool back = confirmed.keep_original && network.read;   // to the network that was read: what is told is told of that one
+    const bool back = confirmed.keep_original && network.read;  // to the network that was read: what is told is told of that one
     if (back) found = originals_only(input.sites, found.stop), tuning = networks.original_tuning;
     const Input& told = back ? input : network;
     nlohmann::json result = result_of(request, told, found, tuning, selection, confirmed);

@@ -1,9 +1,9 @@
 // '--target all': what was chosen on this machine, compiled for every other target too, with what it would take there.
 #include <fmt/format.h>
 
-#include "backends/network/bundle.hpp"
 #include "backends/measure/network_measure.hpp"
 #include "backends/measure/roofline.hpp"
+#include "backends/network/bundle.hpp"
 #include "backends/target/schedule_rules.hpp"
 #include "backends/target/target.hpp"
 #include "base/error.hpp"
@@ -54,7 +54,7 @@ json compile_for_others(const OptimizeRequest& request, const Input& input, cons
         if (target.name == request.target) continue;
         target.rules = rules_file(request.rules);
         json j{{"target", target.name}, {"reach", to_string(target.reach)}, {"summary", target.summary}};
-        try {   // what one target cannot do costs that target alone
+        try {  // what one target cannot do costs that target alone
             const std::filesystem::path folder = request.out / target.name;
             j["original"] = compiled_for(target, read.graph, read.weights, folder / "original", progress);
             j["optimized"] = compiled_for(target, chosen, weights, folder / "optimized", progress);

@@ -3,12 +3,12 @@
 #include "base/sexpr.hpp"
 #include "egraph/proof_check.hpp"
 #include "graph/domain_sets.hpp"
-#include "nest/domain/winograd_nests.hpp"
-#include "nest/term/value.hpp"
 #include "nest/domain/domain.hpp"
-#include "nest/term/grammar.hpp"
-#include "nest/judge/isl_judge.hpp"
+#include "nest/domain/winograd_nests.hpp"
 #include "nest/domain/with_domain.hpp"
+#include "nest/judge/isl_judge.hpp"
+#include "nest/term/grammar.hpp"
+#include "nest/term/value.hpp"
 #include "optimize/capacity_desk.hpp"
 
 namespace loopegg {
@@ -28,9 +28,7 @@ std::string chain_fault(const nlohmann::json& site) {
     return "";
 }
 
-std::int64_t instances(const Term& nest) {
-    return instance_count(domain_of(nest), graph_axes(statement_of(plain_statement(nest_parts(nest).statement))));
-}
+std::int64_t instances(const Term& nest) { return instance_count(domain_of(nest), graph_axes(statement_of(plain_statement(nest_parts(nest).statement)))); }
 
 // What a schedule of the chosen nest may be over: a statement, and loops that visit the instances.
 struct Expected {
@@ -126,7 +124,10 @@ SiteCheck check(const nlohmann::json& site, const ProofRules& exact, const Proof
     for (const auto& proof : site.at("proofs")) {
         const ProofVerdict v = check_proof(proof, proof.at("neural").get<bool>() ? neural : exact);
         c.steps += v.steps;
-        if (!v.valid) { c.why = v.why; return c; }
+        if (!v.valid) {
+            c.why = v.why;
+            return c;
+        }
     }
     c.why = schedule_fault(site);
     if (c.why.empty()) c.why = restoring_fault(site);

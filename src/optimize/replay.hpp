@@ -12,8 +12,8 @@ namespace loopegg {
 struct SiteCheck {
     std::string site;
     bool valid = false;
-    std::string why;           // what is wrong, when it is not valid
-    std::size_t steps = 0;     // replayed
+    std::string why;        // what is wrong, when it is not valid
+    std::size_t steps = 0;  // replayed
 };
 
 // `sites` is the array of sequences.json. Each site has the nest that runs as `schedule` (result.json's `nest_after`), which isl judges. A site

@@ -14,9 +14,9 @@
 #include "base/text.hpp"
 #include "graph/architecture.hpp"
 #include "graph/flops.hpp"
-#include "nest/term/value.hpp"
-#include "nest/run/loop_tree.hpp"
 #include "nest/domain/with_domain.hpp"
+#include "nest/run/loop_tree.hpp"
+#include "nest/term/value.hpp"
 #include "optimize/capacity_desk.hpp"
 #include "optimize/judge_networks.hpp"
 #include "optimize/named_sequences.hpp"
@@ -89,7 +89,7 @@ json verdict_json(const Verdict& v) {
     json j{{"allowed", v.allowed}, {"why", v.why}, {"ratio", kept_share(v)}};
     for (const char* key : {"low", "high", "threshold", "seeds"})
         if (v.evidence.is_object() && v.evidence.contains(key)) j[key] = v.evidence[key];
-    if (v.evidence.is_object() && v.evidence.contains("capacity")) j["threshold"] = v.evidence["capacity"];   // the least share that it asks
+    if (v.evidence.is_object() && v.evidence.contains("capacity")) j["threshold"] = v.evidence["capacity"];  // the least share that it asks
     if (j.contains("seeds") && j["seeds"].is_array()) j["seeds"] = j["seeds"].size();
     if (v.evidence.is_object() && v.evidence.contains("together"))
         j["together"] = {{"sites", v.evidence["together"]["sites"]}, {"ratio", v.evidence["together"]["kept"]}};
@@ -170,8 +170,7 @@ json sites_json(const Input& input, const Discovery& found, const Tuning& tuning
         if (input.read && !original) {
             const bool narrower = j["statement"] != to_string(was.statement);
             j["original_macs"] = was.macs, j["original_parameters"] = was.parameters, j["original_statement"] = to_string(was.statement);
-            if (narrower && j["sequence"] == "dense")
-                j["sequence"] = "narrower", j["effect"] = narrower_words(left.at(was.name)->statement, was.statement);
+            if (narrower && j["sequence"] == "dense") j["sequence"] = "narrower", j["effect"] = narrower_words(left.at(was.name)->statement, was.statement);
         }
         sites.push_back(std::move(j));
     }
@@ -182,7 +181,7 @@ json sites_json(const Input& input, const Discovery& found, const Tuning& tuning
 json effects_json(const Discovery& found) {
     json effects = json::object();
     for (const Admission& a : found.admissions) {
-        if (a.reader) continue;   // nobody was asked
+        if (a.reader) continue;  // nobody was asked
         json& e = effects[found.variants[a.variant].effect];
         if (e.is_null()) e = {{"judged", 0}, {"admitted", 0}};
         e["judged"] = e["judged"].get<int>() + 1;
@@ -213,7 +212,7 @@ json front_json(const Selection& selection) {
 }  // namespace
 
 std::string pseudo(const Term& nest) {
-    if (nest.is("prepare", 2)) {   // nests in a row
+    if (nest.is("prepare", 2)) {  // nests in a row
         std::string all;
         for (const Term& each : nests_of(nest[1])) all += (all.empty() ? "" : "then\n") + pseudo(each);
         return all;
@@ -270,7 +269,10 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
     r["pareto"] = front_json(selection), r["calibration"] = selection.calibration;
     r["configurations"] = found.configurations, r["rejected"] = found.rejected, r["refused"] = found.refused, r["backed_off"] = selection.backed_off;
     r["rules_fired"] = found.rules_fired, r["rules_asked"] = found.rules_asked;
-    r["discover"] = {{"stop", found.stop}, {"nodes", found.nodes}, {"classes", found.classes}, {"variants", found.variants.size() - input.sites.kinds.size()},
+    r["discover"] = {{"stop", found.stop},
+                     {"nodes", found.nodes},
+                     {"classes", found.classes},
+                     {"variants", found.variants.size() - input.sites.kinds.size()},
                      {"effects", effects_json(found)}};
     r["kernels"] = {{"tried", tuning.compiled}, {"failed", tuning.failed}};
     r["metrics"] = metrics_json(request, confirmed.original, returned);

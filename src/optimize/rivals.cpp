@@ -80,7 +80,7 @@ std::vector<NetworkCandidate> block_swaps(const ShapeSpace& space, NetworkJudge&
                 if (!w.joined && inside(w.name)) narrow(shape, w, bottleneck);
         };
         for (const ShapeSpace::Depth& d : space.branches()) swap(d.branch.only, one_of(random, {1, 1, 2, 4, 8, 16}), one_of(random, {1, 1, 2, 4}));
-        if (space.branches().empty())   // a plain network: every layer is a block
+        if (space.branches().empty())  // a plain network: every layer is a block
             for (const ShapeSpace::Width& w : space.widths()) swap({w.name}, one_of(random, {1, 1, 2, 4, 8, 16}), one_of(random, {1, 1, 2, 4}));
         return shape;
     });

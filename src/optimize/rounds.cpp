@@ -16,10 +16,10 @@ void require_same(const fs::path& file, const std::string& model, const std::str
     const JsonView known = read_json(read_source(file));
     const std::string of = known.at("model").text(), on = known.at("target").text();
     if (of == model && on == target) return;
-    throw UserError(Diagnostic{fmt::format("the rounds in '{}' are of a search for {} on {}, and this one is for {} on {}", file.parent_path().string(), of, on,
-                                           model, target),
-                               {},
-                               "choose another --out, or remove that folder: times that came back stay in the store"});
+    throw UserError(Diagnostic{
+        fmt::format("the rounds in '{}' are of a search for {} on {}, and this one is for {} on {}", file.parent_path().string(), of, on, model, target),
+        {},
+        "choose another --out, or remove that folder: times that came back stay in the store"});
 }
 
 fs::path round(const fs::path& folder, int number) { return folder / std::to_string(number); }
@@ -38,7 +38,7 @@ std::size_t programs_of(const fs::path& bundle) { return read_json(read_source(b
 Rounds::Rounds(fs::path folder, std::string model, Target target, RoundLimits limits)
     : folder_(std::move(folder)), model_(std::move(model)), target_(std::move(target)), limits_(limits) {
     std::error_code none;
-    fs::remove_all(folder_ / ".writing", none);   // of a run that was killed
+    fs::remove_all(folder_ / ".writing", none);  // of a run that was killed
     if (const fs::path file = folder_ / "search.json"; fs::exists(file, none)) require_same(file, model_, target_.name);
     written_ = rounds_in(folder_);
 }
@@ -96,7 +96,7 @@ nlohmann::json Rounds::next(const RoundMeasurer& measurer, Progress& progress) {
         fs::remove_all(writing);
         return told;
     }
-    fs::rename(writing, round(folder_, written_ + 1));   // a round is there whole, or not at all
+    fs::rename(writing, round(folder_, written_ + 1));  // a round is there whole, or not at all
     return waiting(++written_);
 }
 

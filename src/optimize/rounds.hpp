@@ -16,8 +16,8 @@
 namespace loopegg {
 
 struct RoundLimits {
-    int rounds = 6;        // of a whole search; 0: none, so that all is estimated
-    int programs = 300;    // of one round, whole networks aside
+    int rounds = 6;      // of a whole search; 0: none, so that all is estimated
+    int programs = 300;  // of one round, whole networks aside
 };
 
 class Rounds {

@@ -56,7 +56,8 @@ nlohmann::json to_json(const CountTable& table) {
 
 namespace {
 
-template <class F> auto from_classes_file(F&& read) {
+template <class F>
+auto from_classes_file(F&& read) {
     const std::filesystem::path file = shipped("rules/classes.json");
     try {
         return read(nlohmann::json::parse(read_file(file)));
@@ -99,9 +100,16 @@ void store_counts(const StoreAddress& store, const std::string& kind, const std:
     Database db(store, "the latency store");
     db.atomically([&] {
         for (const auto& [rule, c] : run.rules)
-            StoreQuery(db, "INSERT INTO rule_counts(class, network, rule, fired, asked, paid) VALUES(?, ?, ?, ?, ?, ?) "
-                           "ON CONFLICT(class, network, rule) DO UPDATE SET fired=excluded.fired, asked=excluded.asked, paid=excluded.paid")
-                .bind(kind).bind(network).bind(rule).bind(c.fired).bind(c.asked).bind(c.paid).done();
+            StoreQuery(db,
+                       "INSERT INTO rule_counts(class, network, rule, fired, asked, paid) VALUES(?, ?, ?, ?, ?, ?) "
+                       "ON CONFLICT(class, network, rule) DO UPDATE SET fired=excluded.fired, asked=excluded.asked, paid=excluded.paid")
+                .bind(kind)
+                .bind(network)
+                .bind(rule)
+                .bind(c.fired)
+                .bind(c.asked)
+                .bind(c.paid)
+                .done();
         StoreQuery(db, "DELETE FROM sequence_counts WHERE class = ? AND network = ?").bind(kind).bind(network).done();
         for (const auto& [sequence, runs] : run.sequences)
             StoreQuery(db, "INSERT INTO sequence_counts(class, network, sequence) VALUES(?, ?, ?) ON CONFLICT DO NOTHING")

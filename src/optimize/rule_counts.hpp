@@ -13,9 +13,9 @@
 namespace loopegg {
 
 struct RuleCount {
-    std::int64_t fired = 0;   // applications that changed the e-graph
-    std::int64_t asked = 0;   // configurations that the guard was asked about because of it
-    std::int64_t paid = 0;    // steps of networks that were returned
+    std::int64_t fired = 0;  // applications that changed the e-graph
+    std::int64_t asked = 0;  // configurations that the guard was asked about because of it
+    std::int64_t paid = 0;   // steps of networks that were returned
     friend bool operator==(const RuleCount&, const RuleCount&) = default;
 };
 
@@ -23,15 +23,15 @@ struct RuleCount {
 std::string count_key(const Rule& rule);
 
 struct ClassCounts {
-    std::int64_t runs = 0;                     // with every rule switched on; a network counts once
-    std::map<std::string, RuleCount> rules;    // by count_key; by the name alone where nobody knows which text was counted
-    std::map<std::string, std::int64_t> sequences{};   // runs that returned a network with it at some site (paid_sequences.hpp)
+    std::int64_t runs = 0;                            // with every rule switched on; a network counts once
+    std::map<std::string, RuleCount> rules;           // by count_key; by the name alone where nobody knows which text was counted
+    std::map<std::string, std::int64_t> sequences{};  // runs that returned a network with it at some site (paid_sequences.hpp)
     void add(const ClassCounts& other);
-    const RuleCount* find(const Rule& rule) const;     // null: the rule was not counted, or with other words
+    const RuleCount* find(const Rule& rule) const;  // null: the rule was not counted, or with other words
     friend bool operator==(const ClassCounts&, const ClassCounts&) = default;
 };
 
-using CountTable = std::map<std::string, ClassCounts>;   // by class
+using CountTable = std::map<std::string, ClassCounts>;  // by class
 
 // {"residual": {"runs": 2, "rules": {"group-axes": {"fired": 88, "asked": 40, "paid": 12, "hash": "ffd0..."}}, "sequences": {"group-axes ?g=4": 2}}}
 CountTable counts_from_json(const nlohmann::json& j);
@@ -41,9 +41,9 @@ nlohmann::json to_json(const CountTable& table);
 // rules/classes.json has "counts", which bench/classes --count makes. For classes that have their own, it has "passes" (an order of passes),
 // "capacity" (a threshold of the default guard) and "trials" (how many schedules of a nest are worth their time).
 CountTable shipped_counts();
-std::string shipped_passes(const std::string& kind);   // "AS-6"; empty: as the phase says
+std::string shipped_passes(const std::string& kind);  // "AS-6"; empty: as the phase says
 std::optional<double> shipped_capacity(const std::string& kind);
-int shipped_trials(const std::string& kind);           // 0: as many as are asked for
+int shipped_trials(const std::string& kind);  // 0: as many as are asked for
 
 // The counts of this machine, in the store of latencies. Several processes may add at once.
 CountTable stored_counts(const StoreAddress& store);

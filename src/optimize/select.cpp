@@ -72,7 +72,7 @@ void drop_larger_peaks(std::vector<std::vector<SiteOption>>& options, const Inpu
 ChoiceLimits limits_of(const OptimizeRequest& request, const Input& input) {
     ChoiceLimits limits;
     std::int64_t most = request.max_parameters;
-    if (std::isfinite(request.max_memory_mb)) {   // restricted sites still write whole outputs: activations stay, weights give way
+    if (std::isfinite(request.max_memory_mb)) {  // restricted sites still write whole outputs: activations stay, weights give way
         const double left = request.max_memory_mb * 1e6 - static_cast<double>(peak_activation_bytes(input.graph));
         if (left < 0)
             throw UserError(fmt::format("activations alone need {:.2f} MB: more than --max-memory {:.2f}",

@@ -7,8 +7,8 @@
 
 #include "backends/measure/latency_store.hpp"
 #include "backends/measure/network_measure.hpp"
-#include "base/scratch.hpp"
 #include "base/files.hpp"
+#include "base/scratch.hpp"
 #include "nest/domain/with_domain.hpp"
 #include "optimize/stages.hpp"
 
@@ -18,12 +18,12 @@ namespace {
 // The whole network with one schedule for each site; which of a site's schedules that is differs from version to version.
 struct Version {
     Schedules schedules;
-    std::map<std::string, Term> nests;      // as they are compiled, by site
-    std::map<std::string, double> ms;       // measured inside the network, by site
+    std::map<std::string, Term> nests;  // as they are compiled, by site
+    std::map<std::string, double> ms;   // measured inside the network, by site
 };
 
 std::vector<Version> versions_of(const Graph& graph, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant, const Target& target) {
-    std::vector<Version> all(2);   // the best, the next best
+    std::vector<Version> all(2);  // the best, the next best
     auto offer = [&](const std::string& site, const TunedNest& t) {
         all[0].schedules[site] = t.nest;
         all[1].schedules[site] = t.also.empty() ? t.nest : t.also[0];
@@ -69,7 +69,7 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
     const ScratchFolder trying(scratch);
     std::vector<std::filesystem::path> paths;
     for (std::size_t v = 0; v < versions.size(); ++v) paths.push_back(scratch / std::to_string(v));
-    std::vector<std::future<CompiledNetwork>> compiled;   // side by side: while one is put together, kernels of the next are compiled
+    std::vector<std::future<CompiledNetwork>> compiled;  // side by side: while one is put together, kernels of the next are compiled
     for (std::size_t v = 0; v < versions.size(); ++v)
         compiled.push_back(
             std::async(std::launch::async, [&, v] { return compile_network(graph, weights, versions[v].schedules, target, paths[v], nullptr, &kernels); }));

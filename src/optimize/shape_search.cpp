@@ -14,7 +14,7 @@
 namespace loopegg {
 namespace {
 
-constexpr double work_part = 0.9;   // of a site's time; the rest goes with what it writes
+constexpr double work_part = 0.9;  // of a site's time; the rest goes with what it writes
 // How fast the say of a timed site fades, in the logarithm of channels: an eighth of a width counts about half. One site's time is noisy, and a
 // search that believed the nearest one alone would look for sites whose neighbour was timed at a lucky moment.
 constexpr double fades = 0.2;
@@ -26,7 +26,7 @@ bool one_in(Random& random, std::size_t n) { return random() % n == 0; }
 
 double fitness_of(double ms, double points, double excess, double max_ms) {
     if (std::isfinite(max_ms)) return points + 20 * std::max(0.0, ms / max_ms - 1);
-    return ms * std::exp(3 * std::max(0.0, excess));   // what is not allowed stands behind by how far it is not
+    return ms * std::exp(3 * std::max(0.0, excess));  // what is not allowed stands behind by how far it is not
 }
 
 }  // namespace
@@ -42,12 +42,12 @@ public:
         while (static_cast<std::int64_t>(all_.size()) < until && !all_.empty()) {
             const std::size_t before = all_.size();
             ask(children(), until);
-            if (all_.size() == before) break;   // nothing that is not known
+            if (all_.size() == before) break;  // nothing that is not known
         }
     }
 
     void set_the_clock() {
-        for (NetworkCandidate& c : all_) c.ms = clock_.ms(c.graph);   // also of those that were timed: parents are compared by one clock
+        for (NetworkCandidate& c : all_) c.ms = clock_.ms(c.graph);  // also of those that were timed: parents are compared by one clock
     }
 
     std::vector<NetworkCandidate>& judged() { return all_; }
@@ -148,9 +148,12 @@ private:
 
     void change(NetworkShape& shape) {
         const bool deep = !space_.branches().empty(), wide = !space_.widths().empty(), groups = !space_.groupable().empty();
-        if (deep && one_in(random_, 3)) change_depth(shape);
-        else if (groups && one_in(random_, 6)) change_groups(shape);
-        else if (wide) change_width(shape);
+        if (deep && one_in(random_, 3))
+            change_depth(shape);
+        else if (groups && one_in(random_, 6))
+            change_groups(shape);
+        else if (wide)
+            change_width(shape);
     }
 
     void change_depth(NetworkShape& shape) {
@@ -161,8 +164,10 @@ private:
     void change_groups(NetworkShape& shape) {
         const std::string& site = space_.groupable()[below(random_, space_.groupable().size())];
         const std::int64_t groups = std::int64_t{1} << below(random_, 4);
-        if (groups == 1) shape.groups.erase(site);
-        else shape.groups[site] = groups;
+        if (groups == 1)
+            shape.groups.erase(site);
+        else
+            shape.groups[site] = groups;
     }
 
     // One stream, or all hidden widths of a stage that were equal, an eighth up or down: sites that stay alike are tuned once.
@@ -179,8 +184,10 @@ private:
         const auto at = std::lower_bound(w.choices.begin(), w.choices.end(), now) - w.choices.begin();
         const auto next = std::clamp<std::ptrdiff_t>(at + by, 0, static_cast<std::ptrdiff_t>(w.choices.size()) - 1);
         const std::int64_t kept = w.choices[static_cast<std::size_t>(next)];
-        if (kept == w.choices.back()) shape.widths.erase(w.name);
-        else shape.widths[w.name] = kept;
+        if (kept == w.choices.back())
+            shape.widths.erase(w.name);
+        else
+            shape.widths[w.name] = kept;
     }
 
     const ShapeSpace& space_;
@@ -211,7 +218,9 @@ std::string likeness(const Node& node) {
     return fmt::format("{} stride {} on {} pixels", fmt::join(node.integers("kernel"), "x"), node.integers("stride")[0], node.shape[2] * node.shape[3]);
 }
 
-struct Channels { double inputs = 1, outputs = 1, groups = 1; };
+struct Channels {
+    double inputs = 1, outputs = 1, groups = 1;
+};
 Channels channels(const Graph& network, const Node& node) {
     if (!is_convolution(node)) return {std::max(1.0, static_cast<double>(macs(node))), 1, 1};
     return {static_cast<double>(network.shape_of(node.inputs[0])[1]), static_cast<double>(node.shape[1]), static_cast<double>(node.integer("groups"))};
@@ -224,7 +233,7 @@ void SiteClock::learn(const Graph& network, const std::map<std::string, double>&
         if (const auto it = ms.find(node.name); it != ms.end()) {
             const Channels c = channels(network, node);
             std::vector<Timed>& alike = alike_[likeness(node)];
-            std::erase_if(alike, [&](const Timed& t) { return t.inputs == c.inputs && t.outputs == c.outputs && t.groups == c.groups; });   // the last word
+            std::erase_if(alike, [&](const Timed& t) { return t.inputs == c.inputs && t.outputs == c.outputs && t.groups == c.groups; });  // the last word
             const double work = std::max(1.0, static_cast<double>(macs(node))), written = static_cast<double>(element_count(node.shape));
             alike.push_back({c.inputs, c.outputs, c.groups, it->second, work, written});
         }
@@ -259,7 +268,7 @@ double SiteClock::sites_ms(const Graph& network) const {
         const double work = static_cast<double>(macs(node)), written = static_cast<double>(element_count(node.shape));
         double said = 0, weights = 0;
         for (const Timed& t : found->second) {
-            const double weight = std::exp(-apart(t) / fades) + 1e-12;   // far from every one, all of them have a say
+            const double weight = std::exp(-apart(t) / fades) + 1e-12;  // far from every one, all of them have a say
             said += weight * t.ms * (work_part * work / t.macs + (1 - work_part) * written / t.written);
             weights += weight;
         }

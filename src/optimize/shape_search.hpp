@@ -26,26 +26,30 @@ public:
 
 private:
     double sites_ms(const Graph& network) const;
-    struct Whole { double sites_ms, ms; };
-    std::vector<Whole> wholes_;   // the sum of a network's sites, and the time of the network
-    struct Timed { double inputs, outputs, groups, ms, macs, written; };
-    std::map<std::string, std::vector<Timed>> alike_;   // by kernel, stride and pixels; by name where a site is no convolution
+    struct Whole {
+        double sites_ms, ms;
+    };
+    std::vector<Whole> wholes_;  // the sum of a network's sites, and the time of the network
+    struct Timed {
+        double inputs, outputs, groups, ms, macs, written;
+    };
+    std::map<std::string, std::vector<Timed>> alike_;  // by kernel, stride and pixels; by name where a site is no convolution
 };
 
 struct NetworkCandidate {
-    std::string origin;        // original; width, depth, both: naive scalings; rules: the search's own; random, blockswap: rivals
+    std::string origin;  // original; width, depth, both: naive scalings; rules: the search's own; random, blockswap: rivals
     NetworkShape shape;
     Graph graph;
     NetworkVerdict judged;
-    double ms = 0;             // by the clock while the search goes on
+    double ms = 0;  // by the clock while the search goes on
     bool timed = false;
     bool naive() const { return origin == "width" || origin == "depth" || origin == "both"; }
 };
 
 struct ShapeSearchOptions {
-    std::int64_t budget = 96;        // networks that the guard may be asked about, naive scalings among them
+    std::int64_t budget = 96;  // networks that the guard may be asked about, naive scalings among them
     std::uint64_t seed = 1;
-    double max_ms = std::numeric_limits<double>::infinity();   // given: the search wants the network that loses least and takes no longer
+    double max_ms = std::numeric_limits<double>::infinity();  // given: the search wants the network that loses least and takes no longer
 };
 
 // Which of two candidates to prefer: smaller is better.

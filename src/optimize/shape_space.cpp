@@ -78,7 +78,7 @@ const ShapeSpace::Left& ShapeSpace::without_dropped(const NetworkShape& shape) c
 // Where the streams of the original that a shape narrows are found in what is left: a writer of each.
 std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed_writers(const NetworkShape& shape, const Left& left) const {
     std::vector<std::pair<std::string, std::int64_t>> out;
-    std::set<std::size_t> seen;   // what was one stream may be several once the additions between them are gone
+    std::set<std::size_t> seen;  // what was one stream may be several once the additions between them are gone
     for (const auto& [name, kept] : shape.widths) {
         const auto width = std::find_if(widths_.begin(), widths_.end(), [&](const Width& w) { return w.name == name; });
         if (width == widths_.end() || kept >= width->choices.back()) continue;
@@ -98,7 +98,7 @@ std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed(const Net
 Plan ShapeSpace::plan(const NetworkShape& shape) const {
     Plan plan;
     const Left& left = without_dropped(shape);
-    for (const Depth& d : branches_)   // in the order of the network
+    for (const Depth& d : branches_)  // in the order of the network
         if (shape.dropped.contains(d.branch.site)) plan.steps.push_back({exact_glob(d.branch.site), {application("drop-branch")}});
     for (const auto& [writer, kept] : narrowed_writers(shape, left)) {
         const bool joined = left.streams.all[*left.streams.written_by(writer)].joined;
@@ -122,7 +122,7 @@ std::optional<Graph> ShapeSpace::network(const NetworkShape& shape) const {
             if (Node* node = graph.find(site)) node->attrs["groups"] = groups;
         complete(graph);
         return graph;
-    } catch (const UserError&) {   // groups that do not divide what is left
+    } catch (const UserError&) {  // groups that do not divide what is left
         return {};
     }
 }

@@ -17,9 +17,9 @@ namespace loopegg {
 
 // What is left of a network, as rule applications in their order. The original is the empty shape.
 struct NetworkShape {
-    std::set<std::string> dropped{};                  // sites that end a branch
-    std::map<std::string, std::int64_t> widths{};     // channels that are kept, by the first writer of the stream in the original
-    std::map<std::string, std::int64_t> groups{};     // by site
+    std::set<std::string> dropped{};               // sites that end a branch
+    std::map<std::string, std::int64_t> widths{};  // channels that are kept, by the first writer of the stream in the original
+    std::map<std::string, std::int64_t> groups{};  // by site
     bool whole() const { return dropped.empty() && widths.empty() && groups.empty(); }
     friend auto operator<=>(const NetworkShape&, const NetworkShape&) = default;
 };
@@ -30,20 +30,20 @@ public:
     ShapeSpace(const Graph& original, const Sites& sites, int channels_multiple = 1);
 
     struct Width {
-        std::string name;                       // its first writer
+        std::string name;  // its first writer
         std::vector<std::string> writers;
-        std::vector<std::int64_t> choices;      // eighths, the fewest first; the last is all of it
-        std::int64_t step = 1;                  // what every number of channels is a multiple of
-        bool joined = false;                    // a residual stream, or one that is concatenated
+        std::vector<std::int64_t> choices;  // eighths, the fewest first; the last is all of it
+        std::int64_t step = 1;              // what every number of channels is a multiple of
+        bool joined = false;                // a residual stream, or one that is concatenated
         std::size_t stage = 0;
     };
     struct Depth {
         Branch branch;
-        std::size_t stage = 0;                  // branches of one stage write one stream, or outputs of as many pixels
+        std::size_t stage = 0;  // branches of one stage write one stream, or outputs of as many pixels
     };
     const std::vector<Width>& widths() const { return widths_; }
     const std::vector<Depth>& branches() const { return branches_; }
-    const std::vector<std::string>& groupable() const { return groupable_; }   // sites that may be split in groups
+    const std::vector<std::string>& groupable() const { return groupable_; }  // sites that may be split in groups
     std::size_t stages() const { return stages_; }
 
     // The plan that 'loopegg apply' takes. It has no steps for what is not there any more, such as the width of a branch that is dropped.

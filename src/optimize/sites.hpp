@@ -9,19 +9,19 @@
 namespace loopegg {
 
 struct Site {
-    std::string name;          // the node's
+    std::string name;  // the node's
     std::string op;
-    Shape shape;               // of its output
-    Term statement;            // STMT: equal for all sites of one shape
+    Shape shape;     // of its output
+    Term statement;  // STMT: equal for all sites of one shape
     std::int64_t macs = 0, parameters = 0;
-    std::size_t kind = 0;      // index into Sites::kinds
-    bool kept = false;         // --keep: no neural rule may touch it
+    std::size_t kind = 0;  // index into Sites::kinds
+    bool kept = false;     // --keep: no neural rule may touch it
 };
 
 // One loop nest that several sites may share.
 struct SiteKind {
     Term statement;
-    Term nest;                 // the naive one
+    Term nest;  // the naive one
     std::vector<std::size_t> sites;
 };
 

@@ -26,13 +26,13 @@ namespace loopegg {
 // The network as read.
 struct Input {
     Graph graph;
-    Weights weights;          // complete: seeded where the model brings none
-    bool trained = false;     // the model brought its own
+    Weights weights;       // complete: seeded where the model brings none
+    bool trained = false;  // the model brought its own
     Sites sites;
     // Where rules over several sites made this network of the one that was read: the network that was read, the steps, and what the guard says of them.
     const Input* read = nullptr;
     Plan plan{};
-    nlohmann::json proof{};              // of the steps (network_proof.hpp)
+    nlohmann::json proof{};  // of the steps (network_proof.hpp)
     Verdict verdict{true, "the original network", {{"kept", 1.0}}};
     const Input& as_read() const { return read ? *read : *this; }
     // The weights of a network that was made from this one.
@@ -43,26 +43,26 @@ struct Input {
 
 // Schedules and their times: by variant, the one that was found best.
 struct Tuning {
-    std::vector<TunedNest> best;           // beside Discovery::variants; not tried where `tried` is 0
-    std::map<std::size_t, TunedNest> restoring{};   // the second nest of variants that have one; the time of `best` is of both
+    std::vector<TunedNest> best;                   // beside Discovery::variants; not tried where `tried` is 0
+    std::map<std::size_t, TunedNest> restoring{};  // the second nest of variants that have one; the time of `best` is of both
     int compiled = 0, failed = 0;
 };
 
 // One variant per site, as a network of its own.
 struct Chosen {
     NetworkChoice choice;
-    std::vector<std::size_t> variant;      // by site: index into Discovery::variants
+    std::vector<std::size_t> variant;  // by site: index into Discovery::variants
     Graph graph;
-    Verdict verdict;                       // of the whole network
-    double lost() const;                   // capacity by the verdict, on the scale of SiteOption::capacity_cost
+    Verdict verdict;      // of the whole network
+    double lost() const;  // capacity by the verdict, on the scale of SiteOption::capacity_cost
 };
 
 struct Selection {
-    std::vector<std::vector<SiteOption>> options;   // by site; SiteOption::variant is an index into Discovery::variants
+    std::vector<std::vector<SiteOption>> options;  // by site; SiteOption::variant is an index into Discovery::variants
     Chosen chosen;
-    std::vector<Chosen> front;             // no other is both faster and keeps more, by the sum over sites; each judged as a whole
-    int backed_off = 0;                    // whole networks that the guard refused on the way
-    double calibration = 1;                // what a whole network loses for each part that its sites lose by their shares (Chosen::lost against the sum)
+    std::vector<Chosen> front;  // no other is both faster and keeps more, by the sum over sites; each judged as a whole
+    int backed_off = 0;         // whole networks that the guard refused on the way
+    double calibration = 1;     // what a whole network loses for each part that its sites lose by their shares (Chosen::lost against the sum)
 };
 
 struct Confirmed {

@@ -20,7 +20,7 @@ namespace loopegg {
 namespace {
 
 namespace fs = std::filesystem;
-using Row = std::vector<StoreValue>;   // in the order of the table's columns
+using Row = std::vector<StoreValue>;  // in the order of the table's columns
 
 // A store as it is: nothing is made, changed or upgraded.
 class StoreReader {
@@ -173,7 +173,7 @@ Worth worth_of(const Table& table, const Row& row) {
 class Writer {
 public:
     Writer(Database& to, const Table& table) : to_(to), table_(table) {
-        const bool counted = table.columns[0].type == ColumnType::number;   // such a row gets a number of its own, and is known by what it says
+        const bool counted = table.columns[0].type == ColumnType::number;  // such a row gets a number of its own, and is known by what it says
         std::string names, values, same, set;
         for (std::size_t i = counted; i < table.columns.size(); ++i) {
             const Column& c = table.columns[i];
@@ -188,7 +188,8 @@ public:
             twice_ = true;
         else if (table.name == std::string("latency"))
             sql_ = fmt::format("INSERT INTO {0}({1}) VALUES({2}) ON CONFLICT(key) DO UPDATE SET {3} WHERE {0}.state='claimed'", table.name, names, values, set);
-        else sql_ = fmt::format("INSERT INTO {}({}) VALUES({}) ON CONFLICT DO NOTHING", table.name, names, values);
+        else
+            sql_ = fmt::format("INSERT INTO {}({}) VALUES({}) ON CONFLICT DO NOTHING", table.name, names, values);
     }
 
     void put(Row row) {
@@ -297,7 +298,9 @@ StoreReport repair_store(const StoreAddress& address) {
         for (const Table& table : store_tables()) {
             if (!from.has(table)) continue;
             Writer writer(to, table);
-            from.each(table, [&](const Row& row) { if (worth_of(table, row) == Worth::sound) writer.put(row); });
+            from.each(table, [&](const Row& row) {
+                if (worth_of(table, row) == Worth::sound) writer.put(row);
+            });
             r.saved += writer.flush();
         }
         StoreQuery(to, "PRAGMA wal_checkpoint(TRUNCATE)").done();

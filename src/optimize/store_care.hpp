@@ -11,11 +11,11 @@ namespace loopegg {
 
 struct StoreReport {
     StoreAddress address;
-    std::string kind;                       // "latencies", "evidence", "jobs", several of them, or "" for no rows or no store
+    std::string kind;  // "latencies", "evidence", "jobs", several of them, or "" for no rows or no store
     bool there = false;
-    std::int64_t rows = 0, failed = 0, claimed = 0, stale = 0;   // stale: claims of processes that are gone
-    std::vector<std::string> faults;        // empty: nothing is wrong
-    std::int64_t saved = 0;                 // by repair
+    std::int64_t rows = 0, failed = 0, claimed = 0, stale = 0;  // stale: claims of processes that are gone
+    std::vector<std::string> faults;                            // empty: nothing is wrong
+    std::int64_t saved = 0;                                     // by repair
 };
 
 // Reads and changes nothing.

@@ -13,7 +13,8 @@ namespace loopegg {
 inline int halvings(std::int64_t whole, std::int64_t left) { return static_cast<int>(std::log2(static_cast<double>(whole) / static_cast<double>(left))); }
 
 // The first item of every key, then the second of every key, and so on; otherwise in the order in which they are.
-template <class T, class Key> void take_turns(std::vector<T>& items, Key key) {
+template <class T, class Key>
+void take_turns(std::vector<T>& items, Key key) {
     std::map<std::decay_t<decltype(key(items.front()))>, int> seen;
     std::vector<std::pair<int, T>> turns;
     for (T& item : items) {

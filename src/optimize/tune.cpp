@@ -16,16 +16,16 @@ namespace {
 struct Trial {
     Term nest;
     std::vector<float> features;
-    double median_ms;                 // negative: failed
-    bool waits = false;               // estimated, and to be measured later (TuneOptions::wait_for_times)
+    double median_ms;    // negative: failed
+    bool waits = false;  // estimated, and to be measured later (TuneOptions::wait_for_times)
 };
 
 // One nest on its way to a schedule.
 struct Search {
     Term nest;
-    double uses = 0;                  // in the network
-    std::size_t instead_of = 0;       // place among the searches, its own if of none
-    std::vector<Term> waiting;        // not measured yet, most promising first by the estimate
+    double uses = 0;             // in the network
+    std::size_t instead_of = 0;  // place among the searches, its own if of none
+    std::vector<Term> waiting;   // not measured yet, most promising first by the estimate
     std::unordered_set<Term> seen;
     std::vector<Trial> trials;
     Measured best;
@@ -77,7 +77,7 @@ public:
             // Nests in order, so that a long run has tuned the first ones well when time is up; the model is shared by all.
             for (std::size_t at = 0, end = 0; at < searches.size(); at = end) {
                 if (round > 0 && spent_ > options_.seconds) return;
-                if (spent_ > options_.seconds)   // time is up in the first round: each original still has one schedule timed, for nothing goes on without it
+                if (spent_ > options_.seconds)  // time is up in the first round: each original still has one schedule timed, for nothing goes on without it
                     for (std::size_t i = at; i < searches.size(); ++i) trials[i] = searches[i].instead_of == i ? 1 : 0;
                 for (int together = 0; end < searches.size() && (end == at || together + trials[end] <= options_.together); ++end) together += trials[end];
                 step(std::span(searches).subspan(at, end - at), std::span(trials).subspan(at, end - at), round);
@@ -90,7 +90,7 @@ public:
 private:
     // Whether a nest is so much slower than what it would stand for that no schedule will make it of use.
     static bool hopeless(const std::vector<Search>& searches, const Search& s) {
-        constexpr double catch_up = 1.3;   // more than tuning gains after a first round
+        constexpr double catch_up = 1.3;  // more than tuning gains after a first round
         const auto& other = searches[s.instead_of].best.latency;
         return s.best.latency && other && s.best.latency->median_ms > catch_up * other->median_ms;
     }
@@ -110,7 +110,7 @@ private:
         while (sum(high) < all && sum(2 * high) > sum(high)) high *= 2;
         for (int i = 0; i < 40; ++i) (sum((low + high) / 2) < all ? low : high) = (low + high) / 2;
         std::vector<int> trials;
-        double owed = 0;   // what was rounded off
+        double owed = 0;  // what was rounded off
         for (const Search& s : searches) {
             owed += part(s, high);
             trials.push_back(static_cast<int>(owed));
@@ -126,7 +126,7 @@ private:
     std::vector<Term> pick(Search& s, int most) const {
         std::vector<std::size_t> order(s.waiting.size());
         std::iota(order.begin(), order.end(), 0);
-        if (model_.ready() && !s.trials.empty()) {   // what other nests taught says less of a new one than the order in which its schedules come
+        if (model_.ready() && !s.trials.empty()) {  // what other nests taught says less of a new one than the order in which its schedules come
             std::vector<std::vector<float>> rows;
             for (const Term& t : s.waiting) rows.push_back(features_of(t));
             const std::vector<double> speed = model_.predict(rows);
@@ -143,7 +143,7 @@ private:
     // So many of each nest.
     void step(std::span<Search> some, std::span<const int> trials, int round) {
         std::vector<Candidate> candidates;
-        std::vector<Search*> of;   // beside the candidates
+        std::vector<Search*> of;  // beside the candidates
         for (std::size_t i = 0; i < some.size(); ++i) {
             if (trials[i] == 0) continue;
             if (round > 0) widen(some[i], round);
@@ -183,8 +183,8 @@ private:
     const TuneOptions& options_;
     Progress& progress_;
     CostModel model_;
-    int tried_ = 0;         // candidates that were measured
-    double spent_ = 0;      // seconds of measuring; what the store remembers counts as when it was measured, so a second run ends where the first did
+    int tried_ = 0;     // candidates that were measured
+    double spent_ = 0;  // seconds of measuring; what the store remembers counts as when it was measured, so a second run ends where the first did
     std::unordered_map<const Search*, std::size_t> learnt_;
 };
 

@@ -23,14 +23,16 @@ namespace {
 
 // A kind has up to ten variants on its menu, and up to four of those that leave out what nobody reads; fewer where there are many kinds, so that all
 // of them can be tuned in the same time.
-struct MenuSize { std::size_t variants, unread; };
+struct MenuSize {
+    std::size_t variants, unread;
+};
 MenuSize menu_size(std::size_t kinds) {
     constexpr std::size_t nests = 250;
     const std::size_t share = nests / std::max<std::size_t>(1, kinds);
     return {std::clamp<std::size_t>(share, 3, 10), std::clamp<std::size_t>(share * 2 / 5, 1, 4)};
 }
-constexpr std::size_t most_starts = 64;       // schedules of one nest, by the estimate
-constexpr std::size_t most_neighbours = 48;   // of one schedule and round; the model picks the few that are measured
+constexpr std::size_t most_starts = 64;      // schedules of one nest, by the estimate
+constexpr std::size_t most_neighbours = 48;  // of one schedule and round; the model picks the few that are measured
 
 bool transforms_tiles(const Term& nest) { return !statement_of(nest_parts(nest).statement).coefficients.empty(); }
 
@@ -45,10 +47,10 @@ bool of_use(const Input& input, const Discovery& found, const Admission& a) {
 // One variant of a kind, as a candidate for tuning.
 struct OnOffer {
     std::size_t variant;
-    int halvings;            // of the work (take_turns.hpp)
-    double cost;             // of capacity, the mean over the sites that admit it
+    int halvings;  // of the work (take_turns.hpp)
+    double cost;   // of capacity, the mean over the sites that admit it
     std::size_t sites;
-    std::string how;         // restriction_kind
+    std::string how;  // restriction_kind
 };
 
 // From every halving of the work the one that costs least capacity, then the next of each: a menu from mild to harsh, on which of each halving the ways
@@ -76,8 +78,11 @@ std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most)
 // Of each kind the original, a menu of what its sites admit and one of what leaves out outputs that nobody reads; the kinds with most work first, so that
 // when time runs out it is the small ones, original and variants alike, that had fewer trials.
 std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found) {
-    struct Use { double cost = 0; std::size_t sites = 0; };
-    std::vector<Use> admitted(found.variants.size()), unread(found.variants.size());   // by variant
+    struct Use {
+        double cost = 0;
+        std::size_t sites = 0;
+    };
+    std::vector<Use> admitted(found.variants.size()), unread(found.variants.size());  // by variant
     for (const Admission& a : found.admissions) {
         if (!of_use(input, found, a)) continue;
         Use& use = (a.reader ? unread : admitted)[a.variant];
@@ -108,12 +113,12 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
 // A variant as it is compiled.
 struct Running {
     Term nest;
-    Term restoring{};   // of a variant of two nests
+    Term restoring{};  // of a variant of two nests
 };
 
 // The nests of each variant with what follows its site fused in. One network shows a variant of every kind at once: planning is the cost.
 std::vector<Running> as_they_run(const Input& input, const Discovery& found, const std::vector<std::size_t>& picked, const Target& target) {
-    std::vector<std::vector<std::size_t>> of_kind(input.sites.kinds.size());   // places in `picked`
+    std::vector<std::vector<std::size_t>> of_kind(input.sites.kinds.size());  // places in `picked`
     for (std::size_t i = 0; i < picked.size(); ++i) of_kind[found.variants[picked[i]].kind].push_back(i);
     std::vector<Running> nests(picked.size());
     for (std::size_t row = 0, shown = 0; shown < picked.size(); ++row) {
@@ -149,7 +154,7 @@ Measured together(const Measured& a, const Measured& b) {
 struct Row {
     std::size_t variant;
     Term value;
-    std::vector<std::size_t> at;   // places among the nests
+    std::vector<std::size_t> at;  // places among the nests
 };
 
 Measured time_of(const Row& row, const std::vector<TunedNest>& tuned) {
@@ -173,7 +178,7 @@ std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<st
     }
     std::map<std::size_t, Term> how;
     if (nests.empty()) return how;
-    options.trials = options.per_round = 4;   // the first schedules of each nest are good ones
+    options.trials = options.per_round = 4;  // the first schedules of each nest are good ones
     options.role = {};
     const std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     std::map<std::size_t, double> best;
@@ -209,22 +214,22 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     const Target target = target_of(request);
     const std::vector<std::size_t> picked = worth_tuning(input, found);
     std::vector<Term> nests;
-    std::map<std::size_t, std::size_t> second;   // by variant: where its second nest is
+    std::map<std::size_t, std::size_t> second;  // by variant: where its second nest is
     const std::vector<Running> running = as_they_run(input, found, picked, target);
-    std::vector<std::size_t> kinds;   // beside nests
+    std::vector<std::size_t> kinds;  // beside nests
     const auto add = [&](std::size_t variant, const Term& nest) { nests.push_back(nest), kinds.push_back(found.variants[variant].kind); };
     for (std::size_t i = 0; i < picked.size(); ++i) add(picked[i], running[i].nest);
     for (std::size_t i = 0; i < picked.size(); ++i)
         if (running[i].restoring) second[picked[i]] = nests.size(), add(picked[i], running[i].restoring);
     std::vector<Row> rows;
     TuneOptions options;
-    options.role = [&](std::size_t i) {   // an original comes before its variants
+    options.role = [&](std::size_t i) {  // an original comes before its variants
         const auto first = std::find(kinds.begin(), kinds.end(), kinds[i]);
         return TuneOptions::Role{static_cast<double>(input.sites.kinds[kinds[i]].sites.size()), static_cast<std::size_t>(first - kinds.begin())};
     };
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
     if (trials > 0) options.trials = std::min(options.trials, trials);
-    options.per_round = std::max(3, (options.trials + 2) / 3);   // the first ones as they come, then twice what was learnt
+    options.per_round = std::max(3, (options.trials + 2) / 3);  // the first ones as they come, then twice what was learnt
     const auto rules = schedule_rules(target);
     // Cheapest first by the estimate: the first is the default schedule, and nothing slower is chosen. On a GPU as many as a nest may be given when others
     // need none.
@@ -233,7 +238,7 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     options.wait_for_times = target.gpu() && target.reach == Reach::bundle;
     if (!target.gpu() && rules->varies())
         options.neighbours = [&rules](const Term& nest, std::uint64_t seed) {
-            return transforms_tiles(nest) ? std::vector<Term>{} : rules->near(nest, seed, most_neighbours);   // written out whole, or slow
+            return transforms_tiles(nest) ? std::vector<Term>{} : rules->near(nest, seed, most_neighbours);  // written out whole, or slow
         };
     const bool timed = !target.gpu() && (target.reach == Reach::here || target.on_board());
     const auto algorithms = book_with_phase("algorithms", target.rules, shipped("rules/algorithms.rules"));
@@ -250,13 +255,13 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
             }
         }
     }
-    if (target.gpu()) rules->prepare(nests, 2 * static_cast<std::size_t>(options.trials));   // the e-graphs are what tuning for GPUs takes
+    if (target.gpu()) rules->prepare(nests, 2 * static_cast<std::size_t>(options.trials));  // the e-graphs are what tuning for GPUs takes
     std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     Tuning tuning;
     tuning.best.resize(found.variants.size());
     for (const TunedNest& t : tuned) tuning.compiled += t.tried, tuning.failed += t.failed;
     for (std::size_t i = 0; i < picked.size(); ++i) tuning.best[picked[i]] = tuned[i];
-    for (const SiteKind& kind : input.sites.kinds)   // an original that cannot be timed leaves nothing to compare with
+    for (const SiteKind& kind : input.sites.kinds)  // an original that cannot be timed leaves nothing to compare with
         if (const TunedNest& t = tuning.best[static_cast<std::size_t>(&kind - input.sites.kinds.data())]; !t.best.latency)
             throw UserError(
                 Diagnostic{fmt::format("no schedule of '{}' can be timed on {}: {}", input.sites.all[kind.sites.front()].name, request.target, t.best.why),

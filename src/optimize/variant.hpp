@@ -15,22 +15,22 @@ namespace loopegg {
 struct SequenceStep {
     std::string rule;
     bool neural = false;
-    std::vector<std::pair<std::string, std::string>> with;   // "?g" -> "4", in the rule's order
-    Term before, after;                                      // whole nests
+    std::vector<std::pair<std::string, std::string>> with;  // "?g" -> "4", in the rule's order
+    Term before, after;                                     // whole nests
 };
 
 // A restricted nest, the same for every site of its kind.
 struct Variant {
-    std::size_t kind = 0;                 // of Sites::kinds
-    Domain domain;                        // whole() for the original, which is variant 0 of every kind
-    Term nest;                            // a naive nest over the domain
-    std::int64_t macs = 0, parameters = 0;   // of all its nests
+    std::size_t kind = 0;                   // of Sites::kinds
+    Domain domain;                          // whole() for the original, which is variant 0 of every kind
+    Term nest;                              // a naive nest over the domain
+    std::int64_t macs = 0, parameters = 0;  // of all its nests
     std::vector<SequenceStep> steps;
-    std::vector<nlohmann::json> proofs;   // what the steps were read from, for an independent checker to replay, in order
-    std::string effect;                   // named_sequences.hpp
-    bool unpaid = false;                  // no counted network of this class was returned with these neural steps, so tuning them is not worth its time
+    std::vector<nlohmann::json> proofs;  // what the steps were read from, for an independent checker to replay, in order
+    std::string effect;                  // named_sequences.hpp
+    bool unpaid = false;                 // no counted network of this class was returned with these neural steps, so tuning them is not worth its time
 
-    bool two_nests() const { return domain.restore == Restore::pointwise; }   // the site's own, and the convolution that brings its channels back
+    bool two_nests() const { return domain.restore == Restore::pointwise; }  // the site's own, and the convolution that brings its channels back
 };
 
 // A variant at one site, with what the guard said of it.

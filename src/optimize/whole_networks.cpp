@@ -20,9 +20,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t own_finalists = 4;   // tuned one after another, because the clock learns from each
-constexpr std::int64_t asks_between = 12;  // of the guard, before the next is tuned
-constexpr double original_share = 0.25, finalists_share = 0.4;   // of the time for tuning; the rest is for rules on single sites
+constexpr std::size_t own_finalists = 4;                        // tuned one after another, because the clock learns from each
+constexpr std::int64_t asks_between = 12;                       // of the guard, before the next is tuned
+constexpr double original_share = 0.25, finalists_share = 0.4;  // of the time for tuning; the rest is for rules on single sites
 
 // Fewer schedules are tried where there is less time; which ones does not change.
 OptimizeRequest with_less_time(OptimizeRequest request, double share) {
@@ -63,8 +63,10 @@ std::unique_ptr<Oracle> paper_oracle(const OptimizeRequest& request, const Input
 std::vector<NetworkCandidate> rival_candidates(const OptimizeRequest& request, const Input& input, const ShapeSpace& space, NetworkJudge& judge,
                                                const SiteClock& clock, ShapeSearchOptions options, Progress& progress) {
     constexpr std::int64_t papers_budget = 1000;
-    if (request.budget == OptimizeRequest{}.budget) options.budget = papers_budget;
-    else options.budget = request.budget;
+    if (request.budget == OptimizeRequest{}.budget)
+        options.budget = papers_budget;
+    else
+        options.budget = request.budget;
     const std::unique_ptr<Oracle> oracle = paper_oracle(request, input);
     NetworkJudge paper(*oracle, input.graph);
     std::vector<NetworkCandidate> all;
@@ -131,7 +133,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     if (!own && request.search != "scale")
         for (NetworkCandidate& c : rival_candidates(request, input, space, judge, clock, options, progress)) judged.push_back(std::move(c));
 
-    const double share = finalists_share / static_cast<double>(own ? own_finalists + 3 : 4);   // the best of three naive kinds beside them
+    const double share = finalists_share / static_cast<double>(own ? own_finalists + 3 : 4);  // the best of three naive kinds beside them
     const auto tune_network = [&](std::size_t i) {
         progress.advance(static_cast<std::int64_t>(out.timed.size()),
                          fmt::format("tuning network {} that is timed ({})", out.timed.size() + 1, judged[i].origin));
@@ -150,7 +152,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         const auto next = std::find_if(last.begin(), last.end(), [&](std::size_t i) { return !judged[i].naive(); });
         if (next == last.end()) break;
         tune_network(*next);
-        time_from(out.timed.size() - 1);   // the search asks for networks that the clock takes to be fast: the next one is asked with this error known
+        time_from(out.timed.size() - 1);  // the search asks for networks that the clock takes to be fast: the next one is asked with this error known
     }
     time_from(0);
     out.asked = judge.asked();
@@ -167,7 +169,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         if (!out.timed[i].time.latency) continue;
         c.ms = out.timed[i].time.latency->median_ms;
         const bool rival = request.search == "random" || request.search == "blockswap";
-        if (rival && c.naive()) continue;   // beside it, to be seen; not what that search picks
+        if (rival && c.naive()) continue;  // beside it, to be seen; not what that search picks
         if (parameters(c.graph) > request.max_parameters) continue;
         if (!c.judged.allowed || (!limited && out.original.latency && c.ms >= out.original.latency->median_ms)) continue;
         if (!out.best || better(c, out.judged[out.timed[*out.best].candidate])) out.best = i;

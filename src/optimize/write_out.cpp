@@ -80,10 +80,10 @@ void link_artifact(const fs::path& from, const fs::path& out) {
     const bool whole = fs::exists(from / "network.so");
     for (const auto& entry : fs::directory_iterator(from)) {
         const std::string name = entry.path().filename().string();
-        if (name == "manifest.json") continue;   // the out folder has its own
+        if (name == "manifest.json") continue;  // the out folder has its own
         const bool inside =
             name.starts_with("kernel") || name.ends_with(".c") || name.starts_with("loopegg_runtime") || (name.ends_with(".h") && name != "network.h");
-        if (whole && inside) continue;   // it is in network.so
+        if (whole && inside) continue;  // it is in network.so
         if (fault_here(FaultPlace::write)) fail_system("write", out / name, ENOSPC);
         std::error_code failed;
         fs::create_hard_link(entry.path(), out / name, failed);
@@ -98,7 +98,7 @@ void write_out(const OptimizeRequest& request, const Input& input, const Discove
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
     const Input& read = input.as_read();
     const Graph& graph = confirmed.keep_original ? read.graph : selection.chosen.graph;
-    Graph original = read.graph;   // what the plan is applied to, for those who check it; its weights are the returned network's where they still have a place
+    Graph original = read.graph;  // what the plan is applied to, for those who check it; its weights are the returned network's where they still have a place
     original.weights_file.clear();
     write_file(request.out / "original.json", write_model(original));
     const std::string plan = write_plan(confirmed.keep_original ? Plan{} : plan_of(input, found, variant));

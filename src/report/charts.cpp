@@ -14,7 +14,9 @@ namespace {
 
 // Colours are the page's own variables, so a chart follows dark mode and print without being drawn again.
 json colour_by(const char* field, std::vector<std::string> domain, std::vector<std::string> range, const char* legend_orient = "top") {
-    return {{"field", field}, {"type", "nominal"}, {"scale", {{"domain", domain}, {"range", range}}},
+    return {{"field", field},
+            {"type", "nominal"},
+            {"scale", {{"domain", domain}, {"range", range}}},
             {"legend", legend_orient ? json{{"orient", legend_orient}, {"title", nullptr}} : json(nullptr)}};
 }
 
@@ -31,8 +33,11 @@ json tooltip(std::vector<std::pair<const char*, const char*>> fields) {
 }
 
 json chart(const char* description, json values, json body) {
-    json j{{"$schema", "https://vega.github.io/schema/vega-lite/v4.json"}, {"description", description}, {"width", "container"},
-           {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}}, {"data", {{"name", "table"}, {"values", std::move(values)}}}};
+    json j{{"$schema", "https://vega.github.io/schema/vega-lite/v4.json"},
+           {"description", description},
+           {"width", "container"},
+           {"autosize", {{"type", "fit-x"}, {"contains", "padding"}}},
+           {"data", {{"name", "table"}, {"values", std::move(values)}}}};
     j.update(body);
     return j;
 }
@@ -51,14 +56,15 @@ std::string interval(double low, double high) { return fmt::format("{:.3f} to {:
 
 json limits_layer(const std::vector<double>& limits, bool vertical) {
     if (limits.empty()) return nullptr;
-    const double top = limits.size() > 1 ? limits[1] : 1;   // a guard that asks for a least share: up to the original's own
+    const double top = limits.size() > 1 ? limits[1] : 1;  // a guard that asks for a least share: up to the original's own
     json encoding = vertical ? json{{"y", {{"datum", limits[0]}, {"type", "quantitative"}, {"scale", {{"zero", false}}}}}, {"y2", {{"datum", top}}}}
                              : json{{"x", {{"datum", limits[0]}, {"type", "quantitative"}, {"scale", {{"zero", false}}}}}, {"x2", {{"datum", top}}}};
     return {{"data", {{"values", {json::object()}}}}, {"mark", {{"type", "rect"}, {"color", "var(--band)"}, {"aria", false}}}, {"encoding", encoding}};
 }
 
 json one_line(bool vertical) {
-    return {{"data", {{"values", {json::object()}}}}, {"mark", {{"type", "rule"}, {"color", "var(--axis)"}, {"strokeDash", {3, 3}}, {"aria", false}}},
+    return {{"data", {{"values", {json::object()}}}},
+            {"mark", {{"type", "rule"}, {"color", "var(--axis)"}, {"strokeDash", {3, 3}}, {"aria", false}}},
             {"encoding", {{vertical ? "y" : "x", {{"datum", 1}, {"type", "quantitative"}, {"scale", {{"zero", false}}}}}}}};
 }
 
@@ -74,8 +80,12 @@ json layers(std::vector<json> all) {
 json latency_chart(const FinishedRun& run) {
     json values = json::array();
     auto add = [&](const char* which, const Latency& l) {
-        values.push_back({{"which", which}, {"ms", l.median_ms}, {"low", std::max(0.0, l.median_ms - l.iqr_ms / 2)}, {"high", l.median_ms + l.iqr_ms / 2},
-                          {"text", human_ms(l.median_ms)}, {"about", describe(l)}});
+        values.push_back({{"which", which},
+                          {"ms", l.median_ms},
+                          {"low", std::max(0.0, l.median_ms - l.iqr_ms / 2)},
+                          {"high", l.median_ms + l.iqr_ms / 2},
+                          {"text", human_ms(l.median_ms)},
+                          {"about", describe(l)}});
     };
     add("before", run.original.latency);
     add("after", run.optimized.latency);
@@ -131,10 +141,16 @@ json capacity_chart(const FinishedRun& run) {
 json sites_chart(const FinishedRun& run) {
     json values = json::array();
     for (const SiteResult& s : run.sites)
-        values.push_back({{"site", s.name}, {"before", s.original_latency.median_ms}, {"after", s.latency.median_ms}, {"sequence", s.sequence},
-                          {"before_about", describe(s.original_latency)}, {"after_about", describe(s.latency)},
-                          {"low", std::max(0.0, s.latency.median_ms - s.latency.iqr_ms / 2)}, {"high", s.latency.median_ms + s.latency.iqr_ms / 2},
-                          {"which_before", "before"}, {"which", s.latency.measured ? "after" : "after (estimated)"}});
+        values.push_back({{"site", s.name},
+                          {"before", s.original_latency.median_ms},
+                          {"after", s.latency.median_ms},
+                          {"sequence", s.sequence},
+                          {"before_about", describe(s.original_latency)},
+                          {"after_about", describe(s.latency)},
+                          {"low", std::max(0.0, s.latency.median_ms - s.latency.iqr_ms / 2)},
+                          {"high", s.latency.median_ms + s.latency.iqr_ms / 2},
+                          {"which_before", "before"},
+                          {"which", s.latency.measured ? "after" : "after (estimated)"}});
     json y = field("site", "nominal",
                    {{"sort", nullptr}, {"title", nullptr}, {"axis", {{"labelLimit", 150}, {"domain", false}, {"ticks", false}, {"labelPadding", 6}}}});
     json tips = tooltip({{"site", "site"}, {"sequence", "sequence"}, {"before_about", "before"}, {"after_about", "after"}});
@@ -262,7 +278,11 @@ json intervals_chart(const FinishedRun& run) {
     std::vector<double> all{1.0};
     auto add = [&](const std::string& name, const GuardResult& g) {
         all.insert(all.end(), {g.low, g.high});
-        values.push_back({{"site", name}, {"ratio", g.ratio}, {"low", g.low}, {"high", g.high}, {"verdict", g.allowed ? "admitted" : "rejected"},
+        values.push_back({{"site", name},
+                          {"ratio", g.ratio},
+                          {"low", g.low},
+                          {"high", g.high},
+                          {"verdict", g.allowed ? "admitted" : "rejected"},
                           {"about", fmt::format("{:.3f} ({})", g.ratio, interval(g.low, g.high))}});
     };
     add("whole network", run.guard);

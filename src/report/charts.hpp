@@ -6,13 +6,13 @@
 
 namespace loopegg {
 
-nlohmann::json latency_chart(const FinishedRun& run);     // before and after, with the quartile spread
-nlohmann::json capacity_chart(const FinishedRun& run);    // the guard's interval for the whole network inside its limits
-nlohmann::json sites_chart(const FinishedRun& run);       // one row a site, before and after
-nlohmann::json pareto_chart(const FinishedRun& run);      // latency against capacity
-nlohmann::json networks_chart(const FinishedRun& run);    // every whole network that was judged, naive scalings among them: latency against the loss expected
-nlohmann::json intervals_chart(const FinishedRun& run);   // the guard's interval of every changed site
-nlohmann::json verdicts_chart(const FinishedRun& run);    // every verdict of the run, worst to best
-nlohmann::json stages_chart(const FinishedRun& run);      // where the run's time went
+nlohmann::json latency_chart(const FinishedRun& run);    // before and after, with the quartile spread
+nlohmann::json capacity_chart(const FinishedRun& run);   // the guard's interval for the whole network inside its limits
+nlohmann::json sites_chart(const FinishedRun& run);      // one row a site, before and after
+nlohmann::json pareto_chart(const FinishedRun& run);     // latency against capacity
+nlohmann::json networks_chart(const FinishedRun& run);   // every whole network that was judged, naive scalings among them: latency against the loss expected
+nlohmann::json intervals_chart(const FinishedRun& run);  // the guard's interval of every changed site
+nlohmann::json verdicts_chart(const FinishedRun& run);   // every verdict of the run, worst to best
+nlohmann::json stages_chart(const FinishedRun& run);     // where the run's time went
 
 }  // namespace loopegg

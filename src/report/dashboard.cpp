@@ -101,7 +101,9 @@ std::string dashboard_page(const Dashboard& d) {
     out += "</div>\n";
     if (d.count("failed"))
         out += section("failed", "Failed", "Each with its last words. <code>loopegg batch JOBS --out DIR --retry</code> runs them again.",
-                       rows_of(d, "failed", {"job", "why"}, [](const DashboardJob& j) { return std::vector{j.name, j.error}; }));
+                       rows_of(d, "failed", {"job", "why"}, [](const DashboardJob& j) {
+                           return std::vector{j.name, j.error};
+                       }));
     if (d.count("running"))
         out += section("running", "Running", "Who works on what, and for how long.", rows_of(d, "running", {"job", "where", "#for"}, [](const DashboardJob& j) {
                            return std::vector{j.name, j.where, human_seconds(j.seconds)};

@@ -10,24 +10,24 @@
 namespace loopegg {
 
 struct DashboardJob {
-    std::string name, state;              // waiting, running, done, failed
-    std::string where{};                  // of a running job: "process 4711 on node7"
-    std::string error{};                  // of a failed job
-    double seconds = 0;                   // how long the job took, or has run
-    std::optional<double> speedup{}, before_ms{}, after_ms{}, capacity{};   // of a job that is done
+    std::string name, state;                                               // waiting, running, done, failed
+    std::string where{};                                                   // of a running job: "process 4711 on node7"
+    std::string error{};                                                   // of a failed job
+    double seconds = 0;                                                    // how long the job took, or has run
+    std::optional<double> speedup{}, before_ms{}, after_ms{}, capacity{};  // of a job that is done
     bool measured = false;
 };
 
 struct Dashboard {
-    std::string batch;                    // the folder of the batch; "" where the page is about boards alone
+    std::string batch;  // the folder of the batch; "" where the page is about boards alone
     std::vector<DashboardJob> jobs;
     std::vector<BoardHealth> boards;
-    std::map<std::string, int> slurm;     // tasks by state
-    std::string date;                     // when it was asked
-    double refresh_seconds = 0;           // the browser asks for the page again; 0: it does not
+    std::map<std::string, int> slurm;  // tasks by state
+    std::string date;                  // when it was asked
+    double refresh_seconds = 0;        // the browser asks for the page again; 0: it does not
 
     int count(const std::string& state) const;
-    const DashboardJob* best() const;     // the largest speed-up; measured ones before estimated ones
+    const DashboardJob* best() const;  // the largest speed-up; measured ones before estimated ones
 };
 
 // "12 of 20 jobs are done, and 1 failed", without markup.

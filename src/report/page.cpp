@@ -58,8 +58,8 @@ std::string whole_page(const std::string& title, const std::string& facts, bool 
     out += "</header>\n<main id=\"main\">\n" + body +
            "</main>\n<noscript><p style=\"padding:0 20px\">Charts need JavaScript; every number is in the tables.</p></noscript>\n";
     out += "<script type=\"application/json\" id=\"charts\">" + safe_json(charts) + "</script>\n" +
-           (charts.empty() ? "" : "<script>" + vega_script() + "</script>\n") + "<script>\n" +
-           inside_script(std::string(report_js)) + "</script>\n</body>\n</html>\n";
+           (charts.empty() ? "" : "<script>" + vega_script() + "</script>\n") + "<script>\n" + inside_script(std::string(report_js)) +
+           "</script>\n</body>\n</html>\n";
     return out;
 }
 

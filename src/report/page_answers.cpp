@@ -29,8 +29,9 @@ std::string faster(const FinishedRun& run) {
 
 std::string safe(const FinishedRun& run) {
     const GuardResult& g = run.guard;
-    const std::string limits = g.threshold.size() == 2 ? fmt::format("; it must stay within {} to {}", g.threshold[0], g.threshold[1])
-                               : g.threshold.size() == 1 ? fmt::format("; at least {:.2f} is asked (the band)", g.threshold[0]) : "";
+    const std::string limits = g.threshold.size() == 2   ? fmt::format("; it must stay within {} to {}", g.threshold[0], g.threshold[1])
+                               : g.threshold.size() == 1 ? fmt::format("; at least {:.2f} is asked (the band)", g.threshold[0])
+                                                         : "";
     std::string head, text;
     if (!run.gained()) {
         head = "<p class=\"figure\">Yes <small>nothing was changed</small></p>";
@@ -112,7 +113,7 @@ std::string headline(const FinishedRun& run) {
 
 std::string answers_part(const FinishedRun& run) {
     std::string title = escape_html(headline(run));
-    for (std::string_view unit : {" ms", " µs", " s"})   // a figure and its unit stay on one line
+    for (std::string_view unit : {" ms", " µs", " s"})  // a figure and its unit stay on one line
         for (std::size_t at = 0; (at = title.find(unit, at)) != std::string::npos; at += unit.size())
             if (at > 0 && title[at - 1] >= '0' && title[at - 1] <= '9') title.replace(at, 1, "\u00a0");
     std::string figure = times(run.speedup) + " faster";

@@ -6,8 +6,8 @@
 
 namespace loopegg {
 
-std::string answers_part(const FinishedRun& run);   // the result in one sentence and the four questions
-std::string sites_part(const FinishedRun& run);     // the layer list: sequences as steps, nests before and after
+std::string answers_part(const FinishedRun& run);  // the result in one sentence and the four questions
+std::string sites_part(const FinishedRun& run);    // the layer list: sequences as steps, nests before and after
 
 // A figure that report.js fills: the caption, the place of the chart, and its numbers as a table for those who cannot see it.
 std::string figure(const std::string& name, const std::string& caption, const std::string& table);

@@ -14,7 +14,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 namespace {
 
-template <class T> T get(const json& j, const char* key, T otherwise) {
+template <class T>
+T get(const json& j, const char* key, T otherwise) {
     if (!j.is_object()) return otherwise;
     auto it = j.find(key);
     return it == j.end() || it->is_null() ? otherwise : it->get<T>();
@@ -23,13 +24,14 @@ template <class T> T get(const json& j, const char* key, T otherwise) {
 json parse(const fs::path& path, std::string_view text, int line = 0) {
     try {
         return json::parse(text);
-    } catch (const json::exception& e) {   // also a number that no double holds
+    } catch (const json::exception& e) {  // also a number that no double holds
         throw UserError(fmt::format("cannot read '{}'{}: it is not JSON ({})", path.string(), line ? fmt::format(", line {}", line) : "", e.what()));
     }
 }
 
 // Wrong types inside a file are the file's fault, so they are told with its name.
-template <class F> void reading(const fs::path& path, F&& body) {
+template <class F>
+void reading(const fs::path& path, F&& body) {
     try {
         body();
     } catch (const json::exception& e) {
@@ -43,8 +45,10 @@ GuardResult guard_from_json(const json& j) {
     g.why = get<std::string>(j, "why", "");
     g.allowed = get(j, "allowed", false);
     g.ratio = get(j, "ratio", 1.0), g.low = get(j, "low", g.ratio), g.high = get(j, "high", g.ratio);
-    if (j.contains("threshold") && j["threshold"].is_array()) g.threshold = j["threshold"].get<std::vector<double>>();
-    else if (j.contains("threshold") && j["threshold"].is_number()) g.threshold = {j["threshold"].get<double>()};
+    if (j.contains("threshold") && j["threshold"].is_array())
+        g.threshold = j["threshold"].get<std::vector<double>>();
+    else if (j.contains("threshold") && j["threshold"].is_number())
+        g.threshold = {j["threshold"].get<double>()};
     if (j.contains("seeds")) g.seeds = j["seeds"].is_array() ? static_cast<int>(j["seeds"].size()) : get(j, "seeds", 0);
     return g;
 }
@@ -103,7 +107,7 @@ void read_evidence(const fs::path& path, FinishedRun& run) {
         if (!j.is_object()) throw UserError(fmt::format("'{}', line {}: expected an object, a verdict of the guard", path.string(), line));
         Evidence e;
         e.key = get<std::string>(j, "key", ""), e.oracle = get<std::string>(j, "oracle", ""), e.site = get<std::string>(j, "site", "");
-        if (const auto sites = j.find("sites"); sites != j.end() && sites->is_object() && !sites->empty())   // a question may be about many
+        if (const auto sites = j.find("sites"); sites != j.end() && sites->is_object() && !sites->empty())  // a question may be about many
             e.site = sites->begin().key() + (sites->size() == 1 ? "" : fmt::format(" and {} more", sites->size() - 1));
         e.domain = j.contains("domain") && !j["domain"].is_string() ? j["domain"].dump() : get<std::string>(j, "domain", "");
         e.why = get<std::string>(j, "why", ""), e.allowed = get(j, "allowed", false);
@@ -164,7 +168,10 @@ std::string StepTaken::text() const {
 }
 
 std::string StepTaken::words() const {
-    auto of = [&](const char* name) { auto it = with.find(name); return it == with.end() ? std::string("?") : it->second; };
+    auto of = [&](const char* name) {
+        auto it = with.find(name);
+        return it == with.end() ? std::string("?") : it->second;
+    };
     const std::string a = of("?a"), b = of("?b"), k = of("?k"), where = part ? fmt::format(" in part {}", *part) : "";
     if (rule == "group-axes") return fmt::format("group {} with {} in {} blocks{}", a, b, of("?g"), where);
     if (rule == "bottleneck-axis") {

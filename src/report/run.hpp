@@ -26,9 +26,9 @@ struct GuardResult {
 };
 
 struct StepTaken {
-    std::string rule, kind;                     // kind: exact or neural
-    std::map<std::string, std::string> with;    // "?g" -> "4"
-    std::optional<int> part;                    // of a cut domain
+    std::string rule, kind;                   // kind: exact or neural
+    std::map<std::string, std::string> with;  // "?g" -> "4"
+    std::optional<int> part;                  // of a cut domain
     std::string before, after, evidence;
 
     // "group-axes ?a=co ?b=ci ?g=4 (part 1)"
@@ -41,11 +41,11 @@ struct SiteResult {
     std::string name, op, statement, variant, sequence, key;
     std::vector<std::int64_t> shape;
     std::vector<std::string> steps;
-    std::vector<StepTaken> proof;            // from sequences.json; empty when the file is absent
+    std::vector<StepTaken> proof;  // from sequences.json; empty when the file is absent
     Latency original_latency, latency;
     std::int64_t macs = 0, original_macs = 0, parameters = 0;
     std::string nest_before, nest_after, pseudo_before, pseudo_after;
-    std::string nest_restoring, pseudo_restoring;   // the second nest of a site whose channels a convolution brings back
+    std::string nest_restoring, pseudo_restoring;  // the second nest of a site whose channels a convolution brings back
     std::optional<GuardResult> guard;
 
     bool changed() const { return !sequence.empty() && sequence != "dense"; }
@@ -71,9 +71,9 @@ struct Whole {
 
 struct FinishedRun {
     std::filesystem::path folder;
-    nlohmann::json result;                      // as it was read, for keys that stand beside the known ones
+    nlohmann::json result;  // as it was read, for keys that stand beside the known ones
     std::string model, architecture, target, rules, returned, why, date, version;
-    bool sample = false;                        // numbers made for tests, not measured
+    bool sample = false;  // numbers made for tests, not measured
     std::int64_t batch = 1, seed = 0;
     Whole original, optimized;
     double speedup = 1, speedup_low = 1, speedup_high = 1;
@@ -83,7 +83,7 @@ struct FinishedRun {
     std::vector<Evidence> evidence;
     std::int64_t configurations = 0, rejected = 0, refused = 0;
     std::map<std::string, std::int64_t> rules_fired;
-    std::vector<std::pair<std::string, double>> stages;   // in the order of the pipeline, without the total
+    std::vector<std::pair<std::string, double>> stages;  // in the order of the pipeline, without the total
     double total_seconds = 0;
 
     int changed_sites() const;

@@ -35,7 +35,11 @@ StudySite site_row(const FinishedRun& run, std::size_t index) {
 }
 
 std::vector<SequenceCount> count_sequences(const std::vector<StudySite>& sites) {
-    struct Sum { SequenceCount count; double logs = 0, capacity = 0; int judged = 0; };
+    struct Sum {
+        SequenceCount count;
+        double logs = 0, capacity = 0;
+        int judged = 0;
+    };
     std::map<std::string, Sum> sums;
     for (const StudySite& s : sites) {
         Sum& sum = sums[s.label];

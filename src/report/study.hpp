@@ -24,7 +24,7 @@ std::string label_of(const SiteResult& site);
 struct StudySite {
     std::string run, model, architecture, target, site, op, shape, label, key;
     std::int64_t seed = 0;
-    int depth = 0;              // 0 early, 1 middle, 2 late third of the network
+    int depth = 0;  // 0 early, 1 middle, 2 late third of the network
     Fame fame = Fame::dense;
     double before_ms = 0, after_ms = 0, macs_kept = 1;
     std::optional<double> capacity;
@@ -38,15 +38,15 @@ struct SequenceCount {
     int sites = 0;
     std::map<std::string, int> by_target, by_model, by_shape;
     std::array<int, 3> by_depth{};
-    double saved_ms = 0;            // summed over its sites
-    double speedup = 1;             // geometric mean over its sites
-    std::optional<double> capacity; // mean of the guard's scores relative to the original
-    int estimated = 0;              // sites whose times are estimates
+    double saved_ms = 0;             // summed over its sites
+    double speedup = 1;              // geometric mean over its sites
+    std::optional<double> capacity;  // mean of the guard's scores relative to the original
+    int estimated = 0;               // sites whose times are estimates
 };
 
 // How often a step was taken with which parameters.
 struct StepCount {
-    std::string rule, kind, parameters;   // "?a=co ?b=ci ?g=4"
+    std::string rule, kind, parameters;  // "?a=co ?b=ci ?g=4"
     int times = 0;
     std::array<int, 3> by_depth{};
     std::map<std::string, int> by_target, by_shape;
@@ -56,11 +56,11 @@ struct Study {
     std::vector<std::string> runs, targets, models;
     bool sample = false;
     std::vector<StudySite> sites;
-    std::vector<SequenceCount> sequences;   // most frequent first, dense last
-    std::vector<StepCount> steps;           // most frequent first
+    std::vector<SequenceCount> sequences;  // most frequent first, dense last
+    std::vector<StepCount> steps;          // most frequent first
     std::map<std::string, std::int64_t> rules_fired;
-    std::vector<std::string> never_fired;   // known to some run, fired in none
-    int changed = 0, paper = 0, known = 0, unnamed = 0;   // sites
+    std::vector<std::string> never_fired;                // known to some run, fired in none
+    int changed = 0, paper = 0, known = 0, unnamed = 0;  // sites
 };
 
 Study study_runs(const std::vector<FinishedRun>& runs);
@@ -71,8 +71,8 @@ std::string sequences_csv(const Study& study);
 std::string steps_csv(const Study& study);
 
 // Pictures for a text (SVG), and a page with the same plots to hover over (needs the plotting library).
-std::string frequency_svg(const Study& study);   // after the paper's Figure 5: how often each sequence was chosen, by target
-std::string depth_svg(const Study& study);       // where in the network
+std::string frequency_svg(const Study& study);  // after the paper's Figure 5: how often each sequence was chosen, by target
+std::string depth_svg(const Study& study);      // where in the network
 std::string study_page(const Study& study);
 
 }  // namespace loopegg

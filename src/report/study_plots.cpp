@@ -10,7 +10,7 @@ namespace loopegg {
 using nlohmann::json;
 namespace {
 
-constexpr std::size_t most_bars = 24;   // what a reader can take in at once; the CSV has all
+constexpr std::size_t most_bars = 24;  // what a reader can take in at once; the CSV has all
 const char* const depth_names[] = {"early third", "middle third", "late third"};
 
 std::string bought(const SequenceCount& c) { return fmt::format("{:.2f}×{}", c.speedup, c.capacity ? fmt::format(", capacity {:.2f}", *c.capacity) : ""); }

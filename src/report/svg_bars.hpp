@@ -7,8 +7,8 @@ namespace loopegg {
 
 struct Bar {
     std::string label;
-    std::vector<double> parts;   // one per series
-    std::string note;            // stands after the bar
+    std::vector<double> parts;  // one per series
+    std::string note;           // stands after the bar
 };
 
 std::string svg_bars(const std::string& title, const std::vector<std::string>& series, const std::vector<Bar>& bars);

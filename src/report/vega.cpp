@@ -20,7 +20,8 @@ std::string vega_script() {
     const char* named = std::getenv("LOOPEGG_VEGA");
     std::filesystem::path path = named && *named ? named : LOOPEGG_VEGA_FILE;
     if (!std::filesystem::exists(path))
-        throw UserError(Diagnostic{fmt::format("the plotting library is not at '{}'", path.string()), {},
+        throw UserError(Diagnostic{fmt::format("the plotting library is not at '{}'", path.string()),
+                                   {},
                                    "run ./loopegg once, it sets up what is missing; or name a copy of the 'vega' wheel's static/index.js in LOOPEGG_VEGA"});
     std::string code = read_file(path);
     // A browser's inspector would ask for the map over the network.

@@ -16,7 +16,7 @@
 namespace loopegg {
 namespace {
 
-constexpr double nest_cost = 1000;   // more than any number of operands
+constexpr double nest_cost = 1000;  // more than any number of operands
 
 // Constants that are prepared cost nothing when the network runs.
 double running_cost(const Term& value) {

@@ -13,9 +13,9 @@
 namespace loopegg {
 
 struct FusionStep {
-    enum class Effect { takes_in, prepares, arranges };   // a nest less; fewer operands when it runs; neither
+    enum class Effect { takes_in, prepares, arranges };  // a nest less; fewer operands when it runs; neither
     std::string rule;
-    Term value;          // after it
+    Term value;  // after it
     Effect effect;
 };
 
@@ -36,7 +36,7 @@ private:
     std::vector<FusionStep> derive(const Term& value) const;
 
     std::shared_ptr<const RuleBook> book_;
-    const Phase* phase_;                      // null: there is none
+    const Phase* phase_;  // null: there is none
     mutable std::mutex mutex_;
     mutable std::unordered_map<Term, std::vector<FusionStep>> known_;
 };

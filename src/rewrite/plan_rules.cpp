@@ -19,9 +19,7 @@ bool is_variable(const Term& t) { return t.size() == 0 && loopegg::is_variable(t
 
 Term restored(const std::string& how, const Term& nest) { return how.empty() ? nest : Term("restore", {Term(how), nest}); }
 
-bool cuts(const Term& pattern) {
-    return pattern.is("cat", 2) || std::any_of(pattern.children().begin(), pattern.children().end(), cuts);
-}
+bool cuts(const Term& pattern) { return pattern.is("cat", 2) || std::any_of(pattern.children().begin(), pattern.children().end(), cuts); }
 
 // An instance of a rule's left side that is equal to a nest, with what its variables stand for.
 class Instance {
@@ -104,7 +102,7 @@ private:
     const Rule& rule_;
     const Application& a_;
     SiteForm form_;
-    std::size_t part_ = 0;   // that expressions are about
+    std::size_t part_ = 0;  // that expressions are about
     std::map<Symbol, Term> bound_;
     Term nest_;
 };
@@ -159,7 +157,7 @@ Term PlanRules::apply(const Application& a, const Term& nest) const {
     require(rule != nullptr, "a rule that one of the books names");
     const SiteForm form(nest);
     if (rule->arrow != Arrow::neural) {
-        if (const auto it = a.with.find("?a"); it != a.with.end()) form.axis(a.part ? static_cast<std::size_t>(*a.part) : 0, it->second);   // it is there
+        if (const auto it = a.with.find("?a"); it != a.with.end()) form.axis(a.part ? static_cast<std::size_t>(*a.part) : 0, it->second);  // it is there
         return nest;
     }
     if (cuts(rule->left.front().term)) return apply_to(*rule, a, nest);

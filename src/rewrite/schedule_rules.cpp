@@ -23,15 +23,17 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t asked = 800;   // terms whose cost is worked out, of one nest
+constexpr std::size_t asked = 800;  // terms whose cost is worked out, of one nest
 constexpr const char* phase_names[] = {"schedule", "refine", "vary"};
-constexpr std::size_t kept = 64;     // of these at least: who asks for one asks for more soon, and the e-graph is the cost
+constexpr std::size_t kept = 64;  // of these at least: who asks for one asks for more soon, and the e-graph is the cost
 
 Term with_restore(const std::string& how, const Term& nest) { return how.empty() ? nest : Term("restore", {Term(how), nest}); }
 
 void parts_of(const Term& schedule, std::vector<Term>& out) {
-    if (schedule.is("cat", 2)) parts_of(schedule[0], out), parts_of(schedule[1], out);
-    else out.push_back(schedule);
+    if (schedule.is("cat", 2))
+        parts_of(schedule[0], out), parts_of(schedule[1], out);
+    else
+        out.push_back(schedule);
 }
 
 std::vector<Term> first(const std::vector<Term>& all, std::size_t most) {
@@ -58,7 +60,7 @@ public:
         if (const GpuMachine* gpu = machine_.gpu()) return gpu_cost(nest, *gpu);
         const VectorMachine& cpu = *machine_.cpu();
         if (nest[0] == statement_) return cpu_cost(loops_, cpu_shape(loops_, nest[1]), cpu);
-        const NaiveLoops loops = naive_loops(statement_of(nest[0]), naive_);   // a rule laid out its operands otherwise
+        const NaiveLoops loops = naive_loops(statement_of(nest[0]), naive_);  // a rule laid out its operands otherwise
         return cpu_cost(loops, cpu_shape(loops, nest[1]), cpu);
     }
 
@@ -200,7 +202,7 @@ std::vector<Term> ScheduleRules::near(const Term& nest, std::uint64_t seed, std:
     std::mt19937_64 random(seed);
     std::unordered_set<Term> seen{nest};
     std::vector<Term> out;
-    for (std::size_t i = 0; i < 4 * most && out.size() < most; ++i)   // a small class gives few that are new
+    for (std::size_t i = 0; i < 4 * most && out.size() < most; ++i)  // a small class gives few that are new
         if (Term t = space.sample(root, random); seen.insert(t).second) out.push_back(std::move(t));
     return out;
 }

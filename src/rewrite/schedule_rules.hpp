@@ -19,7 +19,7 @@ namespace loopegg {
 // What schedules are made for.
 struct ScheduleMachine {
     std::variant<VectorMachine, GpuMachine> of;
-    bool strict_fp = false;   // every sum keeps the order of the statement
+    bool strict_fp = false;  // every sum keeps the order of the statement
 
     ScheduleMachine(const VectorMachine& machine, bool strict = false) : of(machine), strict_fp(strict) {}
     ScheduleMachine(const GpuMachine& machine, bool strict = false) : of(machine), strict_fp(strict) {}
@@ -53,7 +53,7 @@ private:
     struct OfPhase {
         std::shared_ptr<const RuleBook> book;
         const Phase* phase;
-        std::vector<const Rule*> rules;   // those that serve the machine
+        std::vector<const Rule*> rules;  // those that serve the machine
     };
     explicit ScheduleRules(const ScheduleMachine& machine) : machine_(machine) {}
     void take(const std::string& name, const std::shared_ptr<const RuleBook>& book);
@@ -66,9 +66,9 @@ private:
     mutable std::mutex mutex_;
     struct Known {
         std::vector<Term> schedules;
-        std::size_t asked;                                        // so many, and there may be no more
+        std::size_t asked;  // so many, and there may be no more
     };
-    mutable std::unordered_map<Term, Known> known_;               // by nest in its naive form
+    mutable std::unordered_map<Term, Known> known_;  // by nest in its naive form
 };
 
 }  // namespace loopegg

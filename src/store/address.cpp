@@ -35,11 +35,12 @@ StoreAddress::StoreAddress(const std::string& text) {
     // A password with an '@' or a ':' in it that is not written as %40 or %3A falls apart, and a part of it is read as a host or a port.
     const bool torn = given("host").find('@') != std::string::npos || given("port").find_first_not_of("0123456789,") != std::string::npos;
     if (!options || torn)
-        throw UserError(Diagnostic{"the store's address cannot be read: it begins with 'postgresql://', but the rest has not the form that libpq expects", {},
+        throw UserError(Diagnostic{"the store's address cannot be read: it begins with 'postgresql://', but the rest has not the form that libpq expects",
+                                   {},
                                    std::string(expected) + "; signs like '@', ':' and '/' inside a name or a password are written as %40, %3A and %2F"});
     for (const PQconninfoOption* o = options.get(); o->keyword; ++o)
         if (o->val && *o->val) settings_[o->keyword] = o->val;
-    if (settings_.empty()) settings_["application_name"] = "loopegg";   // 'postgresql://' alone means libpq's defaults
+    if (settings_.empty()) settings_["application_name"] = "loopegg";  // 'postgresql://' alone means libpq's defaults
 }
 
 std::string StoreAddress::words() const {

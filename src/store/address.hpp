@@ -8,19 +8,19 @@ namespace loopegg {
 
 class StoreAddress {
 public:
-    StoreAddress() = default;                                // nowhere: a user of the store that can do so keeps rows in memory
+    StoreAddress() = default;  // nowhere: a user of the store that can do so keeps rows in memory
     // A path, or 'postgresql://[USER@]HOST[:PORT]/DATABASE' as libpq reads it. Throws UserError for an address that is neither.
-    StoreAddress(const std::string& text);                                                      // NOLINT(google-explicit-constructor): a path is an address
-    StoreAddress(const char* text) : StoreAddress(std::string(text)) {}                         // NOLINT(google-explicit-constructor)
-    StoreAddress(const std::filesystem::path& file) : StoreAddress(file.string()) {}            // NOLINT(google-explicit-constructor)
+    StoreAddress(const std::string& text);                                            // NOLINT(google-explicit-constructor): a path is an address
+    StoreAddress(const char* text) : StoreAddress(std::string(text)) {}               // NOLINT(google-explicit-constructor)
+    StoreAddress(const std::filesystem::path& file) : StoreAddress(file.string()) {}  // NOLINT(google-explicit-constructor)
 
     bool empty() const { return file_.empty() && settings_.empty(); }
     bool on_server() const { return !settings_.empty(); }
     bool has_password() const { return settings_.contains("password"); }
-    const std::filesystem::path& file() const { return file_; }                                 // of an SQLite store
-    const std::map<std::string, std::string>& settings() const { return settings_; }            // of a server's, by libpq's keywords
-    std::string words() const;                                                                  // for people and logs: no password
-    bool exists() const;                                                                        // always true of a server, whose first use makes the store
+    const std::filesystem::path& file() const { return file_; }                       // of an SQLite store
+    const std::map<std::string, std::string>& settings() const { return settings_; }  // of a server's, by libpq's keywords
+    std::string words() const;                                                        // for people and logs: no password
+    bool exists() const;                                                              // always true of a server, whose first use makes the store
 
 private:
     std::filesystem::path file_;

@@ -11,16 +11,16 @@ namespace loopegg {
 struct BoardHealth {
     std::string target, address;
     bool up = false;
-    std::string why{};                       // why it is away
-    std::string cpu{}, conditions{};         // "governor ondemand, 51.2 °C" when it was last asked
-    std::int64_t measured = 0, lost = 0;     // candidates that it timed; candidates that were lost with it
-    double since_seconds = 0, seen_seconds = 0;   // how long ago it came or went; how long ago it was heard of
+    std::string why{};                           // why it is away
+    std::string cpu{}, conditions{};             // "governor ondemand, 51.2 °C" when it was last asked
+    std::int64_t measured = 0, lost = 0;         // candidates that it timed; candidates that were lost with it
+    double since_seconds = 0, seen_seconds = 0;  // how long ago it came or went; how long ago it was heard of
 };
 
 // What is to be added to what is known of a board.
 struct BoardNews {
     bool up = false;
-    std::string why{}, cpu{}, conditions{};   // empty: as before
+    std::string why{}, cpu{}, conditions{};  // empty: as before
     std::int64_t measured = 0, lost = 0;
 };
 

@@ -28,10 +28,11 @@ void Database::upgrade(const std::string& name) {
     if (known()) return;
     atomically([&] {
         backend_->lock_for_upgrade();
-        if (known()) return;   // another process was first
+        if (known()) return;  // another process was first
         for (const Table& table : store_tables()) {
             const std::set<std::string> there = backend_->columns_of(table);
-            if (there.empty()) backend_->create(table);
+            if (there.empty())
+                backend_->create(table);
             else
                 for (const Column& column : table.columns)
                     if (!there.contains(column.name)) backend_->add_column(table, column);

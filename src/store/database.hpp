@@ -23,7 +23,8 @@ public:
 
     // Does all of `work` or nothing, also when an exception, a kill or a server's restart comes in between. `work` may be called again from its
     // beginning, so it changes nothing but the store and what it assigns anew.
-    template <class Work> auto atomically(Work&& work) {
+    template <class Work>
+    auto atomically(Work&& work) {
         for (;;) {
             try {
                 Transaction all(*backend_);
@@ -82,8 +83,11 @@ public:
     StoreQuery(Database& db, std::string sql);
     StoreQuery(StoreQuery&&) = default;
     StoreQuery& bind(StoreValue v) { return values_.push_back(std::move(v)), *this; }
-    bool row();              // the next one; false at the end
-    void done() { while (row()) {} }
+    bool row();  // the next one; false at the end
+    void done() {
+        while (row()) {
+        }
+    }
     std::string text(int column) const { return rows_->text(column); }
     double real(int column) const { return rows_->real(column); }
     std::int64_t integer(int column) const { return rows_->integer(column); }

@@ -54,8 +54,10 @@ std::string numbered(const std::string& sql) {
     bool quoted = false;
     for (char c : sql) {
         quoted ^= c == '\'';
-        if (c == '?' && !quoted) out += "$" + std::to_string(++n);
-        else out += c;
+        if (c == '?' && !quoted)
+            out += "$" + std::to_string(++n);
+        else
+            out += c;
     }
     return out;
 }
@@ -106,10 +108,14 @@ public:
         std::vector<std::string> held(values.size());
         std::vector<const char*> given(values.size(), nullptr);
         for (std::size_t i = 0; i < values.size(); ++i) {
-            if (const auto* t = std::get_if<std::string>(&values[i])) held[i] = storable(*t);
-            else if (const auto* d = std::get_if<double>(&values[i])) held[i] = fmt::format("{}", *d);   // the shortest text that reads back as the same number
-            else if (const auto* n = std::get_if<std::int64_t>(&values[i])) held[i] = std::to_string(*n);
-            else continue;
+            if (const auto* t = std::get_if<std::string>(&values[i]))
+                held[i] = storable(*t);
+            else if (const auto* d = std::get_if<double>(&values[i]))
+                held[i] = fmt::format("{}", *d);  // the shortest text that reads back as the same number
+            else if (const auto* n = std::get_if<std::int64_t>(&values[i]))
+                held[i] = std::to_string(*n);
+            else
+                continue;
             given[i] = held[i].c_str();
         }
         std::lock_guard lock(mutex_);
@@ -136,7 +142,7 @@ public:
         try {
             if (connection_) once("ROLLBACK", {});
         } catch (const std::exception&) {
-            connection_.reset();   // the server forgets what was not committed
+            connection_.reset();  // the server forgets what was not committed
         }
     }
     const char* skip_locked() const override { return " FOR UPDATE SKIP LOCKED"; }
@@ -228,7 +234,7 @@ private:
             }
             const PGPing state = PQping(conninfo_.c_str());
             if (state == PQPING_NO_ATTEMPT || (state == PQPING_OK && refused == why) || now() >= until) complain(why);
-            refused = state == PQPING_OK ? why : "";   // it may have come up between the two questions
+            refused = state == PQPING_OK ? why : "";  // it may have come up between the two questions
             if (!told && state != PQPING_OK && pause > 0.5)
                 told = true, fmt::print(stderr, "{} '{}' does not answer: waiting for it, {:.0f} s at most\n", name_, address_.words(), patience());
             std::this_thread::sleep_for(std::chrono::duration<double>(pause));
@@ -240,9 +246,11 @@ private:
         std::string hint = "is the server running, and may you connect to it? 'psql' with the same address tells; the password belongs into ~/.pgpass";
         if (state == "42501")
             hint = "its owner may let you: GRANT CREATE ON DATABASE to make the tables, GRANT USAGE ON SCHEMA loopegg and rights on its tables to use them";
-        else if (state == "53100" || state == "53200") hint = "make room on the server, or name another store (LOOPEGG_STORE, LOOPEGG_EVIDENCE)";
-        else if (!state.empty()) hint = "";
-        if (const auto it = address_.settings().find("password"); it != address_.settings().end() && it->second.size() > 3)   // no server says it; none may
+        else if (state == "53100" || state == "53200")
+            hint = "make room on the server, or name another store (LOOPEGG_STORE, LOOPEGG_EVIDENCE)";
+        else if (!state.empty())
+            hint = "";
+        if (const auto it = address_.settings().find("password"); it != address_.settings().end() && it->second.size() > 3)  // no server says it; none may
             for (std::size_t at = 0; (at = why.find(it->second, at)) != std::string::npos; at += 3) why.replace(at, it->second.size(), "***");
         throw UserError(Diagnostic{fmt::format("{} '{}': {}", name_, address_.words(), why), {}, hint});
     }

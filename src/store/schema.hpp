@@ -8,20 +8,20 @@ namespace loopegg {
 // Later than 2 because files of one table each had versions 1 and 2 of their own; what those lack is added to them.
 constexpr int schema_version = 4;
 
-enum class ColumnType { text, integer, real, number };   // number: counts rows as they come
+enum class ColumnType { text, integer, real, number };  // number: counts rows as they come
 
 struct Column {
     const char* name;
     ColumnType type;
-    const char* rest = "";   // "NOT NULL DEFAULT 0"
+    const char* rest = "";  // "NOT NULL DEFAULT 0"
 };
 
 struct Table {
     const char* name;
     std::vector<Column> columns;
     std::vector<const char*> key;
-    std::vector<const char*> index{};   // columns by which rows are looked for besides
-    bool append_only = false;           // whoever writes
+    std::vector<const char*> index{};  // columns by which rows are looked for besides
+    bool append_only = false;          // whoever writes
 };
 
 const std::vector<Table>& store_tables();

@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-constexpr double patience = 60;   // seconds that a file held by others is waited for
+constexpr double patience = 60;  // seconds that a file held by others is waited for
 
 double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
@@ -81,7 +81,7 @@ public:
     void begin() override { run("BEGIN IMMEDIATE"); }
     void commit() override { run("COMMIT"); }
     void roll_back() noexcept override { sqlite3_exec(handle_, "ROLLBACK", nullptr, nullptr, nullptr); }
-    const char* skip_locked() const override { return ""; }   // a transaction has the whole file
+    const char* skip_locked() const override { return ""; }  // a transaction has the whole file
 
     int version() override {
         auto rows = execute("PRAGMA user_version", {});
@@ -142,10 +142,14 @@ public:
     SqliteRows& operator=(const SqliteRows&) = delete;
 
     void bind(int place, const StoreValue& value) {
-        if (const auto* t = std::get_if<std::string>(&value)) sqlite3_bind_text(statement_, place, t->data(), static_cast<int>(t->size()), SQLITE_TRANSIENT);
-        else if (const auto* d = std::get_if<double>(&value)) sqlite3_bind_double(statement_, place, *d);
-        else if (const auto* i = std::get_if<std::int64_t>(&value)) sqlite3_bind_int64(statement_, place, *i);
-        else sqlite3_bind_null(statement_, place);
+        if (const auto* t = std::get_if<std::string>(&value))
+            sqlite3_bind_text(statement_, place, t->data(), static_cast<int>(t->size()), SQLITE_TRANSIENT);
+        else if (const auto* d = std::get_if<double>(&value))
+            sqlite3_bind_double(statement_, place, *d);
+        else if (const auto* i = std::get_if<std::int64_t>(&value))
+            sqlite3_bind_int64(statement_, place, *i);
+        else
+            sqlite3_bind_null(statement_, place);
     }
     bool next() override {
         const double until = now() + patience;

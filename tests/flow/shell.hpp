@@ -39,7 +39,10 @@ public:
         std::string name = (std::filesystem::temp_directory_path() / "loopegg-test-XXXXXX").string();
         if (::mkdtemp(name.data())) path_ = name;
     }
-    ~TemporaryFolder() { std::error_code ignored; std::filesystem::remove_all(path_, ignored); }
+    ~TemporaryFolder() {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
     TemporaryFolder(const TemporaryFolder&) = delete;
     TemporaryFolder& operator=(const TemporaryFolder&) = delete;
     const std::filesystem::path& path() const { return path_; }

@@ -59,8 +59,10 @@ TEST_CASE("a batch killed at 20 random moments gives the table of an undisturbed
         const pid_t pid = start(folder / "jobs.json", folder / "shaken", "2");
         ::usleep(static_cast<unsigned>(random() % 400'000));
         ::kill(pid, SIGKILL);
-        if (wait_for(pid) == 128 + SIGKILL) ++kills;
-        else std::filesystem::remove_all(folder / "shaken");   // it got through: the kills go on with a fresh one
+        if (wait_for(pid) == 128 + SIGKILL)
+            ++kills;
+        else
+            std::filesystem::remove_all(folder / "shaken");  // it got through: the kills go on with a fresh one
     }
     CHECK(kills == 20);
     REQUIRE(wait_for(start(folder / "jobs.json", folder / "shaken", "2")) == 0);

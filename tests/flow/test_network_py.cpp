@@ -8,9 +8,9 @@
 #include "graph/builder.hpp"
 #include "graph/interpreter.hpp"
 #include "graph/load.hpp"
+#include "graph/pytorch/network_py.hpp"
 #include "graph/safetensors.hpp"
 #include "graph/weights.hpp"
-#include "graph/pytorch/network_py.hpp"
 #include "shell.hpp"
 #include "tests/domains.hpp"
 
@@ -49,14 +49,14 @@ bool same_in_torch(const Graph& graph, const char* test_name) {
     }
     INFO(ran.out);
     REQUIRE(ran.code == 0);
-    CHECK(std::stod(ran.out.substr(ran.out.rfind('\n', ran.out.size() - 2) + 1)) < 1e-4);   // the last line: PyTorch may warn before it
+    CHECK(std::stod(ran.out.substr(ran.out.rfind('\n', ran.out.size() - 2) + 1)) < 1e-4);  // the last line: PyTorch may warn before it
     return true;
 }
 
 // Every operator of images once.
 Graph every_operator() {
     GraphBuilder b("every operator \"quoted\"");
-    std::string x = b.input("class", {2, 4, 12, 12});   // a Python keyword
+    std::string x = b.input("class", {2, 4, 12, 12});  // a Python keyword
     x = b.relu("r1", b.norm("a.0.bn", b.conv("a.0", x, {.out = 8, .kernel = 3, .padding = 1, .bias = true})));
     std::string y = b.node("silu", "s", {b.conv("a.0.deep", x, {.out = 8, .kernel = 3, .stride = 2, .padding = 1, .groups = 4})});
     std::string z = b.pool("max_pool", "m", x, 3, 2, 1);
@@ -94,14 +94,14 @@ TEST_CASE("network.py computes what the interpreter computes, operator by operat
 TEST_CASE("network.py keeps to every kind of restriction", "[flow][report]") {
     const char* name = "network.py keeps to every kind of restriction";
     const std::vector<Domain> domains{
-        domain({{"co%4 == ci%4"}}),                                                                   // interleaved groups
-        domain({{"0 <= co/8%2 < 1", "co/4%2 == ci/8%2"}, {"1 <= co/8%2 < 2", "co/2%4 == ci/4%4"}}),   // S3
-        domain({{"oh/4%2 == ci/8%2"}}),                                                               // S1
-        domain({{"0 <= oh%2 < 1", "0 <= ow%2 < 1"}}, Restore::repeat),                                // every second row and column
+        domain({{"co%4 == ci%4"}}),                                                                  // interleaved groups
+        domain({{"0 <= co/8%2 < 1", "co/4%2 == ci/8%2"}, {"1 <= co/8%2 < 2", "co/2%4 == ci/4%4"}}),  // S3
+        domain({{"oh/4%2 == ci/8%2"}}),                                                              // S1
+        domain({{"0 <= oh%2 < 1", "0 <= ow%2 < 1"}}, Restore::repeat),                               // every second row and column
         domain({{"0 <= co/8%2 < 1"}}, Restore::repeat),
         domain({{"0 <= co/8%2 < 1"}}, Restore::zero),
-        domain({{"1 <= ci%2 < 2", "0 <= kh%3 < 2"}}),                                                 // part of the input and of the kernel
-        domain({{"0 <= co/8%2 < 1", "0 <= oh%2 < 1"}, {"1 <= co/8%2 < 2"}}, Restore::repeat),         // sources that depend on each other
+        domain({{"1 <= ci%2 < 2", "0 <= kh%3 < 2"}}),                                          // part of the input and of the kernel
+        domain({{"0 <= co/8%2 < 1", "0 <= oh%2 < 1"}, {"1 <= co/8%2 < 2"}}, Restore::repeat),  // sources that depend on each other
     };
     for (const Domain& d : domains) {
         INFO(to_string(d));

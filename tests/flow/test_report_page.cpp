@@ -106,7 +106,7 @@ TEST_CASE("the report is used by keyboard: theme and layer rows", "[flow][report
     if (skip(answer, "the report is used by keyboard: theme and layer rows")) return;
     CHECK(answer["result"]["theme"] == "dark");
     std::string tabs;
-    for (int i = 0; i < 12; ++i) tabs += "Tab,";   // skip link, theme, six links of the contents, find, which, order, the first row
+    for (int i = 0; i < 12; ++i) tabs += "Tab,";  // skip link, theme, six links of the contents, find, which, order, the first row
     answer = check(folder / "report.html", "--keys " + tabs + "Enter");
     CHECK(answer["result"]["open"] == 1);
     for (const json& where : answer["result"]["focus"]) CHECK(where.get<std::string>().ends_with(":solid"));

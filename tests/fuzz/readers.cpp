@@ -11,9 +11,9 @@
 #include "graph/npy.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/safetensors.hpp"
-#include "nest/term/grammar.hpp"
-#include "nest/run/loop_tree.hpp"
 #include "nest/plan/plan.hpp"
+#include "nest/run/loop_tree.hpp"
+#include "nest/term/grammar.hpp"
 #include "rules/load.hpp"
 
 namespace loopegg {
@@ -89,7 +89,7 @@ void rule_file(std::string_view bytes) {
 // What is imported is exported only while it is small: hostile sizes are the importer's to refuse, not the exporter's to write.
 void onnx(std::string_view bytes) {
     OnnxReading alone;
-    alone.upgrade = false;   // another program's work, as parsing is
+    alone.upgrade = false;  // another program's work, as parsing is
     Model model = import_onnx("<fuzz>", bytes, alone, false);
     std::size_t elements = 0;
     for (const auto& [name, tensor] : model.weights) elements += tensor.values.size();

@@ -6,8 +6,8 @@
 namespace loopegg {
 
 struct Reader {
-    const char* name;                    // also the folder of its corpus: tests/fuzz/corpus/NAME
-    void (*read)(std::string_view bytes);   // returns, or throws UserError; anything else is a bug
+    const char* name;                      // also the folder of its corpus: tests/fuzz/corpus/NAME
+    void (*read)(std::string_view bytes);  // returns, or throws UserError; anything else is a bug
 };
 
 std::span<const Reader> readers();

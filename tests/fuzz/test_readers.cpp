@@ -37,7 +37,7 @@ TEST_CASE("every corpus is read or refused with a reason", "[errors]") {
             }
             CHECK_NOTHROW(try_reader(reader, text));
         }
-        CHECK(accepted > 0);   // a corpus of refusals alone would test one line of the reader
+        CHECK(accepted > 0);  // a corpus of refusals alone would test one line of the reader
     }
 }
 

@@ -124,8 +124,8 @@ struct Part {
     const char* name;
     void (*use)();
 };
-const Part parts[] = {{"torch", torch_differentiates}, {"tvm", tvm_compiles_and_runs}, {"isl", isl_intersects}, {"sqlite", sqlite_keeps_and_finds},
-                      {"xgboost", xgboost_learns}, {"highs", highs_chooses}, {"onnx", onnx_round_trips}};
+const Part parts[] = {{"torch", torch_differentiates}, {"tvm", tvm_compiles_and_runs}, {"isl", isl_intersects},   {"sqlite", sqlite_keeps_and_finds},
+                      {"xgboost", xgboost_learns},     {"highs", highs_chooses},       {"onnx", onnx_round_trips}};
 
 void use_all() {
     for (const Part& p : parts) {

@@ -7,8 +7,8 @@
 #include "base/sexpr.hpp"
 #include "egraph/runner.hpp"
 #include "nest/domain/domain.hpp"
-#include "nest/run/interpreter.hpp"
 #include "nest/judge/isl_judge.hpp"
+#include "nest/run/interpreter.hpp"
 #include "rules/load.hpp"
 
 namespace loopegg {
@@ -83,8 +83,10 @@ TermSource::TermSource(const char* statement, const RuleSelection& selection)
     for (const Edge& edge : graph_.edges()) roots_.push_back(graph_.find(edge.to));
     std::sort(roots_.begin(), roots_.end());
     roots_.erase(std::unique(roots_.begin(), roots_.end()), roots_.end());
-    if (selection.levels > 0) shallow_ = std::make_unique<ShallowTerms>(graph_, selection.levels);
-    else terms_ = std::make_unique<ClassTerms>(graph_);
+    if (selection.levels > 0)
+        shallow_ = std::make_unique<ShallowTerms>(graph_, selection.levels);
+    else
+        terms_ = std::make_unique<ClassTerms>(graph_);
 }
 
 Term TermSource::sample(std::mt19937_64& random) {
@@ -114,7 +116,7 @@ std::string wrong(const Term& nest, const Check& check, bool* ran) {
     if (parts.restore == "repeat") domain.restore = Restore::repeat;
     if (parts.restore == "zero") domain.restore = Restore::zero;
     Buffers buffers = check.strict_fp ? random_buffers(statement, 5) : exact_buffers(statement);
-    const Term& computes = parts.restore == "pointwise" ? nest[1] : nest;   // the convolution after it is another nest
+    const Term& computes = parts.restore == "pointwise" ? nest[1] : nest;  // the convolution after it is another nest
     return interpret(computes, buffers) == reference(statement, domain, buffers) ? "" : "it computes something else";
 }
 

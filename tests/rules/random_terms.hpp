@@ -22,10 +22,10 @@ RuleBook shipped_rules(const std::string& file);
 // Which rules, and how their terms are drawn.
 struct RuleSelection {
     std::vector<RuleBook> books;
-    std::vector<std::string> sets{};       // none: all of the books'
+    std::vector<std::string> sets{};  // none: all of the books'
     bool takes(const Rule& rule) const;
     bool strict_fp = false;
-    int levels = 0;                        // of its axes (ShallowTerms); 0: as many as there are, without going in a circle
+    int levels = 0;  // of its axes (ShallowTerms); 0: as many as there are, without going in a circle
     std::size_t iterations = 7, nodes = 12000;
 };
 
@@ -33,8 +33,8 @@ struct RuleSelection {
 class TermSource {
 public:
     TermSource(const char* statement, const RuleSelection& selection);
-    Term sample(std::mt19937_64& random);                  // of the nest itself or, where rules restrict, of one of its variants
-    const std::set<std::string>& applied() const { return applied_; }   // rules that changed something
+    Term sample(std::mt19937_64& random);                              // of the nest itself or, where rules restrict, of one of its variants
+    const std::set<std::string>& applied() const { return applied_; }  // rules that changed something
 
 private:
     EGraph graph_;
@@ -46,9 +46,9 @@ private:
 };
 
 struct Check {
-    bool whole = true;         // it must visit every instance: no rule restricts
+    bool whole = true;  // it must visit every instance: no rule restricts
     bool strict_fp = false;
-    bool run = true;           // interpret it, too
+    bool run = true;  // interpret it, too
 };
 
 // What is wrong with a nest by the analysis, by isl and by the interpreter; "" for nothing. `ran` tells whether the interpreter could run it:

@@ -23,8 +23,10 @@ void measure(const Term& t, Size& size) {
     const std::string& op = t.op().text();
     if (is_loop_operator(op) && op != "at") ++size.special;
     if (t.size() == 0) {
-        if (auto value = t.integer()) size.numbers += std::abs(*value);
-        else if (auto name = axis_name(t); name && name->extent > 0) size.numbers += name->extent;
+        if (auto value = t.integer())
+            size.numbers += std::abs(*value);
+        else if (auto name = axis_name(t); name && name->extent > 0)
+            size.numbers += name->extent;
     }
     for (const Term& child : t.children()) measure(child, size);
 }
@@ -157,7 +159,7 @@ void add_resized(const Term& nest, const std::vector<Term>& statements, std::vec
     for (const Term& stmt : statements) {
         try {
             all.push_back(Term("nest", {stmt, resized(nest[1], statement_of(stmt))}));
-        } catch (const UserError&) {   // a window larger than its image
+        } catch (const UserError&) {  // a window larger than its image
         }
     }
 }
@@ -200,7 +202,8 @@ Term shrink_nest(const Term& nest, const Complaint& complaint) {
         if (found != all.end()) best = *found;
         return found != all.end();
     };
-    while (!words.empty() && (improved(false) || improved(true))) {}
+    while (!words.empty() && (improved(false) || improved(true))) {
+    }
     return best;
 }
 

@@ -103,8 +103,10 @@ TEST_CASE("rules made unsound by one edit are refused", "[rules]") {
                 std::string text = edited(rule->text, edit);
                 if (text.empty() || text == rule->text || !mutants.insert(text).second) continue;
                 Loaded loaded = check_rules(make_source("mutant", "(language nest)\n" + text + "\n"));
-                if (loaded.mistakes.empty()) accepted += std::string(edit.name) + ": " + text + "\n";
-                else ++refused;
+                if (loaded.mistakes.empty())
+                    accepted += std::string(edit.name) + ": " + text + "\n";
+                else
+                    ++refused;
             }
     }
     std::printf("mutants: %zu of %zu refused\n", refused, mutants.size());
@@ -127,7 +129,9 @@ TEST_CASE("every unsound rule in rules/bad is refused in its own words", "[rules
         fs::path golden = fs::path(file).replace_extension(".expected");
         INFO(file.filename());
         CHECK_FALSE(words.empty());
-        if (std::getenv("LOOPEGG_REGENERATE")) write_file(golden, words);
-        else CHECK(read_file(golden) == words);
+        if (std::getenv("LOOPEGG_REGENERATE"))
+            write_file(golden, words);
+        else
+            CHECK(read_file(golden) == words);
     }
 }

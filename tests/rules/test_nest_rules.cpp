@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
-#include "nest/term/facts.hpp"
-#include "nest/term/class_terms.hpp"
 #include "base/files.hpp"
 #include "base/sexpr.hpp"
 #include "egraph/runner.hpp"
+#include "nest/term/class_terms.hpp"
+#include "nest/term/facts.hpp"
 #include "rules/judged.hpp"
 #include "rules/limits.hpp"
 #include "rules/load.hpp"
@@ -72,8 +72,10 @@ TEST_CASE("the shipped rules over nests are sound", "[rules]") {
     std::string lines;
     for (const auto& [name, line] : judged) lines += line;
     std::filesystem::path list = std::filesystem::path(LOOPEGG_RULES) / "judged.txt";
-    if (std::getenv("LOOPEGG_REGENERATE")) write_file(list, lines);
-    else CHECK(read_file(list) == lines);
+    if (std::getenv("LOOPEGG_REGENERATE"))
+        write_file(list, lines);
+    else
+        CHECK(read_file(list) == lines);
 }
 
 TEST_CASE("six loops in every order are 2^6 classes and 720 lists", "[rules]") {
@@ -141,10 +143,10 @@ TEST_CASE("discover finds the effects of the paper's sequences, which no rule na
         return std::any_of(domains.begin(), domains.end(),
                            [&](const std::string& d) { return d.find(first) != std::string::npos && d.find(second) != std::string::npos; });
     };
-    CHECK(found("ci/32%2 == oh/16%2"));                                        // S1: groups over halves of the image
-    CHECK(found_parts("ci/32%2 == co/16%2", "ci/16%4 == co/8%4"));             // S3: 2 groups in one half, 4 in the other
-    CHECK(found("ci%64 == co%64"));                                                  // depthwise
-    CHECK(std::any_of(domains.begin(), domains.end(), [](const std::string& d) {   // S2: a part dense, the rest grouped
+    CHECK(found("ci/32%2 == oh/16%2"));                                           // S1: groups over halves of the image
+    CHECK(found_parts("ci/32%2 == co/16%2", "ci/16%4 == co/8%4"));                // S3: 2 groups in one half, 4 in the other
+    CHECK(found("ci%64 == co%64"));                                               // depthwise
+    CHECK(std::any_of(domains.begin(), domains.end(), [](const std::string& d) {  // S2: a part dense, the rest grouped
         return d.find(" or ") != std::string::npos && d.find("ci") != std::string::npos && d.find("0 <= co%64 < 16") != std::string::npos;
     }));
 }

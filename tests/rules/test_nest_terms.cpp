@@ -10,8 +10,8 @@
 
 #include "base/sexpr.hpp"
 #include "nest/term/statement.hpp"
-#include "rules/load.hpp"
 #include "random_terms.hpp"
+#include "rules/load.hpp"
 #include "shrink.hpp"
 
 using namespace loopegg;
@@ -52,7 +52,7 @@ void check_terms(const char* name, const RuleSelection& selection, std::size_t c
     std::printf("terms of %s: %zu judged, %zu interpreted, %zu with a tile that cannot be staged, %zu rules applied\n", name, judged, ran, unstaged,
                 applied.size());
     CHECK(unstaged * 20 <= runs);
-    if (selection.strict_fp) return;   // it keeps some rules from applying
+    if (selection.strict_fp) return;  // it keeps some rules from applying
     for (const RuleBook& book : selection.books)
         for (const Rule* r : book.rules()) CHECK((applied.contains(r->name) || !selection.takes(*r)));
 }
@@ -133,9 +133,7 @@ TEST_CASE("strict schedules are bit-identical to the naive order on random float
 
 TEST_CASE("a counterexample shrinks to the few loops that show it", "[rules]") {
     Check check;
-    auto shrunk = [&](const char* text) {
-        return to_string(bare(shrink_nest(complete(parse_term(text)), [&](const Term& t) { return wrong(t, check); })));
-    };
+    auto shrunk = [&](const char* text) { return to_string(bare(shrink_nest(complete(parse_term(text)), [&](const Term& t) { return wrong(t, check); }))); };
     // A loop over a sum that runs its iterations at once, deep in a schedule that is otherwise sound.
     CHECK(shrunk("(nest (epilogue relu (epilogue bias (conv2d 2 1 8 8 5 5 2 2 1 1 1 1 1 1))) "
                  "(par (pair n (quo co 3)) (at (quo ci 2) (stage O (at oh (at (rem co 3) (at ow (at kh (vec kw (at (rem ci 2) done))))))))))") ==

@@ -8,9 +8,9 @@
 #include "base/error.hpp"
 #include "base/places.hpp"
 #include "base/process.hpp"
+#include "codec_places.hpp"
 #include "graph/onnx/model_bytes.hpp"
 #include "graph/onnx/tensor_bytes.hpp"
-#include "codec_places.hpp"
 
 namespace loopegg {
 namespace {
@@ -48,16 +48,17 @@ OnnxModel parsed_elsewhere(const std::string& file, std::string_view bytes) {
 OnnxModel parse_onnx(const std::string& file, std::string_view bytes, const std::filesystem::path& folder, bool confined) {
     const auto refuse = [&](const std::string& why) { throw UserError(fmt::format("cannot read '{}': {}", file, why)); };
     OnnxModel model;
-    if (confined) model = parsed_elsewhere(file, bytes);
-    else if (std::string problem = codec().parse(bytes, model); !problem.empty()) refuse(problem);
+    if (confined)
+        model = parsed_elsewhere(file, bytes);
+    else if (std::string problem = codec().parse(bytes, model); !problem.empty())
+        refuse(problem);
     // A small file can name a large one, or the same bytes again and again.
     const std::uint64_t most = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE)) / 2;
     std::uint64_t taken = 0;
     const auto complete = [&](const std::string& name, OnnxTensor& t) {
         if (t.elsewhere.empty()) return;
         taken += static_cast<std::uint64_t>(std::max<std::int64_t>(0, elements_of(t.dims))) * (t.kind == OnnxTensor::Kind::float32 ? 4 : 8);
-        if (taken > most)
-            refuse(fmt::format("its tensors up to '{}' need {} bytes, and half of this machine's memory is {}", name, taken, most));
+        if (taken > most) refuse(fmt::format("its tensors up to '{}' need {} bytes, and half of this machine's memory is {}", name, taken, most));
         if (std::string problem = take_from_elsewhere(name, folder.string(), t); !problem.empty()) refuse(problem);
     };
     for (auto& [name, tensor] : model.initializers) complete(name, tensor);

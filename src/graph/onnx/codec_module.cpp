@@ -18,11 +18,18 @@ void take_listed(const onnx::TensorProto& in, OnnxTensor& out) {
     using P = onnx::TensorProto;
     switch (in.data_type()) {
         case P::FLOAT: out.floats.assign(in.float_data().begin(), in.float_data().end()); break;
-        case P::FLOAT16: for (std::int32_t v : in.int32_data()) out.floats.push_back(from_half(static_cast<std::uint16_t>(v))); break;
-        case P::BFLOAT16: for (std::int32_t v : in.int32_data()) out.floats.push_back(from_bfloat16(static_cast<std::uint16_t>(v))); break;
+        case P::FLOAT16:
+            for (std::int32_t v : in.int32_data()) out.floats.push_back(from_half(static_cast<std::uint16_t>(v)));
+            break;
+        case P::BFLOAT16:
+            for (std::int32_t v : in.int32_data()) out.floats.push_back(from_bfloat16(static_cast<std::uint16_t>(v)));
+            break;
         case P::DOUBLE: out.doubles.assign(in.double_data().begin(), in.double_data().end()); break;
         case P::INT64: out.integers.assign(in.int64_data().begin(), in.int64_data().end()); break;
-        case P::UINT32: case P::UINT64: for (std::uint64_t v : in.uint64_data()) out.integers.push_back(static_cast<std::int64_t>(v)); break;
+        case P::UINT32:
+        case P::UINT64:
+            for (std::uint64_t v : in.uint64_data()) out.integers.push_back(static_cast<std::int64_t>(v));
+            break;
         default: out.integers.assign(in.int32_data().begin(), in.int32_data().end());
     }
 }
@@ -43,16 +50,18 @@ std::string parse_tensor(const onnx::TensorProto& in, OnnxTensor& out) {
     out.kind = in.data_type() == P::FLOAT || in.data_type() == P::FLOAT16 || in.data_type() == P::BFLOAT16 ? Kind::float32
                : in.data_type() == P::DOUBLE                                                               ? Kind::float64
                                                                                                            : Kind::int64;
-    if (out.type == P::FLOAT || out.type == P::DOUBLE || out.type == P::INT64) out.type = 0;   // what the kind says
-    if (in.data_location() == P::EXTERNAL) {   // read by those who may read files
+    if (out.type == P::FLOAT || out.type == P::DOUBLE || out.type == P::INT64) out.type = 0;  // what the kind says
+    if (in.data_location() == P::EXTERNAL) {                                                  // read by those who may read files
         out.elsewhere["location"];
         for (const auto& entry : in.external_data()) out.elsewhere[entry.key()] = entry.value();
         return "";
     }
     const bool raw = in.has_raw_data();
     const std::size_t bytes = in.raw_data().size();
-    if (raw) take_bytes(in.raw_data(), in.data_type(), out);
-    else take_listed(in, out);
+    if (raw)
+        take_bytes(in.raw_data(), in.data_type(), out);
+    else
+        take_listed(in, out);
     const std::size_t found = out.floats.size() + out.doubles.size() + out.integers.size();
     if (found != static_cast<std::size_t>(count) || (raw && bytes != found * width))
         return who + " should hold " + std::to_string(count) + " values by its dims, its data gives " +
@@ -143,14 +152,18 @@ void fill_tensor(const OnnxTensor& in, const std::string& name, onnx::TensorProt
     out.set_name(name);
     for (std::int64_t d : in.dims) out.add_dims(d);
     auto raw = [&](const auto& values) { out.set_raw_data(values.data(), values.size() * sizeof(values[0])); };
-    if (in.kind == OnnxTensor::Kind::float32) out.set_data_type(onnx::TensorProto::FLOAT), raw(in.floats);
-    else if (in.kind == OnnxTensor::Kind::float64) out.set_data_type(onnx::TensorProto::DOUBLE), raw(in.doubles);
-    else if (element_type(in) == onnx::TensorProto::INT64) out.set_data_type(onnx::TensorProto::INT64), raw(in.integers);
-    else {   // a narrower type
+    if (in.kind == OnnxTensor::Kind::float32)
+        out.set_data_type(onnx::TensorProto::FLOAT), raw(in.floats);
+    else if (in.kind == OnnxTensor::Kind::float64)
+        out.set_data_type(onnx::TensorProto::DOUBLE), raw(in.doubles);
+    else if (element_type(in) == onnx::TensorProto::INT64)
+        out.set_data_type(onnx::TensorProto::INT64), raw(in.integers);
+    else {  // a narrower type
         out.set_data_type(element_type(in));
         if (element_type(in) == onnx::TensorProto::UINT32 || element_type(in) == onnx::TensorProto::UINT64)
             for (std::int64_t v : in.integers) out.add_uint64_data(static_cast<std::uint64_t>(v));
-        else for (std::int64_t v : in.integers) out.add_int32_data(static_cast<std::int32_t>(v));
+        else
+            for (std::int64_t v : in.integers) out.add_int32_data(static_cast<std::int32_t>(v));
     }
 }
 
@@ -175,11 +188,13 @@ void fill_value(const OnnxValue& in, onnx::ValueInfoProto& out) {
     out.set_name(in.name);
     auto* type = out.mutable_type()->mutable_tensor_type();
     type->set_elem_type(in.type);
-    type->mutable_shape();   // a scalar has one, too
+    type->mutable_shape();  // a scalar has one, too
     for (std::size_t i = 0; i < in.shape.size(); ++i) {
         auto* dim = type->mutable_shape()->add_dim();
-        if (in.shape[i] >= 0) dim->set_dim_value(in.shape[i]);
-        else dim->set_dim_param(i < in.symbols.size() ? in.symbols[i] : "");
+        if (in.shape[i] >= 0)
+            dim->set_dim_value(in.shape[i]);
+        else
+            dim->set_dim_param(i < in.symbols.size() ? in.symbols[i] : "");
     }
 }
 
@@ -199,7 +214,8 @@ std::string serialize(const OnnxModel& in, std::string& out) {
     for (const auto& [name, tensor] : in.initializers)
         if (auto found = in.outside.find(name); found != in.outside.end())
             fill_outside(tensor, name, in.data_file, found->second, *graph.add_initializer());
-        else fill_tensor(tensor, name, *graph.add_initializer());
+        else
+            fill_tensor(tensor, name, *graph.add_initializer());
     for (const OnnxNode& n : in.nodes) {
         onnx::NodeProto& node = *graph.add_node();
         node.set_op_type(n.op), node.set_name(n.name);
@@ -218,12 +234,15 @@ std::string serialize(const OnnxModel& in, std::string& out) {
 }
 
 // Whatever goes wrong inside protobuf becomes words, except too little memory: whoever set the limit knows its size.
-template <class Work> std::string guarded(Work work) {
+template <class Work>
+std::string guarded(Work work) {
     try {
         return work();
     } catch (const std::bad_alloc&) {
         throw;
-    } catch (const std::exception& e) { return e.what(); }
+    } catch (const std::exception& e) {
+        return e.what();
+    }
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace loopegg {
 
 using OnnxConstants = std::map<std::string, OnnxTensor>;
 
-std::optional<double> scalar_of(const OnnxTensor& tensor);            // of a tensor with one element
-std::vector<float> floats_of(const OnnxTensor& tensor);               // whatever its kind
+std::optional<double> scalar_of(const OnnxTensor& tensor);  // of a tensor with one element
+std::vector<float> floats_of(const OnnxTensor& tensor);     // whatever its kind
 std::optional<std::vector<std::int64_t>> integers_of(const OnnxTensor& tensor);
 
 }  // namespace loopegg

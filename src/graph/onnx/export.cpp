@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "graph/functions.hpp"
 #include "graph/onnx/export.hpp"
 #include "graph/onnx/export_domain.hpp"
 #include "graph/onnx/short_float.hpp"
 #include "graph/onnx/slice_ends.hpp"
-#include "graph/functions.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 
@@ -31,7 +31,9 @@ std::int64_t opset_for(const Graph& graph) {
 
 // The version of the file format that came with an opset (onnx/docs/Versioning.md).
 std::int64_t ir_version_for(std::int64_t opset) {
-    struct Row { std::int64_t opset, ir; };
+    struct Row {
+        std::int64_t opset, ir;
+    };
     for (const Row& row : {Row{28, 14}, Row{25, 13}, Row{24, 12}, Row{23, 11}, Row{21, 10}, Row{19, 9}, Row{15, 8}})
         if (opset >= row.opset) return row.ir;
     return 7;
@@ -58,11 +60,16 @@ public:
         }
         for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
             const Node& node = graph_.nodes[i];
-            if (const std::size_t parts = parts_of_whole(i); parts > 1) add_split(i, parts), i += parts - 1;
-            else if (!node.domain.whole()) add_restricted(node);
-            else if (node.op == "onnx") add_opaque(node);
-            else if (node.op == "identity") emit("Identity", node.name, node.inputs);
-            else add(with_floats(node));
+            if (const std::size_t parts = parts_of_whole(i); parts > 1)
+                add_split(i, parts), i += parts - 1;
+            else if (!node.domain.whole())
+                add_restricted(node);
+            else if (node.op == "onnx")
+                add_opaque(node);
+            else if (node.op == "identity")
+                emit("Identity", node.name, node.inputs);
+            else
+                add(with_floats(node));
         }
         return std::move(out_);
     }
@@ -90,7 +97,8 @@ private:
 
     // Whole numbers and truth values travel between opaque nodes in their own types; a view keeps what it views.
     void note_type(const Node& node) {
-        if (node.op == "onnx") types_[node.name] = opaque_type(node);
+        if (node.op == "onnx")
+            types_[node.name] = opaque_type(node);
         else if ((node.op == "identity" || node.op == "parameter") && !node.inputs.empty() && types_.contains(node.inputs[0]))
             types_[node.name] = types_.at(node.inputs[0]);
     }
@@ -232,13 +240,14 @@ private:
             const std::map<std::string, OnnxAttr> keep{{"keepdims", std::int64_t{node.flag("keepdims")}}};
             std::map<std::string, OnnxAttr> all = keep;
             all["axes"] = node.integers("axes");
-            const bool by_input = node.op == "reduce_sum" || out_.opset >= 18;   // where the operator takes its axes from
+            const bool by_input = node.op == "reduce_sum" || out_.opset >= 18;  // where the operator takes its axes from
             if (by_input)
                 emit(node.op == "reduce_sum"    ? "ReduceSum"
                      : node.op == "reduce_mean" ? "ReduceMean"
                                                 : "ReduceMax",
                      name, {in[0], list(name + "/axes", node.integers("axes"))}, keep);
-            else emit(node.op == "reduce_mean" ? "ReduceMean" : "ReduceMax", name, in, all);
+            else
+                emit(node.op == "reduce_mean" ? "ReduceMean" : "ReduceMax", name, in, all);
         } else if (node.op == "clip") {
             emit("Clip", name,
                  {in[0], scalar(name + "/min", static_cast<float>(node.real("low"))), scalar(name + "/max", static_cast<float>(node.real("high")))});
@@ -278,15 +287,17 @@ private:
     void add_linear(const Node& node) {
         const std::string& name = node.name;
         std::string w = weight(name + ".weight"), bias = node.flag("bias") ? weight(name + ".bias") : "";
-        if (node.shape.size() == 2) {   // Gemm is for matrices alone
+        if (node.shape.size() == 2) {  // Gemm is for matrices alone
             std::vector<std::string> in{node.inputs[0], w};
             if (!bias.empty()) in.push_back(bias);
             emit("Gemm", name, std::move(in), {{"transB", std::int64_t{1}}});
             return;
         }
         std::string transposed = emit("Transpose", name + "/weight", {w}, {{"perm", Ints{1, 0}}});
-        if (bias.empty()) emit("MatMul", name, {node.inputs[0], transposed});
-        else emit("Add", name, {emit("MatMul", name + "/matmul", {node.inputs[0], transposed}), bias});
+        if (bias.empty())
+            emit("MatMul", name, {node.inputs[0], transposed});
+        else
+            emit("Add", name, {emit("MatMul", name + "/matmul", {node.inputs[0], transposed}), bias});
     }
 
     void add_scale(const Node& node) {
@@ -294,7 +305,8 @@ private:
         std::string factor = node.name + "/value";
         if (shortest_double(static_cast<float>(value)) == value) scalar(factor, static_cast<float>(value));
         // keeps every digit
-        else factor = emit("Cast", node.name + "/cast", {constant(factor, {OnnxTensor::Kind::float64, {}, {}, {value}})}, {{"to", std::int64_t{1}}});
+        else
+            factor = emit("Cast", node.name + "/cast", {constant(factor, {OnnxTensor::Kind::float64, {}, {}, {value}})}, {{"to", std::int64_t{1}}});
         emit("Mul", node.name, {node.inputs[0], factor});
     }
 
@@ -304,15 +316,15 @@ private:
             emit("Flatten", node.name, node.inputs, {{"axis", axis}});
             return;
         }
-        Ints shape(node.shape.size() - 1, 0);   // ONNX's Flatten always makes a matrix; ours keeps the leading dimensions
+        Ints shape(node.shape.size() - 1, 0);  // ONNX's Flatten always makes a matrix; ours keeps the leading dimensions
         shape.push_back(-1);
         emit("Reshape", node.name,
              {node.inputs[0], constant(node.name + "/shape", {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(shape.size())}, {}, {}, shape})});
     }
 
     const Graph& graph_;
-    const Weights* weights_;   // null: the nodes alone are asked for
-    std::map<std::string, int> types_;   // of values that are not float32, by ONNX's numbers
+    const Weights* weights_;            // null: the nodes alone are asked for
+    std::map<std::string, int> types_;  // of values that are not float32, by ONNX's numbers
     OnnxModel out_;
 };
 

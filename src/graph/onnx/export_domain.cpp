@@ -25,7 +25,7 @@ public:
         for (std::size_t i = 0; i < all.size(); ++i) {
             std::string at = fmt::format("{}/box{}", node_.name, i);
             std::string y = node_.op == "conv2d" ? conv(at, all[i]) : node_.op == "linear" ? linear(at, all[i]) : matmul(at, all[i]);
-            if (y.empty()) continue;   // it reads nothing but padding
+            if (y.empty()) continue;  // it reads nothing but padding
             flats_.push_back(emit("Reshape", at + "/flat", {y, integers(at + "/flat_shape", {-1})}));
             shown_.push_back(all[i]);
         }
@@ -92,8 +92,12 @@ private:
         x = channels(at + "/input", x, seen, 1, groups, g, ci);
         std::string w = channels(at + "/out", node_.name + ".weight", weight, 0, groups, g, co);
         w = slice(at + "/weight", w, weight, {{1, ci}, {2, box.runs[6]}, {3, box.runs[7]}});
-        return emit("Conv", at, {x, w}, {{"kernel_shape", Ints{box.runs[6].count, box.runs[7].count}}, {"strides", strides}, {"dilations", dilations},
-                                         {"pads", Ints{before[0], before[1], after[0], after[1]}}, {"group", g.count}});
+        return emit("Conv", at, {x, w},
+                    {{"kernel_shape", Ints{box.runs[6].count, box.runs[7].count}},
+                     {"strides", strides},
+                     {"dilations", dilations},
+                     {"pads", Ints{before[0], before[1], after[0], after[1]}},
+                     {"group", g.count}});
     }
 
     std::string linear(const std::string& at, const Box& box) {
@@ -118,7 +122,7 @@ private:
     // output may get a value from. Restored outputs gather what their source gathers.
     void gather() {
         std::vector<std::int64_t> sources = output_sources(node_.domain, axes_);
-        std::vector<Ints> places(sources.size());   // of each computed output
+        std::vector<Ints> places(sources.size());  // of each computed output
         std::int64_t base = 0;
         for (const Box& box : shown_) base = note_places(box, base, places);
         bool bias = node_.op != "matmul" && node_.flag("bias");
@@ -138,8 +142,10 @@ private:
             for (std::size_t o = 0; o < sources.size(); ++o) {
                 if (sources[o] < 0) continue;
                 const Ints& from = places[static_cast<std::size_t>(sources[o])];
-                if (layer < from.size()) index[o] = from[layer];
-                else if (bias && layer == layers - 1) index[o] = bias_base + channel_of(sources[o]);
+                if (layer < from.size())
+                    index[o] = from[layer];
+                else if (bias && layer == layers - 1)
+                    index[o] = bias_base + channel_of(sources[o]);
             }
             std::string at = fmt::format("{}/layer{}", node_.name, layer);
             std::string name = layers == 1 ? node_.name : at;
@@ -150,7 +156,7 @@ private:
 
     // Adds, for each output of the box, where its value stands in the concatenation; returns where the next box begins.
     std::int64_t note_places(const Box& box, std::int64_t base, std::vector<Ints>& places) const {
-        std::vector<std::pair<Run, std::int64_t>> outputs;   // run and extent
+        std::vector<std::pair<Run, std::int64_t>> outputs;  // run and extent
         for (std::size_t a = 0; a < axes_.size(); ++a)
             if (!axes_[a].reduction) outputs.emplace_back(box.runs[a], axes_[a].extent);
         std::int64_t count = 1;
@@ -177,7 +183,7 @@ private:
     std::vector<Axis> axes_;
     DomainExpansion out_;
     std::vector<std::string> flats_;
-    std::vector<Box> shown_;   // the boxes behind flats_
+    std::vector<Box> shown_;  // the boxes behind flats_
 };
 
 }  // namespace

@@ -10,9 +10,9 @@
 namespace loopegg {
 
 struct DomainExpansion {
-    std::vector<std::pair<std::string, OnnxTensor>> constants;   // besides the node's own parameters, which are initializers by their names
-    std::vector<OnnxNode> nodes;                                 // the last one has the node's name
-    std::string description;                                     // JSON by which the importer knows the node again
+    std::vector<std::pair<std::string, OnnxTensor>> constants;  // besides the node's own parameters, which are initializers by their names
+    std::vector<OnnxNode> nodes;                                // the last one has the node's name
+    std::string description;                                    // JSON by which the importer knows the node again
 };
 
 // The expansion depends on the node alone, so an importer can make it again and compare.

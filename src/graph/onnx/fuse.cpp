@@ -41,7 +41,7 @@ private:
         auto found = producer_.find(value);
         if (found == producer_.end() || model_.nodes[found->second].op != op || uses_[value] != uses) return nullptr;
         bool unary = op == "Erf" || op == "Sigmoid" || op == "Sqrt" || op == "ReduceMean";
-        if (model_.nodes[found->second].inputs.size() < (unary ? 1u : 2u)) return nullptr;   // a broken file
+        if (model_.nodes[found->second].inputs.size() < (unary ? 1u : 2u)) return nullptr;  // a broken file
         inside_.insert(found->second);
         return &model_.nodes[found->second];
     }
@@ -51,7 +51,8 @@ private:
     }
     static bool near(std::optional<double> value, double wanted) { return value && std::abs(*value - wanted) < 1e-5 * std::abs(wanted); }
     // Of two inputs, one satisfies the test; the other is answered.
-    template <class Test> static std::optional<std::string> other(const OnnxNode& node, Test test) {
+    template <class Test>
+    static std::optional<std::string> other(const OnnxNode& node, Test test) {
         if (node.inputs.size() != 2) return std::nullopt;
         if (test(node.inputs[1])) return node.inputs[0];
         if (test(node.inputs[0])) return node.inputs[1];
@@ -62,8 +63,10 @@ private:
     void factors(const OnnxNode& node, std::vector<std::string>& out, int depth = 0) {
         for (const std::string& input : node.inputs) {
             const OnnxNode* inner = depth < 3 ? made_by(input, "Mul") : nullptr;
-            if (inner) factors(*inner, out, depth + 1);
-            else out.push_back(input);
+            if (inner)
+                factors(*inner, out, depth + 1);
+            else
+                out.push_back(input);
         }
     }
 

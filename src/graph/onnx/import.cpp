@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::int64_t most_folded = std::int64_t{1} << 28;   // elements of all constants that are computed while reading
+constexpr std::int64_t most_folded = std::int64_t{1} << 28;  // elements of all constants that are computed while reading
 constexpr int float32 = 1, float16 = 10, float64 = 11, bfloat16 = 16;
 
 // Names of element types, as ONNX numbers them.
@@ -41,7 +41,7 @@ Model OnnxImporter::run() {
     graph_.opset = ours_ ? opset_before() : std::min<std::int64_t>(onnx_.opset, 1000);
     for (auto& [name, tensor] : onnx_.initializers) constants_[name] = std::move(tensor);
     add_inputs();
-    fold_constants();   // first: the patterns look at them
+    fold_constants();  // first: the patterns look at them
     take_described();
     fuse_patterns(onnx_, constants_);
     for (const OnnxNode& node : onnx_.nodes) read_.insert(node.inputs.begin(), node.inputs.end());
@@ -50,7 +50,9 @@ Model OnnxImporter::run() {
     add_outputs();
     try {
         complete(graph_);
-    } catch (const UserError& e) { fail(e.diagnostics()[0].message); }
+    } catch (const UserError& e) {
+        fail(e.diagnostics()[0].message);
+    }
     check_weights(graph_, weights_, file_);
     return {std::move(graph_), std::move(weights_), std::move(notes_)};
 }
@@ -71,7 +73,7 @@ std::int64_t OnnxImporter::opset_before() const {
 void OnnxImporter::note(std::string words) { notes_.push_back(std::move(words)); }
 
 void OnnxImporter::add_inputs() {
-    std::map<std::string, std::int64_t> symbols;   // sizes of named dimensions that are settled
+    std::map<std::string, std::int64_t> symbols;  // sizes of named dimensions that are settled
     for (const auto& [name, given] : how_.shapes)
         if (std::none_of(onnx_.inputs.begin(), onnx_.inputs.end(), [&](const OnnxValue& in) { return in.name == name; })) {
             std::string known;
@@ -80,7 +82,7 @@ void OnnxImporter::add_inputs() {
             fail(fmt::format("there is no input '{}' to give a shape to", name), fmt::format("its inputs: {}", known));
         }
     for (const OnnxValue& in : onnx_.inputs) {
-        if (constants_.contains(in.name)) continue;   // old files list their weights here too
+        if (constants_.contains(in.name)) continue;  // old files list their weights here too
         auto given = how_.shapes.find(in.name);
         if (!in.has_shape && given == how_.shapes.end())
             fail(fmt::format("the input '{}' has no shape", in.name), fmt::format("give one: --shape {}=1x3x224x224", in.name));
@@ -129,7 +131,7 @@ void OnnxImporter::sort_nodes() {
     for (std::size_t i = 0; i < onnx_.nodes.size(); ++i)
         for (const std::string& out : onnx_.nodes[i].outputs)
             if (!out.empty() && !maker.emplace(out, i).second) fail(onnx_.nodes[i], fmt::format("the value '{}' is made twice", out));
-    std::vector<char> mark(onnx_.nodes.size(), 0);   // 1: open, 2: done
+    std::vector<char> mark(onnx_.nodes.size(), 0);  // 1: open, 2: done
     std::vector<std::size_t> order;
     for (std::size_t root = 0; root < onnx_.nodes.size(); ++root) {
         std::vector<std::pair<std::size_t, std::size_t>> stack;
@@ -182,7 +184,9 @@ bool OnnxImporter::folds(const OnnxNode& node) {
             if (!node.outputs[i].empty()) constants_[node.outputs[i]] = std::move(made[i]);
         }
         return true;
-    } catch (const EvaluationProblem& e) { fail(node, e.what()); }
+    } catch (const EvaluationProblem& e) {
+        fail(node, e.what());
+    }
 }
 
 void OnnxImporter::take_described() {
@@ -199,9 +203,12 @@ void OnnxImporter::take_described() {
             if (slash == std::string::npos) break;
             owner.resize(slash);
         }
-        if (!described_.contains(owner)) kept.push_back(std::move(node));
-        else if (node.name == owner) groups_[owner].push_back(node), kept.push_back({"Described", owner, {}, {owner}});
-        else groups_[owner].push_back(std::move(node));
+        if (!described_.contains(owner))
+            kept.push_back(std::move(node));
+        else if (node.name == owner)
+            groups_[owner].push_back(node), kept.push_back({"Described", owner, {}, {owner}});
+        else
+            groups_[owner].push_back(std::move(node));
     }
     onnx_.nodes = std::move(kept);
 }
@@ -213,12 +220,14 @@ void OnnxImporter::convert(const OnnxNode& node) {
     if (!node.domain.empty() && node.domain != "ai.onnx") fail(node, fmt::format("operators of the domain '{}' are not supported", node.domain));
     // nobody asks
     if (!ours_ && std::none_of(node.outputs.begin(), node.outputs.end(), [&](const std::string& out) { return !out.empty() && read_.contains(out); })) return;
-    if (node.op == "Shape" || node.op == "Size") {   // of a value whose numbers need not be known
+    if (node.op == "Shape" || node.op == "Size") {  // of a value whose numbers need not be known
         const OnnxTensor like{OnnxTensor::Kind::float32, shape(value(input(node, 0)))};
         const OnnxTensor* in[] = {&like};
         try {
             constants_[node.outputs[0]] = evaluate(node, in, onnx_.opset)[0];
-        } catch (const EvaluationProblem& e) { fail(node, e.what()); }
+        } catch (const EvaluationProblem& e) {
+            fail(node, e.what());
+        }
         return;
     }
     if (folds(node)) return;
@@ -254,7 +263,7 @@ std::string OnnxImporter::name_for(const OnnxNode& node, const std::vector<std::
             if (!p.ends_with(suffix) || p.size() == suffix.size()) continue;
             const std::string module = p.substr(0, p.size() - suffix.size());
             const bool output = std::any_of(onnx_.outputs.begin(), onnx_.outputs.end(), [&](const OnnxValue& v) { return v.name == module; });
-            if (!output || node.outputs.at(0) == module) return unique(module);   // an output that another node makes keeps its name
+            if (!output || node.outputs.at(0) == module) return unique(module);  // an output that another node makes keeps its name
         }
     std::string name = node.name.empty() ? node.outputs.at(0) : node.name;
     while (!name.empty() && name[0] == '/') name.erase(0, 1);
@@ -294,7 +303,7 @@ int OnnxImporter::type_of(const std::string& name) const {
     if (auto found = types_.find(name); found != types_.end()) return found->second;
     if (auto found = constants_.find(name); found != constants_.end() && !values_.contains(name)) {
         const int type = element_type(found->second);
-        if (ours_ && type == float64) return float32;   // a number with all its digits, rounded when it is used
+        if (ours_ && type == float64) return float32;  // a number with all its digits, rounded when it is used
         return is_narrow(type) && how_.as_float32 ? float32 : type;
     }
     return float32;
@@ -331,7 +340,9 @@ std::string OnnxImporter::put(Node node) {
     alone.outputs = {alone.nodes[0].name};
     try {
         complete(alone);
-    } catch (const UserError& e) { fail(e.diagnostics()[0].message); }
+    } catch (const UserError& e) {
+        fail(e.diagnostics()[0].message);
+    }
     graph_.nodes.push_back(std::move(alone.nodes[0]));
     const Node& made = graph_.nodes.back();
     shapes_[made.name] = made.shape;

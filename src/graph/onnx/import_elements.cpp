@@ -63,9 +63,12 @@ bool OnnxImporter::clip(const OnnxNode& node) {
     double low = std::max(bound(1, "min", -INFINITY), -large), high = std::min(bound(2, "max", INFINITY), large);
     if (std::isnan(low) || std::isnan(high)) fail(node, "its bounds are not numbers");
     std::string x = value(input(node, 0));
-    if (low == 0 && high > 1e30) put(node, "relu", {x});
-    else if (low == 0 && high == 6) put(node, "relu6", {x});
-    else put(node, "clip", {x}, {{"low", low}, {"high", high}});
+    if (low == 0 && high > 1e30)
+        put(node, "relu", {x});
+    else if (low == 0 && high == 6)
+        put(node, "relu6", {x});
+    else
+        put(node, "clip", {x}, {{"low", low}, {"high", high}});
     return true;
 }
 
@@ -158,8 +161,10 @@ bool OnnxImporter::identity(const OnnxNode& node) {
         if (!off) fail(node, "Dropout in training mode is random; export the model for inference");
     }
     if (used(node, 1)) fail(node, "the mask of a Dropout is not supported");
-    if (ours_ && t && node.op == "Identity") parameter(node.outputs[0], unique(node.name), *t);
-    else if (ours_ && node.op == "Identity") put(node, "identity", {value(input(node, 0))});
+    if (ours_ && t && node.op == "Identity")
+        parameter(node.outputs[0], unique(node.name), *t);
+    else if (ours_ && node.op == "Identity")
+        put(node, "identity", {value(input(node, 0))});
     else {
         values_[node.outputs[0]] = value(input(node, 0));
         if (const int type = type_of(node.inputs[0]); type != float32) types_[node.outputs[0]] = type;

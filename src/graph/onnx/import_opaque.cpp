@@ -7,7 +7,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_embedded = 65536, most_small = 64;   // elements of constants inside a node's text
+constexpr std::size_t most_embedded = 65536, most_small = 64;  // elements of constants inside a node's text
 constexpr int float32 = 1;
 
 }  // namespace

@@ -20,7 +20,8 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 // A batch that stands as a number would forbid other batch sizes.
 OnnxImporter::Ints OnnxImporter::batch_free(const std::string& x, Ints wanted) const {
     if (ours_ || wanted.empty() || shape(x).empty()) return wanted;
-    if (wanted[0] == shape(x)[0]) wanted[0] = 0;
+    if (wanted[0] == shape(x)[0])
+        wanted[0] = 0;
     else if (!graph_.inputs.empty() && !graph_.inputs[0].shape.empty() && wanted[0] == graph_.inputs[0].shape[0] &&
              !std::count(wanted.begin(), wanted.end(), -1))
         wanted[0] = -1;
@@ -46,8 +47,10 @@ bool OnnxImporter::flatten(const OnnxNode& node) {
     std::int64_t axis = attr_int(node, "axis", 1);
     if (axis < 0) axis += rank(x);
     if (axis < 0 || axis > rank(x)) fail(node, "its axis is out of range");
-    if (axis == 1 && rank(x) > 1) put(node, "flatten", {x});
-    else put(node, "reshape", {x}, {{"shape", axis == 0 ? Ints{1, -1} : Ints{element_count({shape(x).begin(), shape(x).begin() + axis}), -1}}});
+    if (axis == 1 && rank(x) > 1)
+        put(node, "flatten", {x});
+    else
+        put(node, "reshape", {x}, {{"shape", axis == 0 ? Ints{1, -1} : Ints{element_count({shape(x).begin(), shape(x).begin() + axis}), -1}}});
     return true;
 }
 
@@ -83,8 +86,10 @@ bool OnnxImporter::squeeze(const OnnxNode& node) {
     Ints out;
     std::size_t next = 0;
     for (std::int64_t i = 0; i < all; ++i) {
-        if (wider) out.push_back(places.contains(i) ? 1 : dims[next++]);
-        else if (!(dims[at(i)] == 1 && (places.contains(i) || places.empty()))) out.push_back(dims[at(i)]);
+        if (wider)
+            out.push_back(places.contains(i) ? 1 : dims[next++]);
+        else if (!(dims[at(i)] == 1 && (places.contains(i) || places.empty())))
+            out.push_back(dims[at(i)]);
         if (!wider && places.contains(i) && dims[at(i)] != 1) fail(node, fmt::format("dimension {} is {}, not 1", i, dims[at(i)]));
     }
     return put_reshape(node, x, out);
@@ -129,7 +134,7 @@ bool OnnxImporter::slice(const OnnxNode& node) {
     for (std::size_t i = 0; i < from.size(); ++i) {
         std::int64_t axis = axes[i] < 0 ? axes[i] + rank(x) : axes[i];
         if (axis < 0 || axis >= rank(x)) fail(node, "an axis is out of range");
-        if (by[i] <= 0) return false;   // backwards
+        if (by[i] <= 0) return false;  // backwards
         const std::int64_t n = shape(x)[at(axis)];
         auto place = [&](std::int64_t v) { return std::clamp<std::int64_t>(v < 0 ? v + n : v, 0, n); };
         starts[at(axis)] = place(from[i]);
@@ -157,8 +162,10 @@ bool OnnxImporter::split(const OnnxNode& node) {
     }
     std::int64_t sum = 0;
     for (std::int64_t s : sizes)
-        if (s < 1 || s > n) fail(node, "a part is empty or larger than the whole");
-        else sum += s;
+        if (s < 1 || s > n)
+            fail(node, "a part is empty or larger than the whole");
+        else
+            sum += s;
     if (sum != n || static_cast<std::int64_t>(sizes.size()) != parts) fail(node, "its parts do not make the whole");
     const std::string name = name_for(node);
     std::int64_t start = 0;
@@ -262,7 +269,9 @@ bool OnnxImporter::resize(const OnnxNode& node) {
     OnnxTensor y;
     try {
         y = evaluate(node, in, onnx_.opset)[0];
-    } catch (const EvaluationProblem& e) { fail(node, e.what()); }
+    } catch (const EvaluationProblem& e) {
+        fail(node, e.what());
+    }
     const Shape &from = shape(x), to = y.dims;
     if (to[0] != from[0] || to[1] != from[1] || to[2] % from[2] || to[3] % from[3]) return false;
     const std::int64_t fh = to[2] / from[2], fw = to[3] / from[3];

@@ -88,7 +88,7 @@ bool OnnxImporter::flat_conv(const OnnxNode& node, const OnnxTensor& w, const On
     std::string x = value(input(node, 0));
     if (rank(x) != 5) return false;
     const Ints kernel(w.dims.begin() + 2, w.dims.end()), strides = attr_ints(node, "strides").value_or(Ints(3, 1)),
-               dilations = attr_ints(node, "dilations").value_or(Ints(3, 1));
+                                                         dilations = attr_ints(node, "dilations").value_or(Ints(3, 1));
     const Pads p = pads_of(node, shape(x), kernel);
     std::size_t flat = 3;
     for (std::size_t d = 0; d < 3; ++d)
@@ -182,7 +182,7 @@ bool OnnxImporter::matmul(const OnnxNode& node) {
         Shape wanted = lead;
         wanted.push_back(shape(*v)[at(rank(*v) - 2)]), wanted.push_back(shape(*v).back());
         if (shape(*v) == wanted) continue;
-        Shape stretched(wanted.size(), 0);   // 0 keeps what is there
+        Shape stretched(wanted.size(), 0);  // 0 keeps what is there
         for (std::size_t d = 0; d < wanted.size(); ++d)
             if (const std::int64_t own = static_cast<std::int64_t>(d) - (static_cast<std::int64_t>(wanted.size()) - rank(*v));
                 own < 0 || shape(*v)[at(own)] != wanted[d])
@@ -238,7 +238,7 @@ bool OnnxImporter::einsum(const OnnxNode& node) {
     std::string y = put(Node{name, "matmul", {a, b}});
     const std::string made = batch + rows + columns;
     Ints wanted;
-    for (char c : made) wanted.push_back(c == left[0] ? -1 : size.at(c));   // the first dimension may be the network's batch
+    for (char c : made) wanted.push_back(c == left[0] ? -1 : size.at(c));  // the first dimension may be the network's batch
     y = put(name, "apart", "reshape", {y}, {{"shape", wanted}});
     result(node, arranged(y, made, out, "order"));
     return true;
@@ -256,7 +256,7 @@ bool OnnxImporter::pool(const OnnxNode& node) {
     const bool even = p.before == p.after, none = p.before == Ints{0, 0} && p.after == Ints{0, 0}, average = node.op == "AveragePool";
     bool further = false;
     if (attr_int(node, "ceil_mode", 0) != 0)
-        for (std::size_t d = 0; d < 2; ++d) {   // as if there were more padding at the end
+        for (std::size_t d = 0; d < 2; ++d) {  // as if there were more padding at the end
             const std::int64_t room = shape(x)[d + 2] + p.before[d] + p.after[d] - kernel[d], rest = room < 0 ? 0 : room % stride[d];
             if (rest == 0 || (room / stride[d] + 1) * stride[d] >= shape(x)[d + 2] + p.before[d]) continue;
             p.after[d] += stride[d] - rest, further = true;
@@ -313,8 +313,10 @@ bool OnnxImporter::layer_norm(const OnnxNode& node) {
     const std::int64_t width = element_count(tail_shape);
     if (axis != dims - 1) x = put(name, "flat", "flatten", {x}, {{"axis", axis}});
     set_weight(name + ".weight", *scale, {width});
-    if (bias) set_weight(name + ".bias", *bias, {width});
-    else weights_[name + ".bias"] = {{width}, std::vector<float>(at(width), 0.0f)};
+    if (bias)
+        set_weight(name + ".bias", *bias, {width});
+    else
+        weights_[name + ".bias"] = {{width}, std::vector<float>(at(width), 0.0f)};
     std::string y = put(Node{name, "layer_norm", {x}, {{"eps", attr_float(node, "epsilon", 1e-5)}}});
     if (axis != dims - 1) y = put(name, "back", "reshape", {y}, {{"shape", batch_free(y, whole)}});
     result(node, y);
@@ -328,7 +330,7 @@ bool OnnxImporter::group_norm(const OnnxNode& node) {
     std::string x = value(input(node, 0));
     if (rank(x) < 3) return false;
     const std::int64_t channels = shape(x)[1], groups = node.op == "InstanceNormalization" ? channels : attr_int(node, "num_groups", 1);
-    if (groups < 1 || channels % groups || scale->dims != Shape{channels} || bias->dims != Shape{channels}) return false;   // one scale for each group: opaque
+    if (groups < 1 || channels % groups || scale->dims != Shape{channels} || bias->dims != Shape{channels}) return false;  // one scale for each group: opaque
     const std::string name = name_for(node, tail(node));
     const Shape whole = shape(x);
     const std::int64_t width = element_count(whole) / (whole[0] * groups);
@@ -378,7 +380,7 @@ bool OnnxImporter::reduce(const OnnxNode& node) {
     }
     std::sort(axes.begin(), axes.end());
     axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
-    if (axes.empty()) return false;   // of a number
+    if (axes.empty()) return false;  // of a number
     const bool keep = attr_int(node, "keepdims", 1) != 0;
     const std::string name = name_for(node);
     if (node.op == "ReduceMean" && axes == Ints{2, 3} && rank(x) == 4) {
@@ -395,7 +397,7 @@ bool OnnxImporter::reduce(const OnnxNode& node) {
         if (!gone || keep) wanted.push_back(gone ? 1 : shape(x)[at(d)]);
     }
     bool beside = axes.back() - axes.front() + 1 == static_cast<std::int64_t>(axes.size());
-    if (!beside) {   // what goes comes last
+    if (!beside) {  // what goes comes last
         Ints order;
         for (std::int64_t d = 0; d < rank(x); ++d)
             if (!std::count(axes.begin(), axes.end(), d)) order.push_back(d);

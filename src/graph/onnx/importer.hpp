@@ -43,13 +43,13 @@ private:
     const OnnxTensor& needed(const OnnxNode& node, std::size_t i, const char* what) const;
     bool has(const OnnxNode& node, std::size_t i) const { return i < node.inputs.size() && !node.inputs[i].empty(); }
     bool used(const OnnxNode& node, std::size_t output) const;
-    bool computes_floats(const OnnxNode& node) const;   // all that it reads are float32
+    bool computes_floats(const OnnxNode& node) const;  // all that it reads are float32
     int type_of(const std::string& onnx_value) const;
     const std::string& input(const OnnxNode& node, std::size_t i) const;
     static std::vector<std::string> tail(const OnnxNode& node);
     void set_weight(const std::string& name, const OnnxTensor& tensor, Shape shape);
     void set_weight(const std::string& name, const OnnxTensor& tensor) { set_weight(name, tensor, tensor.dims); }
-    std::string put(Node node);   // with its shape; answers its name
+    std::string put(Node node);  // with its shape; answers its name
     // a helper of the node `near`
     std::string put(const std::string& near, const char* what, const std::string& op, std::vector<std::string> inputs, Attrs attrs = {});
     std::string put(const OnnxNode& from, const std::string& op, std::vector<std::string> inputs, Attrs attrs = {});
@@ -59,7 +59,9 @@ private:
     void note(std::string words);
 
     // import_sites.cpp: weights that are multiplied, windows, norms
-    struct Pads { Ints before, after; };
+    struct Pads {
+        Ints before, after;
+    };
     Pads pads_of(const OnnxNode& node, const Shape& in, const Ints& kernel) const;
     bool conv(const OnnxNode& node);
     bool flat_conv(const OnnxNode& node, const OnnxTensor& w, const OnnxTensor* bias);
@@ -114,15 +116,15 @@ private:
     std::string file_;
     OnnxModel onnx_;
     OnnxReading how_;
-    bool ours_;   // our own exporter wrote it: names and numbers are kept as they stand
+    bool ours_;  // our own exporter wrote it: names and numbers are kept as they stand
     Graph graph_;
     Weights weights_;
     OnnxConstants constants_;
     std::int64_t folded_elements_ = 0;
-    std::map<std::string, std::string> values_;   // ONNX value to our node
-    std::map<std::string, int> types_;            // of ONNX values, where they are not float32
-    std::map<std::string, Shape> shapes_;         // of our nodes
-    std::set<std::string> names_, read_;          // read_: ONNX values that something reads
+    std::map<std::string, std::string> values_;  // ONNX value to our node
+    std::map<std::string, int> types_;           // of ONNX values, where they are not float32
+    std::map<std::string, Shape> shapes_;        // of our nodes
+    std::set<std::string> names_, read_;         // read_: ONNX values that something reads
     std::map<std::string, std::string> described_;
     std::map<std::string, std::vector<OnnxNode>> groups_;
     std::vector<std::string> notes_;

@@ -11,31 +11,47 @@ namespace loopegg {
 namespace {
 
 // One description of every part serves both ways: `io(value)` writes the value, or reads it.
-template <class IO> void each_part(IO& io, OnnxTensor& t) {
+template <class IO>
+void each_part(IO& io, OnnxTensor& t) {
     io(t.kind), io(t.dims), io(t.floats), io(t.doubles), io(t.integers), io(t.type), io(t.elsewhere);
 }
-template <class IO> void each_part(IO& io, OnnxNode& n) { io(n.op), io(n.name), io(n.inputs), io(n.outputs), io(n.attrs), io(n.domain), io(n.has_subgraph); }
-template <class IO> void each_part(IO& io, OnnxValue& v) { io(v.name), io(v.shape), io(v.has_shape), io(v.type), io(v.symbols); }
-template <class IO> void each_part(IO& io, OnnxModel& m) {
+template <class IO>
+void each_part(IO& io, OnnxNode& n) {
+    io(n.op), io(n.name), io(n.inputs), io(n.outputs), io(n.attrs), io(n.domain), io(n.has_subgraph);
+}
+template <class IO>
+void each_part(IO& io, OnnxValue& v) {
+    io(v.name), io(v.shape), io(v.has_shape), io(v.type), io(v.symbols);
+}
+template <class IO>
+void each_part(IO& io, OnnxModel& m) {
     io(m.name), io(m.producer), io(m.ir_version), io(m.opset), io(m.inputs), io(m.outputs), io(m.nodes), io(m.initializers), io(m.metadata);
 }
-template <class IO, class A, class B> void each_part(IO& io, std::pair<A, B>& p) { io(p.first), io(p.second); }
+template <class IO, class A, class B>
+void each_part(IO& io, std::pair<A, B>& p) {
+    io(p.first), io(p.second);
+}
 
 class Writer {
 public:
     explicit Writer(std::ostream& out) : out_(out) {}
 
-    template <class T> void operator()(T& value) {
-        if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>) raw(&value, sizeof value);
-        else each_part(*this, value);
+    template <class T>
+    void operator()(T& value) {
+        if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T>)
+            raw(&value, sizeof value);
+        else
+            each_part(*this, value);
     }
     void operator()(std::string& text) { list(text.data(), text.size()); }
-    template <class T> void operator()(std::vector<T>& all) {
+    template <class T>
+    void operator()(std::vector<T>& all) {
         if constexpr (std::is_arithmetic_v<T>) return list(all.data(), all.size());
         size(all.size());
         for (T& one : all) (*this)(one);
     }
-    template <class T> void operator()(std::map<std::string, T>& all) {
+    template <class T>
+    void operator()(std::map<std::string, T>& all) {
         size(all.size());
         for (auto& [name, value] : all) {
             std::string key = name;
@@ -50,7 +66,8 @@ public:
 private:
     void raw(const void* bytes, std::size_t count) { out_.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(count)); }
     void size(std::uint64_t n) { raw(&n, sizeof n); }
-    template <class T> void list(const T* values, std::size_t count) {
+    template <class T>
+    void list(const T* values, std::size_t count) {
         size(count);
         if (count) raw(values, count * sizeof(T));
     }
@@ -61,27 +78,34 @@ class Reader {
 public:
     Reader(const std::string& file, std::string_view bytes) : file_(file), left_(bytes) {}
 
-    template <class T> void operator()(T& value) {
-        if constexpr (std::is_same_v<T, bool>) value = number<std::uint8_t>() != 0;
-        else if constexpr (std::is_same_v<T, OnnxTensor::Kind>) value = static_cast<OnnxTensor::Kind>(below(number<int>(), 4));
-        else if constexpr (std::is_arithmetic_v<T>) value = number<T>();
-        else each_part(*this, value);
+    template <class T>
+    void operator()(T& value) {
+        if constexpr (std::is_same_v<T, bool>)
+            value = number<std::uint8_t>() != 0;
+        else if constexpr (std::is_same_v<T, OnnxTensor::Kind>)
+            value = static_cast<OnnxTensor::Kind>(below(number<int>(), 4));
+        else if constexpr (std::is_arithmetic_v<T>)
+            value = number<T>();
+        else
+            each_part(*this, value);
     }
     void operator()(std::string& text) {
         const std::size_t count = size(1);
         text.assign(left_.data(), count), left_.remove_prefix(count);
     }
-    template <class T> void operator()(std::vector<T>& all) {
+    template <class T>
+    void operator()(std::vector<T>& all) {
         if constexpr (std::is_arithmetic_v<T>) {
             const std::size_t count = size(sizeof(T));
             all.resize(count);
             if (count) std::memcpy(all.data(), left_.data(), count * sizeof(T));
             left_.remove_prefix(count * sizeof(T));
         } else {
-            for (std::size_t count = size(8); count > 0; --count) (*this)(all.emplace_back());   // every part of ours takes 8 bytes or more
+            for (std::size_t count = size(8); count > 0; --count) (*this)(all.emplace_back());  // every part of ours takes 8 bytes or more
         }
     }
-    template <class T> void operator()(std::map<std::string, T>& all) {
+    template <class T>
+    void operator()(std::map<std::string, T>& all) {
         for (std::size_t count = size(8); count > 0; --count) {
             std::string key;
             (*this)(key), (*this)(all[key]);
@@ -98,11 +122,14 @@ public:
             default: fail();
         }
     }
-    void expect_end() const { if (!left_.empty()) fail(); }
+    void expect_end() const {
+        if (!left_.empty()) fail();
+    }
 
 private:
     [[noreturn]] void fail() const { throw UserError(fmt::format("cannot read '{}': the process that parsed it answered garbage", file_)); }
-    template <class T> T number() {
+    template <class T>
+    T number() {
         if (left_.size() < sizeof(T)) fail();
         T value;
         std::memcpy(&value, left_.data(), sizeof value);
@@ -125,7 +152,7 @@ private:
 
 void write_model_bytes(const OnnxModel& model, std::ostream& out) {
     Writer writer(out);
-    writer(const_cast<OnnxModel&>(model));   // a writer changes nothing
+    writer(const_cast<OnnxModel&>(model));  // a writer changes nothing
 }
 
 OnnxModel read_model_bytes(const std::string& file, std::string_view bytes) {

@@ -16,12 +16,12 @@ Model read_onnx(const std::filesystem::path& path, const OnnxReading& how = {});
 Model import_onnx(const std::string& file, std::string_view bytes, const OnnxReading& how = {}, bool confined = true);
 
 struct OnnxWriting {
-    std::map<std::string, std::string> about{};            // goes into metadata_props, where viewers show it
-    std::uint64_t most_inside = std::uint64_t{1} << 30;    // bytes of weights; more than that stand in FILE.data beside the file
+    std::map<std::string, std::string> about{};          // goes into metadata_props, where viewers show it
+    std::uint64_t most_inside = std::uint64_t{1} << 30;  // bytes of weights; more than that stand in FILE.data beside the file
 };
 struct OnnxFiles {
-    std::string model, data{};                             // data: for FILE.data; empty where the weights are inside
-    std::vector<std::string> notes{};                      // what could not be kept, in words for the user
+    std::string model, data{};         // data: for FILE.data; empty where the weights are inside
+    std::vector<std::string> notes{};  // what could not be kept, in words for the user
 };
 
 // Importing the result gives the same graph and weights. A node with a domain is written as the plainest operators that compute it. A batch that the

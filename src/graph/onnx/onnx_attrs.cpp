@@ -5,7 +5,8 @@
 namespace loopegg {
 namespace {
 
-template <class T> const T* attr(const OnnxNode& node, const std::string& name) {
+template <class T>
+const T* attr(const OnnxNode& node, const std::string& name) {
     auto found = node.attrs.find(name);
     return found == node.attrs.end() ? nullptr : std::get_if<T>(&found->second);
 }

@@ -7,10 +7,10 @@
 namespace loopegg {
 
 std::int64_t attr_int(const OnnxNode& node, const std::string& name, std::int64_t absent);
-double attr_float(const OnnxNode& node, const std::string& name, double absent);   // 1e-5f is 1e-5
+double attr_float(const OnnxNode& node, const std::string& name, double absent);  // 1e-5f is 1e-5
 std::string attr_text(const OnnxNode& node, const std::string& name, const std::string& absent);
 std::optional<std::vector<std::int64_t>> attr_ints(const OnnxNode& node, const std::string& name);
 std::optional<std::vector<float>> attr_floats(const OnnxNode& node, const std::string& name);
-const OnnxTensor* attr_tensor(const OnnxNode& node, const std::string& name);      // null when absent
+const OnnxTensor* attr_tensor(const OnnxNode& node, const std::string& name);  // null when absent
 
 }  // namespace loopegg

@@ -15,11 +15,11 @@ struct OnnxTensor {
     enum class Kind { float32, float64, int64, other };
     Kind kind = Kind::float32;
     std::vector<std::int64_t> dims;
-    std::vector<float> floats{};            // float32
-    std::vector<double> doubles{};          // float64
-    std::vector<std::int64_t> integers{};   // int64
-    int type = 0;                           // by ONNX's numbers; 0: what the kind says
-    std::map<std::string, std::string> elsewhere{};   // "location", "offset", "length": another file holds its values, and they are not read yet
+    std::vector<float> floats{};                     // float32
+    std::vector<double> doubles{};                   // float64
+    std::vector<std::int64_t> integers{};            // int64
+    int type = 0;                                    // by ONNX's numbers; 0: what the kind says
+    std::map<std::string, std::string> elsewhere{};  // "location", "offset", "length": another file holds its values, and they are not read yet
     friend bool operator==(const OnnxTensor&, const OnnxTensor&) = default;
 };
 
@@ -35,17 +35,17 @@ struct OnnxNode {
     std::string op, name;
     std::vector<std::string> inputs, outputs;
     std::map<std::string, OnnxAttr> attrs{};
-    std::string domain{};   // "" and "ai.onnx" are the standard operators
+    std::string domain{};  // "" and "ai.onnx" are the standard operators
     bool has_subgraph = false;
     friend bool operator==(const OnnxNode&, const OnnxNode&) = default;
 };
 
 struct OnnxValue {
     std::string name;
-    std::vector<std::int64_t> shape;   // -1: not a number
+    std::vector<std::int64_t> shape;  // -1: not a number
     bool has_shape = true;
-    int type = 1;                      // of its elements, by ONNX's numbers; 0: no tensor
-    std::vector<std::string> symbols{};   // names of dimensions that are no numbers; "" elsewhere
+    int type = 1;                        // of its elements, by ONNX's numbers; 0: no tensor
+    std::vector<std::string> symbols{};  // names of dimensions that are no numbers; "" elsewhere
 };
 
 struct OnnxModel {

@@ -51,10 +51,10 @@ public:
 private:
     // Channels that are computed, each with the inputs that it sums; nothing else may differ between them.
     struct Channel {
-        std::int64_t index;   // among all outputs
-        Ints inputs;          // among all inputs
+        std::int64_t index;  // among all outputs
+        Ints inputs;         // among all inputs
     };
-    struct Class {            // outputs that sum the same inputs
+    struct Class {  // outputs that sum the same inputs
         Ints outputs, inputs;
     };
 
@@ -64,8 +64,10 @@ private:
         if (all.empty()) return false;
         const std::size_t co = conv_ ? 2 : 1, ci = conv_ ? 3 : 2;
         const std::int64_t CO = axes_[co].extent, CI = axes_[ci].extent;
-        if (conv_) place_ = {all[0].runs[0], all[0].runs[4], all[0].runs[5]}, kernel_ = {all[0].runs[6], all[0].runs[7]};
-        else place_ = {all[0].runs[0]};
+        if (conv_)
+            place_ = {all[0].runs[0], all[0].runs[4], all[0].runs[5]}, kernel_ = {all[0].runs[6], all[0].runs[7]};
+        else
+            place_ = {all[0].runs[0]};
         for (const Box& box : all) {
             if (conv_ && (std::vector<Run>{box.runs[0], box.runs[4], box.runs[5]} != place_ || std::vector<Run>{box.runs[6], box.runs[7]} != kernel_))
                 return false;
@@ -74,7 +76,7 @@ private:
                 for (std::int64_t o : listed(box.runs[co]))
                     for (std::int64_t i : listed(box.runs[ci])) reads[g * CO + o].push_back(g * CI + i);
         }
-        if (!(place_[0] == Run{0, axes_[0].extent, 1})) return false;   // every image, every row
+        if (!(place_[0] == Run{0, axes_[0].extent, 1})) return false;  // every image, every row
         for (auto& [o, inputs] : reads) {
             std::sort(inputs.begin(), inputs.end());
             computed_.push_back({o, inputs});
@@ -182,8 +184,12 @@ private:
         if (conv_) {
             std::vector<std::string> in{x, w};
             if (bias) in.push_back(b);
-            return emit("Conv", "conv", in, {{"kernel_shape", Ints{kernel_[0].count, kernel_[1].count}}, {"strides", strides_}, {"dilations", dilations_},
-                                             {"pads", Ints{before_[0], before_[1], after_[0], after_[1]}}, {"group", groups}});
+            return emit("Conv", "conv", in,
+                        {{"kernel_shape", Ints{kernel_[0].count, kernel_[1].count}},
+                         {"strides", strides_},
+                         {"dilations", dilations_},
+                         {"pads", Ints{before_[0], before_[1], after_[0], after_[1]}},
+                         {"group", groups}});
         }
         std::string y = emit("MatMul", "matmul", {x, emit("Transpose", "turned", {w}, {{"perm", Ints{1, 0}}})});
         return bias ? emit("Add", "biased", {y, b}) : y;
@@ -218,7 +224,7 @@ private:
     std::string grouped(const std::string& x, const std::vector<Class>& all) {
         Ints inputs, places;
         const std::int64_t per_group = inputs_count() / node_.integer("groups");
-        bool same_places = true;   // within their groups of the weight
+        bool same_places = true;  // within their groups of the weight
         for (const Class& c : all) {
             Ints within;
             for (std::int64_t i : c.inputs) within.push_back(i % per_group);
@@ -230,7 +236,7 @@ private:
         std::string w;
         if (same_places) {
             w = weights(order_, places);
-        } else {   // each part of the weight by itself; all of it is constant
+        } else {  // each part of the weight by itself; all of it is constant
             std::vector<std::string> parts;
             for (const Class& c : all) {
                 Ints within;
@@ -275,8 +281,10 @@ private:
         Ints all(at(per_group));
         std::iota(all.begin(), all.end(), 0);
         order_.clear();
-        if (groups == 1) for (const Channel& c : computed_) order_.push_back(c.index);
-        else order_.resize(at(outs)), std::iota(order_.begin(), order_.end(), 0);
+        if (groups == 1)
+            for (const Channel& c : computed_) order_.push_back(c.index);
+        else
+            order_.resize(at(outs)), std::iota(order_.begin(), order_.end(), 0);
         OnnxTensor mask{OnnxTensor::Kind::int64, {static_cast<std::int64_t>(order_.size()), per_group}};
         mask.type = 9;
         mask.integers.assign(order_.size() * at(per_group), 0);
@@ -293,7 +301,7 @@ private:
 
     // Outputs that no instance computes come back, one dimension after another.
     std::string restored(std::string y) {
-        std::map<std::int64_t, std::int64_t> where;   // of a computed channel
+        std::map<std::int64_t, std::int64_t> where;  // of a computed channel
         for (std::size_t i = 0; i < order_.size(); ++i) where[order_[i]] = static_cast<std::int64_t>(i);
         Ints channels;
         for (std::int64_t from : maps_[1]) channels.push_back(from < 0 ? -1 : where.at(from));
@@ -329,7 +337,7 @@ private:
         if (same) return y;
         if (tiled) return emit("Concat", "again", std::vector<std::string>(at(n / have), y), {{"axis", axis}});
         while (kept < n && places[at(kept)] == kept) ++kept;
-        if (kept == have && std::all_of(places.begin() + kept, places.end(), [](std::int64_t p) { return p < 0; })) {   // zeros behind
+        if (kept == have && std::all_of(places.begin() + kept, places.end(), [](std::int64_t p) { return p < 0; })) {  // zeros behind
             Ints pads(2 * node_.shape.size(), 0);
             pads[node_.shape.size() + at(axis)] = n - have;
             return emit("Pad", "zeros", {y, integers("pads", pads)});
@@ -357,11 +365,11 @@ private:
     std::vector<Axis> axes_;
     bool conv_;
     DomainExpansion out_;
-    std::vector<Run> place_, kernel_;    // n oh ow, or n; kh kw
+    std::vector<Run> place_, kernel_;  // n oh ow, or n; kh kw
     std::vector<Channel> computed_;
-    std::vector<Ints> maps_;             // of the output's dimensions: where each place comes from, -1 for zero
+    std::vector<Ints> maps_;  // of the output's dimensions: where each place comes from, -1 for zero
     Ints strides_, dilations_, before_, after_, order_;
-    std::int64_t height_ = 0;            // of what the windows walk over
+    std::int64_t height_ = 0;  // of what the windows walk over
 };
 
 }  // namespace

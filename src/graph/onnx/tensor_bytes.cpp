@@ -14,12 +14,16 @@ namespace {
 // By ONNX's numbers.
 enum Type { float32 = 1, uint8, int8, uint16, int16, int32, int64, text, boolean, float16, float64, uint32, uint64, complex64, complex128, bfloat16 };
 
-template <class T, class Out> void raw_values(std::string_view raw, std::vector<Out>& out, Out (*convert)(T)) {
+template <class T, class Out>
+void raw_values(std::string_view raw, std::vector<Out>& out, Out (*convert)(T)) {
     out.reserve(raw.size() / sizeof(T));
     for (std::size_t i = 0; i + sizeof(T) <= raw.size(); i += sizeof(T)) out.push_back(convert(load<T>(raw.data() + i)));
 }
 
-template <class T> std::int64_t to_int(T v) { return static_cast<std::int64_t>(v); }
+template <class T>
+std::int64_t to_int(T v) {
+    return static_cast<std::int64_t>(v);
+}
 
 }  // namespace
 
@@ -32,10 +36,19 @@ std::int64_t elements_of(const std::vector<std::int64_t>& dims) {
 
 std::size_t element_width(int type) {
     switch (type) {
-        case boolean: case int8: case uint8: return 1;
-        case float16: case bfloat16: case int16: case uint16: return 2;
-        case float32: case int32: case uint32: return 4;
-        case float64: case int64: case uint64: return 8;
+        case boolean:
+        case int8:
+        case uint8: return 1;
+        case float16:
+        case bfloat16:
+        case int16:
+        case uint16: return 2;
+        case float32:
+        case int32:
+        case uint32: return 4;
+        case float64:
+        case int64:
+        case uint64: return 8;
         default: return 0;
     }
 }
@@ -49,7 +62,8 @@ void take_bytes(std::string_view raw, int type, OnnxTensor& out) {
         case float16: raw_values<std::uint16_t>(raw, out.floats, from_half); break;
         case bfloat16: raw_values<std::uint16_t>(raw, out.floats, from_bfloat16); break;
         case float64: raw_values<double, double>(raw, out.doubles, [](double v) { return v; }); break;
-        case int64: case uint64: raw_values<std::int64_t>(raw, out.integers, to_int); break;
+        case int64:
+        case uint64: raw_values<std::int64_t>(raw, out.integers, to_int); break;
         case int32: raw_values<std::int32_t>(raw, out.integers, to_int); break;
         case uint32: raw_values<std::uint32_t>(raw, out.integers, to_int); break;
         case int16: raw_values<std::int16_t>(raw, out.integers, to_int); break;

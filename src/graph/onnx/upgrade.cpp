@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_sent = 64;   // elements: scales, axes and bounds that the converter looks at; larger ones are weights
+constexpr std::size_t most_sent = 64;  // elements: scales, axes and bounds that the converter looks at; larger ones are weights
 
 std::size_t elements(const OnnxTensor& t) { return t.floats.size() + t.doubles.size() + t.integers.size(); }
 
@@ -27,7 +27,7 @@ std::string upgrade_opset(OnnxModel& model) {
     OnnxModel sent = model;
     sent.initializers.clear(), sent.ir_version = 8, sent.name = "graph";
     for (OnnxNode& node : sent.nodes)
-        if (node.op == "Pad") node.attrs.emplace("value", 0.0f);   // a default that the converter forgets
+        if (node.op == "Pad") node.attrs.emplace("value", 0.0f);  // a default that the converter forgets
     std::map<std::string, OnnxTensor> kept;
     for (const auto& [name, tensor] : model.initializers) {
         const bool listed = std::any_of(sent.inputs.begin(), sent.inputs.end(), [&, &who = name](const OnnxValue& v) { return v.name == who; });
@@ -51,7 +51,9 @@ std::string upgrade_opset(OnnxModel& model) {
             return words.empty() ? fmt::format("ONNX's converter ended with {}", ran.ended) : words;
         }
         made = parse_onnx("what ONNX's converter made", ran.output);
-    } catch (const UserError& e) { return e.diagnostics()[0].message; }
+    } catch (const UserError& e) {
+        return e.diagnostics()[0].message;
+    }
     if (made.opset != upgraded_opset) return "ONNX's converter gave another opset";
     made.inputs = model.inputs, made.outputs = model.outputs;
     made.name = model.name, made.producer = model.producer, made.metadata = model.metadata;

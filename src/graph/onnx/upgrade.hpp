@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-constexpr std::int64_t upgraded_opset = 13;   // since then attributes that may be computed are inputs, and softmax is over one axis
+constexpr std::int64_t upgraded_opset = 13;  // since then attributes that may be computed are inputs, and softmax is over one axis
 
 // Leaves newer models, and those with graphs or operators of others inside, as they are. libonnx trusts what it reads. So it runs in a process of its own,
 // with limits of time and memory, without the network, programs and files. Where the upgrade fails, it says why and leaves the model as it was.

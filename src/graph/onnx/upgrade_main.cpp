@@ -35,7 +35,7 @@ int main(int count, char** words) {
             return 1;
         }
         onnx::checker::check_model(model);
-        onnx::shape_inference::InferShapes(model);   // the converter asks for the shape that a softmax reads
+        onnx::shape_inference::InferShapes(model);  // the converter asks for the shape that a softmax reads
         if (!onnx::version_conversion::ConvertVersion(model, opset).SerializeToOstream(&std::cout)) return 1;
         return std::cout.flush() ? 0 : 1;
     } catch (const std::exception& e) {

@@ -12,7 +12,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t page = 4096, least_outside = 1024;   // readers map whole pages; small tensors stay inside
+constexpr std::size_t page = 4096, least_outside = 1024;  // readers map whole pages; small tensors stay inside
 
 std::string symbol_of(const Graph& graph) {
     for (const GraphInput& in : graph.inputs)
@@ -32,7 +32,9 @@ std::string open_batch(const Graph& graph, OnnxModel& model) {
         complete(wider);
         const OnnxModel here = onnx_model(graph, nullptr), there = onnx_model(wider, nullptr);
         if (here.nodes != there.nodes || here.initializers != there.initializers) why = "a node is written for this batch alone";
-    } catch (const UserError& e) { why = e.diagnostics()[0].message; }
+    } catch (const UserError& e) {
+        why = e.diagnostics()[0].message;
+    }
     if (!why.empty()) return why;
     auto open = [](OnnxValue& value, const std::string& name) {
         value.symbols.assign(value.shape.size(), "");

@@ -21,8 +21,10 @@ using Ints = std::vector<std::int64_t>;
 std::string tuple(const Ints& values) {
     std::string out = "(";
     for (std::int64_t v : values) out += fmt::format("{}, ", v);
-    if (values.size() > 1) out.resize(out.size() - 2);
-    else if (values.size() == 1) out.pop_back();
+    if (values.size() > 1)
+        out.resize(out.size() - 2);
+    else if (values.size() == 1)
+        out.pop_back();
     return out + ")";
 }
 
@@ -88,8 +90,8 @@ std::string sources_of(const Node& node, const Shape& shape) {
 }
 
 struct Line {
-    std::string module{};   // what stands in __init__, if anything
-    std::string call;       // what stands in forward
+    std::string module{};  // what stands in __init__, if anything
+    std::string call;      // what stands in forward
 };
 
 std::string conv_arguments(const Node& n) {
@@ -131,7 +133,7 @@ Line matmul(const Node& n, const std::string& call, const std::string& a, const 
     return {fmt::format("RestrictedMatmul({}, {{{}}}, sources={})", parts_of(n.domain), extents, sources_of(n, out)), call};
 }
 
-std::string pads(const Ints& before, const Ints& after) {   // PyTorch counts from the last dimension
+std::string pads(const Ints& before, const Ints& after) {  // PyTorch counts from the last dimension
     Ints all;
     for (std::size_t d = before.size(); d-- > 0;) all.push_back(before[d]), all.push_back(after[d]);
     return tuple(all);
@@ -253,8 +255,10 @@ std::string network_py(const Graph& graph, const std::map<std::string, std::stri
 
     std::string text = replaced(std::string(network_head_py), "@NAME@", comment_text(graph.name));
     text = replaced(replaced(replaced(text, "@VERSION@", std::string(version)), "@CALL@", join(inputs, ", ")), "@SHAPES@", join(shapes, ", "));
-    if (restricted) text += network_domain_py;
-    else text = replaced(text, "import functools\nimport itertools\n", "");
+    if (restricted)
+        text += network_domain_py;
+    else
+        text = replaced(text, "import functools\nimport itertools\n", "");
     if (opaque) text += network_opaque_py;
     if (!about.empty()) {
         text += "# What the run that made this network tells of it.\nABOUT = {\n";

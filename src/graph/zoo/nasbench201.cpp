@@ -17,7 +17,7 @@ struct Edge {
     int from;
     std::string op;
 };
-using Cell = std::array<std::vector<Edge>, 3>;   // the edges into nodes 1, 2 and 3
+using Cell = std::array<std::vector<Edge>, 3>;  // the edges into nodes 1, 2 and 3
 
 // "|op~0|+|op~0|op~1|+|op~0|op~1|op~2|"
 class CellReader {

@@ -8,10 +8,13 @@ namespace loopegg {
 
 // Thirteen convolutions in five stages; one linear layer reads the last pixel, as in the common CIFAR-10 form.
 Graph build_vgg16_cifar10() {
-    constexpr struct { std::int64_t channels; int count; } stages[] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}};
+    constexpr struct {
+        std::int64_t channels;
+        int count;
+    } stages[] = {{64, 2}, {128, 2}, {256, 3}, {512, 3}, {512, 3}};
     GraphBuilder b("vgg16-cifar10");
     std::string x = b.input("input", {1, 3, 32, 32});
-    int next = 0;   // torchvision counts every layer of the sequence
+    int next = 0;  // torchvision counts every layer of the sequence
     const auto name = [&] { return fmt::format("features.{}", next++); };
     for (const auto& stage : stages) {
         for (int i = 0; i < stage.count; ++i) {

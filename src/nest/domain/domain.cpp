@@ -18,8 +18,10 @@ void collect(const Term& axis, std::map<std::string, Term>& found) {
         if (!child.integer()) collect(child, found);
     if (!axis.is("span", 3) && !axis.is("diag", 3)) return;
     Term normal = to_term(normal_axis(axis));
-    if (normal.is("span", 3) || normal.is("diag", 3)) found.emplace(to_string(normal), normal);
-    else if (normal.is("pair", 2)) collect(normal, found);   // a span of whole rows of a pair is a span of its outer axis
+    if (normal.is("span", 3) || normal.is("diag", 3))
+        found.emplace(to_string(normal), normal);
+    else if (normal.is("pair", 2))
+        collect(normal, found);  // a span of whole rows of a pair is a span of its outer axis
 }
 
 // A digit of an iterator with the same values wherever the restrictions hold; none if the base is no such digit.
@@ -69,8 +71,10 @@ public:
         const std::string& op = axis.op().text();
         const std::size_t first = op == "diag" ? 1 : 0;
         parts_.emplace_back(axis[first], leaves);
-        if (op == "quo" || op == "rem") op_ = op == "quo" ? Op::quotient : Op::remainder, p_ = *axis[1].integer();
-        else if (op == "span") op_ = Op::span, p_ = *axis[1].integer(), q_ = *axis[2].integer();
+        if (op == "quo" || op == "rem")
+            op_ = op == "quo" ? Op::quotient : Op::remainder, p_ = *axis[1].integer();
+        else if (op == "span")
+            op_ = Op::span, p_ = *axis[1].integer(), q_ = *axis[2].integer();
         else {
             parts_.emplace_back(axis[first + 1], leaves);
             op_ = op == "diag" ? Op::diagonal : Op::pair;
@@ -197,7 +201,8 @@ void tidy(DomainPart& part) {
     }
     part.ranges.clear();
     for (auto& [digit, range] : ranges) part.ranges.push_back({digit, range.first, range.second});
-    while (merge_diagonals(part.diagonals)) {}
+    while (merge_diagonals(part.diagonals)) {
+    }
     std::sort(part.diagonals.begin(), part.diagonals.end());
     part.diagonals.erase(std::unique(part.diagonals.begin(), part.diagonals.end()), part.diagonals.end());
 }
@@ -227,8 +232,10 @@ Domain domain_of_parts(const Statement& statement, const std::vector<std::vector
     for (const std::vector<Term>& restrictions : parts) {
         DomainPart part;
         bool digits = std::all_of(restrictions.begin(), restrictions.end(), [&](const Term& r) { return add_condition(r, part); });
-        if (digits) domain.parts.push_back(std::move(part));
-        else for (DomainPart& p : Enumeration(statement, restrictions).run()) domain.parts.push_back(std::move(p));
+        if (digits)
+            domain.parts.push_back(std::move(part));
+        else
+            for (DomainPart& p : Enumeration(statement, restrictions).run()) domain.parts.push_back(std::move(p));
     }
     for (DomainPart& part : domain.parts) tidy(part);
     if (instance_count(domain, graph_axes(statement)) == statement.instances()) return {};

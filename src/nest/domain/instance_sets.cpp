@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "nest/term/axis.hpp"
 #include "nest/judge/isl_judge.hpp"
+#include "nest/term/axis.hpp"
 
 namespace loopegg {
 namespace {
@@ -31,7 +31,8 @@ double points(const std::vector<Term>& leaves) {
 }
 
 // f(value_of) for every combination of the leaves' values, while it returns true.
-template <class F> bool for_all(const std::vector<Term>& leaves, const F& f) {
+template <class F>
+bool for_all(const std::vector<Term>& leaves, const F& f) {
     std::vector<std::int64_t> values(leaves.size(), 0);
     auto value_of = [&](const Term& leaf) -> std::optional<std::int64_t> {
         return values[static_cast<std::size_t>(std::find(leaves.begin(), leaves.end(), leaf) - leaves.begin())];
@@ -44,11 +45,13 @@ template <class F> bool for_all(const std::vector<Term>& leaves, const F& f) {
     }
 }
 
-template <class V> bool holds(const Restrictions& part, const V& value_of) {
+template <class V>
+bool holds(const Restrictions& part, const V& value_of) {
     return std::all_of(part.begin(), part.end(), [&](const Term& r) { return axis_value(r, value_of).has_value(); });
 }
 
-template <class V> bool holds_any(const std::vector<Restrictions>& parts, const V& value_of) {
+template <class V>
+bool holds_any(const std::vector<Restrictions>& parts, const V& value_of) {
     return std::any_of(parts.begin(), parts.end(), [&](const Restrictions& p) { return holds(p, value_of); });
 }
 

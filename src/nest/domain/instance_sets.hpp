@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-using Restrictions = std::vector<Term>;   // all hold: (span A lo hi), (diag G A B)
+using Restrictions = std::vector<Term>;  // all hold: (span A lo hi), (diag G A B)
 
 bool parts_disjoint(const std::vector<Restrictions>& a, const std::vector<Restrictions>& b);
 bool same_parts(const std::vector<Restrictions>& a, const std::vector<Restrictions>& b);

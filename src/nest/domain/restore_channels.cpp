@@ -56,8 +56,10 @@ void restore_pointwise(Graph& graph, const std::string& site, std::int64_t kept)
     wide.op = node.op;
     wide.inputs = {site};
     wide.attrs["bias"] = false;
-    if (linear) wide.attrs["out_features"] = channels;
-    else wide.attrs["out_channels"] = channels, wide.attrs["kernel"] = std::vector<std::int64_t>{1, 1};
+    if (linear)
+        wide.attrs["out_features"] = channels;
+    else
+        wide.attrs["out_channels"] = channels, wide.attrs["kernel"] = std::vector<std::int64_t>{1, 1};
     for (Node& other : graph.nodes)
         if (other.name != site)
             for (std::string& input : other.inputs)

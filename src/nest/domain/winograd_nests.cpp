@@ -38,7 +38,7 @@ bool restricts_channels_alone(const Domain& domain) {
 std::optional<WinogradNests> winograd_nests(const Term& nest, std::int64_t outputs, std::int64_t taps) {
     const NestParts parts = nest_parts(nest);
     Term conv = parts.statement;
-    std::vector<Term> epilogues;   // outermost first
+    std::vector<Term> epilogues;  // outermost first
     for (; conv.is("epilogue", 2); conv = conv[1]) epilogues.push_back(conv[0]);
     if (!conv.is("conv2d", 14) || parts.restore == "pointwise") return {};
     std::array<std::int64_t, 14> v{};

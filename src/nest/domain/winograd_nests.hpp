@@ -11,7 +11,7 @@
 namespace loopegg {
 
 struct WinogradNests {
-    Term input, products, output;   // naive
+    Term input, products, output;  // naive
 };
 
 // Gives none where F(outputs, taps) does not apply: another kernel, a stride, a restriction of rows or columns, channels that do not come in fours.

@@ -1,8 +1,8 @@
 #include "nest/judge/isl_axis.hpp"
 
+#include "nest/judge/isl_judge.hpp"
 #include "nest/term/axis.hpp"
 #include "nest/term/grammar.hpp"
-#include "nest/judge/isl_judge.hpp"
 
 namespace loopegg {
 

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "base/error.hpp"
-#include "nest/term/axis.hpp"
 #include "nest/judge/isl_axis.hpp"
+#include "nest/term/axis.hpp"
 #include "nest/term/rounding.hpp"
 
 namespace loopegg {
@@ -14,7 +14,7 @@ namespace {
 // One path of the schedule as it is written: the axes of its loops and, as numbers, the sides it takes at every cat.
 struct Path {
     std::vector<Term> axes;
-    std::vector<std::pair<std::size_t, std::string>> apart;   // dimensions whose iterations run at once, and the loop's kind
+    std::vector<std::pair<std::size_t, std::string>> apart;  // dimensions whose iterations run at once, and the loop's kind
 };
 
 void collect(const Term& sched, Path path, std::vector<Path>& out) {
@@ -29,7 +29,7 @@ void collect(const Term& sched, Path path, std::vector<Path>& out) {
     } else {
         const std::string& op = sched.op().text();
         if (is_loop_operator(op)) {
-            const bool summed = op == "bind" && is_tensor_place(sched[0]);   // an instruction of tensor cores adds its steps up
+            const bool summed = op == "bind" && is_tensor_place(sched[0]);  // an instruction of tensor cores adds its steps up
             if (op == "par" || op == "vec" || (op == "bind" && !summed)) path.apart.emplace_back(path.axes.size(), op);
             path.axes.push_back(loop_axis(sched));
         }
@@ -103,7 +103,9 @@ public:
         IslUnion all;
         for (const Restrictions& part : parts) {
             all.emplace_back();
-            for (const Term& r : part) axis_text(r, [&](const std::string& name) { return iterator(index_of(name), false, 0); }, all.back());
+            for (const Term& r : part)
+                axis_text(
+                    r, [&](const std::string& name) { return iterator(index_of(name), false, 0); }, all.back());
         }
         return all;
     }
@@ -145,7 +147,8 @@ private:
         return made;
     }
     IslText text_at(const Place& at, const Term& axis, Conjunction& conditions) const {
-        return axis_text(axis, [&](const std::string& name) { return iterator(index_of(name), at.other, at.same); }, conditions);
+        return axis_text(
+            axis, [&](const std::string& name) { return iterator(index_of(name), at.other, at.same); }, conditions);
     }
 
     IslText index(const Affine& d, bool other, VariableMask same) const {
@@ -196,7 +199,7 @@ private:
     // Adds "equal before this dimension of time"; false when that cannot be.
     bool add_equal(const Place& a, const Place& b, std::size_t upto, Conjunction& conditions) const {
         if (a.path == b.path) {
-            Conjunction known;   // where the axes are defined: said already
+            Conjunction known;  // where the axes are defined: said already
             for (const Term& axis : told_by(std::span(a.path->axes).subspan(0, std::min(upto, a.path->axes.size())))) {
                 IslText first = text_at(a, axis, known), second = text_at(b, axis, known);
                 if (!(first == second)) conditions.push_back(related(first, " = ", second));
@@ -213,7 +216,8 @@ private:
 
     // x is before x' in the naive order and `test(case, place')` holds for one of the cases in which it is: the iterators before some i are
     // equal, and i is smaller. `test` gets the conditions so far and the mask of equal iterators.
-    template <class Test> bool naive_case(VariableMask same, const Test& test) const {
+    template <class Test>
+    bool naive_case(VariableMask same, const Test& test) const {
         for (std::size_t i = 0; i < names_.size(); ++i) {
             if (same >> i & 1) continue;
             VariableMask equal = same | ((VariableMask{1} << i) - 1);
@@ -239,7 +243,8 @@ private:
                     Place other = place(paths_[p], true, equal);
                     add_places(places_[p], other, conditions);
                     return add_equal(places_[p], other, depth_, conditions) && questions_.possible(conditions);
-                })) return false;
+                }))
+                return false;
         return true;
     }
 
@@ -262,7 +267,8 @@ private:
                             add_places(places_[p], other, conditions);
                             add_meeting(m, equal, conditions);
                             return not_before(places_[p], other, conditions);
-                        })) return true;
+                        }))
+                        return true;
         return false;
     }
 
@@ -303,7 +309,7 @@ private:
     Term sched_;
     IslQuestions questions_;
     std::vector<Path> paths_;
-    std::vector<Place> places_;          // of x on each
+    std::vector<Place> places_;  // of x on each
     std::vector<std::string> names_;
     std::size_t depth_ = 0;
 };

@@ -13,8 +13,8 @@
 namespace loopegg {
 
 struct JudgeOptions {
-    bool strict_fp = false;      // sums must be taken in the naive order as well
-    bool may_restrict = false;   // visiting a part of the domain is enough (neural rules)
+    bool strict_fp = false;     // sums must be taken in the naive order as well
+    bool may_restrict = false;  // visiting a part of the domain is enough (neural rules)
 };
 
 // Says why the schedule is not one of the statement, or nothing. A wrong schedule leaves instances out, visits some twice or outside the

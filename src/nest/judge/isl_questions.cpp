@@ -14,8 +14,12 @@
 namespace loopegg {
 namespace {
 
-struct ContextFree { void operator()(isl_ctx* c) const { isl_ctx_free(c); } };
-struct SetFree { void operator()(isl_set* s) const { isl_set_free(s); } };
+struct ContextFree {
+    void operator()(isl_ctx* c) const { isl_ctx_free(c); }
+};
+struct SetFree {
+    void operator()(isl_set* s) const { isl_set_free(s); }
+};
 using Context = std::unique_ptr<isl_ctx, ContextFree>;
 using Set = std::unique_ptr<isl_set, SetFree>;
 
@@ -40,7 +44,8 @@ bool yes(isl_bool answer) {
 }
 
 // What was answered, per thread as isl's context is.
-template <class Ask> bool answered(std::string question, const Ask& ask) {
+template <class Ask>
+bool answered(std::string question, const Ask& ask) {
     constexpr std::size_t most = 1 << 17;
     thread_local std::unordered_map<std::string, bool> known;
     if (auto it = known.find(question); it != known.end()) return it->second;

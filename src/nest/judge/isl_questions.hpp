@@ -15,7 +15,7 @@ struct IslVariable {
     std::int64_t extent = 1;
 };
 
-using VariableMask = std::uint64_t;   // bit i: the variable i
+using VariableMask = std::uint64_t;  // bit i: the variable i
 
 // An expression or a condition in isl's notation, and the variables in it.
 struct IslText {
@@ -24,12 +24,12 @@ struct IslText {
     friend bool operator==(const IslText& a, const IslText& b) { return a.text == b.text; }
 };
 
-using Conjunction = std::vector<IslText>;   // all hold; none: always true
+using Conjunction = std::vector<IslText>;  // all hold; none: always true
 using IslUnion = std::vector<Conjunction>;
 
 class IslQuestions {
 public:
-    explicit IslQuestions(std::vector<IslVariable> variables);   // at most 64
+    explicit IslQuestions(std::vector<IslVariable> variables);  // at most 64
 
     bool possible(const Conjunction& conditions) const;
     bool equal(const IslUnion& a, const IslUnion& b) const;

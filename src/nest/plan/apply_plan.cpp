@@ -38,8 +38,7 @@ public:
             Term axis = axis_argument(a, first, "?a");
             form_.cut_domain(first, axis, number_argument(a, first, "?k"));
         } else if (rule == "group-axes") {
-            for (std::size_t p = first; p < last; ++p)
-                form_.group_axes(p, axis_argument(a, p, "?a"), axis_argument(a, p, "?b"), number_argument(a, p, "?g"));
+            for (std::size_t p = first; p < last; ++p) form_.group_axes(p, axis_argument(a, p, "?a"), axis_argument(a, p, "?b"), number_argument(a, p, "?g"));
         } else if (rule == "bottleneck-axis" || rule == "bottleneck-output") {
             bottleneck(a, first, last);
         } else if (rule == "narrow-width") {
@@ -113,8 +112,10 @@ private:
                     throw Refusal("restore '" + a.restore + "' is for the output channels of the whole nest (co), not for '" + named + "'");
                 const std::int64_t groups = groups_of_site(), kept = of_each_group(a, kept_argument(a, p, extent), groups);
                 finish();
-                if (a.restore == "pointwise") restore_pointwise(graph_, site_, kept);
-                else restore_propagate(graph_, site_, kept * groups);
+                if (a.restore == "pointwise")
+                    restore_pointwise(graph_, site_, kept);
+                else
+                    restore_propagate(graph_, site_, kept * groups);
                 complete(graph_);
                 form_ = SiteForm(*graph_.find(site_));
                 return;
@@ -219,7 +220,7 @@ void drop_branches(Graph& graph, const SiteStep& step) {
     std::vector<std::string> ends;
     for (const Branch& b : branches_of(graph))
         if (std::find(sites.begin(), sites.end(), b.site) != sites.end()) ends.push_back(b.site);
-    if (ends.empty()) ends.push_back(sites.front());   // the lesser branch of an addition, or none: it says why
+    if (ends.empty()) ends.push_back(sites.front());  // the lesser branch of an addition, or none: it says why
     for (const std::string& site : ends)
         if (graph.find(site)) graph = without_branch(graph, branch_written_by(graph, site));
 }
@@ -230,7 +231,7 @@ void narrow_streams(Graph& graph, const SiteStep& step, const Application& a) {
     const Streams streams = streams_of(graph);
     std::map<std::size_t, std::int64_t> widths;
     const std::vector<std::string> sites = sites_of(graph, step);
-    for (bool joined : {true, false}) {   // where no site of the glob writes a residual stream, the widths that each of them writes
+    for (bool joined : {true, false}) {  // where no site of the glob writes a residual stream, the widths that each of them writes
         if (!widths.empty()) break;
         for (const std::string& site : sites)
             if (const auto s = streams.written_by(site); s && streams.all[*s].joined == joined)
@@ -246,8 +247,10 @@ bool spans_sites(const std::string& rule) { return rule == "drop-branch" || rule
 
 void apply_to_network(Graph& graph, const SiteStep& step, const Application& a) {
     try {
-        if (a.rule == "drop-branch") drop_branches(graph, step);
-        else narrow_streams(graph, step, a);
+        if (a.rule == "drop-branch")
+            drop_branches(graph, step);
+        else
+            narrow_streams(graph, step, a);
     } catch (const UserError& e) {
         blame(e, step.site, &a);
     }
@@ -258,12 +261,14 @@ void apply_to_network(Graph& graph, const SiteStep& step, const Application& a) 
 Graph apply_plan(const Graph& original, const Plan& plan, const NamedRules* rules) {
     Graph graph = original;
     for (const SiteStep& step : plan.steps) {
-        sites_of(graph, step);   // a glob that meets no site is a mistake, whatever would be done there
+        sites_of(graph, step);  // a glob that meets no site is a mistake, whatever would be done there
         for (auto first = step.apply.begin(), last = first; first != step.apply.end(); first = last) {
             const bool several = spans_sites(first->rule);
             last = several ? first + 1 : std::find_if(first, step.apply.end(), [](const Application& a) { return spans_sites(a.rule); });
-            if (several) apply_to_network(graph, step, *first);
-            else apply_to_sites(graph, step, {first, last}, rules);
+            if (several)
+                apply_to_network(graph, step, *first);
+            else
+                apply_to_sites(graph, step, {first, last}, rules);
         }
     }
     return normalise(std::move(graph));

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "nest/plan/apply_plan.hpp"
 #include "nest/domain/domain.hpp"
-#include "nest/term/statement.hpp"
 #include "nest/domain/with_domain.hpp"
+#include "nest/plan/apply_plan.hpp"
+#include "nest/term/statement.hpp"
 
 namespace loopegg {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 class LeftDigits {
 public:
     struct Segment {
-        std::int64_t stride, radix, size;   // of the iterator's value; `size` values are left of `radix`
+        std::int64_t stride, radix, size;  // of the iterator's value; `size` values are left of `radix`
     };
     explicit LeftDigits(std::int64_t extent) : segments_{{1, extent, extent}} {}
 
@@ -45,9 +45,7 @@ public:
         const std::int64_t limit = below(i) * segments_[i].size;
         return limit == below(segments_.size()) ? Term(name) : Term("rem", {Term(name), Term(limit)});
     }
-    Term alone(const std::string& name, std::size_t i) const {
-        return below(i) == 1 ? up_to(name, i) : Term("quo", {up_to(name, i), Term(below(i))});
-    }
+    Term alone(const std::string& name, std::size_t i) const { return below(i) == 1 ? up_to(name, i) : Term("quo", {up_to(name, i), Term(below(i))}); }
     void keep(std::size_t i, std::int64_t size) { segments_[i].size = size; }
     void drop(std::size_t i) { segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(i)); }
 
@@ -104,9 +102,12 @@ private:
             if (it == p.ranges.end()) return false;
             const DigitRange r = *it;
             p.ranges.erase(it);
-            if (r.lo == 0 && r.hi == at) low.push_back(std::move(p));
-            else if (r.lo == at && r.hi == digit.radix) high.push_back(std::move(p));
-            else return false;
+            if (r.lo == 0 && r.hi == at)
+                low.push_back(std::move(p));
+            else if (r.lo == at && r.hi == digit.radix)
+                high.push_back(std::move(p));
+            else
+                return false;
         }
         return !low.empty() && !high.empty();
     }

@@ -17,7 +17,7 @@ Term read_value(const JsonView& view) {
     try {
         const Term term = parse_term(view.text());
         const auto number = term.integer();
-        return number ? Term(*number) : term;   // "007" and "-0" are numbers too, and equal to 7 and 0
+        return number ? Term(*number) : term;  // "007" and "-0" are numbers too, and equal to 7 and 0
     } catch (const UserError& e) {
         view.fail("'" + view.text() + "' is neither an axis nor a number: " + e.diagnostics()[0].message);
     }
@@ -64,8 +64,10 @@ std::string write_plan(const Plan& plan) {
         for (const Application& a : s.apply) {
             nlohmann::ordered_json with = nlohmann::ordered_json::object(), one{{"rule", a.rule}};
             for (auto& [name, value] : a.with) {
-                if (auto number = value.integer()) with[name] = *number;
-                else with[name] = to_string(value);
+                if (auto number = value.integer())
+                    with[name] = *number;
+                else
+                    with[name] = to_string(value);
             }
             one["with"] = with;
             if (!a.restore.empty()) one["restore"] = a.restore;

@@ -11,10 +11,10 @@
 namespace loopegg {
 
 struct Application {
-    std::string rule;                      // "group-axes"
-    std::map<std::string, Term> with;      // the substitution: "?a" -> co, "?g" -> 4; axes and numbers may be expressions
-    std::string restore{};                 // repeat | zero | pointwise | propagate, or none
-    std::optional<std::int64_t> part{};    // after cut-domain: the piece that is meant
+    std::string rule;                    // "group-axes"
+    std::map<std::string, Term> with;    // the substitution: "?a" -> co, "?g" -> 4; axes and numbers may be expressions
+    std::string restore{};               // repeat | zero | pointwise | propagate, or none
+    std::optional<std::int64_t> part{};  // after cut-domain: the piece that is meant
     Position where{};
     friend bool operator==(const Application& a, const Application& b) {
         return a.rule == b.rule && a.with == b.with && a.restore == b.restore && a.part == b.part;
@@ -22,7 +22,7 @@ struct Application {
 };
 
 struct SiteStep {
-    std::string site;                      // a glob over node names
+    std::string site;  // a glob over node names
     std::vector<Application> apply;
     Position where{};
     friend bool operator==(const SiteStep& a, const SiteStep& b) { return a.site == b.site && a.apply == b.apply; }
@@ -35,6 +35,6 @@ struct Plan {
 
 // Throws UserError that points into the file.
 Plan read_plan(const SourcePtr& source);
-std::string write_plan(const Plan& plan);   // reading it gives the same plan
+std::string write_plan(const Plan& plan);  // reading it gives the same plan
 
 }  // namespace loopegg

@@ -110,7 +110,7 @@ std::size_t SiteForm::isolate(Loops& loops, const Term& wanted) const {
     for (std::size_t i = 0; i < loops.size(); ++i) {
         AxisDigit loop = normal_axis(loops[i]);
         if (loop.base != axis.base || axis.stride < loop.stride || axis.limit > loop.limit) continue;
-        bool above = axis.limit < loop.limit, below = axis.stride > loop.stride;
+        bool above = axis.limit<loop.limit, below = axis.stride> loop.stride;
         if ((above && loop.limit % axis.limit != 0) || (below && axis.stride % loop.stride != 0)) continue;
         Loops split;
         if (above) split.push_back(to_term(AxisDigit{loop.base, loop.base_extent, axis.limit, loop.limit}));
@@ -183,7 +183,7 @@ bool SiteForm::is_output_axis(const Term& axis) const {
 
 Term SiteForm::list(std::size_t part, const std::vector<Term>& outermost) const {
     Loops loops = parts_[part];
-    for (const Term& axis : outermost) isolate(loops, axis);   // first each by itself: a later one may cut what is left of an earlier one
+    for (const Term& axis : outermost) isolate(loops, axis);  // first each by itself: a later one may cut what is left of an earlier one
     for (const Term& axis : outermost) loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(isolate(loops, axis)));
     Term made("done");
     for (std::size_t i = loops.size(); i-- > 0;) made = Term("at", {loops[i], made});

@@ -32,12 +32,12 @@ public:
 
     // The rules, on one part. Throw Refusal.
     void group_axes(std::size_t part, const Term& a, const Term& b, std::int64_t blocks);
-    void bottleneck_axis(std::size_t part, const Term& a, std::int64_t kept);   // the first `kept` values
-    void cut_domain(std::size_t part, const Term& a, std::int64_t at);   // parts `part` and `part + 1` take its place
+    void bottleneck_axis(std::size_t part, const Term& a, std::int64_t kept);  // the first `kept` values
+    void cut_domain(std::size_t part, const Term& a, std::int64_t at);         // parts `part` and `part + 1` take its place
 
-    bool is_output_axis(const Term& axis) const;   // some iterator of it moves the output
-    Term list(std::size_t part, const std::vector<Term>& outermost = {}) const;   // one serial loop per axis of a part, these outside. Throws Refusal
-    Term schedule() const;                         // that of all parts, one after another
+    bool is_output_axis(const Term& axis) const;                                 // some iterator of it moves the output
+    Term list(std::size_t part, const std::vector<Term>& outermost = {}) const;  // one serial loop per axis of a part, these outside. Throws Refusal
+    Term schedule() const;                                                       // that of all parts, one after another
     const Statement& statement() const { return statement_; }
 
 private:

@@ -31,7 +31,8 @@ private:
         return out;
     }
 
-    template <class Visit> void each_element(const Tile& tile, const Visit& visit, std::size_t step = 0) {
+    template <class Visit>
+    void each_element(const Tile& tile, const Visit& visit, std::size_t step = 0) {
         if (step < tile.steps.size()) {
             for (std::int64_t v = 0; v < tile.steps[step].extent; ++v) {
                 values_[static_cast<std::size_t>(tile.steps[step].var)] = v;
@@ -111,7 +112,8 @@ private:
         each_element(node.tile, [&] {
             std::vector<std::int64_t> from = at(node.source.index);
             float value = 0;
-            if (node.source.stage < 0) value = kernel_.read(whole, from);
+            if (node.source.stage < 0)
+                value = kernel_.read(whole, from);
             else {
                 const Storage& outer = stages_[static_cast<std::size_t>(node.source.stage)];
                 // Along a box that overhangs the one around it, nobody reads.

@@ -53,10 +53,10 @@ struct Tile {
         std::int64_t extent = 1;
         friend bool operator==(const Step&, const Step&) = default;
     };
-    std::vector<Step> steps;             // also the shape of a stage's own storage, row-major, outermost first
-    std::vector<Index> index;            // one per logical dimension of the buffer
+    std::vector<Step> steps;   // also the shape of a stage's own storage, row-major, outermost first
+    std::vector<Index> index;  // one per logical dimension of the buffer
     std::vector<Predicate> predicates;
-    std::int64_t elements() const;       // product of the steps
+    std::int64_t elements() const;  // product of the steps
     friend bool operator==(const Tile&, const Tile&) = default;
 };
 
@@ -65,8 +65,8 @@ using Tree = std::shared_ptr<const TreeNode>;
 
 // Where an operand is found: the buffer itself, or the storage of a stage (or partial loop) around.
 struct OperandPlace {
-    int stage = -1;                      // -1: the buffer
-    std::vector<Index> index;            // logical index into the buffer, or index into the stage's storage
+    int stage = -1;            // -1: the buffer
+    std::vector<Index> index;  // logical index into the buffer, or index into the stage's storage
 };
 
 struct TreeNode {
@@ -75,35 +75,35 @@ struct TreeNode {
 
     // loop
     LoopKind loop = LoopKind::serial;
-    std::string place{};                 // of a bind; of a tensor loop, the numbers that it multiplies ("tf32")
+    std::string place{};  // of a bind; of a tensor loop, the numbers that it multiplies ("tf32")
     std::int64_t extent = 1;
     int var = -1;
-    Term axis{};                         // what it walks, for names and messages
+    Term axis{};  // what it walks, for names and messages
     bool partial = false;
 
     // stage, and a partial loop's storage of the output
-    int stage = -1;                      // its id
-    int buffer = -1;                     // of Statement::buffers
-    std::string scope{};                 // "local" | "shared" | "ahead": shared, and copied while the tile before it is used
+    int stage = -1;       // its id
+    int buffer = -1;      // of Statement::buffers
+    std::string scope{};  // "local" | "shared" | "ahead": shared, and copied while the tile before it is used
     bool owns = false;
     Tile tile{};
-    OperandPlace source{};                      // where the tile's elements come from or go back to, over the tile's steps
+    OperandPlace source{};  // where the tile's elements come from or go back to, over the tile's steps
 
     // complete
-    std::vector<Tile> tiles{};           // of the output buffer; disjoint
+    std::vector<Tile> tiles{};  // of the output buffer; disjoint
 
     // body
-    std::vector<Index> iterators{};      // one per axis of the statement
+    std::vector<Index> iterators{};  // one per axis of the statement
     std::vector<Predicate> predicates{};
     OperandPlace write{};
-    std::vector<OperandPlace> reads{};          // beside Statement::reads
+    std::vector<OperandPlace> reads{};  // beside Statement::reads
 
-    std::vector<Tree> children{};        // one; two for cat; none for body
+    std::vector<Tree> children{};  // one; two for cat; none for body
 };
 
 struct LoopTree {
     Tree root;
-    int variables = 0;                   // loops and tile steps together: values are held in an array of this size
+    int variables = 0;  // loops and tile steps together: values are held in an array of this size
     int stages = 0;
 };
 
@@ -112,6 +112,6 @@ struct LoopTree {
 LoopTree resolve(const Statement& statement, const Term& sched);
 LoopTree resolve(const Term& nest);
 
-std::string to_string(const LoopTree& tree, const Statement& statement);   // indented, for people and tests
+std::string to_string(const LoopTree& tree, const Statement& statement);  // indented, for people and tests
 
 }  // namespace loopegg

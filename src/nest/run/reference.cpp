@@ -57,7 +57,8 @@ Buffers whole_number_buffers(const Statement& statement, std::uint64_t seed) {
         if (b.kind == BufferKind::output) continue;
         std::vector<float> values(static_cast<std::size_t>(element_count(b.shape)));
         for (float& v : values) v = static_cast<float>(static_cast<int>(random() % 7) - 3);
-        if (b.name == "K" || b.name == "C") for (float& v : values) v = static_cast<float>(1 << random() % 3);
+        if (b.name == "K" || b.name == "C")
+            for (float& v : values) v = static_cast<float>(1 << random() % 3);
         out[b.name] = std::move(values);
     }
     return out;

@@ -48,7 +48,7 @@ private:
     // The storages around a node, outermost first.
     struct Storage {
         int buffer, stage, first_inner;
-        int lane = -1;   // the variable of a partial loop
+        int lane = -1;  // the variable of a partial loop
     };
     using Around = std::vector<Storage>;
 
@@ -171,11 +171,12 @@ private:
             const std::string& place = sched[0].op().text();
             const bool tensor = place.starts_with(tensor_place);
             node.loop = tensor ? LoopKind::tensor : LoopKind::bind, node.place = tensor ? place.substr(tensor_place.size()) : place;
-        }
-        else if (op == "partial" && sched[0].op().text().starts_with("threadIdx"))
+        } else if (op == "partial" && sched[0].op().text().starts_with("threadIdx"))
             node.loop = LoopKind::bind, node.place = sched[0].op().text(), node.partial = true;
-        else if (op == "partial") node.loop = kind_of(sched[0].op().text()), node.partial = true;
-        else node.loop = kind_of(op);
+        else if (op == "partial")
+            node.loop = kind_of(sched[0].op().text()), node.partial = true;
+        else
+            node.loop = kind_of(op);
         if (node.partial) {
             if (s_.combine == Combine::assign) throw UserError("partial results need a reduction: " + to_string(s_.term));
             node.buffer = 0;
@@ -287,9 +288,7 @@ private:
 
 }  // namespace
 
-LoopTree resolve(const Statement& statement, const Term& sched) {
-    return Resolver(statement, false).run(complete(statement, sched));
-}
+LoopTree resolve(const Statement& statement, const Term& sched) { return Resolver(statement, false).run(complete(statement, sched)); }
 
 LoopTree resolve(const Term& nest) {
     NestParts parts = nest_parts(nest);

@@ -24,8 +24,10 @@ void Linear::add(const Linear& other, std::int64_t times) {
     offset += other.offset * times;
     for (const Part& p : other.parts) {
         auto same = std::find_if(parts.begin(), parts.end(), [&](const Part& q) { return q.atom == p.atom; });
-        if (same != parts.end()) same->coefficient += p.coefficient * times;
-        else parts.push_back({p.coefficient * times, p.atom});
+        if (same != parts.end())
+            same->coefficient += p.coefficient * times;
+        else
+            parts.push_back({p.coefficient * times, p.atom});
     }
 }
 
@@ -42,8 +44,10 @@ std::pair<Linear, Linear> divided(const Linear& value, std::int64_t k, std::int6
     Linear high, low;
     low.offset = value.offset;
     for (const Linear::Part& p : value.parts) {
-        if (p.coefficient % k == 0) high.parts.push_back({p.coefficient / k, p.atom});
-        else low.parts.push_back(p);
+        if (p.coefficient % k == 0)
+            high.parts.push_back({p.coefficient / k, p.atom});
+        else
+            low.parts.push_back(p);
     }
     if (low.largest() < k) return {high, low};
     Index whole = value.index();
@@ -75,7 +79,7 @@ public:
             out.iterators.push_back(it->second);
         }
         out.conditions = std::move(conditions_);
-        for (std::size_t d = 0; d < s_.write.index.size() && s_.write.padded; ++d) {   // what would be written beyond the output is no instance
+        for (std::size_t d = 0; d < s_.write.index.size() && s_.write.padded; ++d) {  // what would be written beyond the output is no instance
             Linear at;
             for (std::size_t a = 0; a < s_.axes.size(); ++a) at.add(out.iterators[a], s_.write.index[d].coefficients[a]);
             at.offset += s_.write.index[d].offset;

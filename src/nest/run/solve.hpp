@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "nest/term/axis.hpp"
 #include "nest/run/loop_tree.hpp"
+#include "nest/term/axis.hpp"
 
 namespace loopegg {
 
@@ -20,7 +20,7 @@ struct SolvedLoop {
 struct IndexAtom {
     Index value;
     std::int64_t extent = 1;
-    int first_var = 0, last_var = 0;     // the outermost and innermost loop it depends on
+    int first_var = 0, last_var = 0;  // the outermost and innermost loop it depends on
     friend bool operator==(const IndexAtom& a, const IndexAtom& b) { return a.value == b.value; }
 };
 
@@ -34,7 +34,7 @@ struct Linear {
     std::vector<Part> parts;
 
     Index index() const;
-    std::int64_t largest() const;        // coefficients are positive
+    std::int64_t largest() const;  // coefficients are positive
     void add(const Linear& other, std::int64_t times);
     bool uses(const IndexAtom& atom) const;
 };
@@ -45,7 +45,7 @@ struct Condition {
 };
 
 struct Solution {
-    std::vector<Linear> iterators;       // one per axis of the statement
+    std::vector<Linear> iterators;  // one per axis of the statement
     std::vector<Condition> conditions;
 };
 
@@ -62,14 +62,14 @@ bool outputs_apart(const Statement& statement, const Solution& a, const Solution
 struct TilePlan {
     struct Step {
         std::int64_t extent = 1;
-        std::optional<IndexAtom> atom;        // none: a box along one dimension
-        int dimension = -1;              // of a box
-        int var = -1;                    // given when the tile is made
+        std::optional<IndexAtom> atom;  // none: a box along one dimension
+        int dimension = -1;             // of a box
+        int var = -1;                   // given when the tile is made
     };
     int first_inner = 0;
     std::vector<Step> steps;
-    std::vector<Linear> fixed;           // per dimension: what the loops outside give
-    std::vector<std::vector<std::pair<std::int64_t, std::size_t>>> moving;   // per dimension: coefficient and step
+    std::vector<Linear> fixed;                                              // per dimension: what the loops outside give
+    std::vector<std::vector<std::pair<std::int64_t, std::size_t>>> moving;  // per dimension: coefficient and step
     std::vector<Condition> conditions;
 
     bool same_elements(const TilePlan& other) const;

@@ -43,9 +43,12 @@ bool add_stepped_dimension(TilePlan& plan, const Linear& value) {
     fixed.offset = value.offset;
     std::vector<std::pair<std::int64_t, std::size_t>> moving;
     for (const Linear::Part& p : value.parts) {
-        if (is_outer(p.atom, plan.first_inner)) fixed.parts.push_back(p);
-        else if (is_inner(p.atom, plan.first_inner)) moving.emplace_back(p.coefficient, step_of(plan, p.atom));
-        else return false;
+        if (is_outer(p.atom, plan.first_inner))
+            fixed.parts.push_back(p);
+        else if (is_inner(p.atom, plan.first_inner))
+            moving.emplace_back(p.coefficient, step_of(plan, p.atom));
+        else
+            return false;
     }
     plan.fixed.push_back(std::move(fixed));
     plan.moving.push_back(std::move(moving));
@@ -57,8 +60,10 @@ void add_box_dimension(TilePlan& plan, const Linear& value) {
     fixed.offset = value.offset;
     std::int64_t reach = 1;
     for (const Linear::Part& p : value.parts) {
-        if (is_outer(p.atom, plan.first_inner)) fixed.parts.push_back(p);
-        else reach += p.coefficient * (p.atom.extent - 1);
+        if (is_outer(p.atom, plan.first_inner))
+            fixed.parts.push_back(p);
+        else
+            reach += p.coefficient * (p.atom.extent - 1);
     }
     plan.fixed.push_back(std::move(fixed));
     plan.moving.emplace_back();
@@ -213,9 +218,12 @@ std::optional<std::vector<Index>> TilePlan::local_of_tile(const TilePlan& inner,
             local.push_back(tile.index[static_cast<std::size_t>(s.dimension)] - fixed[static_cast<std::size_t>(s.dimension)].index());
             continue;
         }
-        if (auto step = find_step(inner, *s.atom)) local.push_back(Index::variable(inner.steps[*step].var));
-        else if (is_outer(*s.atom, inner.first_inner)) local.push_back(s.atom->value);
-        else return {};
+        if (auto step = find_step(inner, *s.atom))
+            local.push_back(Index::variable(inner.steps[*step].var));
+        else if (is_outer(*s.atom, inner.first_inner))
+            local.push_back(s.atom->value);
+        else
+            return {};
     }
     return local;
 }

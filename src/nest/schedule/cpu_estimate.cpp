@@ -11,24 +11,24 @@ namespace {
 using Copy = CpuShape::Copy;
 
 // Fitted by eye to 1,100 tilings of ten convolutions on a Neoverse V1; what comes first hardly changes when one of them is halved or doubled.
-constexpr double enough_accumulators = 8;   // to hide the latency of a multiply-add
-constexpr double load = 1.5, crossing_load = 1.3;   // a vector that begins anywhere
-constexpr double fetched_ahead = 4;         // registers for numbers that several multiply-adds share (x86)
-constexpr double beside_a_product = 0.25;   // of a load: a number that a multiply-add takes from memory (x86)
+constexpr double enough_accumulators = 8;          // to hide the latency of a multiply-add
+constexpr double load = 1.5, crossing_load = 1.3;  // a vector that begins anywhere
+constexpr double fetched_ahead = 4;                // registers for numbers that several multiply-adds share (x86)
+constexpr double beside_a_product = 0.25;          // of a load: a number that a multiply-add takes from memory (x86)
 // lanes that are no neighbours in memory: rows of a tile are put together of them
 constexpr double branch = 1, store = 2, scattered_store = 6, broken_rows = 4;
-constexpr double from_afar = 1, near_bytes = 96 * 1024;   // what is read again and again and does not stay near
+constexpr double from_afar = 1, near_bytes = 96 * 1024;  // what is read again and again and does not stay near
 constexpr double streamed = 8, far_bytes = 1 << 20;      // an element that comes from beyond the caches of a core
 constexpr double too_few_registers = 1, windows_of_numbers = 0.5;
 // An element of the padded input that is copied: by one core before the others begin, by each with the rows around its own, by each what it alone
 // reads, which stays near. In lanes' multiply-adds: an element of which little is computed, as in a depthwise convolution, is dear to copy.
 constexpr double copied_by_one = 35, copied_twice = 17, copied_near = 1.2;
-constexpr double long_vectors = 0.5;        // of several registers each: each but the first waits
-constexpr double put_together = 4;          // of whole registers and a part of one: every load and store is several and shuffles (experiments/schedules.md)
-constexpr double tested = 1;                // every element, whether it is inside
-constexpr double picked_up = 2;             // a lane by itself: it is loaded and put into its place
-constexpr double interleaved = 4, left_over = 1.05;   // vectors that the compiler makes of a loop: so many at a time, and what is left over when they end
-constexpr double start_of_cores = 10'000;   // multiply-adds of vectors that one core does meanwhile
+constexpr double long_vectors = 0.5;  // of several registers each: each but the first waits
+constexpr double put_together = 4;    // of whole registers and a part of one: every load and store is several and shuffles (experiments/schedules.md)
+constexpr double tested = 1;          // every element, whether it is inside
+constexpr double picked_up = 2;       // a lane by itself: it is loaded and put into its place
+constexpr double interleaved = 4, left_over = 1.05;  // vectors that the compiler makes of a loop: so many at a time, and what is left over when they end
+constexpr double start_of_cores = 10'000;            // multiply-adds of vectors that one core does meanwhile
 
 class Cost {
 public:
@@ -36,7 +36,7 @@ public:
         if (!s_.along && s_.columns && s_.body[*s_.columns] == 1 && whole_sums_inside())
             s_.along = s_.columns, s_.lanes = std::min<std::int64_t>(m.lanes, nest.loops[*s_.columns].extent), by_compiler_ = true;
         lanes_ = static_cast<double>(s_.lanes);
-        if (s_.along && s_.lanes > m.lanes) {   // a vector that is longer than the machine's is several
+        if (s_.along && s_.lanes > m.lanes) {  // a vector that is longer than the machine's is several
             const std::int64_t several = (s_.lanes + m.lanes - 1) / m.lanes;
             s_.body[*s_.along] *= several, lanes_ /= static_cast<double>(several), waits_ = static_cast<double>(several - 1);
             ragged_ = s_.lanes % m.lanes != 0;
@@ -44,8 +44,10 @@ public:
         for (std::size_t i = 0; i < nest.loops.size(); ++i) {
             const auto extent = static_cast<double>(nest.loops[i].extent), body = static_cast<double>(s_.body[i]);
             instances_ *= extent;
-            if (nest.loops[i].reduction) steps_ *= body, sum_ *= extent;
-            else accumulators_ *= body;
+            if (nest.loops[i].reduction)
+                steps_ *= body, sum_ *= extent;
+            else
+                accumulators_ *= body;
         }
     }
 
@@ -68,14 +70,14 @@ public:
         if (windows) cost += windows_of_numbers;
         cost += long_vectors * waits_;
         if (by_compiler_) cost *= left_over;
-        if (ragged_ && !(nest_.padded && s_.copy != Copy::none)) cost *= put_together;   // what is copied may be loaded beyond its end
+        if (ragged_ && !(nest_.padded && s_.copy != Copy::none)) cost *= put_together;  // what is copied may be loaded beyond its end
         const double rounds = std::ceil(s_.tasks / m_.cores);
         cost *= rounds * m_.cores / s_.tasks * m_.lanes / lanes_;
         if (s_.shared) cost += start_of_cores * m_.lanes * m_.cores / instances_;
         if (nest_.padded) cost += copying() * (s_.copy == Copy::none ? 1 : elements_of(*nest_.padded) / instances_);
         if (s_.copy == Copy::rows) cost += streamed * weights_again() / instances_;
-        if (s_.weights_stay) cost += 0.005;                     // rarely better, seldom much worse
-        if (other_is_contiguous()) cost -= 0.01;                // neighbours in memory
+        if (s_.weights_stay) cost += 0.005;       // rarely better, seldom much worse
+        if (other_is_contiguous()) cost -= 0.01;  // neighbours in memory
         return cost;
     }
 
@@ -90,10 +92,8 @@ private:
     bool lanes_move(std::size_t r) const { return s_.along && nest_.loops[*s_.along].moves(r); }
     std::int64_t lanes_stride(std::size_t r, std::size_t d) const { return s_.along ? nest_.loops[*s_.along].strides[r][d] : 0; }
     // Of an output loop in the tile.
-    std::int64_t elements(std::size_t loop) const {
-        return static_cast<std::int64_t>(static_cast<double>(s_.body[loop]) * (loop == s_.along ? lanes_ : 1));
-    }
-    double row() const {   // neighbours in memory that a tile writes
+    std::int64_t elements(std::size_t loop) const { return static_cast<std::int64_t>(static_cast<double>(s_.body[loop]) * (loop == s_.along ? lanes_ : 1)); }
+    double row() const {  // neighbours in memory that a tile writes
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
             if (nest_.loops[i].contiguous && !nest_.loops[i].reduction) return static_cast<double>(s_.body[i]);
         return 1;
@@ -101,8 +101,11 @@ private:
     bool in_order() const { return s_.along && nest_.loops[*s_.along].contiguous; }
 
     // What so many iterations of each loop read along one dimension, if no two read the same, and how far apart the first and the last are.
-    struct Walk { double values = 1, reach = 1; };
-    template <class Count> Walk walk(std::size_t r, std::size_t d, Count count) const {
+    struct Walk {
+        double values = 1, reach = 1;
+    };
+    template <class Count>
+    Walk walk(std::size_t r, std::size_t d, Count count) const {
         Walk w;
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
             if (const std::int64_t stride = nest_.loops[i].strides[r][d]; stride > 0)
@@ -121,7 +124,7 @@ private:
         const bool as_vectors = lanes_move(r);
         double all = 1, most = 1, dearer = 1;
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
-            if (nest_.loops[i].moves(r)) most *= static_cast<double>(s_.body[i]);   // one loop may walk two dimensions
+            if (nest_.loops[i].moves(r)) most *= static_cast<double>(s_.body[i]);  // one loop may walk two dimensions
         for (std::size_t d = 0; d < dimensions(r); ++d) {
             const std::int64_t along = lanes_stride(r, d);
             if (along > 0 && window(r, d)) dearer *= crossing_load;
@@ -221,10 +224,10 @@ private:
     const NaiveLoops& nest_;
     CpuShape s_;
     const VectorMachine& m_;
-    double steps_ = 1, sum_ = 1;   // multiply-adds of an accumulator: in the unrolled body, in all
+    double steps_ = 1, sum_ = 1;  // multiply-adds of an accumulator: in the unrolled body, in all
     double accumulators_ = 1, instances_ = 1;
-    double lanes_ = 1;             // of one vector of the machine
-    double waits_ = 0;             // registers of a long vector but for one
+    double lanes_ = 1;  // of one vector of the machine
+    double waits_ = 0;  // registers of a long vector but for one
     bool by_compiler_ = false, ragged_ = false;
 };
 
@@ -251,10 +254,12 @@ public:
         shape.body.assign(nest.loops.size(), 1);
         for (std::size_t i = 0; i < nest.loops.size(); ++i) left_[i] = nest.loops[i].extent;
         for (Term t = schedule; t.size() > 0; t = Term(t[t.size() - 1])) {
-            if (t.op().text() == "stage") stage(t[0]);
-            else loop(t);
+            if (t.op().text() == "stage")
+                stage(t[0]);
+            else
+                loop(t);
         }
-        for (const Digit& d : shared_)   // another loop would come first, were it not for the weights
+        for (const Digit& d : shared_)  // another loop would come first, were it not for the weights
             for (std::size_t i = 0; d.loop && d.loop == shape.along && i < *d.loop; ++i)
                 shape.weights_stay = shape.weights_stay || (!nest.loops[i].reduction && nest.loops[i].extent > shape.body[i]);
     }
@@ -269,7 +274,7 @@ private:
         const std::string how = kind == "partial" ? t[0].op().text() : "";
         const bool parallel = kind == "par" || how == "par", vectors = kind == "vec" || how == "vec";
         if (kind == "at" || kind == "partial" || parallel) shape.body.assign(shape.body.size(), 1), shape.columns.reset();
-        if (kind == "partial") shape.staged_output = true;   // partial sums stay where they are until all are done
+        if (kind == "partial") shape.staged_output = true;  // partial sums stay where they are until all are done
         for (const Digit& d : digits) {
             if (parallel) shape.tasks *= static_cast<double>(d.extent), shape.shared = true, shared_.push_back(d);
             if (!d.loop) continue;
@@ -286,13 +291,15 @@ private:
         if (text != "I" && text != "(local I)") return;
         shape.copy = shared_.empty() ? Copy::once : Copy::own;
         for (const Digit& d : shared_) {
-            if (!d.loop || nest_.loops[*d.loop].weights_only) shape.copy = Copy::whole;
-            else if (shape.copy != Copy::whole && d.loop == nest_.row_loop()) shape.copy = Copy::rows, shape.rows = left_[*d.loop];
+            if (!d.loop || nest_.loops[*d.loop].weights_only)
+                shape.copy = Copy::whole;
+            else if (shape.copy != Copy::whole && d.loop == nest_.row_loop())
+                shape.copy = Copy::rows, shape.rows = left_[*d.loop];
         }
     }
 
     const NaiveLoops& nest_;
-    std::vector<std::int64_t> left_;   // by naive loop: iterations that no loop so far walks
+    std::vector<std::int64_t> left_;  // by naive loop: iterations that no loop so far walks
     std::vector<Digit> shared_;
 };
 

@@ -58,12 +58,12 @@ public:
     }
 
     GpuShape shape;
-    double serial_blocks = 0;   // the parts of a cut domain, one after the other
+    double serial_blocks = 0;  // the parts of a cut domain, one after the other
 
 private:
     struct Around {
         double blocks = 1, threads = 1, sums = 1, copiers = 1, inner = 1;
-        double turns = 1;      // serial loops around
+        double turns = 1;  // serial loops around
         std::vector<int> unrolled;
         double outputs = 1;
         bool tensor = false;
@@ -83,13 +83,15 @@ private:
             case TreeNode::Kind::loop: {
                 const auto e = static_cast<double>(n.extent);
                 const bool bound = n.loop == LoopKind::bind;
-                if (bound && n.place.starts_with("blockIdx")) a.blocks *= e;
+                if (bound && n.place.starts_with("blockIdx"))
+                    a.blocks *= e;
                 else if (bound && n.place.starts_with("threadIdx")) {
                     a.threads *= e;
                     if (n.partial) a.sums *= e, shape.shared_bytes += 4 * n.extent * n.tile.elements();
                 } else if (n.loop == LoopKind::unroll || n.loop == LoopKind::vector || n.loop == LoopKind::tensor || bound)
                     a.unrolled.push_back(n.var), a.inner *= e, a.tensor = a.tensor || n.loop == LoopKind::tensor;
-                else a.turns *= e * a.inner, a.inner = 1, a.unrolled.clear();
+                else
+                    a.turns *= e * a.inner, a.inner = 1, a.unrolled.clear();
                 break;
             }
             case TreeNode::Kind::stage:
@@ -182,12 +184,12 @@ double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     const double multiply = s.steps * ((s.tensor ? tensor_issue / tensor_steps : 1) + turn / std::max(1.0, s.loops)), load = s.steps * loads + s.far_loads * 2;
     const double instructions = multiply + load + s.tested * tested_copy + s.copied * plain_copy + s.outputs * 6 + 60;
     const double issue = of_a_core * warps * instructions / (m.lanes / 32.0);
-    const double shared_memory = of_a_core * warps * s.steps * loads;   // one warp's load a cycle
+    const double shared_memory = of_a_core * warps * s.steps * loads;  // one warp's load a cycle
     // What a thread waits for, when nothing else runs.
     const double adds = s.tensor ? s.steps / tensor_steps * std::max(tensor_issue, tensor_latency / std::max(1.0, s.outputs / tensor_outputs))
                                  : s.steps * std::max(1.0, add_latency / std::max(1.0, s.outputs));
     const double chain = adds + s.steps / std::max(1.0, s.loops) * shared_latency * 0.7;
-    const double waits = ahead ? std::max(0.15 * far_latency, far_latency - (chain + load) / s.chunks) : far_latency;   // what comes ahead is waited for less
+    const double waits = ahead ? std::max(0.15 * far_latency, far_latency - (chain + load) / s.chunks) : far_latency;  // what comes ahead is waited for less
     const double fill =
         far_latency + (s.chunks - 1) * waits + s.chunks * 2 * barrier + s.far_loads / std::max(1.0, std::min(s.loops, 16.0)) * far_latency * 0.5;
     const double alone = chain + fill + load + begin_and_end * (s.sums > 1 ? 1.2 : 1);

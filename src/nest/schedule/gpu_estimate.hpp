@@ -8,26 +8,26 @@ namespace loopegg {
 
 // A schedule by its numbers.
 struct GpuShape {
-    double blocks = 1, threads = 1;        // threads of a block
-    double outputs = 1;                    // of a thread, kept in registers
-    double sums = 1;                       // threads that share a sum
-    double steps = 1;                      // multiply-adds of a thread
-    double loads = 2;                      // for each of them, from shared memory or from afar
-    double far_loads = 0;                  // those of them that go to memory that threads do not share
-    double chunks = 1;                     // how often a block fills its shared tiles
-    double copied = 0, tested = 0;         // elements that a thread copies: four at once, and one by one
-    double loops = 1;                      // steps that one turn of the innermost loop has
-    bool tensor = false;                   // tensor cores do the multiply-adds, 32 for each thread of a warp at once
-    double ahead = 0;                      // of these, those that it keeps in registers while the tiles before them are used; 0: none come ahead
+    double blocks = 1, threads = 1;  // threads of a block
+    double outputs = 1;              // of a thread, kept in registers
+    double sums = 1;                 // threads that share a sum
+    double steps = 1;                // multiply-adds of a thread
+    double loads = 2;                // for each of them, from shared memory or from afar
+    double far_loads = 0;            // those of them that go to memory that threads do not share
+    double chunks = 1;               // how often a block fills its shared tiles
+    double copied = 0, tested = 0;   // elements that a thread copies: four at once, and one by one
+    double loops = 1;                // steps that one turn of the innermost loop has
+    bool tensor = false;             // tensor cores do the multiply-adds, 32 for each thread of a warp at once
+    double ahead = 0;                // of these, those that it keeps in registers while the tiles before them are used; 0: none come ahead
     std::int64_t shared_bytes = 0;
-    double far_bytes = 0;                  // that all blocks together ask for
-    double least_bytes = 0;                // that have to come at least: every operand once
+    double far_bytes = 0;    // that all blocks together ask for
+    double least_bytes = 0;  // that have to come at least: every operand once
 };
 
 // Floats that a thread keeps of tiles that are staged ahead; where they were more, tiles are copied when they are needed.
 constexpr std::int64_t most_kept_ahead = 48;
 
-double operand_bytes(const Statement& statement);   // of every buffer, once
+double operand_bytes(const Statement& statement);  // of every buffer, once
 
 // In microseconds, without the launch; infinite where a block does not fit.
 double gpu_cost(const GpuShape& shape, const GpuMachine& machine);

@@ -19,14 +19,14 @@ bool steps_by_one(const Term& axis, const Term& iterator) {
 }
 
 NaiveLoop naive_loop(const Statement& statement, const Term& axis) {
-    constexpr std::int64_t far = 1 << 20;   // further than any window reaches
+    constexpr std::int64_t far = 1 << 20;  // further than any window reaches
     NaiveLoop loop{axis, axis_extent(axis)};
     for (const Access& read : statement.reads) loop.strides.emplace_back(read.index.size(), 0);
     for (const Term& leaf : iterators_of(axis)) {
         const auto a = static_cast<std::size_t>(statement.axis(axis_name(leaf)->name));
         const std::int64_t step = steps_by_one(axis, leaf) ? 1 : far;
         loop.reduction = loop.reduction && !statement.writes_axis(static_cast<int>(a));
-        const std::vector<Blocking>& blocks = statement.buffers[0].blocking;   // the dimension in blocks is the innermost one
+        const std::vector<Blocking>& blocks = statement.buffers[0].blocking;  // the dimension in blocks is the innermost one
         const Affine& innermost = blocks.empty() ? statement.write.index.back() : statement.write.index[static_cast<std::size_t>(blocks.back().dimension)];
         loop.contiguous = loop.contiguous || innermost.coefficients[a] * step == 1;
         for (std::size_t r = 0; r < statement.reads.size(); ++r)

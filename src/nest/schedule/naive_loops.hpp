@@ -13,20 +13,20 @@ namespace loopegg {
 struct NaiveLoop {
     Term axis;
     std::int64_t extent;
-    bool reduction = true;       // walks no output element
-    bool contiguous = false;     // walks the output's innermost dimension
-    bool weights_only = true;    // no input depends on it: one input value serves all of its iterations
-    std::vector<std::vector<std::int64_t>> strides{};   // by read and dimension: how far one iteration goes
+    bool reduction = true;                             // walks no output element
+    bool contiguous = false;                           // walks the output's innermost dimension
+    bool weights_only = true;                          // no input depends on it: one input value serves all of its iterations
+    std::vector<std::vector<std::int64_t>> strides{};  // by read and dimension: how far one iteration goes
     bool moves(std::size_t read) const;
 };
 
 struct NaiveLoops {
-    std::vector<NaiveLoop> loops;   // outermost first
-    std::optional<std::size_t> padded{};   // the read that may leave its buffer
+    std::vector<NaiveLoop> loops;         // outermost first
+    std::optional<std::size_t> padded{};  // the read that may leave its buffer
 
     std::optional<std::size_t> innermost_reduction() const;
     bool sums() const { return innermost_reduction().has_value(); }
-    std::optional<std::size_t> row_loop() const;   // the output loop before the contiguous one: rows of an image
+    std::optional<std::size_t> row_loop() const;  // the output loop before the contiguous one: rows of an image
 };
 NaiveLoops naive_loops(const Statement& statement, Term schedule);
 

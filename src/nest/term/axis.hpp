@@ -13,7 +13,7 @@
 namespace loopegg {
 
 struct AxisDigit {
-    Term base;                       // in normal form itself
+    Term base;  // in normal form itself
     std::int64_t base_extent = 1;
     std::int64_t stride = 1, limit = 1;
 
@@ -45,7 +45,8 @@ std::vector<Term> iterators_of(const Term& axis);
 
 // The value of an axis at an instance; none where it is undefined (outside a span or a diagonal).
 // `value_of` gives the value of an iterator leaf.
-template <class ValueOf> std::optional<std::int64_t> axis_value(const Term& axis, const ValueOf& value_of) {
+template <class ValueOf>
+std::optional<std::int64_t> axis_value(const Term& axis, const ValueOf& value_of) {
     if (axis.size() == 0) return value_of(axis);
     const std::string& op = axis.op().text();
     if (op == "diag") {

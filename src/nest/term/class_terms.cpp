@@ -9,7 +9,8 @@ namespace loopegg {
 namespace {
 
 // One of a class's nodes, each as often as its count of terms says.
-template <class Count> NodeId drawn(const EGraph& graph, ClassId c, double total, std::mt19937_64& random, const Count& count) {
+template <class Count>
+NodeId drawn(const EGraph& graph, ClassId c, double total, std::mt19937_64& random, const Count& count) {
     require(total > 0, "a class without finite terms was sampled");
     double at = std::uniform_real_distribution<double>(0, total)(random);
     NodeId chosen = none;

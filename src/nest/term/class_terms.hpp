@@ -16,9 +16,9 @@ class ClassTerms {
 public:
     explicit ClassTerms(const EGraph& graph) : graph_(graph) {}
 
-    double count(ClassId c);                              // of distinct terms; large counts are rounded
-    std::vector<Term> all(ClassId c, std::size_t most);   // the first so many, in a fixed order
-    Term sample(ClassId c, std::mt19937_64& random);      // every term alike probable
+    double count(ClassId c);                             // of distinct terms; large counts are rounded
+    std::vector<Term> all(ClassId c, std::size_t most);  // the first so many, in a fixed order
+    Term sample(ClassId c, std::mt19937_64& random);     // every term alike probable
 
 private:
     double count_node(NodeId n);

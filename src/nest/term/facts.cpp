@@ -45,7 +45,10 @@ struct NestAnalysis::Tables {
     std::vector<StatementFact> statements;
     std::unordered_map<Term, std::uint32_t> statement_ids;
     std::unordered_map<std::uint32_t, Term> statement_terms;
-    struct NestEntry { std::uint32_t statement, schedule; std::string restore; };
+    struct NestEntry {
+        std::uint32_t statement, schedule;
+        std::string restore;
+    };
     std::vector<NestEntry> nests;
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::uint32_t> nest_ids;
     std::vector<std::string> broken;
@@ -53,9 +56,9 @@ struct NestAnalysis::Tables {
     std::vector<std::int64_t> numbers;
     std::unordered_map<std::int64_t, std::uint32_t> number_ids;
 
-    std::unordered_map<std::uint64_t, NestFact, PairHash> loops, cats;   // (axis, rest), (first, second)
+    std::unordered_map<std::uint64_t, NestFact, PairHash> loops, cats;  // (axis, rest), (first, second)
     std::unordered_map<std::uint64_t, std::optional<std::string>, PairHash> schedule_conflicts, axis_conflicts;
-    std::unordered_map<std::uint64_t, std::optional<NaiveLoops>, PairHash> naive;   // (statement, schedule)
+    std::unordered_map<std::uint64_t, std::optional<NaiveLoops>, PairHash> naive;  // (statement, schedule)
 
     NestFact number(std::int64_t value) {
         auto [it, fresh] = number_ids.emplace(value, static_cast<std::uint32_t>(numbers.size()));
@@ -207,7 +210,7 @@ NestFact NestAnalysis::make(Symbol op, std::span<const NestFact> children, Symbo
     if (is_loop_operator(name)) {
         std::size_t n = children.size();
         if (n >= 2 && is(n - 2, Kind::axis) && is(n - 1, Kind::schedule)) return t.loop(children[n - 2].id, children[n - 1].id);
-        if (n >= 2 && is(n - 2, Kind::number) && is(n - 1, Kind::schedule)) return children[n - 1];   // the axis 0 of extent 1
+        if (n >= 2 && is(n - 2, Kind::number) && is(n - 1, Kind::schedule)) return children[n - 1];  // the axis 0 of extent 1
     }
     if (name == "nest" && is(0, Kind::statement) && is(1, Kind::schedule)) return t.nest(children[0].id, children[1].id, "");
     return {};
@@ -237,9 +240,12 @@ NestFact NestAnalysis::fact_of(const EGraph& graph, const NodeView& node) const 
     // A statement: an operator over numbers and words.
     std::vector<Term> parts;
     for (std::size_t i = 0; i < children.size(); ++i) {
-        if (children[i].kind == Kind::number) parts.emplace_back(tables_->numbers[children[i].id]);
-        else if (children[i].kind == Kind::unknown) parts.push_back(graph.smallest_term(node.children[i]));
-        else return fact;
+        if (children[i].kind == Kind::number)
+            parts.emplace_back(tables_->numbers[children[i].id]);
+        else if (children[i].kind == Kind::unknown)
+            parts.push_back(graph.smallest_term(node.children[i]));
+        else
+            return fact;
         if (parts.back().size() > 0) return fact;
     }
     NestFact statement = tables_->statement(Term(node.op, std::move(parts)));
@@ -355,8 +361,6 @@ std::optional<Domain> NestAnalysis::domain(ClassId c) const {
     return domain;
 }
 
-bool permutable(const AxisFact& a, const AxisFact& b, bool strict_fp) {
-    return strict_fp ? !(a.ordered && b.ordered) : !(a.sequential && b.sequential);
-}
+bool permutable(const AxisFact& a, const AxisFact& b, bool strict_fp) { return strict_fp ? !(a.ordered && b.ordered) : !(a.sequential && b.sequential); }
 
 }  // namespace loopegg

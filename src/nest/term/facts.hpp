@@ -25,34 +25,34 @@
 namespace loopegg {
 
 struct AxisFact {
-    AxisDigit digit;                     // its normal form
-    std::vector<Term> restrictions;      // where it is defined: (span ...), (diag ...)
-    std::vector<Term> iterators;         // leaves
+    AxisDigit digit;                 // its normal form
+    std::vector<Term> restrictions;  // where it is defined: (span ...), (diag ...)
+    std::vector<Term> iterators;     // leaves
     std::int64_t extent = 1;
-    bool ordered = false;                // its iterations accumulate into one result, or must keep their order
-    bool sequential = false;             // they must keep their order
-    int depth = 0;                       // how many splits, pairs, spans and diagonals it is made of
+    bool ordered = false;     // its iterations accumulate into one result, or must keep their order
+    bool sequential = false;  // they must keep their order
+    int depth = 0;            // how many splits, pairs, spans and diagonals it is made of
 };
 
 struct StatementFact {
-    Term plain;                                   // without layouts: what it computes
-    std::shared_ptr<const Statement> statement;   // null: no statement
+    Term plain;                                  // without layouts: what it computes
+    std::shared_ptr<const Statement> statement;  // null: no statement
 };
 
 struct NestFact {
     enum class Kind : std::uint8_t { unknown, number, axis, schedule, statement, nest, broken };
     Kind kind = Kind::unknown;
-    std::uint32_t id = 0;                         // into the table of its kind
+    std::uint32_t id = 0;  // into the table of its kind
     friend bool operator==(const NestFact&, const NestFact&) = default;
 };
 
 class NestAnalysis final : public LatticeAnalysis<NestFact> {
 public:
     struct Options {
-        bool strict_fp = false;                   // sums keep the order of the naive nest
-        bool proven = true;                       // the rules were tried when they were loaded: a conflict is our fault
-        GpuMachine gpu{};                         // what tiles for blocks of threads are made for
-        VectorMachine cpu{};                      // what tiles of registers are made for
+        bool strict_fp = false;  // sums keep the order of the naive nest
+        bool proven = true;      // the rules were tried when they were loaded: a conflict is our fault
+        GpuMachine gpu{};        // what tiles for blocks of threads are made for
+        VectorMachine cpu{};     // what tiles of registers are made for
     };
     NestAnalysis() : NestAnalysis(Options{}) {}
     explicit NestAnalysis(Options options);

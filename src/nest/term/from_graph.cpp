@@ -50,8 +50,10 @@ Term elementwise(const Node& node) {
     for (std::size_t d = 0; d < out.size(); ++d) {
         if (out[d] == 1) continue;
         std::pair kind{has(0, d), has(1, d)};
-        if (!kinds.empty() && kinds.back() == kind) dims.back() *= out[d];
-        else dims.push_back(out[d]), kinds.push_back(kind);
+        if (!kinds.empty() && kinds.back() == kind)
+            dims.back() *= out[d];
+        else
+            dims.push_back(out[d]), kinds.push_back(kind);
     }
     if (dims.empty()) dims = {1}, kinds = {{true, true}};
     if (dims.size() == 1 && kinds[0] == std::pair(true, true)) return Term("zip", {function, Term(dims[0])});

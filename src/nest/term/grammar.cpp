@@ -15,9 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 5> axis_operators{"quo", "rem", "pair", "span", "diag"};
 constexpr std::array<std::string_view, 6> loop_operators{"at", "par", "vec", "unroll", "bind", "partial"};
 
-bool one_of(std::span<const std::string_view> names, std::string_view op) {
-    return std::find(names.begin(), names.end(), op) != names.end();
-}
+bool one_of(std::span<const std::string_view> names, std::string_view op) { return std::find(names.begin(), names.end(), op) != names.end(); }
 
 Term rebuild(const Term& term, std::vector<Term> children) { return Term(term.op(), std::move(children)); }
 
@@ -32,8 +30,8 @@ Term complete_axis(const Statement& statement, const Term& axis) {
     if (at < 0) {
         std::vector<std::string> known;
         for (const Iterator& a : statement.axes) known.push_back(a.name);
-        throw UserError(Diagnostic{"'" + to_string(axis) + "' is no axis of " + to_string(statement.term), {},
-                                   did_you_mean(written ? written->name : to_string(axis), known)});
+        throw UserError(Diagnostic{
+            "'" + to_string(axis) + "' is no axis of " + to_string(statement.term), {}, did_you_mean(written ? written->name : to_string(axis), known)});
     }
     std::int64_t extent = statement.axes[static_cast<std::size_t>(at)].extent;
     if (written->extent != 0 && written->extent != extent)

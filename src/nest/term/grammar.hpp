@@ -56,14 +56,14 @@ namespace loopegg {
 // An iterator as it stands in a term.
 struct AxisName {
     std::string name;
-    std::int64_t extent = 0;   // 0: written without its extent
+    std::int64_t extent = 0;  // 0: written without its extent
 };
-std::optional<AxisName> axis_name(const Term& leaf);        // none if the leaf cannot be an iterator
-Term axis_leaf(std::string_view name, std::int64_t extent);   // "co:64"
+std::optional<AxisName> axis_name(const Term& leaf);         // none if the leaf cannot be an iterator
+Term axis_leaf(std::string_view name, std::int64_t extent);  // "co:64"
 
 // The operators by family; the last child of every schedule operator but `cat` and `done` is the rest of the list.
-bool is_axis_operator(std::string_view op);      // quo rem pair span diag
-bool is_loop_operator(std::string_view op);      // at par vec unroll bind partial
+bool is_axis_operator(std::string_view op);  // quo rem pair span diag
+bool is_loop_operator(std::string_view op);  // at par vec unroll bind partial
 
 // Of a term whose operator is a loop: its axis and the rest of the list.
 const Term& loop_axis(const Term& sched);

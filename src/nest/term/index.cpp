@@ -39,7 +39,10 @@ void Index::collect(std::vector<int>& vars) const {
     switch (kind()) {
         case Kind::constant: return;
         case Kind::variable: vars.push_back(var()); return;
-        case Kind::add: left().collect(vars); right().collect(vars); return;
+        case Kind::add:
+            left().collect(vars);
+            right().collect(vars);
+            return;
         default: left().collect(vars);
     }
 }

@@ -19,20 +19,20 @@ public:
     static Index variable(int var);
 
     Kind kind() const;
-    std::int64_t value() const;        // the constant, or the right operand of multiply, divide, modulo
+    std::int64_t value() const;  // the constant, or the right operand of multiply, divide, modulo
     int var() const;
-    const Index& left() const;         // of add, multiply, divide, modulo
-    const Index& right() const;        // of add
+    const Index& left() const;   // of add, multiply, divide, modulo
+    const Index& right() const;  // of add
 
     bool is_constant(std::int64_t v) const { return kind() == Kind::constant && value() == v; }
     bool uses(int var) const;
-    void collect(std::vector<int>& vars) const;   // appends each variable, possibly more than once
-    std::int64_t at(std::span<const std::int64_t> values) const;   // values[var]
+    void collect(std::vector<int>& vars) const;                   // appends each variable, possibly more than once
+    std::int64_t at(std::span<const std::int64_t> values) const;  // values[var]
 
     friend Index operator+(const Index& a, const Index& b);
     friend Index operator*(const Index& a, std::int64_t k);
-    friend Index operator/(const Index& a, std::int64_t k);   // k > 0
-    friend Index operator%(const Index& a, std::int64_t k);   // k > 0
+    friend Index operator/(const Index& a, std::int64_t k);  // k > 0
+    friend Index operator%(const Index& a, std::int64_t k);  // k > 0
     friend Index operator-(const Index& a, const Index& b) { return a + b * -1; }
     friend bool operator==(const Index& a, const Index& b);
 
@@ -43,6 +43,6 @@ private:
     std::shared_ptr<const Node> node_;
 };
 
-std::string to_string(const Index& index);   // "(v0*16 + v1)"
+std::string to_string(const Index& index);  // "(v0*16 + v1)"
 
 }  // namespace loopegg

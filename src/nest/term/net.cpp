@@ -11,7 +11,7 @@
 namespace loopegg {
 namespace {
 
-using Width = std::optional<std::int64_t>;   // none: all of it, or what comes in
+using Width = std::optional<std::int64_t>;  // none: all of it, or what comes in
 
 Width smaller(Width a, Width b) { return !a ? b : !b ? a : std::min(a, b); }
 
@@ -116,8 +116,10 @@ public:
 
 private:
     void within(const Term& net, const Channels& in, std::int64_t w) {
-        if (net.is("row", 2)) within(net[0], in, w), within(net[1], in, w);
-        else walk(net, only(in.total, w, net), w);
+        if (net.is("row", 2))
+            within(net[0], in, w), within(net[1], in, w);
+        else
+            walk(net, only(in.total, w, net), w);
     }
 
     void layer(const Term& nest, const Channels& in, Width out) {
@@ -211,7 +213,7 @@ Term NetLayer::statement() const {
     if (s.axis("co") < 0 || s.axis("ci") < 0) return statement;
     std::int64_t groups = extent_of(s, "g");
     if (channel_by_channel(s)) return resized(statement, "g", outputs);
-    const Term& sched = nest_parts(nest).schedule;   // split in groups, channels first: the diagonal is the outermost loop
+    const Term& sched = nest_parts(nest).schedule;  // split in groups, channels first: the diagonal is the outermost loop
     if (sched.is("at", 2) && sched[0].is("diag", 3) && groups == 1) groups = *sched[0][0].integer();
     const Term sized = resized(resized(statement, "co", outputs / groups), "ci", inputs / groups);
     return s.axis("g") < 0 ? sized : resized(sized, "g", groups);
@@ -242,7 +244,7 @@ std::vector<NetLayer> layers_of(const Term& net) {
 std::optional<std::int64_t> channels_written(const Term& net) {
     try {
         return flow(net, {}).total;
-    } catch (const UserError&) {   // a part of what comes in, and nobody knows of how much
+    } catch (const UserError&) {  // a part of what comes in, and nobody knows of how much
         return {};
     }
 }

@@ -28,7 +28,7 @@
 
 namespace loopegg {
 
-bool is_net(const Term& term);   // by its operator
+bool is_net(const Term& term);  // by its operator
 
 // The network from its input to its output, and where each of its sites stands in the term: child numbers from the root to its (layer NEST). Where
 // several values come in or go out, parts that cannot be told apart are a tangle. The loops over output and input channels stand first in a nest.
@@ -41,14 +41,14 @@ Net net_of(const Graph& graph);
 // What is left of a site, in the order of the term.
 struct NetLayer {
     Term nest;
-    std::int64_t inputs = 0, outputs = 0;   // channels that are read and computed, of all groups
+    std::int64_t inputs = 0, outputs = 0;  // channels that are read and computed, of all groups
     // The statement of the site with these sizes.
     Term statement() const;
     friend bool operator==(const NetLayer&, const NetLayer&) = default;
 };
 std::vector<NetLayer> layers_of(const Term& net);
 
-bool has_sites(const Term& net);   // that compute something
+bool has_sites(const Term& net);  // that compute something
 
 // Whether some of what comes in goes on as it is, or channel by channel.
 bool passes_through(const Term& net);
@@ -59,7 +59,7 @@ std::optional<std::int64_t> channels_written(const Term& net);
 // Runs it with plain loops on one image. `weights` by nest; every `each` is a rectifier. For small networks that rules are tried on.
 struct NetValue {
     std::int64_t channels = 0;
-    std::vector<float> values;   // row-major, channels first
+    std::vector<float> values;  // row-major, channels first
 };
 NetValue interpret_net(const Term& net, const NetValue& input, const std::function<std::vector<float>(const Term& nest)>& weights);
 

@@ -17,7 +17,7 @@ namespace {
 // A term on its way: sites inside are known by name until the whole stands.
 struct Part {
     Term term;
-    std::vector<std::pair<std::string, std::vector<std::uint32_t>>> sites;   // by their place in this part
+    std::vector<std::pair<std::string, std::vector<std::uint32_t>>> sites;  // by their place in this part
     double work = 0;
 };
 
@@ -138,7 +138,7 @@ private:
     }
 
     Part part(const std::string& target, const std::string& source) const {
-        std::vector<Part> items;   // last first
+        std::vector<Part> items;  // last first
         for (std::string v = target; v != source;) {
             const Node& node = *graph_.find(v);
             const std::vector<std::string> from = read_by(node);
@@ -184,14 +184,16 @@ private:
         for (std::size_t i = 0; i < parts.size();) {
             std::vector<Part> run;
             while (i < parts.size() && is_residual(parts[i])) run.push_back(std::move(parts[i++]));
-            if (!run.empty()) out.push_back(made("stream", {row(std::move(run))}));
-            else out.push_back(std::move(parts[i++]));
+            if (!run.empty())
+                out.push_back(made("stream", {row(std::move(run))}));
+            else
+                out.push_back(std::move(parts[i++]));
         }
         return out;
     }
 
     const Graph& graph_;
-    std::map<std::string, std::string> parent_;   // the nearest value that everything goes through
+    std::map<std::string, std::string> parent_;  // the nearest value that everything goes through
     std::map<std::string, int> depth_;
 };
 

@@ -11,13 +11,13 @@
 
 namespace loopegg {
 
-constexpr std::string_view tensor_place = "tensor.";   // (bind tensor.tf32 ...)
+constexpr std::string_view tensor_place = "tensor.";  // (bind tensor.tf32 ...)
 
 bool is_tensor_place(const Term& place);
 
-const std::vector<std::string>& rounding_names();      // what --allow takes
+const std::vector<std::string>& rounding_names();  // what --allow takes
 
-float rounded_to_tf32(float value);                    // infinities, and what is no number, stay
+float rounded_to_tf32(float value);  // infinities, and what is no number, stay
 
 // Whether a loop of a SCHED or NEST rounds operands.
 bool rounds_operands(const Term& schedule);

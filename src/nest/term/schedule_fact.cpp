@@ -46,9 +46,15 @@ bool open_digit(std::vector<OpenDigits>& open, const AxisDigit& digit) {
     OpenDigits joined{digit.base, digit.base_extent, digit.stride, digit.limit};
     for (std::size_t i = 0; i < open.size();) {
         OpenDigits& o = open[i];
-        if (o.base != joined.base) { ++i; continue; }
+        if (o.base != joined.base) {
+            ++i;
+            continue;
+        }
         if (o.stride < joined.limit && joined.stride < o.limit) return false;
-        if (o.limit != joined.stride && joined.limit != o.stride) { ++i; continue; }
+        if (o.limit != joined.stride && joined.limit != o.stride) {
+            ++i;
+            continue;
+        }
         joined.stride = std::min(joined.stride, o.stride);
         joined.limit = std::max(joined.limit, o.limit);
         open.erase(open.begin() + static_cast<std::ptrdiff_t>(i));
@@ -76,15 +82,19 @@ void count_instances(ScheduleFact& fact) {
         whole *= static_cast<double>(extent_of(o));
         bool parallel = true;
         for (const Term& leaf : iterators_of(o.base)) parallel = parallel && role_of(axis_name(leaf)->name) == AxisRole::parallel;
-        if (parallel) fact.output_tile *= extent_of(o);
-        else fact.reduces = true;
+        if (parallel)
+            fact.output_tile *= extent_of(o);
+        else
+            fact.reduces = true;
     }
     fact.instances = 0;
     for (const auto& part : fact.parts) {
         double kept = whole;
         for (const Term& r : part) {
-            if (r.is("diag", 3)) kept /= static_cast<double>(*r[0].integer());
-            else kept *= static_cast<double>(*r[2].integer() - *r[1].integer()) / static_cast<double>(axis_extent(r[0]));
+            if (r.is("diag", 3))
+                kept /= static_cast<double>(*r[0].integer());
+            else
+                kept *= static_cast<double>(*r[2].integer() - *r[1].integer()) / static_cast<double>(axis_extent(r[0]));
         }
         fact.instances += kept;
     }
@@ -102,7 +112,8 @@ void add_restriction(std::vector<Term>& part, const Term& r) {
 }
 
 void join_parts(std::vector<std::vector<Term>>& parts) {
-    while (join_two(parts)) {}
+    while (join_two(parts)) {
+    }
     std::sort(parts.begin(), parts.end(), parts_less);
 }
 

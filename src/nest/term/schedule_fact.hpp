@@ -16,24 +16,24 @@ struct OpenDigits {
 };
 
 struct ScheduleFact {
-    std::vector<OpenDigits> open;                 // sorted
-    std::vector<std::vector<Term>> parts{{}};     // each a conjunction of restrictions, sorted; their union
-    double instances = 1;                         // visited by the list (exact where factors divide)
-    std::int64_t output_tile = 1;                 // output elements it writes, as far as its own digits go
-    bool reduces = false;                         // enumerates digits of a reduction
-    std::string broken{};                         // why it is no schedule: "walks co twice"
+    std::vector<OpenDigits> open;              // sorted
+    std::vector<std::vector<Term>> parts{{}};  // each a conjunction of restrictions, sorted; their union
+    double instances = 1;                      // visited by the list (exact where factors divide)
+    std::int64_t output_tile = 1;              // output elements it writes, as far as its own digits go
+    bool reduces = false;                      // enumerates digits of a reduction
+    std::string broken{};                      // why it is no schedule: "walks co twice"
 };
 
 // Opens a digit; when that opens all of a base that is made of others, opens these. False: it was open already.
 bool open_digit(std::vector<OpenDigits>& open, const AxisDigit& digit);
 
-void add_restriction(std::vector<Term>& part, const Term& restriction);   // once, sorted
+void add_restriction(std::vector<Term>& part, const Term& restriction);  // once, sorted
 
 // Parts that differ in one span, and whose spans meet, become one part; then all are sorted.
 void join_parts(std::vector<std::vector<Term>>& parts);
 
-void count_instances(ScheduleFact& fact);   // instances, output_tile, reduces
+void count_instances(ScheduleFact& fact);  // instances, output_tile, reduces
 
-Term key_of(const ScheduleFact& fact);      // equal facts have equal keys
+Term key_of(const ScheduleFact& fact);  // equal facts have equal keys
 
 }  // namespace loopegg

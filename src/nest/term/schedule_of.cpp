@@ -10,13 +10,11 @@
 namespace loopegg {
 namespace {
 
-Term digit_axis(const Term& leaf, std::int64_t extent, std::int64_t stride, std::int64_t limit) {
-    return to_term(AxisDigit{leaf, extent, stride, limit});
-}
+Term digit_axis(const Term& leaf, std::int64_t extent, std::int64_t stride, std::int64_t limit) { return to_term(AxisDigit{leaf, extent, stride, limit}); }
 
 // The loops of one part when every condition falls on digits that nest; none otherwise.
 std::optional<std::vector<Term>> digit_loops(const Statement& s, const DomainPart& part) {
-    std::map<std::string, std::set<std::int64_t>> cuts;   // the strides at which an axis is split
+    std::map<std::string, std::set<std::int64_t>> cuts;  // the strides at which an axis is split
     std::map<std::string, std::int64_t> extents;
     for (const Iterator& it : s.axes) extents[it.name] = it.extent, cuts[it.name] = {1, it.extent};
     auto cut = [&](const Digit& d) { cuts[d.axis].insert(d.stride), cuts[d.axis].insert(d.stride * d.radix); };
@@ -41,7 +39,7 @@ std::optional<std::vector<Term>> digit_loops(const Statement& s, const DomainPar
         }
     }
     std::vector<Term> loops;
-    std::set<std::pair<std::string, std::int64_t>> taken;   // digits by axis and stride
+    std::set<std::pair<std::string, std::int64_t>> taken;  // digits by axis and stride
     auto is_elementary = [&](const Digit& d) {
         auto it = cuts[d.axis].find(d.stride);
         return *std::next(it) == d.stride * d.radix;
@@ -109,8 +107,10 @@ Term schedule_of(const Statement& statement, const Domain& domain) {
     if (domain.whole()) return naive_schedule(statement);
     std::vector<Term> parts;
     for (const DomainPart& part : domain.parts) {
-        if (auto loops = digit_loops(statement, part)) parts.push_back(list(*loops));
-        else for (Term& t : box_schedules(statement, part)) parts.push_back(std::move(t));
+        if (auto loops = digit_loops(statement, part))
+            parts.push_back(list(*loops));
+        else
+            for (Term& t : box_schedules(statement, part)) parts.push_back(std::move(t));
     }
     require(!parts.empty(), "a domain has instances");
     Term sched = parts.back();

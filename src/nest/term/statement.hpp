@@ -68,61 +68,61 @@ enum class BufferKind { input, weight, output };
 
 // d/factor stays in place, d%factor becomes the innermost dimension. Applied in order, each to the dimensions the one before left.
 struct Blocking {
-    int dimension;          // of the logical shape
+    int dimension;  // of the logical shape
     std::int64_t factor;
 };
 
 struct Buffer {
-    std::string name;       // O the output; I J K inputs; W weights; A B per-channel constants; E* operands of epilogues
-    Shape shape;            // logical
+    std::string name;  // O the output; I J K inputs; W weights; A B per-channel constants; E* operands of epilogues
+    Shape shape;       // logical
     BufferKind kind = BufferKind::input;
     std::vector<Blocking> blocking{};
 
-    Shape stored_shape() const;                                            // with the blocking
+    Shape stored_shape() const;  // with the blocking
     std::vector<Index> stored_index(const std::vector<Index>& logical) const;
 };
 
 struct Access {
-    int buffer = 0;                  // of Statement::buffers
-    std::vector<Affine> index;       // one per logical dimension
-    bool padded = false;             // may leave the buffer; reads `outside` there. Of the write: such instances are none
+    int buffer = 0;             // of Statement::buffers
+    std::vector<Affine> index;  // one per logical dimension
+    bool padded = false;        // may leave the buffer; reads `outside` there. Of the write: such instances are none
 };
 
 // A factor of `value` that the statement itself knows: an entry of a small matrix, by the values of two axes.
 struct Coefficient {
     std::string name;
-    int row = 0, column = 0;                     // axes
-    std::vector<std::vector<double>> values;     // [row][column]
+    int row = 0, column = 0;                  // axes
+    std::vector<std::vector<double>> values;  // [row][column]
     double at(std::int64_t r, std::int64_t c) const { return values[static_cast<std::size_t>(r)][static_cast<std::size_t>(c)]; }
 };
 
 // An operand of `finish`, read at the output element's own logical index, of which it takes some dimensions (bias: the channel).
 struct FinishRead {
     int buffer = 0;
-    std::vector<int> dimensions;     // of O, one per dimension of the operand
+    std::vector<int> dimensions;  // of O, one per dimension of the operand
 };
 
 enum class Combine { assign, sum, max };
 
 struct Statement {
-    Term term;                       // STMT
+    Term term;  // STMT
     std::vector<Iterator> axes;
-    std::vector<Buffer> buffers;     // buffers[0] is O
+    std::vector<Buffer> buffers;  // buffers[0] is O
     Access write;
-    std::vector<Access> reads;       // one per buffer that `value` names
+    std::vector<Access> reads;  // one per buffer that `value` names
     Combine combine = Combine::assign;
     std::vector<Coefficient> coefficients{};
-    Term value;                      // a scalar term over names of buffers and coefficients, and numbers: (* W I). Operators: + - * / max exp sqrt and the
-                                     // functions of `map`
-    Term finish;                     // a scalar term over `acc` and the buffers of finish_reads, done once per output element
+    Term value;   // a scalar term over names of buffers and coefficients, and numbers: (* W I). Operators: + - * / max exp sqrt and the
+                  // functions of `map`
+    Term finish;  // a scalar term over `acc` and the buffers of finish_reads, done once per output element
     std::vector<FinishRead> finish_reads;
     double outside = 0;
 
-    int axis(std::string_view name) const;       // -1 if there is none
-    int buffer(std::string_view name) const;     // -1 if there is none
-    bool writes_axis(int axis) const;            // the output's index depends on it
-    bool keeps_an_order() const;                 // some instances wait for others
-    std::int64_t instances() const;              // of the whole domain
+    int axis(std::string_view name) const;    // -1 if there is none
+    int buffer(std::string_view name) const;  // -1 if there is none
+    bool writes_axis(int axis) const;         // the output's index depends on it
+    bool keeps_an_order() const;              // some instances wait for others
+    std::int64_t instances() const;           // of the whole domain
     double identity() const { return combine == Combine::max ? -1.0 / 0.0 : 0.0; }
 };
 
@@ -143,7 +143,7 @@ std::vector<Statement> statements_of(const Node& node);
 // The naive nest: one serial loop per axis of extent > 1, in the statement's order; of a restricted node, what its domain leaves.
 Term naive_schedule(const Statement& statement);
 Term nest_of(const Statement& statement);
-Term nest_of(const Node& node);   // of the node's first statement (its site)
+Term nest_of(const Node& node);  // of the node's first statement (its site)
 
 // An epilogue or a layout put around a statement.
 Term with_epilogue(const Term& stmt, std::string_view epilogue);

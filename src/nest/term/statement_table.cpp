@@ -20,12 +20,18 @@ constexpr double minus_infinity = -std::numeric_limits<double>::infinity();
 // Builds a statement by naming axes in the accesses: at(buffer, {{"oh",2},{"kh",1}}, -1) ...
 class Builder {
 public:
-    explicit Builder(const Term& term) { s_.term = term; s_.finish = Term("acc"); }
+    explicit Builder(const Term& term) {
+        s_.term = term;
+        s_.finish = Term("acc");
+    }
 
     void axis(std::string name, std::int64_t extent, AxisRole role = AxisRole::parallel) { s_.axes.push_back({std::move(name), extent, role}); }
     void reduce(std::string name, std::int64_t extent) { axis(std::move(name), extent, AxisRole::reduction); }
 
-    struct Part { std::string_view axis; std::int64_t coefficient = 1; };
+    struct Part {
+        std::string_view axis;
+        std::int64_t coefficient = 1;
+    };
     Affine affine(std::initializer_list<Part> parts, std::int64_t offset = 0) const {
         Affine a{std::vector<std::int64_t>(s_.axes.size(), 0), offset};
         for (const Part& p : parts) a.coefficients[static_cast<std::size_t>(s_.axis(p.axis))] = p.coefficient;
@@ -115,9 +121,12 @@ Statement pool(const Term& t, Numbers v) {
     b.read("I", {N, C, IH, IW}, BufferKind::input,
            {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"oh", SH}, {"kh"}}, -PH), b.affine({{"ow", SW}, {"kw"}}, -PW)},
            PH > 0 || PW > 0 || EH > 0 || EW > 0);
-    if (op.starts_with("max_pool")) b.combine(Combine::max, "I");
-    else if (!inside) b.combine(Combine::sum, "I", "(/ acc " + std::to_string(KH * KW) + ")");
-    else b.finish_read("C", {OH, OW}, BufferKind::weight, {2, 3}), b.combine(Combine::sum, "I", "(/ acc C)");
+    if (op.starts_with("max_pool"))
+        b.combine(Combine::max, "I");
+    else if (!inside)
+        b.combine(Combine::sum, "I", "(/ acc " + std::to_string(KH * KW) + ")");
+    else
+        b.finish_read("C", {OH, OW}, BufferKind::weight, {2, 3}), b.combine(Combine::sum, "I", "(/ acc C)");
     return b.done();
 }
 
@@ -171,10 +180,10 @@ Statement elementwise(const Term& t, Numbers v) {
     b.read("I", {v[1]}, BufferKind::input, {b.affine({{"x"}})});
     if (t.op().text() == "zip") b.read("J", {v[1]}, BufferKind::input, {b.affine({{"x"}})});
     std::string value = "(" + f + (t.op().text() == "zip" ? " I J" : " I");
-    for (const Term& parameter : t[0].children()) value += " " + to_string(parameter);   // (leaky_relu 0.1)
+    for (const Term& parameter : t[0].children()) value += " " + to_string(parameter);  // (leaky_relu 0.1)
     b.combine(Combine::assign, value + ")");
     std::vector<double> probe(2 + t[0].size(), 0.0);
-    apply_scalar(f, probe);   // refuses a function that does not exist
+    apply_scalar(f, probe);  // refuses a function that does not exist
     return b.done();
 }
 
@@ -264,7 +273,7 @@ Statement recurrence(const Term& t, Numbers v) {
 
 struct Row {
     std::string_view op;
-    std::string_view values;   // names of the children in order: a lower-case one is a word, "X?" may be 0, the others are >= 1
+    std::string_view values;  // names of the children in order: a lower-case one is a word, "X?" may be 0, the others are >= 1
     Statement (*make)(const Term&, Numbers);
 };
 
@@ -299,8 +308,7 @@ constexpr std::array<Row, 24> table{{
 std::vector<std::int64_t> values_of(const Row& row, const Term& stmt) {
     std::vector<std::string> names = split(row.values, ' ');
     std::string form = "(" + std::string(row.op) + " " + std::string(row.values) + ")";
-    if (stmt.size() != names.size())
-        throw UserError(form + " takes " + std::to_string(names.size()) + " values, got " + to_string(stmt));
+    if (stmt.size() != names.size()) throw UserError(form + " takes " + std::to_string(names.size()) + " values, got " + to_string(stmt));
     std::vector<std::int64_t> values;
     for (std::size_t i = 0; i < names.size(); ++i) {
         bool word = names[i][0] >= 'a' && names[i][0] <= 'z';
@@ -330,7 +338,7 @@ Term plain_statement(Term stmt) {
 }
 
 Term with_size(const Term& stmt, std::string_view axis, Term size) {
-    std::string name(axis);   // children are named in capitals
+    std::string name(axis);  // children are named in capitals
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
     for (const Row& row : table) {
         if (row.op != stmt.op().text()) continue;

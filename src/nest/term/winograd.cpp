@@ -57,14 +57,14 @@ std::vector<double> values_of(const Row& row, Fraction times) {
 
 WinogradForm make(int outputs, int taps) {
     WinogradForm form{outputs, taps, {}, {}, {}, 1};
-    const auto count = static_cast<std::size_t>(form.products() - 1);   // of points; the last product is at infinity
+    const auto count = static_cast<std::size_t>(form.products() - 1);  // of points; the last product is at infinity
     std::int64_t denominator = 1;
-    std::vector<std::vector<double>> columns;   // of `output`
+    std::vector<std::vector<double>> columns;  // of `output`
     for (std::size_t j = 0; j <= count; ++j) {
         const bool infinity = j == count;
         Row in = vanishing_at(count, j), out, weights;
         in.resize(count + 1);
-        Fraction power(1), at(1);   // at: what the vanishing polynomial is at the point itself
+        Fraction power(1), at(1);  // at: what the vanishing polynomial is at the point itself
         for (std::size_t l = 0; l < count && !infinity; ++l)
             if (l != j) at = at * (points[j] - points[l]);
         for (int i = 0; i < outputs; ++i) {

@@ -15,10 +15,10 @@ namespace loopegg {
 struct WinogradForm {
     int outputs, taps;
     int products() const { return outputs + taps - 1; }
-    std::vector<std::vector<double>> input;     // products x products, whole numbers
-    std::vector<std::vector<double>> output;    // outputs x products, whole numbers
-    std::vector<std::vector<double>> weights;   // products x taps
-    double denominator;                         // the smallest whole number by which all of `weights` become whole
+    std::vector<std::vector<double>> input;    // products x products, whole numbers
+    std::vector<std::vector<double>> output;   // outputs x products, whole numbers
+    std::vector<std::vector<double>> weights;  // products x taps
+    double denominator;                        // the smallest whole number by which all of `weights` become whole
 };
 
 // Throws UserError where there is none: 2 <= outputs, taps and at most 8 points.

@@ -21,12 +21,15 @@ Statement with_finish(Statement s, const Term& stmt) {
         s.finish_reads.push_back({static_cast<int>(s.buffers.size()) - 1, dimensions});
         return Term(name);
     };
-    if (e == "bias") s.finish = Term("+", {s.finish, operand("bias", false)});
+    if (e == "bias")
+        s.finish = Term("+", {s.finish, operand("bias", false)});
     else if (e == "scale_shift") {
         Term scaled("*", {s.finish, operand("scale", false)});
         s.finish = Term("+", {scaled, operand("shift", false)});
-    } else if (e == "add") s.finish = Term("+", {s.finish, operand("add", true)});
-    else if (is_plain_function(e)) s.finish = Term(e, {s.finish});
+    } else if (e == "add")
+        s.finish = Term("+", {s.finish, operand("add", true)});
+    else if (is_plain_function(e))
+        s.finish = Term(e, {s.finish});
     else {
         std::vector<std::string_view> known{"bias", "scale_shift", "add"};
         for (const ElementFunction& f : element_functions())
@@ -41,8 +44,7 @@ Statement with_blocking(Statement s, const Term& stmt) {
     auto name = axis_name(stmt[1]);
     int axis = name ? s.axis(name->name) : -1;
     auto factor = stmt[2].integer();
-    if (buffer < 0 || axis < 0 || !factor || *factor < 2)
-        throw UserError("a layout is (layout BUFFER AXIS factor STMT), not " + to_string(stmt));
+    if (buffer < 0 || axis < 0 || !factor || *factor < 2) throw UserError("a layout is (layout BUFFER AXIS factor STMT), not " + to_string(stmt));
     auto walk = [&](const Access& a) {
         for (std::size_t d = 0; d < a.index.size(); ++d)
             if (a.buffer == buffer && a.index[d].coefficients[static_cast<std::size_t>(axis)] == 1) return static_cast<int>(d);

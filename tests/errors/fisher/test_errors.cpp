@@ -39,10 +39,13 @@ std::string cifar(std::size_t images, char label) {
     return bytes;
 }
 
-template <class Do> std::string complaint(Do what) {
+template <class Do>
+std::string complaint(Do what) {
     try {
         what();
-    } catch (const UserError& e) { return e.what(); }
+    } catch (const UserError& e) {
+        return e.what();
+    }
     return "no complaint";
 }
 
@@ -138,7 +141,7 @@ TEST_CASE("a score that is no finite number is never admitted", "[errors][fisher
             OracleOptions o;
             o.guard = guard.name, o.capacity = -1e9;
             o.scorer = std::make_shared<FixedScorer>(std::vector<double>{1.0, answer});
-            if (answer == -1.0 && guard.name == "fisher-paper") continue;   // a finite ratio, though a senseless one
+            if (answer == -1.0 && guard.name == "fisher-paper") continue;  // a finite ratio, though a senseless one
             Verdict v = make_oracle(o)->judge(g, {&g, 1})[0];
             CHECK_FALSE(v.allowed);
             CHECK_THAT(v.why, Catch::Contains("no finite"));

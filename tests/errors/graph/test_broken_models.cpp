@@ -18,9 +18,13 @@ namespace {
 // What reading says; empty when nothing is wrong with it. Only a UserError is an answer: anything else fails the test.
 std::string answer(const std::string& file) {
     try {
-        if (file.ends_with(".npy")) read_npy(file);
-        else load_model(file);
-    } catch (const UserError& e) { return std::string(e.what()) + "\n"; }
+        if (file.ends_with(".npy"))
+            read_npy(file);
+        else
+            load_model(file);
+    } catch (const UserError& e) {
+        return std::string(e.what()) + "\n";
+    }
     return "";
 }
 
@@ -49,7 +53,9 @@ TEST_CASE("every broken model is answered in its own words", "[errors][graph]") 
             if (std::string_view("/:|~+").find(c) != std::string_view::npos) c = '_';
         fs::path golden = fs::path("expected") / (name + ".txt");
         CHECK_FALSE(said.empty());
-        if (regenerate) write_file(golden, said);
-        else CHECK(said == (fs::exists(golden) ? read_file(golden) : "no golden message: LOOPEGG_REGENERATE=1 writes it"));
+        if (regenerate)
+            write_file(golden, said);
+        else
+            CHECK(said == (fs::exists(golden) ? read_file(golden) : "no golden message: LOOPEGG_REGENERATE=1 writes it"));
     }
 }

@@ -28,12 +28,11 @@ int main(int argc, char** argv) {
         return one != faults.end() ? one->second : all != faults.end() ? all->second : "";
     };
     std::vector<Candidate> candidates;
-    for (int i = 0; i < count; ++i)
-        candidates.push_back({parse_term("(nest (linear 2 " + std::to_string(4 + i) + " 8) (at n (at co (at ci done))))"), target});
+    for (int i = 0; i < count; ++i) candidates.push_back({parse_term("(nest (linear 2 " + std::to_string(4 + i) + " 8) (at n (at co (at ci done))))"), target});
     nlohmann::json answers = nlohmann::json::array();
     try {
         TvmMeasurer measurer(options);
-        measurer.measure(std::span(candidates).first(1));   // every board is reached, and every worker started, before the clock is
+        measurer.measure(std::span(candidates).first(1));  // every board is reached, and every worker started, before the clock is
         const double start = clock_seconds(CLOCK_MONOTONIC);
         for (const Measured& m : measurer.measure(candidates))
             answers.push_back({{"timed", m.latency.has_value()}, {"n", m.latency ? m.latency->n : 0}, {"why", m.why}, {"own", m.own}, {"machine", m.machine}});

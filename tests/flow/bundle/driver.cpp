@@ -53,9 +53,9 @@ std::string text_of(const fs::path& file) {
 
 struct CUmod_st {
     std::string does;
-    fs::path source;   // CUDA C, of a cubin
+    fs::path source;  // CUDA C, of a cubin
     std::size_t takes = 1;
-    std::map<std::string, void (*)(void**)> built;   // by launch
+    std::map<std::string, void (*)(void**)> built;  // by launch
 };
 struct CUfunc_st {
     CUmodule module;
@@ -102,7 +102,8 @@ void emulate(const Launch& l) {
         if (waits)
             text << "    std::vector<std::thread> team;\n    for (int t = 0; t < " << threads
                  << "; ++t) team.emplace_back(work, t);\n    for (auto& t : team) t.join();\n}\n";
-        else text << "    for (int t = 0; t < " << threads << "; ++t) work(t);\n}\n";
+        else
+            text << "    for (int t = 0; t < " << threads << "; ++t) work(t);\n}\n";
         const fs::path folder = fs::temp_directory_path() / ("emulated-" + std::to_string(std::hash<std::string>{}(text.str())));
         fs::create_directories(folder);
         std::ofstream(folder / "kernel.cpp") << text.str();
@@ -125,15 +126,19 @@ void perform(const Recorded& r) {
     const CUmodule m = r.launch.kernel->module;
     if (!m->source.empty()) return emulate(r.launch);
     if (m->does == "crash") std::raise(SIGSEGV);
-    if (m->does == "late") std::raise(SIGALRM);   // as the clock does that the runner set
-    if (m->does == "illegal") broken = true;
-    else *static_cast<float*>(host(r.launch.arguments[0])) += 1;
+    if (m->does == "late") std::raise(SIGALRM);  // as the clock does that the runner set
+    if (m->does == "illegal")
+        broken = true;
+    else
+        *static_cast<float*>(host(r.launch.arguments[0])) += 1;
 }
 
 CUresult take(Recorded r) {
-    if (capturing) capturing->push_back(std::move(r));
-    else perform(r);
-    return CUDA_SUCCESS;   // what goes wrong there is told later
+    if (capturing)
+        capturing->push_back(std::move(r));
+    else
+        perform(r);
+    return CUDA_SUCCESS;  // what goes wrong there is told later
 }
 
 // How many parameters the text of a kernel has.
@@ -168,7 +173,7 @@ CUresult cuStreamEndCapture(CUstream, CUgraph* g) {
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* ready, CUgraph g, unsigned long long) { return *ready = new CUgraphExec_st{g->all}, now(); }
 CUresult cuGraphLaunch(CUgraphExec ready, CUstream) {
     for (const Recorded& r : ready->all)
-        if (r.is_copy || !r.launch.kernel->module->source.empty()) perform(r);   // kernels that are words ran once, and are only timed
+        if (r.is_copy || !r.launch.kernel->module->source.empty()) perform(r);  // kernels that are words ran once, and are only timed
     return now();
 }
 CUresult cuGraphExecDestroy(CUgraphExec ready) { return delete ready, now(); }

@@ -43,7 +43,7 @@ TEST_CASE("messages come in any pieces, and what is none is refused", "[unit]") 
         reader.take({&c, 1});
         while (const auto got = reader.next()) {
             ++whole;
-            CHECK(got->text("state") == "a b");   // one line
+            CHECK(got->text("state") == "a b");  // one line
             CHECK(got->number("celsius", 0) == 51.25);
             CHECK(got->count("n", 10) == 7);
             CHECK(got->all("ms").size() == 2);
@@ -101,7 +101,7 @@ TEST_CASE("a request that is cut or lies is answered, not run", "[errors]") {
     cut.bytes.resize(cut.bytes.size() - 4);
     CHECK(run_trial(cut).text("state") == "failed");
     BoardMessage none = m;
-    none.bytes[18] = 'X';   // of another machine
+    none.bytes[18] = 'X';  // of another machine
     CHECK(run_trial(none).text("state") == "wrong");
     BoardMessage huge = m;
     for (auto& [key, value] : huge.lines)

@@ -1,10 +1,10 @@
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
+#include <catch2/catch.hpp>
 
 #include "backends/kernel/cuda_emulator.hpp"
-#include "backends/lower/default_schedule.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
+#include "backends/lower/default_schedule.hpp"
 #include "base/sexpr.hpp"
 
 using namespace loopegg;
@@ -40,8 +40,9 @@ TEST_CASE("threads that are bound inside shared tiles keep their own accumulator
 }
 
 TEST_CASE("tiles that are staged ahead are fetched before they are needed", "[flow]") {
-    const std::string loops = "(at (quo ci 2) (stage (ahead I) (stage (ahead W) (bind threadIdx.y (quo (rem co 8) 2) (bind threadIdx.x (pair (quo oh 2) ow)"
-                              " (at (rem ci 2) (unroll kh (unroll kw (unroll (rem co 2) (unroll (rem oh 2) done))))))))))";
+    const std::string loops =
+        "(at (quo ci 2) (stage (ahead I) (stage (ahead W) (bind threadIdx.y (quo (rem co 8) 2) (bind threadIdx.x (pair (quo oh 2) ow)"
+        " (at (rem ci 2) (unroll kh (unroll kw (unroll (rem co 2) (unroll (rem oh 2) done))))))))))";
     const std::string nest = "(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (bind blockIdx.x (quo co 8) (stage O " + loops + ")))";
     check(parse_term(nest));
     const std::string code = compile_nest(complete(parse_term(nest)), find_target("gtx1080ti"), "k").code;
@@ -49,12 +50,14 @@ TEST_CASE("tiles that are staged ahead are fetched before they are needed", "[fl
     // The fetch of the next tiles stands between what puts these down and the barrier behind which they are used.
     const std::size_t loop = code.find("for (int v"), next = code.find("kept", loop);
     CHECK(next < code.find("__syncthreads()", next));
-    check(parse_term("(nest (conv2d 1 1 8 16 4 4 3 3 1 1 1 1 1 1) (bind blockIdx.x (quo co 4) (partial threadIdx.z (quo ci 4) (stage O (at (quo (rem ci 4) 2) "
-                     "(stage (ahead I) (stage (ahead W) (bind threadIdx.y (rem co 4) (bind threadIdx.x (pair oh ow) (at (rem ci 2) (unroll kh (unroll kw "
-                     "done))))))))))))"));
+    check(
+        parse_term("(nest (conv2d 1 1 8 16 4 4 3 3 1 1 1 1 1 1) (bind blockIdx.x (quo co 4) (partial threadIdx.z (quo ci 4) (stage O (at (quo (rem ci 4) 2) "
+                   "(stage (ahead I) (stage (ahead W) (bind threadIdx.y (rem co 4) (bind threadIdx.x (pair oh ow) (at (rem ci 2) (unroll kh (unroll kw "
+                   "done))))))))))))"));
     // Four at once, and a last round that not all threads have.
-    check(parse_term("(nest (conv2d 1 1 16 24 6 6 1 1 1 1 0 0 1 1) (bind blockIdx.x (quo co 8) (stage O (at (quo ci 8) (stage (ahead I) (stage (ahead W)"
-                     " (bind threadIdx.y (rem co 8) (bind threadIdx.x ow (at (rem ci 8) (unroll oh done))))))))))"));
+    check(
+        parse_term("(nest (conv2d 1 1 16 24 6 6 1 1 1 1 0 0 1 1) (bind blockIdx.x (quo co 8) (stage O (at (quo ci 8) (stage (ahead I) (stage (ahead W)"
+                   " (bind threadIdx.y (rem co 8) (bind threadIdx.x ow (at (rem ci 8) (unroll oh done))))))))))"));
     // Without a loop around them there is nothing to come.
     check(parse_term("(nest (linear 2 8 16) (bind blockIdx.x n (stage O (stage (ahead I) (stage (ahead W) (bind threadIdx.x co (at ci done)))))))"));
 }
@@ -93,10 +96,10 @@ TEST_CASE("threads that have nothing to do in a part of a nest read nothing ther
         parse_term("(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (cat " + part("(span co 0 8)", "ci", 4) + part("(span co 8 16)", "(span ci 0 4)", 2) + "))");
     check(nest);
     const std::string code = compile_nest(complete(nest), find_target("gtx1080ti"), "k").code;
-    CHECK_THAT(code, Catch::Contains("((int)threadIdx.y) < 2"));   // the first part has two, the second four
+    CHECK_THAT(code, Catch::Contains("((int)threadIdx.y) < 2"));  // the first part has two, the second four
     const std::size_t sum = code.find("acc0_ptr[0] = (acc0_ptr[0] +");
     CHECK(code.find("if (((int)threadIdx.y) < 2)") < sum);
-    CHECK(code.rfind("if (((int)threadIdx.y) < 2)", sum) > code.rfind("__syncthreads()", sum));   // the sums themselves stand behind it
+    CHECK(code.rfind("if (((int)threadIdx.y) < 2)", sum) > code.rfind("__syncthreads()", sum));  // the sums themselves stand behind it
 }
 
 TEST_CASE("missing outputs come back on GPUs, written by the threads that computed their sources", "[flow]") {

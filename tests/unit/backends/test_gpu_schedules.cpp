@@ -39,7 +39,7 @@ std::string emulated(const Term& nest, const Target& target) {
 
 TEST_CASE("schedules that rules give for GPUs are right, emulated", "[rules]") {
     const bool deep = std::getenv("LOOPEGG_DEEP") != nullptr;
-    const std::size_t of_each = deep ? 25 : 1;   // 200 for each processor; otherwise one of every second nest
+    const std::size_t of_each = deep ? 25 : 1;  // 200 for each processor; otherwise one of every second nest
     std::size_t turn = 0;
     for (const char* name : {"nano", "gtx1080ti"}) {
         ++turn;

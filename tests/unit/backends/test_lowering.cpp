@@ -72,7 +72,7 @@ TEST_CASE("activations are right from far below zero to far above", "[unit]") {
         {"silu", [&](double x) { return x * sigmoid(x); }},
         {"tanh", [](double x) { return std::tanh(x); }}};
     std::vector<float> inputs;
-    for (int i = -2048; i < 2048; ++i) inputs.push_back(static_cast<float>(std::pow(i / 256.0, 3) / 4));   // to 128 and back, closest around zero
+    for (int i = -2048; i < 2048; ++i) inputs.push_back(static_cast<float>(std::pow(i / 256.0, 3) / 4));  // to 128 and back, closest around zero
     for (const auto& [name, f] : activations) {
         const Kernel kernel = compile_nest(parse_term("(nest (map " + name + " 4096) (par (quo x 16) (vec (rem x 16) done)))"), find_target("host"), "k");
         const LoadedKernel loaded(kernel);
@@ -94,7 +94,7 @@ TEST_CASE("restricted nests read small weights and bring missing outputs back", 
     check("(restore repeat " + over(conv, "(at co (at ci (at (quo oh 2) (at (span (rem oh 2) 0 1) (at ow (at kh (at kw done)))))))") + ")");
 }
 
-TEST_CASE("storages inside storages, with axes cut unevenly", "[unit]") {   // found by bench_random_terms
+TEST_CASE("storages inside storages, with axes cut unevenly", "[unit]") {  // found by bench_random_terms
     check(
         "(nest (conv2d 1 2 4 4 7 7 3 3 2 2 1 1 1 1) (stage O (par (quo co 3) (stage W (at kw (stage O (at kh (unroll g (at (rem oh 2) (at (rem ow 3) (at (rem "
         "co 3) (at ci (at (quo ow 3) (stage W (at (quo oh 2) done)))))))))))))))");

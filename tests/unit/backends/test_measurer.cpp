@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "backends/measure/cold_weights.hpp"
-#include "base/scratch.hpp"
 #include "backends/measure/tvm_measurer.hpp"
+#include "base/scratch.hpp"
 #include "base/sexpr.hpp"
 
 using namespace loopegg;
@@ -31,8 +31,7 @@ MeasurerOptions options(const Store& store) {
 // Different nests: one convolution in many orders.
 std::vector<Candidate> candidates(int count) {
     std::vector<Candidate> all;
-    for (int i = 0; i < count; ++i)
-        all.push_back({parse_term("(nest (linear 2 " + std::to_string(4 + i) + " 8) (at n (at co (at ci done))))"), "host"});
+    for (int i = 0; i < count; ++i) all.push_back({parse_term("(nest (linear 2 " + std::to_string(4 + i) + " 8) (at n (at co (at ci done))))"), "host"});
     return all;
 }
 
@@ -68,10 +67,9 @@ TEST_CASE("cold weights give every stretch of their memory before the first come
     ColdWeights cold(1 << 20);
     std::set<float*> seen;
     float* const first = cold.next(1000);
-    for (float* at = first; seen.insert(at).second; at = cold.next(1000))
-        CHECK(std::all_of(at, at + 1000, [](float v) { return v == 1; }));
+    for (float* at = first; seen.insert(at).second; at = cold.next(1000)) CHECK(std::all_of(at, at + 1000, [](float v) { return v == 1; }));
     CHECK(seen.size() == (1 << 18) / 1024);
-    CHECK(cold.next(1 << 19) != nullptr);   // more than it had: it grows
+    CHECK(cold.next(1 << 19) != nullptr);  // more than it had: it grows
     CHECK(cold_bytes_for(1000) == 0);
     CHECK(cold_bytes_for(85'000'000) == 128 << 20);
     CHECK(timing_words(cold_bytes_for(3 << 20)) == "cold 4 MiB");
@@ -121,7 +119,7 @@ TEST_CASE("a worker that crashes, hangs, eats memory or talks nonsense costs one
         static constexpr const char* kinds[]{"crash", "divide", "memory", "stray", "garbage", "hang"};
         if (i % 2 == 0) return "";
         const char* kind = kinds[i / 2 % 6];
-        return std::string(kind) == "hang" && i > 20 && i % 100 != 11 ? "crash" : kind;   // a hang costs its whole limit
+        return std::string(kind) == "hang" && i > 20 && i % 100 != 11 ? "crash" : kind;  // a hang costs its whole limit
     };
     TvmMeasurer m(o);
     const auto answers = m.measure(asked);

@@ -7,9 +7,9 @@
 #include "backends/kernel/cuda_emulator.hpp"
 #include "backends/kernel/elf.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
+#include "backends/kernel/reference.hpp"
 #include "backends/lower/nvrtc.hpp"
 #include "backends/lower/random_nest.hpp"
-#include "backends/kernel/reference.hpp"
 #include "base/error.hpp"
 
 using namespace loopegg;

@@ -66,5 +66,5 @@ TEST_CASE("copies of computed outputs are output_sources turned round", "[unit]"
     check(domain({{"1 <= co/3%4 < 3", "0 <= ci%4 < 2"}}));
     check(domain({{"0 <= co%12 < 3"}, {"6 <= co%12 < 12"}}));
     check(domain({{"0 <= co%12 < 3", "0 <= oh%2 < 1"}, {"6 <= co%12 < 12"}}));
-    CHECK(restored_copies(domain({{"0 <= co%12 < 1"}}), axes).copies.size() == 2);   // itself, and eleven neighbours in one
+    CHECK(restored_copies(domain({{"0 <= co%12 < 1"}}), axes).copies.size() == 2);  // itself, and eleven neighbours in one
 }

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "backends/measure/rpc.hpp"
-#include "base/scratch.hpp"
 #include "base/error.hpp"
+#include "base/scratch.hpp"
 #include "base/sexpr.hpp"
 
 using namespace loopegg;

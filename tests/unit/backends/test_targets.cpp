@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
+#include "backends/lower/tvm_adapter.hpp"
 #include "backends/target/parse_target.hpp"
 #include "backends/target/target.hpp"
-#include "backends/lower/tvm_adapter.hpp"
 #include "base/error.hpp"
 
 using namespace loopegg;
@@ -28,7 +28,9 @@ TEST_CASE("an unknown target is answered with the known ones", "[errors]") {
 TEST_CASE("a target's file with a mistake is answered with the place", "[errors]") {
     auto host = [] { return HostFacts{{{"mtriple", "x86_64-linux-gnu"}}, {}}; };
     auto read = [&](const char* text) { return parse_target(make_source("t.json", text), host); };
-    const struct { const char *text, *words, *place; } mistakes[] = {
+    const struct {
+        const char *text, *words, *place;
+    } mistakes[] = {
         {R"({"name": "t"})", "this object has no \"tvm\"", "t.json:1:1"},
         {R"({"name": 4, "tvm": {"kind": "llvm"}})", "expected a string, found a number", "t.json:1:10"},
         {R"({"name": "t", "reech": "here", "tvm": {"kind": "llvm"}})", "did you mean 'reach'", "t.json:1:15"},

@@ -94,7 +94,7 @@ TEST_CASE("TF32 keeps ten bits behind the point, to the nearest", "[unit]") {
     CHECK(rounded_to_tf32(2047.0f) == 2047.0f);
     CHECK(rounded_to_tf32(1.0f + 0x1p-10f) == 1.0f + 0x1p-10f);
     CHECK(rounded_to_tf32(1.0f + 0x1p-12f) == 1.0f);
-    CHECK(rounded_to_tf32(1.0f + 0x1p-11f) == 1.0f + 0x1p-10f);   // a tie goes away from zero
+    CHECK(rounded_to_tf32(1.0f + 0x1p-11f) == 1.0f + 0x1p-10f);  // a tie goes away from zero
     CHECK(rounded_to_tf32(-1.0f - 0x1p-11f) == -1.0f - 0x1p-10f);
     CHECK(std::isinf(rounded_to_tf32(INFINITY)));
     CHECK(std::isnan(rounded_to_tf32(NAN)));
@@ -122,7 +122,7 @@ TEST_CASE("schedules for tensor cores give the reference's output, emulated", "[
             CAPTURE(to_string(bare(schedule)));
             split = split || to_string(schedule).find("(partial threadIdx") != std::string::npos;
             CHECK(kernel.code.find("mma.sync.aligned.m16n8k8") != std::string::npos);
-            const auto whole = sample_operands(s, 7);   // whole numbers lose nothing
+            const auto whole = sample_operands(s, 7);  // whole numbers lose nothing
             CHECK(difference(s, emulated(kernel, whole), reference_output(schedule, whole)) == "");
             const auto numbers = long_numbers(s);
             const std::vector<float> got = emulated(kernel, numbers);
@@ -169,7 +169,7 @@ TEST_CASE("what no instruction of tensor cores does is refused in words", "[erro
 }
 
 TEST_CASE("how far rounding moves a network's outputs is measured", "[flow]") {
-    auto wide = nlohmann::json::parse(read_file(shipped("examples/tiny-residual.json")));   // so wide that tensor cores pay
+    auto wide = nlohmann::json::parse(read_file(shipped("examples/tiny-residual.json")));  // so wide that tensor cores pay
     wide["inputs"][0]["shape"] = {1, 64, 16, 16};
     for (nlohmann::json& node : wide["nodes"])
         if (node["op"] == "conv2d") node["attrs"]["out_channels"] = 128;

@@ -9,8 +9,8 @@
 
 #include "backends/kernel/elf.hpp"
 #include "backends/network/network.hpp"
-#include "base/scratch.hpp"
 #include "base/files.hpp"
+#include "base/scratch.hpp"
 #include "fisher/engine.hpp"
 #include "graph/load.hpp"
 #include "graph/weights.hpp"
@@ -65,7 +65,7 @@ TEST_CASE("whole networks compiled for this machine agree with LibTorch", "[flow
 }
 
 TEST_CASE("whole networks become machine code of every architecture, kernel by kernel", "[flow]") {
-    const bool deep = std::getenv("LOOPEGG_DEEP") != nullptr;   // otherwise a processor and a graphics processor for each network, in turns
+    const bool deep = std::getenv("LOOPEGG_DEEP") != nullptr;  // otherwise a processor and a graphics processor for each network, in turns
     int turn = 0;
     for (const std::string& name : networks()) {
         const Model m = load_model(name);

@@ -1,7 +1,7 @@
 // Transforms of tiles as compiled kernels, and sites that run as rows of nests.
 #include <algorithm>
-#include <cstdlib>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 
 #include <catch2/catch.hpp>
@@ -32,7 +32,6 @@ void check(const Term& nest) {
     CHECK(difference(statement, kernel_output(kernel, operands, std::cref(loaded)), reference_output(nest, operands)) == "");
 }
 
-
 }  // namespace
 
 TEST_CASE("transforms of tiles give what their statements say, with every schedule", "[unit]") {
@@ -47,7 +46,7 @@ TEST_CASE("transforms of tiles give what their statements say, with every schedu
             CHECK(all.size() >= 2);
             const std::size_t step = std::getenv("LOOPEGG_DEEP") ? 1 : 3;
             for (std::size_t i = 0; i < all.size(); i += step)
-                if (to_string(all[i]).find("(vec ") != std::string::npos) check(all[i]);   // the plain loops have a test of their own
+                if (to_string(all[i]).find("(vec ") != std::string::npos) check(all[i]);  // the plain loops have a test of their own
         }
 }
 
@@ -60,7 +59,7 @@ TEST_CASE("sites that run as rows of nests compute what the network computes", "
     const Model m = load_model(shipped("examples/tiny-residual.json").string());
     const Target host = find_target("host");
     const auto rules = schedule_rules(host);
-    const Term nest = fused_nests(m.graph, {}, host).at("conv2");   // with a bias, an addition and a ReLU after its sums
+    const Term nest = fused_nests(m.graph, {}, host).at("conv2");  // with a bias, an addition and a ReLU after its sums
     std::vector<Tensor> inputs;
     for (const GraphInput& in : m.graph.inputs) inputs.push_back(normal_tensor(in.shape, 3, in.name));
     const ScratchFile plain(".network");

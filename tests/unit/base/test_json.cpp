@@ -12,14 +12,19 @@ JsonView read(std::string text) { return read_json(make_source("x.json", std::mo
 std::string complaint(const std::string& text) {
     try {
         read(text);
-    } catch (const UserError& e) { return e.what(); }
+    } catch (const UserError& e) {
+        return e.what();
+    }
     return "";
 }
 
-template <class Use> std::string complaint(const std::string& text, Use use) {
+template <class Use>
+std::string complaint(const std::string& text, Use use) {
     try {
         use(read(text));
-    } catch (const UserError& e) { return e.what(); }
+    } catch (const UserError& e) {
+        return e.what();
+    }
     return "";
 }
 

@@ -1,5 +1,5 @@
-#include <catch2/catch.hpp>
 #include <rapidcheck.h>
+#include <catch2/catch.hpp>
 
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
@@ -15,14 +15,18 @@ TEST_CASE("a term prints as it was read", "[unit][base]") {
 
 TEST_CASE("unreadable terms are answered with their place", "[errors][base]") {
     auto message = [](const char* text) -> std::string {
-        try { parse_term(text, "t"); } catch (const UserError& e) { return e.what(); }
+        try {
+            parse_term(text, "t");
+        } catch (const UserError& e) {
+            return e.what();
+        }
         return "no error";
     };
     CHECK(message("(f (g x)") == "t:1:1: error: this '(' is never closed\n  (f (g x)\n  ^");
     CHECK(message("(f x))") == "t:1:6: error: this ')' closes nothing\n  (f x))\n       ^");
     CHECK(message("(f\n ())") == "t:2:2: error: '()' is no term: expected an operator\n   ())\n   ^");
     CHECK(message("(f \"abc)") == "t:1:4: error: this string is never closed\n  (f \"abc)\n     ^");
-    CHECK(message("x \xff") .rfind("t:1:3: error: this byte is not valid UTF-8", 0) == 0);
+    CHECK(message("x \xff").rfind("t:1:3: error: this byte is not valid UTF-8", 0) == 0);
     CHECK(message(std::string(5000, '(').c_str()).rfind("t:1:2001: error: nested deeper", 0) == 0);
 }
 

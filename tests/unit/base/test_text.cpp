@@ -18,9 +18,9 @@ TEST_CASE("site globs", "[unit][base]") {
 TEST_CASE("UTF-8 is checked strictly", "[unit][base]") {
     CHECK_FALSE(first_invalid_utf8("plain, \xc3\xa9, \xe2\x82\xac, \xf0\x9f\xa5\x9a"));
     CHECK(first_invalid_utf8("ab\xc3") == 2);
-    CHECK(first_invalid_utf8("\xc0\xaf") == 0);            // overlong
-    CHECK(first_invalid_utf8("a\xed\xa0\x80") == 1);       // surrogate
-    CHECK(first_invalid_utf8("\xf4\x90\x80\x80") == 0);    // beyond U+10FFFF
+    CHECK(first_invalid_utf8("\xc0\xaf") == 0);          // overlong
+    CHECK(first_invalid_utf8("a\xed\xa0\x80") == 1);     // surrogate
+    CHECK(first_invalid_utf8("\xf4\x90\x80\x80") == 0);  // beyond U+10FFFF
 }
 
 TEST_CASE("a near name is suggested, a far one is not", "[unit][base]") {

@@ -60,7 +60,7 @@ TEST_CASE("an update that is not committed leaves nothing", "[unit]") {
         write_file(update.path() / "a", "other");
     }
     CHECK(f.read("a") == "1");
-    CHECK(std::distance(fs::directory_iterator(f.path()), {}) == 3);   // a, inside, manifest.json
+    CHECK(std::distance(fs::directory_iterator(f.path()), {}) == 3);  // a, inside, manifest.json
 }
 
 TEST_CASE("a commit that was cut anywhere is finished by the next who looks", "[unit]") {
@@ -116,7 +116,7 @@ TEST_CASE("who is killed after the last file moved leaves an update that is fini
         write_file(update.path() / "a.json", "1");
         update.commit();
     }
-    fs::create_directories(folder / ".loopegg-committed" / "finalists");   // what is left of it: folders that are empty
+    fs::create_directories(folder / ".loopegg-committed" / "finalists");  // what is left of it: folders that are empty
     CHECK_NOTHROW(require_whole(folder, "again"));
     CHECK(!fs::exists(folder / ".loopegg-committed"));
     CHECK(read_file(folder / "a.json") == "1");
@@ -173,13 +173,13 @@ TEST_CASE("threads that write one file at a time leave it whole", "[unit]") {
     for (int t = 0; t < 8; ++t)
         team.emplace_back([&] {
             for (int i = 0; i < 20; ++i) try {
-                write_file(f.path() / "same", bytes);
-            } catch (const UserError&) {
-                ++failed;
-            }
+                    write_file(f.path() / "same", bytes);
+                } catch (const UserError&) {
+                    ++failed;
+                }
         });
     for (std::thread& t : team) t.join();
     CHECK(failed == 0);
     CHECK(f.read("same") == bytes);
-    CHECK(std::distance(fs::directory_iterator(f.path()), fs::directory_iterator()) == 1);   // and nothing beside it
+    CHECK(std::distance(fs::directory_iterator(f.path()), fs::directory_iterator()) == 1);  // and nothing beside it
 }

@@ -22,7 +22,9 @@ public:
         std::string error;
         bool* stopped = nullptr;
         std::optional<std::string> ended() override { return polls-- > 0 ? std::nullopt : std::optional(error); }
-        void stop() override { if (stopped) *stopped = true; }
+        void stop() override {
+            if (stopped) *stopped = true;
+        }
     };
     std::unique_ptr<RunningJob> start(const Job& job, const std::filesystem::path& folder) override {
         ++started;

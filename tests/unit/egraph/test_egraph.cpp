@@ -100,20 +100,23 @@ TEST_CASE("guards, choices and computed parts", "[unit]") {
     EGraph g(EGraph::Options{.proofs = true});
     add(g, "(at 12 done)");
     Rewrite split = rewrite("split", "(at ?n ?s)", "(at ?k (at ?rest ?s))");
-    split.choices = {
-        {Symbol("?k"), "(divisors ?n)", {Symbol("?n")}, [](const EGraph& graph, std::span<const ClassId> c) {
-             std::vector<Term> out;
-             const std::int64_t n = graph.integer(c[0]).value_or(1);
-             for (std::int64_t d = 2; d < n; ++d) if (n % d == 0) out.emplace_back(d);
-             return out;
-         }},
-        {Symbol("?rest"), "(/ ?n ?k)", {Symbol("?n"), Symbol("?k")}, [](const EGraph& graph, std::span<const ClassId> c) {
-             return std::vector<Term>{Term(*graph.integer(c[0]) / *graph.integer(c[1]))};
-         }}};
+    split.choices = {{Symbol("?k"),
+                      "(divisors ?n)",
+                      {Symbol("?n")},
+                      [](const EGraph& graph, std::span<const ClassId> c) {
+                          std::vector<Term> out;
+                          const std::int64_t n = graph.integer(c[0]).value_or(1);
+                          for (std::int64_t d = 2; d < n; ++d)
+                              if (n % d == 0) out.emplace_back(d);
+                          return out;
+                      }},
+                     {Symbol("?rest"), "(/ ?n ?k)", {Symbol("?n"), Symbol("?k")}, [](const EGraph& graph, std::span<const ClassId> c) {
+                          return std::vector<Term>{Term(*graph.integer(c[0]) / *graph.integer(c[1]))};
+                      }}};
     split.guards = {{"(even ?k)", {Symbol("?k")}, [](const EGraph& graph, std::span<const ClassId> c) {
-        const bool even = *graph.integer(c[0]) % 2 == 0;
-        return Verdict{even, even ? "even" : "odd", {{"k", *graph.integer(c[0])}}};
-    }}};
+                         const bool even = *graph.integer(c[0]) % 2 == 0;
+                         return Verdict{even, even ? "even" : "odd", {{"k", *graph.integer(c[0])}}};
+                     }}};
     Runner runner(g, {split});
     CHECK(runner.run().stop == StopReason::saturated);
     CHECK(g.lookup(parse_term("(at 4 (at 3 done))")));
@@ -142,7 +145,9 @@ TEST_CASE("a rule over two patterns speaks of both, and the proof holds its prem
     add(g, "(width w2 8)");
     Rewrite both;
     both.name = "narrow-both";
-    both.left = {{Symbol("?c"), parse_term("(conv ?y ?b)")}, {Symbol("?y"), parse_term("(conv ?x ?a)")}, {Symbol("?wa"), parse_term("(width ?a ?n)")},
+    both.left = {{Symbol("?c"), parse_term("(conv ?y ?b)")},
+                 {Symbol("?y"), parse_term("(conv ?x ?a)")},
+                 {Symbol("?wa"), parse_term("(width ?a ?n)")},
                  {Symbol("?wb"), parse_term("(width ?b ?n)")}};
     both.right = {{Symbol("?c"), parse_term("(pair ?x ?a ?b)")}};
     Runner runner(g, {both, rewrite("unfold", "(conv x w1)", "(start w1)")});
@@ -153,7 +158,8 @@ TEST_CASE("a rule over two patterns speaks of both, and the proof holds its prem
     INFO(to_string(proof));
     CHECK(check_proof(to_json(proof), rules).valid);
     nlohmann::json json = to_json(proof);
-    for (auto& s : json["steps"]) if (s["rule"] == "narrow-both") s["with"]["?y"] = "z";
+    for (auto& s : json["steps"])
+        if (s["rule"] == "narrow-both") s["with"]["?y"] = "z";
     CHECK_FALSE(check_proof(json, rules).valid);
 }
 
@@ -165,14 +171,14 @@ TEST_CASE("a neural rule leads an edge to a class of its own", "[unit]") {
     group.choices = {{Symbol("?g"), "(2 4)", {}, [](const EGraph&, std::span<const ClassId>) { return std::vector<Term>{Term("2"), Term("4")}; }}};
     std::size_t batches = 0;
     group.guards = {{"(capacity)", {Symbol("?g"), result_variable}, {}, [&](const EGraph& graph, std::span<const std::vector<ClassId>> all) {
-        ++batches;
-        std::vector<Verdict> out;
-        for (const auto& c : all) {
-            REQUIRE(graph.lookup(parse_term("(nest conv (at (diag 2 co) done))")));
-            out.push_back({graph.integer(c[0]) == 2, "score", {{"score", 0.9}}});
-        }
-        return out;
-    }}};
+                         ++batches;
+                         std::vector<Verdict> out;
+                         for (const auto& c : all) {
+                             REQUIRE(graph.lookup(parse_term("(nest conv (at (diag 2 co) done))")));
+                             out.push_back({graph.integer(c[0]) == 2, "score", {{"score", 0.9}}});
+                         }
+                         return out;
+                     }}};
     Runner runner(g, {group, rewrite("swap", "(nest conv ?s)", "(nest same ?s)")});
     RunOptions options;
     options.limits.iterations = 1;
@@ -190,7 +196,7 @@ TEST_CASE("a neural rule leads an edge to a class of its own", "[unit]") {
     runner.run(options);
     std::size_t from_dense = 0;
     for (const Edge& edge : g.edges()) from_dense += g.equal(edge.from, dense) && edge.substitution[0].first == Symbol("?n");
-    CHECK(g.edges().size() > 1);   // variants of the variant; the first edge is there once
+    CHECK(g.edges().size() > 1);  // variants of the variant; the first edge is there once
     CHECK(from_dense >= 1);
 }
 

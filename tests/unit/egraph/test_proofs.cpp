@@ -32,20 +32,20 @@ bool tamper(nlohmann::json& proof, std::mt19937& random) {
     if (steps.empty()) return false;
     auto& step = steps[random() % steps.size()];
     switch (random() % 7) {
-    case 0: steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(random() % steps.size())); return true;
-    case 1: step["backwards"] = !step["backwards"].get<bool>(); return true;
-    case 2: step["rule"] = "no-such-rule"; return true;
-    case 3: step["at"].push_back(random() % 2); return true;
-    case 4: proof["to"] = "(tampered " + proof["to"].get<std::string>() + ")"; return true;
-    case 5: proof["from"] = "(tampered " + proof["from"].get<std::string>() + ")"; return true;
-    default: {
-        auto& with = step["with"];
-        if (with.empty()) return false;
-        auto it = with.begin();
-        std::advance(it, random() % with.size());
-        *it = "(tampered " + it->get<std::string>() + ")";
-        return true;
-    }
+        case 0: steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(random() % steps.size())); return true;
+        case 1: step["backwards"] = !step["backwards"].get<bool>(); return true;
+        case 2: step["rule"] = "no-such-rule"; return true;
+        case 3: step["at"].push_back(random() % 2); return true;
+        case 4: proof["to"] = "(tampered " + proof["to"].get<std::string>() + ")"; return true;
+        case 5: proof["from"] = "(tampered " + proof["from"].get<std::string>() + ")"; return true;
+        default: {
+            auto& with = step["with"];
+            if (with.empty()) return false;
+            auto it = with.begin();
+            std::advance(it, random() % with.size());
+            *it = "(tampered " + it->get<std::string>() + ")";
+            return true;
+        }
     }
 }
 

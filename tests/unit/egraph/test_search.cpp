@@ -26,10 +26,10 @@ struct Random {
             return Term(std::vector<std::string_view>{"a", "b", "0"}[below(3)]);
         }
         switch (below(8)) {
-        case 0: return Term("g", {term(depth - 1, variables)});
-        case 1: return Term("h", {term(depth - 1, variables), term(depth - 1, variables), term(depth - 1, variables)});
-        case 2: return Term("k", {term(depth - 1, variables), term(depth - 1, variables)});
-        default: return Term("f", {term(depth - 1, variables), term(depth - 1, variables)});
+            case 0: return Term("g", {term(depth - 1, variables)});
+            case 1: return Term("h", {term(depth - 1, variables), term(depth - 1, variables), term(depth - 1, variables)});
+            case 2: return Term("k", {term(depth - 1, variables), term(depth - 1, variables)});
+            default: return Term("f", {term(depth - 1, variables), term(depth - 1, variables)});
         }
     }
 
@@ -42,7 +42,7 @@ struct Random {
             if (left.size() == 0) continue;
             std::vector<Symbol> bound = variables_of(left);
             r.left = {{Symbol{}, left}};
-            if (below(4) == 0) {   // a second pattern, which may speak of the first one's root
+            if (below(4) == 0) {  // a second pattern, which may speak of the first one's root
                 r.left[0].root = Symbol("?r");
                 std::vector<Symbol> both = bound;
                 both.push_back(Symbol("?r"));
@@ -53,12 +53,12 @@ struct Random {
                     if (std::find(bound.begin(), bound.end(), v) == bound.end()) bound.push_back(v);
             }
             r.right = {{r.left[0].root, term(static_cast<int>(below(3)), bound)}};
-            if (below(4) == 0) {   // a guard that looks into a class, and changes its mind when the class grows
+            if (below(4) == 0) {  // a guard that looks into a class, and changes its mind when the class grows
                 const Symbol seen = bound.empty() ? Symbol{} : bound[below(bound.size())];
                 if (!seen.empty())
                     r.guards.push_back({"(grown " + seen.text() + ")", {seen}, [](const EGraph& g, std::span<const ClassId> c) {
-                        return Verdict{g.nodes(g.find(c[0])).size() >= 2, "", {}};
-                    }});
+                                            return Verdict{g.nodes(g.find(c[0])).size() >= 2, "", {}};
+                                        }});
             }
             return r;
         }
@@ -72,7 +72,7 @@ RunReport run(EGraph& graph, const std::vector<Term>& terms, const std::vector<R
     options.scheduler = scheduler;
     options.match_limit = 12;
     options.ban_length = 2;
-    options.limits.iterations = scheduler == Scheduler::backoff ? 14 : 5;   // rules rest, and go on with the search that sent them to rest
+    options.limits.iterations = scheduler == Scheduler::backoff ? 14 : 5;  // rules rest, and go on with the search that sent them to rest
     options.limits.nodes = 3000;
     return Runner(graph, rules).run(options);
 }

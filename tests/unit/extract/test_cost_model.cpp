@@ -29,17 +29,24 @@ TEST_CASE("features say what a schedule does", "[unit][extract]") {
     CHECK(feature(tiled, "parallel") == Approx(std::log2(5)));
     CHECK(feature(tiled, "stage_out_elements") == Approx(std::log2(17)));
     CHECK(feature(tiled, "reduction_inside_stage") == Approx(std::log2(33)));
-    CHECK(feature(tiled, "vector_stride_out") == Approx(1));          // next to each other in the output
+    CHECK(feature(tiled, "vector_stride_out") == Approx(1));  // next to each other in the output
     CHECK(feature(plain, "stage_out") == 0);
 }
 
 TEST_CASE("the model learns to rank", "[unit][extract]") {
     std::mt19937 draw(7);
-    auto row = [&] { std::vector<float> r(feature_names().size()); for (float& x : r) x = static_cast<float>(draw() % 64) / 8; return r; };
+    auto row = [&] {
+        std::vector<float> r(feature_names().size());
+        for (float& x : r) x = static_cast<float>(draw() % 64) / 8;
+        return r;
+    };
     auto truth = [](const std::vector<float>& r) { return 1.0 / (1.0 + r[3] + 0.3 * r[9]); };
     CostModel model;
     CHECK_FALSE(model.ready());
-    for (int i = 0; i < 300; ++i) { auto r = row(); model.add(r, truth(r)); }
+    for (int i = 0; i < 300; ++i) {
+        auto r = row();
+        model.add(r, truth(r));
+    }
     model.fit();
     std::vector<std::vector<float>> fresh;
     for (int i = 0; i < 200; ++i) fresh.push_back(row());

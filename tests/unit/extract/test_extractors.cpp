@@ -24,12 +24,27 @@ std::filesystem::path data_folder() {
 }
 
 // What each e-graph of the gym costs at best: found by ilp and proven by its bound.
-const std::map<std::string, double> gym_best{
-    {"crafted-multi_root", 10}, {"crafted-paths", 5}, {"crafted-tree_plus_cycles", 15}, {"diospyros-vector_mac_just_mul_or_zero_root_14", 1.309},
-    {"dummy_examples-ab_add", 7}, {"dummy_examples-loop", 5}, {"egg-diff_power_harder", 6}, {"egg-integ_part1", 4}, {"egg-lambda_compose", 5},
-    {"egg-math_powers", 5}, {"egg-math_simplify_root", 4}, {"eggcc-bril-add.bril", 13}, {"eggcc-bril-diamond.bril", 32},
-    {"fuzz-18", 38.6867090096}, {"fuzz-22", 49.0203312892}, {"fuzz-3", 33.4894646896}, {"fuzz-34", 74.3961668882}, {"fuzz-35", 52.043832852},
-    {"rover-box_filter_3iteration_egraph", 1701}, {"set_covering-test", 2}, {"tensat-resnet50", 4.38579496476}};
+const std::map<std::string, double> gym_best{{"crafted-multi_root", 10},
+                                             {"crafted-paths", 5},
+                                             {"crafted-tree_plus_cycles", 15},
+                                             {"diospyros-vector_mac_just_mul_or_zero_root_14", 1.309},
+                                             {"dummy_examples-ab_add", 7},
+                                             {"dummy_examples-loop", 5},
+                                             {"egg-diff_power_harder", 6},
+                                             {"egg-integ_part1", 4},
+                                             {"egg-lambda_compose", 5},
+                                             {"egg-math_powers", 5},
+                                             {"egg-math_simplify_root", 4},
+                                             {"eggcc-bril-add.bril", 13},
+                                             {"eggcc-bril-diamond.bril", 32},
+                                             {"fuzz-18", 38.6867090096},
+                                             {"fuzz-22", 49.0203312892},
+                                             {"fuzz-3", 33.4894646896},
+                                             {"fuzz-34", 74.3961668882},
+                                             {"fuzz-35", 52.043832852},
+                                             {"rover-box_filter_3iteration_egraph", 1701},
+                                             {"set_covering-test", 2},
+                                             {"tensat-resnet50", 4.38579496476}};
 
 std::vector<std::filesystem::path> gym_files() {
     std::vector<std::filesystem::path> files;
@@ -54,7 +69,7 @@ TEST_CASE("every extractor answers every e-graph of the gym, and ilp with the le
         const SerializedEGraph g = read_serialized(read_source(file));
         std::map<std::string, Extraction> found;
         for (const Extractor& row : extractors()) {
-            Extraction e = extract(g, row.name, {seconds});   // checks itself: whole, acyclic, its own cost
+            Extraction e = extract(g, row.name, {seconds});  // checks itself: whole, acyclic, its own cost
             CHECK(e.bound <= e.cost);
             CHECK(e.optimal == proves(e.bound, e.cost));
             found[row.name] = std::move(e);
@@ -67,7 +82,7 @@ TEST_CASE("every extractor answers every e-graph of the gym, and ilp with the le
         }
         const auto best = gym_best.find(file.stem().string());
         if (best != gym_best.end() && (deep || ilp.optimal)) CHECK(ilp.cost == Approx(best->second).epsilon(1e-9));
-        if (ilp.seconds < 0.9 * seconds) CHECK(ilp.optimal);   // two need seconds for their proofs, and more on a busy machine
+        if (ilp.seconds < 0.9 * seconds) CHECK(ilp.optimal);  // two need seconds for their proofs, and more on a busy machine
     }
 }
 

@@ -115,7 +115,7 @@ TEST_CASE("of a class with more terms than can be walked, the search beats ten t
     for (int i = 0; i < 10000; ++i) sampled = std::min(sampled, uneven(space.sample(draws)));
     const FoundTerms found = search_terms(g, g.roots[0], 1, each(uneven), {.evaluations = 2000});
     CHECK(found.best[0].cost <= sampled);
-    CHECK(search_terms(g, g.roots[0], 1, each(uneven), {.evaluations = 2000}).best[0].term == found.best[0].term);   // one seed, one answer
+    CHECK(search_terms(g, g.roots[0], 1, each(uneven), {.evaluations = 2000}).best[0].term == found.best[0].term);  // one seed, one answer
 }
 
 TEST_CASE("what may not be taken is never named, and a cycle is no trouble", "[unit][extract]") {

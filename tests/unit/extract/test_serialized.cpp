@@ -36,7 +36,7 @@ TEST_CASE("a serialized e-graph is read, written and read again", "[unit]") {
     const SerializedEGraph g = egraph_of(file_with("2.5"));
     CHECK(g.nodes.size() == 2);
     CHECK(g.nodes[0].cost == 2.5);
-    CHECK(g.nodes[1].cost == 1);   // without one
+    CHECK(g.nodes[1].cost == 1);  // without one
     CHECK(g.roots == std::vector<ClassIndex>{0});
     const SerializedEGraph again = egraph_of(to_json(g));
     CHECK(to_json(again) == to_json(g));
@@ -49,7 +49,7 @@ TEST_CASE("what is wrong with a serialized e-graph is said with its place", "[er
     CHECK(complaints_about(file_with("[1]")) == std::vector<std::string>{"2:61 a cost must be a number that is not negative, not an array"});
     CHECK(complaints_about(file_with("1", "c")).at(0).starts_with("2:32 child 'c' is no node of this e-graph"));
     CHECK(complaints_about(file_with("1", "b", "AA")).at(0) == "4:19 root 'AA' is no class of this e-graph | did you mean 'A'?");
-    CHECK(complaints_about(file_with("-1", "c", "Z")).size() == 3);   // all of them, not the first alone
+    CHECK(complaints_about(file_with("-1", "c", "Z")).size() == 3);  // all of them, not the first alone
     CHECK(complaints_about("{\"nodes\": {}, \"root_eclasses\": []}").at(0).find("there are no nodes") != std::string::npos);
     CHECK(complaints_about("{\"nodes\": {\"a\": {\"op\": \"f\", \"eclass\": \"A\"}}, \"root_eclasses\": []}").at(0).find("no root") != std::string::npos);
     CHECK(complaints_about("{\"nodes\": {\"a\": {\"op\": \"f\"}}, \"root_eclasses\": [\"A\"]}").size() >= 1);

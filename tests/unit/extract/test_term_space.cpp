@@ -22,7 +22,11 @@ std::map<std::string, double> all_terms(const SerializedEGraph& g, ClassIndex c,
     for (NodeIndex n : g.classes[c].nodes) {
         const auto& children = g.nodes[n].children;
         // Extends each partial list of children by every term that still fits.
-        struct Partial { std::string text; double cost; std::size_t left; };
+        struct Partial {
+            std::string text;
+            double cost;
+            std::size_t left;
+        };
         std::vector<Partial> partial{{g.nodes[n].op, g.nodes[n].cost, size - 1}};
         for (ClassIndex d : children) {
             std::vector<Partial> next;
@@ -50,7 +54,7 @@ SerializedEGraph orders(int n) {
     return g;
 }
 
-SerializedEGraph cyclic() {   // A = x | (f A) | (g A A)
+SerializedEGraph cyclic() {  // A = x | (f A) | (g A A)
     SerializedEGraph g;
     const ClassIndex a = g.add_class("A");
     g.add_node(a, "fx", {}, 1), g.add_node(a, "ff", {a}, 1), g.add_node(a, "fg", {a, a}, 0);
@@ -63,7 +67,7 @@ SerializedEGraph cyclic() {   // A = x | (f A) | (g A A)
 TEST_CASE("terms are counted exactly, however many", "[unit]") {
     CHECK(TermSpace(orders(6), 63).count() == 720);
     CHECK(TermSpace(orders(12), (1 << 12) - 1).count() == 479001600);
-    SerializedEGraph wide;   // 300 levels of 3 choices: 3^300
+    SerializedEGraph wide;  // 300 levels of 3 choices: 3^300
     for (int i = 0; i < 300; ++i) {
         const ClassIndex c = wide.add_class(std::to_string(i));
         for (int k = 0; k < 3; ++k) wide.add_node(c, "f" + std::to_string(k), i == 0 ? std::vector<ClassIndex>{} : std::vector<ClassIndex>{c - 1}, 1);
@@ -77,7 +81,7 @@ TEST_CASE("a cyclic class is infinite, counted up to a size, or without detours"
     const SerializedEGraph g = cyclic();
     CHECK(TermSpace(g, 0).infinite());
     CHECK(TermSpace(g, 0, {.size = 1}).count() == 1);
-    CHECK(TermSpace(g, 0, {.size = 3}).count() == 4);            // x, fx, ffx, gxx
+    CHECK(TermSpace(g, 0, {.size = 3}).count() == 4);  // x, fx, ffx, gxx
     CHECK(TermSpace(g, 0, {.size = 40}).count() > mpz_class("1000000000000"));
     CHECK(TermSpace(g, 0, {.direct = true}).count() == 1);
     CHECK(TermSpace(g, 0, {.size = 0}).count() == 0);
@@ -112,7 +116,7 @@ TEST_CASE("drawing is uniform and the same for one seed", "[unit]") {
     CHECK(times.size() == 24);
     double chi = 0;
     for (const auto& [text, n] : times) chi += (n - 1000.0) * (n - 1000.0) / 1000.0;
-    CHECK(chi < 55);   // 23 degrees of freedom: one seed in 5,000 would be above
+    CHECK(chi < 55);  // 23 degrees of freedom: one seed in 5,000 would be above
 }
 
 TEST_CASE("an e-graph that is not congruent is refused, for its terms cannot be told apart", "[errors]") {

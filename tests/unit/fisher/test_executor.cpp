@@ -37,8 +37,10 @@ double apart(const Graph& graph, std::uint64_t seed = 1) {
         if (name.ends_with(".running_mean") || name.ends_with(".bias")) tensor = normal_tensor(tensor.shape, seed, name);
     for (auto& [name, tensor] : weights)
         for (float& v : tensor.values)
-            if (name.ends_with(".running_mean") || name.ends_with(".bias")) v *= 0.1f;
-            else if (name.ends_with(".running_var")) v = 0.8f;
+            if (name.ends_with(".running_mean") || name.ends_with(".bias"))
+                v *= 0.1f;
+            else if (name.ends_with(".running_var"))
+                v = 0.8f;
     Tensors inputs;
     std::vector<Tensor> in;
     for (const GraphInput& input : graph.inputs) {
@@ -81,7 +83,7 @@ DomainPart random_part(const std::vector<Axis>& axes, std::mt19937& random) {
     auto digit = [&](const Axis& axis, std::int64_t radix) { return Digit{axis.name, radix ? axis.extent / radix : 1, radix}; };
     int conditions = 1 + static_cast<int>(random() % 3);
     for (int c = 0; c < conditions; ++c) {
-        const Axis &a = axes[1 + random() % (axes.size() - 1)], &b = axes[1 + random() % (axes.size() - 1)];   // never the batch
+        const Axis &a = axes[1 + random() % (axes.size() - 1)], &b = axes[1 + random() % (axes.size() - 1)];  // never the batch
         if (random() % 2) {
             if (a.extent < 2) continue;
             std::int64_t radix = a.extent % 4 == 0 && random() % 2 ? a.extent / 2 : a.extent;
@@ -120,7 +122,7 @@ TEST_CASE("restricted convolutions give what the interpreter gives", "[unit][fis
         Graph graph = conv_graph(random() % 3 ? 1 : 2, 1 + random() % 2, 1 + random() % 2, random() % 3, random() % 2);
         std::vector<Axis> axes = axes_of(graph.nodes[0]);
         Domain domain{{random_part(axes, random)}, random() % 2 ? Restore::repeat : Restore::zero};
-        if (random() % 3 == 0) {   // two parts: a cut of one axis
+        if (random() % 3 == 0) {  // two parts: a cut of one axis
             std::vector<Axis> cuttable;
             for (const Axis& axis : axes)
                 if (axis.extent % 2 == 0 && axis.name != "n") cuttable.push_back(axis);
@@ -132,7 +134,9 @@ TEST_CASE("restricted convolutions give what the interpreter gives", "[unit][fis
         try {
             graph.nodes[0].domain = domain;
             complete(graph);
-        } catch (const std::exception&) { continue; }   // an empty or contradictory draw
+        } catch (const std::exception&) {
+            continue;
+        }  // an empty or contradictory draw
         ++tried;
         INFO(to_string(domain));
         REQUIRE(apart(graph, static_cast<std::uint64_t>(round)) < 1e-5);

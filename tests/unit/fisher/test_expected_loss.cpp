@@ -90,7 +90,7 @@ TEST_CASE("an output that sees less of the image loses more") {
 
 TEST_CASE("pixels that a stride skips are unread, unless another reader reads them") {
     const Graph graph = zoo_graph("resnet34-cifar10");
-    CHECK(sizes_of(graph).unread == 0);   // a 3x3 window beside every projection
+    CHECK(sizes_of(graph).unread == 0);  // a 3x3 window beside every projection
     const Graph dropped = without_branch(graph, branch_written_by(graph, "layer2.0.conv2"));
     CHECK(sizes_of(dropped).unread == Approx(std::log(4)));
     const Graph other = without_branch(graph, branch_written_by(graph, "layer2.3.conv2"));

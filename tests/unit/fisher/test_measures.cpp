@@ -21,7 +21,7 @@ Graph one_conv(std::int64_t n, std::int64_t in, std::int64_t out) {
 }
 
 struct ByHand {
-    std::vector<std::vector<double>> logits, gradient;   // of the mean cross-entropy, by image and class
+    std::vector<std::vector<double>> logits, gradient;  // of the mean cross-entropy, by image and class
 };
 
 ByHand softmax_network(const std::vector<float>& w, const Batch& batch, std::size_t in, std::size_t out) {
@@ -135,9 +135,9 @@ TEST_CASE("guards on both sides of the original", "[unit][fisher]") {
     const CapacityGuard &band = find_guard("fisher-band"), &paper = find_guard("fisher-paper");
     auto kept = [](const CapacityGuard& guard, const ScoredPair& p) { return guard.kept({&p, 1}).value; };
     CHECK(kept(band, pair(1, 1, 1)) == 1);
-    CHECK(kept(band, pair(3, 3, 1)) == Approx(kept(band, pair(1 / 3.0, 1 / 3.0, 1))));   // inflated is as bad as collapsed
+    CHECK(kept(band, pair(3, 3, 1)) == Approx(kept(band, pair(1 / 3.0, 1 / 3.0, 1))));  // inflated is as bad as collapsed
     CHECK(kept(band, pair(1, 1, 0.1)) < 1);
-    CHECK(band.kept(std::vector{pair(1.5, 0.5, 1)}).parts["layers"].get<double>() > 0);   // layers do not cancel out
+    CHECK(band.kept(std::vector{pair(1.5, 0.5, 1)}).parts["layers"].get<double>() > 0);  // layers do not cancel out
     CHECK(kept(paper, pair(3, 3, 1)) == Approx(3));
     CHECK(kept(paper, pair(0.5, 0.5, 1)) == Approx(0.5));
     // Seeds that err in opposite directions do.
@@ -153,7 +153,7 @@ TEST_CASE("guards on both sides of the original", "[unit][fisher]") {
     CHECK(band.kept({&staged, 1}).parts["stages"].get<double>() == Approx(std::sqrt(0.4) * std::log(2)));
     staged.variant.sites[2].macs = 30;
     CHECK(band.kept({&staged, 1}).parts["stages"].get<double>() == Approx(std::log(2)));
-    staged.variant.sites = {{"a", 30, 64}, {"b", 10, 64}, {"c", 600, 16}};   // more work than before is no loss, and makes up for none
+    staged.variant.sites = {{"a", 30, 64}, {"b", 10, 64}, {"c", 600, 16}};  // more work than before is no loss, and makes up for none
     CHECK(band.kept({&staged, 1}).parts["stages"].get<double>() == 0);
     // The same cut in one place costs more than spread over the network.
     ScoredPair narrow = staged, even = staged;

@@ -44,7 +44,7 @@ std::vector<Graph> variants(const Graph& g) {
 
 OracleOptions options(int threads = 1) {
     OracleOptions o;
-    o.guard = "fisher-band";   // these cases are about a guard that asks every seed
+    o.guard = "fisher-band";  // these cases are about a guard that asks every seed
     o.batch = 8, o.seeds = 3, o.early_stop = false, o.threads = threads;
     return o;
 }
@@ -203,8 +203,8 @@ TEST_CASE("a clear case is decided by fewer seeds", "[unit][fisher]") {
     OracleOptions o = options();
     o.early_stop = true;
     auto oracle = make_oracle(o);
-    CHECK(oracle->judge(g, {&g, 1})[0].evidence["seeds"].size() == 1);   // the original keeps everything
-    o.capacity = 1.0;                                                    // and on the threshold itself nothing is clear
+    CHECK(oracle->judge(g, {&g, 1})[0].evidence["seeds"].size() == 1);  // the original keeps everything
+    o.capacity = 1.0;                                                   // and on the threshold itself nothing is clear
     CHECK(make_oracle(o)->judge(g, {&g, 1})[0].evidence["seeds"].size() == 3);
 }
 
@@ -228,12 +228,12 @@ TEST_CASE("the store answers what it has seen, in another process's place too, a
         CHECK(oracle->counts().passes == 0);
     }
     CHECK(first == second);
-    o.capacity = 0.123;   // another question
+    o.capacity = 0.123;  // another question
     auto oracle = make_oracle(o);
     oracle->judge(g, all);
     CHECK(oracle->counts().from_store == 0);
     oracle->judge(g, {all.data(), 1});
-    CHECK(oracle->evidence().size() == all.size());   // what it was asked, each once, and nothing of what others asked
+    CHECK(oracle->evidence().size() == all.size());  // what it was asked, each once, and nothing of what others asked
 
     sqlite3* db = nullptr;
     REQUIRE(sqlite3_open(file.path.c_str(), &db) == SQLITE_OK);

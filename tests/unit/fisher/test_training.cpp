@@ -95,11 +95,11 @@ TEST_CASE("a teacher is learned from", "[unit][fisher]") {
     Graph teacher = classifier(16), student = classifier(4);
     Weights knowing = trained(teacher, options());
     TrainOptions o = options();
-    o.distill = 1.0;   // the labels count for nothing
+    o.distill = 1.0;  // the labels count for nothing
     std::vector<TrainReport> reports;
     Weights learned = trained(student, o, 0, &reports, &teacher, &knowing);
     CHECK(reports.back().loss < reports.front().loss);
-    CHECK(reports.back().accuracy > 50);   // chance is a third
+    CHECK(reports.back().accuracy > 50);  // chance is a third
     CHECK(learned != trained(student, options()));
 }
 

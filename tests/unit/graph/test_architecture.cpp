@@ -7,7 +7,10 @@
 using namespace loopegg;
 
 TEST_CASE("every network of the zoo is told for what it is", "[unit][graph]") {
-    struct Case { const char* model; ArchitectureClass kind; };
+    struct Case {
+        const char* model;
+        ArchitectureClass kind;
+    };
     using enum ArchitectureClass;
     const Case cases[] = {{"zoo:resnet18", residual},        {"zoo:resnet34", residual},     {"zoo:resnet34-cifar10", residual},
                           {"zoo:resnext29_2x64d", residual}, {"zoo:densenet161", dense},     {"zoo:densenet161-cifar10", dense},

@@ -1,6 +1,6 @@
 // Outputs that nobody reads: where they are, and that a network without them computes what it did.
-#include <catch2/catch.hpp>
 #include <rapidcheck.h>
+#include <catch2/catch.hpp>
 
 #include "graph/builder.hpp"
 #include "graph/carry_weights.hpp"
@@ -37,10 +37,10 @@ TEST_CASE("a hidden width lies between two sites and has no other reader", "[uni
     CHECK(count(block({})) == 1);
     CHECK(count(block({}, true)) == 0);
     const auto all = hidden_widths(zoo_graph("resnet34-cifar10"));
-    CHECK(all.size() == 16);   // one in each block
+    CHECK(all.size() == 16);  // one in each block
     for (const HiddenWidth& h : all) CHECK(h.reader == h.writer.substr(0, h.writer.size() - 1) + "2");
-    CHECK(count(zoo_graph("bert-tiny")) == 2);       // the wide layer of each encoder
-    CHECK(count(zoo_graph("mobilenet_v2")) == 2);    // between blocks without a shortcut; inside one a depthwise convolution stands between
+    CHECK(count(zoo_graph("bert-tiny")) == 2);     // the wide layer of each encoder
+    CHECK(count(zoo_graph("mobilenet_v2")) == 2);  // between blocks without a shortcut; inside one a depthwise convolution stands between
 }
 
 TEST_CASE("without outputs that nobody reads a network computes what it did", "[unit][graph][property]") {
@@ -63,7 +63,7 @@ TEST_CASE("what is read, or restricted in other ways, stays", "[unit][graph]") {
     Graph tied = block({"ci/4%4 == co/4%4"});
     CHECK(without_unread_outputs(tied) == tied);
     Graph read = block({"0 <= ci%16 < 8"});
-    read.find("first")->domain = {{DomainPart{{{{"co", 1, 16}, 0, 4}}, {}}}, Restore::zero};   // the reader misses some of these
+    read.find("first")->domain = {{DomainPart{{{{"co", 1, 16}, 0, 4}}, {}}}, Restore::zero};  // the reader misses some of these
     complete(read);
     CHECK(without_unread_outputs(read) == read);
     Graph repeated = block({"0 <= ci%16 < 8"});

@@ -110,7 +110,7 @@ TEST_CASE("a domain over weights computes what masked weights compute", "[unit][
 }
 
 TEST_CASE("the whole nest computes what its instances compute one by one", "[unit][graph]") {
-    const Domain each{{DomainPart{}}};   // one part without conditions: everything, by the test of each instance
+    const Domain each{{DomainPart{}}};  // one part without conditions: everything, by the test of each instance
     auto same = [&](const std::string& op, const std::vector<Shape>& inputs, std::map<std::string, Attr> attrs) {
         GraphBuilder b("one");
         std::vector<std::string> names;
@@ -128,12 +128,17 @@ TEST_CASE("the whole nest computes what its instances compute one by one", "[uni
     using Ints = std::vector<std::int64_t>;
     for (const Ints& kernel : {Ints{1, 1}, Ints{3, 3}, Ints{1, 5}})
         for (const Ints& stride : {Ints{1, 1}, Ints{2, 3}})
-            for (const Ints& padding : {Ints{0, 0}, Ints{2, 4}})   // padding beyond what a window needs
+            for (const Ints& padding : {Ints{0, 0}, Ints{2, 4}})  // padding beyond what a window needs
                 for (const Ints& dilation : {Ints{1, 1}, Ints{2, 1}})
                     for (std::int64_t groups : {1, 2})
                         same("conv2d", {{2, 4, 7, 6}},
-                             {{"out_channels", std::int64_t{6}}, {"kernel", kernel}, {"stride", stride}, {"padding", padding}, {"dilation", dilation},
-                              {"groups", groups}, {"bias", true}});
+                             {{"out_channels", std::int64_t{6}},
+                              {"kernel", kernel},
+                              {"stride", stride},
+                              {"padding", padding},
+                              {"dilation", dilation},
+                              {"groups", groups},
+                              {"bias", true}});
     same("linear", {{2, 3, 70}}, {{"out_features", std::int64_t{5}}});
     same("matmul", {{3, 4, 130}, {3, 130, 2}}, {});
 }

@@ -30,7 +30,9 @@ Graph read(std::string text) { return read_model(make_source("m.json", std::move
 std::string complaint(std::string text) {
     try {
         read(std::move(text));
-    } catch (const UserError& e) { return e.what(); }
+    } catch (const UserError& e) {
+        return e.what();
+    }
     return "";
 }
 
@@ -101,7 +103,8 @@ TEST_CASE("axes of sites", "[unit][graph]") {
 }
 
 TEST_CASE("complaints about meaning point into the file", "[errors][graph]") {
-    CHECK(complaint(with("batch_norm", "batch_nrom")) == "m.json:6:24: error: unknown operator 'batch_nrom'\n"
+    CHECK(complaint(with("batch_norm", "batch_nrom")) ==
+          "m.json:6:24: error: unknown operator 'batch_nrom'\n"
           "    {\"name\": \"bn\", \"op\": \"batch_nrom\", \"inputs\": [\"conv\"]},\n"
           "                         ^\n  did you mean 'batch_norm'?");
     CHECK(complaint(with("[\"bn\", \"x\"]", "[\"bn\", \"y\"]")).find("7:49: error: there is no node or input named 'y'") != std::string::npos);

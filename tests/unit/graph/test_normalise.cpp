@@ -39,7 +39,7 @@ TEST_CASE("diagonal blocks become groups", "[unit][graph]") {
     CHECK(normalise(g).nodes[0].integer("groups") == 4);
     same_meaning(g);
     same_meaning(conv({"co/2%2 == ci/4%2"}, 2));
-    CHECK(as_groups(conv({"co/4%2 == ci/8%2", "co/2%2 == ci/4%2"}).nodes[0]) == 4);   // grouped twice
+    CHECK(as_groups(conv({"co/4%2 == ci/8%2", "co/2%2 == ci/4%2"}).nodes[0]) == 4);  // grouped twice
     CHECK(as_groups(conv({"co%8 == ci/2%8"}).nodes[0]) == 8);
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("a part of the kernel becomes a kernel", "[unit][graph]") {
     CHECK(normalise(g).nodes[0].integers("kernel") == std::vector<std::int64_t>{1, 1});
     CHECK(normalise(g).nodes[0].domain.whole());
     same_meaning(g);
-    same_meaning(conv({"0 <= kh%2 < 1"}));   // rows 0 and 2: a kernel of 2 with dilation 2
+    same_meaning(conv({"0 <= kh%2 < 1"}));  // rows 0 and 2: a kernel of 2 with dilation 2
     Graph both = conv({"1 <= kw%3 < 2", "co/4%2 == ci/8%2"});
     CHECK(normalise(both).nodes[0].domain.whole());
     same_meaning(both);

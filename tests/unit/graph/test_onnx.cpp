@@ -1,10 +1,10 @@
 #include <catch2/catch.hpp>
 
+#include <unistd.h>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <unistd.h>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
@@ -114,16 +114,16 @@ Graph restricted(std::vector<std::vector<std::string>> parts, Restore restore, s
 std::vector<Graph> restricted_graphs() {
     std::vector<Graph> all{
         restricted({{"co/4%2 == ci/4%2"}}, Restore::none),
-        restricted({{"co%4 == ci%4"}}, Restore::none),                                            // interleaved groups
-        restricted({{"0 <= oh%2 < 1", "0 <= ow%2 < 1"}}, Restore::repeat),                        // every second row and column
+        restricted({{"co%4 == ci%4"}}, Restore::none),                      // interleaved groups
+        restricted({{"0 <= oh%2 < 1", "0 <= ow%2 < 1"}}, Restore::repeat),  // every second row and column
         restricted({{"0 <= co%8 < 4"}}, Restore::repeat),
         restricted({{"2 <= co%8 < 5"}}, Restore::zero),
         restricted({{"0 <= ci%8 < 4"}}, Restore::none),
         restricted({{"1 <= kh%3 < 3", "kw%3 == kh%3"}}, Restore::none),
-        restricted({{"0 <= co/4%2 < 1", "co/2%2 == ci/4%2"}, {"1 <= co/4%2 < 2", "co%4 == ci/2%4"}}, Restore::none),   // S3
-        restricted({{"oh/4%2 == ci/4%2"}}, Restore::none),                                        // S1
+        restricted({{"0 <= co/4%2 < 1", "co/2%2 == ci/4%2"}, {"1 <= co/4%2 < 2", "co%4 == ci/2%4"}}, Restore::none),  // S3
+        restricted({{"oh/4%2 == ci/4%2"}}, Restore::none),                                                            // S1
         restricted({{"0 <= co%4 < 2", "0 <= g%2 < 1"}, {"1 <= g%2 < 2", "co/2%2 == ci/2%2"}}, Restore::repeat, 2),
-        restricted({{"0 <= kh%3 < 1", "0 <= oh%7 < 1"}, {"1 <= oh%7 < 7"}}, Restore::none),       // a row that reads padding alone
+        restricted({{"0 <= kh%3 < 1", "0 <= oh%7 < 1"}, {"1 <= oh%7 < 7"}}, Restore::none),  // a row that reads padding alone
     };
     GraphBuilder b("lines");
     std::string x = b.linear("site", b.input("x", {2, 3, 8}), 6);
@@ -148,7 +148,7 @@ TEST_CASE("every zoo network goes to ONNX and back unchanged", "[unit][graph]") 
     for (const std::string& name : zoo_names()) {
         INFO(name);
         Graph g = zoo_graph(name);
-        if (!std::getenv("LOOPEGG_DEEP") && parameters(g) > 12'000'000) continue;   // large ones say nothing new, and take their time
+        if (!std::getenv("LOOPEGG_DEEP") && parameters(g) > 12'000'000) continue;  // large ones say nothing new, and take their time
         Weights w = initial_weights(g, 5);
         Model back = import_onnx("m.onnx", export_onnx(g, w));
         CHECK(back.graph == g);
@@ -181,7 +181,7 @@ TEST_CASE("wrong names and numbers and tensors in ONNX are refused", "[errors][g
     const OnnxModel good = parse_onnx("m", export_onnx(every, initial_weights(every)));
     auto with = [&](auto&& change) {
         OnnxModel model = good;
-        model.producer = "somebody", model.metadata.clear();   // as others write it
+        model.producer = "somebody", model.metadata.clear();  // as others write it
         change(model);
         return serialize_onnx(model);
     };
@@ -193,18 +193,20 @@ TEST_CASE("wrong names and numbers and tensors in ONNX are refused", "[errors][g
     };
     CHECK_NOTHROW(import_onnx("m.onnx", with([](OnnxModel&) {})));
     CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) {
-        for (OnnxNode& n : m.nodes)
-            for (std::string& i : n.inputs)
-                if (i == m.inputs[0].name) i = "\xff";
-        m.inputs[0].name = "\xff";
-    })), Catch::Contains("UTF-8"));
+                                      for (OnnxNode& n : m.nodes)
+                                          for (std::string& i : n.inputs)
+                                              if (i == m.inputs[0].name) i = "\xff";
+                                      m.inputs[0].name = "\xff";
+                                  })),
+                      Catch::Contains("UTF-8"));
     for (float bad : {NAN, INFINITY})
         CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) { first(m, "LayerNormalization").attrs["epsilon"] = bad; })),
                           Catch::Contains("must be a finite number"));
     CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) {
-        for (auto& [name, tensor] : m.initializers)
-            if (name == first(m, "Conv").inputs[1]) tensor.kind = OnnxTensor::Kind::other, tensor.floats.clear();
-    })), Catch::Contains("m.onnx"));
+                                      for (auto& [name, tensor] : m.initializers)
+                                          if (name == first(m, "Conv").inputs[1]) tensor.kind = OnnxTensor::Kind::other, tensor.floats.clear();
+                                  })),
+                      Catch::Contains("m.onnx"));
     for (std::int64_t axis : {9, -9})
         CHECK_THROWS_WITH(import_onnx("m.onnx", with([&](OnnxModel& m) { first(m, "Flatten").attrs["axis"] = axis; })),
                           Catch::Contains("axis is out of range"));
@@ -223,7 +225,7 @@ TEST_CASE("ONNX Runtime computes what the interpreter computes", "[flow][graph]"
     for (const Graph& g : all) {
         INFO(g.name << " " << to_string(g.nodes[0].domain));
         Weights w = lively(g, 6);
-        how.most_inside = how.most_inside == 0 ? 1u << 30 : 0;   // every second one has its weights beside it
+        how.most_inside = how.most_inside == 0 ? 1u << 30 : 0;  // every second one has its weights beside it
         Tensor x = normal_tensor(g.inputs[0].shape, 7, "x");
         Tensor ours = interpret(g, w, {{g.inputs[0].name, x}}).at(g.outputs[0]);
         CHECK(difference(runtime_output(folder.path, onnx_files(g, w, "m.onnx", how), x), ours) < 1e-4);

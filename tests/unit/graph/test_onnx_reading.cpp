@@ -28,7 +28,7 @@ using Kind = OnnxTensor::Kind;
 
 OnnxTensor floats(Ints dims, std::vector<float> values) { return {Kind::float32, std::move(dims), std::move(values)}; }
 OnnxTensor whole(Ints values) { return {Kind::int64, {static_cast<std::int64_t>(values.size())}, {}, {}, values}; }
-OnnxTensor counted(Ints dims) {   // 0.25, 0.5, -0.75, ...: no two alike, some negative
+OnnxTensor counted(Ints dims) {  // 0.25, 0.5, -0.75, ...: no two alike, some negative
     OnnxTensor t{Kind::float32, dims};
     const std::int64_t n = element_count(dims);
     for (std::int64_t i = 0; i < n; ++i) t.floats.push_back(0.25f * static_cast<float>(i + 1) * (i % 3 == 2 ? -1.0f : 1.0f));
@@ -136,7 +136,7 @@ TEST_CASE("outputs keep their names", "[unit][graph]") {
     REQUIRE(read.graph.outputs.size() == 3);
     CHECK(read.graph.outputs[0] == "logits");
     CHECK(read.graph.outputs[1] == "again");
-    CHECK(read.graph.find("fc") != nullptr);   // weights keep theirs
+    CHECK(read.graph.find("fc") != nullptr);  // weights keep theirs
     const Model back = import_onnx("m.onnx", export_onnx(read.graph, read.weights));
     CHECK(back.graph == read.graph);
     CHECK(back.weights == read.weights);
@@ -228,7 +228,7 @@ TEST_CASE("weights beside the file are read, from its own folder alone", "[unit]
         const std::string node = field(1, "x") + field(1, "w") + field(2, "y") + field(4, "MatMul");
         const std::string type = field(1, std::string{0x08, 1} + field(2, field(1, std::string{0x08, 1}) + field(1, std::string{0x08, 2})));
         std::string graph = field(1, node) + field(2, "g");
-        const auto put = [&](int number, const std::string& text) {   // lengths of two bytes
+        const auto put = [&](int number, const std::string& text) {  // lengths of two bytes
             graph += std::string{static_cast<char>(number << 3 | 2), static_cast<char>(text.size() % 128 | 128), static_cast<char>(text.size() / 128)} + text;
         };
         put(5, tensor), put(11, field(1, "x") + field(2, type)), put(12, field(1, "y"));
@@ -243,7 +243,7 @@ TEST_CASE("weights beside the file are read, from its own folder alone", "[unit]
         return read_onnx(folder.path / where);
     };
     const Model good = read("w.data", "8", "16");
-    CHECK(good.weights.begin()->second.values == std::vector<float>{1, 3, 2, 4});   // as a linear layer's: transposed
+    CHECK(good.weights.begin()->second.values == std::vector<float>{1, 3, 2, 4});  // as a linear layer's: transposed
     CHECK(read("sub/w.data", "8", "").weights == good.weights);
     CHECK_THROWS_WITH(read("../w.data", "8", "16", "sub/m.onnx"), Catch::Contains("not in the model's folder"));
     CHECK_THROWS_WITH(read((folder.path / "w.data").string(), "8", "16"), Catch::Contains("not in the model's folder"));
@@ -267,7 +267,7 @@ TEST_CASE("tensors that would fill the memory are refused before any of them is 
     m.model.outside["w"] = 0, m.model.data_file = "w.data";
     write_file(folder.path / "m.onnx", serialize_onnx(m.model));
     write_file(folder.path / "w.data", "");
-    fs::resize_file(folder.path / "w.data", std::uintmax_t{1} << 41);   // a hole: it takes no room on the disk
+    fs::resize_file(folder.path / "w.data", std::uintmax_t{1} << 41);  // a hole: it takes no room on the disk
     CHECK_THROWS_WITH(read_onnx(folder.path / "m.onnx"), Catch::Contains("need 2199023255552 bytes, and half of this machine's memory is"));
 }
 
@@ -466,7 +466,7 @@ TEST_CASE("models of old opsets are brought to a newer one by ONNX's own convert
         .node("ReduceSum", {"p"}, {"r"}, {{"axes", Ints{3}}, {"keepdims", std::int64_t{0}}})
         .node("Softmax", {"r"}, {"y"}, {{"axis", std::int64_t{1}}})
         .output("y");
-    m.model.outputs[0].shape = {2, 3, 7}, m.model.outputs[0].has_shape = true;   // the converter wants to know
+    m.model.outputs[0].shape = {2, 3, 7}, m.model.outputs[0].has_shape = true;  // the converter wants to know
     const Model read = m.read();
     CHECK(read.notes == std::vector<std::string>{});
     CHECK(read.graph.opset == 13);
@@ -517,7 +517,7 @@ TEST_CASE("nothing that such a process answers is believed", "[errors][onnx]") {
 }
 
 TEST_CASE("a small ONNX file that unfolds to much is refused", "[errors][onnx]") {
-    std::string nodes;   // empty messages: two bytes each in the file, hundreds in memory
+    std::string nodes;  // empty messages: two bytes each in the file, hundreds in memory
     for (int i = 0; i < 2'000'000; ++i) nodes += std::string("\x0a\x00", 2);
     std::string length;
     for (std::size_t n = nodes.size(); n > 0; n >>= 7) length += static_cast<char>((n & 127) | (n > 127 ? 128 : 0));

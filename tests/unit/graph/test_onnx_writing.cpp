@@ -70,8 +70,8 @@ TEST_CASE("a batch that was open is open again, and so are the names", "[unit][g
             Node& site = r.graph.nodes[0];
             REQUIRE(site.op == "conv2d");
             REQUIRE(add_condition(site.domain.parts.emplace_back(), condition).empty());
-            site.domain.restore = std::string(condition).starts_with("0 <= ci") || std::string(condition).find("==") != std::string::npos ? Restore::none
-                                                                                                                                      : Restore::repeat;
+            site.domain.restore =
+                std::string(condition).starts_with("0 <= ci") || std::string(condition).find("==") != std::string::npos ? Restore::none : Restore::repeat;
             complete(r.graph);
         }
         const OnnxFiles files = onnx_files(r.graph, r.weights, "out.onnx");
@@ -115,13 +115,18 @@ TEST_CASE("the opset of the file that came in goes out, where it has our operato
         CHECK(written(imported(classifier(in))).opset == out);
     CHECK(written(imported(classifier(13))).ir_version == 7);
     CHECK(written(imported(classifier(21))).ir_version == 10);
-    OnnxModel norm = classifier(13);   // LayerNormalization came with 17
+    OnnxModel norm = classifier(13);  // LayerNormalization came with 17
     norm.initializers.push_back({"ln.weight", floats({3})}), norm.initializers.push_back({"ln.bias", floats({3})});
     norm.nodes.back().outputs = {"h"};
-    const std::vector<OnnxNode> parts{{"ReduceMean", "m", {"h"}, {"m"}, {{"axes", Ints{-1}}}}, {"Sub", "s", {"h", "m"}, {"s"}},
-                                      {"Pow", "q", {"s", "two"}, {"q"}}, {"ReduceMean", "k", {"q"}, {"k"}, {{"axes", Ints{-1}}}},
-                                      {"Add", "e", {"k", "eps"}, {"e"}}, {"Sqrt", "d", {"e"}, {"d"}}, {"Div", "n", {"s", "d"}, {"n"}},
-                                      {"Mul", "w", {"n", "ln.weight"}, {"w"}}, {"Add", "o", {"w", "ln.bias"}, {"logits"}}};
+    const std::vector<OnnxNode> parts{{"ReduceMean", "m", {"h"}, {"m"}, {{"axes", Ints{-1}}}},
+                                      {"Sub", "s", {"h", "m"}, {"s"}},
+                                      {"Pow", "q", {"s", "two"}, {"q"}},
+                                      {"ReduceMean", "k", {"q"}, {"k"}, {{"axes", Ints{-1}}}},
+                                      {"Add", "e", {"k", "eps"}, {"e"}},
+                                      {"Sqrt", "d", {"e"}, {"d"}},
+                                      {"Div", "n", {"s", "d"}, {"n"}},
+                                      {"Mul", "w", {"n", "ln.weight"}, {"w"}},
+                                      {"Add", "o", {"w", "ln.bias"}, {"logits"}}};
     norm.nodes.insert(norm.nodes.end(), parts.begin(), parts.end());
     norm.initializers.push_back({"two", {OnnxTensor::Kind::float32, {}, {2}}}), norm.initializers.push_back({"eps", {OnnxTensor::Kind::float32, {}, {1e-5f}}});
     CHECK(written(imported(norm)).opset == 17);
@@ -166,7 +171,7 @@ TEST_CASE("slices that make up the whole are written as one split", "[unit][grap
         CHECK(again.graph == read.graph);
         const Tensors x{{"image", normal_tensor({1, 4, 6, 6}, 9, "x")}};
         CHECK(interpret(again.graph, again.weights, x) == interpret(read.graph, read.weights, x));
-        OnnxModel bare = out;   // the nodes alone
+        OnnxModel bare = out;  // the nodes alone
         bare.metadata.clear(), bare.producer = "somebody";
         const Model others = imported(bare);
         CHECK(interpret(others.graph, others.weights, x) == interpret(read.graph, read.weights, x));
@@ -192,7 +197,7 @@ TEST_CASE("rows and columns that come back do so by one operator", "[unit][graph
         OnnxModel bare = out;
         bare.metadata.clear(), bare.producer = "somebody";
         const Model read = imported(bare);
-        REQUIRE(read.graph.outputs == std::vector<std::string>{"y"});   // though a weight is called y.weight
+        REQUIRE(read.graph.outputs == std::vector<std::string>{"y"});  // though a weight is called y.weight
         const Tensors x{{"x", normal_tensor({1, 2, 7, 6}, 6, "x")}};
         const Tensor wanted = interpret(r.graph, r.weights, x).at("y"), got = interpret(read.graph, read.weights, x).at("y");
         for (std::size_t i = 0; i < wanted.values.size(); ++i) CHECK(got.values[i] == Approx(wanted.values[i]).margin(1e-6));
@@ -205,7 +210,7 @@ TEST_CASE("large weights stand beside the file, and are read from there", "[unit
     OnnxWriting how;
     how.most_inside = 100, how.about = {{"loopegg.plan", "{\"steps\": []}"}};
     const OnnxFiles files = onnx_files(m.graph, m.weights, "big.onnx", how);
-    CHECK(files.data.size() == 8 * 4 * 3 * 3 * 4);   // small tensors stay inside
+    CHECK(files.data.size() == 8 * 4 * 3 * 3 * 4);  // small tensors stay inside
     write_onnx(folder.path / "big.onnx", files);
     const Model back = read_onnx(folder.path / "big.onnx");
     CHECK(back.graph == m.graph);

@@ -126,7 +126,7 @@ TEST_CASE("carried weights compute what the wide network does without the channe
     const std::size_t s = *streams.written_by("stem");
     CHECK(streams.all[s].blocks == 2);
     const Graph narrow = with_widths(graph, streams, {{s, 4}});
-    Weights zeroed = weights;   // channels 2, 3, 6 and 7: of two groups the first two of each are left
+    Weights zeroed = weights;  // channels 2, 3, 6 and 7: of two groups the first two of each are left
     for (const std::string& norm : {"stem.bn", "block0.bn2", "block1.bn2"})
         for (const char* tensor : {".weight", ".bias"})
             for (std::size_t c : {2, 3, 6, 7}) zeroed[norm + tensor].values[c] = 0;
@@ -141,7 +141,7 @@ TEST_CASE("without a branch, the network computes what it does where the branch 
     const Tensor image = normal_tensor({1, 3, 6, 6}, 1, "x");
     for (const char* block : {"block0", "block1"}) {
         const Graph shallow = without_branch(graph, branch_written_by(graph, std::string(block) + ".conv2"));
-        CHECK(shallow.find(std::string(block) + ".out") == nullptr);   // a rectifier of a rectified value
+        CHECK(shallow.find(std::string(block) + ".out") == nullptr);  // a rectifier of a rectified value
         Weights zeroed = weights;
         for (float& w : zeroed[std::string(block) + ".bn2.weight"].values) w = 0;
         CHECK(interpret(shallow, carry_weights(graph, weights, shallow), {{"x", image}}).at("fc") == interpret(graph, zeroed, {{"x", image}}).at("fc"));
@@ -180,6 +180,6 @@ TEST_CASE("of trained weights the largest channels stay, the same for every writ
     for (const std::string& norm : {"stem.bn", "block0.bn2", "block1.bn2"}) CHECK(carried.at(norm + ".weight").values == std::vector<float>(4, 100.0f));
     const Tensor &old = weights.at("block0.conv1.weight"), &now = carried.at("block0.conv1.weight");
     CHECK(now.shape == Shape{8, 4, 3, 3});
-    CHECK(now.values[9] == old.values[3 * 9]);       // its second input is the old fourth
+    CHECK(now.values[9] == old.values[3 * 9]);  // its second input is the old fourth
     CHECK(now.values[2 * 9] == old.values[6 * 9]);
 }

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
+#include <unistd.h>
 #include <cmath>
 #include <filesystem>
-#include <unistd.h>
 
 #include "base/error.hpp"
 #include "base/files.hpp"

@@ -20,17 +20,21 @@ long hundredths(std::int64_t value, double unit) { return std::lround(static_cas
 }  // namespace
 
 TEST_CASE("zoo networks have their published parameters and MACs", "[unit][graph]") {
-    struct Row { const char* name; long parameters, macs; };   // hundredths of a million and of a billion
-    Row rows[] = {{"resnet18", 1169, 181}, {"resnet34", 2180, 366}, {"densenet161", 2868, 773}, {"densenet169", 1415, 336},
-                  {"densenet201", 2001, 429}, {"mobilenet_v2", 350, 30}, {"resnet34-cifar10", 2128, 116}, {"resnext29_2x64d", 913, 141},
-                  {"densenet161-cifar10", 2648, 247}, {"densenet100-cifar10", 302, 115}, {"mobilenet_v2-cifar10", 224, 9}, {"vgg16-cifar10", 1472, 31}};
+    struct Row {
+        const char* name;
+        long parameters, macs;
+    };  // hundredths of a million and of a billion
+    Row rows[] = {{"resnet18", 1169, 181},           {"resnet34", 2180, 366},          {"densenet161", 2868, 773},
+                  {"densenet169", 1415, 336},        {"densenet201", 2001, 429},       {"mobilenet_v2", 350, 30},
+                  {"resnet34-cifar10", 2128, 116},   {"resnext29_2x64d", 913, 141},    {"densenet161-cifar10", 2648, 247},
+                  {"densenet100-cifar10", 302, 115}, {"mobilenet_v2-cifar10", 224, 9}, {"vgg16-cifar10", 1472, 31}};
     for (const Row& row : rows) {
         INFO(row.name);
         Graph g = zoo_graph(row.name);
         CHECK(hundredths(parameters(g), 1e6) == row.parameters);
         CHECK(hundredths(macs(g), 1e9) == row.macs);
     }
-    CHECK(parameters(zoo_graph("resnet18")) == 11689512);      // torchvision's own counts
+    CHECK(parameters(zoo_graph("resnet18")) == 11689512);  // torchvision's own counts
     CHECK(parameters(zoo_graph("resnet34")) == 21797672);
     CHECK(parameters(zoo_graph("densenet161")) == 28681000);
     CHECK(parameters(zoo_graph("densenet169")) == 14149480);
@@ -66,7 +70,9 @@ TEST_CASE("a wrong cell or name is pointed at", "[errors][graph]") {
     auto complaint = [](const std::string& name) {
         try {
             zoo_graph(name);
-        } catch (const UserError& e) { return std::string(e.what()); }
+        } catch (const UserError& e) {
+            return std::string(e.what());
+        }
         return std::string();
     };
     CHECK(complaint("resnet43").find("did you mean 'resnet34'?") != std::string::npos);

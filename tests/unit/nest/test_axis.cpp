@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "base/sexpr.hpp"
-#include "nest/term/axis.hpp"
 #include "nest/domain/domain.hpp"
+#include "nest/term/axis.hpp"
 
 using namespace loopegg;
 

@@ -4,11 +4,11 @@
 #include "base/error.hpp"
 #include "graph/builder.hpp"
 #include "graph/flops.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/domain/with_domain.hpp"
 #include "nest/plan/apply_plan.hpp"
 #include "nest/plan/derive_plan.hpp"
-#include "nest/domain/domain.hpp"
 #include "nest/term/statement.hpp"
-#include "nest/domain/with_domain.hpp"
 #include "tests/domains.hpp"
 
 using namespace loopegg;
@@ -44,24 +44,24 @@ bool in_words(const std::string& plan) { return plan.find("restrict-nest") == st
 }  // namespace
 
 TEST_CASE("a restriction that rules of plans say becomes these rules", "[unit][nest]") {
-    CHECK(in_words(planned(domain({{"co/4%4 == ci/4%4"}}))));                                                       // grouped
-    CHECK(in_words(planned(domain({{"co%4 == ci%4"}}))));                                                           // interleaved
-    CHECK(in_words(planned(domain({{"co%16 == ci%16"}}))));                                                         // depthwise
-    CHECK(in_words(planned(domain({{"ci/8%2 == oh/4%2"}}))));                                                       // S1
-    CHECK(in_words(planned(domain({{"0 <= co%16 < 8", "co/4%2 == ci/8%2"}, {"8 <= co%16 < 16", "co/2%4 == ci/4%4"}}))));   // S3
+    CHECK(in_words(planned(domain({{"co/4%4 == ci/4%4"}}))));                                                             // grouped
+    CHECK(in_words(planned(domain({{"co%4 == ci%4"}}))));                                                                 // interleaved
+    CHECK(in_words(planned(domain({{"co%16 == ci%16"}}))));                                                               // depthwise
+    CHECK(in_words(planned(domain({{"ci/8%2 == oh/4%2"}}))));                                                             // S1
+    CHECK(in_words(planned(domain({{"0 <= co%16 < 8", "co/4%2 == ci/8%2"}, {"8 <= co%16 < 16", "co/2%4 == ci/4%4"}}))));  // S3
     CHECK(in_words(planned(domain({{"0 <= ci%16 < 8"}}))));
     CHECK(in_words(planned(domain({{"0 <= kh%3 < 1", "0 <= ci%2 < 1"}}))));
     CHECK(in_words(planned(domain({{"0 <= oh%2 < 1", "0 <= ow%2 < 1"}}, Restore::repeat))));
     CHECK(in_words(planned(domain({{"0 <= co%16 < 4"}}, Restore::zero))));
-    CHECK(in_words(planned(domain({{"0 <= co%4 < 2", "co/4%4 == ci/4%4"}}, Restore::repeat))));                      // both on one axis
+    CHECK(in_words(planned(domain({{"0 <= co%4 < 2", "co/4%4 == ci/4%4"}}, Restore::repeat))));  // both on one axis
     CHECK(in_words(planned(domain({{"0 <= co%16 < 4"}}, Restore::pointwise))));
-    CHECK(in_words(planned(domain({{"0 <= co/8%2 < 1", "co/4%2 == ci/8%2"}}, Restore::pointwise))));                 // grouped, then a 1x1 convolution
+    CHECK(in_words(planned(domain({{"0 <= co/8%2 < 1", "co/4%2 == ci/8%2"}}, Restore::pointwise))));  // grouped, then a 1x1 convolution
     CHECK(in_words(planned(domain({{"0 <= co%16 < 8", "0 <= kh%3 < 1"}}, Restore::pointwise))));
     CHECK(applications_for(one_conv().nodes[0], {}).empty());
 }
 
 TEST_CASE("a restriction that they do not say is given as its nest", "[unit][nest]") {
-    CHECK_FALSE(in_words(planned(domain({{"0 <= co%16 < 8"}, {"8 <= co%16 < 16", "co/4%2 == ci/8%2"}}))));   // S2: its parts name the cut by different digits
+    CHECK_FALSE(in_words(planned(domain({{"0 <= co%16 < 8"}, {"8 <= co%16 < 16", "co/4%2 == ci/8%2"}}))));  // S2: its parts name the cut by different digits
     CHECK_FALSE(in_words(planned(domain({{"4 <= ci%16 < 12"}}))));
     CHECK_FALSE(in_words(planned(domain({{"0 <= co%16 < 4", "4 <= ci%16 < 12"}}, Restore::pointwise))));
     CHECK_FALSE(in_words(planned(domain({{"3 <= ci%16 < 16"}}))));
@@ -70,7 +70,7 @@ TEST_CASE("a restriction that they do not say is given as its nest", "[unit][nes
 
 TEST_CASE("the leading channels come back by a 1x1 convolution, and nothing else does", "[unit][nest]") {
     const Graph graph = one_conv();
-    const Graph two = with_domain(graph, "conv", domain({{"0 <= co/8%2 < 1", "0 <= co%8 < 4"}}, Restore::pointwise));   // half of the half
+    const Graph two = with_domain(graph, "conv", domain({{"0 <= co/8%2 < 1", "0 <= co%8 < 4"}}, Restore::pointwise));  // half of the half
     CHECK(two.find("conv")->shape == Shape{1, 4, 8, 8});
     CHECK(two.find("conv")->domain.whole());
     CHECK(restoring_node(two, "conv").name == "conv.restore");
@@ -82,7 +82,7 @@ TEST_CASE("the leading channels come back by a 1x1 convolution, and nothing else
     CHECK(six.find("conv")->shape[1] == 6);
     CHECK(in_words(planned(domain({{"0 <= co%16 < 6"}}, Restore::pointwise))));
     auto refused = [&](const Domain& d, const char* why) { CHECK_THROWS_WITH(with_domain(graph, "conv", d), Catch::Contains(why)); };
-    refused(domain({{"0 <= co%2 < 1"}}, Restore::pointwise), "first of them, and no others");                                  // every second one
+    refused(domain({{"0 <= co%2 < 1"}}, Restore::pointwise), "first of them, and no others");  // every second one
     refused(domain({{"8 <= co%16 < 16"}}, Restore::pointwise), "first of them, and no others");
     refused(domain({{"0 <= oh%2 < 1"}}, Restore::pointwise), "first of them, and no others");
     refused(domain({{"0 <= co%16 < 8", "0 <= oh%2 < 1"}}, Restore::pointwise), "nothing computes");

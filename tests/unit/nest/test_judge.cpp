@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "base/sexpr.hpp"
-#include "nest/term/facts.hpp"
 #include "nest/judge/isl_judge.hpp"
+#include "nest/term/facts.hpp"
 
 using namespace loopegg;
 

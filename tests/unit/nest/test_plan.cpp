@@ -7,8 +7,8 @@
 #include "graph/operators.hpp"
 #include "graph/weights.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "nest/plan/apply_plan.hpp"
 #include "nest/domain/domain.hpp"
+#include "nest/plan/apply_plan.hpp"
 
 using namespace loopegg;
 

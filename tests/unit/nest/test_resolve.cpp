@@ -84,11 +84,13 @@ TEST_CASE("restricted nests compute their domain, and restore the rest", "[unit]
     whole_output("(at (diag 2 (quo oh 3) ci) (at (rem ci 2) (at (rem oh 3) (at co (at ow (at kh (at kw done)))))))");
     whole_output("(at co (at ci (at oh (at ow (at (span kh 1 2) (at (span kw 1 2) done))))))");
     // S3: one half of the channels in 2 groups, the other in 4.
-    whole_output("(cat (at (diag 2 (span co 0 4) ci) (at (rem (span co 0 4) 2) (at (rem ci 2) (at oh (at ow (at kh (at kw done))))))) "
-                 "(at (diag 4 (span co 4 8) ci) (at oh (at ow (at kh (at kw done))))))");
+    whole_output(
+        "(cat (at (diag 2 (span co 0 4) ci) (at (rem (span co 0 4) 2) (at (rem ci 2) (at oh (at ow (at kh (at kw done))))))) "
+        "(at (diag 4 (span co 4 8) ci) (at oh (at ow (at kh (at kw done))))))");
     // S2: some channels dense, the rest grouped, where the cut falls on no block.
-    whole_output("(cat (at (span co 0 2) (at ci (at oh (at ow (at kh (at kw done)))))) "
-                 "(at (diag 2 (span co 2 8) ci) (at (rem (span co 2 8) 3) (at (rem ci 2) (at oh (at ow (at kh (at kw done))))))))");
+    whole_output(
+        "(cat (at (span co 0 2) (at ci (at oh (at ow (at kh (at kw done)))))) "
+        "(at (diag 2 (span co 2 8) ci) (at (rem (span co 2 8) 3) (at (rem ci 2) (at oh (at ow (at kh (at kw done))))))))");
 }
 
 TEST_CASE("a schedule that is none is refused in words", "[unit]") {

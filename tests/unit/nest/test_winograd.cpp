@@ -1,6 +1,6 @@
 // Winograd's forms: exact over the rationals, in bounds in float32, and only where they apply.
-#include <catch2/catch.hpp>
 #include <rapidcheck.h>
+#include <catch2/catch.hpp>
 
 #include <cmath>
 #include <random>
@@ -55,7 +55,7 @@ TEST_CASE("a form filters whole numbers exactly", "[unit]") {
                 for (std::size_t j = 0; j < p; ++j) {
                     double in = 0, w = 0;
                     for (std::size_t k = 0; k < p; ++k) in += form.input[j][k] * d[k];
-                    for (std::size_t k = 0; k < g.size(); ++k) w += std::round(form.weights[j][k] * form.denominator) * g[k];   // whole numbers
+                    for (std::size_t k = 0; k < g.size(); ++k) w += std::round(form.weights[j][k] * form.denominator) * g[k];  // whole numbers
                     got += form.output[i][j] * in * w;
                 }
                 RC_ASSERT(got == wanted * form.denominator);

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include <catch2/catch.hpp>
 #include <rapidcheck.h>
+#include <catch2/catch.hpp>
 
 #include "optimize/choose.hpp"
 
@@ -40,10 +40,9 @@ TEST_CASE("the choice is the best of all choices", "[unit][optimize][property]")
         std::vector<std::vector<SiteOption>> sites(static_cast<std::size_t>(*rc::gen::inRange(1, 5)));
         for (auto& options : sites) {
             options.resize(static_cast<std::size_t>(*rc::gen::inRange(1, 4)));
-            for (SiteOption& o : options)
-                o = {0, *rc::gen::inRange(1, 100) / 8.0, *rc::gen::inRange(0, 100) / 8.0, *rc::gen::inRange(1, 50)};
+            for (SiteOption& o : options) o = {0, *rc::gen::inRange(1, 100) / 8.0, *rc::gen::inRange(0, 100) / 8.0, *rc::gen::inRange(1, 50)};
         }
-        for (std::size_t s = 0; s + 1 < sites.size(); ++s)   // the last option of a site may depend on the site after it
+        for (std::size_t s = 0; s + 1 < sites.size(); ++s)  // the last option of a site may depend on the site after it
             if (sites[s].size() > 1 && *rc::gen::arbitrary<bool>()) {
                 SiteOption::Company company{s + 1, {}};
                 for (std::size_t o = 0; o < sites[s + 1].size(); ++o)
@@ -61,8 +60,10 @@ TEST_CASE("the choice is the best of all choices", "[unit][optimize][property]")
         auto expected = best_by_trying(sites, limits);
         auto got = choose(sites, limits);
         RC_ASSERT(expected.has_value() == got.choice.has_value());
-        if (expected) RC_ASSERT(std::abs(*expected - got.choice->latency_ms) < 1e-6);
-        else RC_ASSERT(!got.why.empty());
+        if (expected)
+            RC_ASSERT(std::abs(*expected - got.choice->latency_ms) < 1e-6);
+        else
+            RC_ASSERT(!got.why.empty());
     }));
 }
 
@@ -102,14 +103,14 @@ TEST_CASE("a choice near another differs at few sites and spends no more than it
         ChoiceLimits limits;
         limits.capacity = *rc::gen::inRange(0, 40) / 8.0;
         const auto near = choose_near(sites, from, prices, changes, limits);
-        RC_ASSERT(near.has_value());   // `from` itself is one
+        RC_ASSERT(near.has_value());  // `from` itself is one
         RC_ASSERT(near->latency_ms <= from.latency_ms + 1e-9);
         std::size_t changed = 0;
         double spent = 0;
         for (std::size_t s = 0; s < sites.size(); ++s) changed += near->picked[s] != picked[s], spent += prices[s][near->picked[s]];
         RC_ASSERT(changed <= changes);
         RC_ASSERT(spent <= limits.capacity + 1e-6);
-        RC_ASSERT(std::abs(near->capacity_cost - add_up(sites, near->picked).capacity_cost) < 1e-9);   // on the scale of the options, not of the prices
+        RC_ASSERT(std::abs(near->capacity_cost - add_up(sites, near->picked).capacity_cost) < 1e-9);  // on the scale of the options, not of the prices
 
         // No single change does better.
         if (changes > 0)

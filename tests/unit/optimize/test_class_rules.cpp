@@ -63,7 +63,7 @@ TEST_CASE("rules that never fired or never paid are left out, with the budget th
     counts["mobile"].rules = {{"group-axes", {50, 60, 4}}, {"bottleneck-axis", {20, 40, 0}}, {"join-domain", {0, 0, 0}}};
     const ClassRules mobile = rules_for_class(book, phase, "mobile", counts);
     CHECK(has(names(mobile, phase), "group-axes"));
-    CHECK(has(names(mobile, phase), "split-loop"));   // nobody counted it
+    CHECK(has(names(mobile, phase), "split-loop"));  // nobody counted it
     CHECK(reason(mobile, "join-domain") == "it never fired in 2 counted runs");
     CHECK(reason(mobile, "bottleneck-axis") == "it fired 20 times in 2 counted runs, and no returned network has a step of it");
     CHECK(mobile.asked.at("group-axes") == Approx(30));
@@ -87,7 +87,7 @@ TEST_CASE("counts belong to the words of a rule, not to its name", "[unit][optim
     const ClassRules mobile = rules_for_class(book, phase, "mobile", counts);
     CHECK_FALSE(has(names(mobile, phase), "bottleneck-axis"));
     CHECK(has(names(mobile, phase), "group-axes"));
-    CHECK(mobile.book.find_rule("group-axes")->choices.front().values.size() == 4);   // none of its values is erased
+    CHECK(mobile.book.find_rule("group-axes")->choices.front().values.size() == 4);  // none of its values is erased
     for (const auto& [kind, counted] : shipped_counts())
         for (const Rule* rule : book.rules_of(phase)) CHECK((counted.find(*rule) == nullptr) == !counted.rules.contains(count_key(*rule)));
 }
@@ -98,7 +98,7 @@ TEST_CASE("an exact rule that only makes way for others stays with them", "[unit
     CountTable counts;
     counts["mobile"].runs = enough_runs;
     counts["mobile"].rules = {{"cut-domain", {50, 0, 0}}, {"split-loop", {50, 0, 0}}, {"group-axes", {50, 60, 4}}};
-    CHECK(has(names(rules_for_class(book, phase, "mobile", counts), phase), "cut-domain"));   // somebody looks for the cuts that it makes
+    CHECK(has(names(rules_for_class(book, phase, "mobile", counts), phase), "cut-domain"));  // somebody looks for the cuts that it makes
     CHECK_FALSE(has(names(rules_for_class(book, phase, "mobile", counts), phase), "split-loop"));
     for (const char* part : {"group-first-part", "group-second-part", "bottleneck-first-part", "bottleneck-second-part"})
         counts["mobile"].rules[part] = {5, 5, 0};
@@ -123,7 +123,7 @@ TEST_CASE("sequences that too few runs returned are not searched for, nor what s
     CHECK(reason(mobile, "group-axes ?g=16") == "fewer than 2 of 3 counted runs returned a network with it");
     CHECK(reason(mobile, "group-first-part") == "only 2 of 46 neural steps of the networks that 3 counted runs returned are its own");
     CHECK(rules_for_class(book, phase, "all", counts).paid.empty());
-    ++c.runs;   // two are only half of them now
+    ++c.runs;  // two are only half of them now
     CHECK(rules_for_class(book, phase, "mobile", counts).paid == std::set<std::string>{"bottleneck-axis ?k=2, group-axes ?g=8"});
 
     const Variant v{
@@ -137,7 +137,7 @@ TEST_CASE("sequences that too few runs returned are not searched for, nor what s
     other.steps.pop_back();
     CHECK(searched_for(mobile, v));
     CHECK_FALSE(searched_for(mobile, other));
-    other.steps.push_back({"bottleneck-output", true, {{"?k", "2"}, {"?h", "zero"}}, {}, {}});   // nobody counted it
+    other.steps.push_back({"bottleneck-output", true, {{"?k", "2"}, {"?h", "zero"}}, {}, {}});  // nobody counted it
     CHECK(searched_for(mobile, other));
     CHECK(mobile.book.find_rule("bottleneck-output")->choices.front().values.size() == 2);
 }
@@ -178,8 +178,8 @@ TEST_CASE("passes: all rules at once, or one set after another", "[unit][optimiz
         const RunReport report = run_passes(graph, sets, order, {});
         return std::pair(graph.node_count(), report.stop);
     };
-    CHECK(grown({false, 1}) == std::pair<std::size_t, StopReason>{3, StopReason::iterations});   // one step of the chain
-    CHECK(grown({true, 1}) == std::pair<std::size_t, StopReason>{5, StopReason::iterations});    // each set sees what the one before made
+    CHECK(grown({false, 1}) == std::pair<std::size_t, StopReason>{3, StopReason::iterations});  // one step of the chain
+    CHECK(grown({true, 1}) == std::pair<std::size_t, StopReason>{5, StopReason::iterations});   // each set sees what the one before made
     CHECK(grown({true, 5}) == std::pair<std::size_t, StopReason>{5, StopReason::saturated});
     CHECK(grown({false, 9}).second == StopReason::saturated);
 }

@@ -40,7 +40,7 @@ TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, 
     const std::size_t originals = sites_of(graph).kinds.size();
     for (std::size_t v = originals; v < found.variants.size(); ++v) {
         INFO(to_string(found.variants[v].nest));
-        CHECK_FALSE(found.variants[v].proofs.empty());   // a way from the original to everything that the guard admitted
+        CHECK_FALSE(found.variants[v].proofs.empty());  // a way from the original to everything that the guard admitted
     }
     std::map<std::size_t, int> kinds;
     for (const Admission& a : found.admissions) kinds[found.variants[a.variant].kind] += found.variants[a.variant].effect == "group";
@@ -69,7 +69,7 @@ TEST_CASE("outputs that the next convolution may leave unread are left out witho
         CHECK(a.verdict.evidence["unread_by"] == reader);
         writers.insert(writer);
     }
-    CHECK(writers.size() == 14);   // of 16 blocks: a site that is kept stays whole, and so does what it reads
+    CHECK(writers.size() == 14);  // of 16 blocks: a site that is kept stays whole, and so does what it reads
     CHECK_FALSE(writers.contains("layer3.1.conv1"));
     CHECK_FALSE(writers.contains("layer3.2.conv1"));
 }

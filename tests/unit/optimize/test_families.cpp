@@ -66,7 +66,7 @@ std::set<std::string> names(const Sites& sites, const std::vector<std::size_t>& 
 TEST_CASE("a family differs in input channels alone, and reads and writes hidden widths alike", "[unit][optimize]") {
     const Graph graph = dense_block();
     const Sites sites = sites_of(graph, {"layer4.conv1"});
-    REQUIRE(sites.kinds.size() == 6);   // each 1x1 is a kind of its own, the 3x3 are one
+    REQUIRE(sites.kinds.size() == 6);  // each 1x1 is a kind of its own, the 3x3 are one
     const auto runs = families_of(graph, sites, 12);
     REQUIRE(runs.size() == 2);
     CHECK(names(sites, runs[0]) == std::set<std::string>{"layer1.conv1", "layer2.conv1", "layer3.conv1", "layer5.conv1"});
@@ -80,7 +80,7 @@ TEST_CASE("a family differs in input channels alone, and reads and writes hidden
     for (const auto& run : families_of(residual, blocks, 12)) {
         std::set<char> last;
         for (const std::string& name : names(blocks, run)) last.insert(name.back());
-        CHECK(last.size() == 1);   // conv1 and conv2 of a block have one nest, and not one role
+        CHECK(last.size() == 1);  // conv1 and conv2 of a block have one nest, and not one role
     }
 }
 
@@ -123,13 +123,13 @@ TEST_CASE("a question is about a family, and the budget counts questions", "[uni
         CHECK(a.verdict.evidence["together"]["kept"].get<double>() == Approx(std::pow(0.9, all)));
         CHECK(a.verdict.evidence["kept"].get<double>() > std::pow(0.9, all));
     }
-    CHECK(by_guard > 2 * oracle.asked.size());   // one question tells of several sites
+    CHECK(by_guard > 2 * oracle.asked.size());  // one question tells of several sites
 }
 
 TEST_CASE("what is refused for a family is asked of every second site, down to single ones", "[unit][optimize]") {
     const Graph graph = dense_block();
     const Sites sites = sites_of(graph);
-    Counting oracle(1);   // nothing but single sites
+    Counting oracle(1);  // nothing but single sites
     const Discovery found = discovered(graph, sites, oracle, 60);
     CHECK(found.configurations == static_cast<std::int64_t>(oracle.asked.size()));
     CHECK(found.configurations <= 60);
@@ -137,12 +137,12 @@ TEST_CASE("what is refused for a family is asked of every second site, down to s
     std::size_t allowed = 0, refused = 0;
     for (const Admission& a : found.admissions) {
         if (a.reader) continue;
-        CHECK(seen.emplace(a.site, a.variant).second);   // one answer for each, the last
+        CHECK(seen.emplace(a.site, a.variant).second);  // one answer for each, the last
         CHECK(a.verdict.allowed == !a.verdict.evidence.contains("together"));
         ++(a.verdict.allowed ? allowed : refused);
     }
     CHECK(allowed > 0);
-    CHECK(refused > 0);   // the budget does not reach every single site
+    CHECK(refused > 0);  // the budget does not reach every single site
     CHECK(std::count_if(oracle.asked.begin(), oracle.asked.end(), [](const auto& changed) { return changed.size() > 1; }) == found.rejected);
     CHECK(std::any_of(oracle.asked.begin(), oracle.asked.end(), [](const auto& changed) {
         return changed == std::set<std::string>{"layer1.conv2", "layer3.conv2", "layer5.conv2"};

@@ -4,8 +4,8 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/scratch.hpp"
-#include "graph/zoo/zoo.hpp"
 #include "graph/model_json.hpp"
+#include "graph/zoo/zoo.hpp"
 #include "nest/plan/apply_plan.hpp"
 #include "optimize/finalists.hpp"
 
@@ -37,17 +37,17 @@ TEST_CASE("the fastest finalist whose trained loss is small enough is chosen", "
     const ScratchFolder folder(std::filesystem::temp_directory_path() / "loopegg-finalists");
     write_run(folder.path());
     const char* accuracies = R"({"original": [95.6, 95.8], "rules-1": 94.6, "rules-2": [95.3, 95.5], "width-1": 95.6})";
-    const FinalistChoice by_run = choose(folder.path(), accuracies);   // half of the capacity: one point
+    const FinalistChoice by_run = choose(folder.path(), accuracies);  // half of the capacity: one point
     CHECK(by_run.max_loss == Approx(1));
     REQUIRE(by_run.chosen);
-    CHECK(by_run.rows[*by_run.chosen].name == "rules-2");   // rules-1 loses 1.1
+    CHECK(by_run.rows[*by_run.chosen].name == "rules-2");  // rules-1 loses 1.1
     CHECK(*by_run.rows[*by_run.chosen].lost == Approx(0.3));
-    CHECK(by_run.rows[*by_run.chosen].speedup == Approx(3));   // beside the original in the same turns
+    CHECK(by_run.rows[*by_run.chosen].speedup == Approx(3));  // beside the original in the same turns
     const FinalistChoice strict = choose(folder.path(), accuracies, 0.2);
     REQUIRE(strict.chosen);
     CHECK(strict.rows[*strict.chosen].name == "width-1");
     CHECK(!choose(folder.path(), accuracies, 0.01).chosen);
-    const FinalistChoice one = choose(folder.path(), R"({"original": 95, "width-1": 94.9})");   // the others were not trained
+    const FinalistChoice one = choose(folder.path(), R"({"original": 95, "width-1": 94.9})");  // the others were not trained
     REQUIRE(one.chosen);
     CHECK(one.rows[*one.chosen].name == "width-1");
 }
@@ -93,5 +93,5 @@ TEST_CASE("a finalist is written as its plan, its network and a module", "[unit]
     CHECK(read_model(second / "model.json") == networks.judged[1].graph);
     CHECK(apply_plan(graph, read_plan(make_source("plan.json", read_file(second / "plan.json")))) == networks.judged[1].graph);
     CHECK_THAT(read_file(second / "network.py"), Contains("class Network"));
-    CHECK(!std::filesystem::exists(second / "weights.safetensors"));   // nothing was trained
+    CHECK(!std::filesystem::exists(second / "weights.safetensors"));  // nothing was trained
 }

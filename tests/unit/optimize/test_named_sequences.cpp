@@ -8,9 +8,7 @@ namespace {
 DigitPair diagonal(const char* a, std::int64_t a_stride, const char* b, std::int64_t b_stride, std::int64_t groups) {
     return {{a, a_stride, groups}, {b, b_stride, groups}};
 }
-DigitRange keep(const char* axis, std::int64_t stride, std::int64_t radix, std::int64_t lo, std::int64_t hi) {
-    return {{axis, stride, radix}, lo, hi};
-}
+DigitRange keep(const char* axis, std::int64_t stride, std::int64_t radix, std::int64_t lo, std::int64_t hi) { return {{axis, stride, radix}, lo, hi}; }
 }  // namespace
 
 TEST_CASE("an effect has the name that people know it by", "[unit][optimize]") {

@@ -67,7 +67,7 @@ struct Chooser {
         Progress quiet(Progress::Mode::quiet);
         const Discovery found = discover(input.graph, input.sites, book, *book.find_phase("discover"), oracle, {.budget = 60}, quiet);
         Tuning tuning;
-        for (const Variant& v : found.variants) {   // as if time were work
+        for (const Variant& v : found.variants) {  // as if time were work
             TunedNest nest;
             nest.best.latency.emplace();
             nest.best.latency->median_ms = static_cast<double>(v.macs) / 1e8;

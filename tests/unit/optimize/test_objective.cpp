@@ -60,7 +60,7 @@ TEST_CASE("energy and temperature are read where a machine tells them", "[unit][
     const auto before = sensors.energy();
     REQUIRE(before.size() == 2);
     put("powercap/intel-rapl:0/energy_uj", "1000000\n"), put("powercap/intel-rapl:0:1/energy_uj", "2500000\n");
-    CHECK(*sensors.joules(before, sensors.energy()) == Approx(2.5));   // 2 J around the counter's end, and half a joule of memory
+    CHECK(*sensors.joules(before, sensors.energy()) == Approx(2.5));  // 2 J around the counter's end, and half a joule of memory
     CHECK(*sensors.temperature() == 51);
     std::filesystem::remove_all(root);
 }

@@ -5,8 +5,8 @@
 
 #include "backends/kernel/kernel_cache.hpp"
 #include "backends/measure/latency_store.hpp"
-#include "base/scratch.hpp"
 #include "base/places.hpp"
+#include "base/scratch.hpp"
 #include "nest/term/grammar.hpp"
 #include "optimize/stages.hpp"
 

@@ -22,7 +22,7 @@ namespace {
 // Loses a point for each halving of the multiplications, and nothing for the parameters: depth and width cost alike.
 class ByWork : public CapacityOracle {
 public:
-    explicit ByWork(double most = 100) : most_(most) {}   // points that may be lost
+    explicit ByWork(double most = 100) : most_(most) {}  // points that may be lost
     std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants) override {
         std::vector<Verdict> out;
         for (const Graph& v : variants) {
@@ -72,7 +72,7 @@ TEST_CASE("a shape is the network that its plan makes, on every kind of network"
         for (int i = 0; i < 3; ++i) {
             const NetworkShape shape = drawn(space, random);
             const std::optional<Graph> network = space.network(shape);
-            if (!network) continue;   // groups that do not divide
+            if (!network) continue;  // groups that do not divide
             CHECK(apply_plan(graph, space.plan(shape)) == *network);
         }
         CHECK(space.network({}).value() == graph);
@@ -150,7 +150,7 @@ TEST_CASE("how long whole networks take beside their sites does not lead the sea
         SiteClock clock = clock_of(graph);
         ShapeSearch search(space, judge, clock, options, progress);
         search.go_on(30);
-        for (std::size_t i = 0; i < search.judged().size(); i += 2) search.judged()[i].timed = true;   // these breed on beside the others
+        for (std::size_t i = 0; i < search.judged().size(); i += 2) search.judged()[i].timed = true;  // these breed on beside the others
         const std::pair<const Graph*, double> whole[] = {{&graph, ratio * clock.ms(graph)}};
         clock.learn_whole(whole);
         search.set_the_clock();
@@ -207,7 +207,7 @@ TEST_CASE("the clock tells of a site what sites of about as many channels took",
     const Graph half = space.network(space.scaled(0.5, 1)).value();
     std::map<std::string, double> ms, slow;
     for (const Node& node : graph.nodes)
-        if (macs(node) > 0) ms[node.name] = 1, slow[node.name] = 0.8;   // half the width saves a fifth of the time only
+        if (macs(node) > 0) ms[node.name] = 1, slow[node.name] = 0.8;  // half the width saves a fifth of the time only
     SiteClock clock;
     clock.learn(graph, ms);
     const double before = clock.ms(half), sites = static_cast<double>(ms.size());
@@ -216,7 +216,7 @@ TEST_CASE("the clock tells of a site what sites of about as many channels took",
     clock.learn(half, slow);
     CHECK(clock.ms(half) == Approx(0.8 * sites).epsilon(0.01));
     CHECK(clock.ms(graph) == Approx(sites).epsilon(0.01));
-    CHECK(clock.ms(space.network(space.scaled(0.625, 1)).value()) > 0.8 * sites);   // nearer to the half than to the whole
+    CHECK(clock.ms(space.network(space.scaled(0.625, 1)).value()) > 0.8 * sites);  // nearer to the half than to the whole
 }
 
 TEST_CASE("one lucky time does not carry the clock", "[unit][optimize]") {
@@ -252,7 +252,7 @@ TEST_CASE("rivals keep to their own menus", "[unit][optimize]") {
     const std::vector<NetworkCandidate> blocks = block_swaps(space, judge, clock_of(graph), options, progress);
     REQUIRE(!blocks.empty());
     for (const NetworkCandidate& c : blocks) CHECK(c.ms <= options.max_ms);
-    CHECK(blocks.front().judged.loss.points <= blocks.back().judged.loss.points);   // the largest score first
+    CHECK(blocks.front().judged.loss.points <= blocks.back().judged.loss.points);  // the largest score first
 }
 
 TEST_CASE("a network as a term has the sites of its graph, and every step of a shape is proven over it", "[unit][optimize]") {

@@ -24,7 +24,10 @@ public:
             ++asked;
             seen.insert(c.nest);
             const std::string text = to_string(c.nest);
-            if (fail_all) { out.push_back({std::nullopt, "it crashed"}); continue; }
+            if (fail_all) {
+                out.push_back({std::nullopt, "it crashed"});
+                continue;
+            }
             double ms = 10;
             if (text.find("(vec") != std::string::npos) ms = 3;
             if (text.find(" 8) done)") != std::string::npos) ms = 1;
@@ -58,7 +61,7 @@ TEST_CASE("tuning finds what the machine likes, within its trials", "[unit][opti
     Progress quiet(Progress::Mode::quiet);
     const auto tuned = tune(std::vector{conv, conv}, machine, small(), quiet);
     REQUIRE(tuned.size() == 2);
-    CHECK(tuned[0].nest == tuned[1].nest);          // equal nests are tuned once
+    CHECK(tuned[0].nest == tuned[1].nest);  // equal nests are tuned once
     CHECK(machine.asked <= 12);
     CHECK(tuned[0].best.latency->median_ms == 1);
     CHECK(domain_of(tuned[0].nest) == domain_of(conv));
@@ -85,7 +88,7 @@ TEST_CASE("the schedule that a nest comes with is measured, whatever was learnt 
         for (Term& t : first_schedules(nest)) all.push_back(std::move(t));
         return all;
     };
-    std::vector<Term> nests;   // so many that the last ones are picked by a model, which has learnt that schedules like these are slow
+    std::vector<Term> nests;  // so many that the last ones are picked by a model, which has learnt that schedules like these are slow
     for (int i = 1; i <= 60; ++i) nests.push_back(complete(parse_term("(nest (linear 4 " + std::to_string(8 * i) + " 8) (at n (at co (at ci done))))")));
     tune(nests, machine, options, quiet);
     for (const Term& nest : nests) CHECK(machine.seen.contains(nest));
@@ -107,7 +110,7 @@ TEST_CASE("a nest in which the network spends more time has more trials, and all
 }
 
 TEST_CASE("what is much slower than the nest that it would stand for has no more than a first round", "[unit][optimize]") {
-    PaperMachine machine;   // of 16 channels it makes vectors of eight, which it likes; of 2 it can make none
+    PaperMachine machine;  // of 16 channels it makes vectors of eight, which it likes; of 2 it can make none
     Progress quiet(Progress::Mode::quiet);
     TuneOptions options = small();
     options.role = [](std::size_t) { return TuneOptions::Role{1, 0}; };
@@ -144,17 +147,17 @@ TEST_CASE("an estimate is never better than a measured time, and what is estimat
     options.wait_for_times = true;
     FarMachine machine;
     CHECK_FALSE(tune(std::vector{conv}, machine, options, quiet)[0].best.latency->measured);
-    REQUIRE(machine.asked.size() == 4);   // one round: nothing was learnt
+    REQUIRE(machine.asked.size() == 4);  // one round: nothing was learnt
     const std::vector<Term> first = machine.asked;
     machine.known = {first[2]}, machine.asked.clear();
     TunedNest tuned = tune(std::vector{conv}, machine, options, quiet)[0];
-    CHECK(machine.asked == first);        // the rest of the round is still to come
+    CHECK(machine.asked == first);  // the rest of the round is still to come
     CHECK(tuned.nest == first[2]);
     CHECK(tuned.best.latency->measured);
     CHECK(tuned.also.empty());
     machine.known = {first.begin(), first.end()}, machine.asked.clear();
     tuned = tune(std::vector{conv}, machine, options, quiet)[0];
-    CHECK(machine.asked.size() == 8);     // all of it is known, so the next round is asked for
+    CHECK(machine.asked.size() == 8);  // all of it is known, so the next round is asked for
     CHECK(tuned.best.latency->measured);
 }
 

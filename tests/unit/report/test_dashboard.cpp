@@ -23,7 +23,7 @@ TEST_CASE("the dashboard tells how far a batch is, what failed and why, and the 
     const Dashboard d = some();
     CHECK(dashboard_headline(d) == "3 of 5 jobs are done, and 1 failed");
     REQUIRE(d.best());
-    CHECK(d.best()->name == "fast");   // what is only estimated comes after what was measured
+    CHECK(d.best()->name == "fast");  // what is only estimated comes after what was measured
     const std::string page = dashboard_page(d);
     CHECK(page.find("cannot read &#39;&lt;script&gt;&#39;") != std::string::npos);
     CHECK(page.find("fast: 3.00 ms instead of 6.00 ms") != std::string::npos);

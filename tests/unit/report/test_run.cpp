@@ -58,14 +58,15 @@ TEST_CASE("a folder that is no run is refused in words", "[errors][report]") {
     CHECK_THROWS_WITH(read_run(folder.path()), Catch::Contains("has no result.json") && Catch::Contains("loopegg optimize"));
     write_file(folder / "result.json", "{\"model\": ");
     CHECK_THROWS_WITH(read_run(folder.path()), Catch::Contains("result.json") && Catch::Contains("not JSON"));
-    write_file(folder / "result.json", "{\"model\": 1e9223372036854775807}");   // the parser has another exception for what fits in no number
+    write_file(folder / "result.json", "{\"model\": 1e9223372036854775807}");  // the parser has another exception for what fits in no number
     CHECK_THROWS_AS(read_run(folder.path()), UserError);
     CHECK_THROWS_WITH(read_run(folder.path()), Catch::Contains("result.json") && Catch::Contains("not JSON"));
     write_file(folder / "result.json", "{\"model\": \"m\"}");
     CHECK_THROWS_WITH(read_run(folder.path()), Catch::Contains("docs/reference/formats.md"));
     std::filesystem::copy_file(test::sample_runs() / "tiny-original/result.json", folder / "result.json", std::filesystem::copy_options::overwrite_existing);
     CHECK_NOTHROW(read_run(folder.path()));
-    write_file(folder / "evidence.jsonl", R"({"sites": {"a.conv1": "groups 2", "b.conv1": "groups 2"}, "kept": 0.9, "allowed": true})" "\n");
+    write_file(folder / "evidence.jsonl", R"({"sites": {"a.conv1": "groups 2", "b.conv1": "groups 2"}, "kept": 0.9, "allowed": true})"
+                                          "\n");
     CHECK(read_run(folder.path()).evidence.at(0).site == "a.conv1 and 1 more");
     CHECK(read_run(folder.path()).evidence.at(0).ratio == 0.9);
     write_file(folder / "evidence.jsonl", "{\"key\": \"1\"}\nnot json\n");

@@ -119,7 +119,7 @@ TEST_CASE("without the rule that sweeps elements their loops stay as they stand"
 }
 
 TEST_CASE("without the rule that tiles registers there are no tiles but those of the other rules", "[unit][rewrite]") {
-    const auto tiled = [](const Term& t) { return holds(t, "(par (quo n:128 ") && holds(t, "(unroll (rem n:128 "); };   // rows that cores share stay whole
+    const auto tiled = [](const Term& t) { return holds(t, "(par (quo n:128 ") && holds(t, "(unroll (rem n:128 "); };  // rows that cores share stay whole
     const std::vector<Term> all = schedules(read_file(shipped_file), product, 20), fewer = schedules(without("tile-registers"), product, 20);
     CHECK(std::any_of(all.begin(), all.end(), tiled));
     CHECK(std::none_of(fewer.begin(), fewer.end(), tiled));
@@ -129,7 +129,7 @@ TEST_CASE("without the rule that tiles registers there are no tiles but those of
 
 TEST_CASE("without the rule that makes vectors there are none", "[unit][rewrite]") {
     CHECK(any_holds(schedules(read_file(shipped_file), convolution, 20), "(vec "));
-    std::string text = without("vectorize-loop");   // a set has a rule, and a phase a set
+    std::string text = without("vectorize-loop");  // a set has a rule, and a phase a set
     const std::string gone = "(ruleset vectors :tags cpu\n  )";
     REQUIRE(text.find(gone) != text.npos);
     text.erase(text.find(gone), gone.size());
@@ -162,9 +162,9 @@ TEST_CASE("a file of one's own with a phase for schedules is all that schedules 
     const std::filesystem::path own = std::filesystem::path(LOOPEGG_RULES).parent_path() / "examples/few-tiles.rules";
     const auto rules = ScheduleRules::of(own, shipped_file, VectorMachine{2, 4, 32});
     const std::vector<Term> all = rules->schedules(complete(parse_term(convolution)), 40);
-    CHECK(all.size() == 7);   // six tiles, and the nest as it stands
+    CHECK(all.size() == 7);  // six tiles, and the nest as it stands
     CHECK_FALSE(any_holds(all, "(par (quo oh:16 "));
-    CHECK(rules->varies());   // as the file that it includes does
+    CHECK(rules->varies());  // as the file that it includes does
 }
 
 TEST_CASE("schedules come cheapest first by what the estimate reads from their loops, each once", "[unit][rewrite]") {
@@ -215,7 +215,7 @@ TEST_CASE("schedules near a schedule visit the same instances in another way", "
                 CHECK(domain_of(t) == domain_of(start));
                 CHECK_NOTHROW(resolve(t));
             }
-            CHECK(near == rules.near(start, 1, 12));   // one seed, one answer
+            CHECK(near == rules.near(start, 1, 12));  // one seed, one answer
         }
     }
 }

@@ -124,7 +124,7 @@ std::string without(const std::string& rule) {
     std::string text = read_file(shipped_file);
     const std::size_t begin = text.find("  (rule " + rule + " "), end = text.find('\n', begin);
     REQUIRE(begin != text.npos);
-    const bool last = text.compare(end - 2, 2, "))") == 0 && text.compare(end + 1, 1, "\n") == 0;   // it closes its set
+    const bool last = text.compare(end - 2, 2, "))") == 0 && text.compare(end + 1, 1, "\n") == 0;  // it closes its set
     return text.erase(begin, end - begin).insert(begin, last ? ")" : "");
 }
 
@@ -150,6 +150,6 @@ TEST_CASE("a rule over sites that is taken out of a file takes its fusion with i
     CHECK(to_string(fused(without("fuse-activation"))).find("(map relu") != std::string::npos);
     CHECK(to_string(fused(without("fold-scale"))).find("scale_shift") != std::string::npos);
     const std::string no_phase = "(language nest)\n(ruleset loops (rule unroll-loop (at ?a ?s) => (unroll ?a ?s)))\n(phase other :rules loops)\n";
-    CHECK(fused(no_phase) == shipped_rules().fuse(conv_norm_relu()).back().value);   // the shipped file fuses where one's own says nothing
+    CHECK(fused(no_phase) == shipped_rules().fuse(conv_norm_relu()).back().value);  // the shipped file fuses where one's own says nothing
     CHECK(fused(no_phase + "(phase fuse :rules loops)\n") == conv_norm_relu());
 }

@@ -77,6 +77,6 @@ TEST_CASE("schedules come cheapest first, each once, and keep to the limits of t
             CHECK(all[i - 1] != all[i]);
             CHECK(gpu_cost(all[i - 1], m) <= gpu_cost(all[i], m));
         }
-        CHECK(gpu_cost(all.back(), m) < 1e9);   // what does not fit costs more than anything
+        CHECK(gpu_cost(all.back(), m) < 1e9);  // what does not fit costs more than anything
     }
 }

@@ -21,9 +21,7 @@ const Graph& resnet() {
     return graph;
 }
 
-Plan plan(const std::string& apply) {
-    return read_plan(make_source("plan.json", R"({"steps": [{"site": "layer1.0.conv1", "apply": [)" + apply + "]}]}"));
-}
+Plan plan(const std::string& apply) { return read_plan(make_source("plan.json", R"({"steps": [{"site": "layer1.0.conv1", "apply": [)" + apply + "]}]}")); }
 Graph applied(const std::string& apply, const std::filesystem::path& file = rules_folder / "discover.rules") {
     const PlanRules rules = plan_rules(file);
     return apply_plan(resnet(), plan(apply), &rules);
@@ -60,7 +58,7 @@ TEST_CASE("rules that plans know by their names alone", "[unit][rewrite]") {
 TEST_CASE("every neural rule over nests that ships can be typed, and exact ones leave the network as it is", "[unit][rewrite]") {
     const RuleBook book = load_rules(rules_folder / "discover.rules", {.judge = false, .deep = false});
     for (const Rule* rule : book.rules()) {
-        if (rule->set == "networks") continue;   // they span sites
+        if (rule->set == "networks") continue;  // they span sites
         const bool restored = rule->left.front().term.is("restore", 2), parts = rule->name.find("-part") != std::string::npos;
         const std::string before = restored ? rows : parts ? cut : "";
         const bool grouped = rule->name.starts_with("group");
@@ -71,8 +69,10 @@ TEST_CASE("every neural rule over nests that ships can be typed, and exact ones 
         const std::string restore = rule->name == "bottleneck-output" ? R"(, "restore": "zero")" : "";
         INFO(rule->name);
         const Graph made = applied(before + R"({"rule": ")" + rule->name + R"(", "with": {)" + axes + "}" + restore + "}");
-        if (rule->arrow == Arrow::neural) CHECK(left(made) < (restored ? 0.5 : 1.0));
-        else if (rule->name != "cut-domain") CHECK(made == resnet());
+        if (rule->arrow == Arrow::neural)
+            CHECK(left(made) < (restored ? 0.5 : 1.0));
+        else if (rule->name != "cut-domain")
+            CHECK(made == resnet());
     }
     for (const char* exact : {"unroll-loop", "vectorize-loop", "fuse-activation", "block-shared"})
         CHECK(applied(R"({"rule": ")" + std::string(exact) + R"(", "with": {}})") == resnet());

@@ -69,7 +69,7 @@ TEST_CASE("choices, guards and computed parts", "[unit]") {
         (rule halve  (half ?n) => (eval (/ ?n 2)))
         (rule pick   (any ?x)  => (one ?w ?x) :for ?w (red green))
         (rule powers (grow ?n) => (by ?p) :for ?p (powers 2 ?n)))"),
-        {"(loop 12)", "(+ 2 (+ 3 4))", "(half 7)", "(half 8)", "(any z)", "(grow 9)"});
+                  {"(loop 12)", "(+ 2 (+ 3 4))", "(half 7)", "(half 8)", "(any z)", "(grow 9)"});
     CHECK(run.equal("(loop 12)", "(outer 6 2)"));
     CHECK(run.equal("(loop 12)", "(outer 3 4)"));
     CHECK(run.equal("(+ 2 (+ 3 4))", "9"));
@@ -90,8 +90,9 @@ TEST_CASE("a rule of several patterns joins them on their variables", "[unit]") 
 TEST_CASE("a language checks operators, kinds and leaves, and its facts answer its guards", "[unit]") {
     const Run run(load_rules(make_source("t.rules", R"(
         (rule split-loop (at ?a ?s) => (at (quo ?a ?k) (at (rem ?a ?k) ?s)) :for ?k (divisors ?a))
-        (rule shrink     (at ?a ?s) ~> (at (span ?a 0 (/ (extent ?a) 2)) ?s) :when (capacity)))"), {.language = &tiles_language()}),
-        {"(at co:8 done)"}, 2);
+        (rule shrink     (at ?a ?s) ~> (at (span ?a 0 (/ (extent ?a) 2)) ?s) :when (capacity)))"),
+                             {.language = &tiles_language()}),
+                  {"(at co:8 done)"}, 2);
     CHECK(run.equal("(at co:8 done)", "(at (quo co:8 2) (at (rem co:8 2) done))"));
     CHECK(run.has("(at (span co:8 0 4) done)"));
     CHECK(!run.equal("(at co:8 done)", "(at (span co:8 0 4) done)"));

@@ -34,20 +34,20 @@ inline const Language& tiles_language() {
         Language l;
         l.name = "tiles";
         l.operators = {{"at", "schedule", {"axis", "schedule"}}, {"cat", "schedule", {"schedule", "schedule"}}, {"done", "schedule", {}},
-                       {"quo", "axis", {"axis", "number"}}, {"rem", "axis", {"axis", "number"}}, {"span", "axis", {"axis", "number", "number"}}};
+                       {"quo", "axis", {"axis", "number"}},      {"rem", "axis", {"axis", "number"}},           {"span", "axis", {"axis", "number", "number"}}};
         l.leaf_kind = [](std::string_view leaf) { return leaf.find(':') == std::string_view::npos ? std::nullopt : std::optional<std::string>("axis"); };
         l.guards = {{"long", {{"axis"}}, "the axis has more than one value", [extent](const Question& q) { return Verdict{extent(q) > 1}; }},
                     {"permutable", {{"axis", "axis"}}, "two loops may be swapped", [](const Question&) { return Verdict{true}; }},
                     {"capacity", {{}}, "the network keeps what it can learn", {}, true, true}};
         l.lists = {{"divisors", {{"axis"}}, "what divides its extent", [extent](const Question& q) {
-            std::vector<Term> all;
-            for (std::int64_t k = 2; k < extent(q); ++k)
-                if (extent(q) % k == 0) all.emplace_back(k);
-            return all;
-        }}};
+                        std::vector<Term> all;
+                        for (std::int64_t k = 2; k < extent(q); ++k)
+                            if (extent(q) % k == 0) all.emplace_back(k);
+                        return all;
+                    }}};
         l.functions = {{"extent", {{"axis"}}, "how many values it has", [extent](const Question& q) -> std::optional<std::int64_t> { return extent(q); }}};
         l.make_facts = [] { return std::make_shared<TileFacts>(); };
-        l.judge = [](const Language&, const Rule& rule, bool) -> std::optional<Refutation> {   // as if it had found something
+        l.judge = [](const Language&, const Rule& rule, bool) -> std::optional<Refutation> {  // as if it had found something
             if (!rule.name.starts_with("unsound")) return {};
             return Refutation{"visits 8 instances on the left, 4 on the right", "(at co:8 done)"};
         };

@@ -76,7 +76,7 @@ Outputs unary(const OnnxNode& node, Inputs in, std::int64_t) {
     const OnnxTensor& x = need(in, 0);
     const Unary f = unaries().at(node.op);
     OnnxTensor y = make(element_type(x), x.dims);
-    if (x.kind == Kind::int64 && (node.op == "Abs" || node.op == "Neg")) {   // beyond what a double holds
+    if (x.kind == Kind::int64 && (node.op == "Abs" || node.op == "Neg")) {  // beyond what a double holds
         for (std::size_t i = 0; i < x.integers.size(); ++i) {
             const auto v = static_cast<std::uint64_t>(x.integers[i]);
             y.integers[i] = node.op == "Neg" || x.integers[i] < 0 ? static_cast<std::int64_t>(0 - v) : x.integers[i];
@@ -128,7 +128,7 @@ std::int64_t of_wholes(const std::string& op, std::int64_t x, std::int64_t y, co
     if (op == "BitwiseOr") return x | y;
     if (op == "BitwiseXor") return x ^ y;
     if (op == "BitShift") return shifted(x, y, type, attr_text(node, "direction", "LEFT") == "LEFT");
-    if (y == 0) return 0;   // undefined by the standard
+    if (y == 0) return 0;  // undefined by the standard
     if (y == -1) return op == "Div" ? static_cast<std::int64_t>(0 - a) : 0;
     if (op == "Div") return x / y;
     const std::int64_t rest = x % y;
@@ -156,8 +156,10 @@ OnnxTensor pair(const OnnxNode& node, const OnnxTensor& a, const OnnxTensor& b) 
     OnnxTensor y = make(element_type(a), dims);
     const bool whole_numbers = a.kind == Kind::int64 && b.kind == Kind::int64;
     each(dims, {broadcast_strides(a.dims, dims), broadcast_strides(b.dims, dims)}, [&](std::size_t i, const Ints& o) {
-        if (whole_numbers) y.integers[i] = of_wholes(node.op, a.integers[at(o[0])], b.integers[at(o[1])], node, element_type(a));
-        else set(y, i, of_reals(node.op, number(a, at(o[0])), number(b, at(o[1])), node));
+        if (whole_numbers)
+            y.integers[i] = of_wholes(node.op, a.integers[at(o[0])], b.integers[at(o[1])], node, element_type(a));
+        else
+            set(y, i, of_reals(node.op, number(a, at(o[0])), number(b, at(o[1])), node));
     });
     return whole_numbers ? cast(y, element_type(a)) : y;
 }
@@ -192,8 +194,9 @@ Outputs comparison(const OnnxNode& node, Inputs in, std::int64_t) {
     const bool whole_numbers = a.kind == Kind::int64 && b.kind == Kind::int64, large = element_type(a) == uint64;
     each(dims, {broadcast_strides(a.dims, dims), broadcast_strides(b.dims, dims)}, [&](std::size_t i, const Ints& o) {
         const std::size_t p = at(o[0]), q = at(o[1]);
-        y.integers[i] = large ? compared(node.op, static_cast<std::uint64_t>(a.integers[p]), static_cast<std::uint64_t>(b.integers[q]))
-                              : whole_numbers ? compared(node.op, a.integers[p], b.integers[q]) : compared(node.op, number(a, p), number(b, q));
+        y.integers[i] = large           ? compared(node.op, static_cast<std::uint64_t>(a.integers[p]), static_cast<std::uint64_t>(b.integers[q]))
+                        : whole_numbers ? compared(node.op, a.integers[p], b.integers[q])
+                                        : compared(node.op, number(a, p), number(b, q));
     });
     return {y};
 }
@@ -204,8 +207,10 @@ Outputs where(const OnnxNode&, Inputs in, std::int64_t) {
     const Ints dims = broadcast(c.dims, broadcast(a.dims, b.dims));
     OnnxTensor y = make(element_type(a), dims);
     each(dims, {broadcast_strides(c.dims, dims), broadcast_strides(a.dims, dims), broadcast_strides(b.dims, dims)}, [&](std::size_t i, const Ints& o) {
-        if (number(c, at(o[0])) != 0) copy_element(y, i, a, at(o[1]));
-        else copy_element(y, i, b, at(o[2]));
+        if (number(c, at(o[0])) != 0)
+            copy_element(y, i, a, at(o[1]));
+        else
+            copy_element(y, i, b, at(o[2]));
     });
     return {y};
 }

@@ -26,8 +26,7 @@ std::string shape_from_data(const OnnxNode& node, const std::vector<bool>& known
     };
     static const std::vector<Row> rows{{"Reshape", {1}},      {"Expand", {1}},   {"Tile", {1}},    {"Slice", {1, 2, 3, 4}}, {"Pad", {1, 3}},
                                        {"Resize", {1, 2, 3}}, {"Upsample", {1}}, {"Split", {1}},   {"Range", {0, 1, 2}},    {"ConstantOfShape", {0}},
-                                       {"OneHot", {1}},       {"TopK", {1}},     {"Squeeze", {1}}, {"Unsqueeze", {1}},
-                                       {"Col2Im", {1, 2}}};
+                                       {"OneHot", {1}},       {"TopK", {1}},     {"Squeeze", {1}}, {"Unsqueeze", {1}},      {"Col2Im", {1, 2}}};
     std::vector<std::size_t> inputs = node.op.starts_with("Reduce") ? std::vector<std::size_t>{1} : std::vector<std::size_t>{};
     for (const Row& row : rows)
         if (node.op == row.op) inputs = row.inputs;

@@ -64,8 +64,10 @@ Outputs slice(const OnnxNode& node, Inputs in, std::int64_t) {
                ends = by_input ? list_of(need(in, 2)) : attr_ints(node, "ends").value_or(Ints{});
     Ints axes(starts.size());
     std::iota(axes.begin(), axes.end(), 0);
-    if (!by_input) axes = attr_ints(node, "axes").value_or(axes);
-    else if (const OnnxTensor* t = maybe(in, 3)) axes = list_of(*t);
+    if (!by_input)
+        axes = attr_ints(node, "axes").value_or(axes);
+    else if (const OnnxTensor* t = maybe(in, 3))
+        axes = list_of(*t);
     const OnnxTensor* given = maybe(in, 4);
     const Ints steps = given ? list_of(*given) : Ints(starts.size(), 1);
     if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
@@ -127,7 +129,8 @@ Outputs gather(const OnnxNode& node, Inputs in, std::int64_t) {
 }
 
 // Calls `visit` with every element of `index` and the element of `x` that it names: its own place, but along the node's axis what it says.
-template <class Visit> void each_indexed(const OnnxNode& node, const OnnxTensor& x, const OnnxTensor& index, Visit visit) {
+template <class Visit>
+void each_indexed(const OnnxNode& node, const OnnxTensor& x, const OnnxTensor& index, Visit visit) {
     const std::size_t axis = at(placed_axis(attr_int(node, "axis", 0), rank_of(x)));
     for (std::size_t d = 0; d < x.dims.size(); ++d)
         if (d != axis && index.dims[d] > x.dims[d]) problem("its indices are larger than its data");
@@ -202,8 +205,10 @@ Outputs tile(const OnnxNode&, Inputs in, std::int64_t) {
     if (repeats.size() != x.dims.size()) problem("its repeats do not fit to its input");
     Ints dims;
     for (std::size_t d = 0; d < repeats.size(); ++d)
-        if (std::int64_t size = 0; repeats[d] < 0 || __builtin_mul_overflow(repeats[d], x.dims[d], &size)) problem("repeats that are too many");
-        else dims.push_back(size);
+        if (std::int64_t size = 0; repeats[d] < 0 || __builtin_mul_overflow(repeats[d], x.dims[d], &size))
+            problem("repeats that are too many");
+        else
+            dims.push_back(size);
     count_of(dims);
     const Ints to = strides_of(dims);
     return {picked(x, dims, [&](std::size_t i) {
@@ -247,19 +252,28 @@ Outputs pad(const OnnxNode& node, Inputs in, std::int64_t) {
         for (std::size_t d = 0; d < dims.size(); ++d) {
             std::int64_t v = static_cast<std::int64_t>(i) / to[d] % dims[d] - before[d], size = x.dims[d];
             if (v < 0 || v >= size) {
-                if (mode == "constant") outside = true;
-                else if (mode == "edge") v = std::clamp<std::int64_t>(v, 0, size - 1);
-                else if (mode == "wrap") v = ((v % size) + size) % size;
+                if (mode == "constant")
+                    outside = true;
+                else if (mode == "edge")
+                    v = std::clamp<std::int64_t>(v, 0, size - 1);
+                else if (mode == "wrap")
+                    v = ((v % size) + size) % size;
                 else if (mode == "reflect") {
-                    if (size == 1) v = 0;
-                    else v = ((v % (2 * size - 2)) + 2 * size - 2) % (2 * size - 2), v = v < size ? v : 2 * size - 2 - v;
-                } else problem("pad mode '" + mode + "' is not known");
+                    if (size == 1)
+                        v = 0;
+                    else
+                        v = ((v % (2 * size - 2)) + 2 * size - 2) % (2 * size - 2), v = v < size ? v : 2 * size - 2 - v;
+                } else
+                    problem("pad mode '" + mode + "' is not known");
             }
             place += v * from[d];
         }
-        if (!outside) copy_element(y, i, x, at(place));
-        else if (fill) set(y, i, number(*fill, 0));
-        else set(y, i, attr_float(node, "value", 0));
+        if (!outside)
+            copy_element(y, i, x, at(place));
+        else if (fill)
+            set(y, i, number(*fill, 0));
+        else
+            set(y, i, attr_float(node, "value", 0));
     }
     return {y};
 }

@@ -18,15 +18,19 @@ using onnx_eval::problem;
 
 json tensor_json(const OnnxTensor& t) {
     json j{{"type", element_type(t)}, {"dims", t.dims}};
-    if (t.kind == OnnxTensor::Kind::float32) j["values"] = t.floats;
-    else if (t.kind == OnnxTensor::Kind::float64) j["values"] = t.doubles;
-    else j["values"] = t.integers;
-    for (json& v : j["values"])   // JSON has no infinity
+    if (t.kind == OnnxTensor::Kind::float32)
+        j["values"] = t.floats;
+    else if (t.kind == OnnxTensor::Kind::float64)
+        j["values"] = t.doubles;
+    else
+        j["values"] = t.integers;
+    for (json& v : j["values"])  // JSON has no infinity
         if (v.is_number_float() && !std::isfinite(v.get<double>())) v = std::isnan(v.get<double>()) ? "nan" : v.get<double>() > 0 ? "inf" : "-inf";
     return j;
 }
 
-template <class T> std::vector<T> reals(const json& values) {
+template <class T>
+std::vector<T> reals(const json& values) {
     std::vector<T> out;
     for (const json& v : values)
         out.push_back(!v.is_string() ? v.get<T>()
@@ -39,9 +43,12 @@ template <class T> std::vector<T> reals(const json& values) {
 OnnxTensor tensor_of(const json& j) {
     OnnxTensor t = onnx_eval::make(j.at("type").get<int>(), j.at("dims").get<std::vector<std::int64_t>>());
     if (j.at("values").size() != onnx_eval::size_of(t)) problem("a constant of an opaque node does not hold what its dimensions say");
-    if (t.kind == OnnxTensor::Kind::float32) t.floats = reals<float>(j.at("values"));
-    else if (t.kind == OnnxTensor::Kind::float64) t.doubles = reals<double>(j.at("values"));
-    else t.integers = j.at("values").get<std::vector<std::int64_t>>();
+    if (t.kind == OnnxTensor::Kind::float32)
+        t.floats = reals<float>(j.at("values"));
+    else if (t.kind == OnnxTensor::Kind::float64)
+        t.doubles = reals<double>(j.at("values"));
+    else
+        t.integers = j.at("values").get<std::vector<std::int64_t>>();
     return t;
 }
 
@@ -93,15 +100,20 @@ OpaqueNode read_opaque(const std::string& text) {
         for (std::int64_t i = 0; i < outputs; ++i) out.node.outputs.push_back("y" + std::to_string(i));
         for (const json& i : j.at("inputs")) {
             OpaqueNode::Input& made = out.inputs.emplace_back();
-            if (i.is_null()) made.absent = true;
-            else if (i.contains("from")) made.from = i.at("from").get<int>(), made.type = i.at("type").get<int>();
-            else made.constant = tensor_of(i);
+            if (i.is_null())
+                made.absent = true;
+            else if (i.contains("from"))
+                made.from = i.at("from").get<int>(), made.type = i.at("type").get<int>();
+            else
+                made.constant = tensor_of(i);
             if (made.from < -1 || made.from > 63 || onnx_eval::kind_of(made.type) == OnnxTensor::Kind::other)
                 problem("an opaque node names an input that is not there");
         }
         if (!can_evaluate(out.node)) problem("the ONNX operator '" + out.node.op + "' is not known");
         return out;
-    } catch (const json::exception& e) { problem(std::string("an opaque node cannot be read: ") + e.what()); }
+    } catch (const json::exception& e) {
+        problem(std::string("an opaque node cannot be read: ") + e.what());
+    }
 }
 
 OpaqueResult run_opaque(const OpaqueNode& node, std::size_t output, const std::vector<FloatView>& inputs) {
@@ -134,7 +146,7 @@ extern "C" int loopegg_run_opaque(const char* node, int output, int inputs, cons
     using namespace loopegg;
     try {
         static std::mutex mutex;
-        static std::map<const char*, std::shared_ptr<const OpaqueNode>> known;   // texts of a network stay where they are
+        static std::map<const char*, std::shared_ptr<const OpaqueNode>> known;  // texts of a network stay where they are
         std::shared_ptr<const OpaqueNode> read;
         {
             std::lock_guard lock(mutex);
@@ -152,5 +164,7 @@ extern "C" int loopegg_run_opaque(const char* node, int output, int inputs, cons
         if (static_cast<long>(y.values.size()) != count) return -1;
         std::memcpy(out, y.values.data(), y.values.size() * sizeof(float));
         return 0;
-    } catch (const std::exception&) { return -1; }
+    } catch (const std::exception&) {
+        return -1;
+    }
 }

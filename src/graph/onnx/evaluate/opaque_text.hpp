@@ -11,18 +11,18 @@ namespace loopegg {
 // Our values are float32: whole numbers and truth values travel as such, and an element that float32 cannot hold is an error when it is met.
 struct OpaqueNode {
     struct Input {
-        int from = -1;         // the node's input of this number; -1: a constant, or left out
-        int type = 1;          // what the operator takes, by ONNX's numbers
+        int from = -1;  // the node's input of this number; -1: a constant, or left out
+        int type = 1;   // what the operator takes, by ONNX's numbers
         OnnxTensor constant{};
         bool absent = false;
     };
-    OnnxNode node;             // op, attributes, names of outputs
+    OnnxNode node;  // op, attributes, names of outputs
     std::int64_t opset = 17;
     std::vector<Input> inputs;
 };
 
 std::string write_opaque(const OpaqueNode& node);
-OpaqueNode read_opaque(const std::string& text);   // throws EvaluationProblem
+OpaqueNode read_opaque(const std::string& text);  // throws EvaluationProblem
 
 struct FloatView {
     std::vector<std::int64_t> shape;
@@ -31,7 +31,7 @@ struct FloatView {
 struct OpaqueResult {
     std::vector<std::int64_t> shape;
     std::vector<float> values;
-    int type;                  // of the operator's result, by ONNX's numbers
+    int type;  // of the operator's result, by ONNX's numbers
 };
 // Throws EvaluationProblem.
 OpaqueResult run_opaque(const OpaqueNode& node, std::size_t output, const std::vector<FloatView>& inputs);

@@ -63,8 +63,10 @@ Outputs einsum(const OnnxNode& node, Inputs in, std::int64_t) {
     if (arrow == std::string::npos || equation.find('.') != std::string::npos) problem("an einsum without an arrow or with an ellipsis is not supported");
     std::vector<std::string> terms(1);
     for (char c : equation.substr(0, arrow))
-        if (c == ',') terms.emplace_back();
-        else terms.back() += c;
+        if (c == ',')
+            terms.emplace_back();
+        else
+            terms.back() += c;
     const std::string result = equation.substr(arrow + 2);
     if (terms.size() != in.size()) problem("an einsum with another number of inputs");
     std::map<char, std::int64_t> extent;

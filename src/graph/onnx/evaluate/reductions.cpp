@@ -24,7 +24,7 @@ double reduced(const std::string& op, const std::vector<double>& v) {
     if (op == "ReduceSumSquare") return square;
     if (op == "ReduceLogSum") return std::log(sum);
     if (!std::isfinite(most)) return v.empty() ? -INFINITY : most;
-    double shifted = 0;   // ReduceLogSumExp
+    double shifted = 0;  // ReduceLogSumExp
     for (double x : v) shifted += std::exp(x - most);
     return most + std::log(shifted);
 }
@@ -39,8 +39,10 @@ Outputs reduce(const OnnxNode& node, Inputs in, std::int64_t) {
     Ints dims, outer, outer_strides, inner, inner_strides;
     const Ints strides = strides_of(x.dims);
     for (std::size_t d = 0; d < x.dims.size(); ++d) {
-        if (gone[d]) inner.push_back(x.dims[d]), inner_strides.push_back(strides[d]);
-        else outer.push_back(x.dims[d]), outer_strides.push_back(strides[d]);
+        if (gone[d])
+            inner.push_back(x.dims[d]), inner_strides.push_back(strides[d]);
+        else
+            outer.push_back(x.dims[d]), outer_strides.push_back(strides[d]);
         if (!gone[d] || keep) dims.push_back(gone[d] ? 1 : x.dims[d]);
     }
     Ints offsets;
@@ -69,7 +71,8 @@ Outputs reduce(const OnnxNode& node, Inputs in, std::int64_t) {
 }
 
 // Calls visit with the offsets of every line along an axis (of several axes from `axis` on, when flat).
-template <class Visit> void lines(const OnnxTensor& x, std::int64_t axis, bool flat, Visit visit) {
+template <class Visit>
+void lines(const OnnxTensor& x, std::int64_t axis, bool flat, Visit visit) {
     std::int64_t n = 1, inner = 1;
     for (std::int64_t d = axis; d < rank_of(x); ++d) (d == axis || flat ? n : inner) *= x.dims[at(d)];
     const auto all = static_cast<std::int64_t>(size_of(x));
@@ -82,7 +85,7 @@ template <class Visit> void lines(const OnnxTensor& x, std::int64_t axis, bool f
 
 Outputs softmax(const OnnxNode& node, Inputs in, std::int64_t opset) {
     const OnnxTensor& x = need(in, 0);
-    const bool flat = opset < 13;   // then all axes from there on are one
+    const bool flat = opset < 13;  // then all axes from there on are one
     const std::int64_t axis = placed_axis(attr_int(node, "axis", flat ? 1 : -1), rank_of(x));
     OnnxTensor y = make(element_type(x), x.dims);
     lines(x, axis, flat, [&](const Ints& o) {

@@ -15,8 +15,10 @@ Outputs arg_extreme(const OnnxNode& node, Inputs in, std::int64_t) {
     Ints dims = x.dims;
     const std::int64_t n = dims[axis];
     if (n < 1) problem("the extreme of nothing");
-    if (attr_int(node, "keepdims", 1) != 0) dims[axis] = 1;
-    else dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
+    if (attr_int(node, "keepdims", 1) != 0)
+        dims[axis] = 1;
+    else
+        dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(axis));
     OnnxTensor y = make(int64, dims);
     std::int64_t inner = 1;
     for (std::size_t d = axis + 1; d < x.dims.size(); ++d) inner *= x.dims[d];
@@ -25,8 +27,10 @@ Outputs arg_extreme(const OnnxNode& node, Inputs in, std::int64_t) {
         std::int64_t best = 0;
         auto value = [&](std::int64_t k) { return number(x, at((flat / inner * n + k) * inner + flat % inner)); };
         for (std::int64_t k = 1; k < n; ++k)
-            if (most ? value(k) > value(best) : value(k) < value(best)) best = k;
-            else if (last && value(k) == value(best)) best = k;
+            if (most ? value(k) > value(best) : value(k) < value(best))
+                best = k;
+            else if (last && value(k) == value(best))
+                best = k;
         y.integers[i] = best;
     }
     return {y};
@@ -76,8 +80,10 @@ Outputs compress(const OnnxNode& node, Inputs in, std::int64_t) {
     OnnxTensor x = need(in, 0);
     const OnnxTensor& kept = need(in, 1);
     std::int64_t axis = 0;
-    if (node.attrs.contains("axis")) axis = placed_axis(attr_int(node, "axis", 0), rank_of(x));
-    else x = reshaped(x, {static_cast<std::int64_t>(size_of(x))});
+    if (node.attrs.contains("axis"))
+        axis = placed_axis(attr_int(node, "axis", 0), rank_of(x));
+    else
+        x = reshaped(x, {static_cast<std::int64_t>(size_of(x))});
     Ints places, dims = x.dims;
     for (std::size_t i = 0; i < std::min(size_of(kept), at(x.dims[at(axis)])); ++i)
         if (number(kept, i) != 0) places.push_back(static_cast<std::int64_t>(i));

@@ -48,8 +48,10 @@ Outputs range(const OnnxNode&, Inputs in, std::int64_t) {
     if (!(count <= static_cast<double>(most_elements))) problem("a range of too many numbers");
     OnnxTensor y = make(element_type(from), {static_cast<std::int64_t>(count)});
     for (std::size_t i = 0, n = size_of(y); i < n; ++i) {
-        if (y.kind == Kind::int64) y.integers[i] = from.integers[0] + static_cast<std::int64_t>(i) * by.integers.at(0);
-        else set(y, i, number(from, 0) + static_cast<double>(i) * number(by, 0));
+        if (y.kind == Kind::int64)
+            y.integers[i] = from.integers[0] + static_cast<std::int64_t>(i) * by.integers.at(0);
+        else
+            set(y, i, number(from, 0) + static_cast<double>(i) * number(by, 0));
     }
     return {y};
 }
@@ -65,8 +67,10 @@ Outputs reshape(const OnnxNode& node, Inputs in, std::int64_t) {
             if (i >= x.dims.size()) problem("a dimension that its input has not");
             dims[i] = x.dims[i];
         }
-        if (dims[i] == -1 && open == dims.size()) open = i;
-        else if (dims[i] < 0 || __builtin_mul_overflow(known, dims[i], &known)) problem("a shape that is not possible");
+        if (dims[i] == -1 && open == dims.size())
+            open = i;
+        else if (dims[i] < 0 || __builtin_mul_overflow(known, dims[i], &known))
+            problem("a shape that is not possible");
     }
     const auto total = static_cast<std::int64_t>(size_of(x));
     if (open != dims.size()) {
@@ -96,9 +100,12 @@ Outputs squeeze(const OnnxNode& node, Inputs in, std::int64_t) {
     Ints dims;
     std::size_t next = 0;
     for (std::int64_t i = 0; i < rank; ++i) {
-        if (wider) dims.push_back(places.contains(i) ? 1 : x.dims[next++]);
-        else if (!places.contains(i) && !(axes.empty() && x.dims[at(i)] == 1)) dims.push_back(x.dims[at(i)]);
-        else if (x.dims[at(i)] != 1) problem("a dimension of more than 1 cannot go");
+        if (wider)
+            dims.push_back(places.contains(i) ? 1 : x.dims[next++]);
+        else if (!places.contains(i) && !(axes.empty() && x.dims[at(i)] == 1))
+            dims.push_back(x.dims[at(i)]);
+        else if (x.dims[at(i)] != 1)
+            problem("a dimension of more than 1 cannot go");
     }
     return {reshaped(x, dims)};
 }

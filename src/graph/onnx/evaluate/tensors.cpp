@@ -18,9 +18,19 @@ void expect_work(double multiplications) {
 
 Kind kind_of(int type) {
     switch (type) {
-        case float32: case float16: case bfloat16: return Kind::float32;
+        case float32:
+        case float16:
+        case bfloat16: return Kind::float32;
         case float64: return Kind::float64;
-        case uint8: case int8: case uint16: case int16: case int32: case int64: case boolean: case uint32: case uint64: return Kind::int64;
+        case uint8:
+        case int8:
+        case uint16:
+        case int16:
+        case int32:
+        case int64:
+        case boolean:
+        case uint32:
+        case uint64: return Kind::int64;
         default: return Kind::other;
     }
 }
@@ -30,10 +40,14 @@ OnnxTensor make(int type, Ints dims) {
     t.kind = kind_of(type), t.type = type;
     const std::size_t n = at(count_of(dims));
     t.dims = std::move(dims);
-    if (t.kind == Kind::float32) t.floats.resize(n);
-    else if (t.kind == Kind::float64) t.doubles.resize(n);
-    else if (t.kind == Kind::int64) t.integers.resize(n);
-    else problem("a tensor that does not hold numbers");
+    if (t.kind == Kind::float32)
+        t.floats.resize(n);
+    else if (t.kind == Kind::float64)
+        t.doubles.resize(n);
+    else if (t.kind == Kind::int64)
+        t.integers.resize(n);
+    else
+        problem("a tensor that does not hold numbers");
     return t;
 }
 
@@ -72,22 +86,30 @@ std::int64_t truncated(double v) {
 std::int64_t whole(const OnnxTensor& t, std::size_t i) { return t.kind == Kind::int64 ? t.integers.at(i) : truncated(number(t, i)); }
 
 void set(OnnxTensor& t, std::size_t i, double value) {
-    if (t.kind == Kind::float32) t.floats.at(i) = static_cast<float>(value);
-    else if (t.kind == Kind::float64) t.doubles.at(i) = value;
-    else t.integers.at(i) = t.type == boolean ? value != 0 : wrapped(truncated(value), t.type);
+    if (t.kind == Kind::float32)
+        t.floats.at(i) = static_cast<float>(value);
+    else if (t.kind == Kind::float64)
+        t.doubles.at(i) = value;
+    else
+        t.integers.at(i) = t.type == boolean ? value != 0 : wrapped(truncated(value), t.type);
 }
 
 void copy_element(OnnxTensor& to, std::size_t i, const OnnxTensor& from, std::size_t j) {
-    if (to.kind == Kind::float32) to.floats.at(i) = from.floats.at(j);
-    else if (to.kind == Kind::float64) to.doubles.at(i) = from.doubles.at(j);
-    else to.integers.at(i) = from.integers.at(j);
+    if (to.kind == Kind::float32)
+        to.floats.at(i) = from.floats.at(j);
+    else if (to.kind == Kind::float64)
+        to.doubles.at(i) = from.doubles.at(j);
+    else
+        to.integers.at(i) = from.integers.at(j);
 }
 
 OnnxTensor cast(const OnnxTensor& t, int type) {
     OnnxTensor out = make(type, t.dims);
     for (std::size_t i = 0, n = size_of(t); i < n; ++i) {
-        if (out.kind == Kind::int64 && t.kind == Kind::int64) out.integers[i] = wrapped(t.integers[i], type);
-        else set(out, i, number(t, i));
+        if (out.kind == Kind::int64 && t.kind == Kind::int64)
+            out.integers[i] = wrapped(t.integers[i], type);
+        else
+            set(out, i, number(t, i));
     }
     return out;
 }

@@ -39,23 +39,23 @@ constexpr std::int64_t most_elements = std::int64_t{1} << 28;
 inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 [[noreturn]] inline void problem(const std::string& words) { throw EvaluationProblem(words); }
 
-std::int64_t count_of(const Ints& dims);                    // throws where there are too many
-void expect_work(double multiplications);                   // throws where nobody would wait for so many
-Kind kind_of(int type);                                     // the vector that holds this type
-OnnxTensor make(int type, Ints dims);                       // zeros
-OnnxTensor of_ints(Ints values);                            // a list
+std::int64_t count_of(const Ints& dims);   // throws where there are too many
+void expect_work(double multiplications);  // throws where nobody would wait for so many
+Kind kind_of(int type);                    // the vector that holds this type
+OnnxTensor make(int type, Ints dims);      // zeros
+OnnxTensor of_ints(Ints values);           // a list
 std::size_t size_of(const OnnxTensor& t);
-double number(const OnnxTensor& t, std::size_t i);          // an element as a double
-std::int64_t whole(const OnnxTensor& t, std::size_t i);     // an element as a whole number
-void set(OnnxTensor& t, std::size_t i, double value);       // rounded to the tensor's type
-void copy_element(OnnxTensor& to, std::size_t i, const OnnxTensor& from, std::size_t j);   // of the same kind
+double number(const OnnxTensor& t, std::size_t i);                                        // an element as a double
+std::int64_t whole(const OnnxTensor& t, std::size_t i);                                   // an element as a whole number
+void set(OnnxTensor& t, std::size_t i, double value);                                     // rounded to the tensor's type
+void copy_element(OnnxTensor& to, std::size_t i, const OnnxTensor& from, std::size_t j);  // of the same kind
 OnnxTensor cast(const OnnxTensor& t, int type);
 
 const OnnxTensor& need(Inputs in, std::size_t i);
-const OnnxTensor* maybe(Inputs in, std::size_t i);          // null where it is left out
-Ints list_of(const OnnxTensor& t);                          // its whole numbers
+const OnnxTensor* maybe(Inputs in, std::size_t i);  // null where it is left out
+Ints list_of(const OnnxTensor& t);                  // its whole numbers
 std::int64_t rank_of(const OnnxTensor& t);
-std::int64_t placed_axis(std::int64_t axis, std::int64_t rank);   // from the end when negative; throws when out of range
+std::int64_t placed_axis(std::int64_t axis, std::int64_t rank);  // from the end when negative; throws when out of range
 // Axes by attribute (older opsets) or by an input; nothing where neither says any.
 std::vector<std::int64_t> axes_of(const OnnxNode& node, Inputs in, std::size_t input);
 

@@ -42,7 +42,7 @@ Window window_of(const OnnxNode& node, const OnnxTensor& x, Ints kernel) {
             const std::int64_t room = w.in[d] + before + after - reach;
             if (room < 0) problem("a window that is larger than its input");
             out = (ceil ? (room + w.stride[d] - 1) / w.stride[d] : room / w.stride[d]) + 1;
-            if (ceil && (out - 1) * w.stride[d] >= w.in[d] + before) --out;   // a window that would begin in the padding at the end
+            if (ceil && (out - 1) * w.stride[d] >= w.in[d] + before) --out;  // a window that would begin in the padding at the end
         }
         w.before.push_back(before), w.after.push_back(after), w.out.push_back(out);
     }
@@ -50,7 +50,8 @@ Window window_of(const OnnxNode& node, const OnnxTensor& x, Ints kernel) {
 }
 
 // Visits the places of a window around output `o` that lie in the image: their number within the kernel, and the flat offset in the image.
-template <class Visit> void each_inside(const Window& w, const Ints& o, Visit visit) {
+template <class Visit>
+void each_inside(const Window& w, const Ints& o, Visit visit) {
     const std::size_t n = w.in.size();
     Ints k(n, 0);
     const Ints strides = strides_of(w.in);
@@ -177,7 +178,7 @@ Outputs pool(const OnnxNode& node, Inputs in, std::int64_t) {
         const Ints where = place(o, w.out);
         each_inside(w, where, [&](std::int64_t, std::int64_t at_image) { inside.push_back(at_image); });
         double divisor = static_cast<double>(inside.size());
-        if (padded) {   // of the padded image, which a window of ceil_mode may still leave
+        if (padded) {  // of the padded image, which a window of ceil_mode may still leave
             divisor = 1;
             for (std::size_t d = 0; d < w.in.size(); ++d) {
                 std::int64_t seen = 0;
@@ -243,12 +244,18 @@ struct Resizing {
 Sample sample(const Resizing& r, std::int64_t o, std::int64_t n, std::int64_t m, double scale, double from, double to) {
     const auto x = static_cast<double>(o), in = static_cast<double>(n), out = static_cast<double>(m), exact = scale * in;
     double c = (x + 0.5) / scale - 0.5;
-    if (r.place == "asymmetric") c = x / scale;
-    else if (r.place == "align_corners") c = m == 1 ? 0 : x * (in - 1) / (exact - 1);
-    else if (r.place == "pytorch_half_pixel") c = m == 1 ? 0 : (x + 0.5) / scale - 0.5;
-    else if (r.place == "tf_half_pixel_for_nn") c = (x + 0.5) / scale;
-    else if (r.place == "half_pixel_symmetric") c = in / 2 * (1 - out / exact) + (x + 0.5) / scale - 0.5;
-    else if (r.place == "tf_crop_and_resize") c = m > 1 ? from * (in - 1) + x * (to - from) * (in - 1) / (out - 1) : 0.5 * (from + to) * (in - 1);
+    if (r.place == "asymmetric")
+        c = x / scale;
+    else if (r.place == "align_corners")
+        c = m == 1 ? 0 : x * (in - 1) / (exact - 1);
+    else if (r.place == "pytorch_half_pixel")
+        c = m == 1 ? 0 : (x + 0.5) / scale - 0.5;
+    else if (r.place == "tf_half_pixel_for_nn")
+        c = (x + 0.5) / scale;
+    else if (r.place == "half_pixel_symmetric")
+        c = in / 2 * (1 - out / exact) + (x + 0.5) / scale - 0.5;
+    else if (r.place == "tf_crop_and_resize")
+        c = m > 1 ? from * (in - 1) + x * (to - from) * (in - 1) / (out - 1) : 0.5 * (from + to) * (in - 1);
     Sample s;
     s.outside = r.place == "tf_crop_and_resize" && (c < 0 || c > in - 1);
     auto clamped = [&](double v) { return std::clamp<std::int64_t>(static_cast<std::int64_t>(v), 0, n - 1); };
@@ -275,7 +282,7 @@ Sample sample(const Resizing& r, std::int64_t o, std::int64_t n, std::int64_t m,
 
 Outputs resize(const OnnxNode& node, Inputs in, std::int64_t opset) {
     const OnnxTensor& x = need(in, 0);
-    const bool old = node.op == "Upsample" || opset < 11;   // scales alone, asymmetric
+    const bool old = node.op == "Upsample" || opset < 11;  // scales alone, asymmetric
     Resizing r{attr_text(node, "mode", "nearest"),
                attr_text(node, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
                attr_text(node, "nearest_mode", old ? "floor" : "round_prefer_floor"),
@@ -444,8 +451,17 @@ Outputs col2im(const OnnxNode& node, Inputs in, std::int64_t) {
 
 Operation window_operation(const std::string& op) {
     static const std::map<std::string, Operation> all{
-        {"Conv", conv}, {"ConvTranspose", conv_transpose}, {"MaxPool", pool}, {"AveragePool", pool}, {"LpPool", pool}, {"GlobalAveragePool", global_pool},
-        {"GlobalMaxPool", global_pool}, {"GlobalLpPool", global_pool}, {"Resize", resize}, {"Upsample", resize}, {"GridSample", grid_sample},
+        {"Conv", conv},
+        {"ConvTranspose", conv_transpose},
+        {"MaxPool", pool},
+        {"AveragePool", pool},
+        {"LpPool", pool},
+        {"GlobalAveragePool", global_pool},
+        {"GlobalMaxPool", global_pool},
+        {"GlobalLpPool", global_pool},
+        {"Resize", resize},
+        {"Upsample", resize},
+        {"GridSample", grid_sample},
         {"Col2Im", col2im},
     };
     auto found = all.find(op);
