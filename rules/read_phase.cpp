@@ -1,12 +1,12 @@
 #include "rules/read_phase.hpp"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/suggest.hpp"
 #include "rules/read_rule.hpp"
 
@@ -76,10 +76,8 @@ private:
     }
 
     std::optional<double> read_number(const SExpr& key, const SExpr& value) {
-        double number = 0;
-        const char* end = value.atom.data() + value.atom.size();
-        const auto [at, error] = std::from_chars(value.atom.data(), end, number);
-        if (!value.is_list && !value.quoted && error == std::errc() && at == end && std::isfinite(number) && number > 0) return number;
+        const auto number = value.is_list || value.quoted ? std::nullopt : number_in<double>(value.atom);
+        if (number && std::isfinite(*number) && *number > 0) return number;
         complaints_.say(value.where, fmt::format("'{}' takes a number above 0, but this is '{}'", key.atom, to_string(value)));
         return {};
     }

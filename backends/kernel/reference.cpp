@@ -1,7 +1,6 @@
 #include "backends/kernel/reference.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 
@@ -9,6 +8,7 @@
 
 #include "backends/lower/lower_nest.hpp"
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "graph/domain_sets.hpp"
 #include "nest/domain/domain.hpp"
 
@@ -25,9 +25,8 @@ bool only_exact(const Term& t) {
 double evaluate(const Term& t, const std::function<double(const std::string&)>& leaf) {
     if (t.size() == 0) {
         const std::string& text = t.op().text();
-        double v = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
-        return error == std::errc{} && end == text.data() + text.size() ? v : leaf(text);
+        const auto number = number_in<double>(text);
+        return number ? *number : leaf(text);
     }
     std::vector<double> operands;
     for (const Term& c : t.children()) operands.push_back(evaluate(c, leaf));

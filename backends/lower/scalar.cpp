@@ -1,9 +1,8 @@
 #include "backends/lower/scalar.hpp"
 
-#include <charconv>
-
 #include "backends/lower/elementary.hpp"
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "graph/functions.hpp"
 
 namespace loopegg {
@@ -32,11 +31,7 @@ struct Binary {
 // Of sums and products, machines know these; every other function is spelt by its formula.
 constexpr Binary binaries[]{{"+", Fn::add}, {"-", Fn::sub}, {"*", Fn::mul}, {"/", Fn::div}};
 
-bool is_literal(const Term& term) {
-    double value = 0;
-    const std::string& text = term.op().text();
-    return term.size() == 0 && std::from_chars(text.data(), text.data() + text.size(), value).ptr == text.data() + text.size();
-}
+bool is_literal(const Term& term) { return term.size() == 0 && number_in<double>(term.op().text()); }
 
 // Beside a constant, one comparison is enough, which is false for what is no number.
 Expr extreme(const Term& term, const Expr& a, const Expr& b) {
@@ -74,9 +69,8 @@ Expr rounded_to_tf32(const Expr& x) { return tv::with_bits(floor_div(tv::bits_of
 Expr scalar(const Term& term, const std::function<Expr(const std::string&)>& leaf) {
     const std::string& op = term.op().text();
     if (term.size() == 0) {
-        double value = 0;
-        const auto [end, error] = std::from_chars(op.data(), op.data() + op.size(), value);
-        return error == std::errc{} && end == op.data() + op.size() ? number(value) : leaf(op);
+        const auto value = number_in<double>(op);
+        return value ? number(*value) : leaf(op);
     }
     if (term.size() == 2)
         for (const Binary& b : binaries)

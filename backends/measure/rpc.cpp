@@ -1,6 +1,5 @@
 #include "backends/measure/rpc.hpp"
 
-#include <charconv>
 #include <cstring>
 
 #include "backends/kernel/elf.hpp"
@@ -10,6 +9,7 @@
 #include "backends/measure/rpc_tracker.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/number.hpp"
 #include "base/process.hpp"
 #include "base/scratch.hpp"
 #include "base/text.hpp"
@@ -35,8 +35,7 @@ std::string shared_library(const std::string& object) {
 RpcServer server_of(const Target& target) {
     const auto slash = target.address.find('/');
     const auto parts = split(target.address.substr(0, slash), ':');
-    int port = 0;
-    if (parts.size() == 2) std::from_chars(parts[1].data(), parts[1].data() + parts[1].size(), port);
+    const int port = parts.size() == 2 ? number_in<int>(parts[1]).value_or(0) : 0;
     if (port <= 0) throw UserError("the address of target '" + target.name + "' is '" + target.address + "', expected HOST:PORT or HOST:PORT/KEY");
     if (slash == target.address.npos) return {parts[0], port, ""};
     return ask_tracker(parts[0], port, target.address.substr(slash + 1));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <mutex>
@@ -23,6 +22,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/number.hpp"
 #include "base/places.hpp"
 #include "base/quote.hpp"
 #include "base/scratch.hpp"
@@ -356,12 +356,6 @@ std::vector<std::string> words_of(std::string_view line, std::size_t most) {
     return words;
 }
 
-template <class Number>
-bool reads(const std::string& word, Number& number) {
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-    return error == std::errc() && end == word.data() + word.size();
-}
-
 // One line of results.txt: KEY ok MEDIAN SPREAD REPEATS, KEY wrong HOW, or KEY failed WHY.
 BundleResult read_result(const Position& where, std::string_view line, const std::map<std::string, std::string>& programs, const std::string& target) {
     const std::vector<std::string> words = words_of(line, 3);
@@ -378,13 +372,15 @@ BundleResult read_result(const Position& where, std::string_view line, const std
         return r;
     }
     const std::vector<std::string> numbers = words_of(words[2], 4);
-    Latency l{0, 0, 0, target, true, false};
-    if (numbers.size() != 3 || !reads(numbers[0], l.median_ms) || !reads(numbers[1], l.iqr_ms) || !reads(numbers[2], l.n))
+    const bool three = numbers.size() == 3;
+    const auto median_ms = three ? number_in<double>(numbers[0]) : std::nullopt, iqr_ms = three ? number_in<double>(numbers[1]) : std::nullopt;
+    const auto repeats = three ? number_in<int>(numbers[2]) : std::nullopt;
+    if (!median_ms || !iqr_ms || !repeats)
         throw UserError(
             Diagnostic{"expected a median and a spread in milliseconds and a number of repeats, but found '" + terminal_text(words[2]) + "'", where});
-    if (!is_a_time(l.median_ms, l.iqr_ms, l.n) || l.n < 1)
+    if (!is_a_time(*median_ms, *iqr_ms, *repeats) || *repeats < 1)
         throw UserError(Diagnostic{"these are times that no clock gives: '" + terminal_text(words[2]) + "'", where});
-    r.measured.latency = l;
+    r.measured.latency = Latency{*median_ms, *iqr_ms, *repeats, target, true, false};
     return r;
 }
 

@@ -1,8 +1,7 @@
 #include "base/term.hpp"
 
-#include <charconv>
-
 #include "base/error.hpp"
+#include "base/number.hpp"
 
 namespace loopegg {
 
@@ -68,12 +67,6 @@ std::string to_string(const Term& term) {
     return out;
 }
 
-std::optional<std::int64_t> integer_of(Symbol op) {
-    const std::string& s = op.text();
-    std::int64_t value = 0;
-    auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
-    if (s.empty() || error != std::errc{} || end != s.data() + s.size()) return std::nullopt;
-    return value;
-}
+std::optional<std::int64_t> integer_of(Symbol op) { return number_in<std::int64_t>(op.text()); }
 
 }  // namespace loopegg

@@ -1,13 +1,13 @@
 #include "graph/load.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/number.hpp"
 #include "graph/model_json.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/safetensors.hpp"
@@ -34,9 +34,8 @@ void add_shape(OnnxReading& how, const std::string& text) {
     bool good = equals != std::string::npos && equals > 0;
     for (std::size_t at = equals + 1; good;) {
         const std::size_t end = std::min(text.find('x', at), text.size());
-        std::int64_t size = 0;
-        auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, size);
-        good = error == std::errc{} && stop == text.data() + end && size >= 1 && size <= 1 << 30;
+        const auto size = number_in<std::int64_t>(std::string_view(text).substr(at, end - at)).value_or(0);
+        good = size >= 1 && size <= 1 << 30;
         shape.push_back(size);
         if (end == text.size()) break;
         at = end + 1;

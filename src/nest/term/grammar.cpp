@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <span>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/suggest.hpp"
 #include "nest/term/statement.hpp"
 
@@ -46,9 +46,8 @@ std::optional<AxisName> axis_name(const Term& leaf) {
     const std::string& text = leaf.op().text();
     auto colon = text.find(':');
     if (colon == std::string::npos) return text.empty() ? std::nullopt : std::optional(AxisName{text, 0});
-    std::int64_t extent = 0;
-    auto [end, bad] = std::from_chars(text.data() + colon + 1, text.data() + text.size(), extent);
-    if (bad != std::errc{} || end != text.data() + text.size() || extent < 1 || colon == 0) return {};
+    const auto extent = number_in<std::int64_t>(std::string_view(text).substr(colon + 1)).value_or(0);
+    if (extent < 1 || colon == 0) return {};
     return AxisName{text.substr(0, colon), extent};
 }
 
