@@ -18,7 +18,8 @@ int spawn_program(std::vector<std::string> words, std::initializer_list<std::pai
 // Runs a program without a shell. When the program fails, throws UserError with `doing` and the end of what the program said.
 std::string run_or_throw(const std::vector<std::string>& words, const std::string& doing);
 
-// What a program made of an input within a limit of time. `ended` is its exit code, 128 plus the signal that ended it, or -1 where it could not be run.
+// What a program made of an input within `seconds` of a processor, or twenty times as many by the wall clock. `ended` is its exit code, 128 plus the
+// signal that ended it, or -1 where it could not be run.
 struct Filtered {
     int ended;
     bool too_long;

@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
-#include <iterator>
 #include <new>
 #include <string>
 
 #include "base/confine.hpp"
+#include "base/standard_input.hpp"
 #include "graph/onnx/model_bytes.hpp"
 
 extern "C" loopegg::OnnxCodec loopegg_onnx_codec();
@@ -30,7 +30,7 @@ int main(int count, char** words) {
     try {
         loopegg::OnnxModel model;
         {
-            const std::string bytes{std::istreambuf_iterator<char>(std::cin), {}};
+            const std::string bytes = loopegg::read_standard_input();
             if (const std::string problem = loopegg_onnx_codec().parse(bytes, model); !problem.empty()) {
                 std::cerr << problem << "\n";
                 return 1;

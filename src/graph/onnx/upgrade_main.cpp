@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <exception>
 #include <iostream>
-#include <iterator>
 #include <string>
 
 #include <onnx/checker.h>
@@ -15,6 +14,7 @@
 #include <onnx/version_converter/convert.h>
 
 #include "base/confine.hpp"
+#include "base/standard_input.hpp"
 
 int main(int count, char** words) {
     const int opset = count == 2 ? std::atoi(words[1]) : 0;
@@ -28,7 +28,7 @@ int main(int count, char** words) {
     const rlimit seconds{20, 20}, written{rlim_t{256} << 20, rlim_t{256} << 20};
     ::setrlimit(RLIMIT_CPU, &seconds), ::setrlimit(RLIMIT_FSIZE, &written);
     try {
-        const std::string bytes{std::istreambuf_iterator<char>(std::cin), {}};
+        const std::string bytes = loopegg::read_standard_input();
         onnx::ModelProto model;
         if (!model.ParseFromString(bytes)) {
             std::cerr << "it is no ONNX model\n";
