@@ -259,13 +259,13 @@ std::vector<ListKind> lists() {
          }},
         {"eighths",
          {{"net"}},
-         "what one to seven eighths of the channels that it writes come to",
+         "what one to seven eighths of the channels that it writes come to, in whole fours of sixteen and more",
          [](const Question& q) {
              std::vector<Term> out;
              if (q.arguments[0].eclass == none) return out;
              const auto channels = channels_written(q.graph.smallest_term(q.arguments[0].eclass));
-             for (std::int64_t k = 1; channels && k < 8; ++k)
-                 if (const std::int64_t w = *channels * k / 8; w > 0 && w < *channels && (out.empty() || out.back() != Term(w))) out.emplace_back(w);
+             if (channels)
+                 for (std::int64_t w : widths_offered(*channels)) out.emplace_back(w);
              return out;
          },
          false},

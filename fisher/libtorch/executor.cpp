@@ -9,7 +9,10 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "fisher/libtorch/formula.hpp"
+#include "fisher/libtorch/loop_operator.hpp"
 #include "graph/functions.hpp"
+#include "graph/loop_operators.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 #include "graph/weights.hpp"
@@ -79,34 +82,11 @@ at::Tensor uneven_pool(const Node& node, const at::Tensor& x) {
     return mean / at::avg_pool2d(at::constant_pad_nd(at::ones_like(x.slice(0, 0, 1).slice(1, 0, 1)), pads), k, s);  // the share of each window that is inside
 }
 
-// The formula's functions as LibTorch's, which know their own derivatives.
-at::Tensor basic(const std::string& f, const std::vector<at::Tensor>& x) {
-    if (f == "+") return x[0] + x[1];
-    if (f == "-") return x[0] - x[1];
-    if (f == "*") return x[0] * x[1];
-    if (f == "/") return x[0] / x[1];
-    if (f == "max") return at::maximum(x[0], x[1]);
-    if (f == "min") return at::minimum(x[0], x[1]);
-    if (f == "exp") return at::exp(x[0]);
-    if (f == "sqrt") return at::sqrt(x[0]);
-    if (f == "tanh") return at::tanh(x[0]);
-    if (f == "erf") return at::erf(x[0]);
-    if (f == "floor") return at::floor(x[0]);
-    throw InternalFault("no LibTorch function '" + f + "'");
-}
-
 at::Tensor element_function(const ElementFunction& f, const Node& node, const std::vector<at::Tensor>& in) {
     std::vector<Term> operands;
     for (int i = 0; i < f.operands; ++i) operands.emplace_back("#" + std::to_string(i));
     for (const FunctionParameter& p : f.parameters) operands.emplace_back(fmt::format("{}", node.real(p.name)));
-    std::function<at::Tensor(const Term&)> value = [&](const Term& t) -> at::Tensor {
-        const std::string& text = t.op().text();
-        if (t.size() == 0) return text[0] == '#' ? in[static_cast<std::size_t>(text[1] - '0')] : at::scalar_tensor(std::stod(text), in[0].options());
-        std::vector<at::Tensor> parts;
-        for (const Term& child : t.children()) parts.push_back(value(child));
-        return basic(text, parts);
-    };
-    return value(expanded(f, operands));
+    return formula_value(expanded(f, operands), in[0], [&](const std::string& name) { return in[static_cast<std::size_t>(name[1] - '0')]; });
 }
 
 // A derivative passes where the operator only moves values. Elsewhere nobody knows what the operator does.
@@ -241,6 +221,7 @@ at::Tensor Executor::apply(std::size_t i, const std::vector<at::Tensor>& in, con
     if (op == "reduce_max") return at::amax(in[0], node.integers("axes"), node.flag("keepdims"));
     if (op == "onnx") return opaque(node, in);
     if (const ElementFunction* f = find_function(op)) return element_function(*f, node, in);
+    if (find_loop_operator(op)) return run_loop_operator(node, in);
     throw InternalFault(fmt::format("no LibTorch operation for '{}'", op));
 }
 

@@ -1,13 +1,13 @@
 #include "graph/functions.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "base/sexpr.hpp"
 
 namespace loopegg {
@@ -81,36 +81,34 @@ const Basic& basic_of(std::string_view name) {
 
 const std::vector<ElementFunction>& element_functions() {
     static const std::vector<ElementFunction> all{
-        // clang-format off
-        {"relu",         1, {},                                          "(max 0 x)",                                                  "Relu",       "F.relu({x})"},
-        {"relu6",        1, {},                                          "(min 6 (max 0 x))",                                          "",           "F.relu6({x})"},
-        {"silu",         1, {},                                          "(/ x (+ 1 (exp (- 0 x))))",                                  "Silu",       "F.silu({x})"},
-        {"gelu",         1, {},                                          "(* (* x 0.5) (+ 1 (erf (* x 0.70710678118654752440))))",     "",           "F.gelu({x})"},
-        {"gelu_tanh",    1, {},                                          "(* (* x 0.5) (+ 1 (tanh (* 0.7978845608028654 (+ x (* 0.044715 (* x (* x x))))))))", "", "F.gelu({x}, approximate='tanh')"},
-        {"sigmoid",      1, {},                                          "(/ 1 (+ 1 (exp (- 0 x))))",                                  "Sigmoid",    "torch.sigmoid({x})"},
-        {"tanh",         1, {},                                          "(tanh x)",                                                   "Tanh",       "torch.tanh({x})"},
-        {"hard_sigmoid", 1, {},                                          "(min 1 (max 0 (+ (* x 0.16666666666666666) 0.5)))",          "",           "F.hardsigmoid({x})"},
-        {"hard_swish",   1, {},                                          "(* x (min 1 (max 0 (+ (* x 0.16666666666666666) 0.5))))",    "HardSwish",  "F.hardswish({x})"},
-        {"leaky_relu",   1, {{"alpha", 0.01, 0.01}},                     "(+ (max 0 x) (* alpha (min 0 x)))",                          "LeakyRelu",  "F.leaky_relu({x}, {alpha})"},
-        {"elu",          1, {{"alpha", 1, 1}},                           "(+ (max 0 x) (* alpha (- (exp (min 0 x)) 1)))",              "Elu",        "F.elu({x}, {alpha})"},
-        {"clip",         1, {{"low", 0, 0}, {"high", 1, 1}},             "(min high (max low x))",                                     "",           "torch.clamp({x}, {low}, {high})"},
-        {"erf",          1, {},                                          "(erf x)",                                                    "Erf",        "torch.erf({x})"},
-        {"exp",          1, {},                                          "(exp x)",                                                    "Exp",        "torch.exp({x})"},
-        {"sqrt",         1, {},                                          "(sqrt x)",                                                   "Sqrt",       "torch.sqrt({x})"},
-        {"abs",          1, {},                                          "(max (- 0 x) x)",                                            "Abs",        "torch.abs({x})"},
-        {"neg",          1, {},                                          "(- 0 x)",                                                    "Neg",        "-{x}"},
-        {"reciprocal",   1, {},                                          "(/ 1 x)",                                                    "Reciprocal", "torch.reciprocal({x})"},
-        {"floor",        1, {},                                          "(floor x)",                                                  "Floor",      "torch.floor({x})"},
-        {"ceil",         1, {},                                          "(- 0 (floor (- 0 x)))",                                      "Ceil",       "torch.ceil({x})"},
-        {"softsign",     1, {},                                          "(/ x (+ 1 (max (- 0 x) x)))",                                "Softsign",   "F.softsign({x})"},
-        {"add",          2, {},                                          "(+ x y)",                                                    "Add",        "{x} + {y}"},
-        {"mul",          2, {},                                          "(* x y)",                                                    "Mul",        "{x} * {y}"},
-        {"sub",          2, {},                                          "(- x y)",                                                    "Sub",        "{x} - {y}"},
-        {"div",          2, {},                                          "(/ x y)",                                                    "Div",        "{x} / {y}"},
-        {"maximum",      2, {},                                          "(max x y)",                                                  "",           "torch.maximum({x}, {y})"},
-        {"minimum",      2, {},                                          "(min x y)",                                                  "",           "torch.minimum({x}, {y})"},
-        {"prelu",        2, {},                                          "(+ (max 0 x) (* y (min 0 x)))",                              "PRelu",      "torch.where({x} < 0, {x} * {y}, {x})"},
-        // clang-format on
+        {"relu", 1, {}, "(max 0 x)", "Relu", "F.relu({x})"},
+        {"relu6", 1, {}, "(min 6 (max 0 x))", "", "F.relu6({x})"},
+        {"silu", 1, {}, "(/ x (+ 1 (exp (- 0 x))))", "Silu", "F.silu({x})"},
+        {"gelu", 1, {}, "(* (* x 0.5) (+ 1 (erf (* x 0.70710678118654752440))))", "", "F.gelu({x})"},
+        {"gelu_tanh", 1, {}, "(* (* x 0.5) (+ 1 (tanh (* 0.7978845608028654 (+ x (* 0.044715 (* x (* x x))))))))", "", "F.gelu({x}, approximate='tanh')"},
+        {"sigmoid", 1, {}, "(/ 1 (+ 1 (exp (- 0 x))))", "Sigmoid", "torch.sigmoid({x})"},
+        {"tanh", 1, {}, "(tanh x)", "Tanh", "torch.tanh({x})"},
+        {"hard_sigmoid", 1, {}, "(min 1 (max 0 (+ (* x 0.16666666666666666) 0.5)))", "", "F.hardsigmoid({x})"},
+        {"hard_swish", 1, {}, "(* x (min 1 (max 0 (+ (* x 0.16666666666666666) 0.5))))", "HardSwish", "F.hardswish({x})"},
+        {"leaky_relu", 1, {{"alpha", 0.01, 0.01}}, "(+ (max 0 x) (* alpha (min 0 x)))", "LeakyRelu", "F.leaky_relu({x}, {alpha})"},
+        {"elu", 1, {{"alpha", 1, 1}}, "(+ (max 0 x) (* alpha (- (exp (min 0 x)) 1)))", "Elu", "F.elu({x}, {alpha})"},
+        {"clip", 1, {{"low", 0, 0}, {"high", 1, 1}}, "(min high (max low x))", "", "torch.clamp({x}, {low}, {high})"},
+        {"erf", 1, {}, "(erf x)", "Erf", "torch.erf({x})"},
+        {"exp", 1, {}, "(exp x)", "Exp", "torch.exp({x})"},
+        {"sqrt", 1, {}, "(sqrt x)", "Sqrt", "torch.sqrt({x})"},
+        {"abs", 1, {}, "(max (- 0 x) x)", "Abs", "torch.abs({x})"},
+        {"neg", 1, {}, "(- 0 x)", "Neg", "-{x}"},
+        {"reciprocal", 1, {}, "(/ 1 x)", "Reciprocal", "torch.reciprocal({x})"},
+        {"floor", 1, {}, "(floor x)", "Floor", "torch.floor({x})"},
+        {"ceil", 1, {}, "(- 0 (floor (- 0 x)))", "Ceil", "torch.ceil({x})"},
+        {"softsign", 1, {}, "(/ x (+ 1 (max (- 0 x) x)))", "Softsign", "F.softsign({x})"},
+        {"add", 2, {}, "(+ x y)", "Add", "{x} + {y}"},
+        {"mul", 2, {}, "(* x y)", "Mul", "{x} * {y}"},
+        {"sub", 2, {}, "(- x y)", "Sub", "{x} - {y}"},
+        {"div", 2, {}, "(/ x y)", "Div", "{x} / {y}"},
+        {"maximum", 2, {}, "(max x y)", "", "torch.maximum({x}, {y})"},
+        {"minimum", 2, {}, "(min x y)", "", "torch.minimum({x}, {y})"},
+        {"prelu", 2, {}, "(+ (max 0 x) (* y (min 0 x)))", "PRelu", "torch.where({x} < 0, {x} * {y}, {x})"},
     };
     return all;
 }
@@ -131,22 +129,33 @@ bool is_plain_function(std::string_view name) {
     return f && f->operands == 1 && f->parameters.empty();
 }
 
-ReadyFunction::ReadyFunction(const ElementFunction& function) {
-    std::function<void(const Term&)> add = [&](const Term& formula) {
-        const std::string& text = formula.op().text();
-        Step step;
-        if (formula.size() == 0 && (step.place = place_of(function, text)) < 0) std::from_chars(text.data(), text.data() + text.size(), step.number);
-        for (const Term& child : formula.children()) add(child);
-        if (formula.size() > 0) step.apply = basic_of(text).apply, step.takes = formula.size();
-        steps_.push_back(step);
-    };
-    if (const Basic* own = find_basic(function.name)) {
-        for (int i = 0; i < function.operands; ++i) steps_.push_back({.place = i});
-        steps_.push_back({.apply = own->apply, .takes = static_cast<std::size_t>(function.operands)});
-    } else {
-        add(formula_of(function));
+void ReadyFunction::add(const Term& formula, std::span<const std::string_view> operands) {
+    const std::string& text = formula.op().text();
+    if (formula.size() == 0) {
+        const auto named = std::find(operands.begin(), operands.end(), text);
+        const auto number = number_in<double>(text);
+        require(named != operands.end() || number, "a leaf of a formula is an operand or a number");
+        steps_.push_back({.place = named == operands.end() ? -1 : static_cast<int>(named - operands.begin()), .number = number.value_or(0)});
+        return;
     }
-    require(steps_.size() <= most_steps, "the formula of an element function is longer than its stack");
+    const Basic* basic = find_basic(text);
+    if (const ElementFunction* f = basic ? nullptr : find_function(text))
+        return add(expanded(*f, {formula.children().begin(), formula.children().end()}), operands);
+    for (const Term& child : formula.children()) add(child, operands);
+    steps_.push_back({.apply = basic_of(text).apply, .takes = formula.size()});
+}
+
+ReadyFunction::ReadyFunction(const Term& formula, std::span<const std::string_view> operands) {
+    add(formula, operands);
+    require(steps_.size() <= most_steps, "a formula is longer than its stack");
+}
+
+ReadyFunction::ReadyFunction(const ElementFunction& function) {
+    std::vector<std::string_view> names{"x", "y"};
+    names.resize(static_cast<std::size_t>(function.operands));
+    const std::vector<Term> operands(names.begin(), names.end());
+    for (const FunctionParameter& p : function.parameters) names.push_back(p.name);
+    *this = ReadyFunction(find_basic(function.name) ? Term(function.name, operands) : formula_of(function), names);
 }
 
 double ReadyFunction::operator()(const double* operands) const {

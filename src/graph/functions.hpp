@@ -37,9 +37,13 @@ bool is_plain_function(std::string_view name);
 class ReadyFunction {
 public:
     explicit ReadyFunction(const ElementFunction& function);
+    // A formula over operands of these names, over numbers, basic functions and element functions.
+    ReadyFunction(const Term& formula, std::span<const std::string_view> operands);
     double operator()(const double* operands) const;  // the operands, then the parameters
 
 private:
+    void add(const Term& formula, std::span<const std::string_view> operands);
+
     static constexpr std::size_t most_steps = 32;
     struct Step {
         double (*apply)(const double*) = nullptr;  // on as many values as it takes; null: the step brings a value

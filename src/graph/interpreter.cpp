@@ -7,7 +7,9 @@
 
 #include "base/error.hpp"
 #include "graph/functions.hpp"
+#include "graph/interpret_loops.hpp"
 #include "graph/interpret_site.hpp"
+#include "graph/loop_operators.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 
@@ -279,8 +281,9 @@ Tensors evaluate(const Graph& graph, const Weights& weights, const Tensors& inpu
 
 Tensor interpret_node(const Node& node, const Weights& weights, const std::vector<const Tensor*>& inputs) {
     auto row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.op == node.op; });
-    require(row != std::end(rows) || find_function(node.op), "the interpreter lacks an operator of the table");
-    Tensor value = row != std::end(rows) ? row->run(node, weights, inputs) : element_function(node, inputs);
+    const bool loops = find_loop_operator(node.op) != nullptr;
+    require(row != std::end(rows) || loops || find_function(node.op), "the interpreter lacks an operator of the table");
+    Tensor value = row != std::end(rows) ? row->run(node, weights, inputs) : loops ? interpret_loops(node, inputs) : element_function(node, inputs);
     require(value.shape == node.shape, "the interpreter and the operator table disagree on a shape");
     return value;
 }

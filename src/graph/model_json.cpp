@@ -163,7 +163,8 @@ Graph read_model(const SourcePtr& source) {
     graph.name = root.at("name").text();
     if (auto opset = root.find("opset")) {
         graph.opset = opset->integer();
-        if (graph.opset < 7 || graph.opset > 1000) opset->fail(fmt::format("an opset is a number from 7 to 1000, not {}", graph.opset));
+        if (graph.opset < oldest_opset || graph.opset > newest_opset)
+            opset->fail(fmt::format("an opset is a number from {} to {}, not {}", oldest_opset, newest_opset, graph.opset));
     }
     for (const JsonView& input : root.at("inputs").items()) {
         input.only({"name", "shape", "dtype", "batch"});

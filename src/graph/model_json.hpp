@@ -1,5 +1,6 @@
 // model.json: the network as a file that people read and write. Reading what was written gives the same graph, and writing that the same bytes.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -7,6 +8,9 @@
 #include "graph/graph.hpp"
 
 namespace loopegg {
+
+// Opsets of ONNX that a network may say it came from.
+constexpr std::int64_t oldest_opset = 7, newest_opset = 1000;
 
 // A complete graph (see complete). Throws UserError that points into the file.
 Graph read_model(const SourcePtr& source);

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "graph/functions.hpp"
+#include "graph/loop_operators.hpp"
 #include "graph/opaque.hpp"
 
 namespace loopegg {
@@ -309,6 +310,21 @@ void add_functions(std::vector<Operator>& all) {
     }
 }
 
+// So is every row of the operators with loops.
+Shape infer_loops(const Node& node) {
+    const LoopOperator& op = *find_loop_operator(node.op);
+    return loop_nest(op, sizes_of(op, node)).output_shape();
+}
+
+void add_loop_operators(std::vector<Operator>& all) {
+    for (const LoopOperator& row : loop_operators()) {
+        const int inputs = static_cast<int>(row.inputs.size());
+        Operator op{row.name, inputs, inputs, {}, infer_loops};
+        for (const LoopAttribute& a : row.attributes) op.attrs.push_back(a.spec);
+        all.push_back(std::move(op));
+    }
+}
+
 }  // namespace
 
 const std::vector<Operator>& operators() {
@@ -348,6 +364,7 @@ const std::vector<Operator>& operators() {
             {"onnx", 0, 64, {{"node", AttrKind::text}, {"output", whole, std::int64_t{0}, 0, 0}}, infer_opaque},
         };
         add_functions(table);
+        add_loop_operators(table);
         return table;
     }();
     return all;

@@ -13,6 +13,7 @@
 #include "graph/weights.hpp"
 #include "shell.hpp"
 #include "tests/domains.hpp"
+#include "tests/loop_graphs.hpp"
 
 using namespace loopegg;
 
@@ -89,6 +90,13 @@ Graph with_domain(Domain d) {
 
 TEST_CASE("network.py computes what the interpreter computes, operator by operator", "[flow][report]") {
     same_in_torch(every_operator(), "network.py computes what the interpreter computes, operator by operator");
+}
+
+TEST_CASE("network.py has words for every operator with loops", "[flow][report]") {
+    for (const LoopOperator& row : loop_operators()) {
+        INFO(row.name);
+        if (!same_in_torch(test::loop_graph(row), "network.py has words for every operator with loops")) return;
+    }
 }
 
 TEST_CASE("network.py keeps to every kind of restriction", "[flow][report]") {

@@ -24,6 +24,8 @@ constexpr const char* statements[] = {
     "(linear 3 10 7)",
     "(matmul 2 4 6 8)",
     "(max_pool 1 8 6 6 3 3 2 2 1 1)",
+    "(max_pool1d 1 8 12 3 2 1)",
+    "(max_pool3d 1 4 4 4 4 3 3 3 2 2 2 1 1 1)",
     "(avg_pool 1 8 4 4 2 2 2 2 0 0)",
     "(avg_pool_inside 1 4 5 5 3 3 2 2 1 1)",
     "(max_pool_uneven 1 8 6 6 3 3 2 2 0 0 1 1)",

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "graph/functions.hpp"
+#include "graph/loop_operators.hpp"
 #include "graph/onnx/export.hpp"
 #include "graph/onnx/export_domain.hpp"
 #include "graph/onnx/short_float.hpp"
@@ -90,7 +91,11 @@ private:
         const Tensor& t = weights_->at(name);
         return {OnnxTensor::Kind::float32, t.shape, t.values};
     }
-    static Ints both_ends(const Ints& padding) { return {padding[0], padding[1], padding[0], padding[1]}; }
+    static Ints both_ends(Ints padding) {
+        const std::size_t count = padding.size();
+        for (std::size_t d = 0; d < count; ++d) padding.push_back(padding[d]);
+        return padding;
+    }
     std::string list(const std::string& name, const Ints& values) {
         return constant(name, {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(values.size())}, {}, {}, values});
     }
@@ -265,12 +270,29 @@ private:
             std::map<std::string, OnnxAttr> attrs;
             for (const FunctionParameter& p : f->parameters) attrs[std::string(p.name)] = static_cast<float>(node.real(p.name));
             emit(std::string(f->onnx), name, in, std::move(attrs));
+        } else if (const LoopOperator* row = find_loop_operator(node.op)) {
+            add_loops(node, *row);
         } else {
             static const std::map<std::string, std::string> same{{"matmul", "MatMul"}, {"global_avg_pool", "GlobalAveragePool"}};
             auto op = same.find(node.op);
             require(op != same.end(), "the ONNX exporter lacks an operator of the table");
             emit(op->second, name, in);
         }
+    }
+
+    void add_loops(const Node& node, const LoopOperator& row) {
+        if (row.onnx.empty())
+            throw UserError(Diagnostic{fmt::format("node '{}': no ONNX operator says '{}'", node.name, node.op), node.where, "network.py has it"});
+        std::map<std::string, OnnxAttr> attrs;
+        for (const LoopAttribute& a : row.attributes) {
+            if (a.spec.kind == AttrKind::integer)
+                attrs[std::string(a.onnx)] = node.integer(a.spec.name);
+            else
+                attrs[std::string(a.onnx)] = a.onnx == "pads" ? both_ends(node.integers(a.spec.name)) : node.integers(a.spec.name);
+        }
+        for (const FixedOnnxAttribute& f : row.fixed)
+            if (f.value != f.absent) attrs[std::string(f.name)] = f.value;
+        emit(std::string(row.onnx), node.name, node.inputs, std::move(attrs));
     }
 
     void add_conv(const Node& node) {

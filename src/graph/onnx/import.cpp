@@ -4,6 +4,9 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/number.hpp"
+#include "graph/functions.hpp"
+#include "graph/model_json.hpp"
 #include "graph/onnx/evaluate/evaluate.hpp"
 #include "graph/onnx/fuse.hpp"
 #include "graph/onnx/importer.hpp"
@@ -66,8 +69,10 @@ void OnnxImporter::fail(const OnnxNode& node, const std::string& message, const 
 
 // Our own files tell the opset of the file that their network came from, if it came from one.
 std::int64_t OnnxImporter::opset_before() const {
-    auto found = onnx_.metadata.find("loopegg.opset");
-    return found == onnx_.metadata.end() ? 0 : onnx_.opset;
+    const auto found = onnx_.metadata.find("loopegg.opset");
+    if (found == onnx_.metadata.end()) return 0;
+    const auto told = number_in<std::int64_t>(found->second);
+    return told && *told >= oldest_opset && *told < onnx_.opset ? *told : onnx_.opset;
 }
 
 void OnnxImporter::note(std::string words) { notes_.push_back(std::move(words)); }
@@ -234,7 +239,9 @@ void OnnxImporter::convert(const OnnxNode& node) {
     if (node.has_subgraph) fail(node, "operators with graphs inside them (loops, branches) are not supported");
     auto row = handlers().find(node.op);
     if (row != handlers().end() && (this->*row->second)(node)) return;
-    opaque(node);
+    const ElementFunction* f = row == handlers().end() ? find_onnx_function(node.op) : nullptr;
+    if (f && (f->operands == 1 ? function(node, *f) : binary(node, *f))) return;
+    if (!loops(node)) opaque(node);
 }
 
 void OnnxImporter::add_outputs() {
@@ -361,6 +368,7 @@ std::string OnnxImporter::result(const OnnxNode& from, std::string name) { retur
 
 const std::map<std::string, OnnxImporter::Handler>& OnnxImporter::handlers() {
     using I = OnnxImporter;
+    // Element functions and operators with loops that name their ONNX operator need no row here.
     static const std::map<std::string, Handler> all{
         {"Conv", &I::conv},
         {"Gemm", &I::gemm},
@@ -382,30 +390,9 @@ const std::map<std::string, OnnxImporter::Handler>& OnnxImporter::handlers() {
         {"ReduceMin", &I::reduce},
         {"ReduceL2", &I::reduce},
         {"ReduceSumSquare", &I::reduce},
-        {"Relu", &I::function},
-        {"Silu", &I::function},
-        {"Sigmoid", &I::function},
-        {"Tanh", &I::function},
-        {"HardSwish", &I::function},
-        {"LeakyRelu", &I::function},
-        {"Elu", &I::function},
-        {"Erf", &I::function},
-        {"Exp", &I::function},
-        {"Sqrt", &I::function},
-        {"Abs", &I::function},
-        {"Neg", &I::function},
-        {"Reciprocal", &I::function},
-        {"Floor", &I::function},
-        {"Ceil", &I::function},
-        {"Softsign", &I::function},
         {"Gelu", &I::gelu},
         {"Clip", &I::clip},
         {"HardSigmoid", &I::hard_sigmoid},
-        {"Add", &I::binary},
-        {"Mul", &I::binary},
-        {"Sub", &I::binary},
-        {"Div", &I::binary},
-        {"PRelu", &I::binary},
         {"Sum", &I::several},
         {"Max", &I::several},
         {"Min", &I::several},

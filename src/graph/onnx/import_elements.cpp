@@ -30,13 +30,11 @@ std::size_t runs_of(const Shape& a, const Shape& b) {
 
 }  // namespace
 
-bool OnnxImporter::function(const OnnxNode& node) {
+bool OnnxImporter::function(const OnnxNode& node, const ElementFunction& f) {
     if (!computes_floats(node)) return false;
-    const ElementFunction* f = find_onnx_function(node.op);
-    if (!f || f->operands != 1) return false;
     Attrs attrs;
-    for (const FunctionParameter& p : f->parameters) attrs[std::string(p.name)] = attr_float(node, std::string(p.name), p.in_onnx);
-    put(node, std::string(f->name), {value(input(node, 0))}, std::move(attrs));
+    for (const FunctionParameter& p : f.parameters) attrs[std::string(p.name)] = attr_float(node, std::string(p.name), p.in_onnx);
+    put(node, std::string(f.name), {value(input(node, 0))}, std::move(attrs));
     return true;
 }
 
@@ -92,7 +90,7 @@ std::string OnnxImporter::put_pair(const OnnxNode& from, const std::string& op, 
     return put(Node{name, op, {x, y}});
 }
 
-bool OnnxImporter::binary(const OnnxNode& node) {
+bool OnnxImporter::binary(const OnnxNode& node, const ElementFunction& f) {
     if (!computes_floats(node)) return false;
     const OnnxTensor *left = constant(node, 0), *right = constant(node, 1);
     // A number that multiplies is no tensor of its own; but one with more dimensions than the other side gives them to the result.
@@ -111,9 +109,8 @@ bool OnnxImporter::binary(const OnnxNode& node) {
         put(node, "scale", {value(input(node, 0))}, {{"value", 1 / *b}});
         return true;
     }
-    const ElementFunction* f = find_onnx_function(node.op);
     std::string x = value(input(node, 0)), y = value(input(node, 1));
-    result(node, put_pair(node, std::string(f->name), x, y, true));
+    result(node, put_pair(node, std::string(f.name), x, y, true));
     return true;
 }
 

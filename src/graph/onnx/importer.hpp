@@ -12,6 +12,8 @@
 
 namespace loopegg {
 
+struct ElementFunction;
+
 class OnnxImporter {
 public:
     OnnxImporter(const std::string& file, OnnxModel onnx, const OnnxReading& how);
@@ -79,11 +81,11 @@ private:
     bool reduce(const OnnxNode& node);
 
     // import_elements.cpp: element by element
-    bool function(const OnnxNode& node);
+    bool function(const OnnxNode& node, const ElementFunction& f);
     bool gelu(const OnnxNode& node);
     bool clip(const OnnxNode& node);
     bool hard_sigmoid(const OnnxNode& node);
-    bool binary(const OnnxNode& node);
+    bool binary(const OnnxNode& node, const ElementFunction& f);
     bool several(const OnnxNode& node);
     bool power(const OnnxNode& node);
     bool identity(const OnnxNode& node);
@@ -91,6 +93,9 @@ private:
     bool quantize(const OnnxNode& node);
     bool described(const OnnxNode& node);
     std::string put_pair(const OnnxNode& from, const std::string& op, const std::string& a, const std::string& b, bool last);
+
+    // import_loops.cpp: the rows of loop_operators.hpp
+    bool loops(const OnnxNode& node);
 
     // import_shapes.cpp: elements that move
     bool concat(const OnnxNode& node);

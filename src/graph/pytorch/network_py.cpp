@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "graph/domain_sets.hpp"
 #include "graph/functions.hpp"
+#include "graph/loop_operators.hpp"
 #include "graph/operators.hpp"
 #include "graph/pytorch/frame.hpp"
 #include "version.hpp"
@@ -175,6 +176,15 @@ std::string function_words(const ElementFunction& f, const Node& n, const std::v
     return words;
 }
 
+std::string loop_words(const LoopOperator& row, const Node& n, const std::vector<std::string>& x) {
+    std::string words = replaced(std::string(row.python), "{x}", x[0]);
+    if (row.inputs.size() == 2) words = replaced(words, "{y}", x[1]);
+    for (const LoopAttribute& a : row.attributes)
+        words = replaced(words, fmt::format("{{{}}}", a.spec.name),
+                         a.spec.kind == AttrKind::integer ? std::to_string(n.integer(a.spec.name)) : tuple(n.integers(a.spec.name)));
+    return words;
+}
+
 // `x` are the inputs' variables, `call` the node's own module applied to them.
 Line line_of(const Node& n, const std::vector<std::string>& x, const std::string& call) {
     const std::string& op = n.op;
@@ -207,6 +217,7 @@ Line line_of(const Node& n, const std::vector<std::string>& x, const std::string
     if (op == "reduce_max") return {"", fmt::format("torch.amax({}, {}, keepdim={})", x[0], tuple(n.integers("axes")), n.flag("keepdims") ? "True" : "False")};
     if (op == "onnx") return {"", fmt::format("run_onnx({}, {}, [{}])", python_string(n.text("node")), n.integer("output"), join(x, ", "))};
     if (const ElementFunction* f = find_function(op)) return {"", function_words(*f, n, x)};
+    if (const LoopOperator* row = find_loop_operator(op)) return {"", loop_words(*row, n, x)};
     throw InternalFault("network_py has no words for the operator '" + op + "'");
 }
 

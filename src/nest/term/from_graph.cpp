@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "graph/functions.hpp"
+#include "graph/loop_operators.hpp"
 #include "graph/operators.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/term/statement.hpp"
@@ -97,6 +98,11 @@ std::vector<Term> terms_of(const Node& node) {
                 Term("row_norm", {Term(r), Term(c), Term(fmt::format("{}", node.real("eps")))})};
     }
     if (const ElementFunction* f = find_function(op)) return {f->operands == 1 ? Term("map", {function_term(node), Term(size)}) : elementwise(node)};
+    if (const LoopOperator* row = find_loop_operator(op)) {
+        std::vector<Term> sizes;
+        for (std::int64_t size : sizes_of(*row, node)) sizes.emplace_back(size);
+        return {Term(op, std::move(sizes))};
+    }
     if (op == "scale") return {Term("scale", {Term(fmt::format("{}", node.real("value"))), Term(size)})};
     if (op == "softmax") return softmax(node);
     if (op == "max_pool") return {pool(node, "max_pool")};

@@ -42,7 +42,7 @@ std::vector<Index> Buffer::stored_index(const std::vector<Index>& logical) const
 }
 
 AxisRole role_of(std::string_view name) {
-    if (name == "ci" || name == "kh" || name == "kw" || name == "k") return AxisRole::reduction;
+    if (name == "ci" || name == "kd" || name == "kh" || name == "kw" || name == "k") return AxisRole::reduction;
     return name == "t" || name == "y" ? AxisRole::sequential : AxisRole::parallel;
 }
 

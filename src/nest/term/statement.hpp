@@ -29,7 +29,7 @@
 //   (recurrence T Y)                                 t y                     O[t+1,y] = O[t,y+1] + I[t,y]: it carries a dependence that an
 //                                                                            interchange reverses; it is what the judge tries rules on
 //
-// A read outside its buffer gives `outside` (0 for sums, -inf for max): that is how padding is said.
+// A row of graph/loop_operators.hpp is a statement too. A read outside its buffer gives `outside` (0 for sums, -inf for max): that is how padding is said.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -47,7 +47,7 @@ namespace loopegg {
 // What the iterations of an axis owe one another: nothing; only the accumulation of a result; an order that must be kept.
 enum class AxisRole { parallel, reduction, sequential };
 
-// The role follows from an iterator's name in every statement: ci kh kw k are reductions, t y are sequential, all others parallel.
+// The role follows from an iterator's name in every statement: ci k kd kh kw are reductions, t y are sequential, all others parallel.
 AxisRole role_of(std::string_view iterator);
 
 struct Iterator {

@@ -8,6 +8,7 @@
 #include "base/sexpr.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "graph/loop_operators.hpp"
 #include "nest/term/statement.hpp"
 #include "nest/term/winograd.hpp"
 #include "nest/term/wrapped_statement.hpp"
@@ -304,10 +305,51 @@ constexpr std::array<Row, 24> table{{
     {"recurrence", "T Y", recurrence},
 }};
 
+// A row of the operators with loops (graph/loop_operators.hpp).
+Statement loops(const Term& t, Numbers v) {
+    LoopNest nest;
+    try {
+        nest = loop_nest(*find_loop_operator(t.op().text()), v);
+    } catch (const NodeProblem& problem) {
+        throw UserError(problem.message);
+    }
+    Builder b(t);
+    for (const Axis& axis : nest.axes) {
+        require((role_of(axis.name) == AxisRole::reduction) == axis.reduction, "the name of an axis says whether it is a reduction");
+        b.axis(axis.name, axis.extent, axis.reduction ? AxisRole::reduction : AxisRole::parallel);
+    }
+    std::vector<Affine> written;
+    for (std::size_t axis : nest.output) written.push_back(b.affine({{nest.axes[axis].name}}));
+    b.write(nest.output_shape(), std::move(written));
+    for (std::size_t i = 0; i < nest.reads.size(); ++i) {
+        std::vector<Affine> index;
+        for (const LoopIndex& d : nest.reads[i].index) index.push_back({d.coefficients, d.offset});
+        b.read(i == 0 ? "I" : "J", nest.reads[i].shape, BufferKind::input, std::move(index), nest.reads[i].padded);
+    }
+    const Combine combine = nest.combine == LoopCombine::max ? Combine::max : nest.combine == LoopCombine::sum ? Combine::sum : Combine::assign;
+    b.combine(combine, to_string(nest.value), to_string(nest.finish));
+    return b.done();
+}
+
+struct NamedRow {
+    std::string op, values;
+    Statement (*make)(const Term&, Numbers);
+};
+
+const std::vector<NamedRow>& rows() {
+    static const std::vector<NamedRow> all = [] {
+        std::vector<NamedRow> made;
+        for (const Row& row : table) made.push_back({std::string(row.op), std::string(row.values), row.make});
+        for (const LoopOperator& op : loop_operators()) made.push_back({std::string(op.name), join(size_names(op), " "), loops});
+        return made;
+    }();
+    return all;
+}
+
 // The children as numbers (0 for words); complains of the first that cannot be.
-std::vector<std::int64_t> values_of(const Row& row, const Term& stmt) {
+std::vector<std::int64_t> values_of(const NamedRow& row, const Term& stmt) {
     std::vector<std::string> names = split(row.values, ' ');
-    std::string form = "(" + std::string(row.op) + " " + std::string(row.values) + ")";
+    std::string form = "(" + row.op + " " + row.values + ")";
     if (stmt.size() != names.size()) throw UserError(form + " takes " + std::to_string(names.size()) + " values, got " + to_string(stmt));
     std::vector<std::int64_t> values;
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -325,8 +367,8 @@ std::vector<std::int64_t> values_of(const Row& row, const Term& stmt) {
 
 std::vector<StatementForm> statement_forms() {
     std::vector<StatementForm> forms;
-    for (const Row& row : table) {
-        forms.push_back({std::string(row.op), {}});
+    for (const NamedRow& row : rows()) {
+        forms.push_back({row.op, {}});
         for (const std::string& name : split(row.values, ' ')) forms.back().words.push_back(name[0] >= 'a' && name[0] <= 'z');
     }
     return forms;
@@ -340,7 +382,7 @@ Term plain_statement(Term stmt) {
 Term with_size(const Term& stmt, std::string_view axis, Term size) {
     std::string name(axis);  // children are named in capitals
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
-    for (const Row& row : table) {
+    for (const NamedRow& row : rows()) {
         if (row.op != stmt.op().text()) continue;
         const std::vector<std::string> names = split(row.values, ' ');
         const auto at = std::find(names.begin(), names.end(), name);
@@ -360,10 +402,10 @@ Statement statement_of(const Term& stmt) {
         outer.term = stmt;
         return outer;
     }
-    for (const Row& row : table)
+    for (const NamedRow& row : rows())
         if (row.op == op) return row.make(stmt, values_of(row, stmt));
     std::vector<std::string> known{"epilogue", "layout"};
-    for (const Row& row : table) known.emplace_back(row.op);
+    for (const NamedRow& row : rows()) known.emplace_back(row.op);
     throw UserError(Diagnostic{"unknown statement '" + op + "'", {}, did_you_mean(op, known)});
 }
 

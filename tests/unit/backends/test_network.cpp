@@ -17,6 +17,7 @@
 #include "graph/load.hpp"
 #include "graph/weights.hpp"
 #include "nest/plan/apply_plan.hpp"
+#include "tests/loop_graphs.hpp"
 
 using namespace loopegg;
 
@@ -109,6 +110,13 @@ TEST_CASE("operators of others' models are compiled as the interpreter has them"
   {"name": "same", "op": "identity", "inputs": ["clipped"]}]})");
     const Model m = load_model(file.path().string());
     check_against_interpreter(m.graph, m.weights);
+}
+
+TEST_CASE("every operator with loops is compiled as the interpreter has it", "[flow]") {
+    for (const LoopOperator& row : loop_operators()) {
+        INFO(row.name);
+        check_against_interpreter(test::loop_graph(row), {});
+    }
 }
 
 TEST_CASE("the steps of a network are timed inside it", "[flow]") {

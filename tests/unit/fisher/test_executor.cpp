@@ -11,6 +11,7 @@
 #include "graph/operators.hpp"
 #include "graph/weights.hpp"
 #include "graph/zoo/zoo.hpp"
+#include "tests/loop_graphs.hpp"
 
 using namespace loopegg;
 
@@ -102,6 +103,13 @@ DomainPart random_part(const std::vector<Axis>& axes, std::mt19937& random) {
 }
 
 }  // namespace
+
+TEST_CASE("every operator with loops gives what the interpreter gives", "[unit][fisher]") {
+    for (const LoopOperator& row : loop_operators()) {
+        INFO(row.name);
+        CHECK(apart(test::loop_graph(row)) < 1e-6);
+    }
+}
 
 TEST_CASE("every zoo network gives what the interpreter gives", "[unit][fisher]") {
     for (const ZooEntry& entry : zoo()) {

@@ -103,6 +103,21 @@ TEST_CASE("constants broadcast when they are folded", "[unit][graph]") {
     CHECK(y.values == std::vector<float>{1, 2, 3, 4, 11, 12, 13, 14, 21, 22, 23, 24, 31, 32, 33, 34});
 }
 
+TEST_CASE("a constant that leaves the network keeps its values, in ONNX again too", "[unit][graph]") {
+    Made m({1});
+    m.constant("c", floats({3}, {1, -2, 3}))
+        .node("Constant", {}, {"k"}, {{"value", floats({2}, {4, 5})}})
+        .node("Relu", {"x"}, {"y"})
+        .output("y")
+        .output("c")
+        .output("k");
+    CHECK(values(m.run("c")) == std::vector<float>{1, -2, 3});
+    CHECK(values(m.run("k")) == std::vector<float>{4, 5});
+    const Model read = m.read(), back = import_onnx("m.onnx", export_onnx(read.graph, read.weights));
+    CHECK(back.graph.outputs == std::vector<std::string>{"y", "c", "k"});
+    CHECK(interpret(back.graph, back.weights, {{"x", Tensor{{1}, {1}}}}).at("c").values == std::vector<float>{1, -2, 3});
+}
+
 TEST_CASE("a constant with more dimensions gives them to a product", "[unit][graph]") {
     Made m({2, 2});
     m.constant("c", floats({1, 1, 1}, {2})).node("Mul", {"x", "c"}, {"y"}).output("y");
@@ -381,6 +396,10 @@ TEST_CASE("native operators compute what their ONNX operators say", "[unit][grap
     cases.push_back({"softmax", {2, 3, 4}, node("Softmax", {"x"}, {{"axis", std::int64_t{1}}})});
     cases.push_back({"log softmax", {2, 3, 4}, node("LogSoftmax", {"x"}), {}, false});
     cases.push_back({"global max", {2, 3, 4, 5}, node("GlobalMaxPool", {"x"})});
+    cases.push_back({"pool of lines", {2, 3, 9}, node("MaxPool", {"x"}, {{"kernel_shape", Ints{3}}, {"pads", Ints{1, 1}}})});
+    cases.push_back({"pool of volumes", {2, 3, 5, 6, 7}, node("MaxPool", {"x"}, {{"kernel_shape", Ints{2, 3, 2}}, {"strides", Ints{2, 1, 2}}})});
+    cases.push_back({"pool padded at one end", {2, 3, 9}, node("MaxPool", {"x"}, {{"kernel_shape", Ints{3}}, {"pads", Ints{0, 1}}}), {}, false});
+    cases.push_back({"dilated pool", {2, 3, 9}, node("MaxPool", {"x"}, {{"kernel_shape", Ints{3}}, {"dilations", Ints{2}}}), {}, false});
     cases.push_back({"stretched product", {2, 1, 3, 4}, node("MatMul", {"x", "c"}), {{"c", counted({5, 4, 2})}}});
     cases.push_back({"product from the left", {4, 3}, node("MatMul", {"c", "x"}), {{"c", counted({2, 4})}}});
     cases.push_back({"einsum", {2, 3, 4}, node("Einsum", {"x", "c"}, {{"equation", std::string("bij,jk->bki")}}), {{"c", counted({4, 5})}}});

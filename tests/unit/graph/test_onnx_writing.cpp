@@ -137,6 +137,18 @@ TEST_CASE("the opset of the file that came in goes out, where it has our operato
                       Catch::Contains("from 7 to 1000"));
 }
 
+TEST_CASE("a file of an older opset that is read as it stands is written the same when it is read back", "[unit][graph]") {
+    OnnxReading as_it_stands;
+    as_it_stands.upgrade = false;
+    for (const std::int64_t opset : {9, 12, 13, 18}) {
+        const Model once = import_onnx("m.onnx", serialize_onnx(classifier(opset)), as_it_stands);
+        const std::string out = export_onnx(once.graph, once.weights);
+        const Model again = import_onnx("m.onnx", out, as_it_stands);
+        CHECK(again.graph.opset == once.graph.opset);
+        CHECK(export_onnx(again.graph, again.weights) == out);
+    }
+}
+
 TEST_CASE("a function that the opset has is written as one node", "[unit][graph]") {
     for (const char* op : {"gelu", "gelu_tanh"})
         for (const std::int64_t opset : {17, 20}) {

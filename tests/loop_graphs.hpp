@@ -1,0 +1,33 @@
+// A small network for each row of the operators with loops, for tests that hold every row to the same.
+#pragma once
+#include <map>
+
+#include "base/text.hpp"
+#include "graph/builder.hpp"
+#include "graph/loop_operators.hpp"
+
+namespace loopegg::test {
+
+// Batch 2, then sizes of 3 and more, windows of 2 or 3, and padding where the row has padding.
+inline Graph loop_graph(const LoopOperator& row) {
+    GraphBuilder b{std::string(row.name)};
+    std::map<std::string, std::int64_t> sizes;
+    std::vector<std::string> inputs;
+    for (std::size_t i = 0; i < row.inputs.size(); ++i) {
+        Shape shape;
+        for (const std::string& name : split(row.inputs[i], ' '))
+            shape.push_back(sizes.try_emplace(name, 2 + static_cast<std::int64_t>(sizes.size()) * 2 - (sizes.size() == 1)).first->second);
+        inputs.push_back(b.input(i == 0 ? "x" : "z", shape));
+    }
+    std::map<std::string, Attr> attrs;
+    for (const LoopAttribute& a : row.attributes) {
+        const std::int64_t value = a.spec.low == 0 ? 1 : a.spec.like.empty() ? 3 : 2;
+        if (a.spec.kind == AttrKind::integer)
+            attrs[std::string(a.spec.name)] = value;
+        else
+            attrs[std::string(a.spec.name)] = std::vector<std::int64_t>(split(a.sizes, ' ').size(), value);
+    }
+    return b.finish({b.node(std::string(row.name), "y", inputs, attrs)});
+}
+
+}  // namespace loopegg::test
