@@ -6,17 +6,18 @@
 
 #include "base/error.hpp"
 #include "graph/narrow_stream.hpp"
+#include "nest/term/net.hpp"
 #include "optimize/exact_glob.hpp"
 
 namespace loopegg {
 namespace {
 
-std::vector<std::int64_t> eighths(std::int64_t width, std::int64_t step) {
+// What rules offer, in whole steps; all of it last.
+std::vector<std::int64_t> choices_of(std::int64_t width, std::int64_t step) {
     std::vector<std::int64_t> out;
-    for (std::int64_t k = 1; k <= 8; ++k) {
-        const std::int64_t w = k == 8 ? width : width * k / 8 / step * step;
-        if (w >= step && (out.empty() || out.back() < w)) out.push_back(w);
-    }
+    for (std::int64_t w : widths_offered(width))
+        if (w = w / step * step; w >= step && (out.empty() || out.back() < w)) out.push_back(w);
+    out.push_back(width);
     return out;
 }
 
@@ -48,7 +49,7 @@ ShapeSpace::ShapeSpace(const Graph& original, const Sites& sites, int channels_m
         if (!s.fixed.empty() || !free(s.writers) || !free(s.readers)) continue;
         Width w{s.writers.front(), s.writers, {}, std::lcm(s.blocks, static_cast<std::int64_t>(channels_multiple)), s.joined, 0};
         const auto site = std::find_if(s.writers.begin(), s.writers.end(), [&](const std::string& n) { return all.contains(n); });
-        w.choices = eighths(s.width, w.step);
+        w.choices = choices_of(s.width, w.step);
         if (site == s.writers.end() || w.choices.size() < 2) continue;
         w.name = *site, w.stage = stage_of(w.name);
         widths_.push_back(std::move(w));

@@ -32,7 +32,7 @@ public:
     struct Width {
         std::string name;  // its first writer
         std::vector<std::string> writers;
-        std::vector<std::int64_t> choices;  // eighths, the fewest first; the last is all of it
+        std::vector<std::int64_t> choices;  // what rules offer, the fewest first; the last is all of it
         std::int64_t step = 1;              // what every number of channels is a multiple of
         bool joined = false;                // a residual stream, or one that is concatenated
         std::size_t stage = 0;

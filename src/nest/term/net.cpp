@@ -241,6 +241,14 @@ std::vector<NetLayer> layers_of(const Term& net) {
     return walk.layers;
 }
 
+std::vector<std::int64_t> widths_offered(std::int64_t channels) {
+    const std::int64_t block = channels >= 16 ? 4 : 1;
+    std::vector<std::int64_t> out;
+    for (std::int64_t k = 1; k < 8; ++k)
+        if (const std::int64_t w = channels * k / 8 / block * block; w > 0 && w < channels && (out.empty() || out.back() < w)) out.push_back(w);
+    return out;
+}
+
 std::optional<std::int64_t> channels_written(const Term& net) {
     try {
         return flow(net, {}).total;

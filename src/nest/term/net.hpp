@@ -56,6 +56,10 @@ bool passes_through(const Term& net);
 // Channels that it writes; none where that depends on what comes in.
 std::optional<std::int64_t> channels_written(const Term& net);
 
+// How many of some channels rules offer to keep, the fewest first: one to seven eighths. Of sixteen channels and more, whole fours are offered: vectors
+// have at least four lanes, and kernels of other runtimes that walk over blocks of channels fall back to slow ones at other widths.
+std::vector<std::int64_t> widths_offered(std::int64_t channels);
+
 // Runs it with plain loops on one image. `weights` by nest; every `each` is a rectifier. For small networks that rules are tried on.
 struct NetValue {
     std::int64_t channels = 0;

@@ -56,10 +56,12 @@ Term channels_first(const Node& node) {
 class NetBuilder {
 public:
     explicit NetBuilder(const Graph& graph) : graph_(graph) {
+        share_prefixes();
         for (const GraphInput& input : graph.inputs) parent_[input.name] = graph.inputs.size() == 1 ? "" : root, depth_[input.name] = 1;
         if (graph.inputs.size() > 1) parent_[root] = "", depth_[root] = 0;
         for (const Node& node : graph.nodes) {
             const std::vector<std::string> from = read_by(node);
+            for (const std::string& value : from) ++readers_[value];
             if (from.empty()) continue;
             std::string common = from.front();
             for (const std::string& value : from) common = meet(common, value);
@@ -78,10 +80,34 @@ public:
 private:
     static constexpr const char* root = "(inputs)";
 
+    static bool joins_channels(const Node& node) { return node.op == "concat" && node.integer("axis") == 1; }
+
+    // A join that begins with all that an earlier one joins reads that one and the rest: dense blocks are rows of joins of two then, as people draw them.
+    void share_prefixes() {
+        std::map<std::vector<std::string>, std::string> joins;
+        for (const Node& node : graph_.nodes) {
+            if (!joins_channels(node)) continue;
+            for (std::size_t n = node.inputs.size() - 1; n >= 2; --n) {
+                const auto rest = node.inputs.begin() + static_cast<std::ptrdiff_t>(n);
+                const auto found = joins.find({node.inputs.begin(), rest});
+                if (found == joins.end()) continue;
+                std::vector<std::string>& inputs = inputs_[node.name] = {found->second};
+                inputs.insert(inputs.end(), rest, node.inputs.end());
+                break;
+            }
+            joins.try_emplace(node.inputs, node.name);
+        }
+    }
+
+    const std::vector<std::string>& inputs_of(const Node& node) const {
+        const auto found = inputs_.find(node.name);
+        return found == inputs_.end() ? node.inputs : found->second;
+    }
+
     // Values that come from the network's inputs: parameters are the node's own.
     std::vector<std::string> read_by(const Node& node) const {
         std::vector<std::string> out;
-        for (const std::string& input : node.inputs)
+        for (const std::string& input : inputs_of(node))
             if (parent_.contains(input)) out.push_back(input);
         return out;
     }
@@ -111,23 +137,51 @@ private:
         return all;
     }
 
-    // Everything on the way from `source`, whatever it does there.
+    // Everything on the way from `source`, whatever it does there. What is read by one node alone goes on in one row with it.
     Part tangle_between(const std::string& target, const std::string& source) const {
         std::set<std::string> inside{target};
-        std::vector<Part> parts;
-        for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
-            const Node& node = graph_.nodes[i];
-            if (!inside.contains(node.name)) continue;
-            for (const std::string& input : node.inputs)
-                if (input != source) inside.insert(input);
-            if (is_site(node)) parts.insert(parts.begin(), layer(node));
+        for (std::size_t i = graph_.nodes.size(); i-- > 0;)
+            if (inside.contains(graph_.nodes[i].name))
+                for (const std::string& input : inputs_of(graph_.nodes[i]))
+                    if (input != source) inside.insert(input);
+        std::vector<std::vector<Part>> rows;
+        std::map<std::string, std::size_t> row_of;  // by the value that a row ends with
+        for (const Node& node : graph_.nodes) {
+            const std::vector<std::string> from = read_by(node);
+            if (!inside.contains(node.name) || (from.size() != 1 && !is_site(node))) continue;
+            const auto before = from.size() == 1 && readers_.at(from[0]) == 1 ? row_of.find(from[0]) : row_of.end();
+            const std::size_t row = before == row_of.end() ? rows.size() : before->second;
+            if (row == rows.size()) rows.emplace_back();
+            rows[row].push_back(is_site(node) ? layer(node) : leaf(Term("each", {Term(node.op)})));
+            row_of[node.name] = row;
         }
+        std::vector<Part> parts;
+        for (std::vector<Part>& items : rows)
+            if (std::any_of(items.begin(), items.end(), [](const Part& p) { return !p.sites.empty(); })) parts.push_back(row(units(std::move(items))));
         return tangle(std::move(parts));
     }
 
+    // Whether a value other than `source` lies on the way to two of them. As branches of a join they would hold its sites twice, and where each layer
+    // joins all layers before it, twice for every layer.
+    bool overlap(const std::vector<std::string>& targets, const std::string& source) const {
+        std::set<std::string> known;
+        for (const std::string& target : targets) {
+            std::vector<std::string> left{target};
+            std::set<std::string> own{source};
+            while (!left.empty()) {
+                const std::string value = std::move(left.back());
+                left.pop_back();
+                if (!own.insert(value).second) continue;
+                if (!known.insert(value).second) return true;
+                for (std::string& before : read_by(*graph_.find(value))) left.push_back(std::move(before));
+            }
+        }
+        return false;
+    }
+
     Part join(const Node& node, const std::vector<std::string>& from, const std::string& source) const {
-        const bool sum = node.op == "add", channels = node.op == "concat" && node.integer("axis") == 1;
-        if ((!sum && !channels) || from.size() != node.inputs.size()) return tangle_between(node.name, source);
+        const bool sum = node.op == "add";
+        if ((!sum && !joins_channels(node)) || from.size() != inputs_of(node).size() || overlap(from, source)) return tangle_between(node.name, source);
         Part all = part(from[0], source);
         for (std::size_t i = 1; i < from.size(); ++i) {
             Part next = part(from[i], source);
@@ -193,8 +247,9 @@ private:
     }
 
     const Graph& graph_;
-    std::map<std::string, std::string> parent_;  // the nearest value that everything goes through
-    std::map<std::string, int> depth_;
+    std::map<std::string, std::vector<std::string>> inputs_;  // of joins that read an earlier join
+    std::map<std::string, std::string> parent_;               // the nearest value that everything goes through
+    std::map<std::string, int> depth_, readers_;
 };
 
 }  // namespace

@@ -6,7 +6,9 @@
 
 #include "base/places.hpp"
 #include "base/sexpr.hpp"
+#include "graph/builder.hpp"
 #include "graph/flops.hpp"
+#include "graph/model_json.hpp"
 #include "graph/zoo/zoo.hpp"
 #include "nest/plan/apply_plan.hpp"
 #include "nest/term/net.hpp"
@@ -77,6 +79,29 @@ TEST_CASE("a shape is the network that its plan makes, on every kind of network"
         }
         CHECK(space.network({}).value() == graph);
     }
+}
+
+TEST_CASE("the widths that are offered are whole fours, whatever the width was, and rules say them", "[unit][optimize]") {
+    GraphBuilder b("odd");
+    std::string x = b.conv("first", b.input("x", {1, 3, 8, 8}), {.out = 58, .kernel = 3, .padding = 1});
+    for (const std::string at : {"block0", "block1"})
+        x = b.add(at + ".add", x, b.conv(at + ".b", b.relu(at + ".relu", b.conv(at + ".a", x, {.out = 116, .kernel = 1})), {.out = 58, .kernel = 1}));
+    const Graph graph = b.finish({b.linear("fc", b.node("flatten", "flat", {b.node("global_avg_pool", "pool", {x})}), 10)});
+    const ShapeSpace space(graph, sites_of(graph));
+    NetworkShape shape;
+    for (const ShapeSpace::Width& w : space.widths()) {
+        for (std::int64_t kept : w.choices) CHECK((kept % 4 == 0 || kept == w.choices.back()));
+        CHECK(w.choices.size() == 8);
+        shape.widths[w.name] = w.choices[5];  // six eighths
+    }
+    REQUIRE(shape.widths.size() == 3);
+    CHECK(shape.widths.at("first") == 40);
+    CHECK(shape.widths.at("block0.a") == 84);
+    const nlohmann::json proof = prove_shape(graph, space, shape, load_rules(shipped("rules/discover.rules")), {true, "asked", {}});
+    CHECK(proof["unproven"].empty());
+    CHECK(proof["steps"].size() == 3);
+    CHECK(widths_offered(8) == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7});  // the judge tries rules on networks as small as this
+    CHECK(widths_offered(24) == std::vector<std::int64_t>{4, 8, 12, 16, 20});
 }
 
 TEST_CASE("naive scalings are shapes, and sites that are kept stay as they are", "[unit][optimize]") {
@@ -253,6 +278,53 @@ TEST_CASE("rivals keep to their own menus", "[unit][optimize]") {
     REQUIRE(!blocks.empty());
     for (const NetworkCandidate& c : blocks) CHECK(c.ms <= options.max_ms);
     CHECK(blocks.front().judged.loss.points <= blocks.back().judged.loss.points);  // the largest score first
+}
+
+namespace {
+
+// Every layer reads the first one and all layers before it: by one join of all of them, or by a join of the join before and the last layer.
+Graph dense_network(int layers, bool by_pairs) {
+    nlohmann::json nodes = nlohmann::json::array(), all = nlohmann::json::array({"first"});
+    const auto convolution = [&](const std::string& name, const std::string& from) {
+        nodes.push_back({{"name", name}, {"op", "conv2d"}, {"inputs", {from}}, {"attrs", {{"out_channels", 4}, {"kernel", {3, 3}}, {"padding", {1, 1}}}}});
+    };
+    convolution("first", "input");
+    std::string before = "first";
+    for (int i = 0; i < layers; ++i) {
+        const std::string name = "layer" + std::to_string(i), join = "join" + std::to_string(i);
+        convolution(name, before);
+        all.push_back(name);
+        const nlohmann::json pair{before, name};
+        nodes.push_back({{"name", join}, {"op", "concat"}, {"inputs", by_pairs ? pair : all}, {"attrs", {{"axis", 1}}}});
+        before = join;
+    }
+    const nlohmann::json input{{"name", "input"}, {"shape", {1, 3, 8, 8}}, {"dtype", "float32"}};
+    return read_model(
+        make_source("dense.json", nlohmann::json{{"loopegg", 1}, {"name", "dense"}, {"inputs", {input}}, {"nodes", nodes}, {"outputs", {before}}}.dump()));
+}
+
+}  // namespace
+
+TEST_CASE("a dense block is the same term, with each site once, however its joins are spelled", "[unit][optimize]") {
+    constexpr int layers = 40;  // a term that grew with the ways through the network would have 2^40 sites
+    const Net joined = net_of(dense_network(layers, false));
+    CHECK(layers_of(joined.term).size() == layers + 1);
+    CHECK(joined.place.size() == layers + 1);
+    CHECK(joined.term == net_of(dense_network(layers, true)).term);
+}
+
+TEST_CASE("branches that share a site are a tangle that holds it once", "[unit][optimize]") {
+    const Graph graph =
+        read_model(make_source("shared.json", R"({"loopegg": 1, "name": "shared", "inputs": [{"name": "input", "shape": [1, 3, 8, 8], "dtype": "float32"}],
+        "nodes": [{"name": "a", "op": "conv2d", "inputs": ["input"], "attrs": {"out_channels": 4, "kernel": [1, 1]}},
+                  {"name": "b", "op": "conv2d", "inputs": ["a"], "attrs": {"out_channels": 4, "kernel": [1, 1]}},
+                  {"name": "c", "op": "conv2d", "inputs": ["a"], "attrs": {"out_channels": 4, "kernel": [1, 1]}},
+                  {"name": "d", "op": "conv2d", "inputs": ["c"], "attrs": {"out_channels": 4, "kernel": [1, 1]}},
+                  {"name": "e", "op": "concat", "inputs": ["b", "d", "c"], "attrs": {"axis": 1}}],
+        "outputs": ["e"]})"));
+    const Net net = net_of(graph);
+    CHECK(layers_of(net.term).size() == 4);
+    CHECK(to_string(net.term).find("(tangle") != std::string::npos);
 }
 
 TEST_CASE("a network as a term has the sites of its graph, and every step of a shape is proven over it", "[unit][optimize]") {
