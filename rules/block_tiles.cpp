@@ -106,6 +106,33 @@ double touched(const NaiveLoops& nest, std::size_t read, const std::vector<std::
     return std::min(box, most);
 }
 
+// Lines that the first warp of a block asks for when its threads read: threads of inner loops are neighbours, channels' threads come last.
+double lines_of_read(const Statement& s, const NaiveLoops& nest, const BlockTile& tile, std::size_t read) {
+    const std::vector<std::int64_t>& shape = s.buffers[static_cast<std::size_t>(s.reads[read].buffer)].shape;
+    std::vector<std::int64_t> addresses, index(shape.size());
+    std::int64_t threads = 1;
+    for (const Share& share : tile.shares) threads = std::min(warp_threads, threads * share.threads);  // one warp is looked at
+    for (std::int64_t t = 0; t < threads; ++t) {
+        std::fill(index.begin(), index.end(), 0);
+        std::int64_t left = t;
+        for (const bool channels : {false, true}) {
+            std::size_t output = tile.shares.size();
+            for (std::size_t i = nest.loops.size(); i-- > 0;) {
+                const NaiveLoop& l = nest.loops[i];
+                if (l.reduction) continue;
+                const Share& share = tile.shares[--output];
+                if (l.weights_only != channels) continue;
+                for (std::size_t d = 0; d < index.size(); ++d) index[d] += l.strides[read][d] * share.own * (left % share.threads);
+                left /= share.threads;
+            }
+        }
+        std::int64_t address = 0;
+        for (std::size_t d = 0; d < index.size(); ++d) address = address * shape[d] + index[d];
+        addresses.push_back(address);
+    }
+    return lines_of_warp(addresses);
+}
+
 GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t, TileKind kind) {
     GpuShape shape;
     std::vector<std::int64_t> block(nest.loops.size(), 1), inner(nest.loops.size(), 1);
@@ -140,6 +167,7 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
         shape.loads += one;
         if (kind == TileKind::plain || (split && t.chunk == 1)) {
             shape.far_loads += one * shape.steps, shape.far_bytes += 4 * one * shape.steps * shape.threads * shape.blocks / 8;
+            shape.far_lines += one * shape.steps * lines_of_read(s, nest, t, r);
             continue;
         }
         const double elements = touched(nest, r, block);

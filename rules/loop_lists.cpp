@@ -86,54 +86,55 @@ FunctionKind parts_function(const char* name, const char* tile, const char* summ
     });
 }
 
-ListKind blocks_of_threads(const char* name, const char* summary, TileKind kind) {
-    const bool tensor = kind == TileKind::tensor || kind == TileKind::split_tensor;
-    return {name, {{"statement", "schedule", "number"}}, summary, [kind, tensor](const Question& q) {
+// Tiles of a statement's naive loops, of which the covering ones are listed.
+struct Tiling {
+    Part part_of;
+    std::span<const std::string_view> parts;
+    std::function<std::vector<Term>(const Question&, const Statement&, const NaiveLoops&)> tiles;
+};
+
+ListKind tiles_that_cover(const char* name, Signature signature, const char* summary, Tiling tiling) {
+    return {name, std::move(signature), summary, [tiling = std::move(tiling)](const Question& q) {
                 const NaiveLoops* nest = loops(q);
                 const Statement* s = statement(q);
                 std::vector<Term> out;
-                if (!nest || !s || !q.arguments[2].number) return out;
-                for (Term& t : block_tiles(*s, *nest, facts(q).gpu(), kind, static_cast<std::size_t>(*q.arguments[2].number)))
-                    if (tensor ? covers(q, *nest, t, part_of_block, tensor_parts) : covers(q, *nest, t, part_of_block, block_parts))
-                        out.push_back(std::move(t));
+                if (!nest || !s || (q.arguments.size() > 2 && !q.arguments[2].number)) return out;
+                for (Term& t : tiling.tiles(q, *s, *nest))
+                    if (covers(q, *nest, t, tiling.part_of, tiling.parts)) out.push_back(std::move(t));
                 return out;
             }};
+}
+
+// The third argument tells how many tiles to list.
+std::size_t how_many(const Question& q) { return static_cast<std::size_t>(*q.arguments[2].number); }
+
+ListKind blocks_of_threads(const char* name, const char* summary, TileKind kind) {
+    const bool tensor = kind == TileKind::tensor || kind == TileKind::split_tensor;
+    const std::span<const std::string_view> parts = tensor ? std::span<const std::string_view>(tensor_parts) : block_parts;
+    return tiles_that_cover(name, {{"statement", "schedule", "number"}}, summary,
+                            {part_of_block, parts, [kind](const Question& q, const Statement& s, const NaiveLoops& nest) {
+                                 return block_tiles(s, nest, facts(q).gpu(), kind, how_many(q));
+                             }});
 }
 
 ListKind tiles_of_registers(const char* name, const char* summary, SharedLoop shared) {
-    return {name, {{"statement", "schedule", "number"}}, summary, [shared](const Question& q) {
-                const NaiveLoops* nest = loops(q);
-                const Statement* s = statement(q);
-                std::vector<Term> out;
-                if (!nest || !s || s->keeps_an_order() || !s->coefficients.empty() || !q.arguments[2].number) return out;  // transforms have lists of their own
-                for (Term& t : register_tiles(*nest, facts(q).cpu(), shared, static_cast<std::size_t>(*q.arguments[2].number)))
-                    if (covers(q, *nest, t, part_of_tile, tile_parts)) out.push_back(std::move(t));
-                return out;
-            }};
+    return tiles_that_cover(name, {{"statement", "schedule", "number"}}, summary,
+                            {part_of_tile, tile_parts, [shared](const Question& q, const Statement& s, const NaiveLoops& nest) -> std::vector<Term> {
+                                 if (s.keeps_an_order() || !s.coefficients.empty()) return {};  // transforms have lists of their own
+                                 return register_tiles(nest, facts(q).cpu(), shared, how_many(q));
+                             }});
 }
 
 ListKind tiles_of_sweeps(const char* name, const char* summary, SweepKind kind) {
-    return {name, {{"statement", "schedule"}}, summary, [kind](const Question& q) {
-                const NaiveLoops* nest = loops(q);
-                const Statement* s = statement(q);
-                std::vector<Term> out;
-                if (!nest || !s) return out;
-                for (Term& t : sweep_tiles(*s, *nest, facts(q).cpu(), kind))
-                    if (covers(q, *nest, t, part_of_sweep, sweep_parts)) out.push_back(std::move(t));
-                return out;
-            }};
+    return tiles_that_cover(name, {{"statement", "schedule"}}, summary,
+                            {part_of_sweep, sweep_parts,
+                             [kind](const Question& q, const Statement& s, const NaiveLoops& nest) { return sweep_tiles(s, nest, facts(q).cpu(), kind); }});
 }
 
 ListKind tiles_of_transforms(const char* name, const char* summary, TransformKind kind) {
-    return {name, {{"statement", "schedule"}}, summary, [kind](const Question& q) {
-                const NaiveLoops* nest = loops(q);
-                const Statement* s = statement(q);
-                std::vector<Term> out;
-                if (!nest || !s) return out;
-                for (Term& t : transform_tiles(*s, facts(q).cpu(), kind))
-                    if (covers(q, *nest, t, part_of_transform, transform_parts)) out.push_back(std::move(t));
-                return out;
-            }};
+    return tiles_that_cover(name, {{"statement", "schedule"}}, summary,
+                            {part_of_transform, transform_parts,
+                             [kind](const Question& q, const Statement& s, const NaiveLoops&) { return transform_tiles(s, facts(q).cpu(), kind); }});
 }
 
 }  // namespace

@@ -171,7 +171,10 @@ LatencyStore::Counts LatencyStore::counts() {
 }
 
 Hash128 latency_key(const Target& target, const Term& nest, const std::string& timing) {
-    return Hasher().add(target.fingerprint()).add(to_string(nest)).add(std::string_view(tvm_version)).add(lowering_version).add(timing).finish();
+    Hasher key;
+    key.add(target.fingerprint()).add(to_string(nest)).add(std::string_view(tvm_version)).add(lowering_version).add(timing);
+    if (target.gpu()) key.add("several steps a graph");  // backends/runtime/bundle_runner.cpp; times of graphs of one step are other times
+    return key.finish();
 }
 
 }  // namespace loopegg

@@ -10,7 +10,9 @@ namespace {
 
 using Copy = CpuShape::Copy;
 
-// Fitted by eye to 1,100 tilings of ten convolutions on a Neoverse V1; what comes first hardly changes when one of them is halved or doubled.
+// Two sets of data gave these constants. Most were fitted by eye to 1,100 tilings of ten convolutions on a Neoverse V1. The costs of numbers on x86,
+// of broken rows, of streams, of copies and of ragged vectors were chosen by timing nests of mobilenet_v2, resnet18, resnet34-cifar10 and vit-tiny
+// on a Xeon with AVX-512 (experiments/schedules.md). The first schedule hardly changes when one constant is halved or doubled.
 constexpr double enough_accumulators = 8;          // to hide the latency of a multiply-add
 constexpr double load = 1.5, crossing_load = 1.3;  // a vector that begins anywhere
 constexpr double fetched_ahead = 4;                // registers for numbers that several multiply-adds share (x86)
@@ -57,14 +59,17 @@ public:
         for (std::size_t r = 0; r < reads(); ++r) {
             const bool as_vectors = lanes_move(r);
             const double each = per_step(r);
-            loads += values(r) * (as_vectors || m_.lane_factors ? 1 : beside_a_product),
-                (as_vectors ? vectors : numbers) += as_vectors ? each : kept_numbers(r);
+            loads += values(r) * (as_vectors || m_.lane_factors ? 1 : beside_a_product);
+            if (as_vectors)
+                vectors += each;
+            else
+                numbers += kept_numbers(r);
             windows = windows || (!as_vectors && two_windows(r));
-            if (read_again(r) && bytes(r) > near_bytes) afar += as_vectors ? each : each / m_.lanes;
+            if (read_again(r) && bytes_of_tile(r) > near_bytes) afar += as_vectors ? each : each / m_.lanes;
         }
         const double at_once = accumulators_ * (by_compiler_ ? interleaved : 1);
         double cost = (nest_.sums() ? std::max(1.0, enough_accumulators / at_once) : 1.0) + (load * loads + branch) / (steps_ * accumulators_) +
-                      (in_order() ? store : scattered_store * (1 + broken_rows / row())) / (s_.staged_output ? sum_ : steps_) +
+                      (in_order() ? store : scattered_store * (1 + broken_rows / written_row())) / (s_.staged_output ? sum_ : steps_) +
                       from_afar * afar / accumulators_;
         if (accumulators_ + vectors + numbers > m_.registers) cost += too_few_registers;
         if (windows) cost += windows_of_numbers;
@@ -88,12 +93,12 @@ private:
         return true;
     }
     std::size_t reads() const { return nest_.loops.empty() ? 0 : nest_.loops[0].strides.size(); }
-    std::size_t dimensions(std::size_t r) const { return nest_.loops[0].strides[r].size(); }
+    std::size_t dimensions(std::size_t r) const { return nest_.loops.empty() ? 0 : nest_.loops[0].strides[r].size(); }
     bool lanes_move(std::size_t r) const { return s_.along && nest_.loops[*s_.along].moves(r); }
     std::int64_t lanes_stride(std::size_t r, std::size_t d) const { return s_.along ? nest_.loops[*s_.along].strides[r][d] : 0; }
     // Of an output loop in the tile.
     std::int64_t elements(std::size_t loop) const { return static_cast<std::int64_t>(static_cast<double>(s_.body[loop]) * (loop == s_.along ? lanes_ : 1)); }
-    double row() const {  // neighbours in memory that a tile writes
+    double written_row() const {  // neighbours in memory that a tile writes
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
             if (nest_.loops[i].contiguous && !nest_.loops[i].reduction) return static_cast<double>(s_.body[i]);
         return 1;
@@ -163,14 +168,25 @@ private:
         return std::min(row.values, row.reach);
     }
 
-    // What a tile reads of it in its whole sum.
-    double bytes(std::size_t r) const {
-        double all = sizeof(float);
+    // The distinct elements that so many iterations of each loop read.
+    template <class Count>
+    double read_elements(std::size_t r, Count count) const {
+        double all = 1;
         for (std::size_t d = 0; d < dimensions(r); ++d) {
-            const Walk w = walk(r, d, [&](std::size_t i) { return nest_.loops[i].reduction ? nest_.loops[i].extent : elements(i); });
+            const Walk w = walk(r, d, count);
             all *= std::min(w.values, w.reach);
         }
         return all;
+    }
+
+    // What a tile reads of it in its whole sum.
+    double bytes_of_tile(std::size_t r) const {
+        return sizeof(float) * read_elements(r, [&](std::size_t i) { return nest_.loops[i].reduction ? nest_.loops[i].extent : elements(i); });
+    }
+
+    // What all iterations read of it, with its margins.
+    double elements_of(std::size_t r) const {
+        return read_elements(r, [&](std::size_t i) { return nest_.loops[i].extent; });
     }
 
     // Whether other tiles read the same.
@@ -196,16 +212,6 @@ private:
         double all = 0;
         for (std::size_t r = 0; r < reads(); ++r)
             if (const double n = elements_of(r); r != nest_.padded && n * sizeof(float) > far_bytes) all += n * (s_.tasks - 1);
-        return all;
-    }
-
-    // What all iterations read of it, with its margins.
-    double elements_of(std::size_t r) const {
-        double all = 1;
-        for (std::size_t d = 0; !nest_.loops.empty() && d < dimensions(r); ++d) {
-            const Walk w = walk(r, d, [&](std::size_t i) { return nest_.loops[i].extent; });
-            all *= std::min(w.values, w.reach);
-        }
         return all;
     }
 

@@ -68,6 +68,7 @@ private:
         double outputs = 1;
         bool tensor = false;
         std::vector<bool> staged;
+        std::vector<std::pair<std::string, int>> thread_loops;  // threadIdx.x, .y, .z, and their variables
     };
 
     static double threads_below(const TreeNode& n) {
@@ -86,7 +87,7 @@ private:
                 if (bound && n.place.starts_with("blockIdx"))
                     a.blocks *= e;
                 else if (bound && n.place.starts_with("threadIdx")) {
-                    a.threads *= e;
+                    a.threads *= e, a.thread_loops.emplace_back(n.place, n.var);
                     if (n.partial) a.sums *= e, shape.shared_bytes += 4 * n.extent * n.tile.elements();
                 } else if (n.loop == LoopKind::unroll || n.loop == LoopKind::vector || n.loop == LoopKind::tensor || bound)
                     a.unrolled.push_back(n.var), a.inner *= e, a.tensor = a.tensor || n.loop == LoopKind::tensor;
@@ -139,10 +140,28 @@ private:
             loads += one;
             // warps share lines
             if (!a.staged[static_cast<std::size_t>(s_.reads[r].buffer)])
-                shape.far_loads += one * steps, shape.far_bytes += 4 * one * steps * a.threads * a.blocks / 8;
+                shape.far_loads += one * steps, shape.far_bytes += 4 * one * steps * a.threads * a.blocks / 8,
+                    shape.far_lines += one * steps * lines(b.reads[r].index, s_.buffers[static_cast<std::size_t>(s_.reads[r].buffer)], a);
         }
         for (int v : a.unrolled) open_[static_cast<std::size_t>(v)] = 1;
         shape.loads = loads;
+    }
+
+    // Lines that the first warp of a block asks for when its threads read where `index` says.
+    double lines(const std::vector<Index>& index, const Buffer& buffer, const Around& a) const {
+        auto loops = a.thread_loops;
+        std::sort(loops.begin(), loops.end());  // x is the fastest
+        std::vector<std::int64_t> values(open_.size(), 0), addresses;
+        for (std::int64_t t = 0; t < std::min(warp_threads, static_cast<std::int64_t>(a.threads)); ++t) {
+            std::int64_t left = t, address = 0;
+            for (const auto& [place, var] : loops) {
+                const std::int64_t extent = extents_[static_cast<std::size_t>(var)];
+                values[static_cast<std::size_t>(var)] = left % extent, left /= extent;
+            }
+            for (std::size_t d = 0; d < index.size(); ++d) address = address * buffer.shape[d] + index[d].at(values);
+            addresses.push_back(address);
+        }
+        return lines_of_warp(addresses);
     }
 
     static std::vector<std::int64_t> extents(const LoopTree& tree) {
@@ -161,6 +180,14 @@ private:
 };
 
 }  // namespace
+
+double lines_of_warp(std::span<const std::int64_t> addresses) {
+    constexpr std::int64_t floats_of_a_line = 32;
+    std::vector<std::int64_t> lines;
+    for (const std::int64_t a : addresses) lines.push_back((a >= 0 ? a : a - floats_of_a_line + 1) / floats_of_a_line);
+    std::sort(lines.begin(), lines.end());
+    return static_cast<double>(std::unique(lines.begin(), lines.end()) - lines.begin());
+}
 
 double operand_bytes(const Statement& statement) {
     double bytes = 0;
@@ -185,15 +212,20 @@ double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     const double instructions = multiply + load + s.tested * tested_copy + s.copied * plain_copy + s.outputs * 6 + 60;
     const double issue = of_a_core * warps * instructions / (m.lanes / 32.0);
     const double shared_memory = of_a_core * warps * s.steps * loads;  // one warp's load a cycle
+    const double lines = of_a_core * warps * s.far_lines;              // one line a cycle
     // What a thread waits for, when nothing else runs.
     const double adds = s.tensor ? s.steps / tensor_steps * std::max(tensor_issue, tensor_latency / std::max(1.0, s.outputs / tensor_outputs))
                                  : s.steps * std::max(1.0, add_latency / std::max(1.0, s.outputs));
     const double chain = adds + s.steps / std::max(1.0, s.loops) * shared_latency * 0.7;
-    const double waits = ahead ? std::max(0.15 * far_latency, far_latency - (chain + load) / s.chunks) : far_latency;  // what comes ahead is waited for less
-    const double fill =
-        far_latency + (s.chunks - 1) * waits + s.chunks * 2 * barrier + s.far_loads / std::max(1.0, std::min(s.loops, 16.0)) * far_latency * 0.5;
+    // What comes ahead is waited for once, and less. Otherwise a thread waits for each element that it copies: it writes one before it asks for the next.
+    const double waits =
+        ahead ? std::max(0.15 * far_latency, far_latency - (chain + load) / s.chunks) : far_latency * std::max(1.0, (s.tested + s.copied) / s.chunks);
+    const double fill = (ahead ? far_latency : waits) + (s.chunks - 1) * waits + s.chunks * 2 * barrier +
+                        s.far_loads / std::max(1.0, std::min(s.loops, 16.0)) * far_latency * 0.5;
     const double alone = chain + fill + load + begin_and_end * (s.sums > 1 ? 1.2 : 1);
-    const double cycles = std::max({issue + begin_and_end, shared_memory + begin_and_end, waves * alone + (together > 1 ? 0.2 * issue : 0)}) + 0.15 * issue;
+    const double cycles =
+        std::max({issue + begin_and_end, shared_memory + begin_and_end, lines + begin_and_end, waves * alone + (together > 1 ? 0.2 * issue : 0)}) +
+        0.15 * issue;
     const double memory = std::max(s.least_bytes / m.memory_gbs, s.far_bytes / (last_cache_gbs * m.cores / 132.0)) * 1e-3;
     return std::max(cycles / m.ghz * 1e-3, memory) + 0.2 * memory;
 }

@@ -1,5 +1,8 @@
 // What a schedule may cost on a graphics processor: occupancy, what moves through shared memory and from afar, and what waits for what.
 #pragma once
+#include <cstdint>
+#include <span>
+
 #include "base/term.hpp"
 #include "nest/schedule/gpu_machine.hpp"
 #include "nest/term/statement.hpp"
@@ -14,6 +17,7 @@ struct GpuShape {
     double steps = 1;                // multiply-adds of a thread
     double loads = 2;                // for each of them, from shared memory or from afar
     double far_loads = 0;            // those of them that go to memory that threads do not share
+    double far_lines = 0;            // lines of memory that a warp asks for with these loads: few where neighbours read neighbours
     double chunks = 1;               // how often a block fills its shared tiles
     double copied = 0, tested = 0;   // elements that a thread copies: four at once, and one by one
     double loops = 1;                // steps that one turn of the innermost loop has
@@ -23,6 +27,10 @@ struct GpuShape {
     double far_bytes = 0;    // that all blocks together ask for
     double least_bytes = 0;  // that have to come at least: every operand once
 };
+
+// Lines of 128 bytes that the threads of a warp touch when each reads the float at its address.
+double lines_of_warp(std::span<const std::int64_t> addresses);
+constexpr std::int64_t warp_threads = 32;
 
 // Floats that a thread keeps of tiles that are staged ahead; where they were more, tiles are copied when they are needed.
 constexpr std::int64_t most_kept_ahead = 48;
