@@ -19,6 +19,7 @@ import networks as N
 
 def stages_of(base):
     return {"resnet34-cifar10": [f"layer{s}.*" for s in (1, 2, 3, 4)], "resnext29_2x64d": [f"layer{s}.*" for s in (1, 2, 3)],
+            "wide-resnet22-4-cifar10": [f"layer{s}.*" for s in (1, 2, 3)],
             "mobilenet_v2-cifar10": ["features.[23].*", "features.[456].*", "features.[789].*", "features.1[123].*", "features.1[456].*"]}.get(base, [])
 
 
