@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -102,9 +103,36 @@ public:
     Lock& operator=(const Lock&) = delete;
     bool held() const { return fd_ >= 0; }
     int release() { return std::exchange(fd_, -1); }
+    bool is(const fs::path& file) const {
+        struct stat ours, there;
+        return ::fstat(fd_, &ours) == 0 && ::lstat(file.c_str(), &there) == 0 && ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+    }
 
 private:
     int fd_;
+};
+
+// The lock of a folder, whose file goes with it, however the work under it ends. Whoever waits for a file that is gone by then asks again.
+class FolderLock {
+public:
+    explicit FolderLock(const fs::path& folder) : file_(folder / lock_name) {
+        do lock_.emplace(file_, LOCK_EX);
+        while (lock_->held() && !lock_->is(file_));
+        error_ = errno;
+    }
+    ~FolderLock() {
+        std::error_code ignored;
+        if (lock_->held()) fs::remove(file_, ignored);
+    }
+    FolderLock(const FolderLock&) = delete;
+    FolderLock& operator=(const FolderLock&) = delete;
+    bool held() const { return lock_->held(); }
+    int error() const { return error_; }
+
+private:
+    fs::path file_;
+    std::optional<Lock> lock_;
+    int error_ = 0;
 };
 
 void move_into_place(const fs::path& from, const fs::path& to) {
@@ -188,8 +216,8 @@ FolderUpdate::~FolderUpdate() {
 void FolderUpdate::commit() {
     std::error_code ignored;
     seal_folder(staged_);
-    Lock lock(folder_ / lock_name, LOCK_EX);
-    if (!lock.held()) fail_system("write into the folder", folder_, errno);
+    FolderLock lock(folder_);
+    if (!lock.held()) fail_system("write into the folder", folder_, lock.error());
     if (fs::exists(folder_ / committed_name)) install(folder_);  // of another update, killed since we began
     if (fault_here(FaultPlace::write)) fail_system("write", folder_, ENOSPC);
     fs::remove(staged_ / lock_name, ignored);
@@ -200,16 +228,14 @@ void FolderUpdate::commit() {
     } catch (const std::exception&) {  // what is committed can be put in place again, now or by whoever reads the folder next
         install(folder_);
     }
-    fs::remove(folder_ / lock_name, ignored);
 }
 
 void finish_update(const fs::path& folder) {
     std::error_code ignored;
     if (!fs::exists(folder / committed_name, ignored)) return;
-    Lock lock(folder / lock_name, LOCK_EX);
-    if (!lock.held()) fail_system("finish the update of the folder", folder, errno);
+    FolderLock lock(folder);
+    if (!lock.held()) fail_system("finish the update of the folder", folder, lock.error());
     if (fs::exists(folder / committed_name, ignored)) install(folder);
-    fs::remove(folder / lock_name, ignored);
 }
 
 std::vector<std::string> manifest_faults(const fs::path& folder, const std::string& but_for) {

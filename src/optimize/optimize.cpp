@@ -132,7 +132,7 @@ public:
                         return elsewhere_->network(graph, weights, schedules, last ? RoundMeasurer::Use::last : RoundMeasurer::Use::beside);
                     }};
         if (target_.reach == Reach::here) return {*workers_, {}};
-        return {*workers_, [this](const Graph& graph, const Weights& weights, const Schedules& schedules, bool) {
+        return {*workers_, [this](const Graph& graph, const Weights&, const Schedules& schedules, bool) {
                     return sum_of_steps(network_term(graph, schedules, target_), target_, *workers_);
                 }};
     }

@@ -18,6 +18,7 @@
 #include "nest/run/loop_tree.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/capacity_desk.hpp"
+#include "optimize/dropped_site.hpp"
 #include "optimize/judge_networks.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/pseudo.hpp"
@@ -131,25 +132,6 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
     return j;
 }
 
-// A site that is not there any more: the branch that it fed was dropped.
-json dropped_json(const Site& site) {
-    const json none{{"median_ms", 0.0}, {"iqr_ms", 0.0}, {"n", 0}, {"target", ""}, {"measured", true}, {"disturbed", false}};
-    return {{"name", site.name},
-            {"op", site.op},
-            {"shape", site.shape},
-            {"statement", to_string(site.statement)},
-            {"variant", "dropped"},
-            {"effect", "not computed: its branch was dropped"},
-            {"sequence", "drop-branch"},
-            {"steps", {"drop-branch"}},
-            {"original_latency", none},
-            {"latency", none},
-            {"original_macs", site.macs},
-            {"macs", 0},
-            {"original_parameters", site.parameters},
-            {"parameters", 0}};
-}
-
 // In the order of the network that was read. Of one that was made of it, a site is as large as it was there, and what is gone is told as well.
 json sites_json(const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned, const std::vector<std::size_t>& variant,
                 bool original) {
@@ -163,7 +145,7 @@ json sites_json(const Input& input, const Discovery& found, const Tuning& tuning
     for (const Site& was : input.as_read().sites.all) {
         const auto now = by_name.find(was.name);
         if (now == by_name.end()) {
-            sites.push_back(dropped_json(was));
+            sites.push_back(dropped_site(was));
             continue;
         }
         json& j = now->second;

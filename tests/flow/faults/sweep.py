@@ -46,8 +46,8 @@ def own_failures(place):
 
 
 def content(folder):
-    """All files but those of an update that was not committed."""
-    return {name: f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file() and not (name := str(f.relative_to(folder))).startswith(".loopegg-new-")}
+    """All files but those of an update that was not committed, and the lock that a killed process leaves. Both go with the next run (see `one`)."""
+    return {name: f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file() and not (name := str(f.relative_to(folder))).startswith((".loopegg-new-", ".loopegg-lock"))}
 
 
 class Harm(Exception):

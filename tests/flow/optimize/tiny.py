@@ -1,4 +1,5 @@
 """The whole pipeline on a network of three sites: what a first user types, then again, then asks why."""
+import array
 import json
 import os
 import pathlib
@@ -219,6 +220,25 @@ def the_end_tells_how_sure_the_accuracy_is_and_what_to_do_next():
     assert followed.returncode == 0, next_command + followed.stderr
 
 
+def several_inputs_and_outputs_are_optimized_run_and_saved():
+    def conv(name, x):
+        return {"name": name, "op": "conv2d", "inputs": [x], "attrs": {"out_channels": 8, "kernel": [3, 3], "padding": [1, 1]}}
+    both = {"loopegg": 1, "name": "both", "inputs": [{"name": n, "shape": [1, 4, 6, 6], "dtype": "float32"} for n in ("left", "right")],
+            "nodes": [conv("a", "left"), conv("b", "right"), {"name": "sum", "op": "add", "inputs": ["a", "b"]}, {"name": "mean", "op": "global_avg_pool", "inputs": ["sum"]}],
+            "outputs": ["sum", "mean"]}
+    model, out = f"{FOLDER.name}/both.json", f"{FOLDER.name}/both"
+    json.dump(both, open(model, "w"))
+    r = run("optimize", model, "--rules", "exact", "--target", "i7", "--trials", "2", "--out", out)
+    assert r.returncode == 0, r.stderr
+    saved = {}
+    for what in (f"{out}/model.json", out):   # interpreted, compiled
+        r = run("run", what, "--seed", "3", "--output", f"{FOLDER.name}/y.npy")
+        assert r.returncode == 0, r.stderr
+        for name, count in (("sum", 8 * 36), ("mean", 8)):
+            values = array.array("f", pathlib.Path(f"{FOLDER.name}/y.{name}.npy").read_bytes()[-4 * count:])
+            assert any(values) and all(abs(a - b) < 1e-4 for a, b in zip(saved.setdefault(name, values), values)), (what, name)
+
+
 def unknown_guards_and_rules_are_answered_with_the_known_ones():
     for option, known in (("--guard", "expected-loss"), ("--rules", "discover")):
         r = run("optimize", MODEL, option, "no-such", "--out", f"{FOLDER.name}/none")
@@ -229,5 +249,6 @@ CASES = [a_target_that_cannot_be_measured_is_estimated, a_run_answers_with_a_mea
          an_objective_that_cannot_be_measured_is_refused, memory_may_be_the_objective, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
          a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, a_site_that_became_two_checks, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest,
          a_limit_on_memory_is_one_on_weights_and_activations, whole_networks_are_judged_timed_and_proven, rivals_search_under_the_same_tuning]
-CASES += [the_end_tells_how_sure_the_accuracy_is_and_what_to_do_next, unknown_guards_and_rules_are_answered_with_the_known_ones]
+CASES += [the_end_tells_how_sure_the_accuracy_is_and_what_to_do_next, unknown_guards_and_rules_are_answered_with_the_known_ones,
+          several_inputs_and_outputs_are_optimized_run_and_saved]
 run_cases(CASES)

@@ -63,6 +63,21 @@ TEST_CASE("an update that is not committed leaves nothing", "[unit]") {
     CHECK(std::distance(fs::directory_iterator(f.path()), {}) == 3);  // a, inside, manifest.json
 }
 
+TEST_CASE("a commit that fails leaves no lock behind", "[unit]") {
+    Folder f, elsewhere;
+    fs::create_directories(elsewhere.path());
+    write(f, "1", "2");
+    {
+        FolderUpdate update(f.path());
+        write_file(update.path() / "a", "other");
+        fs::create_symlink(elsewhere.path(), f.path() / ".loopegg-committed");  // no folder of ours has a link there
+        CHECK_THROWS_AS(update.commit(), UserError);
+    }
+    fs::remove(f.path() / ".loopegg-committed");
+    CHECK(f.read("a") == "1");
+    CHECK(std::distance(fs::directory_iterator(f.path()), {}) == 3);  // a, inside, manifest.json
+}
+
 TEST_CASE("a commit that was cut anywhere is finished by the next who looks", "[unit]") {
     for (int moved = 0; moved < 3; ++moved) {
         Folder f;
