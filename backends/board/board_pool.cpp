@@ -21,6 +21,7 @@ namespace loopegg {
 namespace {
 
 constexpr int most_losses = 3;        // a candidate that takes board after board with it is at fault, though nobody can prove it
+constexpr int most_failures = 2;      // a board that stood still for a while makes a candidate late once, and hardly twice
 constexpr double slack_seconds = 30;  // for the way there and back
 constexpr double longest_pause = 15;  // between two tries to reach a board that is away
 
@@ -50,8 +51,8 @@ struct BoardPool::Run {
     struct Ready {
         std::size_t candidate;
         std::filesystem::path package;
-        int losses = 0;
-        std::string why{};  // of the last loss
+        int losses = 0;    // of boards that had it
+        int failures = 0;  // of itself, as far as a board can tell
     };
     std::mutex mutex;
     std::condition_variable changed;
@@ -157,8 +158,9 @@ BoardAnswer BoardPool::ask(Board& board, const std::filesystem::path& package, c
             ++board.measured;
             return a;
         }
-        a.why = terminal_text(m.text("why").substr(0, 500)), a.own = state == "wrong", a.crashed = state == "died";
+        a.why = terminal_text(m.text("why").substr(0, 500)), a.own = state == "wrong", a.moment = state == "died" || state == "late";
         if (a.why.empty()) throw BadMessage("neither times nor why there are none");
+        if (a.moment) a.why += fmt::format(" (board {})", board.connection.address().words());
         return a;
     } catch (const BadMessage& e) {
         board.connection.close();
@@ -193,9 +195,8 @@ void BoardPool::serve(Board& board, Run& run) {
             if (now() - board.told > 5) tell(board, {true, "", "", a.conditions, std::exchange(board.measured, 0), 0});
             std::lock_guard lock(run.mutex);
             --run.in_flight, run.heard = now();
-            // A candidate that crashed may have met a bad moment; another board tells.
-            if (a.crashed && ++it.losses < 2)
-                it.why = a.why, run.ready.push_back(std::move(it)), run.changed.notify_all();
+            if (a.moment && ++it.failures < most_failures)
+                run.ready.push_back(std::move(it)), run.changed.notify_all();
             else
                 run.settle(it.candidate, a);
         } catch (const BoardAway& e) {

@@ -21,7 +21,7 @@ struct BoardAnswer {
     int clean = 0;
     std::string why{};         // why there are no times
     bool own = false;          // the candidate computes something wrong, on every board
-    bool crashed = false;      // the candidate's process died there
+    bool moment = false;       // the candidate's process died there or was late, which may be the board's fault: another try tells
     std::string conditions{};  // "governor ondemand, 51.2 °C"
     std::string machine{};     // "board pi@10.0.0.7, governor ondemand, 51.2 °C"
     double seconds = 0;        // that the board took
@@ -44,8 +44,8 @@ public:
 
     // Asks about the candidates 0 to count-1. `pack` makes one ready: a file with a request (board_trial.hpp) whose id is the candidate's number, or none
     // where there is nothing to ask. `packers` threads call it at once, each with its own number. One thread at a time calls `answer`. A candidate whose
-    // board went away is given to another board, three times at most. Throws UserError when no board answers for as long as patience lasts, or what `pack`
-    // throws.
+    // board went away is given to another board, three times at most. A candidate that died or was late is tried once more. Throws UserError when no board
+    // answers for as long as patience lasts, or what `pack` throws.
     void run(std::size_t count, int packers, const std::function<std::optional<std::filesystem::path>(std::size_t candidate, int packer)>& pack,
              const std::function<void(std::size_t candidate, const BoardAnswer&)>& answer);
 

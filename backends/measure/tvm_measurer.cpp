@@ -225,7 +225,11 @@ void TvmMeasurer::run_on_boards(std::vector<Job>& jobs, const Target& target, co
         ++counts_.compiled;
         if (reply.value("died", false)) ++counts_.worker_deaths;
         job.seconds += (clock_seconds(CLOCK_MONOTONIC) - start) / static_cast<double>(workers_.size());
-        if (!reply["ok"].get<bool>()) return done(i, Measured{{}, reply.value("why", "failed"), 0, reply.value("own", false)}), std::nullopt;
+        if (!reply["ok"].get<bool>()) {
+            const std::string why = reply.value("why", "failed");
+            const bool died = reply.value("died", false);
+            return done(i, Measured{{}, died ? why + " while it was compiled here" : why, 0, reply.value("own", false)}), std::nullopt;
+        }
         packages[i] = std::move(file);
         return packages[i]->path();
     };
