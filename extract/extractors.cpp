@@ -7,9 +7,16 @@
 
 #include "base/error.hpp"
 #include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "extract/founded.hpp"
 
 namespace loopegg {
+
+// The rows, each in its own file.
+Extraction extract_tree(const SerializedEGraph& egraph, const ExtractOptions& options);
+Extraction extract_greedy_dag(const SerializedEGraph& egraph, const ExtractOptions& options);
+Extraction extract_ilp(const SerializedEGraph& egraph, const ExtractOptions& options);
+
 namespace {
 
 constexpr Extractor table[] = {
@@ -31,14 +38,17 @@ void require_finite_roots(const SerializedEGraph& egraph) {
 
 std::span<const Extractor> extractors() { return table; }
 
+std::vector<std::string> extractor_names() {
+    std::vector<std::string> names;
+    for (const Extractor& e : table) names.emplace_back(e.name);
+    return names;
+}
+
 const Extractor& find_extractor(std::string_view name) {
-    std::vector<std::string> known;
-    for (const Extractor& e : table) {
+    for (const Extractor& e : table)
         if (name == e.name) return e;
-        known.emplace_back(e.name);
-    }
-    std::string hint = did_you_mean(name, known);
-    if (hint.empty()) hint = "the methods are tree, greedy-dag and ilp";
+    std::string hint = did_you_mean(name, extractor_names());
+    if (hint.empty()) hint = "the methods are " + join(extractor_names(), ", ");
     throw UsageError(Diagnostic{fmt::format("there is no extraction method '{}'", name), {}, hint});
 }
 

@@ -1,6 +1,7 @@
 // The extractors, as one table: shared tests run every row, and `loopegg extract --method` names one.
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "extract/extraction.hpp"
@@ -18,16 +19,12 @@ struct Extractor {
 };
 
 std::span<const Extractor> extractors();
+std::vector<std::string> extractor_names();
 
 // The row of that name. Throws UsageError with 'did you mean' when there is none.
 const Extractor& find_extractor(std::string_view name);
 
 // Runs a row, times it and checks what it answered. Throws UserError when some root has no finite term at all.
 Extraction extract(const SerializedEGraph& egraph, std::string_view method, const ExtractOptions& options = {});
-
-// The rows, each in its own file.
-Extraction extract_tree(const SerializedEGraph& egraph, const ExtractOptions& options);        // least tree cost, exactly
-Extraction extract_greedy_dag(const SerializedEGraph& egraph, const ExtractOptions& options);  // counts shared parts once, greedily
-Extraction extract_ilp(const SerializedEGraph& egraph, const ExtractOptions& options);         // least DAG cost, with a bound
 
 }  // namespace loopegg

@@ -37,9 +37,9 @@ public:
     Ilp(const SerializedEGraph& egraph, const ExtractOptions& options) : original_(egraph), clock_(options.seconds) {}
 
     Extraction run() {
-        result_.choice = extract_tree(original_, {}).choice;
+        result_.choice = cheapest_trees(original_).choice;
         result_.check(original_);
-        offer(extract_greedy_dag(original_, {}).choice);
+        offer(find_extractor("greedy-dag").run(original_, {}).choice);
         result_.bound = path_bound(original_);
         if (proves(result_.bound, result_.cost)) return std::move(result_);
         shrink();

@@ -138,12 +138,16 @@ const std::vector<CapacityGuard>& guards() {
     return all;
 }
 
+std::vector<std::string> guard_names() {
+    std::vector<std::string> names;
+    for (const CapacityGuard& g : guards()) names.emplace_back(g.name);
+    return names;
+}
+
 const CapacityGuard& find_guard(std::string_view name) {
-    std::vector<std::string_view> names;
-    for (const CapacityGuard& g : guards()) {
+    for (const CapacityGuard& g : guards())
         if (g.name == name) return g;
-        names.push_back(g.name);
-    }
+    const std::vector<std::string> names = guard_names();
     throw UsageError(Diagnostic{fmt::format("there is no guard '{}'; there are {}", name, fmt::join(names, ", ")), {}, did_you_mean(name, names)});
 }
 

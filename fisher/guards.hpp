@@ -38,6 +38,7 @@ struct CapacityGuard {
 };
 
 const std::vector<CapacityGuard>& guards();
+std::vector<std::string> guard_names();
 const CapacityGuard& find_guard(std::string_view name);  // throws UsageError with 'did you mean'
 constexpr std::string_view default_guard = "expected-loss";
 

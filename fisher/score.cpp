@@ -189,10 +189,10 @@ std::shared_ptr<Scorer> remembering(std::shared_ptr<Scorer> scorer) { return std
 nlohmann::json score_variants(const Graph& original, const std::vector<NamedVariant>& variants, const ScoreOptions& options,
                               const std::function<void(std::int64_t done, std::int64_t all, const std::string& what)>& progress) {
     auto began = std::chrono::steady_clock::now();
-    std::vector<std::string> guard_names{options.oracle.guard};
+    std::vector<std::string> asked_guards{options.oracle.guard};
     for (const std::string& name : options.guards)
-        if (std::find(guard_names.begin(), guard_names.end(), name) == guard_names.end()) guard_names.push_back(name);
-    for (const std::string& name : guard_names) find_guard(name);
+        if (std::find(asked_guards.begin(), asked_guards.end(), name) == asked_guards.end()) asked_guards.push_back(name);
+    for (const std::string& name : asked_guards) find_guard(name);
     Scoring scoring(original, options);
     nlohmann::json answer{
         {"original", {{"name", original.name}, {"parameters", parameters(original)}, {"macs", macs(original)}, {"measures", scoring.measures_of(original)}}},
@@ -203,7 +203,7 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
         {"engine", torch_room().describe()}};
     if (options.raw) answer["original"]["raw"] = scoring.raw_of(original);
     std::vector<std::unique_ptr<Oracle>> oracles, fresh;
-    for (const std::string& name : guard_names) {
+    for (const std::string& name : asked_guards) {
         OracleOptions own = options.oracle;
         own.scorer = scoring.scorer();
         if (name != options.oracle.guard) own.guard = name, own.capacity.reset();
@@ -224,11 +224,11 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
                            {"guards", nlohmann::json::object()}};
         for (std::size_t g = 0; g < oracles.size(); ++g) {
             Verdict verdict = oracles[g]->judge(original, {&v.graph, 1})[0];
-            row["guards"][guard_names[g]] = {{"allowed", verdict.allowed},
-                                             {"margin", verdict.evidence.value("margin", nlohmann::json(nullptr))},
-                                             {"why", verdict.why},
-                                             {"evidence", verdict.evidence}};
-            if (verdict.evidence.contains("loss")) row["guards"][guard_names[g]]["loss"] = verdict.evidence["loss"];
+            row["guards"][asked_guards[g]] = {{"allowed", verdict.allowed},
+                                              {"margin", verdict.evidence.value("margin", nlohmann::json(nullptr))},
+                                              {"why", verdict.why},
+                                              {"evidence", verdict.evidence}};
+            if (verdict.evidence.contains("loss")) row["guards"][asked_guards[g]]["loss"] = verdict.evidence["loss"];
             if (!options.recheck) continue;
             Verdict again = fresh[g]->judge(original, {&v.graph, 1})[0];
             bool same = again.allowed == verdict.allowed && std::abs(again.evidence.value("kept", 0.0) - verdict.evidence.value("kept", 0.0)) <=
@@ -236,7 +236,7 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
             if (same)
                 ++agree;
             else
-                differ.push_back({{"plan", v.plan}, {"guard", guard_names[g]}, {"kept", verdict.evidence}, {"again", again.evidence}});
+                differ.push_back({{"plan", v.plan}, {"guard", asked_guards[g]}, {"kept", verdict.evidence}, {"again", again.evidence}});
         }
         if (options.raw) row["raw"] = scoring.raw_of(v.graph);
         rows.push_back(std::move(row));

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/quote.hpp"
+#include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "extract/best_terms.hpp"
 #include "extract/extractors.hpp"
@@ -69,7 +70,7 @@ int answer_about_space(const Arguments& args, const SerializedEGraph& egraph, Se
 Action setup(CLI::App& app) {
     auto args = std::make_shared<Arguments>();
     app.add_option("FILE", args->file, "an e-graph as egraph-serialize JSON")->required();
-    app.add_option("--method", args->method, "tree, greedy-dag or ilp")->capture_default_str();
+    app.add_option("--method", args->method, "how: " + join(extractor_names(), ", "))->capture_default_str();
     app.add_option("--seconds", args->seconds, "the longest that ilp may search")->capture_default_str();
     app.add_option("--best", args->best, "instead: the K cheapest distinct terms of the first root");
     app.add_flag("--count", args->count, "instead: how many terms the first root has, exactly");

@@ -18,7 +18,7 @@ namespace loopegg {
 namespace {
 
 struct Arguments {
-    std::string model, target = "host", out;
+    std::string model, target = "host";
     std::uint64_t seed = 0;
     int rounds = 15;
     bool steps = false;

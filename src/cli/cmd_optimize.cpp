@@ -13,6 +13,7 @@
 #include "cli/rounding_options.hpp"
 #include "cli/store_option.hpp"
 #include "fisher/expected_loss.hpp"
+#include "fisher/guards.hpp"
 #include "graph/architecture.hpp"
 #include "optimize/objective.hpp"
 #include "optimize/optimize.hpp"
@@ -124,7 +125,7 @@ Action setup(CLI::App& app) {
     app.add_option("--rules", r->rules, "discover (rules that change schedules and the network), exact (schedules alone), or a rule file")
         ->capture_default_str();
     app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
-    app.add_option("--guard", r->guard, "what decides how much of the network may go: expected-loss, fisher-band, fisher-paper")->capture_default_str();
+    app.add_option("--guard", r->guard, "what decides how much of the network may go: " + join(guard_names(), ", "))->capture_default_str();
     app.add_option("--objective", r->objective, "what to make better: " + join(objective_names(), ", "))->capture_default_str();
     app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))
         ->capture_default_str();

@@ -7,6 +7,7 @@
 #include "cli/commands.hpp"
 #include "cli/store_option.hpp"
 #include "fisher/evidence.hpp"
+#include "fisher/guards.hpp"
 #include "fisher/score.hpp"
 #include "graph/load.hpp"
 #include "optimize/optimize.hpp"
@@ -99,7 +100,7 @@ Action setup(CLI::App& app) {
     app.add_option("--plan", a->plans, "a plan.json whose network is scored beside the original (repeatable)");
     app.add_option("--variant", a->models, "a model whose network is scored beside the original (repeatable)");
     app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, ensemble, or all (repeatable)");
-    app.add_option("--guard", a->guards, "a guard to ask beside the default one: expected-loss, fisher-band, fisher-paper (repeatable)");
+    app.add_option("--guard", a->guards, "a guard to ask beside the default one: " + join(guard_names(), ", ") + " (repeatable)");
     a->capacity_given = app.add_option("--capacity", a->capacity, "the default guard's threshold: the share of capacity to keep");
     a->max_loss_given =
         app.add_option("--max-loss", a->max_loss, "the default guard's threshold: points of accuracy that may be lost; a point is half of the capacity")

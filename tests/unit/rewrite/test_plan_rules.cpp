@@ -1,4 +1,6 @@
 // Any rule that has a name can be typed in a plan, and does what a search does with it.
+#include <optional>
+
 #include <catch2/catch.hpp>
 
 #include "base/scratch.hpp"
@@ -76,6 +78,53 @@ TEST_CASE("every neural rule over nests that ships can be typed, and exact ones 
     }
     for (const char* exact : {"unroll-loop", "vectorize-loop", "fuse-activation", "block-shared"})
         CHECK(applied(R"({"rule": ")" + std::string(exact) + R"(", "with": {}})") == resnet());
+}
+
+TEST_CASE("what a plan does by itself is what the shipped rule of that name does", "[unit][rewrite]") {
+    const PlanRules rules = plan_rules(rules_folder / "discover.rules");
+    const Graph mobile = zoo_graph("mobilenet_v2"), bert = zoo_graph("bert-tiny");
+    struct Case {
+        const Graph& graph;
+        std::string site, rule, with, restore = "";
+    };
+    std::vector<Case> cases;
+    for (const char* at : {"conv1", "layer1.0.conv1", "layer2.0.conv1", "layer2.0.downsample.0", "layer4.2.conv2"}) {
+        for (const char* blocks : {"2", "4", "8"})
+            for (const char* axis : {"co", "(quo oh (/ (extent oh) 8))", "(rem co 16)"})
+                cases.push_back({resnet(), at, "group-axes", R"("?a": ")" + std::string(axis) + R"(", "?b": "ci", "?g": )" + blocks});
+        for (const char* axis : {"ci", "kh", "(rem ci 2)", "(quo ci 16)"})
+            for (const char* factor : {"2", "3", "4"})
+                cases.push_back({resnet(), at, "bottleneck-axis", R"("?a": ")" + std::string(axis) + R"(", "?k": )" + factor});
+        for (const char* how : {"repeat", "zero"}) cases.push_back({resnet(), at, "bottleneck-output", R"("?a": "co", "?k": 4)", how});
+    }
+    cases.push_back({mobile, "features.2.conv.0.0", "group-axes", R"("?a": "co", "?b": "ci", "?g": 4)"});
+    cases.push_back({bert, "encoder.0.attention.query", "bottleneck-axis", R"("?a": "ci", "?k": 2)"});
+    int made_by_both = 0;
+    for (const Case& c : cases) {
+        const Node* node = c.graph.find(c.site);
+        if (!node) continue;
+        const std::string step =
+            R"({"rule": ")" + c.rule + R"(", "with": {)" + c.with + "}" + (c.restore.empty() ? "" : R"(, "restore": ")" + c.restore + "\"") + "}";
+        const Plan typed = read_plan(make_source("plan.json", R"({"steps": [{"site": ")" + c.site + R"(", "apply": [)" + step + "]}]}"));
+        INFO(c.site << " " << step);
+        std::optional<Graph> by_itself, by_rule;
+        try {
+            by_itself = apply_plan(c.graph, typed);
+        } catch (const UserError&) {
+        }
+        try {
+            Graph graph = c.graph;
+            set_domain(*graph.find(c.site), domain_of(rules.apply(typed.steps[0].apply[0], nest_of(*node))));
+            complete(graph);
+            by_rule = apply_plan(graph, {});
+        } catch (const UserError&) {
+        }
+        CHECK(by_itself.has_value() == by_rule.has_value());
+        if (!by_itself || !by_rule) continue;
+        CHECK(*by_itself == *by_rule);
+        ++made_by_both;
+    }
+    CHECK(made_by_both > 40);
 }
 
 TEST_CASE("a rule of one's own can be typed, with values that its list does not offer", "[unit][rewrite]") {
