@@ -177,10 +177,12 @@ std::vector<FunctionKind> loop_functions() {
         if (!s || !nest) return {};
         return s->combine != Combine::assign && nest->innermost_reduction() ? std::vector{Term("O")} : std::vector<Term>{};
     }));
-    all.push_back(terms_function("padded", "buffers", {{"statement"}}, "the input, where a read of it may leave it", [](const Question& q) -> Terms {
+    all.push_back(terms_function("padded", "buffers", {{"statement"}}, "the input, where vectors of it may cross its edge", [](const Question& q) -> Terms {
         const Statement* s = statement(q);
         if (!s) return {};
-        const bool leaves = std::any_of(s->reads.begin(), s->reads.end(), [](const Access& a) { return a.padded; });
+        const bool leaves = std::any_of(s->reads.begin(), s->reads.end(), [&](const Access& a) {
+            return a.padded && s->buffers[static_cast<std::size_t>(a.buffer)].blocking.empty();  // lanes that are channels cross none
+        });
         return leaves ? std::vector{Term("I")} : std::vector<Term>{};
     }));
     return all;

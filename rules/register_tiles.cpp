@@ -110,9 +110,10 @@ CpuShape shape_of(const NaiveLoops& nest, const RegisterTile& t) {
 std::vector<std::int64_t> lanes_along(const NaiveLoop& loop, const VectorMachine& m) {
     if (!loop.contiguous && !loop.weights_only) return {};
     std::vector<std::int64_t> all;
+    const std::int64_t run = loop.contiguous ? loop.neighbours : loop.extent;  // a vector stays inside a block
     for (std::int64_t lanes : {m.lanes, m.lanes / 2, m.lanes / 4})
-        if (lanes >= 2 && loop.extent % lanes == 0) all.push_back(lanes);
-    const std::int64_t longest = divisors(loop.extent, 2 * m.lanes).back();
+        if (lanes >= 2 && run % lanes == 0) all.push_back(lanes);
+    const std::int64_t longest = divisors(run, 2 * m.lanes).back();
     if (longest > 1 && (all.empty() || (all.front() < m.lanes && longest > all.front()))) all.push_back(longest);
     return all;
 }

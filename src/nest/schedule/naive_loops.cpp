@@ -18,6 +18,10 @@ bool steps_by_one(const Term& axis, const Term& iterator) {
                        [&](const Term& side) { return axis_extent(side) == axis[0].integer() && steps_by_one(side, iterator); });
 }
 
+// The dimension in blocks is the innermost one.
+std::size_t innermost_dimension(const Buffer& b) { return b.blocking.empty() ? b.shape.size() - 1 : static_cast<std::size_t>(b.blocking.back().dimension); }
+std::int64_t block_of(const Buffer& b, std::int64_t extent) { return b.blocking.empty() ? extent : std::min(extent, b.blocking.back().factor); }
+
 NaiveLoop naive_loop(const Statement& statement, const Term& axis) {
     constexpr std::int64_t far = 1 << 20;  // further than any window reaches
     NaiveLoop loop{axis, axis_extent(axis)};
@@ -26,9 +30,8 @@ NaiveLoop naive_loop(const Statement& statement, const Term& axis) {
         const auto a = static_cast<std::size_t>(statement.axis(axis_name(leaf)->name));
         const std::int64_t step = steps_by_one(axis, leaf) ? 1 : far;
         loop.reduction = loop.reduction && !statement.writes_axis(static_cast<int>(a));
-        const std::vector<Blocking>& blocks = statement.buffers[0].blocking;  // the dimension in blocks is the innermost one
-        const Affine& innermost = blocks.empty() ? statement.write.index.back() : statement.write.index[static_cast<std::size_t>(blocks.back().dimension)];
-        loop.contiguous = loop.contiguous || innermost.coefficients[a] * step == 1;
+        if (statement.write.index[innermost_dimension(statement.buffers[0])].coefficients[a] * step == 1)
+            loop.contiguous = true, loop.neighbours = block_of(statement.buffers[0], loop.extent);
         for (std::size_t r = 0; r < statement.reads.size(); ++r)
             for (std::size_t d = 0; d < loop.strides[r].size(); ++d) loop.strides[r][d] += std::abs(statement.reads[r].index[d].coefficients[a]) * step;
     }
@@ -69,8 +72,12 @@ std::vector<std::int64_t> divisors(std::int64_t extent, std::int64_t most) {
 NaiveLoops naive_loops(const Statement& statement, Term schedule) {
     NaiveLoops nest;
     for (; schedule.is("at", 2); schedule = schedule[1]) nest.loops.push_back(naive_loop(statement, schedule[0]));
-    for (std::size_t r = 0; r < statement.reads.size(); ++r)
-        if (statement.reads[r].padded) nest.padded = r;
+    for (std::size_t r = 0; r < statement.reads.size(); ++r) {
+        const Buffer& b = statement.buffers[static_cast<std::size_t>(statement.reads[r].buffer)];
+        // Where channels are neighbours, the lanes of a vector are inside or outside together.
+        if (statement.reads[r].padded && b.blocking.empty()) nest.padded = r;
+        nest.innermost.push_back(b.kind == BufferKind::weight ? std::nullopt : std::optional(innermost_dimension(b)));
+    }
     return nest;
 }
 

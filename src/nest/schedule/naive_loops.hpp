@@ -14,7 +14,8 @@ struct NaiveLoop {
     Term axis;
     std::int64_t extent;
     bool reduction = true;                             // walks no output element
-    bool contiguous = false;                           // walks the output's innermost dimension
+    bool contiguous = false;                           // walks the dimension of the output whose elements are neighbours in memory
+    std::int64_t neighbours = 0;                       // how many iterations in a row write neighbours: all of them, or a block
     bool weights_only = true;                          // no input depends on it: one input value serves all of its iterations
     std::vector<std::vector<std::int64_t>> strides{};  // by read and dimension: how far one iteration goes
     bool moves(std::size_t read) const;
@@ -22,7 +23,9 @@ struct NaiveLoop {
 
 struct NaiveLoops {
     std::vector<NaiveLoop> loops;         // outermost first
-    std::optional<std::size_t> padded{};  // the read that may leave its buffer
+    std::optional<std::size_t> padded{};  // the read that may leave its buffer, and has elements tested one by one where it is not copied
+    // By read: the dimension whose elements are neighbours in memory. A weight has none, because it is laid out for the lanes.
+    std::vector<std::optional<std::size_t>> innermost{};
 
     std::optional<std::size_t> innermost_reduction() const;
     bool sums() const { return innermost_reduction().has_value(); }
