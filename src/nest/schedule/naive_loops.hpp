@@ -1,4 +1,4 @@
-// The loops of a nest's naive schedule, by what each means for the statement: what tiles are cut from.
+// The loops of a nest's naive schedule, by what each means for the statement. Tiles are cut from these loops.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@ struct NaiveLoop {
     std::int64_t extent;
     bool reduction = true;                             // walks no output element
     bool contiguous = false;                           // walks the output's innermost dimension
-    bool weights_only = true;                          // no input depends on it: one input value serves all of its iterations
+    bool weights_only = true;                          // no input depends on the loop: one input value serves all of its iterations
     std::vector<std::vector<std::int64_t>> strides{};  // by read and dimension: how far one iteration goes
     bool moves(std::size_t read) const;
 };
@@ -30,7 +30,7 @@ struct NaiveLoops {
 };
 NaiveLoops naive_loops(const Statement& statement, Term schedule);
 
-// What divides a loop's extent, the smallest first, up to `most`.
+// The divisors of a loop's extent up to `most`, the smallest first.
 std::vector<std::int64_t> divisors(std::int64_t extent, std::int64_t most);
 
 }  // namespace loopegg
