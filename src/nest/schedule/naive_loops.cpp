@@ -9,7 +9,7 @@
 namespace loopegg {
 namespace {
 
-// Whether the iterator goes up by one where the axis does, as long as no digit above it changes.
+// Whether the iterator goes up by one where the axis does, as long as no digit above the axis changes.
 bool steps_by_one(const Term& axis, const Term& iterator) {
     if (axis.size() == 0) return axis == iterator;
     if (axis.is("rem", 2) || axis.is("span", 3)) return steps_by_one(axis[0], iterator);
@@ -26,7 +26,7 @@ NaiveLoop naive_loop(const Statement& statement, const Term& axis) {
         const auto a = static_cast<std::size_t>(statement.axis(axis_name(leaf)->name));
         const std::int64_t step = steps_by_one(axis, leaf) ? 1 : far;
         loop.reduction = loop.reduction && !statement.writes_axis(static_cast<int>(a));
-        const std::vector<Blocking>& blocks = statement.buffers[0].blocking;  // the dimension in blocks is the innermost one
+        const std::vector<Blocking>& blocks = statement.buffers[0].blocking;  // a dimension that is stored in blocks is the innermost one
         const Affine& innermost = blocks.empty() ? statement.write.index.back() : statement.write.index[static_cast<std::size_t>(blocks.back().dimension)];
         loop.contiguous = loop.contiguous || innermost.coefficients[a] * step == 1;
         for (std::size_t r = 0; r < statement.reads.size(); ++r)
