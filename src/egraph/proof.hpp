@@ -39,7 +39,7 @@ struct ProofStep {
     std::vector<Premise> premises;
 };
 
-// One line a step: the term after it, the rule, its place.
+// One line for each step: the term after the step, the rule, and its place.
 std::string to_string(const Proof& proof);
 // {"from","to","steps":[{"rule","backwards","at","with":{"?a":...},"guards":[...],"premises":[...]}]}, terms as s-expressions.
 nlohmann::json to_json(const Proof& proof);

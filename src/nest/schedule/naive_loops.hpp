@@ -9,7 +9,7 @@
 
 namespace loopegg {
 
-// One loop of the naive schedule, by what it means for the statement.
+// One loop of the naive schedule, and what the loop means for the statement.
 struct NaiveLoop {
     Term axis;
     std::int64_t extent;
