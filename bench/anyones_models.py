@@ -4,13 +4,13 @@ and how much of them it computes with its own operators.
     python bench/anyones_models.py export DIR [--sets torchvision timm segmentation transformers] [--sizes 224 64] [--exporters dynamo script] [--only NAME...]
     python bench/anyones_models.py check DIR [--loopegg build/src/cli/loopegg] [--compile] [--go-on] [--table FILE.md]
 
-Weights are drawn (no network is needed); batch statistics and parameters that would begin as one number (heads of zeros, layer scales of 1e-6) are
-drawn too, so that a wrong branch shows. Every exported model lies in a folder of its own, as PyTorch writes it, with x.npy and y.npy: what ONNX Runtime
-makes of it. timm's models get 64 pixels where they take any image, and their own size elsewhere. Needs torch, torchvision, timm, onnx, onnxscript,
-onnxruntime, and transformers for its set.
+Weights are drawn at random, so nothing is downloaded. Batch statistics and parameters that would begin as one number (heads of zeros, layer scales of
+1e-6) are drawn too, so that a wrong branch shows. Every exported model lies in a folder of its own, as PyTorch writes it, with an input x.npy and the
+output y.npy of ONNX Runtime. timm's models get 64 pixels where they take any image, and their own size elsewhere. Needs torch, torchvision, timm, onnx,
+onnxscript, onnxruntime, and transformers for its set.
 
-What 'check' found stands in DIR/checked.json after each model; with --go-on, models that stand there are not checked again. It ends with 1 when a model was
-not read, was not run, was wrong, or has a convolution or product that is not ours.
+'check' writes what it found into DIR/checked.json after each model. With --go-on, models that stand there are not checked again. 'check' ends with 1 when a
+model was not read, was not run, was wrong, or has a convolution or product that loopegg does not compute with its own operators.
 """
 import argparse
 import gc
@@ -44,7 +44,7 @@ TRANSFORMERS = "bert gpt2 distilbert".split()
 
 
 def drawn(model):
-    """Statistics and parameters that do something."""
+    """Draws statistics and parameters that change the output."""
     import torch
     generator = torch.Generator().manual_seed(0)
     for parameter in model.parameters():
@@ -176,7 +176,7 @@ def loopegg(args, *words):
 
 
 def check_one(args, folder):
-    """What happened: whether it was read, the largest difference relative to the largest value, and what is not native."""
+    """What happened: whether the model was read, the largest difference relative to the largest value, and which operators are not native."""
     ran = loopegg(args, "show", folder / "model.onnx", "--json")
     if ran.returncode != 0:
         return {"read": False, "why": (ran.stderr.strip().splitlines() or ["no words"])[0]}

@@ -18,7 +18,7 @@ except Exception:
 
 
 def plain(text):
-    """Without what is a name only: addresses in metadata, and everything before a CUDA kernel's declaration."""
+    """The text without mere names: without addresses in metadata and everything before a CUDA kernel's declaration."""
     text = re.sub(r'!"0x[0-9a-f]+', '!"PTR', text)
     return text[text.index('extern "C"'):].strip() if 'extern "C"' in text else text
 

@@ -60,7 +60,7 @@ LAYOUTS = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}
 
 
 def fastest(make_call, times):
-    """The faster of both layouts: `make_call` gives what to call in a layout."""
+    """The times of the faster of both memory layouts. `make_call` gives the function to call for a layout."""
     best = None
     for name, layout in LAYOUTS.items():
         found = summary(samples(captured(make_call(layout), times).replay, times)) | {"layout": name}

@@ -3,7 +3,7 @@
 
     gpu_table.py BUNDLE PEERS.json     BUNDLE has its results.txt; gpu_peers.py wrote PEERS.json in the same call
 
-The first schedule of a convolution is the first that the bundle names. Times are in microseconds.
+The first schedule of a convolution is the one that the bundle names first. Times are in microseconds.
 """
 import json
 import math
@@ -12,7 +12,7 @@ import sys
 
 
 def programs_of(bundle):
-    """By shape of the convolution: the times of its schedules in the order of the bundle, those alone that gave the right output."""
+    """By shape of the convolution: the times of its schedules in the order of the bundle, without schedules whose output was wrong."""
     with open(bundle + "/index.json") as file:
         index = json.load(file)["programs"]
     with open(bundle + "/results.txt") as file:

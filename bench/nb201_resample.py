@@ -3,7 +3,7 @@
 
     python3 nb201_resample.py SCORES.jsonl [OTHER.jsonl] [--measure naswot] [--draws 200]
 
-Both files are what bench_nb201 wrote; OTHER was made with another --batch, and both are compared on the cells that they share.
+bench_nb201 wrote both files. OTHER was made with another --batch, and both are compared on the cells that they share.
 """
 import argparse
 import json

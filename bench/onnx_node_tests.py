@@ -2,7 +2,7 @@
 
     python bench/onnx_node_tests.py [--loopegg build/src/cli/loopegg] [--only NAME] [--refused]
 
-Takes the tests of the onnx package whose inputs are float32, int64, int32 or bool tensors. Ends with 1 when one was wrong. Needs onnx and numpy.
+Takes the tests of the onnx package whose inputs are float32, int64, int32 or bool tensors. Ends with 1 when a result was wrong. Needs onnx and numpy.
 """
 import argparse
 import collections

@@ -7,8 +7,8 @@
     options: --threads N (default: all cores)  --rounds N (default 20)  --trials N (schedules tried where a folder is made)  --json FILE
              --only NAME (a peer, may be repeated)  --versions
 
-All are forced to float32. Each has a process of its own, all run with the same number of threads, and they take turns, so that each has its share of good and bad
-minutes. A peer that cannot read a model is named below the table with its reason.
+All runtimes are forced to float32. Each has a process of its own, and all have the same number of threads. The runtimes take turns, so that each has its
+share of good and bad minutes. A peer that cannot read a model is named below the table with its reason.
 """
 import argparse
 import json
@@ -107,7 +107,7 @@ def peers(row):
 
 
 def speed(row):
-    """How many times as fast as the best peer ours is."""
+    """How many times as fast as the best peer loopegg is."""
     best = min(s["median_ms"] for s in peers(row).values())
     return best / row["times"]["ours"]["median_ms"]
 

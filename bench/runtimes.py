@@ -1,7 +1,7 @@
 """Other CPU runtimes, each behind one form: made of an ONNX file, run with ones as input, in float32 whatever its default.
 
-OpenVINO and ncnn take float16 or bfloat16 by themselves where the processor has it; both are told not to, and MNN is asked for high precision.
-A runtime that cannot read a model says so with an exception when it is made.
+OpenVINO and ncnn use float16 or bfloat16 by themselves where the processor has it. Both are told not to, and MNN is asked for high precision.
+The constructor of a runtime that cannot read a model raises an exception.
 """
 import os
 import subprocess
@@ -124,7 +124,7 @@ class Ncnn:
 
 
 class PyTorch:
-    """The module that `loopegg export` writes, traced and frozen, so that convolutions have their batch norms folded in. Its ONNX file lies beside it."""
+    """The module that `loopegg export` writes, traced and frozen, so that convolutions have their batch norms folded in. The module lies beside the ONNX file."""
     name = "PyTorch"
 
     def __init__(self, module, threads):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What stores cost a run: the time that 'optimize' waits for its stores, beside the time of the whole run, on SQLite and on PostgreSQL.
+"""What stores cost a run: the time that 'optimize' waits for its stores, compared with the time of the whole run, on SQLite and on PostgreSQL.
 
     bench/store_cost.py [--program build/src/cli/loopegg] [MODEL [OPTION OF OPTIMIZE]...]
 

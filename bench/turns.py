@@ -1,4 +1,4 @@
-"""What a machine whose speed changes by the minute can still tell: contestants take turns, so that each has its share of good and bad minutes."""
+"""Compares times on a machine whose speed changes by the minute: contestants take turns, so that each has its share of good and bad minutes."""
 import ctypes
 import multiprocessing
 import os

@@ -1,11 +1,11 @@
-"""What comes back of others' models: does `optimize` with a small budget end well, and is model.onnx a file to deploy in place of the original?
+"""Tries `optimize` on other people's models: does it end well with a small budget, and is model.onnx a file to deploy in place of the original?
 
     python bench/what_comes_back.py MODELS OUT [--only NAME...] [--loopegg build/src/cli/loopegg] [--again] [--options --budget 6 --trials 2 --tune-seconds 20]
 
-MODELS is what 'bench/anyones_models.py export' wrote. For each model: `loopegg optimize`; the outputs of network.so and of model.onnx in ONNX Runtime on
-x.npy, compared (1e-4 of the largest value); the processor time of model.onnx in ONNX Runtime beside the original's there, one thread each, in turns. A ratio
-is that of the fastest runs of one turn each; the table has the median of all turns and their quartiles. --again keeps the runs that OUT holds, writes their
-networks as ONNX anew, and times those. Ends with 1 when a run failed, an output differs, or a ratio is above --most (1.1).
+MODELS is the folder that 'bench/anyones_models.py export' wrote. For each model this script runs `loopegg optimize`. It compares the outputs of network.so and
+of model.onnx in ONNX Runtime on x.npy (within 1e-4 of the largest value). It compares the processor times of model.onnx and of the original in ONNX Runtime,
+with one thread each, in turns. A ratio is that of the fastest runs of one turn each. The table has the median of all turns and their quartiles. --again keeps
+the runs that OUT holds, writes their networks as ONNX anew, and times these. Ends with 1 when a run failed, an output differs, or a ratio is above --most (1.1).
 """
 import argparse
 import collections
@@ -27,7 +27,7 @@ MOVERS = "Concat Expand Gather GatherND Pad Reshape Resize Slice Split Tile Tran
 
 
 class Runtime:
-    """A session of ONNX Runtime with one thread: its own threads would meet others' on a shared machine."""
+    """A session of ONNX Runtime with one thread, because several threads would compete with other programs on a shared machine."""
 
     def __init__(self, path, x):
         import onnxruntime
@@ -41,13 +41,13 @@ class Runtime:
 
 
 def ratios(before, after):
-    """One a round: what a machine does to both within a moment is no part of it."""
+    """One ratio for each round, so that a change of the machine's speed meets both times."""
     runs = RUNS_A_TURN - 1
     return sorted(min(after[i:i + runs]) / min(before[i:i + runs]) for i in range(0, len(before), runs))
 
 
 def what_it_holds(path):
-    """How many nodes of each operator; where Gathers, Slices and Transposes of what is computed come from shows here."""
+    """How many nodes of each operator a model has. The counts show where Gathers, Slices and Transposes of computed values come from."""
     import onnx
     return collections.Counter(node.op_type for node in onnx.load(path, load_external_data=False).graph.node)
 

@@ -9,7 +9,7 @@
 namespace loopegg {
 namespace {
 
-// A term as a node and, for each child, the how-manieth best term of the child's class.
+// A term as a node and, for each child, the rank of the child's term among the best terms of its class.
 struct Derivation {
     double cost, size;
     NodeIndex node;
@@ -18,7 +18,8 @@ struct Derivation {
     bool operator>(const Derivation& o) const { return key() > o.key(); }
 };
 
-// One queue for all classes, cheapest first: when a derivation comes out, everything cheaper is known, so each class's list fills in order.
+// One queue holds the derivations of all classes, cheapest first. When a derivation comes out, every cheaper one is known, so each class's list fills in
+// order.
 class BestTerms {
 public:
     BestTerms(const SerializedEGraph& egraph, ClassIndex root, std::size_t k)
@@ -40,7 +41,7 @@ public:
     }
 
 private:
-    // A derivation that lacks the next-best term of one child.
+    // A derivation that waits for the next-best term of one child.
     struct Waiting {
         std::uint32_t rank;
         NodeIndex node;
@@ -56,7 +57,7 @@ private:
             const ClassIndex c = stack.back();
             stack.pop_back();
             for (NodeIndex n : egraph_.classes[c].nodes) {
-                if (!seen.emplace(c, egraph_.nodes[n].op, egraph_.nodes[n].children).second) continue;  // written twice
+                if (!seen.emplace(c, egraph_.nodes[n].op, egraph_.nodes[n].children).second) continue;  // the same node is written twice
                 propose(n, std::vector<std::uint32_t>(egraph_.nodes[n].children.size(), 0));
                 for (ClassIndex d : egraph_.nodes[n].children)
                     if (!reached[d]) reached[d] = 1, stack.push_back(d);

@@ -1,4 +1,4 @@
-// A cost model that learns from what was measured (gradient-boosted trees, XGBoost) and ranks what was not.
+// A cost model that learns from measured candidates (gradient-boosted trees, XGBoost) and ranks candidates that were not measured.
 #pragma once
 #include <memory>
 #include <span>
@@ -14,7 +14,7 @@ public:
     CostModel(const CostModel&) = delete;
     CostModel& operator=(const CostModel&) = delete;
 
-    // `speed` is relative within its nest: the best time over this time, in (0, 1]; 0 for a candidate that failed.
+    // `speed` is relative to the best candidate of the same nest: the best time over this time, in (0, 1]; 0 for a candidate that failed.
     void add(std::vector<float> features, double speed);
     void fit();  // over everything added; cheap (some hundred rows)
     bool ready() const;

@@ -8,7 +8,7 @@
 namespace loopegg {
 namespace {
 
-// Tarjan's algorithm with its own stack: e-graphs are deep.
+// Tarjan's algorithm with its own stack, because e-graphs are deep.
 template <class Children>
 std::vector<std::vector<ClassIndex>> components(std::size_t count, Children children) {
     std::vector<std::uint32_t> number(count, no_index), low(count, 0);
@@ -58,7 +58,7 @@ struct Arc {
     double length;
 };
 
-// How far a mixture is from taking class c always together with the arc to d: the weight of c's nodes that avoid d.
+// The arcs from class c to classes d of the same part. The length of an arc is the weight of c's nodes that avoid d: 0 where every choice of c needs d.
 std::vector<Arc> arcs_of(const SerializedEGraph& egraph, ClassIndex c, std::span<const double> weight, const std::vector<std::uint32_t>& part_of) {
     double total = 0;
     std::map<ClassIndex, double> through;
@@ -109,7 +109,7 @@ std::vector<std::vector<ClassIndex>> violated_cycles(const SerializedEGraph& egr
     for (const auto& part : parts)
         for (ClassIndex start : part) {
             if (total[start] < 1e-4) continue;
-            // The shortest way from `start` back to itself; a cycle is violated when it is shorter than the weight of `start`.
+            // Looks for the shortest way from `start` back to itself. A cycle is violated when it is shorter than the weight of `start`.
             const double limit = total[start] - 1e-4;
             for (ClassIndex c : part) distance[c] = limit, before[c] = no_index;
             double around = limit;

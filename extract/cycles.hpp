@@ -11,8 +11,8 @@ namespace loopegg {
 std::vector<std::vector<ClassIndex>> cyclic_parts(const SerializedEGraph& egraph);
 std::vector<std::vector<ClassIndex>> cyclic_parts(const SerializedEGraph& egraph, const std::vector<NodeIndex>& choice);
 
-// Takes a fractional choice: a weight between 0 and 1 for each node. Gives sets of classes around a cycle that no acyclic choice, and no mixture
-// of acyclic choices, can weigh so. There are at most `most` of them, the most violated first.
+// Takes a fractional choice: a weight between 0 and 1 for each node. Gives sets of classes around a cycle whose weights no acyclic choice, and no
+// mixture of acyclic choices, can have. Gives at most `most` sets, the most violated first.
 std::vector<std::vector<ClassIndex>> violated_cycles(const SerializedEGraph& egraph, const std::vector<std::vector<ClassIndex>>& parts,
                                                      std::span<const double> weight, std::size_t most);
 

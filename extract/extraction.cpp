@@ -35,7 +35,7 @@ void post_order(const SerializedEGraph& egraph, const std::vector<NodeIndex>& ch
     }
 }
 
-// Per class: what `own` says of it, summed over its whole term.
+// For each class, the sum of `own` over its whole term.
 template <class Own>
 std::vector<double> totals(const SerializedEGraph& egraph, const std::vector<NodeIndex>& choice, const std::vector<ClassIndex>& roots, Own own) {
     std::vector<double> total(egraph.classes.size(), 0);

@@ -1,4 +1,4 @@
-// What an extractor answers: one node for every class that the roots need, and how good that choice is known to be.
+// The answer of an extractor: one node for every class that the roots need, and how good that choice is known to be.
 #pragma once
 #include <map>
 #include <string>
@@ -22,13 +22,13 @@ struct Extraction {
     void check(const SerializedEGraph& egraph);
 };
 
-// The smallest cost that the bound leaves open. Where it equals `cost` up to rounding, `cost` is proven.
+// Whether a lower bound proves that `cost` is the smallest cost: both are equal up to rounding.
 bool proves(double bound, double cost);
 
 // The cost of each root's term written out in full (shared parts count every time they are used); may be infinite in double.
 double tree_cost(const SerializedEGraph& egraph, const Extraction& extraction);
 
-// How many operators that term of a class has when written out in full; may be infinite in double.
+// How many operators the chosen term of a class has when it is written out in full; may be infinite in double.
 double term_size(const SerializedEGraph& egraph, const Extraction& extraction, ClassIndex eclass);
 
 // The chosen term of a class; equal parts are one shared Term. Operators keep their names.

@@ -86,7 +86,7 @@ void collect(const Tree& node, Path path, std::vector<BodyView>& out) {
     for (const Tree& child : node->children) collect(child, path, out);
 }
 
-// By how much an access moves in its buffer when one variable grows by one, all others zero.
+// How far an access moves in its buffer when one variable grows by one and all others are zero.
 double stride_of(const Buffer& buffer, const std::vector<Index>& index, int var, std::size_t variables) {
     std::vector<std::int64_t> zero(variables, 0), one = zero;
     one[static_cast<std::size_t>(var)] = 1;

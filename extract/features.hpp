@@ -1,4 +1,4 @@
-// A schedule as numbers: what a learned cost model is told about a nest before anything is compiled.
+// A schedule as numbers: what the learned cost model knows of a nest before anything is compiled.
 #pragma once
 #include <string_view>
 #include <vector>

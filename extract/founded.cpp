@@ -10,7 +10,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double most = std::numeric_limits<double>::max();  // deep shared terms overflow double; they are still terms
 
-// Which nodes have a class as a child; a node stands once per distinct child.
+// Which nodes have a class as a child. A node is listed once for each distinct child.
 std::vector<std::vector<NodeIndex>> parents_of(const SerializedEGraph& egraph, std::vector<std::uint32_t>& waiting) {
     std::vector<std::vector<NodeIndex>> parents(egraph.classes.size());
     waiting.assign(egraph.nodes.size(), 0);
@@ -79,7 +79,7 @@ double path_bound(const SerializedEGraph& egraph) {
 }
 
 std::vector<NodeIndex> founded_choice(const SerializedEGraph& egraph, const std::vector<NodeIndex>& wanted) {
-    // A wanted node is free and any other costs something, so wherever wanted nodes alone make a term, that term wins.
+    // A wanted node is free and any other node costs something, so a term of wanted nodes alone wins wherever there is one.
     return cheapest_trees(egraph, [&](NodeIndex n) { return wanted[egraph.nodes[n].eclass] == n ? 0.0 : egraph.nodes[n].cost + 1; }).choice;
 }
 

@@ -16,7 +16,7 @@ struct Trees {
 // equals. `cost_of` replaces the nodes' own costs when given; a negative value forbids the node.
 Trees cheapest_trees(const SerializedEGraph& egraph, const std::function<double(NodeIndex)>& cost_of = {});
 
-// A lower bound on the DAG cost of the roots: every term holds at least one costly path.
+// A lower bound on the DAG cost of the roots: a term costs at least as much as its costliest path from the root to a leaf.
 double path_bound(const SerializedEGraph& egraph);
 
 // Makes a choice whole and acyclic: keeps the wanted nodes wherever they hold together, and takes cheapest trees elsewhere.

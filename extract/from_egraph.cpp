@@ -58,7 +58,7 @@ EGraphCopy copy_of(const EGraph& graph, std::span<const ClassId> roots, const No
     if (roots.empty())
         for (ClassId c : graph.classes())
             if (!kept[c].empty()) take(c);
-    for (std::size_t at = 0; at < copy.class_of.size(); ++at)  // grows while it is walked
+    for (std::size_t at = 0; at < copy.class_of.size(); ++at)  // the list grows during the loop
         for (const Kept& k : kept[copy.class_of[at]]) {
             const NodeView view = graph.node(k.node);
             std::vector<ClassIndex> children;

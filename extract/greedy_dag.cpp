@@ -1,5 +1,5 @@
 // Greedy extraction for DAG cost: each class remembers the set of classes that its best choice needs, so a part that is used
-// twice is paid once. A class takes a node only when its set gets cheaper and does not hold the class itself.
+// twice is paid once. A class takes a node only when the set of the class gets cheaper by that and does not hold the class itself.
 #include <algorithm>
 #include <deque>
 #include <limits>
@@ -48,7 +48,7 @@ public:
     }
 
 private:
-    // Takes node n for its class when that is cheaper by more than rounding, so that the queue runs dry.
+    // Takes node n for its class when that is cheaper by more than rounding, so that the queue becomes empty at last.
     bool improve(NodeIndex n, CostSet& best) {
         const SerializedNode& node = egraph_.nodes[n];
         CostSet found;
@@ -72,7 +72,7 @@ private:
         return it != set.parts.end() && it->first == c;
     }
 
-    // Children may remember different costs for one class; the lower one is what the final choice comes nearer to.
+    // Children may remember different costs for one class. The lower cost is nearer to the cost in the final choice.
     void merge(std::vector<std::pair<ClassIndex, double>>& into, const std::vector<std::pair<ClassIndex, double>>& from) {
         merged_.clear();
         std::size_t i = 0, j = 0;
@@ -89,7 +89,7 @@ private:
         into.swap(merged_);
     }
 
-    static constexpr std::size_t most_parts = 20'000'000;  // 320 MB; past it, cheapest trees stand in for what is missing
+    static constexpr std::size_t most_parts = 20'000'000;  // 320 MB; beyond that, cheapest trees stand in for missing choices
 
     const SerializedEGraph& egraph_;
     std::size_t held_ = 0;
@@ -102,9 +102,9 @@ private:
 
 Extraction extract_greedy_dag(const SerializedEGraph& egraph, const ExtractOptions&) {
     Extraction result;
-    // Chains of single nodes would make every set long for nothing; the smaller problem has none.
+    // Chains of single nodes would make every set long in vain. The reduced problem has no such chains.
     const Reduced small = reduce(egraph, std::numeric_limits<double>::infinity());
-    // A set may be older than a later change below it, so the choices together are made acyclic.
+    // A class below may have changed its choice after a set was made. So the choices together may have cycles, which founded_choice removes.
     result.choice = founded_choice(egraph, small.expand(Greedy(small.egraph).run()));
     result.bound = path_bound(egraph);
     return result;

@@ -1,7 +1,7 @@
 // Exact extraction by integer programming: one variable per node and per class, cycles forbidden where the answer runs into them.
 //
 // For a set S of classes around a cycle and any class j of S, an acyclic choice that holds j also holds a node of S with no child
-// in S (follow the children from j inside S: the way must end). So: sum of such nodes >= class j. These rows (loop formulas) are
+// in S (follow the children from j inside S: the way must end). So the sum of such nodes >= class j. These rows (loop formulas) are
 // added when a fractional or whole answer breaks them; every program solved on the way is a relaxation, so its bound counts.
 #include <algorithm>
 #include <chrono>
@@ -71,7 +71,7 @@ private:
         parts_ = cyclic_parts(small_.egraph);
     }
 
-    // Every class has one node left: that is the answer.
+    // Every class has one node left, and these nodes are the answer.
     Extraction finish_single() {
         std::vector<NodeIndex> choice;
         for (const SerializedClass& c : small_.egraph.classes) choice.push_back(c.nodes.front());
@@ -80,8 +80,8 @@ private:
         return std::move(result_);
     }
 
-    // Where no cycle runs, whole classes make whole nodes (a class takes its cheapest node whose children are there), so only
-    // the classes need to be whole-number variables. The search is several times shorter for it.
+    // Outside of cycles, whole values of the classes imply whole values of the nodes (a class takes its cheapest node whose children are chosen), so only
+    // the classes need to be whole-number variables. That makes the search several times shorter.
     void build() {
         const SerializedEGraph& g = small_.egraph;
         column_of_class_.resize(g.classes.size());
@@ -125,7 +125,7 @@ private:
         return {all.begin(), all.end()};
     }
 
-    // When class c takes one of these nodes, class d is there.
+    // When class c takes one of these nodes, class d is chosen too.
     void add_use(ClassIndex c, ClassIndex d, const std::vector<NodeIndex>& nodes) {
         MipRow row{-Mip::unbounded(), 0, {{column_of_class_[d], -1}}};
         if (nodes.size() == small_.egraph.classes[c].nodes.size())
@@ -135,7 +135,7 @@ private:
         mip_.add_row(std::move(row));
     }
 
-    // The loop formulas of one set, one per class of it. False when the set was there already.
+    // Adds the loop formulas of one set, one for each class of the set. False when the set was there already.
     bool forbid(const std::vector<ClassIndex>& set) {
         if (!forbidden_.insert(set).second) return false;
         MipTerms exits;
@@ -159,7 +159,7 @@ private:
         return weight;
     }
 
-    // Rows for classes that are needed only indirectly: what all nodes of c below some choice need in common.
+    // Adds rows for classes that a node needs indirectly, where the fractional answer violates them.
     bool add_violated_needs(const std::vector<double>& values) {
         if (small_.needs.empty()) return false;
         const SerializedEGraph& g = small_.egraph;
@@ -190,7 +190,7 @@ private:
         return all;
     }
 
-    // Cuts the relaxation where a mixture of choices cheats; half of the time at most.
+    // Adds rows to the relaxation that its fractional answers violate. Uses half of the time at most.
     void tighten() {
         const double until = clock_.left() / 2;
         while (clock_.left() > until) {
@@ -206,7 +206,7 @@ private:
         }
     }
 
-    // A choice near a fractional one: nodes of much weight are cheap.
+    // Tries a whole choice near a fractional one, in which nodes of much weight are cheap.
     void round(const std::vector<double>& weight) {
         const Trees trees = cheapest_trees(small_.egraph, [&](NodeIndex n) { return (small_.egraph.nodes[n].cost + 1e-3) * (1 - weight[n]); });
         offer(small_.expand(trees.choice));
@@ -228,7 +228,7 @@ private:
         }
     }
 
-    // The node of most weight in each class that is there; equal shares are equally good.
+    // The node of most weight in each chosen class. Nodes of equal weight are equally good.
     std::vector<NodeIndex> whole_choice(const std::vector<double>& values) const {
         std::vector<NodeIndex> choice(small_.egraph.classes.size(), no_index);
         for (ClassIndex c = 0; c < choice.size(); ++c) {
@@ -240,7 +240,7 @@ private:
         return choice;
     }
 
-    // The best choice as values of the variables; empty when it uses nodes that were left out as no better.
+    // The best choice as values of the variables; empty when it uses nodes that the reduction left out as no better.
     std::vector<double> start_point() const {
         const std::vector<NodeIndex> wanted = small_.restrict(result_.choice);
         Extraction known;

@@ -21,29 +21,29 @@ struct Latency {
     bool disturbed = false;  // the machine was busy with something else while this was timed
 };
 
-// One thing to time: a whole NEST term (design: (nest STMT SCHED) or (restore HOW NEST)) on a target by name.
+// One thing to time: a whole NEST term ((nest STMT SCHED) or (restore HOW NEST)) on a target by name.
 struct Candidate {
     Term nest;
     std::string target;
 };
 
-// Either a latency, or why there is none: does not compile, crashed, ran past its limit, wrong output.
+// Either a latency, or why there is none: the candidate does not compile, crashed, ran past its limit, or has a wrong output.
 struct Measured {
     std::optional<Latency> latency;
     std::string why;        // empty when there is a latency
-    double seconds = 0;     // what asking the machine cost, also when the answer is remembered, so that budgets end where they ended before
-    bool own = false;       // without a latency: the compiler refuses it or its result is wrong, today and always; else the machine may be at fault
-    std::string machine{};  // where it was timed, when that was a board: "board pi@10.0.0.7, governor ondemand, 51.2 °C"
+    double seconds = 0;     // what measuring cost, also when the answer comes from the store, so that a repeated run spends its budget alike
+    bool own = false;       // without a latency: the candidate is at fault (it does not compile, or its result is wrong); else the machine may be
+    std::string machine{};  // the board that timed the candidate, if one did: "board pi@10.0.0.7, governor ondemand, 51.2 °C"
 };
 
-// Whether a clock can give these times. Readers of strangers' files and of stores ask this.
+// Whether a clock can give these times. Code that reads strangers' files or stores checks this.
 inline bool is_a_time(double ms, double spread, int repeats) { return ms > 0 && ms < 1e9 && spread >= 0 && spread < 1e9 && repeats >= 0; }
 
 class Measurer {
 public:
     virtual ~Measurer() = default;
 
-    // Gives one answer for each candidate, in order. A candidate that fails costs itself alone. Throws UserError where nothing can be measured at
+    // Gives one answer for each candidate, in order. A candidate that fails does not affect the others. Throws UserError where nothing can be measured at
     // all (a full disk, no worker), because going on would only fail again.
     virtual std::vector<Measured> measure(std::span<const Candidate> candidates) = 0;
 };

@@ -19,7 +19,7 @@ struct Mip::Solver {
         Highs_setBoolOptionValue(highs, "output_flag", 0);
         Highs_setIntOptionValue(highs, "threads", 1);  // the same answer on every machine
         Highs_setStringOptionValue(highs, "parallel", "off");
-        Highs_setDoubleOptionValue(highs, "mip_rel_gap", 0);  // 'optimal' must mean it, unless solve() is told otherwise
+        Highs_setDoubleOptionValue(highs, "mip_rel_gap", 0);  // 'optimal' must be exact, unless solve() allows a gap
         Highs_setDoubleOptionValue(highs, "mip_abs_gap", 1e-10);
     }
     ~Solver() { Highs_destroy(highs); }
@@ -105,7 +105,7 @@ MipAnswer Mip::solve_relaxed(double seconds) {
 MipAnswer Mip::solve(double seconds, std::span<const double> start, double gap) {
     Solver solver;
     Highs_setDoubleOptionValue(solver.highs, "mip_rel_gap", gap);
-    if (gap > 0)  // one of many rough answers: what pays in long searches only is left out
+    if (gap > 0)  // the caller wants many rough answers: methods that pay only in long searches are left out
         for (const char* option : {"mip_heuristic_run_feasibility_jump", "mip_heuristic_run_rens", "mip_heuristic_run_rins", "mip_allow_restart"})
             Highs_setBoolOptionValue(solver.highs, option, 0);
     solver.pass(columns_, rows_, true);

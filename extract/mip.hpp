@@ -1,4 +1,4 @@
-// Linear programs with whole-number variables, as data, and the solver behind them (HiGHS). The only place that knows the solver.
+// Linear programs with whole-number variables, as data, and the solver behind them (HiGHS). No other file knows the solver.
 #pragma once
 #include <memory>
 #include <span>
@@ -20,7 +20,7 @@ struct MipRow {
 };
 
 struct MipAnswer {
-    enum class Status { optimal, feasible, infeasible, none };  // feasible: values stand, the bound may be lower; none: time ran out first
+    enum class Status { optimal, feasible, infeasible, none };  // feasible: the values hold, the bound may be lower; none: time ran out first
     Status status = Status::none;
     std::vector<double> values;  // one per column when optimal or feasible
     double objective = 0;
@@ -43,7 +43,7 @@ public:
     std::size_t rows() const { return rows_.size(); }
 
     MipAnswer solve_relaxed(double seconds);  // variables may take any value between their bounds
-    // `start`: a feasible point to begin from. `gap`: how much worse than the best an answer may be, as a part of it, and still be called optimal.
+    // `start`: a feasible point to begin from. `gap`: by what share of the best an answer may be worse and still count as optimal.
     MipAnswer solve(double seconds, std::span<const double> start = {}, double gap = 0);
 
 private:

@@ -145,7 +145,7 @@ private:
         std::erase_if(order_, [&](ClassIndex c) { return members_[c].empty(); });
     }
 
-    // Equal children: the cheapest stays. (The general rule needs the sets below and may be too large to run.)
+    // Of nodes with equal children the cheapest stays. (The general rule needs the sets below and may be too large to run.)
     void drop_duplicates() {
         for (auto& members : members_) {
             std::vector<NodeIndex> sorted = members;
@@ -158,7 +158,7 @@ private:
         sweep();
     }
 
-    // A class of one node gives its children to its parents when its cost is nothing, or when one parent alone pays it.
+    // A class of one node gives its children to its parents when the node costs nothing, or when there is one parent, which pays the cost.
     void inline_single_nodes() {
         auto parents_of = parents();
         for (ClassIndex c : order_) {
@@ -189,7 +189,7 @@ private:
         std::erase_if(order_, [&](ClassIndex c) { return members_[c].empty(); });
     }
 
-    // The greatest solution of needs(c) = {c} + what all its nodes' children need in common, by going down from 'everything'.
+    // Finds the greatest solution of needs(c) = {c} + what all nodes of c need in common, by going down from 'everything'.
     void find_needs() {
         index_.assign(members_.size(), no_index);
         dense_.clear();
@@ -211,7 +211,7 @@ private:
                 common.intersect(of_node(n));
                 any = true;
             }
-            if (!any) continue;  // will come again when a child is known
+            if (!any) continue;  // the class is looked at again when a child is known
             common.set(index_[c]);
             if (known[index_[c]] && needs_[index_[c]] == common) continue;
             known[index_[c]] = 1;
@@ -260,7 +260,7 @@ private:
         const std::vector<Bits> above = cheap ? reached_from(always) : std::vector<Bits>{};
         for (ClassIndex c : dense_) {
             const ClassIndex self = index_[c];
-            // there in every answer, and not above c: a node may use it at no further cost and with no cycle
+            // Classes that are in every answer and not above c: a node may use them at no further cost and with no cycle.
             Bits free = cheap ? always : Bits(dense_.size());
             free.each([&](ClassIndex d) {
                 if (above[d].test(self)) free.reset(d);

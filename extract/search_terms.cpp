@@ -16,7 +16,7 @@
 namespace loopegg {
 namespace {
 
-// A term with the node that each part of it was made by.
+// A term, with the node that each part of the term was made from.
 struct Derivation;
 using DerivationPtr = std::shared_ptr<const Derivation>;
 struct Derivation {
@@ -55,7 +55,7 @@ public:
         cyclic_ = !parts.empty();
     }
 
-    // Every term of a space that is small enough.
+    // Asks about every term of a small space.
     void all(const TermSpace& space) {
         std::vector<Term> every;
         if (cyclic_) {
@@ -83,16 +83,16 @@ public:
         };
         const auto drawn = static_cast<std::size_t>(options_.drawn * static_cast<double>(options_.evaluations));
         draw(drawn);
-        std::vector<Candidate> aside;  // the best of where it looked before
+        std::vector<Candidate> aside;  // the best terms of the places where the search looked before
         std::size_t stuck = 0;
         while (left() > 0) {
             const auto next = std::find_if(pool_.begin(), pool_.end(), [](const Candidate& c) { return !c.expanded; });
-            if (next == pool_.end()) {  // nothing near the best is better: look elsewhere, and from the best of what is found there
+            if (next == pool_.end()) {  // no term near the best is better: the search draws other terms, and goes on from the best of them
                 aside.insert(aside.end(), pool_.begin(), pool_.end());
                 pool_.clear();
                 draw(std::max<std::size_t>(drawn / 2, 8));
                 stuck = pool_.empty() ? stuck + 1 : 0;
-                if (stuck > 3) break;  // there is little that was not asked about
+                if (stuck > 3) break;  // almost every term was asked about
                 continue;
             }
             next->expanded = true;
@@ -113,7 +113,7 @@ public:
 private:
     std::size_t left() const { return options_.evaluations > evaluated_ + waiting_.size() ? options_.evaluations - evaluated_ - waiting_.size() : 0; }
 
-    // Not around a cycle the long way: through a class that cannot be written smaller than the node's own.
+    // Whether a node goes around no cycle: no child on a cycle with its class has a smallest term as large as that of the class.
     bool finite(NodeIndex n) const {
         const ClassIndex own = egraph_.nodes[n].eclass;
         return std::all_of(egraph_.nodes[n].children.begin(), egraph_.nodes[n].children.end(), [&](ClassIndex c) {
@@ -133,7 +133,7 @@ private:
         return std::make_shared<Derivation>(Derivation{n, Term(egraph_.nodes[n].op, std::move(terms)), std::move(children)});
     }
 
-    // Without cycles: every class's terms are made once, of those of its children. None has more than the root.
+    // For e-graphs without cycles: makes the terms of every class once, from the terms of its children. No class has more terms than the root.
     const std::vector<Term>& terms_of(ClassIndex c, std::vector<std::optional<std::vector<Term>>>& known) const {
         if (known[c]) return *known[c];
         std::vector<Term> made;
@@ -152,7 +152,7 @@ private:
         return known[c].emplace(std::move(made));
     }
 
-    // By which nodes a class holds a term.
+    // The nodes by which a class holds a term.
     DerivationPtr derivation_of(ClassIndex c, const Term& term) const {
         for (NodeIndex n : egraph_.classes[c].nodes) {
             const SerializedNode& node = egraph_.nodes[n];
@@ -184,7 +184,7 @@ private:
         }
     }
 
-    // Another node of the same class, with the parts of this one where it needs the same classes.
+    // A derivation by another node of the same class, with the parts of this derivation where both nodes need the same classes.
     DerivationPtr beside(const DerivationPtr& part, NodeIndex n) const {
         std::vector<DerivationPtr> children;
         for (ClassIndex c : egraph_.nodes[n].children) {
@@ -242,9 +242,9 @@ private:
     const TermCost& cost_;
     const TermSearch& options_;
     Trees smallest_;
-    std::vector<DerivationPtr> usual_;  // by class: of the best term so far that has a part of it
+    std::vector<DerivationPtr> usual_;  // by class: the part of this class in the best term so far that has one
     std::vector<double> usual_cost_;
-    std::vector<std::uint32_t> part_of_;  // by class: which cycles it is on; no_index: none
+    std::vector<std::uint32_t> part_of_;  // by class: which cycles the class is on; no_index: none
     bool cyclic_ = false;
     std::unordered_set<Term> seen_;
     std::vector<DerivationPtr> waiting_;

@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-// Collects complaints, so that a person mends a file once and not ten times.
+// Collects complaints, so that a person can mend all mistakes of a file at once.
 class Reader {
 public:
     SerializedEGraph read(const JsonView& root) {
@@ -55,7 +55,7 @@ private:
 
     void connect(const std::string& id, const JsonView& node) {
         const auto self = nodes_.find(id);
-        if (self == nodes_.end()) return;  // its own mistake was told already
+        if (self == nodes_.end()) return;  // the node's own mistake was reported already
         auto children = node.find("children");
         if (!children) return;
         for (const JsonView& child : children->items()) {

@@ -18,7 +18,7 @@ using ClassIndex = std::uint32_t;
 inline constexpr std::uint32_t no_index = UINT32_MAX;
 
 struct SerializedNode {
-    std::string id;  // its name in the file
+    std::string id;  // the node's name in the file
     std::string op;
     std::vector<ClassIndex> children;  // in the operator's order; a class may stand there twice
     ClassIndex eclass = no_index;
@@ -35,7 +35,7 @@ struct SerializedEGraph {
     std::vector<SerializedClass> classes;
     std::vector<ClassIndex> roots;  // what is to be extracted: at least one, none twice
 
-    // Builds up: classes first, then nodes into them.
+    // For building an e-graph: add classes first, then nodes to them.
     ClassIndex add_class(std::string id);
     NodeIndex add_node(ClassIndex eclass, std::string op, std::vector<ClassIndex> children, double cost, std::string id = {});
 };

@@ -8,7 +8,7 @@
 namespace loopegg {
 
 SmallestTerms::SmallestTerms(const EGraph& graph) : graph_(graph), size_(graph.class_bound(), std::numeric_limits<double>::infinity()) {
-    for (bool changed = true; changed;) {  // as often as the smallest terms are deep, and a little more
+    for (bool changed = true; changed;) {  // about as many rounds as the smallest terms are deep
         changed = false;
         for (ClassId c : graph.classes())
             for (NodeId n : graph.nodes(c))

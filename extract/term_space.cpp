@@ -38,7 +38,7 @@ public:
     }
 
 private:
-    // A term that is still to be built: of a class, of a size when sizes are counted, by its number among those.
+    // A term that is still to be built: its class, its size when sizes are counted, and its number among the terms of these.
     struct Wanted {
         ClassIndex eclass;
         std::size_t size;
@@ -84,7 +84,7 @@ private:
         }
     }
 
-    // Children before parents; finds out whether some class contains itself.
+    // Puts children before parents, and finds out whether some class contains itself.
     void order_classes() {
         std::vector<char> state(egraph_.classes.size(), 0);
         struct Visit {
@@ -161,7 +161,7 @@ private:
         return row[size];
     }
 
-    // Which node the number falls on, and the numbers that its children get.
+    // Finds the node that the number belongs to, and the numbers of the children's terms.
     Frame open(Wanted wanted) const {
         for (NodeIndex n : members_[wanted.eclass]) {
             const auto& children = egraph_.nodes[n].children;
@@ -247,7 +247,7 @@ Term TermSpace::sample(std::mt19937_64& random) const { return at(uniform_below(
 mpz_class uniform_below(const mpz_class& bound, std::mt19937_64& random) {
     require(bound > 0, "nothing lies below zero");
     const std::size_t bits = mpz_sizeinbase(bound.get_mpz_t(), 2);
-    for (;;) {  // as many bits as the bound has; too large ones are drawn again, so at most half on average
+    for (;;) {  // draws as many bits as the bound has; a number that is too large is drawn again, which happens at most every second time on average
         mpz_class value = 0;
         for (std::size_t have = 0; have < bits; have += 32) {
             const unsigned long take = std::min<std::size_t>(32, bits - have);

@@ -1,7 +1,7 @@
-// All terms of an e-class as one numbered space: how many there are, exactly; the one with a given number; one drawn uniformly.
+// All terms of an e-class as one numbered space: how many terms there are, exactly; the term of a given number; a term drawn uniformly.
 //
-// A class that can contain itself has infinitely many terms. Such a space is counted up to a size, or without the terms that go
-// around a cycle the long way.
+// A class that can contain itself has infinitely many terms. Such a space is counted up to a size, or only its direct terms are counted, which go around
+// no cycle.
 #pragma once
 #include <memory>
 #include <optional>
@@ -17,23 +17,23 @@ namespace loopegg {
 struct SpaceLimits {
     // Only terms of at most this many operators.
     std::optional<std::size_t> size{};
-    // Keeps only nodes whose children can be written smaller than the node's class can. These are the direct terms, and there are always
+    // Keeps only nodes whose children have smaller smallest terms than the node's class has. Terms of these nodes are the direct terms, and there are always
     // finitely many. Classes on no cycle keep all their nodes.
     bool direct = false;
 };
 
 class TermSpace {
 public:
-    // The e-graph must outlive the space. Throws UserError when it is not congruent (one node stands in two classes), because its terms
+    // The e-graph must outlive the space. Throws UserError when the e-graph is not congruent (one node stands in two classes), because its terms
     // could not be told apart by their choices.
     TermSpace(const SerializedEGraph& egraph, ClassIndex root, const SpaceLimits& limits = {});
     ~TermSpace();
     TermSpace(TermSpace&&) noexcept;
 
-    bool infinite() const;                       // then nothing below may be asked
+    bool infinite() const;                       // where true, the functions below may not be called
     const mpz_class& count() const;              // of distinct terms; 0 when the limit leaves none
     Term at(const mpz_class& number) const;      // 0 <= number < count(); different numbers give different terms
-    Term sample(std::mt19937_64& random) const;  // each term equally often; there must be one
+    Term sample(std::mt19937_64& random) const;  // each term equally often; there must be a term
 
 private:
     class Counts;

@@ -9,7 +9,7 @@
 namespace loopegg {
 namespace {
 
-constexpr int always = -1;  // in place of a column: chosen whatever else is
+constexpr int always = -1;  // in place of a column: the node or class is always chosen
 
 class Program {
 public:
@@ -28,7 +28,7 @@ public:
             if (!needed[c]) one.terms.emplace_back(class_column_[c], -1.0);
             mip_.add_row(std::move(one));
         }
-        // A class is there just where a node that is chosen needs it: what nobody needs must not help to meet a constraint.
+        // A class is chosen exactly where a chosen node needs it, because a class that no node needs must not help to meet a constraint.
         std::vector<MipTerms> needed_by(egraph.classes.size());
         for (NodeIndex n = 0; n < egraph.nodes.size(); ++n) {
             if (node_column_[n] == always) continue;
@@ -71,7 +71,7 @@ public:
     }
 
 private:
-    // The roots, and what the only node of such a class needs.
+    // The classes that every choice needs: the roots, and the classes that the only node of such a class needs.
     std::vector<char> needed_by_all() const {
         std::vector<char> needed(egraph_.classes.size(), 0);
         std::vector<ClassIndex> waiting = egraph_.roots;
@@ -103,8 +103,8 @@ private:
     const SerializedEGraph& egraph_;
     Mip mip_;
     std::vector<int> class_column_, node_column_;
-    double cost_of_all_ = 0;  // of what is always chosen
-    bool possible_ = true;    // as far as that goes
+    double cost_of_all_ = 0;  // of the nodes that are always chosen
+    bool possible_ = true;    // the constraints can be met, as far as these nodes tell
 };
 
 }  // namespace

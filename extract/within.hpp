@@ -18,11 +18,11 @@ struct SideConstraint {
 
 struct WithinOptions {
     double seconds = 60;
-    double gap = 0;  // by how much, as a part of it, the cost may be above the best
+    double gap = 0;  // by what share of the best cost the cost may be above it
 };
 
-// By an integer program: one variable for each node of a class that has several, and one for each class that some choice does without. None where no choice
-// meets all constraints, or none was found in time. The e-graph must have no cycles.
+// Solves an integer program: one variable for each node of a class that has several nodes, and one for each class that some choice does not need. Gives none
+// where no choice meets all constraints, or none was found in time. The e-graph must have no cycles.
 std::optional<Extraction> extract_within(const SerializedEGraph& egraph, std::span<const SideConstraint> constraints, const WithinOptions& options = {});
 
 }  // namespace loopegg

@@ -162,7 +162,7 @@ Batch synthetic_batch(const Graph& graph, std::int64_t n, std::uint64_t seed, st
     Shape shape = image_shape(graph);
     shape.insert(shape.begin(), n);
     const std::string name = fmt::format("synthetic images {}", k);
-    const bool pictures = shape.size() == 4;  // what is fed with tokens or features gets noise
+    const bool pictures = shape.size() == 4;  // a network of tokens or features gets noise
     Batch batch{shape, pictures ? dead_leaves(shape, Hasher().add(seed).add(name).finish().low) : normal_tensor(shape, seed, name).values, {}};
     std::uint64_t state = Hasher().add(seed).add(static_cast<std::uint64_t>(k)).add(std::string_view("labels")).finish().low;
     for (std::int64_t i = 0; i < n; ++i) batch.labels.push_back(static_cast<std::int64_t>(below(state, static_cast<std::size_t>(classes_of(graph)))));

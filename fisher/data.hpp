@@ -15,8 +15,8 @@ struct BatchSet {
 };
 
 // The seed draws `count` batches of n images each. `spec` is a folder, or "synthetic" (or empty) for drawn pictures with random labels (dead_leaves.hpp;
-// normal noise for inputs that are no images). The network says what an image and a label look like. Throws UserError for a folder that is not there, a
-// torn or empty file, images of another shape, a label beyond the network's classes, and batches of fewer than one image.
+// normal noise for inputs that are no images). The network decides the shape of an image and the number of classes. Throws UserError for a missing folder,
+// a truncated or empty file, images of another shape, a label beyond the network's classes, and batches of fewer than one image.
 BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t n, std::int64_t count, std::uint64_t seed);
 
 // Everything in the folder, for training: the training part and the test part. CIFAR-10 has both; of .npy batches, the last tenth is the test

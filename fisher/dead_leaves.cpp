@@ -11,7 +11,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::int64_t leaves = 400;                  // enough that no ground is seen
+constexpr std::int64_t leaves = 400;                  // enough to cover the ground
 constexpr double smallest = 1.0 / 10, largest = 0.5;  // radii, as parts of the shorter side
 constexpr float common = 0.9f, own = 0.436f;          // brightness that channels share, and what each adds: squares sum to 1
 

@@ -1,4 +1,4 @@
-// Images for a guard that was given none: discs of all sizes that lie on each other like leaves.
+// Images for a guard whose user gave none: discs of all sizes that lie on each other like leaves.
 #pragma once
 #include <cstdint>
 #include <vector>

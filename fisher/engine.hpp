@@ -1,7 +1,7 @@
-// What LibTorch does for the rest of the program, by interface: run a network, score it, train it.
+// The interface to LibTorch for the rest of the program: run a network, score it, train it.
 //
 // The implementation is a module of its own (fisher/libtorch), which is opened on first use. So commands that score nothing start fast, and
-// torch's symbols meet nobody else's. Only plain types cross this border.
+// torch's symbols do not meet those of other libraries. Only plain types cross this border.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -24,9 +24,9 @@ struct Batch {
 };
 
 enum class NormMode {
-    batch,    // batch_norm by the statistics of this batch: as in training
-    running,  // by the statistics that were stored: as in use
-    none,     // left out, for measures that need a linear network
+    batch,    // batch_norm uses the statistics of this batch, as in training
+    running,  // batch_norm uses the stored statistics, as in use
+    none,     // batch_norm is left out, for measures that need a linear network
 };
 
 // Which families of measures are wanted; each costs a pass of its own where noted.
@@ -43,14 +43,14 @@ struct RawScores {
     double loss = 0, naswot = 0, snip = 0, grad_norm = 0, synflow = 0;
     std::int64_t images = 1;                                // in the batch
     double code_spread = 0;                                 // how differently ReLUs code images, whatever their number: measures.hpp
-    std::vector<std::pair<std::string, double>> codes;      // the same of each rectifier by itself
+    std::vector<std::pair<std::string, double>> codes;      // the code spread of each rectifier by itself
     std::vector<std::pair<std::string, double>> gradients;  // norm of each site's weight gradient
 };
 
 struct ScorerOptions {
-    int threads = 0;  // networks scored at a time; 0: as many as the machine has cores
+    int threads = 0;  // how many networks are scored at a time; 0: as many as the machine has cores
     bool double_precision = false;
-    bool carry_raw = false;  // a variant's weights are the original's as they are (trained), not rescaled to its fan-in
+    bool carry_raw = false;  // a variant takes the original's (trained) weights as they are, not rescaled to its fan-in
 };
 
 // One network on one seed.
@@ -65,8 +65,8 @@ public:
     virtual ~Scorer() = default;
 
     // Seed k draws the weights and uses batch k (modulo the number of batches). A variant's weights are the original's where
-    // they overlap. A graph may be the original itself. Layers have the names of the original's sites. Answers come in the order of the
-    // questions and do not depend on what else is asked with them, nor on the number of threads.
+    // both overlap. A graph may be the original itself. Layers have the names of the original's sites. Answers come in the order of the
+    // questions. An answer depends neither on the other questions nor on the number of threads.
     virtual std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const Wanted& wanted) = 0;
 
     RawScores score(const Graph& graph, std::uint64_t seed, const Wanted& wanted) {
@@ -83,7 +83,7 @@ struct TrainOptions {
     double mixed = 0;     // the share of the images that are mixed with another image of their batch, 0 to 1
     bool augment = true;  // shifts by up to 4 pixels and mirrors
     std::uint64_t seed = 0;
-    std::string checkpoint;  // a file that is written after each epoch and continued from; empty: none
+    std::string checkpoint;  // a file that is written after each epoch, and from which a training continues; empty: none
 };
 
 struct TrainReport {
@@ -108,7 +108,7 @@ public:
     // Percent of right answers.
     virtual double accuracy(const Graph& graph, const Weights& weights, const Batch& data, int threads) = 0;
 
-    // Trains in place. `told` is called after each epoch, and the training ends when it returns false.
+    // Trains `weights` in place. `told` is called after each epoch, and the training ends when `told` returns false.
     virtual void train(const Graph& graph, Weights& weights, const Batch& data, const Batch& test, const Graph* teacher, const Weights* teacher_weights,
                        const TrainOptions& options, const std::function<bool(const TrainReport&)>& told) = 0;
 };

@@ -9,19 +9,19 @@ namespace {
 
 // Fitted by 'python3 experiments/accuracy/fit.py' to the short trainings of experiments/accuracy/labels.jsonl.
 constexpr double spare = 0.36, work_weight = 1.071, depth_weight = 0.125, mixing_weight = 0.744, view_weight = 5.354, unread_weight = 0.046;
-// Parameters that each pair of places of a stage can teach, with 50,000 images to train on. fit.py does not fit it: half and three times as many
-// predict as well; places without their square predict a little worse.
+// How many parameters each pair of places of a stage can teach, with 50,000 images to train on. fit.py does not fit this number: half and three times as
+// many predict as well. The number of places without its square predicts a little worse.
 constexpr double taught = 1000;
-// The half of the interval that 90% of the trained networks of a base network left out of the fit lie in: a part of the loss, and a part that
-// every label has, because a network trained twice does not reach the same accuracy twice.
+// Half of the interval in which 90% of the trained networks of a base network lie that was left out of the fit. One part is relative to the loss. The other
+// part is in every label, because a network trained twice does not reach the same accuracy twice.
 constexpr double relative_error = 0.49, label_error = 0.49;
-// The smallest and the largest base network of the labels: the law is not drawn out beyond them.
+// The smallest and the largest base network of the labels. The formula is not extrapolated beyond them.
 constexpr double least_work = 0.088, most_work = 1.41;  // 10^9 multiply-accumulates
-// Work of which nothing is left would be lost without end; the streams through it remain.
+// The least share of work that counts as kept. A stage without work would lose infinitely much, though the streams through it remain.
 constexpr double least_share = 1.0 / 64;
-constexpr double least_depth = 1.0 / 3;    // of a stage's sites: networks with emptied stages lose no more for it
+constexpr double least_depth = 1.0 / 3;    // the least share of a stage's sites that counts as kept: networks with empty stages lose no more than that
 constexpr double least_spread = 0.5;       // pixels: an output of a single pixel
-constexpr double sufficient_spread = 0.2;  // of the image's side: the labels show no loss above it
+constexpr double sufficient_spread = 0.2;  // as a share of the image's side: the labels show no loss above this spread
 
 struct Stage {
     double macs = 0, dense_macs = 0, weights = 0, sites = 0;

@@ -1,17 +1,19 @@
-// How many points of accuracy a smaller network is expected to lose after training, from what is left of the original.
+// How many points of accuracy a smaller network is expected to lose after training, predicted from what is left of the original.
 //
 //   points = (M / 10^9)^-spare * (work_weight * G + depth_weight * D + mixing_weight * X + view_weight * V + unread_weight * U)
 //   M   the original's multiply-accumulates, within the range of the labels. A small network has less to spare than a large one.
 //   G   -log of the share of useful work that a stage keeps (a stage is all sites whose outputs have the same number of pixels), as the mean over
 //       stages, each weighted by its part of the original's work. The work of a stage is useful as far as its places can teach its parameters:
-//       W / (1 + P / (taught * places^2)). So a stage of many parameters on few pixels, such as the last one of a ResNet, may lose most of them for little.
+//       W / (1 + P / (taught * places^2)). So a stage of many parameters on few pixels, such as the last one of a ResNet, may lose most of its parameters
+//       at a small loss of accuracy.
 //   D   the square of -log of the share of its sites that a stage keeps, a third at least, as the same mean. At equal work, some depth and some width
 //       cost less than much of either.
 //   X   -log of the share of input channels that an output reads, as the same mean. Groups cost more than the work that they save.
 //   V   -log of the share of a sufficient view that is kept. An output gathers from enough of the image when its spread is a fifth of the image's side.
-//   U   -log of the share of values that anyone reads. Where the branch beside a projection of stride 2 is dropped, three quarters of the pixels are skipped.
-// experiments/accuracy/fit.py fits the six coefficients to trained networks, and tells how well they predict the restricted forms of a base network
-// that the fit has not seen.
+//   U   -log of the share of values that some node reads. Where the branch beside a projection of stride 2 is dropped, nobody reads three quarters of the
+//       pixels.
+// experiments/accuracy/fit.py fits the six coefficients to trained networks, and tells how well the formula predicts the restricted forms of a base
+// network that the fit has not seen.
 #pragma once
 #include "fisher/measures.hpp"
 

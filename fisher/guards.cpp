@@ -22,7 +22,7 @@ double mean_over(std::span<const ScoredPair> seeds, const std::function<double(c
     return sum / static_cast<double>(seeds.size());
 }
 
-// The mean over layers of |log(variant's score / original's)|, the logarithms averaged over seeds first. All score the same layers.
+// The mean over layers of |log(variant's score / original's score)|, where the logarithms are averaged over seeds first. All seeds score the same layers.
 double layer_distance(std::span<const ScoredPair> seeds) {
     std::size_t layers = seeds[0].original.raw.fisher.size();
     double sum = 0;
@@ -35,17 +35,17 @@ double layer_distance(std::span<const ScoredPair> seeds) {
     return layers ? sum / static_cast<double>(layers) : std::numeric_limits<double>::quiet_NaN();
 }
 
-// How much less ReLUs tell the images apart.
+// How much worse the ReLUs of the variant tell the images apart.
 double code_loss(const ScoredPair& p) { return p.original.raw.code_spread - p.variant.raw.code_spread; }
 
-// How much less work there is, as logarithms: by stage (sites whose outputs have as many pixels) the root mean square, and over sites the mean,
-// both by their parts of the original's work. One stage that is cut down costs more than all of them a little; and a site of which hardly
-// anything is left costs something even where its neighbours are whole.
+// How much less work there is, as logarithms: the root mean square over stages (sites whose outputs have as many pixels), and the mean over sites, both
+// weighted by their parts of the original's work. To cut down one stage costs more than to cut all stages a little. A site of which hardly anything is left
+// costs something even where its neighbours are whole.
 struct WorkLoss {
     double stages = 0, sites = 0;
 };
 WorkLoss work_loss(const Measurement& original, const Measurement& variant) {
-    // nothing left is not the end of the network
+    // A site of which nothing is left counts as 1/64, because the network still works.
     const auto lost = [](double before, double after) { return std::max(0.0, std::log(before / std::max(after, before / 64))); };
     struct Work {
         double before = 0, after = 0;
@@ -54,7 +54,7 @@ WorkLoss work_loss(const Measurement& original, const Measurement& variant) {
     double whole = 0, squares = 0, sum = 0;
     for (const SiteWork& site : original.sites) {
         auto found = std::find_if(variant.sites.begin(), variant.sites.end(), [&](const SiteWork& s) { return s.name == site.name; });
-        const double after = found != variant.sites.end() ? found->macs : 0;  // a branch that was dropped has no site any more
+        const double after = found != variant.sites.end() ? found->macs : 0;  // a dropped branch has no sites any more
         Work& stage = stages[site.places];
         stage.before += site.macs, stage.after += after;
         whole += site.macs, sum += site.macs * lost(site.macs, after);
@@ -63,7 +63,7 @@ WorkLoss work_loss(const Measurement& original, const Measurement& variant) {
     return {std::sqrt(squares), sum / whole};
 }
 
-// The paper's rule: the score itself, so that anything below the original is lost and anything above it is welcome.
+// The paper's rule: the ratio of scores itself, so that any score below the original's is a loss and any score above it is allowed.
 Kept paper(std::span<const ScoredPair> seeds) {
     double ratio = mean_over(seeds, [](const ScoredPair& p) { return fisher_total(p.variant.raw) / fisher_total(p.original.raw); });
     return {ratio, {{"fisher", ratio}}};
@@ -76,9 +76,9 @@ double size_loss(const Measurement& original, const Measurement& variant, const 
 
 double band_by_size(const Measurement& original, const Measurement& variant) { return std::exp(-size_loss(original, variant, work_loss(original, variant))); }
 
-// How far a variant's Fisher Potential has moved, up or down, how much less its ReLUs tell images apart, and what is left of the work of
-// stages and sites and of the parameters. The layer-wise distance and the multiplications of the whole go into the
-// evidence alone. Weights by trained networks: docs/explanation/guards.md.
+// The loss comes from how far the variant's Fisher Potential has moved, up or down, how much worse its ReLUs tell images apart, and what is left of the work
+// of stages and sites and of the parameters. The layer-wise distance and the multiplications of the whole network go into the evidence alone. The weights
+// come from trained networks: docs/explanation/guards.md.
 Kept band(std::span<const ScoredPair> seeds) {
     constexpr double fisher_weight = 0.15, code_weight = 6;
     const Measurement &original = seeds[0].original, &variant = seeds[0].variant;
@@ -86,7 +86,7 @@ Kept band(std::span<const ScoredPair> seeds) {
     double layers = layer_distance(seeds), codes = mean_over(seeds, code_loss);
     const WorkLoss work = work_loss(original, variant);
     double lost = fisher_weight * std::abs(fisher) + code_weight * std::max(0.0, codes) + size_loss(original, variant, work);
-    if (!std::isfinite(layers)) lost = layers;  // layers that cannot be compared
+    if (!std::isfinite(layers)) lost = layers;  // the layers cannot be compared
     return {std::exp(-lost),
             {{"fisher", std::exp(fisher)},
              {"codes", codes},
@@ -97,7 +97,7 @@ Kept band(std::span<const ScoredPair> seeds) {
              {"layers", layers}}};
 }
 
-// The loss that is expected after training. Fisher Potential is asked and goes into the evidence; the fit gives it no weight.
+// The loss that is expected after training. Fisher Potential is computed and goes into the evidence, but the fit gives it no weight.
 Kept by_expected_loss(std::span<const ScoredPair> seeds) {
     const LossParts parts = loss_parts(seeds[0].original, seeds[0].variant);
     const ExpectedLoss loss = expected_loss(seeds[0].original, parts);

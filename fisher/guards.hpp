@@ -1,7 +1,7 @@
-// Guards: from the measures of a variant beside its original to one number, the share of capacity that is kept.
+// Guards turn the measures of a variant and its original into one number, the share of capacity that is kept.
 //
-// A guard says what it needs to see, and computes `kept` from all seeds together (1 where nothing is lost, less where more is lost). It admits a
-// variant that keeps at least its threshold. What it computed on the way goes into the evidence.
+// A guard says which measures it needs, and computes `kept` from all seeds together (1 where nothing is lost, less where more is lost). The guard admits a
+// variant that keeps at least the threshold. What the guard computed on the way goes into the evidence.
 #pragma once
 #include <optional>
 #include <span>
@@ -16,14 +16,14 @@
 
 namespace loopegg {
 
-// One seed of a comparison: same batch, shared weights.
+// One seed of a comparison. Both networks see the same batch and share weights.
 struct ScoredPair {
     Measurement original, variant;
 };
 
 struct Kept {
     double value = 0;
-    nlohmann::json parts = nlohmann::json::object();  // what it was made of, by name
+    nlohmann::json parts = nlohmann::json::object();  // what the value was computed from, by name
     std::optional<ExpectedLoss> loss{};               // where the guard speaks in points of accuracy
 };
 
@@ -31,7 +31,7 @@ struct CapacityGuard {
     std::string_view name, summary;
     Wanted wanted;
     double capacity;  // the default threshold
-    double spread;    // of `kept` from seed to seed, relative, as seen on trained networks' plans (docs/explanation/guards.md)
+    double spread;    // relative spread of `kept` from seed to seed, as seen on plans of trained networks (docs/explanation/guards.md)
     Kept (*kept)(std::span<const ScoredPair> seeds);
     double (*kept_by_size)(const Measurement& original, const Measurement& variant) = nullptr;        // never less than `kept`; null where sizes tell nothing
     ExpectedLoss (*loss_by_size)(const Measurement& original, const Measurement& variant) = nullptr;  // what sizes say of the loss; null: nothing

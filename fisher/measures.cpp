@@ -27,7 +27,7 @@ double ensemble(const Measurement& m) {
     return m.raw.naswot / static_cast<double>(m.raw.images) + 0.5 * even + 0.05 * m.raw.synflow + std::log(m.macs);
 }
 
-// parameters(node) visits every weight of a restricted node; candidates share most of theirs.
+// Remembers parameters(node), which visits every weight of a restricted node, because candidates share most of their nodes.
 std::int64_t counted_parameters(const Node& node) {
     if (node.domain.whole()) return parameters(node);
     static std::map<std::string, std::int64_t> known;
@@ -44,8 +44,8 @@ constexpr Wanted nothing{false, false, false, false}, fisher_only{true, false, f
 
 bool slides(const Node& node) { return node.op == "conv2d" || node.op == "max_pool" || node.op == "avg_pool"; }
 
-// How far along one side an output gathers from, the widest way through the network: each window of k pixels in a row adds the variance of a
-// draw among them. Global pools and products of activations gather from everywhere, and they do so in every variant.
+// From how far along one side an output gathers, on the widest way through the network: each window of k pixels adds the variance of a uniform draw of one
+// of them. Global pools and products of activations gather from everywhere, but they do so in every variant.
 double spread_of(const Graph& graph) {
     struct Way {
         double variance = 0, step = 1;
@@ -69,7 +69,7 @@ double spread_of(const Graph& graph) {
     return std::sqrt(widest);
 }
 
-// What strides skip. A value that some reader reads all of is read.
+// How much strides skip. A value of which some reader reads all pixels counts as read.
 double unread_of(const Graph& graph) {
     std::map<std::string, double> read;
     for (const Node& node : graph.nodes) {
@@ -89,7 +89,7 @@ std::int64_t places_of(const Node& node) {
     return node.shape.empty() ? 1 : std::max<std::int64_t>(1, element_count(node.shape) / node.shape.back());
 }
 
-// The products of a node whose every output reads every input channel.
+// The multiply-accumulates that a node would have if every output read every input channel.
 double dense_macs(const Graph& graph, const Node& node) {
     if (node.op != "conv2d") return static_cast<double>(macs(node));
     const std::vector<std::int64_t> kernel = node.integers("kernel");

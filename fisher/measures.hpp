@@ -9,8 +9,8 @@
 //   grad-norm     sum over layers of |dL/dw|_2                                                           (Abdelfattah et al., ICLR 2021)
 //   params, macs  trained values and multiply-accumulates: the controls
 //   ensemble      naswot/N + 0.5 log(geometric / arithmetic mean of the layers' fisher) + 0.05 synflow + log macs: units that tell images
-//                 apart, layers that all matter, and size; weights by the first of bench/nb201's cells, held against the others
-// beside them, for guards, how differently ReLUs code the images, whatever their number:
+//                 apart, layers that all matter, and size; the weights were fitted on the first of bench/nb201's cells and tested on the others
+// besides these, for guards, how differently ReLUs code the images, whatever their number:
 //   code spread   1/N log |det (K / units)|, over the units that are not the same for all images (a channel restored by zeros is no unit)
 // and over a set of networks:
 //   rank-sum      the mean of a network's ranks by fisher, naswot, synflow, params and macs, from 0 (last) to 1 (first)
@@ -24,11 +24,11 @@
 
 namespace loopegg {
 
-// The work of one site. What brings its channels back counts with it.
+// The work of one site. The convolution that brings its channels back counts as part of the site.
 struct SiteWork {
     std::string name;
     double macs = 0;
-    std::int64_t places = 1;  // pixels (or rows) of its output; sites with the same number make up a stage
+    std::int64_t places = 1;  // pixels (or rows) of the output; sites with the same number make up a stage
     double weights = 0;       // trained values
     double dense_macs = 0;    // what macs would be if every output read every input channel
 };
@@ -39,11 +39,11 @@ struct Measurement {
     double params = 0, macs = 0;
     std::vector<SiteWork> sites{};
     double image_side = 0;  // pixels of the input along one side
-    double unread = 0;      // -log of the share of its pixels that anyone reads, summed over values; a 1x1 window in steps of 2 skips three quarters
+    double unread = 0;      // summed over values: -log of the share of a value's pixels that some node reads; a 1x1 window of stride 2 skips three quarters
     double spread = 0;      // how far an output gathers from: the standard deviation, in input pixels, of a random way through the windows
 };
 
-// Its sizes, without scores.
+// The sizes of a network, without scores.
 Measurement sizes_of(const Graph& graph);
 
 struct Measure {
@@ -60,16 +60,16 @@ Wanted operator|(const Wanted& a, const Wanted& b);
 
 double fisher_total(const RawScores& raw);
 
-// The ratio of a variant's value to the original's, or NaN where it makes no sense.
+// The ratio of a variant's value to the original's, or NaN where the ratio makes no sense.
 double ratio_of(const Measure& measure, double original, double variant);
 
 // rank[i] in [0, 1] of each value among all, ties shared.
 std::vector<double> ranks(std::span<const double> values);
 double spearman(std::span<const double> a, std::span<const double> b);
-// The chance that a network of the first kind gets a larger value than one of the second: 0.5 says nothing, 1 tells them apart.
+// The chance that a network of the first kind gets a larger value than a network of the second kind: 0.5 says nothing, 1 tells the kinds apart.
 double area_under_curve(std::span<const double> of_first, std::span<const double> of_second);
 
-// The mean and the half-width of its confidence interval (Student's t, 90%); with one value the half-width is infinite.
+// A mean and the half-width of its confidence interval (Student's t, 90%); with one value the half-width is infinite.
 struct Interval {
     double mean = 0, half = 0;
     double low() const { return mean - half; }

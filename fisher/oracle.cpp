@@ -52,7 +52,7 @@ public:
         if (!std::isfinite(capacity_)) throw UsageError("--capacity must be a finite number");
     }
 
-    // What nobody reads is no capacity, whether it is computed or not: networks are judged without it.
+    // Outputs that nobody reads are no capacity, whether they are computed or not. So networks are judged without them.
     std::vector<Verdict> judge(const Graph& given, std::span<const Graph> variants) override {
         auto began = Clock::now();
         const Graph original = without_unread_outputs(given);
@@ -148,13 +148,13 @@ private:
         Hash128 key, variant_key;
         Measurement size{};
         std::vector<ScoredPair> seen{};  // by seed
-        Kept kept{};                     // by all of them
+        Kept kept{};                     // from all seeds
         std::string broken{};
         bool open = true;
-        std::optional<double> by_size{};  // no more than that is kept, where the guard can tell
+        std::optional<double> by_size{};  // an upper bound of what is kept, where the guard can tell one from sizes
     };
 
-    // So many are scored together, seed by seed, and stored together: what was judged survives an interruption.
+    // So many variants are scored together, seed by seed, and stored together, so that verdicts survive an interruption.
     static constexpr std::size_t together = 32;
 
     std::vector<Verdict> judge_some(const Graph& original, std::span<const Graph> variants) {
@@ -182,7 +182,7 @@ private:
         double seconds = seconds_since(began) / static_cast<double>(std::max<std::size_t>(1, cases.size()));
         for (const Case& c : cases) {
             fresh.emplace_back(c.key, evidence_of(original, c));
-            fresh.back().second["seconds"] = seconds;  // its share of those asked together
+            fresh.back().second["seconds"] = seconds;  // the variant's share of the time of all that were asked together
         }
         store_.append(fresh);
         std::vector<Verdict> verdicts;
@@ -193,14 +193,14 @@ private:
         return verdicts;
     }
 
-    // What sizes alone refuse needs no run.
+    // A variant that sizes alone refuse needs no run.
     void weigh(Case& c) const {
         c.size = sizes_of(*c.variant);
         if (guard_.kept_by_size) c.by_size = guard_.kept_by_size(size_, c.size);
         c.open = !options_.early_stop || !c.by_size || *c.by_size >= capacity_;
     }
 
-    // One more seed for every case that is still open.
+    // Asks one more seed for every case that is still open.
     void ask(const Graph& original, std::vector<Case>& cases, int k) {
         std::vector<ScoreQuestion> questions;
         std::vector<Case*> asked;
@@ -232,7 +232,7 @@ private:
             rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
             without.push_back(guard_.kept(rest).value);
         }
-        return interval_of(without).half * static_cast<double>(n - 1);  // their spread is that of the mean, n - 1 times too small
+        return interval_of(without).half * static_cast<double>(n - 1);  // each value leaves out one seed, so the interval is n - 1 times too small
     }
 
     nlohmann::json evidence_of(const Graph& original, const Case& c) const {
@@ -283,7 +283,7 @@ private:
         return evidence;
     }
 
-    // More seeds are not worth their time: `kept` is further from the threshold than seeds are seen to spread (80%).
+    // Whether more seeds are not worth their time: `kept` is further from the threshold than seeds are known to spread (80%).
     bool decided(double kept, std::size_t seeds) const {
         return std::abs(kept - capacity_) > 1.282 * guard_.spread * std::max(0.5, std::abs(kept)) / std::sqrt(static_cast<double>(seeds));
     }
@@ -293,7 +293,7 @@ private:
     double capacity_;
     EvidenceStore store_;
     std::vector<Hash128> asked_;             // keys, in order
-    std::unordered_set<std::string> known_;  // the same
+    std::unordered_set<std::string> known_;  // the same keys
     std::shared_ptr<Scorer> scorer_;
     std::string source_;
     Hash128 original_key_{}, data_key_{}, base_key_{};

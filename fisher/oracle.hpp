@@ -17,22 +17,22 @@ namespace loopegg {
 
 struct OracleOptions {
     std::string guard{default_guard};
-    std::optional<double> capacity{};  // the guard's own threshold unless given
+    std::optional<double> capacity{};  // the threshold; none: the guard's own
     std::string data{};                // as load_batches reads it
-    std::int64_t batch = 8;            // images a seed; seeds differ far more by their weights than by how many images they see
+    std::int64_t batch = 8;            // images of each seed; seeds differ far more by their weights than by how many images they see
     int seeds = 3;
-    bool early_stop = true;  // fewer seeds when the first ones have decided
+    bool early_stop = true;  // use fewer seeds when the first ones decide the answer
     std::uint64_t seed = 0;  // draws batches and weights
     int threads = 0;
     bool double_precision = false;     // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
     const Weights* trained = nullptr;  // null: each seed draws its own weights
     StoreAddress store{};              // empty: in memory only
-    std::shared_ptr<Scorer> scorer{};  // for shared passes: made for the same original, data, seeds and weights; null: the oracle makes its own
+    std::shared_ptr<Scorer> scorer{};  // shares passes with others; made for the same original, data, seeds and weights; null: the oracle makes its own
     std::function<void(std::int64_t done, std::int64_t all)> progress{};
 };
 
 struct OracleCounts {
-    std::int64_t asked = 0, allowed = 0, from_store = 0, passes = 0;  // passes: networks run, one a seed
+    std::int64_t asked = 0, allowed = 0, from_store = 0, passes = 0;  // passes: runs of a network, one for each seed
     double seconds = 0;
 };
 
@@ -46,10 +46,10 @@ public:
 // Throws UserError or UsageError for options that make no sense. LibTorch is loaded with the first question.
 std::unique_ptr<Oracle> make_oracle(OracleOptions options);
 
-// The number of the oracle's computation. A change of what is computed raises it, and older evidence is then not found any more.
+// The version of the oracle's computation. A change of the computation raises this number, and older evidence is then not found any more.
 constexpr int oracle_version = 8;
 
-// What makes two networks the same to the oracle.
+// Two networks with the same key are the same to the oracle.
 Hash128 graph_key(const Graph& graph);
 
 }  // namespace loopegg

@@ -27,7 +27,7 @@ public:
             if (covers(known.have, wanted) || std::find(open.begin(), open.end(), &known) != open.end()) continue;
             asked.push_back(q), open.push_back(&known);
         }
-        // What one pass gives is not asked for twice; parts that are known are not asked for again where all questions have them.
+        // No pass is done twice. A part that is known for all questions is not asked for again.
         Wanted missing{false, false, false, false};
         for (const Known* k : open)
             missing = missing | Wanted{wanted.fisher && !k->have.fisher, wanted.codes && !k->have.codes, wanted.weights && !k->have.weights,
@@ -95,7 +95,7 @@ public:
         for (int k = 0; k < options.oracle.seeds; ++k) base_.push_back(measure(original, k));
     }
 
-    // Every pass that these networks need, side by side; the rest is then looked up.
+    // Does every pass that these networks need, side by side. All scores are looked up afterwards.
     void pass(std::span<const NamedVariant> variants) {
         std::vector<ScoreQuestion> questions;
         for (const NamedVariant& v : variants)
@@ -103,7 +103,7 @@ public:
         scorer_->score(questions, wanted_);
     }
 
-    // What each seed gave, for whoever tries formulas of their own.
+    // The scores of each seed, for people who try formulas of their own.
     nlohmann::json raw_of(const Graph& graph) {
         nlohmann::json seeds = nlohmann::json::array();
         for (int k = 0; k < options_.oracle.seeds; ++k) {
@@ -131,7 +131,7 @@ public:
         return all;
     }
 
-    // What chance alone does: the original against itself with the weights of another seed on the same terms.
+    // The null test: compares the original with itself under the weights of another seed, to show what chance alone does.
     nlohmann::json noise() {
         nlohmann::json all = nlohmann::json::object();
         for (const Measure* m : chosen_) {

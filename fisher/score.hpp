@@ -1,4 +1,4 @@
-// Scores a network and its variants by any measures and guards: what 'loopegg score' answers.
+// Scores a network and its variants by any measures and guards: the answer of 'loopegg score'.
 #pragma once
 #include <functional>
 #include <string>
@@ -18,10 +18,10 @@ struct NamedVariant {
 struct ScoreOptions {
     OracleOptions oracle;               // data, batch, seeds, store; its guard is always asked
     std::vector<std::string> measures;  // empty: fisher, naswot, params, macs
-    std::vector<std::string> guards;    // beside the oracle's own
-    bool raw = false;                   // what each seed gave, layer by layer, beside each network
-    bool noise = false;                 // the null test as well
-    bool recheck = false;               // ask again what the store has, and compare
+    std::vector<std::string> guards;    // besides the oracle's own
+    bool raw = false;                   // also give the scores of each seed, layer by layer, for each network
+    bool noise = false;                 // do the null test as well
+    bool recheck = false;               // ask again about what the store has, and compare
 };
 
 // The JSON that 'loopegg score --json' prints: original, variants and seconds, and noise and recheck where they are asked for.

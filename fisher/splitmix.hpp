@@ -1,4 +1,4 @@
-// Random numbers that are the same everywhere, unlike those of std's distributions.
+// Random numbers that are the same on every machine, unlike those of std's distributions.
 #pragma once
 #include <cstdint>
 

@@ -57,7 +57,7 @@ std::vector<Term> numbers(const std::vector<Number>& values) {
     return terms;
 }
 
-constexpr std::size_t longest_list = 10'000;  // a longer one would grow the e-graph past any use
+constexpr std::size_t longest_list = 10'000;  // a longer list would make the e-graph too large to be of use
 
 std::vector<Term> range(const Question& q) {
     const Value low = q.arguments[0].number, high = q.arguments[1].number;
@@ -67,7 +67,7 @@ std::vector<Term> range(const Question& q) {
     return numbers(values);
 }
 
-// Those other than 1 and the number itself: a split by either changes nothing.
+// The divisors other than 1 and the number itself, because a split by either of these changes nothing.
 std::vector<Term> proper_divisors(const Question& q) {
     std::vector<Number> values;
     const Value n = q.arguments[0].number;

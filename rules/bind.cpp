@@ -1,4 +1,4 @@
-// From a rule as read to the engine's form of it: names become callbacks over the facts of one e-graph.
+// Turns a rule as it was read into the engine's form: names become callbacks over the facts of one e-graph.
 #include <algorithm>
 #include <memory>
 

@@ -16,7 +16,7 @@ struct Share {
     std::int64_t size() const { return threads * own; }
 };
 
-// Whether a loop moves what the channels that are rows for tensor cores move, too.
+// Whether a loop moves a buffer that the output channels move too. (Channels are the rows for tensor cores.)
 bool moves_weights(const NaiveLoops& nest, const NaiveLoop& loop) {
     for (const NaiveLoop& l : nest.loops)
         if (!l.reduction && l.weights_only)
@@ -45,7 +45,7 @@ std::optional<BlockTile> read_tile(const Term& t) {
     return tile;
 }
 
-// The sum that threads share and that comes in chunks: the longest.
+// The longest sum, which threads share and which is done in chunks.
 std::optional<std::size_t> main_sum(const NaiveLoops& nest) {
     std::optional<std::size_t> found;
     for (std::size_t i = 0; i < nest.loops.size(); ++i)
@@ -61,14 +61,14 @@ void add_digit(std::vector<Term>& out, const Term& axis, std::int64_t extent, st
     out.push_back(stride * count >= extent ? from : Term("rem", {from, Term(count)}));
 }
 
-// How the tile of one output loop is laid out for tensor cores: threads of a warp, and what of an instruction's outputs a thread has.
+// How the tile of one output loop is laid out for tensor cores: threads of a warp, and how many of an instruction's outputs a thread has.
 struct Lanes {
     std::int64_t threads = 1, own = 1;
     bool rows = false;
 };
 constexpr std::int64_t warp_rows = 8, warp_columns = 4, own_rows = 2, own_columns = 2, sum_steps = 8;
 
-// By output loop; none where the tile has no place for whole instructions. Rows are channels, on which no input depends; columns are what no weight depends on.
+// One for each output loop; none where no whole instructions fit the tile. Rows are channels, on which no input depends. No weight depends on columns.
 std::optional<std::vector<Lanes>> lanes_of(const NaiveLoops& nest, const BlockTile& tile) {
     std::vector<const NaiveLoop*> outputs;
     for (const NaiveLoop& l : nest.loops)
@@ -90,7 +90,7 @@ std::optional<std::vector<Lanes>> lanes_of(const NaiveLoops& nest, const BlockTi
     return rows && columns == 1 && own == 1 ? std::optional(all) : std::nullopt;
 }
 
-// Elements of a read that so many steps of each loop touch.
+// How many elements of a read so many iterations of each loop touch.
 double touched(const NaiveLoops& nest, std::size_t read, const std::vector<std::int64_t>& sizes) {
     const std::size_t dimensions = nest.loops.empty() ? 0 : nest.loops[0].strides[read].size();
     double box = 1, most = 1;
@@ -106,12 +106,12 @@ double touched(const NaiveLoops& nest, std::size_t read, const std::vector<std::
     return std::min(box, most);
 }
 
-// Lines that the first warp of a block asks for when its threads read: threads of inner loops are neighbours, channels' threads come last.
+// How many lines the first warp of a block asks for when its threads read. Threads of inner loops are neighbours, and threads of channels come last.
 double lines_of_read(const Statement& s, const NaiveLoops& nest, const BlockTile& tile, std::size_t read) {
     const std::vector<std::int64_t>& shape = s.buffers[static_cast<std::size_t>(s.reads[read].buffer)].shape;
     std::vector<std::int64_t> addresses, index(shape.size());
     std::int64_t threads = 1;
-    for (const Share& share : tile.shares) threads = std::min(warp_threads, threads * share.threads);  // one warp is looked at
+    for (const Share& share : tile.shares) threads = std::min(warp_threads, threads * share.threads);  // only one warp counts
     for (std::int64_t t = 0; t < threads; ++t) {
         std::fill(index.begin(), index.end(), 0);
         std::int64_t left = t;
@@ -181,7 +181,8 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
     return shape;
 }
 
-// Inside a block, from the inside out: of rows the threads of a warp and then what a thread has, of columns the other way round; then instructions, then warps.
+// The layout inside a block, from the inside out. Rows: the threads of a warp, then what a thread has. Columns: what a thread has, then the threads of a warp.
+// Then instructions, then warps.
 std::optional<std::vector<Term>> part_for_tensor_cores(const NaiveLoops& nest, const BlockTile& tile, std::string_view part) {
     const auto lanes = lanes_of(nest, tile);
     const auto longest = main_sum(nest);
@@ -197,7 +198,7 @@ std::optional<std::vector<Term>> part_for_tensor_cores(const NaiveLoops& nest, c
         if (part == "products") add_digit(out, l.axis, l.extent, of.threads * of.own, s.own / of.own);
         if (part == "warps") add_digit(out, l.axis, l.extent, of.threads * s.own, s.threads / of.threads);
     }
-    out.insert(out.end(), columns.begin(), columns.end());  // rows stand first: threads of one group are neighbours
+    out.insert(out.end(), columns.begin(), columns.end());  // rows come first, so that threads of one group are neighbours
     const NaiveLoop& sum = nest.loops[*longest];
     if (part == "tensor-chunk") add_digit(out, sum.axis, sum.extent, sum_steps, tile.chunk / sum_steps);
     if (part == "tensor-sum") add_digit(out, sum.axis, sum.extent, 1, sum_steps);
@@ -216,7 +217,7 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
     std::vector<const NaiveLoop*> outputs;
     for (const NaiveLoop& l : nest.loops)
         if (!l.reduction) outputs.push_back(&l);
-    std::vector<std::pair<std::int64_t, std::int64_t>> sums{{1, longest ? nest.loops[*longest].extent : 1}};  // threads that share one, and its chunk
+    std::vector<std::pair<std::int64_t, std::int64_t>> sums{{1, longest ? nest.loops[*longest].extent : 1}};  // the threads that share a sum, and its chunk
     if (kind != TileKind::plain) {
         sums.clear();
         const std::int64_t e = nest.loops[*longest].extent;
@@ -231,7 +232,7 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
         if (is_tensor(kind) && !lanes_of(nest, tile)) return;
         for (const auto& [z, c] : sums) {
             tile.sums = z, tile.chunk = c;
-            const GpuShape shape = shape_of(statement, nest, tile, kind);  // with tiles that come ahead, where registers hold them
+            const GpuShape shape = shape_of(statement, nest, tile, kind);  // with tiles that are staged ahead, where the registers hold them
             if (shape.threads > static_cast<double>(machine.block_threads) || (shape.threads < 32 && shape.blocks > 1)) continue;
             GpuShape in_time = shape;
             in_time.ahead = 0;

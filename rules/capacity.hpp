@@ -18,7 +18,7 @@ public:
     // restricted (Node::domain, or normalised to ordinary attributes). Questions come in batches, because the original is scored once.
     virtual std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants) = 0;
 
-    // What sizes alone leave of the capacity, told without running a network. No verdict finds more kept. Empty where sizes tell nothing.
+    // An upper bound on the share of capacity that each variant keeps, from sizes alone and without running a network. Empty where sizes tell nothing.
     virtual std::vector<double> kept_by_size(const Graph& /*original*/, std::span<const Graph> /*variants*/) { return {}; }
 };
 

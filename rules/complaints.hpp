@@ -19,7 +19,7 @@ public:
     std::vector<RuleMistake> take() { return std::move(all_); }
 
 private:
-    static constexpr std::size_t most = 500;  // a file that is no rule file at all needs no longer answer
+    static constexpr std::size_t most = 500;  // for a file that is no rule file at all, so many complaints are enough
     std::vector<RuleMistake> all_;
     std::size_t count_ = 0;
     std::string rule_;

@@ -11,7 +11,7 @@
 namespace loopegg {
 namespace {
 
-constexpr int deepest = 50;  // expressions are evaluated once per match; a deeper one is a mistake
+constexpr int deepest = 50;  // expressions are evaluated once per match; a deeper expression is a mistake
 
 template <class Own, class Common>
 std::vector<std::string> names_of(const Own& own, const Common& common) {
@@ -21,7 +21,7 @@ std::vector<std::string> names_of(const Own& own, const Common& common) {
     return names;
 }
 
-// Sent to a table that does not have the name: perhaps another one does.
+// A hint for a name that the wanted table lacks and another table has.
 std::string wrong_table(const Language& language, std::string_view name, std::string_view wanted) {
     if (wanted != "guard" && language.find_guard(name)) return fmt::format("'{}' is a guard: it belongs after :when", name);
     if (wanted != "list" && language.find_list(name)) return fmt::format("'{}' is a list: it belongs after :for", name);

@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-// How a name that was typed looks: "?a" a variable, "12" a number, anything else a word.
+// By its look, "?a" is a variable, "12" a number, and anything else a word.
 bool looks_like_variable(const SExpr& e);
 // Returns whether the name may be used. Complains about "?", "?result" and "?root".
 bool check_variable_name(const SExpr& e, Complaints& complaints);
@@ -21,7 +21,7 @@ public:
     std::optional<GuardCall> guard(const SExpr& e);
     // The list of ':for variable list'.
     std::optional<ChoiceCall> choice(const SExpr& variable, const SExpr& list);
-    // A computed part of a side; its variable is named by its text.
+    // A computed part of a side; the name of its variable is made from its text.
     std::optional<ChoiceCall> computed(const SExpr& e);
 
 private:

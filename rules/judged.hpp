@@ -1,5 +1,5 @@
-// The rules that ship with the program were judged when they were written. rules/judged.txt keeps a hash of each, so that a run that uses
-// them starts at once. A rule of which one word was changed has another hash, and is tried like any other.
+// The rules that ship with the program were judged when they were written. rules/judged.txt keeps a hash of each of these rules, so that a run that uses
+// them starts at once. A rule of which one word was changed has another hash, and is judged like a user's rule.
 #pragma once
 #include <string>
 
@@ -7,10 +7,10 @@
 
 namespace loopegg {
 
-// Of the rule in its one form: another word, another hash.
+// The hash of the rule in its canonical form. A rule with another word has another hash.
 std::string rule_hash(const Rule& rule);
 
-// One line of rules/judged.txt: the hash of the rule in its one form, and its name.
+// One line of rules/judged.txt: the hash of the rule, and its name.
 std::string judged_line(const Rule& rule);
 
 // Whether the rule stands in rules/judged.txt, word for word.

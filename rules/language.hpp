@@ -1,4 +1,4 @@
-// A term language as the rule language sees it: a table of operators, guards, lists and functions, and where their facts come from.
+// A term language as the rule language sees it: a table of operators, guards, lists and functions, and the source of the facts that these look at.
 //
 // Two languages stand in languages(): `free`, in which any operator may be written, and `nest`, whose loop nests are checked
 // operator by operator. A rule file names its language in its first line. A file without such a line is in `free`.
@@ -19,12 +19,12 @@ namespace loopegg {
 
 struct Rule;
 
-// An operator and the kinds of term that it takes and makes. A kind is a word of the language's own ("axis", "schedule"); a variable that
-// stands where two different kinds are asked for is a mistake. An empty kind asks for nothing. `number` is the kind of whole numbers.
+// An operator and the kinds of term that it takes and makes. A kind is a word of the language's own ("axis", "schedule"). A variable that
+// stands where two different kinds are asked for is a mistake. An empty kind allows any term. `number` is the kind of whole numbers.
 struct OperatorKind {
     std::string name;
-    std::string kind;                   // what it makes
-    std::vector<std::string> children;  // what it takes; none: a leaf
+    std::string kind;                   // what the operator makes
+    std::vector<std::string> children;  // what the operator takes; empty: it is a leaf
 };
 
 // One argument of a guard, list or function, evaluated: a class for a variable, a number, or a plain word.
@@ -35,14 +35,14 @@ struct Argument {
     std::optional<std::vector<Term>> terms{};  // of a function that gives terms
 };
 
-// What a guard, list or function is asked with. `facts` is what Language::make_facts made for this e-graph; cast it to your own type.
+// What a guard, list or function gets. `facts` is what Language::make_facts made for this e-graph; the language casts it to its own type.
 struct Question {
     const EGraph& graph;
     const Analysis* facts;
     std::span<const Argument> arguments;
 };
 
-// How many arguments, with a word for each that messages use: {"axis", "axis"}.
+// How many arguments there are, with a word for each that messages use: {"axis", "axis"}.
 struct Signature {
     std::vector<std::string> parameters;
     bool more = false;  // the last one may be repeated
@@ -53,8 +53,8 @@ struct GuardKind {
     Signature signature;
     std::string summary;                           // one line for `loopegg rules list`
     std::function<Verdict(const Question&)> test;  // unused for a capacity guard: Binding::capacity answers
-    bool facts_only = true;                        // looks at facts and arguments alone, never at the nodes of a class
-    bool capacity = false;                         // asks the capacity oracle; every neural rule must have one
+    bool facts_only = true;                        // the guard looks at facts and arguments alone, never at the nodes of a class
+    bool capacity = false;                         // the guard asks the capacity oracle; every neural rule must have such a guard
 };
 
 struct ListKind {
@@ -65,19 +65,19 @@ struct ListKind {
     bool facts_only = true;
 };
 
-// Gives none when there is no value (a division that leaves a remainder, a number that is not known). The rule then does not apply.
+// `value` gives none when there is no value (a division that leaves a remainder, a number that is not known). The rule then does not apply.
 struct FunctionKind {
     std::string name;
     Signature signature;
     std::string summary;
     std::function<std::optional<std::int64_t>(const Question&)> value;
     bool facts_only = true;
-    // Stands instead of `value` for functions that give terms: a list of axes, a schedule. Gives none where there is no value.
+    // Stands in place of `value` for functions that give terms: a list of axes, a schedule. Gives none where there is no value.
     std::function<std::optional<std::vector<Term>>(const Question&)> terms{};
-    std::string kind = "number";  // of what it gives, where that may stand in a side
+    std::string kind = "number";  // the kind of term that the function gives, where that term may stand in a side
 };
 
-// Why a rule is refused: the instance that it breaks, worded for a person.
+// Why a rule is refused: the instance for which the rule is wrong, in words for a person.
 struct Refutation {
     std::string message;   // "visits 64 instances on the left, 32 on the right"
     std::string instance;  // "(nest (linear 1 4 4) (at co:4 ...)) with ?k = 2"
@@ -85,20 +85,20 @@ struct Refutation {
 
 struct Language {
     std::string name;
-    bool open = false;                      // any operator with any number of children
+    bool open = false;                      // any operator with any number of children may be written
     std::vector<OperatorKind> operators{};  // a name may stand here with several arities
     // The kind of a leaf that is no operator of the table and no number ("co:64" is an axis); none when there is no such leaf.
     std::function<std::optional<std::string>(std::string_view)> leaf_kind{};
-    std::vector<GuardKind> guards{};  // beside the arithmetic ones that every language has
+    std::vector<GuardKind> guards{};  // besides the arithmetic guards that every language has
     std::vector<ListKind> lists{};
     std::vector<FunctionKind> functions{};
-    std::function<std::shared_ptr<Analysis>()> make_facts{};  // attach to the e-graph and give to Binding; may make none
+    std::function<std::shared_ptr<Analysis>()> make_facts{};  // attach the result to the e-graph and give it to Binding; it may be null
     // A term as a person may write it, made whole ("co" becomes "co:64"). Throws UserError.
     std::function<Term(const Term&)> prepare{};
     // Tries a rule on small instances, and on many more when `deep`. Loading a file asks this of every rule.
     std::function<std::optional<Refutation>(const Language&, const Rule&, bool deep)> judge{};
 
-    const GuardKind* find_guard(std::string_view name) const;  // the language's own, then the arithmetic ones
+    const GuardKind* find_guard(std::string_view name) const;  // looks at the language's own guards, then at the arithmetic ones
     const ListKind* find_list(std::string_view name) const;
     const FunctionKind* find_function(std::string_view name) const;
     bool has_operator(std::string_view name) const;

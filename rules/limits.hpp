@@ -5,6 +5,6 @@
 
 namespace loopegg {
 
-RunOptions limits_of(const Phase& phase);  // what the phase leaves open is the engine's own
+RunOptions limits_of(const Phase& phase);  // where the phase says nothing, the engine's defaults hold
 
 }  // namespace loopegg

@@ -36,7 +36,7 @@ public:
     }
 
 private:
-    // By file in the order of reading, and within a file by place.
+    // Sorts mistakes by file in the order of reading, and within a file by place.
     std::vector<RuleMistake> in_order(std::vector<RuleMistake> mistakes) const {
         auto key = [&](const RuleMistake& m) {
             const auto file = std::find(files_.begin(), files_.end(), m.what.where.source);
@@ -121,7 +121,7 @@ private:
             for (auto it = std::find(open_.begin(), open_.end(), real.string()); it != open_.end(); ++it) way += fs::path(*it).filename().string() + " -> ";
             return complaints_.say(name.where, fmt::format("the files include each other in a circle: {}{}", way, real.filename().string()));
         }
-        if (!read_.insert(real.string()).second) return;  // by two ways, once
+        if (!read_.insert(real.string()).second) return;  // a file that is included twice is read once
         if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
             return complaints_.say(name.where, fmt::format("cannot include '{}': it is no file", name.atom));
         SourcePtr inner;
@@ -216,7 +216,7 @@ private:
             const std::size_t depth_of_other = phase_depths_.at(phase->name);
             if (depth == depth_of_other)
                 return complaints_.say(form.items[1].where, fmt::format("phase '{}' is there already, at {}", phase->name, place(other->where)));
-            if (depth > depth_of_other) return;  // the file that includes this one has its own
+            if (depth > depth_of_other) return;  // the phase of the including file counts
             book_.phases.erase(other);
         }
         auto& words = phase_words_[phase->name];
@@ -256,7 +256,7 @@ private:
     std::vector<SourcePtr> files_;
     std::map<std::string, Position> set_places_, rule_places_;
     std::map<std::string, std::map<std::string, Position>> phase_words_;
-    std::map<std::string, std::size_t> phase_depths_;  // how many files deep it was read
+    std::map<std::string, std::size_t> phase_depths_;  // at which depth of includes a phase was read
     std::vector<std::string> open_;                    // the files being read, the outermost first
     std::set<std::string> read_;
 };

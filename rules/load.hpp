@@ -1,4 +1,4 @@
-// Reads .rules files and checks all that can be checked without running a rule. The reader tells every mistake, not only the first.
+// Reads .rules files and checks all that can be checked without running a rule. The reader reports every mistake, not only the first.
 #pragma once
 #include <filesystem>
 #include <vector>
@@ -10,14 +10,14 @@ namespace loopegg {
 
 struct RuleMistake {
     Diagnostic what;
-    std::string rule;  // the rule it stands in; empty outside of rules
+    std::string rule;  // the rule that the mistake stands in; empty outside of rules
 };
 
 struct LoadOptions {
     bool judge = true;                   // try every rule on small instances (Language::judge)
-    bool deep = false;                   // on many more of them
-    bool again = false;                  // those of rules/judged.txt, too
-    const Language* language = nullptr;  // of a file that names none; the free one when null
+    bool deep = false;                   // try every rule on many more instances
+    bool again = false;                  // try the rules of rules/judged.txt, too
+    const Language* language = nullptr;  // of a file that names none; null: the language `free`
 };
 
 struct Loaded {

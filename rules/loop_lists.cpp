@@ -31,7 +31,7 @@ const Statement* statement(const Question& q) {
     return s ? s->statement.get() : nullptr;
 }
 
-// An argument as terms: what a function gave, what a variable stands for, a word or a number.
+// An argument as terms: the terms of a function, the term of a variable, a word or a number.
 std::vector<Term> terms(const Question& q, std::size_t i) {
     const Argument& a = q.arguments[i];
     if (a.terms) return *a.terms;
@@ -70,7 +70,8 @@ FunctionKind loop_builder(const char* op, bool word) {
 // The loops of one part of a tiled nest.
 using Part = std::optional<std::vector<Term>> (*)(const NaiveLoops&, const Term& tile, std::string_view part);
 
-// Loops are cut by extents alone: where a restriction cuts across a digit, a cut could miss a part of it.
+// Whether the loops of a tile visit all that the nest visits. Loops are cut by extents alone, so a cut could miss a part where a restriction cuts across a
+// digit.
 bool covers(const Question& q, const NaiveLoops& nest, const Term& tile, Part part_of, std::span<const std::string_view> parts) {
     Term all("done");
     for (const std::string_view part : parts)
@@ -86,7 +87,7 @@ FunctionKind parts_function(const char* name, const char* tile, const char* summ
     });
 }
 
-// Tiles of a statement's naive loops, of which the covering ones are listed.
+// Tiles of a statement's naive loops. Only tiles that cover the nest are listed.
 struct Tiling {
     Part part_of;
     std::span<const std::string_view> parts;

@@ -1,7 +1,7 @@
-// Lists of loops in rules over nests: what tiles a nest has, and schedules written with one loop for each axis of a list.
+// Lists of loops in rules over nests: the tiles that a nest can have, and schedules written with one loop for each axis of a list.
 //
-// A rule that arranges a whole nest cannot know how many loops it has. So a right side may hold lists of axes. A loop over a list is one loop for
-// each axis, outermost first, and a loop over an empty list is no loop. The lists come from the naive loops over what the nest visits.
+// A rule that arranges a whole nest cannot know how many loops the nest has. So a right side may hold lists of axes. A loop over a list is one loop for
+// each axis, outermost first, and a loop over an empty list is no loop. The lists are made from the naive loops over the instances that the nest visits.
 #pragma once
 #include <vector>
 

@@ -31,7 +31,7 @@ public:
             digits_.erase(digits_.begin());
             digits_[0] = fused;
         }
-        // The recurrence runs in one order only; what is before and what is after must respect it.
+        // The recurrence runs in one order only, so the loops before and after the pattern must respect that order.
         if (statement_.combine == Combine::assign && statement_.reads.size() > 1)
             std::stable_sort(digits_.begin(), digits_.end(), [](const Term& a, const Term& b) { return rank(a) < rank(b); });
     }
@@ -132,7 +132,7 @@ private:
         return std::any_of(first.begin(), first.end(), [&](Symbol v) { return std::find(second.begin(), second.end(), v) != second.end(); });
     }
 
-    // The digits that no loop of the list walks, walked outside it.
+    // Adds loops around the list for the digits that no loop of the list walks.
     Term with_missing(Term sched) const {
         for (int round = 0; round < 8; ++round) {
             NestAnalysis facts;
@@ -163,7 +163,7 @@ private:
         if (pattern.size() > 0) {
             auto kinds = child_kinds(pattern);
             std::vector<Term> children(pattern.size());
-            // Axes before numbers, so that factors can be drawn to fit them; lists last, for they take what is left.
+            // Axes are drawn before numbers, so that factors fit the axes. Lists come last, because they take the loops that are left.
             for (int round = 0; round < 3; ++round)
                 for (std::size_t i = 0; i < pattern.size(); ++i) {
                     int when = kinds[i] == "number" ? 1 : kinds[i] == "schedule" ? 2 : 0;
@@ -203,7 +203,7 @@ private:
         return {};
     }
 
-    // The loops that nobody has taken; those meant to stand before the list are left out.
+    // The loops that no variable has taken, without those that are to stand before the list.
     Term rest() {
         Term sched("done");
         for (std::size_t i = digits_.size(); i-- > next_;) sched = Term("at", {digits_[i], sched});

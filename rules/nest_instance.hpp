@@ -1,4 +1,4 @@
-// One instance of a rule's left side: a small whole nest that contains it, drawn at random.
+// One instance of a rule's left side: a small whole nest, drawn at random, that contains the left side.
 #pragma once
 #include <optional>
 #include <random>
@@ -13,7 +13,8 @@ struct NestInstance {
     std::string roles;  // which of the pattern's axes are free to run in any order (p) and which are not (o): "po"
 };
 
-// Over the statement, given as text. None when the pattern cannot be drawn over it; UserError when the axes drawn do not fit together.
+// Draws an instance over the statement, which is given as text. Gives none when the pattern cannot be drawn over that statement. Throws UserError when the
+// drawn axes do not fit together.
 std::optional<NestInstance> draw_instance(const Term& pattern, const char* statement, std::mt19937_64& random);
 
 }  // namespace loopegg

@@ -22,8 +22,8 @@
 namespace loopegg {
 namespace {
 
-// Small, and awkward: extents with few and with no common divisors, padding, strides, groups; a dependence that interchange reverses; an
-// assignment; a maximum. The rest is for rules that ask for size (large ones are not interpreted) or for transforms of tiles.
+// Small and awkward statements: extents with few and with no common divisors, padding, strides, groups; a dependence that interchange reverses; an
+// assignment; a maximum. The last ones are for rules that ask for size (large statements are not interpreted) or for transforms of tiles.
 constexpr std::array<const char*, 13> statements{
     "(linear 2 6 4)",
     "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",
@@ -49,7 +49,8 @@ struct Tried {
     std::optional<Refutation> refuted;
 };
 
-// What comes back by a convolution is a function of what is computed, whatever its weights: equal nests under it are equal.
+// The nest inside a (restore pointwise ...). Channels that a convolution brings back are a function of the computed ones, whatever its weights. So two such
+// nests are equal where the nests inside are.
 Term computed(const Term& nest) { return nest_parts(nest).restore == "pointwise" ? nest[1] : nest; }
 
 std::optional<std::string> compare(const Term& before, const Term& after) {
@@ -75,7 +76,7 @@ std::optional<std::string> compare(const Term& before, const Term& after) {
 
 std::string shown(const Term& before, const Term& after) { return to_string(before) + " becomes " + to_string(after); }
 
-// Runs the rule once over an e-graph that holds the instance alone, and judges all that came of it.
+// Runs the rule once over an e-graph that holds the instance alone, and judges every term that results.
 Tried try_exact(const std::vector<Rewrite>& rewrites, std::shared_ptr<NestAnalysis> facts, const Term& nest) {
     EGraph graph;
     graph.attach(facts);
@@ -141,7 +142,7 @@ Tried try_neural(const std::vector<Rewrite>& rewrites, std::shared_ptr<NestAnaly
     return tried;
 }
 
-// Where a factor does not divide, a restriction may take away nothing but the overhang.
+// Whether some factor does not divide its extent. There a restriction may take away nothing but the overhang.
 bool is_uneven(const Term& t) {
     if ((t.is("quo", 2) || t.is("rem", 2)) && axis_extent(t[0]) % *t[1].integer() != 0) return true;
     return std::any_of(t.children().begin(), t.children().end(), is_uneven);
@@ -153,13 +154,13 @@ std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& eff
     Random random(seed_of(rule));
     int tried = 0;
     bool both = rule.arrow == Arrow::both;
-    // Beyond the count, what is left to try is roles of the axes that did not come up: a guard that is missing shows with some of them only.
+    // After enough instances, only roles of axes that did not come up yet are tried, because a missing guard shows with some roles only.
     std::map<std::string, int> seen;
     const int enough_of_each = 2, enough_attempts = 12 * effort.instances;
     for (int attempt = 0; attempt < effort.attempts; ++attempt) {
         const bool counted = tried >= effort.instances;
         if (counted && attempt >= enough_attempts) break;
-        // The rest only where the small ones do not do.
+        // The other statements are used only where the small ones do not suffice.
         std::size_t range = tried < 3 && attempt > effort.attempts / 3 ? statements.size() : small_statements;
         const char* stmt = statements[static_cast<std::size_t>(attempt) % range];
         const Term& pattern = both && attempt / static_cast<int>(statements.size()) % 2 ? rule.right[0].term : rule.left[0].term;
@@ -172,7 +173,7 @@ std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& eff
             if (nest && nest_parts(*nest).restore.empty() && isl_judge(*nest, {.strict_fp = false, .may_restrict = true})) nest.reset();
             if (nest) resolve(*nest);
         } catch (const UserError&) {
-            continue;  // no nest: axes that do not fit together
+            continue;  // this is no nest, because its axes do not fit together
         }
         if (!nest) continue;
         auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = false, .gpu = {.tf32 = true}});
@@ -191,7 +192,7 @@ std::optional<Refutation> judge_nest_rule(const Rule& rule, const JudgeEffort& e
     if (rule.left.size() != 1) return Refutation{"a rule over nests has one pattern a side: sites in a row are one term, (then VALUE NEST)", rule.text};
     if (is_value_rule(rule)) return judge_value_rule(rule);
     if (is_net_rule(rule)) return judge_net_rule(rule);
-    // The same words get the same answer, so a file that several others include is tried once.
+    // The same rule text gets the same answer, so a file that several others include is tried once.
     static std::mutex mutex;
     static std::map<std::pair<std::string, int>, std::optional<Refutation>> known;
     std::pair<std::string, int> key{rule.text, effort.instances};

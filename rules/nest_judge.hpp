@@ -7,7 +7,7 @@
 namespace loopegg {
 
 struct JudgeEffort {
-    int instances = 12;  // that the rule matches and that are judged
+    int instances = 12;  // how many instances that the rule matches are judged
     int attempts = 600;  // draws of an instance before giving up
 };
 

@@ -199,7 +199,7 @@ std::vector<GuardKind> guards() {
     return all;
 }
 
-// One of the nests that a convolution becomes (winograd_nests.hpp), by the class of its own: all terms of a class are one domain.
+// One of the nests that a convolution becomes (winograd_nests.hpp). Any term of the convolution's class will do, because all have one domain.
 ListKind winograd_list(std::string name, std::string summary, Term WinogradNests::*which) {
     ListKind list{std::move(name), {{"nest", "number", "number"}}, std::move(summary), [which](const Question& q) -> std::vector<Term> {
                       if (q.arguments[0].eclass == none || !q.arguments[1].number || !q.arguments[2].number) return {};
@@ -358,7 +358,7 @@ std::vector<OperatorKind> operators() {
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
     for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread", "tensor.tf32"})
         all.push_back({word, "place", {}});
-    all.push_back({"concat", "joint", {}});  // what (join add ...) adds is a function already
+    all.push_back({"concat", "joint", {}});  // `add` of (join add ...) is an operator already, as a function
     all.push_back({"winograd", "preparation", {"number", "number"}});
     for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
     for (const char* word : {"repeat", "zero", "pointwise"}) all.push_back({word, "how", {}});
@@ -372,7 +372,7 @@ std::vector<OperatorKind> operators() {
     return all;
 }
 
-// Nests made whole, wherever they stand in a row of sites.
+// Completes nests, wherever they stand in a row of sites.
 Term prepared_term(const Term& term) {
     if (term.is("nest", 2) || term.is("restore", 2)) return complete(term);
     if (!term.is("site", 1) && !term.is("then", 2) && !term.is("prepare", 2) && !is_net(term)) return term;
@@ -389,7 +389,7 @@ const Language& nest_language() {
         l.name = "nest";
         l.operators = operators();
         l.leaf_kind = [](std::string_view word) -> std::optional<std::string> {
-            // Functions of (zip F SIZE) and (map F SIZE) that are operators or nothing elsewhere.
+            // Functions of (zip F SIZE) and (map F SIZE) that elsewhere are operators or have no meaning.
             if (word == "+" || word == "-" || word == "*" || word == "copy") return "function";
             auto name = axis_name(Term(word));
             return name && name->extent > 0 ? std::optional<std::string>("axis") : std::nullopt;

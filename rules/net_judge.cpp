@@ -17,7 +17,7 @@
 namespace loopegg {
 namespace {
 
-// No two layers of one network are alike: a layer is known by its nest.
+// No two layers of one test network are alike, because a layer is known by its nest.
 std::string layer(int out, int in) {
     return fmt::format("(layer (nest (conv2d 1 1 {} {} 2 2 1 1 1 1 0 0 1 1) (at co (at ci (at oh (at ow done))))))", out, in);
 }
@@ -81,7 +81,7 @@ std::optional<std::string> compare(const Term& before, const Term& after) {
     NetValue image{3, std::vector<float>(12)};
     std::mt19937_64 random(5);
     for (float& v : image.values) v = static_cast<float>(static_cast<int>(random() % 5) - 2);
-    const auto without = [&](const Term& nest) {  // the channels that are gone have no weights
+    const auto without = [&](const Term& nest) {  // channels that were left out have no weights
         std::vector<float> w = drawn(nest);
         const NetLayer *then = find(was, nest), *now = find(is, nest);
         const std::size_t row = w.size() / static_cast<std::size_t>(std::max<std::int64_t>(1, then ? then->outputs : 1)),

@@ -90,7 +90,7 @@ std::vector<std::string> PatternReader::known_names(Side side) const {
     return names;
 }
 
-// The operator of that name and number of children; complains when there is none.
+// The operator of that name and number of children. Complains when there is none.
 const OperatorKind* PatternReader::choose(const SExpr& e) {
     const std::string& name = e.items[0].atom;
     const OperatorKind* other = nullptr;
@@ -120,7 +120,7 @@ PatternReader::Read PatternReader::compute(const SExpr& e, const SExpr& value, S
     return {Term(name), kind};
 }
 
-// Whether some part of a term of ours is a list of terms that a function gives: "(at (outer ?n ?s ?tile) ...)" is one loop for each.
+// Whether some part of a term is a function that gives a list of terms: "(at (outer ?n ?s ?tile) ...)" is one loop for each term of the list.
 bool PatternReader::holds_lists(const SExpr& e) const {
     if (!e.is_list || e.items.empty() || e.items[0].is_list) return false;
     const std::string& head = e.items[0].atom;
@@ -163,7 +163,7 @@ PatternReader::Read PatternReader::list(const SExpr& e, Side side, const std::st
     }
     bool ok = language_.open || (op && op->children.size() == e.items.size() - 1);
     std::vector<Term> children;
-    for (std::size_t i = 1; i < e.items.size(); ++i) {  // also after a mistake, for the mistakes inside and the variables
+    for (std::size_t i = 1; i < e.items.size(); ++i) {  // also after a mistake, to find the mistakes inside and the variables
         Read child = read(e.items[i], side, op && i - 1 < op->children.size() ? op->children[i - 1] : std::string());
         ok = ok && child.term;
         children.push_back(std::move(child.term));

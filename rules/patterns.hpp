@@ -1,4 +1,4 @@
-// Reads the sides of a rule against the operators of a language, and gathers what its variables stand for.
+// Reads the sides of a rule, checks them against the operators of a language, and gathers what the rule's variables stand for.
 #pragma once
 #include <map>
 
@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// What a variable was seen to stand for, and where first.
+// The kind of term that a variable stands for, and where the variable was seen first.
 struct VariableUse {
     std::string kind;
     Position where;
@@ -19,11 +19,11 @@ public:
     enum class Side { left, right };
     struct Read {
         Term term;         // empty when there was a mistake
-        std::string kind;  // what it makes, where known
+        std::string kind;  // of the term, where known
     };
     Read read(const SExpr& e, Side side, const std::string& wanted = {});
 
-    // Of both sides so far, in the order of the text; the position is the first on that side.
+    // The variables of each side that were read so far. The position is the first on that side.
     const std::map<Symbol, Position>& left_variables() const { return left_; }
     const std::map<Symbol, Position>& right_variables() const { return right_; }
     std::vector<ChoiceCall>& computed() { return computed_; }  // of the right side, each once

@@ -56,7 +56,7 @@ public:
     }
 
 private:
-    // Where the arrow stands, and where the first keyword after it.
+    // Finds the arrow, and the first keyword after it.
     bool find_parts() {
         const auto& items = form_.items;
         for (std::size_t i = 1; i < items.size(); ++i) {
@@ -89,7 +89,7 @@ private:
         return *arrow_ > 2 && conditions_ > *arrow_ + 1;
     }
 
-    // One plain term each side, or several (= ?root term) on the left and one or more on the right.
+    // Reads one plain term on each side, or several (= ?root term) on the left and one or more on the right.
     void read_sides() {
         const std::size_t left = *arrow_ - 2, right = conditions_ - *arrow_ - 1;
         if (left == 1 && right == 1) {
@@ -169,7 +169,7 @@ private:
         }
     }
 
-    // One direction: what the pattern side binds, then the choices in order, then what the other side and the guards use.
+    // Checks the variables of one direction: the pattern side binds some, then the choices bind theirs in order, then the other side and the guards use them.
     void check_direction(const std::map<Symbol, Position>& bound, const std::map<Symbol, Position>& used, bool forward) {
         std::set<Symbol> known = roots_;
         for (const auto& [name, where] : bound) known.insert(name);

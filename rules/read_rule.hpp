@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-// None when there was a mistake; all of its mistakes are told.
+// Gives none when the rule has a mistake; `complaints` gets all mistakes of the rule.
 std::optional<Rule> read_rule(const SExpr& form, const Language& language, const std::string& set, Complaints& complaints);
 
 // The name of a rule, ruleset or phase: an atom that is no number, variable, keyword or arrow. Complains, and gives "" otherwise.

@@ -55,7 +55,7 @@ std::optional<RegisterTile> read_tile(const NaiveLoops& nest, const Term& term) 
     return t;
 }
 
-// Iterations of a sum that are written out. Those outside a sum that is not are never: they would not make the innermost body any longer.
+// How many iterations of a sum are written out. Only the innermost `window` sums are, because others would not make the innermost body any longer.
 std::int64_t written_out(const NaiveLoops& nest, std::int64_t window, std::size_t sum) {
     std::int64_t inside = 0;
     for (std::size_t i = sum + 1; i < nest.loops.size(); ++i) inside += nest.loops[i].reduction;
@@ -65,7 +65,7 @@ std::int64_t written_out(const NaiveLoops& nest, std::int64_t window, std::size_
     return inside == 0 && extent % steps_of_a_long_one == 0 ? steps_of_a_long_one : 1;
 }
 
-// The innermost sums that are short, or the innermost alone.
+// The windows to try: all innermost sums that are short, and the innermost sum alone.
 std::vector<std::int64_t> windows(const NaiveLoops& nest) {
     std::int64_t count = 0;
     for (std::size_t i = nest.loops.size(); i-- > 0;) {
@@ -89,7 +89,7 @@ void write_out(const NaiveLoops& nest, std::int64_t window, CpuShape& shape) {
         if (nest.loops[i].reduction) shape.body[i] = written_out(nest, window, i);
 }
 
-// But for the window, and how many rows.
+// The shape of a tile, without the window and the number of rows.
 CpuShape shape_of(const NaiveLoops& nest, const RegisterTile& t) {
     CpuShape s;
     s.body = t.sizes, s.staged_output = nest.sums();
@@ -106,7 +106,8 @@ CpuShape shape_of(const NaiveLoops& nest, const RegisterTile& t) {
     return s;
 }
 
-// How long vectors along a loop may be: as the machine's, a half or a quarter of these; and as long as they can be where that is longer than all that divide.
+// How long vectors along a loop may be: the machine's length, a half or a quarter of it, where these divide the extent; and the longest divisor where it is
+// longer than all of these that divide.
 std::vector<std::int64_t> lanes_along(const NaiveLoop& loop, const VectorMachine& m) {
     if (!loop.contiguous && !loop.weights_only) return {};
     std::vector<std::int64_t> all;
@@ -118,14 +119,15 @@ std::vector<std::int64_t> lanes_along(const NaiveLoop& loop, const VectorMachine
     return all;
 }
 
-// Every tile that fits the registers: vectors along one loop, some iterations of another, and where these are few or all, some of a third before it.
+// Every tile that fits the registers: vectors along one loop, some iterations of a second loop, and, where these are few or all, some iterations of a third
+// loop before it.
 template <class Add>
 void every_tile(const NaiveLoops& nest, const VectorMachine& m, const Add& add) {
     const std::vector<NaiveLoop>& loops = nest.loops;
     std::vector<std::size_t> outputs;
     for (std::size_t i = 0; i < loops.size(); ++i)
         if (!loops[i].reduction) outputs.push_back(i);
-    {  // one output at a time: what the compiler makes vectors of, or what no vector fits
+    {  // one output at a time, for loops that the compiler makes vectors of, and for loops that no vector fits
         RegisterTile t;
         t.along = outputs.empty() ? 0 : outputs.back(), t.sizes.assign(loops.size(), 1);
         add(t);
@@ -167,7 +169,7 @@ void every_tile(const NaiveLoops& nest, const VectorMachine& m, const Add& add) 
 
 std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& machine, SharedLoop shared, std::size_t most) {
     if (!nest.sums() || most == 0) return {};
-    // The cheapest so far; of two that cost the same, the one that was found first.
+    // One of the cheapest tiles so far. Of two tiles that cost the same, the one that was found first is better.
     struct Found {
         double cost;
         std::size_t number;

@@ -18,13 +18,13 @@ enum class SharedLoop {
     first,     // the outermost
     rows,      // blocks of ROWS rows of an image
     weights,   // the one that the lanes run along: each core goes through its own weights again and again
-    channels,  // the outermost, where each iteration has an input of its own, which is padded: each core copies what it alone reads
+    channels,  // the outermost, where each iteration has an input of its own and this input is padded: each core copies what it alone reads
 };
 
-// So many tiles, cheapest first by the estimate. None where nothing is summed up.
+// At most `most` tiles, cheapest first by the estimate. Empty where the statement sums nothing up.
 std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& machine, SharedLoop shared, std::size_t most);
 
-// The parts of a tiled nest. Every loop of the nest is in one of them.
+// The parts of a tiled nest. Every loop of the nest is in one of these parts.
 constexpr std::array<std::string_view, 6> tile_parts{"shared", "outer", "sums", "window", "own", "lanes"};
 // The loops of one part, outermost first. Gives none where there is no such part.
 std::optional<std::vector<Term>> part_of_tile(const NaiveLoops& nest, const Term& tile, std::string_view part);

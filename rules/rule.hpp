@@ -1,4 +1,4 @@
-// Rules as they were read and checked. They are words and numbers, bound to no e-graph. bind_rule() makes them ready to run.
+// Rules as they were read and checked. They are plain data, bound to no e-graph. bind_rule() makes them ready to run.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@ namespace loopegg {
 
 enum class Arrow {
     forward,  // =>   the left side becomes equal to the right
-    both,     // <=>  and the other way round
+    both,     // <=>  the same, and a rewrite from right to left too
     neural,   // ~>   the right side is a variant: not equal, joined by an edge
 };
 
@@ -27,7 +27,7 @@ struct Expression {
     const FunctionKind* function = nullptr;  // of a call
     std::vector<Expression> arguments{};
     Position where{};
-    std::string text{};  // as written, in the one form of terms
+    std::string text{};  // as written, in the canonical form of terms
 };
 
 struct GuardCall {
@@ -37,7 +37,7 @@ struct GuardCall {
     std::string text;  // "(permutable ?a ?b)"
 };
 
-// :for ?k (divisors ?a), :for ?g (2 4 8 16), or a computed part of a side (then `computed` stands and variable is '?' and its text).
+// :for ?k (divisors ?a), :for ?g (2 4 8 16), or a computed part of a side (then `computed` is set, and the variable is '?' and the text of that part).
 struct ChoiceCall {
     Symbol variable;
     const ListKind* list = nullptr;
@@ -50,7 +50,7 @@ struct ChoiceCall {
 
 struct Rule {
     std::string name;
-    std::string set;  // the ruleset it stands in
+    std::string set;  // the ruleset that the rule stands in
     Arrow arrow = Arrow::forward;
     std::vector<Rooted> left, right;    // computed parts replaced by their variables
     std::vector<ChoiceCall> choices{};  // in an order in which each needs only what is bound before it
@@ -61,23 +61,23 @@ struct Rule {
 
 struct RuleSet {
     std::string name;
-    std::vector<std::string> tags;  // classes of architecture and kinds of machine (cpu, gpu) that it is meant for
+    std::vector<std::string> tags;  // classes of architecture and kinds of machine (cpu, gpu) that the set is meant for
     std::vector<Rule> rules;
     Position where;
 };
 
-// A stage of a run: which sets, and how far.
+// One saturation: which sets of rules it uses, and its limits.
 struct Phase {
     std::string name;
     std::vector<std::string> sets;
     std::optional<std::int64_t> iterations, nodes;
     std::optional<double> seconds;
-    std::optional<double> capacity{};  // the default guard's threshold while this phase asks it
+    std::optional<double> capacity{};  // the threshold of the default guard in this phase
     std::string scheduler{};           // "simple", "backoff" or empty
     Position where{};
 };
 struct RunOptions;
-RunOptions limits_of(const Phase& phase);  // the engine's limits and scheduler; what the phase leaves open is the engine's own
+RunOptions limits_of(const Phase& phase);  // the engine's limits and scheduler; where the phase says nothing, the engine's defaults hold
 
 // Everything that a rule file and its includes say.
 struct RuleBook {
@@ -103,7 +103,8 @@ struct CapacityProposal {
 // What rules need from the run that they are used in.
 struct Binding {
     std::shared_ptr<Analysis> facts{};  // Language::make_facts, attached to the e-graph; may be empty
-    // Answers (capacity) with one verdict for each proposal of an iteration. Where it is empty, everything is allowed, and the evidence says so.
+    // Answers the guard (capacity) with one verdict for each proposal of an iteration. Where the function is empty, everything is allowed, and the evidence
+    // says so.
     std::function<std::vector<Verdict>(const EGraph&, std::span<const CapacityProposal>)> capacity{};
 };
 

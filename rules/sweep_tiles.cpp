@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t vectors_of_a_chunk = 64;
 
-// The read of one buffer alone depends on the loop, and one iteration goes to the next element of that buffer.
+// Whether the read of one buffer alone depends on the loop, and one iteration goes to the next element of that buffer.
 bool in_memory_order(const Statement& s, const NaiveLoop& loop) {
     std::optional<std::size_t> moved;
     for (std::size_t r = 0; r < s.reads.size(); ++r)

@@ -1,4 +1,4 @@
-// Tiles of nests that go through memory once: functions of each element, and sums along rows that lie in one piece.
+// Tiles of nests that go through memory once: functions of each element, and sums along rows that are contiguous in memory.
 #pragma once
 #include <array>
 #include <optional>
@@ -16,13 +16,13 @@ enum class SweepKind {
     rows,      // one operand is summed up along its own order in memory: each lane sums up a part
 };
 
-// A tile is a term: (sweep-tile LANES CHUNK). The innermost loop comes in vectors of LANES, of which CHUNK elements
-// stay with one core. None for other statements.
+// A tile is a term: (sweep-tile LANES CHUNK). The innermost loop is divided into vectors of LANES elements, and CHUNK elements
+// stay with one core. Empty for other statements.
 std::vector<Term> sweep_tiles(const Statement& statement, const NaiveLoops& nest, const VectorMachine& machine, SweepKind kind);
 
-// What such a nest consists of: every loop of it is in one of these.
+// The parts of such a nest. Every loop of the nest is in one of these parts.
 constexpr std::array<std::string_view, 3> sweep_parts{"shared", "steps", "lanes"};
-// The loops of one part, outermost first: what the cores may share, what one of them does in turn, vectors. None: there is no such part.
+// The loops of one part, outermost first: what the cores may share, what one core does step by step, vectors. Gives none where there is no such part.
 std::optional<std::vector<Term>> part_of_sweep(const NaiveLoops& nest, const Term& tile, std::string_view part);
 
 }  // namespace loopegg

@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-// The first sites of a row. Some restrict their output and bring it back; some have something after their sums already.
+// The first sites of a row. Some restrict their output and bring it back. Some have an epilogue already.
 constexpr const char* first_nests[] = {
     "(nest (conv2d 1 1 4 3 4 4 2 2 1 1 1 1 1 1) (at co (at oh (at ow (at ci (at kh (at kw done)))))))",
     "(nest (epilogue bias (conv2d 2 1 3 2 3 3 1 1 1 1 0 0 1 1)) (at n (at co (at oh (at ow (at ci done))))))",
@@ -39,7 +39,7 @@ constexpr const char* first_nests[] = {
 
 Term naive(const std::string& stmt) { return nest_of(statement_of(parse_term(stmt))); }
 
-// Everything that can read an output of this shape alone.
+// Every nest that can read an output of this shape and nothing else.
 std::vector<Term> followers(const Shape& shape) {
     const std::string size = std::to_string(element_count(shape));
     std::vector<Term> all;
@@ -62,7 +62,7 @@ std::vector<Term> small_values() {
             try {
                 operands_of(value);
                 starts.push_back(value);
-            } catch (const UserError&) {  // nothing of the kind to prepare
+            } catch (const UserError&) {  // there are no such constants to prepare
             }
         }
         for (const Term& start : starts) {
@@ -78,7 +78,8 @@ Operands whole_numbers(const std::vector<Buffer>& buffers) {
     Operands all;
     for (const Buffer& b : buffers) {
         all.emplace_back(static_cast<std::size_t>(element_count(b.shape)));
-        // Transformed weights are fractions of 24 and less in each direction: so many of each make them whole, and no sum of these here passes 2^24.
+        // In each direction, transformed weights are fractions with a denominator of at most 24. Multiples of that make them whole, and no sum of them here
+        // exceeds 2^24.
         if (b.name == "W")
             for (float& v : all.back()) v = 576 * static_cast<float>(static_cast<int>(random() % 3) - 1);
         else

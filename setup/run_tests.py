@@ -35,7 +35,7 @@ def ended_badly(code):
 
 
 def read_events(path, outcome):
-    """Catch2's cases; the case that was running when the process died is left over and returned."""
+    """Reads Catch2's cases. Returns the case that was running when the process died."""
     running = None
     for line in path.read_text(errors="replace").splitlines() if path.exists() else []:
         kind, _, rest = line.partition(" ")
@@ -130,7 +130,7 @@ class Runner:
         print(f"{clear}{text} in {o.seconds:.1f} s ({len(self.finished)} of {len(self.tests)})", file=sys.stderr, flush=True)
 
     def watch(self, done):
-        """The line that lives on a terminal: what runs, and for how long."""
+        """Keeps a line on a terminal up to date: what runs, and for how long."""
         while not done.wait(0.3):
             with self.lock:
                 running = ", ".join(f"{n} {e.read_text(errors='replace').count(chr(10)) // 2 if e.exists() else 0}" for n, e in self.processes.values())

@@ -1,6 +1,6 @@
 """Brings the wheels of requirements.txt into one folder: pip downloads and checks them, this file unpacks what is used.
 
-A wheel counts as there when its RECORD is: that file is written last, so a broken-off unpacking is simply done again.
+A wheel counts as unpacked when its RECORD is there. That file is written last, so an unpacking that broke off is simply done again.
 """
 import fnmatch
 import os

@@ -1,4 +1,4 @@
-// A small network for each row of the operators with loops, for tests that hold every row to the same.
+// A small network for each row of the operators with loops, for tests that check the same for every row.
 #pragma once
 #include <map>
 

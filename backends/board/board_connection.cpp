@@ -31,8 +31,8 @@ constexpr std::int64_t most_answer = 1 << 20;
 
 double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
-// No question is ever asked (BatchMode), no unknown host accepted, and a line that is dead is noticed after a quarter of a minute. The connection is our own:
-// one that is shared with others may hang with a board that is gone.
+// ssh asks no question (BatchMode), accepts no unknown host, and notices a dead connection after a quarter of a minute. The connection is our own, because a
+// shared one may hang with a board that is gone.
 std::vector<std::string> ssh_words(const BoardAddress& a, const std::string& command) {
     std::vector<std::string> words{"ssh", "-T", "-x", "-a"};
     if (const char* config = std::getenv("LOOPEGG_SSH_CONFIG")) words.insert(words.end(), {"-F", config});
@@ -45,8 +45,8 @@ std::vector<std::string> ssh_words(const BoardAddress& a, const std::string& com
     return words;
 }
 
-// One line of sh for the board. It starts the worker where it lies already; else it takes it from its standard input into the first folder that is its own
-// and has room. What a power cut left is told by its size.
+// One line of sh for the board. It starts the worker that the board has. Where there is none, it reads the worker from standard input into the first folder
+// that belongs to the user and has room. A worker that a power cut left incomplete is recognised by its size.
 std::string starting_command(const std::string& architecture, const std::string& name, std::size_t size, bool copy) {
     const std::string script = fmt::format(
         "m=$(uname -m); [ \"$m\" = {0} ] || {{ echo \"loopegg: other $m\"; exit 0; }}; "
@@ -61,7 +61,7 @@ std::string starting_command(const std::string& architecture, const std::string&
     return "exec sh -c " + shell_word(script);
 }
 
-// ssh's own words, as what they mean to the person who typed the command.
+// Turns ssh's words into what they mean to the person who typed the command.
 std::optional<BoardAway> known_trouble(const std::string& said, const BoardAddress& a) {
     const std::string port = a.port ? fmt::format(" -p {}", a.port) : "", who = (a.user.empty() ? "" : a.user + "@") + a.host;
     auto has = [&](const char* words) { return said.find(words) != said.npos; };
@@ -130,7 +130,7 @@ void BoardConnection::close() {
 }
 
 void BoardConnection::lost(const std::string& why) {
-    // ssh's words may be a moment behind the end of its output.
+    // ssh's error messages may come a moment after the end of its output.
     for (const double until = now() + 0.5; errors_ >= 0 && now() < until;) {
         char buffer[4096];
         const ssize_t n = read(errors_, buffer, sizeof buffer);
@@ -198,7 +198,7 @@ std::string BoardConnection::line(double deadline) {
         if (const std::size_t end = pending_.find('\n'); end != pending_.npos) {
             const std::string text = pending_.substr(0, end);
             pending_.erase(0, end + 1);
-            if (text.starts_with("loopegg: ")) return text.substr(9);  // what a login script prints comes before it
+            if (text.starts_with("loopegg: ")) return text.substr(9);  // a login script may print other lines before it
             continue;
         }
         if (pending_.size() > (1 << 16) || !receive(deadline)) lost("cannot be reached");
@@ -222,7 +222,7 @@ BoardHello BoardConnection::open(const std::string& architecture, const std::fil
     } catch (const BoardAway& e) {
         if (copied || e.lasting() || (over_ && *over_)) throw;
     }
-    // The copy that lies there does not start, as after a power cut: it is copied again.
+    // The copy on the board does not start, for example after a power cut, so the worker is copied again.
     copied = true;
     return greeted(architecture, worker.filename().string(), bytes, copied);
 }

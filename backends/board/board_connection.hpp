@@ -1,4 +1,4 @@
-// One board over ssh. The connection copies the worker there where the board lacks it, starts it, asks it, and leaves it when it does not answer.
+// One board over ssh. The connection copies the worker to a board that lacks it, starts the worker, asks it, and gives it up when it does not answer.
 #pragma once
 #include <sys/types.h>
 
@@ -15,7 +15,7 @@
 
 namespace loopegg {
 
-// A board cannot be used now. A `lasting` one will not come back by itself: its key is unknown, ssh may not enter, or its architecture is another.
+// A board cannot be used now. A `lasting` fault does not pass by itself: the board's key is unknown, ssh may not log in, or the architecture is another one.
 class BoardAway : public UserError {
 public:
     BoardAway(Diagnostic d, bool lasting) : UserError(std::move(d)), lasting_(lasting) {}
@@ -28,7 +28,7 @@ private:
 // What a board says when it is greeted.
 struct BoardHello {
     MachineFacts facts{};
-    std::string conditions{};  // "governor ondemand, 51.2 °C", as far as it tells
+    std::string conditions{};  // "governor ondemand, 51.2 °C", as far as the board tells
 };
 
 class BoardConnection {
@@ -40,22 +40,22 @@ public:
 
     // Asks the board for its architecture, as 'uname -m' says it. Throws BoardAway.
     std::string architecture();
-    // Starts the worker there. Throws BoardAway, also when `over` becomes true meanwhile.
+    // Starts the worker on the board. Throws BoardAway, also when `over` becomes true meanwhile.
     BoardHello open(const std::string& architecture, const std::filesystem::path& worker, const std::atomic<bool>* over = nullptr);
     bool is_open() const { return pid_ > 0; }
-    // Sends a whole message and waits for the answer to it. Every 'state busy' begins the time anew. Throws BoardAway after it closed the connection.
+    // Sends a whole message and waits for the answer to it. Every 'state busy' starts the time limit anew. Closes the connection before it throws BoardAway.
     BoardMessage ask(const std::string& message, const std::string& id, double seconds, const std::function<void()>& busy = {});
     void close();
     const BoardAddress& address() const { return address_; }
 
 private:
     void start(const std::string& command);
-    // `copied`: on the way in, the worker is copied whatever lies there; on the way out, no copy that lay there was started.
+    // `copied`: true on entry copies the worker even if the board has one; true on return says that the worker was copied and no older copy was started.
     BoardHello greeted(const std::string& architecture, const std::string& name, const std::string& bytes, bool& copied);
-    std::string line(double deadline);  // that begins with 'loopegg: ', without it
+    std::string line(double deadline);  // the next line that begins with 'loopegg: ', without these words
     void send(std::string_view bytes, double deadline);
     bool receive(double deadline);                   // more bytes; false: none will come
-    [[noreturn]] void lost(const std::string& why);  // says it with what ssh said, and closes
+    [[noreturn]] void lost(const std::string& why);  // closes the connection and throws BoardAway with `why` and what ssh said
 
     BoardAddress address_;
     pid_t pid_ = -1;

@@ -10,7 +10,7 @@
 
 namespace loopegg {
 
-// The other side says something that is no message.
+// The other side sent something that is no message.
 class BadMessage : public std::exception {
 public:
     explicit BadMessage(std::string why) : why_(std::move(why)) {}
@@ -29,19 +29,19 @@ struct BoardMessage {
     BoardMessage& add_count(std::string key, std::int64_t value);
     std::string text(std::string_view key) const;  // of the first line of that key; "" where there is none
     std::vector<std::string> all(std::string_view key) const;
-    double number(std::string_view key, double otherwise) const;        // throws BadMessage for what is no finite number
-    std::int64_t count(std::string_view key, std::int64_t most) const;  // throws BadMessage unless it is there, from 0 to `most`
+    double number(std::string_view key, double otherwise) const;        // throws BadMessage for a value that is no finite number
+    std::int64_t count(std::string_view key, std::int64_t most) const;  // throws BadMessage unless the key is there, with a value from 0 to `most`
     std::string encode() const;
 };
 
-std::int64_t count_of(const std::string& word, std::int64_t most);  // throws BadMessage unless it is a whole number from 0 to `most`
+std::int64_t count_of(const std::string& word, std::int64_t most);  // throws BadMessage unless the word is a whole number from 0 to `most`
 
 // Takes bytes as they come and gives messages when they are whole.
 class MessageReader {
 public:
     explicit MessageReader(std::int64_t most_bytes) : most_(most_bytes) {}
     void take(std::string_view bytes) { pending_.append(bytes); }
-    std::optional<BoardMessage> next();  // none yet. Throws BadMessage
+    std::optional<BoardMessage> next();  // none: no whole message has come yet. Throws BadMessage
     bool empty() const { return pending_.empty(); }
 
 private:

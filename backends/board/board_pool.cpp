@@ -20,9 +20,9 @@
 namespace loopegg {
 namespace {
 
-constexpr int most_losses = 3;        // a candidate that takes board after board with it is at fault, though nobody can prove it
-constexpr int most_failures = 2;      // a board that stood still for a while makes a candidate late once, and hardly twice
-constexpr double slack_seconds = 30;  // for the way there and back
+constexpr int most_losses = 3;        // a candidate with which one board after another goes away is at fault, though that cannot be proven
+constexpr int most_failures = 2;      // a board that paused for a while makes a candidate late once, and hardly twice
+constexpr double slack_seconds = 30;  // for the way to the board and back
 constexpr double longest_pause = 15;  // between two tries to reach a board that is away
 
 double now() { return clock_seconds(CLOCK_MONOTONIC); }
@@ -38,11 +38,11 @@ BoardAnswer lost_answer(std::string why) {
 struct BoardPool::Board {
     explicit Board(BoardAddress a) : connection(std::move(a)) {}
     BoardConnection connection;
-    std::string why{};  // it is away
+    std::string why{};  // why the board is away
     std::string hint{};
     bool lasting = false;
-    int tries = 0;              // in vain, one after another
-    std::int64_t measured = 0;  // not told to the store yet
+    int tries = 0;              // tries in vain to reach the board, one after another
+    std::int64_t measured = 0;  // candidates that the store was not told of yet
     double told = 0;
 };
 
@@ -51,13 +51,13 @@ struct BoardPool::Run {
     struct Ready {
         std::size_t candidate;
         std::filesystem::path package;
-        int losses = 0;    // of boards that had it
-        int failures = 0;  // of itself, as far as a board can tell
+        int losses = 0;    // boards that went away with the candidate
+        int failures = 0;  // failures of the candidate itself, as far as a board can tell
     };
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<Ready> ready;
-    std::size_t next = 0, open = 0;  // the next to pack; those that have no answer yet
+    std::size_t next = 0, open = 0;  // the next candidate to pack; how many have no answer yet
     std::size_t in_flight = 0;
     bool stopping = false;
     std::atomic<bool> over{false};  // nobody needs to be reached any more
@@ -65,7 +65,7 @@ struct BoardPool::Run {
     std::exception_ptr failure{};
     std::function<void(std::size_t, const BoardAnswer&)> answer{};
 
-    void settle(std::size_t candidate, const BoardAnswer& a) {  // with the mutex held
+    void settle(std::size_t candidate, const BoardAnswer& a) {  // call it with the mutex held
         answer(candidate, a);
         done();
     }
@@ -168,7 +168,8 @@ BoardAnswer BoardPool::ask(Board& board, const std::filesystem::path& package, c
     }
 }
 
-// The life of one board while a run lasts: reach it, take a candidate, ask, answer; and when it goes away, give the candidate back.
+// Serves one board during a run: reaches the board, takes a candidate, asks about it and gives the answer. When the board goes away, gives the candidate
+// back.
 void BoardPool::serve(Board& board, Run& run) {
     for (;;) {
         if (!connect(board, &run)) {
@@ -252,7 +253,7 @@ void BoardPool::run(std::size_t count, int packers, const std::function<std::opt
         std::unique_lock lock(run.mutex);
         while (!run.stopping && run.open > 0) {
             run.changed.wait_for(lock, std::chrono::seconds(1), [&] { return run.stopping || run.open == 0; });
-            // Boards that work are silent for as long as a candidate lasts; only when none works does patience run.
+            // A working board is silent while a candidate runs. The time of patience runs only while no board works.
             if (run.in_flight > 0 || run.ready.empty()) run.heard = now();
             if (run.stopping || run.open == 0 || now() - run.heard < options_.patience) continue;
             run.failure = std::make_exception_ptr(UserError(

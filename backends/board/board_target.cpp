@@ -35,7 +35,7 @@ std::string arm_name(const std::string& part) {
     return found == arm_parts.end() ? "generic" : found->second;
 }
 
-// The levels that compilers agree on: what a processor of the level has, each has.
+// The levels of x86 that compilers agree on: the highest level all of whose features the processor has.
 int x86_level(const std::string& text) {
     const std::vector<std::string> flags = split(text, ' ');
     auto has = [&](std::initializer_list<const char*> wanted) {

@@ -1,4 +1,4 @@
-// What a board says about itself, as the target that its code is compiled for.
+// Turns what a board says about itself into the target that code for the board is compiled for.
 #pragma once
 #include <nlohmann/json.hpp>
 

@@ -30,7 +30,7 @@ namespace {
 
 constexpr std::int64_t most_floats = std::int64_t{1} << 32;
 
-// A worker is linked whole, so no loader finds functions by name for it: these are what generated code may call.
+// A worker is linked statically, so no loader finds functions by name for it. These are the functions that generated code may call.
 void* function_named(const char* name) {
     using One = float (*)(float);
     using Two = float (*)(float, float);
@@ -82,7 +82,7 @@ std::span<const float> floats_at(const std::string& bytes, std::size_t& at, std:
 
 std::string difference(std::span<const float> got, std::span<const float> wanted, double tolerance) {
     for (std::size_t i = 0; i < got.size(); ++i) {
-        if (wanted[i] != wanted[i]) continue;  // nobody reads it
+        if (wanted[i] != wanted[i]) continue;  // NaN: nobody reads this element
         const double allowed = tolerance * std::max(1.0f, fabsf(wanted[i]));
         if (fabs(static_cast<double>(got[i]) - wanted[i]) <= allowed) continue;
         return "wrong output: stored element " + std::to_string(i) + " is " + std::to_string(got[i]) + " and should be " + std::to_string(wanted[i]);
@@ -90,7 +90,7 @@ std::string difference(std::span<const float> got, std::span<const float> wanted
     return "";
 }
 
-// What tests ask for in place of an honest kernel.
+// Commits a fault that a test asks for in place of a kernel.
 void commit_fault(const std::string& kind) {
     if (kind == "crash") abort();
     if (kind == "hang")
@@ -120,7 +120,7 @@ BoardMessage tried(const BoardMessage& request) {
     std::vector<float> room;
     const std::vector<std::string> sizes = request.all("buffer");
     if (sizes.empty()) throw BadMessage("a request has no buffers");
-    std::int64_t floats = 0;  // what the sizes say is what came: the operands, and as much for the expected output as the output has
+    std::int64_t floats = 0;  // the sizes must fit the bytes: the operands, and an expected output as large as the output
     for (const std::string& size : sizes) floats += count_of(size, most_floats);
     if (floats != static_cast<std::int64_t>((request.bytes.size() - at) / sizeof(float))) throw BadMessage("a request has other bytes than it says");
     for (std::size_t b = 0; b < sizes.size(); ++b) {
@@ -140,7 +140,7 @@ BoardMessage tried(const BoardMessage& request) {
     if (std::string wrong = difference(buffers[0].span(), wanted, request.number("tolerance", 0)); !wrong.empty()) return answer("wrong", wrong);
 
     const int samples = static_cast<int>(request.count("samples", 10000));
-    // For the rate of a pool, tests put a fixed time in the kernel's place.
+    // Tests of a pool's rate put a fixed time in the kernel's place.
     const Samples taken = fault.starts_with("sleep ") ? (usleep(static_cast<useconds_t>(count_of(fault.substr(6), 1000000)) * 1000),
                                                          Samples{std::vector<double>(static_cast<std::size_t>(samples), 1.0), samples})
                                                       : take_samples([&] { run(); }, samples);

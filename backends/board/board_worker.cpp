@@ -1,7 +1,7 @@
-// The program that loopegg copies to a board: it checks and times candidates that come over its standard input, and needs nothing there but Linux.
+// The program that loopegg copies to a board. It checks and times candidates that come over its standard input, and needs nothing on the board but Linux.
 //
-// Its first message tells what the board is. Each candidate runs in a process of its own, which may do nothing but compute. One candidate of all the workers on
-// a board is timed at a time: they take turns at a lock on their folder, and who waits says 'state busy' now and then.
+// Its first message tells what the board is. Each candidate runs in a process of its own, which may do nothing but compute. All workers on a board together
+// time one candidate at a time: they take turns at a lock on their folder, and a worker that waits says 'state busy' now and then.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -25,7 +25,7 @@ using namespace loopegg;
 
 namespace {
 
-// Whoever started us may be gone without a word when a cable is pulled: a worker that nobody asks anything ends.
+// The process that started us may be gone without a word when a cable is pulled. So a worker that is asked nothing for a while ends.
 constexpr int idle_ms = 120'000, busy_ms = 3000;
 constexpr std::int64_t most_bytes = std::int64_t{2} << 30;
 
@@ -63,7 +63,7 @@ void greet() {
     say(m);
 }
 
-// One after another among all workers of this folder. The lock is the folder's own, so a full disk cannot refuse it.
+// Makes the workers of this folder take turns. The lock is on the folder itself, so a full disk cannot prevent it.
 class Turn {
 public:
     Turn(int folder, const std::string& id) : folder_(folder) {
@@ -155,7 +155,7 @@ int serve() {
     for (std::string buffer(1 << 18, 0);;) {
         while (const auto request = reader.next()) {
             const std::string fault = request->text("fault");
-            if (fault == "reboot") return 1;  // tests: what a board looks like from outside when its power goes
+            if (fault == "reboot") return 1;  // for tests: what a board without power looks like from outside
             if (fault == "freeze")
                 for (;;) sleep(1);
             if (fault == "garbage") write_all(STDOUT_FILENO, "\x01\xff no message\n\n");

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* doing = "building the worker of a board";
 
-// What the worker is made of, each file by its path in the tree. None of them includes more than the standard library, the system and the others.
+// The source files of the worker, each by its path in the tree. They include nothing but the standard library, the system and one another.
 std::vector<std::string> files() {
     std::vector<std::string> all = split(read_file(shipped("backends/board/worker.txt")), '\n');
     std::erase(all, "");

@@ -1,4 +1,4 @@
-// A candidate as it goes to a board: its machine code, what it is given, and what it must give.
+// A candidate as it goes to a board: its machine code, its operands, and the output that it must give.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,8 +15,8 @@ struct TrialLimits {
     long memory_mb = 8192;  // of address space
 };
 
-// The request that board_trial.hpp tells of. `operands` and `wanted` are logical and row-major; elements of the output's storage that stand for none of it are
-// not compared.
+// The request that board_trial.hpp describes. `operands` and `wanted` are logical and row-major. Elements of the output's storage that hold no logical
+// element are not compared.
 BoardMessage pack_candidate(const Kernel& kernel, const Statement& statement, const std::vector<std::vector<float>>& operands, const std::vector<float>& wanted,
                             const TrialLimits& limits);
 

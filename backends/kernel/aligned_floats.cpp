@@ -16,7 +16,7 @@ constexpr float guard_value = -7.62939453125e-06f;
 }  // namespace
 
 AlignedFloats::AlignedFloats(std::size_t count, float value) : count_(count) {
-    constexpr std::size_t page = std::size_t{2} << 20;  // large pages for what is large, as a compiled network has them
+    constexpr std::size_t page = std::size_t{2} << 20;  // large buffers get large pages, as in a compiled network
     const std::size_t align = count * sizeof(float) < page ? 64 : page, bytes = (count * sizeof(float) + 64 + align - 1) / align * align;
     values_.reset(static_cast<float*>(std::aligned_alloc(align, bytes)));
     if (!values_) throw std::bad_alloc();

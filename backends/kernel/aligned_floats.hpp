@@ -1,4 +1,4 @@
-// Memory for kernels' buffers, aligned as kernels want it, and between zones that show when a kernel writes beyond its own buffer.
+// Memory for kernels' buffers, aligned as kernels need it, and between zones that show when a kernel writes beyond its own buffer.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// Floats that start at a multiple of 64 bytes, as kernels want them, with room for a vector beyond the end.
+// Floats that start at a multiple of 64 bytes, as kernels need them, with room for a vector beyond the end.
 class AlignedFloats {
 public:
     explicit AlignedFloats(std::size_t count = 0, float value = 0);

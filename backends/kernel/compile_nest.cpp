@@ -8,7 +8,7 @@
 namespace loopegg {
 namespace {
 
-// The parameters as the signature of a CUDA kernel lists them: "float* __restrict__ I_ptr, ...".
+// The parameters in the order of a CUDA kernel's signature: "float* __restrict__ I_ptr, ...".
 std::vector<int> argument_order(const std::string& source, const std::string& symbol, const std::vector<KernelBuffer>& parameters) {
     const auto open = source.find(symbol + "(");
     require(open != source.npos, "a CUDA source has its kernel");

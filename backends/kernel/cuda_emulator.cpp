@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-// What a kernel for tensor cores calls: the threads of a warp wait for one another.
+// The function that a kernel for tensor cores calls. The threads of a warp wait for one another in it.
 constexpr const char* tensor_prelude = R"(static thread_local int thread_number = 0;
 static std::vector<std::unique_ptr<std::barrier<>>> warps;
 static float operands[32][32][6];   // of an instruction of tensor cores, by warp and thread

@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// Takes one address for each parameter of the kernel, in their order. It is slow, and meant for small shapes.
+// Takes one address for each parameter of the kernel, in their order. The emulator is slow, and meant for small shapes.
 void emulate_cuda(const Kernel& kernel, std::span<float* const> buffers);
 
 }  // namespace loopegg

@@ -18,7 +18,7 @@ std::string elf_architecture(std::string_view bytes) {
     constexpr Elf64_Half cuda = 190;
     if (header.e_machine == EM_X86_64) return "x86_64";
     if (header.e_machine == EM_AARCH64) return "aarch64";
-    // The low byte of the flags of a cubin is its architecture; from ABI version 8 on, the second byte.
+    // The low byte of a cubin's flags is its architecture. From ABI version 8 on, it is the second byte.
     if (header.e_machine == cuda) return "sm_" + std::to_string(header.e_ident[EI_ABIVERSION] >= 8 ? header.e_flags >> 8 & 0xff : header.e_flags & 0xff);
     return "machine " + std::to_string(header.e_machine);
 }

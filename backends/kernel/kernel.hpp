@@ -22,12 +22,12 @@ struct WeightReader {
     std::vector<Atom> atoms;                              // outermost first
     std::vector<std::vector<std::int64_t>> coefficients;  // [dimension][atom]
     std::vector<std::int64_t> offsets;                    // [dimension]
-    std::int64_t start = 0;                               // of its part of the storage
+    std::int64_t start = 0;                               // where this reader's part of the storage begins
     std::int64_t elements() const;
 };
 
-// One buffer of the statement as the kernel wants it. A weight with no layout of its own is stored in the order in which the schedule
-// visits it. It holds only what is visited, so a restricted nest has small weights.
+// One buffer of the statement as the kernel wants it. A weight without a layout is stored in the order in which the schedule visits its elements.
+// Such a weight holds only the elements that are visited, so a restricted nest has small weights.
 struct KernelBuffer {
     std::string name;
     BufferKind kind = BufferKind::input;
@@ -47,7 +47,7 @@ struct Launch {
 struct Kernel {
     std::string symbol;                    // C name of the entry: "__tvm_ffi_NAME" on CPUs, "NAME_kernel" on GPUs
     std::vector<KernelBuffer> parameters;  // one per buffer of the statement, in its order: the output first
-    std::vector<int> arguments;            // the parameters in the order of the entry's own: TVM sorts those of GPU kernels
+    std::vector<int> arguments;            // the parameters in the order that the entry takes them: TVM sorts the arguments of GPU kernels
     Launch launch;                         // of a GPU
     std::string code;                      // an ELF object, or CUDA C
 };

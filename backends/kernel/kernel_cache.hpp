@@ -1,4 +1,4 @@
-// Keeps what was compiled before, because versions of a network differ in few of their kernels and share the runtime.
+// Keeps kernels that were compiled before, because versions of a network differ in few of their kernels and share the runtime.
 #pragma once
 #include <functional>
 #include <future>

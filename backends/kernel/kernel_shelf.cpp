@@ -15,7 +15,7 @@ namespace loopegg {
 
 namespace {
 
-// A file is the seconds, as a double's bytes, then the code. What cannot be read, or was cut, is not there.
+// A file holds the seconds, as the bytes of a double, then the code. A file that cannot be read, or was cut, counts as missing.
 std::optional<TimedKernel> taken(const std::filesystem::path& file, const Term& nest, const Target& target, const std::string& name) {
     std::string bytes;
     try {
@@ -43,12 +43,12 @@ TimedKernel KernelShelf::compile(const Term& nest, const Target& target) const {
     if (!folder_.empty()) {
         std::string bytes(sizeof made.seconds, '\0');
         std::memcpy(bytes.data(), &made.seconds, sizeof made.seconds);
-        const std::filesystem::path half = file.string() + "." + std::to_string(getpid());  // whoever is killed here leaves no half kernel
+        const std::filesystem::path half = file.string() + "." + std::to_string(getpid());  // a process that is killed here leaves no half kernel
         std::error_code ignored;
         try {
             write_scratch(half, bytes + made.kernel.code);
             std::filesystem::rename(half, file, ignored);
-        } catch (const UserError&) {  // a full disk: it is compiled again where it is needed
+        } catch (const UserError&) {  // the disk is full: the kernel is compiled again where it is needed
             std::filesystem::remove(half, ignored);
         }
     }

@@ -52,7 +52,7 @@ void link_shared(const std::vector<std::string>& objects, const std::string& out
 LoadedKernel::LoadedKernel(const Kernel& kernel) {
     std::string why;
     image_ = ObjectImage::load(kernel.code, why, [](const char* name) { return dlsym(RTLD_DEFAULT, name); });
-    if (!image_) {  // something that only a real linker does
+    if (!image_) {  // the object needs something that only a real linker does
         ScratchFile object(".o"), library(".so");
         write_scratch(object.path(), kernel.code);
         link_shared({object.path().string()}, library.path().string());

@@ -24,7 +24,7 @@ public:
 
 private:
     std::unique_ptr<ObjectImage> image_;
-    void* library_ = nullptr;  // where there is no image
+    void* library_ = nullptr;  // of the system's loader, where there is no image
     void* entry_ = nullptr;
 };
 

@@ -44,7 +44,7 @@ void write_stub(char* stub, const char* entry) {  // jmp *entry(%rip)
     stub[0] = '\xff', stub[1] = '\x25';
     write_signed<std::int32_t>(stub + 2, entry - (stub + 6));
 }
-// target: the symbol; entry: its table entry; stub: a place that jumps there; all with the addend left out
+// The addresses of the symbol (target), of its table entry, and of a stub that jumps to it, all without the addend.
 void relocate(std::uint32_t type, char* place, std::int64_t addend, std::int64_t target, std::int64_t entry, std::int64_t stub, bool far) {
     const auto at = reinterpret_cast<std::int64_t>(place);
     switch (type) {
@@ -113,7 +113,7 @@ void write_stub(char*, const char*) {}
 void relocate(std::uint32_t, char*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool) { throw Unsupported{"this machine's relocations"}; }
 #endif
 
-// The tables of an object, checked for lying inside it.
+// The tables of an object, which are checked to lie inside the object.
 struct Object {
     std::string_view bytes;
     Elf64_Ehdr header{};
@@ -159,7 +159,7 @@ struct ObjectImage::Symbols {
 
 std::unique_ptr<ObjectImage> ObjectImage::load(std::string_view bytes, std::string& why, const std::function<void*(const char* symbol)>& resolve) try {
     const Object o(bytes);
-    // Code first; from the next page on what may be written: data, then the table entries. Stubs stand with the code.
+    // Code comes first. From the next page on comes what may be written: data, then the table entries. Stubs stand with the code.
     const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     std::vector<std::uint64_t> at(o.sections.size(), 0);
     std::uint64_t end = 0;

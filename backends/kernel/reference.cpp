@@ -39,7 +39,7 @@ struct Window {
     std::vector<std::int64_t> low, stride;
 };
 
-// Everything that one body does, as loops over its variables in any order.
+// Does everything that one body does, with loops over its variables in any order.
 class BodyLoops {
 public:
     BodyLoops(const Statement& s, const TreeNode& body, const std::vector<std::int64_t>& extents, const std::vector<std::vector<float>>& operands,
@@ -52,7 +52,7 @@ public:
         used.erase(std::unique(used.begin(), used.end()), used.end());
         for (int v : used)
             if (extents[static_cast<std::size_t>(v)] > 1) vars_.push_back({v, extents[static_cast<std::size_t>(v)]});
-        std::sort(vars_.begin(), vars_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });  // the longest runs innermost
+        std::sort(vars_.begin(), vars_.end(), [](const auto& a, const auto& b) { return a.second < b.second; });  // the longest loop runs innermost
 
         std::int64_t stride = 1;
         Index flat;
@@ -79,7 +79,7 @@ public:
     }
 
 private:
-    // start + a contribution of each variable by itself; or, where variables meet in one quotient, the whole expression.
+    // start + a contribution of each variable by itself; or, where several variables are in one quotient, the whole expression.
     struct Line {
         std::int64_t start = 0;
         std::vector<std::vector<std::int64_t>> by_value;  // [variable][value]

@@ -20,10 +20,10 @@ std::vector<float> reference_output(const Term& nest, const std::vector<std::vec
 // Whether float32 sums of the sampled operands are exact in every order, so that outputs must agree bit for bit.
 bool exact_on_whole_numbers(const Statement& statement);
 
-// How far an output may be from the reference's, relative to its size where that is above 1: 0 where sums are exact, 1e-4 where functions are rounded.
+// How far an output element may be from the reference, relative to its size where that is above 1: 0 where sums are exact, 1e-4 where functions are rounded.
 double rounding_allowed(const Statement& statement);
 
-// "" when they agree to that, otherwise the first difference in words.
+// "" when both outputs agree within rounding_allowed, otherwise the first difference in words.
 std::string difference(const Statement& statement, std::span<const float> got, std::span<const float> wanted);
 
 }  // namespace loopegg

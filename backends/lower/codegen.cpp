@@ -19,7 +19,7 @@ Obj pass(const char* name, A argument) {
     return ffi::Function::GetGlobalRequired(name)(argument).template cast<Obj>();
 }
 
-// The passes of TVM's own pipeline. Storage is rewritten for GPUs alone: on CPUs that would forget which storage belongs on the stack.
+// The passes of TVM's own pipeline. The pass that rewrites storage is for GPUs alone: on CPUs it would forget which storage belongs on the stack.
 List main_passes(bool gpu) {
     List p;
     for (const char* n : {"s_tir.transform.CanonicalizeLoop", "s_tir.transform.LowerCrossThreadReduction", "s_tir.transform.LowerInitBlock",
@@ -52,7 +52,7 @@ List main_passes(bool gpu) {
     return p;
 }
 
-// What kernels for tensor cores call. The emulator has its own.
+// The function that kernels for tensor cores call. The emulator has its own.
 const std::string tensor_cores = R"(#ifdef __CUDACC__
 static __device__ __forceinline__ float loopegg_tf32(float x) {
     unsigned bits;
@@ -101,7 +101,7 @@ Lowered lower(Obj module, const Obj& target, const Obj& host) {
 
 std::string object_of(const Obj& lowered, const Obj& target) {
     const auto built = call(Fn::build_llvm, lowered, target).cast<ffi::Module>();
-    const int file = memfd_create("object", MFD_CLOEXEC);  // TVM writes to a path alone: here one that no disk has
+    const int file = memfd_create("object", MFD_CLOEXEC);  // TVM writes only to a path; this one is in memory, not on a disk
     if (file < 0) throw UserError(std::string("no memory for an object: ") + std::strerror(errno));
     std::string bytes;
     try {

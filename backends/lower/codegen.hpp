@@ -9,7 +9,7 @@ namespace loopegg::tv {
 struct Lowered {
     Obj host, device;  // modules
 };
-// The passes of TVM's Python build (s_tir/pipeline.py, tirx/build.py), in its order.
+// Runs the passes of TVM's Python build (s_tir/pipeline.py, tirx/build.py), in the same order.
 Lowered lower(Obj module, const Obj& target, const Obj& host);
 
 std::string object_of(const Obj& lowered, const Obj& target);   // of a host module

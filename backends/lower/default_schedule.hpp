@@ -1,4 +1,4 @@
-// A schedule without measuring: the cheapest of those that the target's rules give, by the estimate. An untuned network runs it, and tuning starts there.
+// A schedule without measuring: the one of the target's rules that the estimate finds cheapest. An untuned network runs with it, and tuning starts from it.
 #pragma once
 #include "backends/target/target.hpp"
 #include "graph/graph.hpp"
@@ -12,7 +12,7 @@ Term default_nest(const Statement& statement, const Target& target);
 // The loops of `nest`, restricted or not, arranged for the target: the same instances in a faster order. A nest that no rule arranges stays as it stands.
 Term arrange(const Term& nest, const Target& target);
 
-// Of a node's first statement, with what its domain leaves.
+// A NEST over a node's first statement that visits what the node's domain leaves.
 Term default_nest(const Node& node, const Target& target);
 
 }  // namespace loopegg

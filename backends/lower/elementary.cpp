@@ -12,12 +12,12 @@ using tv::Fn;
 Expr number(double v) { return tv::float_value(v); }
 Expr plus(const Expr& a, const Expr& b) { return tv::binary(Fn::add, a, b); }
 Expr times(const Expr& a, const Expr& b) { return tv::binary(Fn::mul, a, b); }
-// What is no number is neither below nor above, and stays.
+// Bounds x. NaN is neither below nor above the bounds, so it stays.
 Expr between(double low, double high, const Expr& x) {
     return tv::select(tv::binary(Fn::lt, x, number(low)), number(low), tv::select(tv::binary(Fn::lt, number(high), x), number(high), x));
 }
 
-// Below 1 or from 0 on: TVM folds x = x, and CUDA C has no literal of infinity.
+// Every number is below 1 or at least 0, and NaN is neither. (TVM folds x = x, and CUDA C has no literal of infinity.)
 Expr is_number(const Expr& x) { return tv::binary(Fn::logical_or, tv::binary(Fn::lt, x, number(1)), tv::binary(Fn::ge, x, number(0))); }
 
 // c[0] + c[1] x + ..., by Horner's rule.
@@ -27,10 +27,10 @@ Expr polynomial(std::span<const double> c, const Expr& x) {
     return sum;
 }
 
-// ln 2 in two parts: the first has zeros at its end, so that a small whole number of them is exact.
+// ln 2 in two parts. The first ends in zeros, so that its product with a small whole number is exact.
 constexpr double ln2_high = 0.693359375, ln2_low = -2.12194440054690583e-4;
 
-// e^r for |r| <= ln(2)/2, Taylor: what is left out is below 1e-8.
+// The Taylor series of e^r for |r| <= ln(2)/2. The omitted terms are below 1e-8.
 constexpr double taylor[]{1, 1, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040};
 
 // erf(x) = x P(x^2) / Q(x^2) up to where erf is 1 in single precision; fitted by weighted least squares to a relative error of 2e-8.
@@ -42,14 +42,14 @@ constexpr double erf_below[]{1.0, 0.5020675779953031, 0.11410498592560812, 0.014
 
 namespace {
 
-constexpr double least_power = -87.3, most_power = 88.3;  // beyond them a single float holds nothing, or not enough
+constexpr double least_power = -87.3, most_power = 88.3;  // beyond these, e^x is no normal float
 
 }  // namespace
 
 Expr exponential(const Expr& x) {
     const Expr e = bounded_exponential(x);
     const Expr nothing = tv::select(tv::binary(Fn::lt, x, number(least_power)), number(0), e);
-    return tv::select(tv::binary(Fn::lt, number(88.72283), x), times(e, e), nothing);  // whose square is infinite
+    return tv::select(tv::binary(Fn::lt, number(88.72283), x), times(e, e), nothing);  // the square of e is infinite
 }
 
 Expr bounded_exponential(const Expr& x) {
@@ -63,7 +63,7 @@ Expr bounded_exponential(const Expr& x) {
 Expr error_function(const Expr& x) {
     const Expr in = between(-erf_end, erf_end, x), square = times(in, in);
     const Expr inside = times(in, tv::binary(Fn::div, polynomial(erf_above, square), polynomial(erf_below, square)));
-    // Beyond, 1 to the last digit: 1 + erf(x) is multiplied by x, however large, in a gelu.
+    // Beyond erf_end the result is exactly 1 or -1, because a gelu multiplies 1 + erf(x) by x, however large x is.
     return tv::select(tv::binary(Fn::lt, x, number(-erf_end)), number(-1), tv::select(tv::binary(Fn::lt, number(erf_end), x), number(1), inside));
 }
 

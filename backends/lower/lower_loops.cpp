@@ -9,14 +9,14 @@ using tv::Obj;
 
 namespace {
 
-// Beyond this, a loop that was to be unrolled is an ordinary one: code grows with the product of the extents.
+// A loop with more copies that was to be unrolled becomes an ordinary loop, because code grows with the product of the extents.
 constexpr std::int64_t most_unrolled = 2048;
 
 // The axis 0..2 of "blockIdx.x" and so on.
 int place_axis(const std::string& place) { return place.empty() ? 0 : std::clamp(place.back() - 'x', 0, 2); }
 bool is_block(const std::string& place) { return place.starts_with("blockIdx"); }
 
-// TVM makes vectors of plain statements: storage, threads or vectors inside keep a loop a loop.
+// TVM makes vectors of plain statements only. A loop with storage, threads or vectors inside stays a loop.
 bool plain_below(const TreeNode& n) {
     for (const Tree& c : n.children) {
         if (c->kind == TreeNode::Kind::stage ||
@@ -54,7 +54,7 @@ Expr NestLoops::place_variable(PlaceUse& p, const std::string& name) {
     return p.var.expr();
 }
 
-// On a GPU every thread runs the whole program: what is not inside a loop bound to a place is for the first of that place alone.
+// On a GPU every thread runs the whole program. So work that is not inside a loop bound to a place is for the first thread (or block) of that place alone.
 Expr NestLoops::mine() {
     Expr c = guard_;
     for (auto& [name, p] : places_)
@@ -109,7 +109,7 @@ Obj NestLoops::around(const TreeNode& n, const std::function<Obj()>& inner, bool
     return tv::loop(v, n.extent, kind, body);
 }
 
-// Loops over the steps of a tile, innermost body from `leaf`; the first one may run on several cores.
+// Makes loops over the steps of a tile. `leaf` makes the innermost body. The first loop may run on several cores.
 Obj NestLoops::over_tile(const Tile& tile, bool parallel, const std::function<Obj()>& leaf) {
     Scope keep(env_);
     std::vector<tv::Variable> vars;
@@ -149,8 +149,8 @@ bool NestLoops::spread_below(const Tree& n) const {
     return !gpu_ && !in_parallel_ && any_node(n, [](const TreeNode& x) { return x.kind == TreeNode::Kind::loop && x.loop == LoopKind::parallel; });
 }
 
-// The loops of a tree that output elements depend on, with their kinds: visits each element of the output once.
-// False if a loop walks outputs and something else at once, or two parts visit the same element: then tiles are walked instead.
+// Whether the loops of a tree that output elements depend on visit each element of the output once. They do not if a loop walks outputs and
+// something else at once, or if two parts visit the same element. Then tiles are walked instead.
 bool NestLoops::projectable(const Tree& n, std::int64_t elements) const { return points(n) == elements; }
 
 std::int64_t NestLoops::points(const Tree& n) const {
@@ -234,8 +234,8 @@ NestLoops::Shares NestLoops::shares(const Tile& tile, std::int64_t lanes) const 
     return s;
 }
 
-// All threads that no loop around here is bound to go through a tile together, each some of its elements; `lanes` of them at once where the last step comes
-// in so many.
+// All threads that no loop around here is bound to go through a tile together, and each takes some of the elements. A thread takes `lanes` elements at once
+// where the last step is a multiple of `lanes`.
 Obj NestLoops::cooperative(const Tile& tile, std::int64_t lanes, const CopyLeaf& leaf, bool written_out) {
     const Shares share = shares(tile, lanes);
     const std::int64_t threads = share.threads, rounds = share.rounds;
@@ -270,7 +270,7 @@ Obj NestLoops::cooperative(const Tile& tile, std::int64_t lanes, const CopyLeaf&
     return rounds == 1 ? body : tv::loop(r, rounds, written_out ? tv::LoopKind::unrolled : tv::LoopKind::serial, body);
 }
 
-// On a GPU: the whole program inside the launch.
+// On a GPU, puts the whole program inside the launch.
 Obj NestLoops::launched(Obj body, Launch& launch) {
     bool any = false;
     for (auto& [name, p] : places_) {

@@ -1,4 +1,4 @@
-// Loops of a nest, walks over its tiles and its output elements, and the places of a GPU, as TIR around what a callback makes.
+// Loops of a nest, walks over its tiles and its output elements, and the places of a GPU, as TIR around the TIR that a callback makes.
 #pragma once
 #include <functional>
 #include <optional>
@@ -10,14 +10,14 @@ namespace loopegg {
 // Storage of at most this size lies on the stack.
 constexpr std::int64_t most_stack_bytes = 16384;
 
-// Beyond this, a loop that was to be a vector is an ordinary one.
+// A loop with more lanes that was to be a vector becomes an ordinary loop.
 constexpr std::int64_t most_lanes = 64;
 
 // The loops of a statement with coefficients that transform one tile, all written out, with at most a vector inside them.
 struct WholeTile {
     const TreeNode* body = nullptr;
     const TreeNode* lanes = nullptr;  // null: one number at a time
-    bool finishes = false;            // output elements begin and end in here
+    bool finishes = false;            // output elements begin and end inside these loops
 };
 
 bool is_thread(const std::string& place);  // "threadIdx.x" and its kind
@@ -28,33 +28,33 @@ protected:
 
     Obj around(const TreeNode& n, const std::function<Obj()>& inner, bool may_vectorize);
     Obj over_tile(const Tile& tile, bool parallel, const std::function<Obj()>& leaf);
-    Obj over_rows(const Tile& tile, std::size_t in_one_piece, const std::function<Obj()>& leaf);  // the last steps as vectors
-    // By the threads of a block together, so many elements at once where they come in so many: `leaf` is told the how-manieth of its thread that is, and
-    // which of these.
+    Obj over_rows(const Tile& tile, std::size_t in_one_piece, const std::function<Obj()>& leaf);  // the last `in_one_piece` steps as vectors
+    // The threads of a block go over a tile together, and each takes `lanes` elements at once where the tile allows it. `leaf` gets the round (how many
+    // times its thread took elements before) and the lane.
     using CopyLeaf = std::function<Obj(const Expr& round, const Expr& lane)>;
     Obj cooperative(const Tile& tile, std::int64_t lanes, const CopyLeaf& leaf, bool written_out = false);
     struct Shares {
         std::int64_t threads = 1, lanes = 1, rounds = 1;
     };
-    Shares shares(const Tile& tile, std::int64_t lanes) const;  // of a tile, among these threads
-    // The threads that work out parts of sums around here, each in a slice of the block's own: how many there are, and which one this is.
+    Shares shares(const Tile& tile, std::int64_t lanes) const;  // how the threads of `cooperative` share a tile
+    // The loops around here whose threads compute parts of sums, each in a slice of the block: how many slices there are, and which one a thread is in.
     std::vector<std::pair<std::int64_t, Expr>> sums_apart();
-    bool spread_below(const Tree& n) const;  // whether cores share the work there
+    bool spread_below(const Tree& n) const;  // whether cores share the work below n
 
-    // Does something once to each output element that the tree below writes: `leaf` gets its logical index, and the body that
-    // writes it where the loops of the tree were walked for that.
+    // Does something once to each output element that the tree below writes. `leaf` gets the logical index of the element, and the body that
+    // writes it if the loops of the tree were walked to find the elements.
     using ElementLeaf = std::function<Obj(const std::vector<Index>& logical, const TreeNode* body)>;
     Obj each_element(const Tree& below, const std::vector<Tile>& tiles, const ElementLeaf& leaf);
 
     std::optional<WholeTile> whole_tile(const Tree& n) const;
 
-    // What a thread must be to do what stands here; nothing on a CPU.
+    // The condition on a thread under which it does what stands here; empty on a CPU.
     Expr mine();
-    // What a thread must be to take part in the loops around here: where parts of a nest have unequally many, some have
+    // The condition on a thread under which it takes part in the loops around here. Where the parts of a nest use unequally many threads, some threads have
     // nothing to do, and must not read either.
     const Expr& busy() const { return guard_; }
     bool guarded_here() const { return guard_.node.defined(); }
-    bool inside_threads() const;  // of those that share outputs, not sums
+    bool inside_threads() const;  // inside a loop whose threads share outputs, not sums
     Obj launched(Obj body, Launch& launch);
 
     std::vector<const TreeNode*> loop_of_;  // by variable
@@ -64,8 +64,8 @@ private:
     struct PlaceUse {
         std::int64_t extent = 1;
         tv::Variable var;
-        int depth = 0;      // how many loops around here are bound to it
-        bool sums = false;  // its threads work out parts of sums
+        int depth = 0;      // how many loops around here are bound to the place
+        bool sums = false;  // the threads compute parts of sums
     };
     void scan(const Tree& n, int depth = 0);
     static Expr place_variable(PlaceUse& p, const std::string& name);

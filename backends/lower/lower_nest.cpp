@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-// The nodes of a loop tree, one by one.
+// Lowers the nodes of a loop tree, one by one.
 class Lowering : NestStages {
 public:
     Lowering(const Statement& statement, const LoopTree& tree, const Domain& domain, const Target& target)
@@ -31,8 +31,8 @@ public:
     }
 
 private:
-    // The last write of an element: the statement's finish, and with it the missing elements that it stands for. `computed`: the element
-    // is known to be one that instances compute.
+    // The last write of an element: does the statement's finish, and also writes the missing elements that are copies of this one. `computed`: instances are
+    // known to compute the element.
     Obj finish_element(const std::vector<Index>& logical, bool computed, const Expr& acc, const Spot& to) {
         if (!restored()) return tv::guarded(here(to), to.store(finished(acc, logical)));
         const std::vector<Index> iterators = iterators_at(logical);
@@ -60,11 +60,11 @@ private:
             if (c.count > 1) store = tv::loop(k, c.count, tv::LoopKind::serial, store);
             (c.itself() ? own : all).push_back(store);
         }
-        all.insert(all.end(), own.begin(), own.end());  // last: acc may be the element itself
+        all.insert(all.end(), own.begin(), own.end());  // the element itself comes last, because acc may be the element
         return tv::sequence(all);
     }
     bool restored() const { return domain_.restore != Restore::none; }
-    Expr here(const Spot& to) { return to_global(to) ? mine() : busy(); }  // what a thread must be to write there
+    Expr here(const Spot& to) { return to_global(to) ? mine() : busy(); }  // the condition on a thread for writing to `to`
 
     Obj emit(const Tree& n) {
         switch (n->kind) {
@@ -83,7 +83,7 @@ private:
         return {};
     }
 
-    // The innermost loop that stays a loop asks ahead for weights: they are read once, and a core that waits for memory multiplies nothing.
+    // The innermost loop that stays a loop prefetches weights, because weights are read once, and a core that waits for memory multiplies nothing.
     Obj turn(const TreeNode& n) {
         const Tree& below = n.children[0];
         Obj body = emit(below);
@@ -103,7 +103,7 @@ private:
         return tensor_step(n);
     }
 
-    // Where there are no tensor cores: the same numbers, one product after another.
+    // For machines without tensor cores: computes the same numbers, one product after another.
     Obj emit_rounded(const TreeNode& n) {
         const bool before = std::exchange(rounded_, true);
         Obj body = around(
@@ -122,11 +122,12 @@ private:
         });
         const Spot to = output(b);
         if (s_.combine != Combine::assign) return tv::guarded(both(holds(b.predicates), here(to)), to.store(combined(to.load(), value)));
-        if (restored() && !to_global(to)) return tv::guarded(both(holds(b.predicates), here(to)), to.store(value));  // finished where it leaves the storage
+        // The finish is done when the element leaves the storage.
+        if (restored() && !to_global(to)) return tv::guarded(both(holds(b.predicates), here(to)), to.store(value));
         return tv::guarded(holds(b.predicates), finish_element(written(b), true, value, to));
     }
 
-    // The transform of a whole tile, one dimension after the other: what all rows share is worked out once, and coefficients are numbers in the code.
+    // The transform of a whole tile, one dimension after the other. What all rows share is computed once, and coefficients are numbers in the code.
     Obj emit_whole_tile(const WholeTile& w) {
         Scope keep(env_);
         const Coefficient &first = s_.coefficients[0], &second = s_.coefficients[1];
@@ -175,12 +176,12 @@ private:
             return finish_element(logical, b || n != t_.root, to.load(), to);  // at the root a tile may be the whole output
         };
         std::vector<Obj> all{each_element(below, n->tiles, begin), emit(below)};
-        // Restored elements are finished as they are written to the output itself.
+        // Restored elements are finished when they are written to the output itself.
         if (restored() ? outputs_.empty() : has_finish()) all.push_back(each_element(below, n->tiles, end));
         return tv::sequence(all);
     }
 
-    // Iterators of the statement that belong to an output element: the written axes solved from its logical index.
+    // The statement's iterators for an output element: the written axes, solved from its logical index.
     std::vector<Index> iterators_at(const std::vector<Index>& logical) const {
         std::vector<Index> r(s_.axes.size(), Index(std::int64_t{0}));
         for (std::size_t d = 0; d < logical.size(); ++d) {
@@ -200,7 +201,7 @@ private:
     Obj emit_output_stage(const Tree& n) {
         const Tree& below = n->children[0];
         auto st = storage(n, n->tile, "acc" + std::to_string(n->stage), true);
-        const bool in_slot = !outputs_.empty() && outputs_.back()->slot_of == n.get();  // entered once, and nothing is there before it
+        const bool in_slot = !outputs_.empty() && outputs_.back()->slot_of == n.get();  // each element is written once, and the storage is empty before
         storages_[static_cast<std::size_t>(n->stage)] = st;
         const bool begins_below = any_node(
             below, [](const TreeNode& x) { return x.kind == TreeNode::Kind::complete || (x.kind == TreeNode::Kind::stage && x.buffer == 0 && x.owns); });
@@ -224,7 +225,7 @@ private:
         };
         if (const auto rows = outputs_.size() == 1 ? across_rows(*n) : std::nullopt) {
             Storage put = *st;
-            if (s_.coefficients.empty()) {  // sums lie in registers; what tiles were transformed to lies in memory already
+            if (s_.coefficients.empty()) {  // sums lie in registers; transformed tiles lie in memory already
                 put.buffer = tv::buffer("rows" + std::to_string(n->stage), st->buffer.shape, "local");
                 all.push_back(tv::allocate(put.buffer, on_stack(put.buffer)));
                 all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) {
@@ -255,7 +256,7 @@ private:
         return tv::sequence(all);
     }
 
-    // What stands inside a stage of an input, which reads its storage.
+    // The code inside a stage of an input, which reads the storage of that stage.
     Obj emit_staged(const Tree& n, const std::shared_ptr<Storage>& st) {
         storages_[static_cast<std::size_t>(n->stage)] = st;
         input_stages_[n->buffer].push_back(st.get());
@@ -272,14 +273,14 @@ private:
         return gpu_ && s_.buffers[static_cast<std::size_t>(stage.buffer)].kind != BufferKind::weight &&
                any_node(stage.children[0], [](const TreeNode& x) { return x.kind == TreeNode::Kind::loop && x.loop == LoopKind::tensor; });
     }
-    // Padded elements are tested one by one, and rounded ones are rounded so.
+    // Padded elements are tested one by one, and operands are rounded one by one.
     std::int64_t copied_at_once(const TreeNode& stage) const { return is_padded(stage) || rounds_operand(stage) ? 1 : 4; }
     Expr staged_value(const TreeNode& stage) {
         const Expr value = read_buffer(stage.buffer, stage.tile.index, is_padded(stage));
         return rounds_operand(stage) ? tv::outer_function("loopegg_tf32", {value}) : value;
     }
 
-    // The stages of inputs that stand first in a serial loop, if they are to be copied ahead and registers can hold what comes.
+    // The stages of inputs that stand first in a serial loop, if they are staged ahead and the registers can hold the next tiles.
     std::vector<Tree> stages_ahead(const TreeNode& n) const {
         std::vector<Tree> all;
         if (!gpu_ || n.loop != LoopKind::serial || n.extent == 1 || n.partial || inside_threads() || guarded_here()) return all;
@@ -293,7 +294,7 @@ private:
         return all;
     }
 
-    // Each turn puts down what the turn before fetched, and fetches what the next one needs: memory answers while this turn computes.
+    // Each iteration stores the tile that the iteration before fetched, and fetches the tile of the next one. So memory answers while this iteration computes.
     Obj emit_ahead(const TreeNode& n, const std::vector<Tree>& stages) {
         struct Coming {
             Tree stage;
@@ -349,7 +350,7 @@ private:
 
     bool sums_by_threads(const TreeNode& n) const { return gpu_ && n.kind == TreeNode::Kind::loop && n.partial && n.loop == LoopKind::bind && n.extent > 1; }
 
-    // Threads work out parts of sums side by side, put them down in shared memory, and add them up together.
+    // Threads compute parts of sums side by side, store them in shared memory, and add them up together.
     Obj emit_sums_by_threads(const Tree& n) {
         const Tree& below = n->children[0];
         if (below->kind != TreeNode::Kind::stage || below->buffer != 0 || !outputs_.empty() || inside_threads())
@@ -417,7 +418,7 @@ private:
     RestoredCopies copies_;
     const std::string architecture_;
     const bool tensor_cores_;
-    bool rounded_ = false;  // around here stands a loop that rounds operands, on a machine without tensor cores
+    bool rounded_ = false;  // a loop around here rounds operands, on a machine without tensor cores
 };
 
 }  // namespace
@@ -426,7 +427,7 @@ LoweredNest lower_nest(const Term& nest, const Target& target, const std::string
     const Term whole = complete(nest);
     const NestParts parts = nest_parts(whole);
     const Statement statement = statement_of(parts.statement);
-    const LoopTree tree = resolve(statement, parts.schedule);  // copies are written with their sources, so elements end where they would anyway
+    const LoopTree tree = resolve(statement, parts.schedule);  // copies are written with their sources, so restore does not change where elements end
     const Domain domain = parts.restore.empty() ? Domain{} : domain_of(whole);
     return Lowering(statement, tree, domain, target).run(name);
 }

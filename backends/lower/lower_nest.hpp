@@ -1,4 +1,4 @@
-// Loop trees to TIR: loops in exactly the order that the term says, and nothing that it does not say.
+// Lowers loop trees to TIR: the loops come in exactly the order of the term, and nothing is added.
 #pragma once
 #include "backends/kernel/kernel.hpp"
 #include "backends/lower/tir.hpp"
@@ -13,7 +13,7 @@ struct LoweredNest {
 
 LoweredNest lower_nest(const Term& nest, const Target& target, const std::string& name);
 
-// Where the loops of a tree read each weight, and in which order (see WeightReader). Empty for a weight that keeps its own layout.
+// Where the loops of a tree read a weight, and in which order (see WeightReader). Empty for a weight that keeps its own layout.
 std::vector<WeightReader> weight_readers(const Statement& statement, const LoopTree& tree, int buffer);
 
 // The smallest and largest value of an index when every variable v runs from 0 to extents[v]-1.

@@ -15,16 +15,16 @@ using tv::Obj;
 
 namespace {
 
-// In floats: how far ahead weights are asked for (a page, where the processor's own foresight ends), how many at once at most, a cache line.
+// In floats: how far ahead weights are prefetched (a page, where the processor's own prefetching ends), how many at once at most, and a cache line.
 constexpr std::int64_t far_ahead = 1024, most_asked = 1024, line = 16;
 
-// CUDA C spells infinity only with a header, so kernels for GPUs have an infinity by its bits.
+// CUDA C has infinity only with a header, so kernels for GPUs write infinity by its bits.
 Expr constant(double v, bool gpu) {
     if (!gpu || !std::isinf(v)) return tv::float_value(v);
     return tv::outer_function("__int_as_float", {Expr(v > 0 ? 0x7f800000 : -0x00800000)});
 }
 
-// The terms of a logical index, one for each step of the tile (zero where it has none); nothing unless they make up the whole of it.
+// The terms of a logical index, one for each step of the tile (zero where the index has none); none unless these terms make up the whole index.
 std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::vector<Index>& logical, const std::vector<std::int64_t>& extents) {
     std::map<int, Index> value;
     for (std::size_t d = 0; d < tile.index.size(); ++d) {
@@ -45,7 +45,7 @@ std::optional<std::vector<Index>> matching_steps(const Tile& tile, const std::ve
                 if (outside) return {};
                 continue;
             }
-            if (!outside && !value.emplace(step->var, same->first).second) return {};  // a step that counts in two dimensions
+            if (!outside && !value.emplace(step->var, same->first).second) return {};  // the step counts in two dimensions
             rest.terms.erase(same);
         }
         if (!rest.terms.empty()) return {};
@@ -129,7 +129,7 @@ Expr NestOperands::holds(const std::vector<Predicate>& all) const {
     return c;
 }
 
-// 'inside the buffer', for the dimensions that may leave it; one is known to be inside
+// The condition that an index is inside the buffer, for the dimensions that may leave it. The dimension `but` is known to be inside.
 Expr NestOperands::inside(const std::vector<Index>& index, const Shape& shape, std::size_t but) const {
     Expr c{Obj{nullptr}};
     for (std::size_t d = 0; d < index.size(); ++d) {
@@ -141,8 +141,8 @@ Expr NestOperands::inside(const std::vector<Index>& index, const Shape& shape, s
     return c;
 }
 
-// The position in a storage of a logical element of its buffer. Where the element's index is a sum of the same shape as the tile's, its
-// terms are the steps: that spares divisions, and TVM's passes lose their way in deep ones.
+// The position in a storage of a logical element of its buffer. Where the element's index is a sum of the same form as the tile's, its terms are the steps.
+// That avoids divisions, and TVM's passes fail to simplify deep ones.
 std::vector<Expr> NestOperands::steps_of(const Tile& tile, const std::vector<Index>& logical) {
     const auto matched = matching_steps(tile, logical, extents_);
     return matched ? exprs(*matched) : solved_steps(tile, exprs(logical));
@@ -160,7 +160,7 @@ std::vector<Expr> NestOperands::solved_steps(const Tile& tile, const std::vector
         std::sort(here.begin(), here.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
         Scope keep(env_);
         for (const Tile::Step& step : tile.steps) env_[static_cast<std::size_t>(step.var)] = 0;
-        Expr rest = logical[d] - expr(tile.index[d]);  // what the smaller steps must make up; theirs is less than one of the larger
+        Expr rest = logical[d] - expr(tile.index[d]);  // what the smaller steps must add up to, which is less than one larger step
         bool nested = true;                            // each step runs inside one of the next larger: digits of one mixed radix
         for (std::size_t i = 1; i < here.size(); ++i) nested = nested && here[i - 1].first == here[i].first * here[i].second->extent;
         for (std::size_t i = 0; i < here.size(); ++i) {
@@ -188,7 +188,7 @@ std::vector<Expr> NestOperands::physical(const Storage& st, const std::vector<Ex
     return r;
 }
 
-// An OperandPlace's index; that of partial sums begins with the loop's own variable.
+// The position for an OperandPlace's index. The index of partial sums begins with the loop's own variable.
 std::vector<Expr> NestOperands::placed(const Storage& st, const std::vector<Index>& index) const {
     std::vector<Expr> steps = exprs(index);
     if (st.lane_var >= 0) steps.erase(steps.begin());
@@ -201,7 +201,7 @@ std::vector<Expr> NestOperands::stored(int b, const std::vector<Index>& logical)
     return r;
 }
 
-// An element of the output, in the innermost storage that stands for it (or `levels_up` further out).
+// An element of the output, in the innermost storage of the output (or `levels_up` further out).
 NestOperands::Spot NestOperands::output(const std::vector<Index>& logical, std::size_t levels_up) {
     if (outputs_.size() > levels_up) return in_storage(*outputs_[outputs_.size() - 1 - levels_up], logical);
     return {buffers_[0], stored(0, logical)};
@@ -243,7 +243,7 @@ std::vector<Obj> NestOperands::prefetched(const Tree& below) const {
         const int b = s_.reads[r].buffer;
         const auto readers = readers_.find(b);
         if (readers == readers_.end() || readers->second.size() != 1 || bodies[0]->reads[r].stage >= 0) continue;
-        std::int64_t turn = 1;  // floats read in one
+        std::int64_t turn = 1;  // floats that one iteration reads
         for (const WeightReader::Atom& a : readers->second[0].atoms) {
             std::vector<int> vars;
             a.index.collect(vars);

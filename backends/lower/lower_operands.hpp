@@ -13,13 +13,13 @@ namespace loopegg {
 // Storage that lowering makes: of a stage, or of partial sums.
 struct Storage {
     tv::Buffer buffer;
-    std::vector<int> order;  // physical dimension -> step; steps left out are walked by threads
+    std::vector<int> order;  // physical dimension -> step; threads walk the steps that are left out
     const Tile* tile = nullptr;
     int stage = -1;
     int lane_var = -1;  // partial sums: the loop variable that is a dimension of its own
     bool lane_last = false;
-    std::vector<tv::Expr> slices{};     // shared by the threads of a slice of the block: which slice, as outermost dimensions
-    const TreeNode* slot_of = nullptr;  // the stage of the output that fills it, each element once
+    std::vector<tv::Expr> slices{};     // outermost dimensions that say which slice of the block the storage belongs to; the slice's threads share it
+    const TreeNode* slot_of = nullptr;  // the stage of the output that fills this storage, each element once
 };
 
 std::int64_t element_count(const Tile& tile);
@@ -40,7 +40,7 @@ protected:
     using Expr = tv::Expr;
     using Obj = tv::Obj;
     using Env = std::vector<Expr>;
-    struct Scope {  // puts the environment back
+    struct Scope {  // restores the environment when it ends
         explicit Scope(Env& e) : env(e), kept(e) {}
         ~Scope() { env = kept; }
         Scope(const Scope&) = delete;
@@ -56,7 +56,7 @@ protected:
     };
 
     NestOperands(const Statement& statement, const LoopTree& tree, bool gpu);
-    KernelBuffer parameter(int b);  // declares the statement's buffer b; in their order
+    KernelBuffer parameter(int b);  // declares the statement's buffer b; call it in the order of the buffers
 
     std::vector<Index> written(const TreeNode& body) const;  // the output's logical index
     bool writes_through(const Tree& below, int var) const;   // whether outputs depend on the variable
@@ -74,20 +74,20 @@ protected:
     std::vector<Expr> placed(const Storage& st, const std::vector<Index>& index) const;
     std::vector<Expr> stored(int b, const std::vector<Index>& logical) const;
     Spot in_storage(const Storage& st, const std::vector<Index>& logical) { return {st.buffer, physical(st, steps_of(*st.tile, logical))}; }
-    Spot output(const std::vector<Index>& logical, std::size_t levels_up = 0);  // in the innermost storage that stands for it, or further out
+    Spot output(const std::vector<Index>& logical, std::size_t levels_up = 0);  // in the innermost storage of the output, or `levels_up` further out
     Spot output(const TreeNode& body);
     bool to_global(const Spot& spot) const { return spot.buffer.node.same_as(buffers_[0].node); }
 
     // Values.
     Expr read(const TreeNode& body, std::size_t r);
-    // Requests for the weights that later turns of a loop will read, for the place where one of its turns begins: `below` is its body.
+    // Requests for the weights that later iterations of a loop will read, to be put where an iteration begins: `below` is the loop's body.
     std::vector<Obj> prefetched(const Tree& below) const;
     Expr read_buffer(int b, const std::vector<Index>& logical, bool padded);
     Expr finished(const Expr& acc, const std::vector<Index>& logical);  // the statement's last step, for the element that holds acc
     bool has_finish() const { return s_.finish && !(s_.finish.size() == 0 && s_.finish.op().text() == "acc"); }
     Expr combined(const Expr& a, const Expr& b) const;
     Expr entry(const Coefficient& c, const TreeNode& body) const;
-    // The sum of what `term` gives for each column, times its coefficient; zeros ask for nothing.
+    // The sum over columns of a coefficient times what `term` gives; `term` is not called for coefficients of zero.
     static Expr weighted(const std::vector<double>& coefficients, const std::function<Expr(std::int64_t column)>& term);
     Expr outside() const;  // what reads beyond a padded buffer give
     Expr identity() const;
@@ -100,7 +100,7 @@ protected:
     std::vector<tv::Buffer> buffers_;
     std::vector<std::shared_ptr<Storage>> storages_;           // by stage
     std::map<int, std::vector<const Storage*>> input_stages_;  // by buffer, innermost last
-    std::vector<const Storage*> outputs_;                      // what stands for the output, innermost last
+    std::vector<const Storage*> outputs_;                      // storages of the output, innermost last
 
 private:
     std::vector<Expr> solved_steps(const Tile& tile, const std::vector<Expr>& logical);

@@ -56,7 +56,7 @@ std::shared_ptr<Storage> NestStages::storage(const Tree& n, const Tile& tile, co
     return st;
 }
 
-// Whether loops around a stage may be past the end of a sum that was cut unevenly: then nothing is loaded into it, and nothing may be written back.
+// Whether loops around a stage may be past the end of a sum that was split unevenly. Then nothing is loaded into the stage, and nothing may be written back.
 bool NestStages::may_run_out(const TreeNode& stage, const TreeNode& body) const {
     std::vector<int> vars, outputs;
     for (const Predicate& p : body.predicates)
@@ -115,8 +115,8 @@ tv::Obj NestStages::copy_tile(const Tree& n, const Storage& st, const std::funct
     throw UserError("a stage of an input outside the loops bound to threads must be (shared ...)");
 }
 
-// A tile whose last step walks along one dimension, from before its beginning to past its end: each row is what lies outside, then
-// a plain copy, then what lies outside. A test for each element instead costs LLVM more time than all other loops of a convolution.
+// Copies a tile whose last step walks along one dimension, from before its beginning to past its end: each row is padding, then a plain copy, then padding.
+// With a test for each element instead, LLVM needs more time than for all other loops of a convolution.
 tv::Obj NestStages::copy_rows(const Tree& n, const Storage& st, const std::function<Obj()>& leaf) {
     const Tile& tile = n->tile;
     const Shape& shape = s_.buffers[static_cast<std::size_t>(n->buffer)].shape;

@@ -12,25 +12,25 @@ class NestStages : protected NestLoops {
 protected:
     using NestLoops::NestLoops;
 
-    // A storage over a tile. Dimensions that deeper loops walk come last; those that threads walk are left out.
+    // A storage over a tile. Dimensions that deeper loops walk come last; dimensions that threads walk are left out.
     std::shared_ptr<Storage> storage(const Tree& n, const Tile& tile, const std::string& name, bool local);
     bool on_stack(const tv::Buffer& b) const;
     std::vector<Expr> steps_here(const Tile& tile) const;  // the values of a tile's steps
 
-    // Vectors that lie across the rows of the output would go there one float at a time, every float to another row. Such a tile is
-    // put down in memory as it is and then copied row by row. Gives the tile with its steps in the order of the output's memory, and how
-    // many of the last of them lie in one piece there.
+    // Vectors that lie across the rows of the output would be stored one float at a time, every float to another row. Such a tile is
+    // stored in memory as it is and then copied row by row. Gives the tile with its steps in the order of the output's memory, and how
+    // many of the last steps are contiguous in that memory.
     struct Rows {
         Tile tile;
         std::size_t in_one_piece = 0;
     };
     std::optional<Rows> across_rows(const TreeNode& n) const;
 
-    // A copy made by one thread; of a padded tile, row by row where that can be.
+    // A copy that one thread makes; a padded tile is copied row by row where that is possible.
     Obj copy_tile(const Tree& n, const Storage& st, const std::function<Obj()>& leaf);
     Obj copy_rows(const Tree& n, const Storage& st, const std::function<Obj()>& leaf);
 
-    // One instruction of tensor cores (lower_tensor.cpp): what stands under a tensor loop, by a warp.
+    // One instruction of tensor cores (lower_tensor.cpp), by which a warp does what stands under a tensor loop.
     Obj tensor_step(const TreeNode& n);
 
 private:

@@ -1,8 +1,8 @@
-// What stands under a tensor loop as one instruction of a warp: 16 rows times 8 columns, 8 steps of each sum.
+// Lowers what stands under a tensor loop to one instruction of a warp: 16 rows times 8 columns, 8 steps of each sum.
 //
 // The schedule says which outputs a thread has, as anywhere: thread 4*g + m of the warp has rows g and g + 8, and columns 2*m and 2*m + 1. So sums begin, end
-// and leave their registers as they do in other nests. The instruction wants operands by another order: of the rows, steps m and m + 4; of the columns,
-// column g. A thread reads these from tiles that all of them share, by taking the place of the thread that has that column.
+// and leave their registers as they do in other nests. The instruction wants operands in another order: of the rows, steps m and m + 4; of the columns,
+// column g. A thread reads these from tiles that all threads share, by the index of the thread that has that column.
 #include <tuple>
 
 #include "backends/lower/lower_stages.hpp"
@@ -51,7 +51,7 @@ tv::Obj NestStages::tensor_step(const TreeNode& n) {
         if (loop && loop->loop == LoopKind::bind && loop->place == "threadIdx.x" && any_node(loop->children[0], [&](const TreeNode& x) { return &x == &n; }))
             lanes = loop;
     if (!lanes || lanes->extent != warp) refuse("threadIdx.x is no warp");
-    // Rows may depend on the thread's group alone, columns on its place there.
+    // Rows may depend on the thread's group alone, and columns on the thread's place in its group.
     for (const bool corner : {false, true}) {
         std::vector<std::int64_t> values(extents_.size() + 1, 0), other;
         for (std::size_t v = 0; corner && v < extents_.size(); ++v) values[v] = extents_[v] - 1;
@@ -81,7 +81,7 @@ tv::Obj NestStages::tensor_step(const TreeNode& n) {
             set(n.var, member + Expr(4 * half)), set(row, i);
             operands.push_back(read(*body, a));
         }
-    // Column g of the warp belongs to its thread g / 2, which has two.
+    // Column g of the warp belongs to thread g / 2, which has two columns.
     set(row, 0), set(lanes->var, floor_div(group, 2)), set(column, floor_mod(group, 2));
     for (int half : {0, 1}) {
         set(n.var, member + Expr(4 * half));

@@ -59,7 +59,7 @@ std::string compiled(const std::string& source, const std::string& architecture)
     return result;
 }
 
-// Several threads may ask for the same: who comes second waits for the first.
+// Several threads may ask for the same cubin. The second thread waits for the first.
 class Made {
 public:
     std::string of(const std::string& source, const std::string& architecture) {

@@ -54,10 +54,10 @@ struct Loop {
     bool output;
 };
 
-// What of a statement's domain the loops leave out.
+// What the loops leave out of a statement's domain.
 enum class Cut { nothing, instances, outputs };
 
-// Loops over what each axis leaves: whole, split (evenly or not), or a span.
+// Loops over each axis: whole, split (evenly or not), or a span.
 std::vector<Loop> loops_of(const Statement& s, Dice& dice, Cut cut) {
     std::vector<Loop> loops;
     std::vector<std::string> taken;

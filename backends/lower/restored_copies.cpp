@@ -13,7 +13,7 @@ namespace {
 
 using Values = std::vector<std::int64_t>;
 
-// The digits of an axis that a condition may name: the axis itself, and what the domain says of it.
+// The digits of an axis that a condition may name: the axis itself, and the digits that the domain names.
 std::vector<Digit> digits_of(const Axis& axis, const Domain& domain) {
     std::vector<Digit> all{{axis.name, 1, axis.extent}};
     auto add = [&](const Digit& d) {
@@ -53,7 +53,7 @@ std::optional<std::vector<DigitRange>> ranges_for(const std::set<std::int64_t>& 
     return all;
 }
 
-// The same for a set of elements, which must be a product of one set an axis.
+// The same for a set of elements, which must be a product of one set for each axis.
 std::optional<std::vector<DigitRange>> ranges_for(const std::set<Values>& elements, const std::vector<Axis>& axes, const Domain& domain) {
     std::vector<DigitRange> all;
     std::size_t product = 1;
@@ -68,7 +68,7 @@ std::optional<std::vector<DigitRange>> ranges_for(const std::set<Values>& elemen
     return product == elements.size() ? std::optional(all) : std::nullopt;
 }
 
-// Neighbours at equal distances become one copy with a count.
+// Copies at equal distances become one copy with a count.
 std::vector<RestoredCopy> with_counts(const std::vector<RestoredCopy>& all) {
     std::vector<RestoredCopy> r;
     for (const RestoredCopy& c : all) {
@@ -102,7 +102,7 @@ RestoredCopies restored_copies(const Domain& domain, const std::vector<Axis>& ax
     for (const Axis& a : named)
         if (!a.reduction) result.axes.push_back(a);
     Domain repeated = domain;
-    if (domain.restore == Restore::zero) repeated.restore = Restore::repeat;  // zeros are written by whoever would have been repeated
+    if (domain.restore == Restore::zero) repeated.restore = Restore::repeat;  // the element that `repeat` would copy writes the zero
     const std::vector<std::int64_t> sources = output_sources(repeated, named);
     auto element = [&](std::int64_t index) {
         Values v(result.axes.size());

@@ -1,5 +1,5 @@
-// Which missing outputs of a restricted nest each computed output brings back: output_sources of graph/domain_sets.hpp, turned round,
-// so that whoever has an element at hand can write its copies at once.
+// Which missing outputs of a restricted nest each computed output brings back: the inverse of output_sources of graph/domain_sets.hpp, so that
+// code that has computed an element can write its copies at once.
 #pragma once
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-// The elements at offset + k * step (one number an axis, k < count) of every computed element for which all ranges hold.
+// The elements at offset + k * step (one number for each axis, k < count) of every computed element for which all ranges hold.
 // The element itself is the copy at offset 0.
 struct RestoredCopy {
     std::vector<std::int64_t> offset, step;

@@ -28,12 +28,12 @@ struct Binary {
     const char* name;
     Fn fn;
 };
-// Of sums and products, machines know these; every other function is spelt by its formula.
+// The basic operations that machines have. Every other function is written by its formula.
 constexpr Binary binaries[]{{"+", Fn::add}, {"-", Fn::sub}, {"*", Fn::mul}, {"/", Fn::div}};
 
 bool is_literal(const Term& term) { return term.size() == 0 && number_in<double>(term.op().text()); }
 
-// Beside a constant, one comparison is enough, which is false for what is no number.
+// Where one operand is a constant, one comparison is enough. It is false for NaN, so NaN stays.
 Expr extreme(const Term& term, const Expr& a, const Expr& b) {
     const bool most = term.op().text() == "max";
     if (is_literal(term[0])) return tv::select(most ? tv::binary(Fn::lt, b, a) : tv::binary(Fn::lt, a, b), a, b);
@@ -46,7 +46,7 @@ struct Unary {
     Expr (*make)(const Expr&);
 };
 const Unary unaries[]{
-    // Comparisons that are false for what is no number, so that it stays what it is; each is one instruction of a processor.
+    // These comparisons are false for NaN, so NaN stays. Each is one instruction of a processor.
     {"relu", [](const Expr& x) { return tv::select(below(x, 0), number(0), x); }},
     {"relu6", [](const Expr& x) { return tv::select(below(x, 0), number(0), tv::select(above(x, 6), number(6), x)); }},
     {"sigmoid", sigmoid},
@@ -63,7 +63,7 @@ const Unary unaries[]{
 
 }  // namespace
 
-// The nearest: half of what goes is added before it goes. What is no number has no bits among those that go, and stays.
+// Rounds to the nearest: half of the last kept place is added before the low bits are cut off. A NaN has none of its bits among these, and stays.
 Expr rounded_to_tf32(const Expr& x) { return tv::with_bits(floor_div(tv::bits_of(x) + Expr(0x1000), 0x2000) * Expr(0x2000)); }
 
 Expr scalar(const Term& term, const std::function<Expr(const std::string&)>& leaf) {
@@ -76,7 +76,7 @@ Expr scalar(const Term& term, const std::function<Expr(const std::string&)>& lea
         for (const Binary& b : binaries)
             if (op == b.name) return tv::binary(b.fn, scalar(term[0], leaf), scalar(term[1], leaf));
     if (op == "max" || op == "min") return extreme(term, scalar(term[0], leaf), scalar(term[1], leaf));
-    if (op == "prelu") {  // a slope that is no number is not looked at above zero
+    if (op == "prelu") {  // above zero the slope is not used, even if it is NaN
         const Expr x = scalar(term[0], leaf);
         return tv::select(below(x, 0), tv::binary(Fn::mul, x, scalar(term[1], leaf)), x);
     }

@@ -134,7 +134,7 @@ Obj either(const Expr& condition, const Obj& yes, const Obj& no) {
     if (!condition.node.defined()) return yes;
     return obj(Fn::if_stmt, condition.node, yes, no, no_span);
 }
-// TVM takes even small storage from a heap from 1,024 bytes on unless it is told to leave it alone; what is on the stack stays in registers.
+// TVM takes storage of 1,024 bytes and more from a heap unless an annotation forbids it. Storage on the stack can stay in registers.
 Obj allocate(const Buffer& b, bool on_stack) {
     ffi::Map<ffi::String, Any> annotations;
     if (on_stack) annotations.Set("disable_lower_builtin", obj(Fn::int_imm, type_of("bool"), 1, no_span));

@@ -39,8 +39,8 @@ Expr intrinsic(const char* op, const std::vector<Expr>& args);         // "tirx.
 Expr truncate(const Expr& number);                                     // a float32 as an int32
 Expr with_bits(const Expr& whole);                                     // the float32 that has the bits of an int32
 Expr bits_of(const Expr& number);                                      // the int32 that has the bits of a float32
-Expr outer_function(const char* name, const std::vector<Expr>& args);  // of the text that the code is put behind: no side effects, float32
-Obj outer_call(const char* name, const std::vector<Expr>& args);       // of the same, for its effects
+Expr outer_function(const char* name, const std::vector<Expr>& args);  // calls a function of the text before the code: no side effects, float32
+Obj outer_call(const char* name, const std::vector<Expr>& args);       // calls a function of the same text, for its effects
 
 struct Variable {
     Obj node;

@@ -26,7 +26,7 @@ void add_scaled(LinearForm& into, const Index& i, std::int64_t scale) {
     }
 }
 
-// Loops in order of depth; steps of a staged tile are deeper than the loops around it.
+// Numbers loops by depth. The steps of a staged tile are deeper than the loops around the tile.
 struct Walk {
     const Statement& statement;
     int buffer;

@@ -49,7 +49,7 @@ void register_cuda_hooks() {
 void load() {
     std::call_once(once, [] {
         open("libtvm_runtime.so", RTLD_GLOBAL);  // before the compiler, and visible to it
-        open("libtvm_compiler.so", RTLD_LOCAL);  // its LLVM must stay invisible to LibTorch's
+        open("libtvm_compiler.so", RTLD_LOCAL);  // LibTorch must not see the LLVM inside
         std::vector<std::string> missing;
         for (std::size_t i = 0; i < functions.size(); ++i) {
             auto f = ffi::Function::GetGlobal(function_names[i]);

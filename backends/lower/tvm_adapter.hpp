@@ -1,7 +1,7 @@
 // The one door to TVM: every function of its registry that loopegg calls, by a name of our own.
 //
 // The wheel has no compiler headers: every node is an opaque ObjectRef and every operation is a registered global function.
-// Names move between TVM's releases; they stand in this file alone and are all looked up when the libraries are loaded.
+// Names change between TVM's releases. So they stand in this file alone, and all are looked up when the libraries are loaded.
 #pragma once
 #include <string>
 #include <vector>
@@ -99,7 +99,7 @@ void load();
 const ffi::Function& function(Fn f);  // loads on first use
 std::string version();                // "0.27.0.post1", part of every key of the latency store
 
-// There are no default arguments through the registry: all of them must be given.
+// The registry knows no default arguments: all arguments must be given.
 template <class... A>
 Any call(Fn f, A&&... a) {
     return function(f)(std::forward<A>(a)...);

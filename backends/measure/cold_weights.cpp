@@ -12,7 +12,7 @@ constexpr std::int64_t line = 16;  // floats
 }  // namespace
 
 float* ColdWeights::next(std::int64_t floats) {
-    const std::int64_t stretch = (floats + 2 * line - 1) / line * line;  // a vector of slack behind each, as in a network
+    const std::int64_t stretch = (floats + 2 * line - 1) / line * line;  // with a vector of slack behind the weights, as in a network
     const auto size = static_cast<std::int64_t>(memory_.size());
     if (stretch > size || size < bytes_ / static_cast<std::int64_t>(sizeof(float)))
         memory_ = AlignedFloats(static_cast<std::size_t>(std::max(stretch, bytes_ / static_cast<std::int64_t>(sizeof(float)))), 1.0f), at_ = 0;

@@ -1,4 +1,4 @@
-// The schedules of a network's nests that were measured to be fastest, among those that its target's rules give.
+// The fastest measured schedules of a network's nests, among the schedules that the target's rules give.
 #pragma once
 #include "backends/network/network.hpp"
 #include "store/address.hpp"
@@ -6,10 +6,10 @@
 namespace loopegg {
 
 struct KnownSchedules {
-    Schedules fastest;             // by site; sites of which nothing was measured have none
+    Schedules fastest;             // by site; a site of which nothing was measured has no entry
     std::vector<Term> unmeasured;  // of all sites, each once
 };
-// Looks at so many schedules of each nest, the cheapest by the estimate first.
+// Looks at `of_each` schedules of each nest, the cheapest by the estimate first.
 KnownSchedules known_schedules(const Graph& graph, const Target& target, std::size_t of_each, const StoreAddress& store);
 
 }  // namespace loopegg

@@ -15,7 +15,7 @@
 namespace loopegg {
 namespace {
 
-// Counts changes of lowering, of the runtime and of how times are taken: older figures are then not found any more.
+// Raise this number after a change of lowering, of the runtime or of how times are taken. Older figures are then not found any more.
 constexpr int lowering_version = 7;
 
 std::string new_owner() {
@@ -32,7 +32,7 @@ struct LatencyStore::Impl {
     const std::string owner = new_owner();
     std::set<std::string> held;  // keys that are claimed by this store
 
-    // Says now and then that the holder of these claims lives. It begins with the first claim.
+    // This thread says now and then that the holder of these claims lives. It starts with the first claim.
     std::thread heart;
     std::condition_variable stop;
     bool stopping = false;
@@ -43,7 +43,7 @@ struct LatencyStore::Impl {
             if (held.empty()) continue;
             try {
                 StoreQuery(db, "UPDATE latency SET at=unixepoch() WHERE owner=? AND state='claimed'").bind(owner).done();
-            } catch (const UserError&) {  // a full disk: the claims are lost to others, who measure what we measure
+            } catch (const UserError&) {  // the disk is full: our claims run out, and other processes measure the same keys
             }
         }
     }
@@ -62,7 +62,7 @@ LatencyStore::~LatencyStore() {
         try {
             for (const std::string& key : impl_->held)
                 StoreQuery(impl_->db, "DELETE FROM latency WHERE key=? AND state='claimed' AND owner=?").bind(key).bind(impl_->owner).done();
-        } catch (const UserError&) {  // they end with their lease
+        } catch (const UserError&) {  // the claims end with their lease
         }
     }
     impl_->stop.notify_all();
@@ -91,14 +91,14 @@ std::optional<Measured> LatencyStore::find(const Hash128& key) {
 bool LatencyStore::claim(const Hash128& key, const std::string& target, const std::string& nest) {
     std::lock_guard lock(impl_->mutex);
     const std::string name = key.hex();
-    // A row is replaced only as it was seen: of two that see the same, one gets it.
+    // A row is replaced only if it is still as it was seen. So of two processes that see the same row, one gets it.
     std::string owner, state;
     std::int64_t at = 0;
     {
         StoreQuery q(impl_->db, "SELECT owner, unixepoch() - at, state, median_ms, iqr_ms, n, at FROM latency WHERE key=?");
         if (q.bind(name).row()) {
             owner = q.text(0), state = q.text(2), at = q.integer(6);
-            const bool ours = owner == impl_->owner && !impl_->held.contains(name);  // claimed by a statement whose answer a restarting server lost
+            const bool ours = owner == impl_->owner && !impl_->held.contains(name);  // our statement claimed the key, but a restarting server lost its answer
             if (state == "claimed" && !ours && (owner == impl_->owner || owner_lives(owner, q.real(1)))) return false;
             if (state == "failed" || (state == "measured" && is_a_time(q.real(3), q.real(4), static_cast<int>(q.integer(5))))) return false;
         }
@@ -173,7 +173,7 @@ LatencyStore::Counts LatencyStore::counts() {
 Hash128 latency_key(const Target& target, const Term& nest, const std::string& timing) {
     Hasher key;
     key.add(target.fingerprint()).add(to_string(nest)).add(std::string_view(tvm_version)).add(lowering_version).add(timing);
-    if (target.gpu()) key.add("several steps a graph");  // backends/runtime/bundle_runner.cpp; times of graphs of one step are other times
+    if (target.gpu()) key.add("several steps a graph");  // see backends/runtime/bundle_runner.cpp; graphs of one step have other times
     return key.finish();
 }
 

@@ -3,10 +3,10 @@
 
 namespace loopegg {
 
-// Looks now and then. It calls the machine busy when something else ran at half the looks or more.
+// Looks now and then. The machine counts as busy when something else ran at half of the looks or more.
 class MachineLoad {
 public:
-    void look();  // when nobody of ours should be running but the caller
+    void look();  // call it when no process of ours but the caller should be running
     bool busy() const { return looks_ > 0 && 2 * seen_ >= looks_; }
 
 private:

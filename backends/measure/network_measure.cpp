@@ -27,7 +27,7 @@ Latency timed(const std::filesystem::path& folder, int rounds, Progress& progres
     return *m.latency;
 }
 
-// A board runs kernel by kernel: the network is the sum of its steps.
+// A board runs kernel by kernel, so the time of a network is the sum of its steps.
 NetworkLatency sum_on_board(const Term& steps, const Target& target, Progress& progress) {
     MeasurerOptions options;
     Progress::Inner stage(&progress, "measure on " + target.name, static_cast<std::int64_t>(steps.size()));
@@ -62,14 +62,14 @@ Measured sum_of_steps(const Term& network, const Target& target, Measurer& measu
         Latency& l = *sum.latency;
         l.median_ms += m.latency->median_ms, l.iqr_ms += m.latency->iqr_ms, l.n = l.n ? std::min(l.n, m.latency->n) : m.latency->n;
         l.measured = l.measured && m.latency->measured, l.disturbed = l.disturbed || m.latency->disturbed;
-        if (!m.machine.empty()) sum.machine = m.machine;  // of the last: equal boards, and conditions at the end
+        if (!m.machine.empty()) sum.machine = m.machine;  // the last one stands for all, because boards of a target are equal
     }
     return sum;
 }
 
 Latency estimate_network(const Graph& graph, const Schedules& schedules, const Target& target) {
     Latency sum{0, 0, 0, target.name, false, false};
-    const Term network = network_term(graph, schedules, target);  // its children live as long as it does
+    const Term network = network_term(graph, schedules, target);  // named, because its children live as long as it does
     for (const Term& nest : network.children()) sum.median_ms += estimate_latency(nest, target).median_ms;
     return sum;
 }

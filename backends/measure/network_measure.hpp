@@ -1,4 +1,4 @@
-// The latency of a model on a target. The store remembers it, so a second question asks the machine nothing.
+// The latency of a model on a target. The store remembers the latency, so a second question needs no measurement.
 #pragma once
 #include <string>
 
@@ -10,22 +10,23 @@ namespace loopegg {
 
 struct NetworkLatency {
     Latency latency;
-    int compiled = 0, timed = 0;  // what this call had to do
+    int compiled = 0, timed = 0;  // how much this call had to compile and time
     std::string machine{};        // of a board: where its kernels were timed, and under what conditions
 };
 
-// What a compiled network runs, as one term: equal for networks that take equally long.
+// What a compiled network runs, as one term. Networks with equal terms take equally long.
 Term network_term(const Graph& graph, const Schedules& schedules, const Target& target);
 struct NetworkPlan;
 Term network_term(const NetworkPlan& plan);
 
-// For a machine that runs kernel by kernel, such as a board: the sum over the nests, each as `measurer` answers. The sum is measured where all of them are.
+// For a machine that runs kernel by kernel, such as a board: the sum over the nests, each as `measurer` answers. The sum counts as measured where all
+// nests were measured.
 Measured sum_of_steps(const Term& network, const Target& target, Measurer& measurer);
 
 // For a machine that cannot be asked: the sum of estimates over the nests. Latency::measured is false.
 Latency estimate_network(const Graph& graph, const Schedules& schedules, const Target& target);
 
-// `model` as load_model takes it, or a folder that compile_network wrote. Throws UserError when it cannot be had.
+// `model` is as load_model takes it, or a folder that compile_network wrote. Throws UserError when there is no way to get the latency.
 NetworkLatency measure_model(const std::string& model, const std::string& target, std::uint64_t seed, int rounds, Progress& progress);
 
 }  // namespace loopegg

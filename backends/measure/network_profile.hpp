@@ -15,7 +15,7 @@ struct NetworkProfile {
     std::optional<double> temperature_c{};  // at the end
 };
 
-// Runs the network in a process of its own for about `seconds`, and times every call by itself. Gives none, and `why`, where it cannot be run here.
+// Runs the network in a process of its own for about `seconds`, and times every call by itself. Where the network cannot be run here, gives none and `why`.
 std::optional<NetworkProfile> profile_network(const std::filesystem::path& folder, double seconds, std::string& why);
 
 }  // namespace loopegg

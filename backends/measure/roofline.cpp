@@ -15,9 +15,9 @@ namespace {
 // What the loops of a tree say about how well a machine is used.
 struct Facts {
     double instances = 0;
-    double parallel = 1, lanes = 1, grid = 1, block = 1;  // the most of any path
-    double registers = 0;                                 // outputs that the innermost stage keeps close
-    double loads = 0;                                     // elements that bodies read from memory, reuse by registers taken off
+    double parallel = 1, lanes = 1, grid = 1, block = 1;  // the maximum over all paths
+    double registers = 0;                                 // outputs that the innermost stage keeps in registers
+    double loads = 0;                                     // elements that bodies read from memory, less those that registers reuse
 };
 
 void gather(const Tree& n, const Statement& s, double around, Facts here, double staged, Facts& all) {
@@ -40,7 +40,7 @@ void gather(const Tree& n, const Statement& s, double around, Facts here, double
             all.parallel = std::max(all.parallel, here.parallel), all.lanes = std::max(all.lanes, here.lanes);
             all.grid = std::max(all.grid, here.grid), all.block = std::max(all.block, here.block);
             all.registers = std::max(all.registers, staged);
-            // With r outputs held close, each operand is read about sqrt(r) times less; without, the output itself moves too.
+            // With r outputs in registers, each operand is read about sqrt(r) times less. Without, the output itself moves too.
             all.loads += staged > 0 ? around * static_cast<double>(s.reads.size()) / std::max(1.0, std::sqrt(staged))
                                     : around * (static_cast<double>(s.reads.size()) + 2);
             return;
@@ -53,7 +53,7 @@ void gather(const Tree& n, const Statement& s, double around, Facts here, double
 
 Latency estimate_latency(const Term& nest, const Target& target) {
     const Term whole = complete(nest);
-    if (target.gpu()) {  // what its schedules are chosen by
+    if (target.gpu()) {  // the estimate by which its schedules are chosen
         const double us = gpu_cost(whole, gpu_machine(target));
         if (std::isfinite(us)) return {(us + target.machine.launch_us) * 1e-3, 0, 0, target.name, false, false};
     }
@@ -78,7 +78,7 @@ Latency estimate_latency(const Term& nest, const Target& target) {
         const double threads = f.grid * f.block;
         cores_used = std::min<double>(m.cores, f.grid);
         const double resident = std::min<double>(m.threads_per_core ? m.threads_per_core : 2048, f.block * std::max(1.0, std::floor(f.grid / m.cores)));
-        // A multiprocessor hides its latencies with about a quarter of its threads, or fewer that keep several outputs each.
+        // A multiprocessor hides its latencies with about a quarter of its threads, or with fewer threads that keep several outputs each.
         const double hidden = std::min(1.0, resident * std::max(1.0, std::sqrt(std::max(1.0, f.registers))) / 512.0);
         compute_share = cores_used / m.cores * hidden * (threads < 32 ? threads / 32 : 1);
     } else {

@@ -1,5 +1,5 @@
-// What a nest would cost on a machine that cannot be asked, by its data sheet. For processors it is a roofline, and for graphics processors the estimate
-// that their schedules are chosen by. The result is always marked as an estimate.
+// Estimates, by the data sheet, what a nest costs on a machine that cannot be asked. The estimate for processors is a roofline. The one for graphics
+// processors is that by which their schedules are chosen. The result is always marked as an estimate.
 #pragma once
 #include "backends/target/target.hpp"
 #include "base/term.hpp"

@@ -12,9 +12,9 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_beside = 4;  // networks of one round that no answer hangs on: each is compiled here, too, to know what it computes
+constexpr std::size_t most_beside = 4;  // networks of one round that no answer depends on: each is compiled here, too, to know what it computes
 
-// A nest whatever its schedule.
+// Names a nest without its schedule.
 std::string without_schedule(const Term& nest) {
     const NestParts parts = nest_parts(nest);
     return parts.restore + to_string(Term("nest", {parts.statement, schedule_of(statement_of(parts.statement), domain_of(nest))}));
@@ -69,7 +69,7 @@ std::vector<Measured> RoundMeasurer::measure(std::span<const Candidate> candidat
         } catch (const UserError& e) {
             answers[i] = Measured{{}, e.what(), 0, true};
         }
-    for (std::size_t i : unknown) try {  // after all that is known taught something
+    for (std::size_t i : unknown) try {  // after the measurer has learned from all known times
             const Term nest = complete(candidates[i].nest);
             answers[i] = estimated(nest);
             if (!seen_.emplace(latency_key(target_, nest), true).second) continue;

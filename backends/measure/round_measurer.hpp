@@ -1,6 +1,8 @@
-// Times on a machine that is reached in rounds: answers what is known, estimates the rest, and remembers what the next round should measure.
+// Times on a machine that is reached in rounds. The measurer gives the times that are known, estimates the rest, and remembers what the next round should
+// measure.
 //
-// An estimate says that it is one. It is scaled by measured over estimated times of the same nest, or of all nests where no time of that nest is known.
+// An estimate is marked as such. It is scaled by the ratio of measured to estimated times of the same nest, or of all nests where no time of that nest is
+// known.
 #pragma once
 #include <map>
 #include <optional>
@@ -16,12 +18,13 @@ namespace loopegg {
 
 class RoundMeasurer : public Measurer {
 public:
-    // `failed` has by key what came to nothing in earlier rounds, and why. It is not asked for again.
+    // `failed` has, by key, the programs that failed in earlier rounds, and why. They are not asked for again.
     RoundMeasurer(Target target, const StoreAddress& store, std::map<Hash128, std::string> failed = {});
 
     std::vector<Measured> measure(std::span<const Candidate> candidates) override;
 
-    // The time of a whole network: measured where it was, else the sum over its nests. With `last`, the run's answer depends on it, so it goes first.
+    // The time of a whole network: the measured time where there is one, else the sum over its nests. With `last`, the run's answer depends on this network,
+    // so it goes first.
     enum class Use { beside, last };
     Measured network(const Graph& graph, const Weights& weights, const Schedules& schedules, Use use);
 
@@ -54,23 +57,23 @@ private:
     };
     struct Want {
         Term nest;
-        std::size_t rank = 0;  // how many of the same nest stand before it
+        std::size_t rank = 0;  // how many schedules of the same nest stand before this one
     };
     std::optional<Measured> known(const Hash128& key);
     Measured estimated(const Term& nest) const;
-    double seen_ms(const Term& nest);  // of a nest inside a network, which is not asked for by itself
+    double seen_ms(const Term& nest);  // the time of a nest inside a network; this does not ask the next round for the nest
     void learn(const Term& nest, double ms);
 
     Target target_;
     LatencyStore store_;
     std::map<Hash128, std::string> failed_;
-    std::map<Hash128, Measured> asked_;               // what the store said before: one answer in a run
+    std::map<Hash128, Measured> asked_;               // what the store said before, so that a run gets one answer to one question
     std::unordered_map<std::string, Ratio> of_nest_;  // measured beside estimated, by nest without its schedule
     Ratio of_all_, of_networks_;
     std::vector<Want> wanted_;
     std::unordered_map<std::string, std::size_t> ranks_;
     std::vector<WantedNetwork> networks_;
-    std::map<Hash128, bool> seen_;  // counted, and wanted where it is unknown
+    std::map<Hash128, bool> seen_;  // schedules that were counted, and wanted where their time is unknown
     Counts counts_;
 };
 

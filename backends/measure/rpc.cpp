@@ -22,7 +22,7 @@ namespace {
 namespace ffi = tv::ffi;
 using tv::Fn;
 
-// The object as a shared library of its own architecture: LLVM's linker links for any, GNU's for this machine.
+// Links the object to a shared library of its own architecture. LLVM's linker links for any architecture, GNU's for this machine alone.
 std::string shared_library(const std::string& object) {
     ScratchFile from(".o"), to(".so");
     write_scratch(from.path(), object);
@@ -31,7 +31,7 @@ std::string shared_library(const std::string& object) {
     return read_file(to.path());
 }
 
-// HOST:PORT is a server; HOST:PORT/KEY a tracker, which names a free server of that key.
+// HOST:PORT is a server. HOST:PORT/KEY is a tracker, which names a free server of that key.
 RpcServer server_of(const Target& target) {
     const auto slash = target.address.find('/');
     const auto parts = split(target.address.substr(0, slash), ':');

@@ -1,4 +1,4 @@
-// TVM's RPC tracker, asked from C++: it knows which boards are free and answers with the address of one.
+// Asks TVM's RPC tracker from C++. The tracker knows which boards are free and answers with the address of one.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// One inference of a compiled network, in a process that may do nothing but that.
+// One inference of a compiled network, in a process that may do nothing else.
 #pragma once
 #include <filesystem>
 #include <span>
@@ -8,7 +8,8 @@
 
 namespace loopegg {
 
-// Inputs and outputs in the order of network.json. Throws UserError with what became of the process when it is no network, or crashes.
+// Inputs and outputs are in the order of network.json. Throws UserError with what became of the process when the folder holds no network, or the network
+// crashes.
 std::vector<Tensor> run_confined(const std::filesystem::path& folder, std::span<const Tensor> inputs);
 
 }  // namespace loopegg

@@ -25,7 +25,8 @@ Samples take_samples(const std::function<void()>& run, int samples) {
         each = std::min(each, wall() - t);
     }
     const int number = std::clamp(static_cast<int>(std::ceil(0.0004 / std::max(each, 1e-9))), 1, 20000);
-    // Helpers that spin between loops use their processors all the time: in a sample with less processor time than others one was kept from its own.
+    // Helper threads that spin between loops use their processors all the time. So in a sample with less processor time than others, some thread had to wait
+    // for its processor.
     const ThreadClocks threads;
     struct Sample {
         double ms, mine, all;

@@ -7,7 +7,7 @@ namespace loopegg {
 
 struct Samples {
     std::vector<double> ms{};
-    int clean = 0;  // those that the processors were ours for from beginning to end
+    int clean = 0;  // the number of samples during which the processors were ours from beginning to end
 };
 
 // Takes short samples, so that many fit between two interruptions. Samples that were interrupted count only if there is nothing better.

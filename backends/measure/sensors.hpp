@@ -12,7 +12,7 @@ struct Sensors {
 
     // Joules since some fixed moment, by domain (RAPL packages; DRAM where it is a domain of its own). Empty where the machine tells nothing.
     std::map<std::string, double> energy() const;
-    // Joules between two readings, also where a counter went around. None where there are no counters.
+    // Joules between two readings, also where a counter overflowed. None where there are no counters.
     std::optional<double> joules(const std::map<std::string, double>& before, const std::map<std::string, double>& after) const;
     // The hottest processor sensor, in degrees Celsius.
     std::optional<double> temperature() const;

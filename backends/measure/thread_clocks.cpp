@@ -6,7 +6,7 @@
 namespace loopegg {
 namespace {
 
-// What pthread_getcpuclockid() answers for a thread of which only the kernel's number is known: the number's complement, then "one thread" (4)
+// What pthread_getcpuclockid() would answer for a thread of which only the kernel's number is known: the complement of the number, then "one thread" (4)
 // and "time on a processor" (2).
 clockid_t clock_of(pid_t thread) { return (~static_cast<clockid_t>(thread) << 3) | 4 | 2; }
 

@@ -41,13 +41,13 @@ struct TvmMeasurer::Job {
     std::string target;
     Hash128 key;
     std::string timing;  // cold_weights.hpp
-    // while it is worked on
+    // While the job is worked on:
     std::int64_t id = -1;
     int worker = -1, generation = -1;
     std::vector<double> ms{};
     int clean = 0, asked = 0, rebuilt = 0, failures = 0;
     bool outside = false;  // the last try failed by something other than the candidate
-    double seconds = 0;    // its part of the time that measuring takes
+    double seconds = 0;    // the candidate's part of the time that measuring takes
     MachineLoad load{};
     std::optional<Measured> answer{};
 };
@@ -61,8 +61,8 @@ TvmMeasurer::TvmMeasurer(MeasurerOptions options) : options_(std::move(options))
 }
 TvmMeasurer::~TvmMeasurer() = default;
 
-// A failure that is not its own may be the moment's: it is tried once more, with another worker. One that ran past its limit is not, for the
-// same time again is what it would take.
+// A failure that is not the candidate's own may be an accident, so the candidate is tried once more, with another worker. A candidate that ran past its
+// limit is not tried again, because it would take the same time again.
 void TvmMeasurer::fail(Job& job, const nlohmann::json& reply) {
     job.outside = reply.value("outside", false);
     const std::string why = reply.value("why", "failed");
@@ -83,7 +83,7 @@ void TvmMeasurer::build(Job& job, int w) {
         ++counts_.compiled;
         if (reply.value("died", false)) ++counts_.worker_deaths;
         job.worker = w, job.generation = worker.generation();
-        job.seconds += (clock_seconds(CLOCK_MONOTONIC) - start) / static_cast<double>(workers_.size());  // others are built meanwhile
+        job.seconds += (clock_seconds(CLOCK_MONOTONIC) - start) / static_cast<double>(workers_.size());  // other workers build other candidates meanwhile
         if (reply["ok"].get<bool>()) return;
         fail(job, reply);
     }
@@ -105,8 +105,8 @@ bool TvmMeasurer::time(Job& job) {
     return true;
 }
 
-// Compiles and checks with all workers while nothing is timed; then times one candidate at a time, in turns. What is known of a candidate is stored when
-// its last round is done: whoever is killed loses the batch that was in flight, and nothing else.
+// Compiles and checks with all workers while nothing is timed. Then times one candidate at a time, in turns. The answer for a candidate is stored when its
+// last round is done, so a process that is killed loses the current batch and nothing else.
 void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
     std::atomic<std::size_t> next{0};
     for (Job& job : jobs) job.id = next_id_++;
@@ -131,7 +131,7 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
     for (int round = 0; round < options_.rounds; ++round)
         for (Job& job : jobs) {
             for (bool timed = false; !job.answer && !timed;) {
-                if (!current(job)) {  // its worker died, of this candidate or of another
+                if (!current(job)) {  // the worker of the job died, of this candidate or of another
                     if (++job.rebuilt > 4)
                         settle(job, Measured{{}, "its worker died again and again", 0, false});
                     else
@@ -144,7 +144,7 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
             settle(job, Measured{summarize(job.ms, job.target, job.clean < 0.7 * job.asked || job.load.busy()), ""});
             workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "drop"}, {"id", job.id}});
         }
-    // All of them failed, and for reasons that are none of theirs (one machine may word them differently): the next ones would as well.
+    // All candidates failed, and for reasons that are not their own (which may be worded differently). The next candidates would fail as well.
     const auto not_its_fault = [](const Job& j) { return j.outside && !j.answer->latency && !j.answer->own; };
     if (!jobs.empty() && std::all_of(jobs.begin(), jobs.end(), not_its_fault))
         throw UserError(
@@ -160,7 +160,7 @@ void TvmMeasurer::settle(Job& job, Measured answer) {
 
 namespace {
 
-// Of a board: what is wrong with it is wrong for every candidate.
+// A board cannot be used: its fault is the same for every candidate.
 class NothingMeasured : public UserError {
 public:
     using UserError::UserError;
@@ -189,7 +189,7 @@ Measured TvmMeasurer::on_board(const Term& nest, const Target& target) {
                                      "is its RPC server running, and free? 'loopegg targets' lists addresses"});
 }
 
-// Kernels are compiled here by all workers, and each board has one at a time.
+// All workers compile kernels here, and each board runs one kernel at a time.
 void TvmMeasurer::run_on_boards(std::vector<Job>& jobs, const Target& target, const std::function<void(Job&)>& settled) {
     auto& pool = pools_[target.name];
     if (!pool) pool = std::make_unique<BoardPool>(target, BoardPoolOptions{options_.store, options_.limits.seconds, options_.board_patience, options_.note});
@@ -217,7 +217,7 @@ void TvmMeasurer::run_on_boards(std::vector<Job>& jobs, const Target& target, co
             if (const std::string fault = options_.fault(job.index); !fault.empty()) request["on_board"] = fault;
         nlohmann::json reply;
         const double start = clock_seconds(CLOCK_MONOTONIC);
-        for (int tries = 0; tries < 2; ++tries) {  // a worker that died may have met a bad moment
+        for (int tries = 0; tries < 2; ++tries) {  // a worker may have died by accident
             reply = workers_[static_cast<std::size_t>(w)]->ask(request);
             if (reply["ok"].get<bool>() || reply.value("own", false)) break;
         }
@@ -235,7 +235,7 @@ void TvmMeasurer::run_on_boards(std::vector<Job>& jobs, const Target& target, co
     };
     pool->run(jobs.size(), static_cast<int>(workers_.size()), pack, [&](std::size_t i, const BoardAnswer& a) {
         std::lock_guard lock(mutex_);
-        jobs[i].seconds += a.seconds / static_cast<double>(pool->size());  // other boards time others meanwhile
+        jobs[i].seconds += a.seconds / static_cast<double>(pool->size());  // other boards time other candidates meanwhile
         if (a.ms.empty())
             done(i, Measured{{}, a.why, 0, a.own});
         else
@@ -323,7 +323,7 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
     run(todo);
     double waited = clock_seconds(CLOCK_MONOTONIC);
     bool said = false;
-    while (!elsewhere.empty()) {  // another process is measuring these: wait for it, or take over when it is gone
+    while (!elsewhere.empty()) {  // another process measures these keys: wait for it, or take over when it is gone
         std::vector<Job> waiting, mine;
         const bool enough = clock_seconds(CLOCK_MONOTONIC) - waited > options_.wait_seconds;
         for (Job& job : elsewhere) {
@@ -336,7 +336,7 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
             else
                 waiting.push_back(std::move(job));
         }
-        if (waiting.size() < elsewhere.size()) waited = clock_seconds(CLOCK_MONOTONIC);  // it goes on there
+        if (waiting.size() < elsewhere.size()) waited = clock_seconds(CLOCK_MONOTONIC);  // the other process makes progress
         run(mine);
         elsewhere = std::move(waiting);
         if (elsewhere.empty()) break;
@@ -348,7 +348,7 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
 }
 
 std::vector<std::vector<double>> measure_steps(std::span<const std::filesystem::path> folders, int rounds) {
-    constexpr int runs = 12;  // a turn; the first two find another network's weights in the caches
+    constexpr int runs = 12;  // in each turn; the first two find another network's weights in the caches
     const auto program = loopegg_program();
     std::vector<std::unique_ptr<WorkerProcess>> workers;
     std::vector<std::vector<std::vector<double>>> samples(folders.size());  // by folder, by step
@@ -372,7 +372,7 @@ std::vector<std::vector<double>> measure_steps(std::span<const std::filesystem::
     std::vector<std::vector<double>> times(folders.size());
     for (std::size_t i = 0; i < folders.size(); ++i)
         for (std::vector<double>& ms : samples[i]) {
-            const auto quartile = ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 4);  // what disturbs a step only ever adds to it
+            const auto quartile = ms.begin() + static_cast<std::ptrdiff_t>(ms.size() / 4);  // a disturbance only ever adds to the time of a step
             std::nth_element(ms.begin(), quartile, ms.end());
             times[i].push_back(*quartile);
         }
@@ -421,7 +421,7 @@ std::vector<NetworkRun> timed_in_turns(std::span<const std::filesystem::path> fo
 
 std::vector<Measured> measure_networks(std::span<const std::filesystem::path> folders, int rounds) {
     std::vector<NetworkRun> runs = timed_in_turns(folders, rounds);
-    // it may have been the moment's
+    // The failure may have been an accident.
     if (std::any_of(runs.begin(), runs.end(), [](const NetworkRun& r) { return !r.why.empty(); })) runs = timed_in_turns(folders, rounds);
     std::vector<Measured> answers;
     for (NetworkRun& r : runs)

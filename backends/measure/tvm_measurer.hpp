@@ -1,4 +1,4 @@
-// Answers how long a nest takes: from the store, by running it in worker processes, or, where no device is, by an estimate.
+// Answers how long a nest takes: from the store, by running the nest in worker processes, or, where there is no device, by an estimate.
 #pragma once
 #include <functional>
 #include <map>
@@ -19,13 +19,13 @@ struct MeasurerOptions {
     int rounds = 3;                 // candidates of a batch take turns this often
     int samples = 5;                // per round
     int batch = 24;                 // compiled together, then timed together
-    std::int64_t cold_bytes = 0;    // on this machine, weights come from so much memory in turns (cold_weights.hpp); 0: the same ones every time
-    std::filesystem::path shelf{};  // a folder for the kernels that are compiled (kernel_shelf.hpp); none: they are not kept
+    std::int64_t cold_bytes = 0;    // on this machine, weights come from so much memory in turns (cold_weights.hpp); 0: the same weights every time
+    std::filesystem::path shelf{};  // a folder for the compiled kernels (kernel_shelf.hpp); empty: they are not kept
     WorkerLimits limits{};
-    double wait_seconds = 300;  // for what other processes measure; then it is measured here
+    double wait_seconds = 300;  // how long to wait for a key that another process measures; then this process measures it
     std::function<void(std::size_t done, std::size_t all)> progress{};
     std::function<void(const std::string& line)> note{};    // what a waiting person should know
-    double board_patience = 120;                            // while no board of a target answers
+    double board_patience = 120;                            // seconds to wait while no board of a target answers
     std::function<std::string(std::size_t index)> fault{};  // tests: what the worker, or the board, should do instead of candidate `index`
 };
 
@@ -45,22 +45,22 @@ private:
     struct Job;
     void run_batch(std::vector<Job>& jobs);
     void build(Job& job, int worker);
-    bool time(Job& job);  // one round; false: it needs to be built again
+    bool time(Job& job);  // one round; false: the job needs to be built again
     void fail(Job& job, const nlohmann::json& reply);
-    void settle(Job& job, Measured answer);  // its last word, to the store as well
+    void settle(Job& job, Measured answer);  // gives the job its final answer, and the store as well
     void run_on_boards(std::vector<Job>& jobs, const Target& target, const std::function<void(Job&)>& settled);
     Measured on_board(const Term& nest, const Target& target);
-    std::mutex mutex_;  // of what builders share: counts, the store's order
+    std::mutex mutex_;  // protects what builders share: counts, the store's order
     Counts counts_;
     MeasurerOptions options_;
     LatencyStore store_;
     std::vector<std::unique_ptr<WorkerProcess>> workers_;
-    std::unique_ptr<WorkerProcess> board_;                     // that talks to boards elsewhere by RPC
+    std::unique_ptr<WorkerProcess> board_;                     // talks to boards by RPC
     std::map<std::string, std::unique_ptr<BoardPool>> pools_;  // of boards that ssh reaches, by target
     std::int64_t next_id_ = 0;
 };
 
-// The answer of the store, or of the process that measures the key now. Gives none where the caller has claimed the key and measures it. Waits at
+// The answer of the store, or of the process that measures the key now. Gives none where the key is claimed for the caller, who must measure it. Waits at
 // most `seconds`, says so, and then takes the key over.
 std::optional<Measured> known_or_claimed(LatencyStore& store, const Hash128& key, const std::string& target, const std::string& nest, double seconds,
                                          const std::function<void(const std::string&)>& note);

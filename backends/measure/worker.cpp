@@ -43,15 +43,15 @@ using Json = nlohmann::json;
 
 double wall() { return clock_seconds(CLOCK_MONOTONIC); }
 
-// Something that can be run again and again. A nest takes its weights from `cold`, where one is given; a network has its own.
+// Something that can be run again and again. A nest takes its weights from `cold`, where that is given. A network has its own weights.
 struct Subject {
     std::function<void(ColdWeights* cold)> run;
     std::int64_t batch = 1;
-    std::function<std::vector<double>()> run_steps{};  // of a network
+    std::function<std::vector<double>()> run_steps{};  // only for a network
     std::shared_ptr<LoadedNetwork> network{};
 };
 
-// References are kept: tuning asks for one statement again and again, in many schedules over the same instances.
+// References are kept, because tuning asks for one statement again and again, in many schedules over the same instances.
 const std::vector<float>& wanted_output(const Term& nest, const Statement& s, const std::vector<std::vector<float>>& operands) {
     static std::map<std::string, std::vector<float>> known;
     if (known.size() > 32) known.clear();
@@ -61,7 +61,7 @@ const std::vector<float>& wanted_output(const Term& nest, const Statement& s, co
     return found->second;
 }
 
-// The candidate's own failure: it will fail again whenever it is asked.
+// A failure of the candidate's own: the candidate will fail again whenever it is tried.
 class OwnFailure : public UserError {
 public:
     using UserError::UserError;
@@ -106,7 +106,7 @@ Subject build(const Term& nest, const std::string& target, const KernelShelf& sh
     }};
 }
 
-// For a board: everything that it needs to check and time the nest, as one file.
+// Writes everything that a board needs to check and time the nest, as one file.
 void pack(const Term& nest, const std::string& target, const KernelShelf& shelf, const Json& request) {
     const Statement s = statement_of(nest_parts(nest).statement);
     const Kernel kernel = compiled(nest, find_target(target), shelf);
@@ -141,7 +141,7 @@ void infer(LoadedNetwork& network, const std::vector<std::string>& inputs, const
     for (std::size_t i = 0; i < outputs.size(); ++i) write_scratch(outputs[i], write_npy(out.at(i)));
 }
 
-// What is no nest is no candidate, on any machine.
+// The term of a nest. A text that is no nest is an own failure, on any machine.
 Term own_term(const std::string& text) {
     try {
         return complete(parse_term(text));
@@ -156,7 +156,7 @@ Json on_board(const Term& nest, const std::string& target, int samples) {
     return {{"ms", times.ms}};
 }
 
-// Every call by itself, for percentiles, and the most memory that this process ever held.
+// Times every call by itself, for percentiles, and gives the most memory that this process ever held.
 Json profile(const Subject& subject, double seconds) {
     for (int i = 0; i < 3; ++i) subject.run(nullptr);
     std::vector<double> ms;
@@ -166,7 +166,7 @@ Json profile(const Subject& subject, double seconds) {
         subject.run(nullptr);
         ms.push_back((wall() - t) * 1e3);
     }
-    // Not getrusage: its maximum begins with what the parent held when it forked.
+    // getrusage would be wrong here: its maximum begins with what the parent held when it forked.
     long peak_kb = 0;
     std::ifstream status("/proc/self/status");
     for (std::string line; std::getline(status, line);)
@@ -190,14 +190,14 @@ void commit_fault(const std::string& kind, int reply_fd) {
     if (kind == "garbage" && write(reply_fd, "\x01\xff not json {{{\n", 16) < 0) _exit(3);
 }
 
-// A worker that hangs does not outlive who asked it: when the requests' pipe is closed because the parent is gone, it ends at once. (The
-// system's own signal for that comes when the thread ends that started us, not the process.)
+// A worker that hangs does not outlive its parent: when the pipe of requests is closed because the parent is gone, the worker ends at once. (The
+// system's own signal for that comes when the thread that started us ends, not when the process ends.)
 void die_with_parent() {
     std::thread([parent = getppid()] {
         pollfd requests{0, 0, 0};
         while (poll(&requests, 1, -1) < 0 && errno == EINTR) {
         }
-        while (getppid() == parent && (requests.revents & POLLHUP)) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // closed by one who lives
+        while (getppid() == parent && (requests.revents & POLLHUP)) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the parent lives
         if (getppid() != parent) _exit(1);
     }).detach();
 }
@@ -212,7 +212,7 @@ int run_worker(int reply_fd, const Confinement& confinement) {
     die_with_parent();
     const bool faults = std::getenv("LOOPEGG_FAULTS") != nullptr;
     std::map<std::int64_t, Subject> subjects;
-    std::unique_ptr<ColdWeights> cold;  // one for all: what another candidate reads is what pushes this one's weights out
+    std::unique_ptr<ColdWeights> cold;  // all candidates share it, because the reads of other candidates push a candidate's weights out of the caches
     for (std::string line; std::getline(std::cin, line);) {
         Json reply{{"ok", true}};
         try {

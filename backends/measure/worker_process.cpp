@@ -28,7 +28,8 @@ namespace {
 
 double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
-// What no kernel does to itself: an end by a code, and signals of the system when memory is short, of a person, of a batch system.
+// Whether a worker ended in a way in which no kernel ends it: with an exit code, or by a signal of the system when memory is short, of a person, or of a
+// batch system.
 bool from_outside(int status) {
     return WIFEXITED(status) || (WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGINT ||
                                                          WTERMSIG(status) == SIGHUP || WTERMSIG(status) == SIGXCPU));
@@ -43,7 +44,7 @@ const char* word(WorkerRole role) {
     return "";
 }
 
-// Times and counts as a worker gives them. Whatever runs inside it could write to the pipe as well.
+// Whether a reply has times and counts as a worker gives them. The kernel inside the worker could write to the pipe as well.
 bool sound(const nlohmann::json& reply) {
     const std::function<bool(const nlohmann::json&)> times = [&](const nlohmann::json& j) {
         return j.is_array() ? std::all_of(j.begin(), j.end(), times) : j.is_number() && j.get<double>() >= 0 && j.get<double>() < 1e9;
@@ -76,12 +77,12 @@ std::filesystem::path loopegg_program() {
 
 WorkerLimits network_limits() {
     const double pages = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-    return {120, static_cast<long>(pages / (1 << 20)) + 8192, WorkerRole::network, {}};  // libraries' address space comes on top
+    return {120, static_cast<long>(pages / (1 << 20)) + 8192, WorkerRole::network, {}};  // the address space of libraries comes on top
 }
 
 void WorkerProcess::start() {
     if (fault_here(FaultPlace::worker)) throw UserError("cannot start a worker: Resource temporarily unavailable");
-    signal(SIGPIPE, SIG_IGN);  // a worker that dies while it is written to is noticed by the write
+    signal(SIGPIPE, SIG_IGN);  // the write fails where a worker dies while it is written to
     int request[2], reply[2];
     if (pipe2(request, O_CLOEXEC) != 0) fail_system("make a pipe to", program_, errno);
     if (pipe2(reply, O_CLOEXEC) != 0) {
@@ -89,7 +90,7 @@ void WorkerProcess::start() {
         close(request[0]), close(request[1]);
         fail_system("make a pipe to", program_, error);
     }
-    fcntl(request[1], F_SETFL, O_NONBLOCK);  // a worker that does not read is late, not waited for
+    fcntl(request[1], F_SETFL, O_NONBLOCK);  // a write does not wait for a worker that does not read
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, request[0], 0);

@@ -1,4 +1,4 @@
-// A worker as its parent sees it: started, asked, killed when it is late, and replaced when it dies.
+// A worker as its parent sees it. The parent starts the worker, asks it, kills it when it is late, and replaces it when it dies.
 #pragma once
 #include <sys/types.h>
 
@@ -9,15 +9,15 @@
 
 namespace loopegg {
 
-// What a worker is for, and so what it may do (base/confine.hpp): compile and time candidates (it may start a linker), run a compiled network
-// (nothing but that), or talk to a board (the network).
+// What a worker is for, and so what it may do (base/confine.hpp): compile and time candidates (the worker may start a linker), run a compiled network
+// (and do nothing else), or talk to a board (the worker may use the network).
 enum class WorkerRole { candidates, network, board };
 
 struct WorkerLimits {
     double seconds = 60;    // for one request
     long memory_mb = 8192;  // of address space
     WorkerRole role = WorkerRole::candidates;
-    std::filesystem::path writes{};  // a folder that it may write to besides that for temporary files
+    std::filesystem::path writes{};  // a folder that the worker may write to, besides the folder for temporary files
 };
 WorkerLimits network_limits();  // for a network of any size that this machine can hold
 
@@ -28,9 +28,9 @@ public:
     WorkerProcess(const WorkerProcess&) = delete;
     WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-    // The worker's answer, or {"ok":false,"why":...,"died":true} when it crashed, hung or answered garbage. The worker is then gone, and the
-    // next request starts another, which knows nothing of earlier builds. "outside":true says that something other than the request ended the
-    // worker: it could not be started, or somebody killed it.
+    // The worker's answer, or {"ok":false,"why":...,"died":true} when the worker crashed, hung or answered garbage. The worker is then gone, and the
+    // next request starts another worker, which knows nothing of earlier builds. "outside":true says that something other than the request ended the
+    // worker: the worker could not be started, or somebody killed it.
     nlohmann::json ask(const nlohmann::json& request);
     bool running() const { return pid_ > 0; }
     int generation() const { return generation_; }  // grows with every start
@@ -48,7 +48,7 @@ private:
     std::string pending_;
 };
 
-// The loopegg program: this one, LOOPEGG_PROGRAM, or the one in this build.
+// The loopegg program: the running program, LOOPEGG_PROGRAM, or the program of this build.
 std::filesystem::path loopegg_program();
 
 }  // namespace loopegg

@@ -38,14 +38,15 @@ namespace fs = std::filesystem;
 
 std::string short_name(const char* letter, std::string_view bytes) { return letter + hash_of(bytes).hex().substr(0, 16); }
 
-// A constant of a network as it is drawn on both sides: 256 steps from `low`, about the mean and the spread that it has and inside what it holds.
+// How both sides draw a constant of a network: 256 steps from `low`, about the mean and the spread of the real values, and within their smallest and largest.
 struct Drawn {
     std::size_t count = 0;
     std::uint64_t seed = 0;
     double low = 0, step = 0;
 };
 
-// The text of a program, one line a fact, read by runtime/bundle_runner.cpp. Files are named by what is in them: programs share what is the same.
+// The text of a program, with one fact on each line, which runtime/bundle_runner.cpp reads. Files are named by a hash of their content, so programs share
+// equal files.
 class ProgramText {
 public:
     ProgramText(const Target& target, const fs::path& folder, bool sources) : target_(target), folder_(folder), sources_(sources) {}
@@ -63,7 +64,7 @@ public:
     void memory(std::int64_t floats) { text_ += fmt::format("memory {}\n", floats); }
     void load(std::int64_t offset, std::span<const float> values) { data("load", offset, values, 0); }
     void check(std::int64_t offset, std::span<const float> values, double tolerance) { data("check", offset, values, tolerance); }
-    // Values as they are, once for all schedules of a nest; then where they go, in the order of their visits.
+    // Writes the values as they are, once for all schedules of a nest, and then where they go, in the order in which the schedule visits them.
     void weights(std::int64_t offset, const KernelBuffer& p, std::span<const float> logical) {
         if (p.readers.empty()) return load(offset, to_storage(p, logical));
         data("logical", 0, logical, 0);
@@ -124,7 +125,7 @@ struct Program {
     std::string what, text;
 };
 
-// What nests must compute; schedules of one nest compute the same.
+// The outputs that nests must compute. Schedules of one nest compute the same.
 class References {
 public:
     std::vector<float> output(const Term& nest, const std::vector<std::vector<float>>& operands) {
@@ -161,12 +162,12 @@ Program nest_program(const Term& given, const Target& target, const fs::path& fo
     std::vector<std::int64_t> arguments;
     for (int a : kernel.arguments) arguments.push_back(offsets[static_cast<std::size_t>(a)]);
     out.launch(id, arguments);
-    // Elements that nobody computes stay as the memory was, 0; so does the reference.
+    // Elements that no instance computes stay 0, in memory and in the reference.
     out.check(offsets[0], to_storage(kernel.parameters[0], wanted), exact_on_whole_numbers(s) ? 0 : 1e-4);
     return {latency_key(target, nest), to_string(nest), out.text()};
 }
 
-// A number near to it whose small multiples have few digits: kernels that round weights, and the runner that does not, then take the same ones.
+// A number near `step` whose small multiples have few digits. Then kernels that round weights, and the runner that does not, take the same weights.
 double short_step(double step) {
     int exponent = 0;
     const double digits = std::frexp(step, &exponent);
@@ -179,7 +180,7 @@ Drawn draw(std::vector<float>& values, std::uint64_t seed) {
     for (float v : values) sum += v, least = std::min<double>(least, v), most = std::max<double>(most, v);
     const double mean = sum / static_cast<double>(values.size());
     for (float v : values) squares += (v - mean) * (v - mean);
-    const double wide = std::sqrt(3 * squares / static_cast<double>(values.size()));  // half of an even spread that is as wide
+    const double wide = std::sqrt(3 * squares / static_cast<double>(values.size()));  // half the width of a uniform distribution of the same spread
     const double low = std::max(least, mean - wide), high = std::min(most, mean + wide);
     Drawn drawn{values.size(), seed, low, (high - low) / 255};
     if (const double step = short_step(drawn.step), first = std::round(low / step); step > 0 && first >= -290 && first <= 35)
@@ -193,7 +194,7 @@ Drawn draw(std::vector<float>& values, std::uint64_t seed) {
     return drawn;
 }
 
-// By step and operand, and by name: what stands for the constants of a plan.
+// What stands for the constants of a plan, by step and operand, and by name.
 struct DrawnPlan {
     std::vector<std::vector<Drawn>> operands;
     std::map<std::string, Drawn> constants;
@@ -211,7 +212,7 @@ DrawnPlan draw_constants(NetworkPlan& plan) {
     return all;
 }
 
-// What the network gives on this machine, by the same plan.
+// The output of the network on this machine, by the same plan.
 std::vector<float> host_output(const BundledNetwork& network, const Target& target, const std::vector<Tensor>& inputs) {
     const Target host = find_target("host");
     ScratchFile folder(".network");
@@ -277,7 +278,7 @@ void write_whole(const std::vector<Program>& programs, const Target& target, con
         text += fmt::format("program {}\n{}end\n", p.key.hex(), p.text);
         index.push_back({{"key", p.key.hex()}, {"what", p.what}});
     }
-    const std::string id = hash_of(text).hex();  // names files by what is in them, so it tells all of the bundle
+    const std::string id = hash_of(text).hex();  // the text names files by a hash of their content, so this id covers the whole bundle
     write_file(folder / "bundle.txt", fmt::format("loopegg-bundle 2 {} {} {}\n", target.name, target.architecture(), id) + text);
     write_file(folder / "index.json", nlohmann::json{{"target", target.name}, {"id", id}, {"programs", index}}.dump(1) + "\n");
     const fs::path runtime = shipped("backends/runtime");
@@ -292,8 +293,8 @@ BundleReport write_bundle(std::span<const Term> nests, std::span<const BundledNe
     if (!target.gpu()) throw UserError("bundles are made for GPU targets; '" + target.name + "' is a CPU: carry the folder that 'loopegg compile' writes");
     fs::create_directories(folder);
     References references;
-    KernelCache kernels;                                     // a network has kernels that are programs of their own as well, or another network's
-    const std::size_t all = networks.size() + nests.size();  // networks first: each takes as long as many nests, and none should be waited for at the end
+    KernelCache kernels;                                     // a kernel of a network may be a program of its own as well, or be in another network
+    const std::size_t all = networks.size() + nests.size();  // networks come first, because each takes as long as many nests
     std::vector<Program> programs(all);
     std::vector<std::string> why(all);
     std::vector<std::exception_ptr> broken(std::max(1u, std::thread::hardware_concurrency()));
@@ -411,7 +412,7 @@ std::vector<BundleResult> read_results(const fs::path& folder) {
 }
 
 std::vector<BundleResult> import_bundle(const fs::path& folder, const StoreAddress& address) {
-    const std::vector<BundleResult> all = read_results(folder);  // whole, before anything is kept
+    const std::vector<BundleResult> all = read_results(folder);  // all results are read before any is kept
     const std::string target = read_json(read_source(folder / "index.json")).at("target").text();
     LatencyStore store(address);
     for (const BundleResult& r : all) store.put(r.key, target, r.what, r.measured);
@@ -427,7 +428,7 @@ void run_bundle(const std::string& runner, const fs::path& folder) {
     std::string command = runner;
     const std::string word = shell_word(fs::absolute(folder).string());
     for (std::size_t at = command.find("{}"); at != command.npos; at = command.find("{}", at + word.size())) command.replace(at, 2, word);
-    const int status = std::system(("(" + command + ") 1>&2").c_str());  // programs that failed make it end badly, and cost themselves
+    const int status = std::system(("(" + command + ") 1>&2").c_str());  // ignored: programs that failed make the command fail, but the other results count
     if (!fs::exists(folder / "results.txt"))
         throw UserError(Diagnostic{fmt::format("--runner: '{}' ended with status {} and left no results.txt in {}", command, status, folder.string()),
                                    {},

@@ -25,13 +25,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Distinct nests, compiled by all cores.
+// Distinct nests. All cores compile them.
 struct KernelSet {
     std::vector<Term> nests;
     std::vector<std::string> sites;
     std::vector<Kernel> kernels;
     std::map<std::string, int> index;
-    double seconds = 0;  // of a processor, for all kernels
+    double seconds = 0;  // processor time for all kernels
 
     int add(const Term& nest, const std::string& site) {
         auto [it, fresh] = index.try_emplace(to_string(nest), static_cast<int>(nests.size()));
@@ -133,7 +133,7 @@ nlohmann::json operands_json(const std::vector<PlacedOperand>& all) {
     return j;
 }
 
-// All that another program needs to run the network: also what a bundle's runner reads.
+// All that another program needs to run the network. A bundle's runner reads it, too.
 nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, const Target& target) {
     nlohmann::json kernels = nlohmann::json::array(), steps = nlohmann::json::array();
     for (std::size_t i = 0; i < n.kernels.size(); ++i)
@@ -161,7 +161,7 @@ nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, 
             {"steps", steps}};
 }
 
-// Of this target; none where it is not installed. What is to run here must be built here.
+// The C compiler for this target; "" where it is not installed. Without a compiler for this machine, throws UserError.
 std::string c_compiler(const Target& target) {
     const bool native = target.architecture() == native_architecture();
     const std::string name = native ? "cc" : target.architecture() + "-linux-gnu-gcc";
@@ -176,7 +176,7 @@ const PlacedStep* first_opaque(const PlacedNetwork& n) {
     return nullptr;
 }
 
-// Sources and objects are written plainly: what counts is the library that the compiler makes of them.
+// Sources and objects are written plainly, because only the library that the compiler makes from them counts.
 void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& folder, const std::string& compiler, const fs::path& runtime_object) {
     const fs::path runtime = shipped("backends/runtime");
     write_scratch(folder / "network.c", network_source(n));
@@ -193,7 +193,7 @@ void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
     if (compiler.empty()) return;  // objects and sources are there; network.c says how to build
     std::vector<std::string> words{compiler, "-O2", "-std=gnu11", "-shared", "-fPIC", (folder / "network.c").string(), runtime_object.string()};
     words.insert(words.end(), objects.begin(), objects.end());
-    if (first_opaque(n)) {  // their code keeps its names to itself
+    if (first_opaque(n)) {  // the code of opaque nodes keeps its names to itself
         for (const std::string& word : {opaque_library().string(), std::string("-lstdc++"), std::string("-Wl,--exclude-libs,ALL")}) words.push_back(word);
     }
     for (const char* w : {"-o", "-lm", "-lpthread"}) {
@@ -204,7 +204,8 @@ void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
     run_or_throw(words, "building network.so");
 }
 
-// The library runs where the driver is, on a machine as this one: it is built here where a C compiler is, and by the first line of network.c elsewhere.
+// The library runs on a machine of this architecture that has the driver. It is built here if there is a C compiler. Otherwise the first line of network.c
+// tells how to build it.
 bool write_gpu(const PlacedNetwork& n, const Target& target, const fs::path& folder) {
     const fs::path runtime = shipped("backends/runtime");
     std::vector<std::string> sources;
@@ -254,7 +255,7 @@ CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& targ
             fmt::format("node '{}' is an ONNX operator ({}) that loopegg's own code runs, which is there for this machine's processor alone, not for {}",
                         opaque->site, opaque_of(*graph.find(opaque->site)).node.op, target.name));
     const std::string compiler = target.gpu() ? "" : c_compiler(target);
-    const fs::path runtime = compiler.empty() ? fs::path() : cache.runtime(compiler);  // before the clock starts: it is every network's
+    const fs::path runtime = compiler.empty() ? fs::path() : cache.runtime(compiler);  // before the clock starts, because all networks share the runtime
     const auto start = std::chrono::steady_clock::now();
     fs::create_directories(folder);
     write_file(folder / "weights.bin", {reinterpret_cast<const char*>(n.weights.data()), n.weights.size() * sizeof(float)});

@@ -1,4 +1,4 @@
-// The C source of a network on a GPU: its kernels and steps as tables; runtime/gpu_network.h does the rest.
+// Writes the C source of a network on a GPU: its kernels and steps as tables. runtime/gpu_network.h does the rest.
 #include <fmt/format.h>
 
 #include "backends/network/network_source.hpp"
@@ -54,7 +54,7 @@ std::string table(const char* type, const char* name, std::vector<std::string> r
 std::string gpu_network_source(const PlacedNetwork& n, const std::vector<std::string>& cubins) {
     std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c -o network.so -ldl */\n", comment_text(n.name)) + types;
     std::vector<std::string> kernels, operands, dims, steps, offsets, places, input_sizes, output_sizes;
-    for (std::size_t k = 0; k < n.kernels.size(); ++k) {  // the driver reads what is aligned
+    for (std::size_t k = 0; k < n.kernels.size(); ++k) {  // the driver needs aligned images
         s += fmt::format("static const unsigned char image{}[] __attribute__((aligned(64))) = {{\n{}0}};\n", k, bytes(cubins[k]));
         kernels.push_back(
             fmt::format("{{image{}, \"{}\", {}, {}}}", k, n.kernels[k].symbol, three(n.kernels[k].launch.grid), three(n.kernels[k].launch.block)));

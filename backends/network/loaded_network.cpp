@@ -54,7 +54,7 @@ LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) : ports_(read_
     const std::filesystem::path so = std::filesystem::absolute(folder / "network.so");
     library_ = dlopen(so.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library_) throw UserError(Diagnostic{std::string("cannot load the network: ") + dlerror(), {}, made_anew});
-    // What the description says of memory must be what the code takes: else one writes past the other's buffers.
+    // The sizes in network.json must be those of the code. Otherwise the code would write past our buffers.
     using Count = int (*)();
     using Size = long (*)(int);
     const auto agree = [&](const std::vector<GraphInput>& all, const char* count, const char* size) {
@@ -72,7 +72,7 @@ LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) : ports_(read_
             Diagnostic{(folder / "weights.bin").string() + " does not hold the weights of this network, or there is not enough memory for it", {}, made_anew});
 }
 
-// The library stays: its threads wait inside it.
+// The library stays loaded, because its threads wait inside it.
 LoadedNetwork::~LoadedNetwork() {
     if (network_) entry<Close>(library_, "loopegg_close")(network_);
 }

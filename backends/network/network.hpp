@@ -14,9 +14,9 @@
 
 namespace loopegg {
 
-// By node name, the NEST of a site, or the VALUE (prepare HOW ROW) that a rule made of it (rules/algorithms.rules), which is several nests in a row.
-// compile_network uses their schedules. It fuses batch norms, biases, activations and additions that follow a site into the site, or into the last
-// nest of its row. A site that is not named gets default_nest.
+// By node name: the NEST of a site, or the VALUE (prepare HOW ROW) that a rule made from the site (rules/algorithms.rules), which is several nests in a
+// row. compile_network uses the schedules of these nests. It fuses batch norms, biases, activations and additions that follow a site into the site, or
+// into the last nest of its row. A site without an entry gets default_nest.
 using Schedules = std::map<std::string, Term>;
 
 struct CompiledNetwork {
@@ -24,8 +24,8 @@ struct CompiledNetwork {
     std::string target;
     int kernels = 0, steps = 0;  // distinct kernels; launches in one inference
     std::int64_t arena_bytes = 0, weight_bytes = 0;
-    double seconds = 0;  // of a processor for the kernels, also where they were compiled before, and of putting them together
-    bool linked = true;  // false: no C compiler of this target is here, so there are objects and sources and no network.so
+    double seconds = 0;  // processor time of compiling the kernels, even if they were compiled before, and the time of putting them together
+    bool linked = true;  // false: there is no C compiler for this target here, so there are objects and sources and no network.so
 };
 
 class KernelCache;
@@ -37,10 +37,10 @@ void require_compiler(const Target& target);
 CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target,
                                 const std::filesystem::path& folder, Progress* progress = nullptr, KernelCache* cache = nullptr);
 
-// What a site is compiled with when everything that can be fused is fused: its nest, which is what to tune, or the VALUE of several.
+// What each site is compiled as when everything that can be fused is fused: its nest, which is the nest to tune, or the VALUE of several nests.
 std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target);
 
-// What goes in and comes out, by the network.json of a compiled network. Throws UserError when that is none.
+// The inputs and outputs of a compiled network, by its network.json. read_ports throws UserError when the folder holds no compiled network.
 struct NetworkPorts {
     std::vector<GraphInput> inputs, outputs;
     std::size_t steps = 0;
@@ -48,7 +48,7 @@ struct NetworkPorts {
 };
 NetworkPorts read_ports(const std::filesystem::path& folder);
 
-// A network loaded into this process. Inputs and outputs in the order of the graph's.
+// A network loaded into this process. Inputs and outputs are in the order of the graph.
 class LoadedNetwork {
 public:
     explicit LoadedNetwork(const std::filesystem::path& folder);

@@ -26,7 +26,7 @@ void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs) {
     std::set<std::size_t> dropped;
     for (auto it = order.rbegin(); it != order.rend(); ++it) {  // the last concat of a chain holds the others
         const auto& steps = parts[*it];
-        // All parts already lie in one place in the right order: the concat is a view of it.
+        // All parts already lie in one value in the right order, so the concat is a view of that value.
         const auto first = home(plan, plan.steps[steps[0]].copy->from);
         bool view = !plan.inside.contains(*it) && first.first != plan.steps[steps[0]].copy->from;
         for (std::size_t s : steps) {
@@ -85,7 +85,7 @@ MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<std::string>& 
         Life life;
     };
     std::vector<std::pair<std::string, Life>> by_size(lives.begin(), lives.end());
-    auto size_of = [&](const std::string& v) { return (plan.sizes.at(v) + 31) / 16 * 16; };  // a vector of slack behind each
+    auto size_of = [&](const std::string& v) { return (plan.sizes.at(v) + 31) / 16 * 16; };  // with a vector of slack behind each value
     std::stable_sort(by_size.begin(), by_size.end(), [&](const auto& a, const auto& b) { return size_of(a.first) > size_of(b.first); });
     std::vector<Placed> placed;
     MemoryPlan memory;

@@ -16,10 +16,10 @@ struct MemoryPlan {
 // Lets the parts of a concat be written where they belong, and drops the copies that this saves.
 void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs);
 
-// `kept` values (inputs and outputs) live from the first step to the last.
+// Inputs and outputs live from the first step to the last.
 MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
 
-// The value that holds `value`, and how far in.
+// The value that holds `value`, and the offset of `value` in it.
 std::pair<std::string, std::int64_t> home(const NetworkPlan& plan, std::string value);
 
 }  // namespace loopegg

@@ -65,7 +65,7 @@ private:
         auto found = users_.find(value);
         return found != users_.end() && found->second.size() == 1 ? found->second[0] : nullptr;
     }
-    // Fused nodes give their value under the name of the last of them.
+    // The value of fused nodes has the name of the last of these nodes.
     std::string actual(const std::string& value) const {
         auto found = renamed_.find(value);
         return found == renamed_.end() ? value : found->second;
@@ -119,7 +119,7 @@ private:
 
     static bool is_one_site(const Term& value) { return value.is("prepare", 2) ? is_one_site(value[1]) : value.is("site", 1); }
 
-    // One nest, and after it what the rules that span sites take into it: each follower that alone reads what was made so far.
+    // Plans one nest, with the nodes after it that the rules that span sites take into it: each follower that is the only reader of what was made so far.
     void single(const Node& node, const Statement& statement) {
         Term value("site", {nest_of(node)});
         std::vector<Operand> operands;
@@ -150,7 +150,7 @@ private:
         plan_.steps.push_back({std::move(step), {}, {}});
     }
 
-    // A site as nests in a row: each but the last writes a scratch that the next one reads; the last has what was fused into the site.
+    // Plans a site as nests in a row. Each nest but the last writes a scratch that the next one reads. The last nest has what was fused into the site.
     void row(const Node& node, const Term& value, const Term& stmt, std::vector<Operand> operands, const std::string& last, std::vector<FusedRule> fused) {
         std::vector<Term> nests = nests_of(value[1]);
         nests.back() = with_statement(nests.back(), with_epilogues_of(stmt, nest_parts(nests.back()).statement));
@@ -199,7 +199,7 @@ private:
         const Term made("nest", {stmt, parts.schedule});
         return parts.restore.empty() ? made : Term("restore", {Term(parts.restore), made});
     }
-    // `inner`, without epilogues of its own, with those of `stmt`.
+    // `inner`, which has no epilogues of its own, with the epilogues of `stmt`.
     static Term with_epilogues_of(const Term& stmt, Term inner) {
         while (inner.is("epilogue", 2)) inner = inner[1];
         return stmt.is("epilogue", 2) ? with_epilogue(with_epilogues_of(stmt[1], inner), stmt[0].op().text()) : inner;
@@ -213,7 +213,7 @@ private:
         return {"", channel_constants(node, b)};
     }
 
-    // The nest of a node that reads `last`, and what it reads besides; none if that does not yet exist when `site` runs.
+    // The nest of a node that reads `last`, and its other operands; none if these do not exist yet when `site` runs.
     struct Follower {
         Term nest;
         std::vector<Operand> operands;
@@ -225,7 +225,7 @@ private:
         Follower f{nest_of(statements[0]), {}};
         for (const Buffer& b : statements[0].buffers) {
             if (b.kind == BufferKind::output || b.name == "I") continue;
-            if (b.name == "J") {  // the sum's other side, whichever that is
+            if (b.name == "J") {  // the other operand of the sum, left or right
                 const std::string& other = next.inputs[next.inputs[0] == last ? 1 : 0];
                 if (other == last || !ready(other, site)) return {};
                 f.operands.push_back({actual(other), {}});
@@ -245,7 +245,7 @@ private:
         const std::vector<Buffer> after = operands_of(value[1]);
         constants = prepared(value[0], after, std::move(constants));
         require(before == constants.size() + 1, "a preparation makes one constant of two");
-        // The operand that went is the one that the first epilogue has no place for any more.
+        // The operand that is gone is the one that the first epilogue no longer has.
         std::size_t gone = 0;
         while (after[gone].name[0] != 'E') ++gone;
         operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(gone));
@@ -259,7 +259,7 @@ private:
             if (to == last) to = next.name;
         last = next.name;
     }
-    // Whether a value exists before `node` runs: it stands earlier, and no view or fused node that it needs comes later.
+    // Whether a value exists before `node` runs: its node stands earlier, or was fused into an earlier step.
     bool ready(const std::string& value, const Node& node) const {
         auto at = position_.find(value);
         if (at == position_.end()) return false;
@@ -285,7 +285,7 @@ private:
         throw InternalFault("a statement has an operand that its node does not explain");
     }
 
-    // The caller's schedule around the fused statement, or a good one.
+    // The caller's schedule around the fused statement, or the default schedule.
     Term chosen(const Node& node, const Term& stmt) const {
         auto given = schedules_.find(node.name);
         if (given == schedules_.end()) {
@@ -299,7 +299,7 @@ private:
         return parts.restore.empty() ? nest : Term("restore", {Term(parts.restore), nest});
     }
 
-    // Parts that are contiguous in the result are written there by their makers; the rest is copied.
+    // Steps write parts that are contiguous in the result directly into it. Other parts are copied.
     void concat(const Node& node) {
         std::int64_t axis = node.integer("axis");
         if (axis < 0) axis += static_cast<std::int64_t>(node.shape.size());
@@ -320,7 +320,7 @@ private:
         for (std::size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
         return strides;
     }
-    // Dimensions of 1 go, and neighbours that are walked as one become one.
+    // Dimensions of 1 are left out, and neighbouring dimensions that can be walked as one are merged.
     void copy(const Node& node, Shape shape, std::vector<std::int64_t> to, std::vector<std::int64_t> from, std::int64_t to_offset, std::int64_t from_offset,
               const std::string& source) {
         Shape s;
@@ -343,7 +343,7 @@ private:
         copy(node, node.shape, strides_of(node.shape), from, 0, 0, actual(node.inputs[0]));
     }
 
-    // What lies in one piece, and begins where vectors may, is a view.
+    // A slice that is contiguous and begins at an aligned place is a view.
     void slice(const Node& node) {
         const Shape& in = node.input_shapes[0];
         std::vector<std::int64_t> from = strides_of(in);
@@ -385,7 +385,7 @@ private:
     }
 
     const Graph& graph_;
-    const Weights* weights_;  // none: the plan has no constants
+    const Weights* weights_;  // null: the plan has no constants
     const Schedules& schedules_;
     const Target& target_;
     std::shared_ptr<const FusionRules> rules_;

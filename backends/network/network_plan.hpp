@@ -10,23 +10,23 @@
 
 namespace loopegg {
 
-// An operand: a value of the graph by name, a scratch of its own step, or constants.
+// An operand: a value of the graph by name, a scratch value between steps of one node, or constants.
 struct Operand {
     std::string value;  // "" for constants; "site#1" for a scratch
     std::vector<float> constants;
 };
 
-// A rule that spans sites (rules/fusion.rules), and the node that it took in; "" for one that only prepares constants.
+// A rule that spans sites (rules/fusion.rules), and the node that it took in; "" for a rule that only prepares constants.
 struct FusedRule {
     std::string rule, node;
 };
 
-// One nest run once; operands beside Statement::buffers, the first being what it writes.
+// One nest that is run once. There is one operand for each of Statement::buffers, and the first is what the nest writes.
 struct NetworkStep {
-    std::string site;  // the node it came from, for people
+    std::string site;  // the node that the step came from, for people
     Term nest;
     std::vector<Operand> operands;
-    std::vector<FusedRule> fused{};  // what made it one step, in order
+    std::vector<FusedRule> fused{};  // the rules that made it one step, in order
 };
 
 // Data moved, not computed: dst[i...] = src[i...] over a shape with strides in floats.
@@ -35,16 +35,16 @@ struct CopyStep {
     Shape shape;
     std::vector<std::int64_t> to_strides, from_strides;
     std::int64_t to_offset = 0, from_offset = 0;
-    bool part = false;  // of a concat: its maker may write it in place
+    bool part = false;  // a part of a concat: the step that makes it may write it in place
 };
 
 // A node that its own code runs: an ONNX operator as it stands.
 struct OpaqueStep {
-    std::string site, to, node;  // node: its text
+    std::string site, to, node;  // node: the text of the node
     std::int64_t output = 0;
     std::vector<std::string> from;
-    std::vector<Shape> shapes;  // of what it reads
-    std::int64_t count = 0;     // floats that it writes
+    std::vector<Shape> shapes;  // of what the step reads
+    std::int64_t count = 0;     // floats that the step writes
 };
 
 struct NetworkPlan {

@@ -144,7 +144,7 @@ long loopegg_input_size(int index) { return input_sizes[index]; }
 long loopegg_output_size(int index) { return output_sizes[index]; }
 )";
 
-// In pieces, for compilers bound the length of one.
+// A C string in pieces, because compilers limit the length of one literal.
 std::string c_string(const std::string& text) {
     std::string out = "\"";
     std::size_t piece = 0;
@@ -177,7 +177,7 @@ static uint64_t fingerprint(const float* values, long count) {
 }
 )";
 
-// As fingerprint_in_c has it; the number of weights is even, and bytes lie as the target's, which is little-endian as all of ours.
+// The same function as fingerprint_in_c. The number of weights is even, and the byte order is that of the target, which is little-endian as all of ours.
 std::uint64_t weights_fingerprint(const std::vector<float>& values) {
     std::uint64_t h = 0x9e3779b97f4a7c15ull;
     for (std::size_t i = 0; i + 1 < values.size(); i += 2) {

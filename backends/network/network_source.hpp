@@ -22,10 +22,10 @@ struct PlacedStep {
     Shape shape{};
     std::vector<std::int64_t> to_strides{}, from_strides{};
     std::string site{};
-    std::vector<std::string> fused{};  // the rules over sites that made it one step, each with the node it took in
-    std::string opaque{};              // the node's text
-    std::int64_t output = 0;           // of the node, which this step gives
-    std::vector<Shape> read_shapes{};  // of what it reads; shape[0] is how much it writes
+    std::vector<std::string> fused{};  // the rules over sites that made it one step, each with the node that it took in
+    std::string opaque{};              // the text of an opaque node
+    std::int64_t output = 0;           // which output of the opaque node this step computes
+    std::vector<Shape> read_shapes{};  // of what an opaque node reads; shape[0] is how much it writes
 };
 struct PlacedNetwork {
     std::string name;
@@ -36,11 +36,11 @@ struct PlacedNetwork {
     std::vector<PlacedStep> steps;
     std::int64_t arena = 0;
     std::vector<float> weights;
-    double kernel_seconds = 0;                      // of a processor, that it took to compile the kernels
-    std::map<std::string, std::int64_t> constants;  // values that are weights, by name: where they lie
+    double kernel_seconds = 0;                      // processor time of compiling the kernels
+    std::map<std::string, std::int64_t> constants;  // where values that are weights lie, by name
 };
 
-// Compiles the steps of a plan and gives everything its place; `nests` gets the distinct nests beside kernels.
+// Compiles the steps of a plan and gives everything its place. `nests` gets the distinct nests, in the order of the kernels.
 struct NetworkPlan;
 PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests, KernelCache& cache);
 
@@ -48,10 +48,11 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
 void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const std::filesystem::path& folder, Progress* progress);
 
 std::string network_source(const PlacedNetwork& network);
-std::string gpu_network_source(const PlacedNetwork& network, const std::vector<std::string>& cubins);  // one cubin a kernel
+std::string gpu_network_source(const PlacedNetwork& network, const std::vector<std::string>& cubins);  // one cubin for each kernel
 std::string network_header(const PlacedNetwork& network, const Target& target);
 
-// Tells weights from all others, whatever their number: the library refuses a file of others. `fingerprint_in_c` is the same in the library's own language.
+// Different weights have different fingerprints, also where there are equally many. So the library refuses a file of other weights. `fingerprint_in_c` is
+// the same function in C, the language of the library.
 std::uint64_t weights_fingerprint(const std::vector<float>& values);
 extern const char* const fingerprint_in_c;
 

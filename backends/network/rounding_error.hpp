@@ -1,4 +1,4 @@
-// How far the outputs of a network are from float32's where its schedules round operands, on given inputs.
+// How far the outputs of a network whose schedules round operands are from those of float32, on given inputs.
 #pragma once
 #include <span>
 
@@ -7,13 +7,13 @@
 namespace loopegg {
 
 struct RoundingError {
-    int sites = 0;                 // whose operands are rounded; where there are none, nothing is run
-    int outputs = 0;               // first dimensions of the first output, over all inputs: one for each image
-    int same_answer = 0;           // of these, whose largest element is the same one
-    double largest = 0, mean = 0;  // differences of elements, as shares of the largest element of float32's output
+    int sites = 0;                 // sites whose operands are rounded; where there are none, nothing is run
+    int outputs = 0;               // first dimensions of the first output, summed over all inputs: one for each image
+    int same_answer = 0;           // images whose largest output element stays the same one
+    double largest = 0, mean = 0;  // differences of elements, as shares of the largest element of the float32 output
 };
 
-// Schedules for this machine that round the operands of the sites whose schedules do so on the target; of no other sites.
+// Schedules for this machine that round the operands of those sites, and only those, whose schedules round operands on the target.
 Schedules rounded_here(const Graph& graph, const Schedules& schedules, const Target& target);
 
 // Runs the network twice on this machine: in float32, and with the operands rounded that `schedules` round on the target, by the same statements.

@@ -1,4 +1,4 @@
-// Runs a loopegg bundle: loads cubins with the CUDA driver, checks every output, times what is right. Needs the driver and a C++ compiler alone.
+// Runs a loopegg bundle: loads cubins with the CUDA driver, checks every output, and times what is right. Needs the driver and a C++ compiler alone.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ std::vector<float> floats(long count, const std::string& format, double step, co
     return v;
 }
 
-// As backends/network/bundle.cpp draws them: weights that are never carried.
+// Draws weights as backends/network/bundle.cpp does, because a bundle does not carry them.
 std::vector<float> drawn(long count, std::uint64_t seed, double low, double step) {
     std::vector<float> v(static_cast<std::size_t>(count));
     for (float& value : v) {
@@ -75,7 +75,7 @@ struct Program {
     std::vector<gpu_kernel> kernels;
     std::vector<CUmodule> modules;
     std::vector<gpu_step> steps;
-    std::deque<std::vector<CUdeviceptr>> arguments;  // of the steps, which stay where they are
+    std::deque<std::vector<CUdeviceptr>> arguments;  // of the steps; a deque, because their addresses must not change
     std::deque<std::vector<long>> dims;
     std::vector<Check> checks;
 
@@ -105,8 +105,8 @@ std::string verdict(const Program& p) {
     return "";
 }
 
-// The whole program as one graph, as a compiled network runs, so that times are the device's and not the launching thread's. A program of few steps stands
-// there several times: a step of a network follows another step, and a graph of one step would mostly be timed for the launching of graphs.
+// Runs the whole program as one graph, as a compiled network runs, so that times are those of the device and not of the launching thread. A program of few
+// steps stands in the graph several times: a step of a network follows another step, and the time of a graph of one step would mostly be that of launching it.
 std::vector<double> times(const Program& p, CUstream stream, int repeats) {
     constexpr std::size_t steps_of_a_graph = 16;
     const std::size_t copies = (steps_of_a_graph + p.steps.size() - 1) / std::max<std::size_t>(1, p.steps.size());
@@ -136,9 +136,9 @@ std::vector<double> times(const Program& p, CUstream stream, int repeats) {
 }
 
 constexpr unsigned most_seconds = 30;          // for one program
-constexpr int start_again = 3, no_device = 4;  // how a process of programs ends, if not well
+constexpr int start_again = 3, no_device = 4;  // exit codes of a process that runs programs and ends early
 
-// Reads the bundle line by line and answers its programs, one line each, but for the first `answered`.
+// Reads the bundle line by line and answers its programs, one line each, without the first `answered` programs.
 class Runner {
 public:
     Runner(const std::string& results, int answered, int repeats) : out_(results, std::ios::app), skip_(answered), repeats_(repeats) {
@@ -290,7 +290,7 @@ private:
             }
             const std::vector<double> t = times(program_, stream_, repeats_);
             out_ << program_.key << " ok " << t[t.size() / 2] << " " << t[3 * t.size() / 4] - t[t.size() / 4] << " " << t.size() << std::endl;
-        } catch (const Failure& f) {  // an illegal address, say, which breaks the context for all that come after
+        } catch (const Failure& f) {  // for example an illegal address, which breaks the context for all programs that come after
             failed(f.words);
             std::_Exit(start_again);
         }
@@ -307,8 +307,8 @@ private:
 };
 
 struct Bundle {
-    std::string id;                 // of what is in it: results are of one bundle
-    std::vector<std::string> keys;  // of its programs
+    std::string id;                 // a hash of the content: results belong to one bundle
+    std::vector<std::string> keys;  // of the programs
 };
 Bundle read_bundle(const std::string& file) {
     std::ifstream in(file);
@@ -323,7 +323,7 @@ Bundle read_bundle(const std::string& file) {
     return bundle;
 }
 
-// What an earlier run of this bundle answered stays; a line that does not end, and results of another bundle, do not.
+// Keeps what an earlier run of this bundle answered. A line without an end, and results of another bundle, are not kept.
 void keep_answers(const std::string& results, const Bundle& bundle) {
     const std::string head = "loopegg-results 1 " + bundle.id + "\n";
     std::string kept = head;
@@ -340,12 +340,12 @@ std::size_t lines_with(const std::string& file, const std::string& text) {
     std::ifstream in(file);
     std::size_t count = 0;
     std::string line;
-    for (std::getline(in, line); std::getline(in, line);) count += line.find(text) != line.npos;  // the first tells what bundle it is of
+    for (std::getline(in, line); std::getline(in, line);) count += line.find(text) != line.npos;  // the first line names the bundle
     return count;
 }
 
-// Programs run in a process of their own, so that one that crashes, hangs or breaks the context costs itself alone. Says what became of the process if it left
-// the program in hand without an answer.
+// Runs programs in a process of their own, so that a program that crashes, hangs or breaks the context does not affect the others. Says what became of the
+// process if it ended without an answer for the current program.
 std::string run_apart(const std::string& bundle, const std::string& results, int answered, int repeats) {
     const pid_t child = fork();
     if (child < 0) throw Failure{"no process can be started"};

@@ -11,7 +11,7 @@ struct BoardAddress {
     std::string words() const;
 };
 
-// None for what is no address. Nothing that ssh could take for an option passes.
+// None for a text that is no address. A text that ssh could take for an option is no address.
 std::optional<BoardAddress> parse_board_address(const std::string& text);
 
 }  // namespace loopegg

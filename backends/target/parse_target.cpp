@@ -23,7 +23,7 @@ Reach reach_of(const JsonView& file) {
     member->fail(fmt::format("'reach' is '{}', expected here, rpc, ssh, bundle or compile", member->text()), did_you_mean(member->text(), names));
 }
 
-// HOST:PORT of a server, or HOST:PORT/KEY of a tracker, since that is taken apart where a connection is made.
+// HOST:PORT of a server, or HOST:PORT/KEY of a tracker. The code that connects takes the address apart.
 std::string address_of(const JsonView& view) {
     const std::string& text = view.text();
     const std::size_t colon = text.find(':'), slash = text.find('/');
@@ -58,7 +58,7 @@ nlohmann::json tvm_of(const JsonView& view, const std::function<HostFacts()>& ho
     if (kind != "llvm" && kind != "cuda") view.at("kind").fail(fmt::format("the TVM kind '{}' is not one that loopegg compiles for (llvm, cuda)", kind));
     if (kind == "cuda") view.at("arch").text();
     if (auto triple = view.find("mtriple")) {
-        const std::string architecture = split(triple->text(), '-')[0];  // LLVM gives up on others, and the program with it
+        const std::string architecture = split(triple->text(), '-')[0];  // for an unknown architecture LLVM aborts the program
         if (architecture != "x86_64" && architecture != "aarch64")
             triple->fail(fmt::format("the architecture '{}' is not one that loopegg compiles for (x86_64, aarch64)", architecture));
     }

@@ -1,4 +1,4 @@
-// Reads the text of a target's file, with places and words. It knows no TVM.
+// Reads the text of a target's file, and complains with place and words. This file does not need TVM.
 #pragma once
 #include <functional>
 

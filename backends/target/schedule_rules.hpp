@@ -11,7 +11,7 @@ namespace loopegg {
 GpuMachine gpu_machine(const Target& target);
 VectorMachine vector_machine(const Target& target);
 
-// Of Target::rules, and of the files that ship.
+// The rules of Target::rules and of the shipped files.
 std::shared_ptr<const ScheduleRules> schedule_rules(const Target& target);
 std::shared_ptr<const FusionRules> fusion_rules(const Target& target);
 

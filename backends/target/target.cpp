@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The CPU's name alone would let LLVM use features that a virtual machine hides: every feature is said, on or off.
+// With the CPU's name alone, LLVM would use features that a virtual machine hides. So every feature is named, on or off.
 nlohmann::json native_features() {
     const auto features = tv::call(tv::Fn::host_features).cast<tv::ffi::Map<tv::ffi::String, tv::Any>>();
     tv::ffi::reflection::FieldGetter value("ir.IntImm", "value");
@@ -93,7 +93,7 @@ std::vector<Target> all_targets(std::vector<std::string>* broken) {
     std::vector<Target> all;
     for (const fs::path& file : target_files()) try {
             all.push_back(read_target(file));
-        } catch (const UserError& e) {  // one bad file costs one target
+        } catch (const UserError& e) {  // a bad file does not affect the other targets
             if (broken) broken->push_back(e.what());
         }
     return all;

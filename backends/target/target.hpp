@@ -12,7 +12,7 @@
 
 namespace loopegg {
 
-// How a time on this target can be had.
+// How a time on this target can be measured.
 enum class Reach {
     here,     // on this machine
     rpc,      // through TVM's RPC, at an address
@@ -34,13 +34,13 @@ struct Machine {
 struct Target {
     std::string name, summary;
     Reach reach = Reach::compile;
-    std::string address;               // host:port, when reach is rpc; for people, all boards, when it is ssh
-    std::vector<BoardAddress> boards;  // equal ones, when reach is ssh
+    std::string address;               // host:port, when reach is rpc; all boards, in words for people, when reach is ssh
+    std::vector<BoardAddress> boards;  // boards of the same kind, when reach is ssh
     nlohmann::json tvm;                // what TVM is given, features filled in
     Machine machine;
-    std::filesystem::path file;       // where it was read
-    std::set<std::string> allowed{};  // roundings that a user allows (nest/term/rounding.hpp), which fewer digits pay for
-    std::filesystem::path rules{};    // a rule file whose phases for schedules come before those of the files that ship; empty: none
+    std::filesystem::path file;       // that the target was read from
+    std::set<std::string> allowed{};  // roundings that a user allows (nest/term/rounding.hpp)
+    std::filesystem::path rules{};    // a rule file whose phases for schedules come before those of the shipped files; empty: none
 
     bool on_board() const { return reach == Reach::rpc || reach == Reach::ssh; }  // kernels are timed one by one, elsewhere
     bool gpu() const { return tvm.value("kind", "") == "cuda"; }
@@ -49,12 +49,12 @@ struct Target {
 };
 
 bool has_tensor_cores(const Target& target);  // that multiply TF32
-// The target with the roundings that a user allows. Throws UserError for words that name none, and for a target that gains nothing by them.
+// The target with the roundings that a user allows. Throws UserError for a word that names no rounding, and for a target that gains nothing by roundings.
 Target allowing(Target target, const std::vector<std::string>& roundings);
 
-// By name; UserError names the known ones.
+// The target of this name. Throws UserError that names the known targets.
 Target find_target(const std::string& name);
-// All targets that can be read, the project's own first and then the user's, each by name. `broken` gets the words about those that cannot be read.
+// All targets that can be read, the project's first and then the user's, each sorted by name. `broken` gets the complaints about targets that cannot be read.
 std::vector<Target> all_targets(std::vector<std::string>* broken = nullptr);
 
 // Throws UserError, with `name` as the file, unless the text is a target.

@@ -3,7 +3,7 @@
 
     python3 compare.py resnet34-cifar10 found5 width5-depth67 width4 original [--recipe short]
 
-The first network is held against each of the others. Only seeds that both have are paired.
+The first network is compared with each of the others. Only seeds that both have are paired.
 """
 import argparse
 import json

@@ -44,7 +44,7 @@ class Space:
         self.pointwise = [n["name"] for n in convs if n["attrs"]["kernel"] == [1, 1] and n["inputs"] != ["input"] and "downsample" not in n["name"]]
 
     def narrowed(self, site, eighths):
-        """The number of channels for a share in eighths: a multiple of 8, or of the groups of whoever reads or writes it."""
+        """The number of channels for a share in eighths: a multiple of 8, or of the groups of the sites that read or write them."""
         return max(8, self.width[site] * eighths // 8 // 8 * 8)
 
 
@@ -58,7 +58,7 @@ def step(site, rule, restore=None, part=None, **values):
 
 
 def specials(draw, site, kernel):
-    """One restriction of a dense site that ordinary attributes cannot say."""
+    """One restriction of a dense site that ordinary attributes cannot express."""
     menu = [[step(site, "bottleneck-axis", a="ci", k=k)] for k in (2, 4)]
     if kernel == 3:
         cut = step(site, "cut-domain", a="co", k="(/ (extent co) 2)")
@@ -87,7 +87,7 @@ def stream_steps(space, draw, eighths_of):
 
 
 def random_plan(space, draw):
-    """A style first (how often branches go, how narrow streams and hidden layers are, how many sites are restricted otherwise), then every site."""
+    """Draws a style first (how often branches are dropped, how narrow streams and hidden layers are, how many sites are restricted otherwise), then every site."""
     drop = draw.choice((0, 0, 0.2, 0.4, 0.6, 0.8))
     even = draw.choice((None, 4, 5, 6, 7, 8, 8, 8))
     steps = stream_steps(space, draw, lambda: even or draw.randint(4, 8))
@@ -119,7 +119,7 @@ def random_plan(space, draw):
 
 
 def shape_plan(space, draw):
-    """Every stage by itself: how many branches stay, how wide its stream is, how wide its hidden layers are."""
+    """Draws every stage by itself: how many branches stay, how wide its stream is, how wide its hidden layers are."""
     steps, gone = [], set()
     for glob in stages_of(space.base):
         own = [s for s in space.width if N.fnmatch.fnmatchcase(s, glob)]
@@ -151,7 +151,7 @@ def shapes_of(base, count, seed):
 
 
 def uniform(space, width=8, depth=1.0, hidden=8, groups=1):
-    """Every width in eighths, every stage's depth by a share (the first of a stage stays), hidden widths alone, or groups everywhere."""
+    """A uniform scaling: every width in eighths, every stage's depth by a share (the first branch of a stage stays), hidden widths alone, or groups everywhere."""
     steps = stream_steps(space, None, lambda: width)
     gone = []
     if depth < 1:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Fits the guard that speaks in points of accuracy to trained networks, and tells how well it predicts what it has not seen.
+"""Fits the guard expected-loss to trained networks, and tells how well it predicts networks that the fit has not seen.
 
     python3 networks.py /tmp/bases && python3 fit.py build/src/cli/loopegg /tmp/bases [--keep scores.json]
 
 Asks the program for the parts of every labelled network (fisher/expected_loss.hpp says what they are), fits the exponent of
-the size and five weights, and prints them with, for each base network, what a fit to the others says of it:
+the size and five weights, and prints them. For each base network it prints what a fit to the other base networks says of it:
 Spearman's rank correlation, the area under the curve for a loss above one point, and the mean loss of networks predicted to lose about 0.5.
-Base networks that are held back are in no fit at all. The fit to all others, which is the guard's, is told beside them.
-Losses are capped at 8 points: beyond that a network is useless, however useless.
+Base networks that are held back are in no fit at all. For them the fit to all others is used, which is the guard's own fit.
+Losses are capped at 8 points, because beyond that a network is useless in any case.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ REPORTED = {("resnext29_2x64d", "found-465"), ("resnet34-cifar10", "rival-blocks
 
 
 def labels():
-    """(base, name, plan, points lost): the mean over seeds, beside the mean of the original's."""
+    """(base, name, plan, points lost). The loss is the original's mean accuracy over seeds, less that of the network."""
     lines = [json.loads(line) for line in open(os.path.join(HERE, "labels.jsonl"))]
     lines = [r for r in lines if r["recipe"] == "short"]
     accuracy = {}
@@ -104,7 +104,7 @@ def area(predicted, lost):
 
 
 def table(rows, parts):
-    """As arrays, a line for each network: the guard's parts, the original's work in billions, the points lost, the base network."""
+    """Arrays with a row for each network: the guard's parts, the original's work in billions, the points lost, the base network."""
     of = [parts[f"{b} {n}"] for b, n, _, _ in rows]
     return (np.array([[p[k] for k in ("work", "depth", "mixing", "view", "unread")] for p in of]), np.array([p["original_macs"] / 1e9 for p in of]),
             np.minimum(np.array([r[3] for r in rows]), CAP), np.array([r[0] for r in rows]))

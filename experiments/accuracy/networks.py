@@ -1,4 +1,4 @@
-"""Base networks as graphs in the form of model.json, and plans applied to them: what the trained truth is drawn from.
+"""Base networks as graphs in the form of model.json, and plans applied to them. The networks that are trained for labels are drawn from these.
 
 This is a second, independent reading of plan.json for the rules that labels use. `loopegg apply` is the first; counts.py holds one
 against the other. A graph is {"name", "inputs", "nodes", "outputs"}; a node has one output, which bears its name.
@@ -183,7 +183,7 @@ def consumers(graph, name):
 
 
 def drop_branch(graph, site):
-    """The join that the site writes into loses this operand; what only fed it goes."""
+    """Removes the operand of the join that the site writes into, and all nodes that feed nothing else."""
     value = site
     while True:
         after = consumers(graph, value)
@@ -219,7 +219,7 @@ def narrow(graph, stream, width):
 
 
 def apply_plan(base, plan):
-    """The base network under a plan. Nodes may carry "restrict": what ordinary attributes cannot say."""
+    """The base network under a plan. Nodes may have "restrict", for restrictions that ordinary attributes cannot express."""
     graph = copy.deepcopy(base)
     for step in plan["steps"]:
         for application in step["apply"]:

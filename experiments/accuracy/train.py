@@ -3,7 +3,7 @@
 
     python3 train.py --data CIFAR --out labels.jsonl --jobs jobs.jsonl --recipe short [--workers 4] [--seconds 560] [--keep FOLDER]
 
-jobs.jsonl has one training a line: {"name", "base", "plan", "seed"}; "base" is a network of networks.py, "plan" is what plan.json holds.
+jobs.jsonl has one training on each line: {"name", "base", "plan", "seed"}. "base" is a network of networks.py, "plan" is the content of a plan.json.
 {"name", "module": "network.py", "seed"} trains a module that `loopegg export` or `optimize` wrote, from fresh weights.
 CIFAR holds CIFAR-10's binary files, or the parts that pack_cifar.py made. A training that the results file has (same name, seed and recipe) is
 skipped. Nothing is started that would not end within --seconds.
@@ -77,7 +77,7 @@ class Conv(nn.Module):
 
 
 def branch_ends(graph):
-    """The operand of each addition that lies deeper: the end of a branch. The other one is the stream."""
+    """The deeper operand of each addition, which is the end of a branch. The other operand is the stream."""
     depth, ends = {"input": 0}, set()
     for n in graph["nodes"]:
         depth[n["name"]] = 1 + max(depth[i] for i in n["inputs"])
@@ -165,7 +165,7 @@ def layers_by_name(network):
 
 
 def channel_weights(graph, layers, writers):
-    """How much each channel of a stream weighs: the norm of what writes it, times the scale of the norm that follows; the mean over writers."""
+    """How much each channel of a stream weighs: the norm of the weights that write it, times the scale of the batch norm that follows; the mean over writers."""
     total = 0
     for w in writers:
         weight = layers[w].weights[0].detach().flatten(1).norm(dim=1)
@@ -260,7 +260,7 @@ class Trainer:
         self.graph = None
 
     def batch(self):
-        """Images and the class of each; where images are mixed, how probable every class is."""
+        """Images and the class of each. Where images are mixed, the probability of every class."""
         index = self.order[self.at * self.recipe["batch"] + self.offsets]
         d, n, rows = self.device, len(index), torch.arange(32, device=self.device)
         top = torch.randint(0, 9, (n, 1, 1, 1), device=d) + rows.view(1, 1, 32, 1)
@@ -309,7 +309,7 @@ class Trainer:
         self.update()
 
     def capture(self):
-        """Warming up learns nothing: parameters, norms and counters are put back afterwards."""
+        """Captures one step. The warm-up changes nothing, because parameters, norms and counters are put back afterwards."""
         kept = {k: v.clone() for k, v in self.model.state_dict().items()}
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())

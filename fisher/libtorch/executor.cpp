@@ -41,7 +41,7 @@ std::string restriction_key(const Node& node) {
     return key;
 }
 
-// Plans are asked for again and again by candidates that share a restriction, from several threads; there are few distinct ones.
+// Candidates that share a restriction ask for the same plan again and again, from several threads. There are few distinct plans.
 std::shared_ptr<const RestrictedOperation> cached_plan(const Node& node) {
     static std::mutex mutex;
     static std::unordered_map<std::string, std::shared_ptr<const RestrictedOperation>> plans;
@@ -62,7 +62,7 @@ at::Tensor sliced(const Node& node, at::Tensor x) {
     return x;
 }
 
-// LibTorch counts from the last dimension.
+// Pads in LibTorch's order, which begins with the last dimension.
 std::vector<std::int64_t> torch_pads(const std::vector<std::int64_t>& before, const std::vector<std::int64_t>& after) {
     std::vector<std::int64_t> pads;
     for (std::size_t d = before.size(); d-- > 0;) pads.push_back(before[d]), pads.push_back(after[d]);
@@ -89,7 +89,7 @@ at::Tensor element_function(const ElementFunction& f, const Node& node, const st
     return formula_value(expanded(f, operands), in[0], [&](const std::string& name) { return in[static_cast<std::size_t>(name[1] - '0')]; });
 }
 
-// A derivative passes where the operator only moves values. Elsewhere nobody knows what the operator does.
+// A derivative passes where the operator only moves values. For other opaque operators the derivative is unknown.
 at::Tensor opaque(const Node& node, const std::vector<at::Tensor>& in) {
     if (c10::GradMode::is_enabled() && in.size() == 1 && in[0].requires_grad())
         if (const auto places = places_moved(node)) {
@@ -145,7 +145,7 @@ std::vector<at::Tensor> Executor::run_after(const std::vector<at::Tensor>& first
 std::vector<at::Tensor> Executor::run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& given, const TensorMap& parameters,
                                            NormMode norm, const Watch& watch, Statistics statistics) const {
     std::vector<at::Tensor> inputs = given;
-    if (inputs.size() == 1)  // images alone: what else the network takes is drawn, once for all
+    if (inputs.size() == 1)  // the caller has images alone: the other inputs of the network are drawn once
         for (const at::Tensor& other : others_) inputs.push_back(other.to(inputs[0].scalar_type()));
     require(inputs.size() == graph_.inputs.size(), "one tensor for each input of the graph");
     for (std::size_t i = 0; i < inputs.size(); ++i)

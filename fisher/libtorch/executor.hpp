@@ -19,7 +19,7 @@ using TensorMap = std::unordered_map<std::string, at::Tensor>;  // parameters by
 
 // Running statistics that a training pass moves; the momentum is torch's.
 struct Statistics {
-    TensorMap* running = nullptr;  // null: leave them
+    TensorMap* running = nullptr;  // null: the statistics stay as they are
     double momentum = 0.1;
 };
 
@@ -28,7 +28,7 @@ public:
     // The graph is copied with its batch replaced, so that shapes written into nodes (reshape) fit the batch.
     Executor(const Graph& graph, std::int64_t batch);
 
-    // Called after each node. It may replace the node's output, by a leaf that wants a gradient for example.
+    // Is called after each node. The function may replace the node's output, for example by a leaf that wants a gradient.
     using Watch = std::function<void(const Node& node, const std::vector<at::Tensor>& inputs, at::Tensor& output)>;
 
     // The values of the graph's outputs.
@@ -47,7 +47,7 @@ private:
     at::Tensor apply(std::size_t i, const std::vector<at::Tensor>& in, const TensorMap& parameters, NormMode norm, Statistics statistics) const;
 
     Graph graph_;
-    std::vector<std::shared_ptr<const RestrictedOperation>> restricted_;  // one a node; null: the ordinary operation
+    std::vector<std::shared_ptr<const RestrictedOperation>> restricted_;  // one for each node; null: the ordinary operation
     std::vector<std::vector<std::ptrdiff_t>> sources_;                    // of each node's inputs: a node, or -1 - an input of the graph
     std::vector<std::size_t> last_use_;                                   // of each node's output
     std::vector<std::ptrdiff_t> results_;                                 // the graph's outputs, as sources are written

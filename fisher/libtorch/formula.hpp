@@ -1,4 +1,4 @@
-// Scalar formulas over tensors: LibTorch's functions, which know their own derivatives.
+// Scalar formulas over tensors, by LibTorch's functions, which know their own derivatives.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace loopegg {
 
-// What a formula of the basic and the element functions gives; `leaf` knows the operands. Leaves that are numbers take their type from `like`.
+// The value of a formula of basic and element functions. `leaf` gives the operands. Leaves that are numbers take their type from `like`.
 at::Tensor formula_value(const Term& formula, const at::Tensor& like, const std::function<at::Tensor(const std::string& name)>& leaf);
 
 }  // namespace loopegg

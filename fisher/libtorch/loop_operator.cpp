@@ -44,7 +44,7 @@ at::Tensor run_loop_operator(const Node& node, const std::vector<at::Tensor>& in
         if (nest.axes[a].reduction) reductions.push_back(static_cast<std::int64_t>(a));
     at::Tensor y = value;
     if (!reductions.empty()) y = nest.combine == LoopCombine::max ? at::amax(value, reductions) : at::sum(value, reductions);
-    for (std::size_t axis : nest.output)  // the places that the axes have when the reductions are gone
+    for (std::size_t axis : nest.output)  // the places of the axes after the reductions are gone
         order.push_back(static_cast<std::int64_t>(axis) -
                         std::count_if(reductions.begin(), reductions.end(), [&](std::int64_t r) { return r < static_cast<std::int64_t>(axis); }));
     y = y.permute(order);

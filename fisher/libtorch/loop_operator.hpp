@@ -1,4 +1,4 @@
-// Operators with loops on LibTorch: every read is a strided view over all loops, and the formulas of the row are done to these views.
+// Operators with loops on LibTorch: every read is a strided view over all loops, and the formulas of the operator's row are applied to these views.
 #pragma once
 #include <vector>
 

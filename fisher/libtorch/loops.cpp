@@ -26,7 +26,7 @@ CodeCounts count_codes(std::span<const float> values, std::int64_t images) {
 }
 
 double sum_of_squared_products(std::span<const float> a, std::span<const float> b, std::int64_t columns) {
-    constexpr std::size_t lanes = 8;  // sums of their own, so that the order is fixed and the loop is wide
+    constexpr std::size_t lanes = 8;  // eight separate sums, so that the order is fixed and the compiler can make vectors
     double total = 0;
     const std::size_t width = static_cast<std::size_t>(columns);
     for (std::size_t row = 0; row + width <= a.size(); row += width) {

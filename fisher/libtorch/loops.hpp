@@ -1,4 +1,4 @@
-// The loops over activations that torch would do in several passes: plain arrays in, sums out.
+// Loops over activations for which torch would need several passes. They take plain arrays and give sums.
 #pragma once
 #include <array>
 #include <cstdint>

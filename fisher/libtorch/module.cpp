@@ -1,4 +1,4 @@
-// The module's one door: loopegg_torch_room() gives the LibTorch half of fisher/.
+// The one entry of the module: loopegg_torch_room() gives the LibTorch half of fisher/.
 #include <malloc.h>
 
 #include <algorithm>
@@ -102,10 +102,10 @@ public:
 }  // namespace loopegg
 
 extern "C" loopegg::TorchRoom* loopegg_torch_room() {
-    // Activations of a few megabytes come and go with every pass; handing them back to the system each time costs more than using them.
+    // Activations of a few megabytes come and go with every pass. To hand them back to the system each time costs more than to use them.
     mallopt(M_MMAP_THRESHOLD, 256 << 20);
     mallopt(M_TRIM_THRESHOLD, 512 << 20);
-    mallopt(M_ARENA_MAX, 1);  // an arena of a thread's own gives back what lies above 64 MiB whatever these say
+    mallopt(M_ARENA_MAX, 1);  // an arena of a thread's own gives back what lies above 64 MiB, whatever the other settings say
     static loopegg::Room room;
     return &room;
 }

@@ -32,8 +32,8 @@ struct Block {
     std::int64_t from_out, to_out, outs, from_in, to_in, ins;
 };
 
-// Entries of a convolution's weight that two nodes share, in a tensor of the variant's shape; `fresh` is asked for only when some
-// entry has no source. What is copied is scaled. Channels are compared by their place in the whole, so there is one block a pair of groups that meet.
+// Entries of a convolution's weight that two nodes share, in a tensor of the variant's shape. `fresh` is called only when some entry has no source. Copied
+// entries are scaled. Channels are compared by their place in the whole tensor, so there is one block for each pair of groups that overlap.
 template <class Fresh>
 at::Tensor carry_conv(const Node& from, const at::Tensor& w, double scale, const Node& to, const Shape& shape, Fresh fresh) {
     std::int64_t g0 = from.integer("groups"), g1 = to.integer("groups");
@@ -50,7 +50,7 @@ at::Tensor carry_conv(const Node& from, const at::Tensor& w, double scale, const
     std::vector<Block> blocks;
     for (std::int64_t a = 0; a < g1; ++a)
         for (std::int64_t b = 0; b < g0; ++b) {
-            if (g0 == g1) {  // the same groups: what is left is the first of each
+            if (g0 == g1) {  // the same groups: the first channels of each group are left
                 if (a != b) continue;
                 std::int64_t outs = std::min(co0, co1), ins = std::min(ci0, ci1);
                 covered += outs * ins * kernel;
@@ -105,7 +105,7 @@ double restricted_fan_in(const Node& node, const std::vector<Axis>& axes, double
     double outputs_named = 1;
     for (const Axis& axis : named)
         if (!axis.reduction) outputs_named *= static_cast<double>(axis.extent);
-    // Instances an output that is computed, over those of the whole nest.
+    // The instances of each computed output, as a share of those in the whole nest.
     double share = static_cast<double>(instance_count(node.domain, named)) / computed / (whole / outputs_named);
     return std::max(1.0, reads * share);
 }
@@ -118,7 +118,7 @@ double fan_in(const Node& node) {
     for (const Axis& axis : axes)
         if (axis.reduction) reads *= static_cast<double>(axis.extent);
     if (node.domain.whole()) return std::max(1.0, reads);
-    // Counting instances visits them; candidates share most of their restrictions.
+    // Counting instances means visiting them, and candidates share most of their restrictions, so the counts are kept.
     static std::mutex mutex;
     static std::unordered_map<std::string, double> known;
     std::string key = node.op + to_string(node.domain);
@@ -150,7 +150,7 @@ TensorMap carry_parameters(const Graph& original, const TensorMap& from, const G
         for (const Parameter& p : parameters_of(node)) {
             auto source = old ? from.find(p.name) : from.end();
             if (source == from.end()) {
-                all[p.name] = draw(node, p, seed).to(from.begin()->second.options());  // where the others are, and as precise
+                all[p.name] = draw(node, p, seed).to(from.begin()->second.options());  // on the same device and with the same precision as the others
                 continue;
             }
             bool weight = p.name.ends_with(".weight") && (node.op == "conv2d" || node.op == "linear");

@@ -15,7 +15,7 @@ namespace {
 
 using Values = std::vector<std::int64_t>;
 
-constexpr std::size_t most_pieces = 12;  // beyond this, launching pieces costs more than multiplying by zeros
+constexpr std::size_t most_pieces = 12;  // with more pieces, launching them costs more than multiplying by zeros
 
 at::Tensor index_tensor(const Values& values) { return at::tensor(at::ArrayRef<std::int64_t>(values), at::kLong); }
 
@@ -155,8 +155,8 @@ private:
         return pieces;
     }
 
-    // Whole convolution, weights outside the domain set to zero. The domain does not name the spatial axes, so every output of a
-    // channel is computed or none is.
+    // Runs the whole convolution, with weights outside the domain set to zero. The domain does not name the spatial axes, so either all outputs of a
+    // channel are computed or none.
     void mask(const Node& node, const Values& extents, const std::vector<Axis>& axes) {
         std::vector<char> used = weight_mask(node);
         std::vector<float> factors(used.begin(), used.end());
@@ -171,7 +171,7 @@ private:
         assembly_.emplace(extents, 0, std::vector<OutputSet>{{channels, rows, columns}}, output_sources(node.domain, axes));
     }
 
-    // Flat places of the piece's weights in the node's; undefined where plain slices do.
+    // Flat places of the piece's weights in the node's weights; undefined where plain slices suffice.
     at::Tensor weight_index(const ConvPiece& p, std::int64_t ci_per_group, std::int64_t co_per_group) const {
         if (p.groups == 1 && groups_ == 1 && contiguous(p.co) && contiguous(p.ci)) return {};
         std::size_t outs = p.co.size() / static_cast<std::size_t>(p.groups), ins = p.ci.size() / static_cast<std::size_t>(p.groups);
@@ -189,8 +189,8 @@ private:
         return index_tensor(flat);
     }
 
-    // The part of one spatial dimension that a piece reads: a slice of the input and the zeros around it. A window that lies in the
-    // padding altogether has no slice.
+    // The part of one spatial dimension that a piece reads: a slice of the input and the zeros around it. A window that lies wholly in the
+    // padding has no slice.
     struct Window {
         std::int64_t lo, count, before, after;
     };
@@ -223,7 +223,7 @@ private:
         return at::conv2d(in, w, {}, strides, Values{0, 0}, dilations, p.groups);
     }
 
-    // Does the convolution's own padding give exactly these outputs?
+    // Whether the convolution's own padding gives exactly these outputs.
     bool own_padding(std::size_t d, const Run& out, const Run& kernel) const {
         if (out.lo != 0 || kernel.lo != 0 || kernel.count != kernel_[d]) return false;
         std::int64_t reach = dilation_[d] * (kernel_[d] - 1) + 1;
@@ -236,7 +236,7 @@ private:
     std::vector<ConvPiece> pieces_;
     std::vector<std::size_t> place_of_;     // of each piece
     std::vector<at::Tensor> weight_index_;  // of each piece
-    Values masked_channels_;                // computed ones, of a convolution that runs masked
+    Values masked_channels_;                // the computed channels, of a convolution that runs masked
     std::size_t places_ = 0;
     at::Tensor mask_;
     std::optional<OutputAssembly> assembly_;

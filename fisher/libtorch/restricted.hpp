@@ -1,4 +1,4 @@
-// Runs a node of which neural rules left only a part, by slices of ordinary operations, with autograd.
+// Runs a node of which neural rules left only a part, by ordinary operations on slices, with autograd.
 //
 // A domain is a union of products of value sets. Each product is an ordinary convolution over a slice of the input with a slice of the
 // weight. Products that line up as the blocks of a diagonal become one convolution with native groups. Where a domain falls into more
@@ -17,7 +17,7 @@ namespace loopegg {
 class RestrictedOperation {
 public:
     virtual ~RestrictedOperation() = default;
-    // inputs: the node's own; weight and bias may be undefined where the operator has none.
+    // `inputs` are those of the node. `weight` and `bias` are undefined where the operator has none.
     virtual at::Tensor run(const std::vector<at::Tensor>& inputs, const at::Tensor& weight, const at::Tensor& bias) const = 0;
 };
 

@@ -53,7 +53,7 @@ OutputAssembly::OutputAssembly(std::vector<std::int64_t> extents, std::size_t ch
         own &= sources[i] < 0 || sources[i] == static_cast<std::int64_t>(i);
         zeros |= sources[i] < 0;
     }
-    if (own) return;  // what nobody adds to stays zero
+    if (own) return;  // an element to which no piece adds stays zero
     Values from = sources;
     std::vector<float> keep(sources.size(), 1.0f);
     for (std::size_t i = 0; i < from.size(); ++i)
@@ -78,7 +78,7 @@ bool OutputAssembly::try_product(const std::vector<std::int64_t>& sources) {
         std::sort(sorted.begin(), sorted.end());
         if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return false;  // places overlap
     }
-    // Each output's source must be a product of one map an axis, and lie in the lists.
+    // The map from outputs to sources must be a product of one map for each axis, and every source must lie in the lists.
     std::vector<Values> maps(rank);
     std::int64_t inner = product(extents_);
     for (std::size_t axis = 0; axis < rank; ++axis) {

@@ -63,7 +63,7 @@ double synflow(const Graph& graph, const TensorMap& parameters, const at::Tensor
 bool plain_floats(const at::Tensor& t) { return t.is_cpu() && t.scalar_type() == at::kFloat && t.is_contiguous(); }
 std::span<const float> floats(const at::Tensor& t) { return {t.const_data_ptr<float>(), static_cast<std::size_t>(t.numel())}; }
 
-// The kernel from the number of units of each code: the same whole numbers, in one pass over the units.
+// The kernel from the number of units of each code: the same whole numbers as code_kernel gives, in one pass over the units.
 CodeKernel kernel_of(const CodeCounts& counts, std::int64_t images) {
     at::Tensor same = at::zeros({images, images}, at::kDouble);
     double* k = same.mutable_data_ptr<double>();
@@ -80,7 +80,7 @@ CodeKernel kernel_of(const CodeCounts& counts, std::int64_t images) {
 
 }  // namespace
 
-// With 0/1 codes c: c c' + (1-c)(1-c)'.
+// The kernel is c c' + (1-c)(1-c)', with 0/1 codes c.
 CodeKernel code_kernel(const at::Tensor& before_relu) {
     c10::NoGradGuard none;
     if (before_relu.size(0) <= most_coded_images && plain_floats(before_relu))
@@ -115,21 +115,21 @@ std::vector<std::string> scored_layers(const Graph& graph) {
 
 namespace {
 
-// Watches a forward pass: which activations are scored, and the codes of its rectifiers.
+// Watches a forward pass: notes the activations that are scored, and the codes of its rectifiers.
 struct Watcher {
     std::unordered_set<std::string> scored;
     bool fisher, with_codes;
     Tensors activations;
     std::vector<std::string> names;
-    std::int64_t images;  // that are shown at once
+    std::int64_t images;  // how many images are shown at once
     CodeKernel codes;
     std::vector<std::pair<std::string, double>> spreads;                   // of each rectifier
-    std::vector<std::pair<std::string, at::Tensor>>* rectified = nullptr;  // what goes into each, where codes wait for images that are still to come
+    std::vector<std::pair<std::string, at::Tensor>>* rectified = nullptr;  // the input of each rectifier, where codes wait for images that are still to come
 
     Watcher(const std::vector<std::string>& layers, bool fisher, bool with_codes, std::int64_t images)
         : scored(layers.begin(), layers.end()), fisher(fisher), with_codes(with_codes), images(images) {}
 
-    // A layer whose channels come back through a node of their own is scored where its readers see it.
+    // A layer whose channels another node brings back is scored at that node, because the readers of the layer read that node.
     std::string layer_of(const Node& node) const {
         std::string_view restored = ".restore";
         bool brings_back = node.name.ends_with(restored) && !scored.contains(node.name);
@@ -146,7 +146,7 @@ struct Watcher {
         codes.add(own), spreads.emplace_back(name, own.spread());
     }
     void operator()(const Node& node, const Tensors& in, at::Tensor& out) {
-        if (with_codes && rectifies(node) && in[0].dim() > 0 && in[0].size(0) % images == 0) {  // others do not depend on the images
+        if (with_codes && rectifies(node) && in[0].dim() > 0 && in[0].size(0) % images == 0) {  // other values do not depend on the images
             const at::Tensor rows = in[0].size(0) == images ? in[0] : in[0].reshape({images, -1});
             if (rectified)
                 rectified->emplace_back(node.name, rows.detach().flatten(1));
@@ -198,7 +198,7 @@ namespace {
                                "'--rules exact' makes a network faster without a guard"});
 }
 
-// Squares of what each channel of each image adds to the loss, summed.
+// The sum over images and channels of the square of what a channel adds to the loss.
 double fisher_of(const at::Tensor& activation, const at::Tensor& gradient) {
     if (activation.dim() == 4 && plain_floats(activation) && plain_floats(gradient))
         return sum_of_squared_products(floats(activation), floats(gradient), activation.size(2) * activation.size(3));
@@ -210,8 +210,8 @@ double fisher_of(const at::Tensor& activation, const at::Tensor& gradient) {
     return product.to(at::kDouble).square().sum().item<double>();
 }
 
-// The sums of one batch. A network that takes fewer images at once than the batch holds is shown them in turns, and every measure here is a sum over images,
-// but for codes, which wait until all images were shown.
+// The sums of one batch. A network that takes fewer images at once than the batch holds is shown them in several turns. Every measure here is a sum over
+// images, except codes, which wait until all images were shown.
 class Pass {
 public:
     Pass(const Executor& executor, const TensorMap& parameters, const std::vector<std::string>& layers, const Wanted& wanted, std::int64_t images)

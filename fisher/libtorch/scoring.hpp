@@ -16,13 +16,13 @@ struct CodeKernel {
     double units = 0, idle = 0;  // of one image; idle ones are the same for all images
     void add(const CodeKernel& other);
     double log_determinant() const;
-    double spread() const;  // 1/N log |det| over the units that are not idle, a unit
+    double spread() const;  // 1/N log |det (kernel / units)|, over the units that are not idle
 };
 
 CodeKernel code_kernel(const at::Tensor& before_relu);
 
-// A forward pass that is kept, with what autograd needs to go back through it. A variant whose first nodes are the original's starts from
-// it at the first node that differs.
+// A forward pass that is kept, with what autograd needs to go back through it. A variant that shares its first nodes with the original starts from
+// this pass at the first node that differs.
 struct KeptForward {
     struct Layer {
         std::string name;
@@ -37,19 +37,19 @@ struct KeptForward {
     };
     std::vector<at::Tensor> values;  // of each node, in the graph's order
     std::vector<Layer> layers;       // the scored ones
-    std::vector<Codes> codes;        // sums of ReLU codes up to a node, and the spread of its own
+    std::vector<Codes> codes;        // for each rectifier: the sum of ReLU codes up to it, and the spread of its own codes
     std::int64_t bytes() const;
 };
 
 KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const std::vector<std::string>& layers);
 
-// How many of a batch's images the network is shown at once: all of them, or its own batch where that is written into it. Throws UserError where the batch is
-// no multiple of its own.
+// How many of a batch's images the network is shown at once: all of them, or the network's own batch size where that is written into the network. Throws
+// UserError where the number of images is no multiple of that size.
 std::int64_t images_at_once(const Graph& graph, std::int64_t images);
 
-// `layers` are names in the graph, in order. A layer that the graph lacks is left out of the result. `known` is of a network whose first
-// `shared` nodes are this one's, parameters included. It is of no use where weight gradients are wanted.
-// An executor of fewer images than the batch holds is run in turns.
+// `layers` are names in the graph, in order. A layer that the graph lacks is left out of the result. `known` is the forward pass of a network whose first
+// `shared` nodes equal those of this one, parameters included. It is not used where weight gradients are wanted.
+// An executor for fewer images than the batch holds is run several times.
 RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels,
                      const std::vector<std::string>& layers, const Wanted& wanted, const KeptForward* known = nullptr, std::size_t shared = 0);
 

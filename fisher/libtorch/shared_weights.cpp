@@ -17,11 +17,11 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_seeds = 4;                  // whose weights are kept: variants come in batches that ask for the same ones
+constexpr std::size_t most_seeds = 4;                  // seeds whose weights are kept, because variants come in batches that ask for the same seeds
 constexpr std::int64_t most_kept_bytes = 512ll << 20;  // of forward passes
 constexpr int most_workers = 16;
 
-// Sets torch's own threads for as long as it lives.
+// Sets the number of torch's own threads for as long as the object lives.
 class TorchThreads {
 public:
     explicit TorchThreads(int count) : before_(at::get_num_threads()) { at::set_num_threads(count); }
@@ -55,7 +55,7 @@ void side_by_side(std::size_t count, int workers, Work work) {
     if (failure) std::rethrow_exception(failure);
 }
 
-// How many nodes at the front are the same in both, as far as their values go.
+// How many first nodes have the same values in both networks.
 std::size_t shared_nodes(const Graph& original, const Graph& variant) {
     std::size_t i = 0, most = std::min(original.nodes.size(), variant.nodes.size());
     while (i < most && original.nodes[i] == variant.nodes[i]) ++i;
@@ -97,7 +97,7 @@ private:
         std::uint64_t seed;
         std::shared_ptr<const TensorMap> weights;
         std::once_flag once;
-        KeptForward forward;  // empty: it would take too much memory
+        KeptForward forward;  // empty where the pass would take too much memory
     };
 
     RawScores score_one(Seed& s, const Graph& graph, const Wanted& wanted) const {
@@ -139,13 +139,13 @@ private:
         return all;
     }
 
-    Graph original_, complete_;  // complete_: of as many images as are shown at once
+    Graph original_, complete_;  // complete_: for as many images as are shown at once
     ScorerOptions options_;
     std::vector<std::string> layers_;
     std::shared_ptr<const TensorMap> trained_;
     TensorBatches data_;
     int workers_ = 1;
-    std::int64_t at_once_ = 1;                // images that the network is shown
+    std::int64_t at_once_ = 1;                // how many images the network is shown at once
     std::list<std::shared_ptr<Seed>> seeds_;  // most recent first
 };
 

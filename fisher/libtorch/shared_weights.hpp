@@ -8,10 +8,10 @@
 namespace loopegg {
 
 struct TensorBatches {
-    std::vector<at::Tensor> images, labels;  // one a batch, where they are to be scored
+    std::vector<at::Tensor> images, labels;  // one for each batch, on the device that scores them
 };
 
-// trained: empty when each seed draws its own weights.
+// `trained` is empty when each seed draws its own weights.
 //
 // Every pass runs on one thread and passes run side by side: small convolutions gain little from a second thread, and an answer then
 // cannot depend on how many threads there are.

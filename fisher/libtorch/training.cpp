@@ -34,14 +34,14 @@ at::Tensor augmented(const at::Tensor& images, at::Generator& random) {
     return at::index(at::constant_pad_nd(images, {4, 4, 4, 4}), {to(which), to(channel), to(rows), to(columns)});
 }
 
-// How much of each image is the image itself. The rest is the image before it in the batch.
+// The share of each image that is the image itself. The rest of the mixture is the image before it in the batch.
 at::Tensor own_shares(std::int64_t n, double mixed, at::Generator& random, const at::Tensor& like) {
     at::Tensor chosen = at::rand({n}, random, at::kFloat) < mixed;
     at::Tensor share = at::rand({n}, random, at::kFloat);
     return at::where(chosen, share, at::ones({n})).to(like.options());
 }
 
-// What is trained, and its momentum.
+// The tensors that are trained, and their momentum.
 struct Optimizer {
     std::vector<std::string> names;
     Tensors leaves, velocity;
@@ -76,7 +76,7 @@ double rate_at(std::int64_t step, std::int64_t total, double peak) {
     return 0.5 * peak * (1 + std::cos(M_PI * static_cast<double>(step - warm) / static_cast<double>(std::max<std::int64_t>(1, total - warm))));
 }
 
-// A checkpoint is a file of safetensors, for our own reader believes nothing in it: the folder that is trained in may be a stranger's.
+// A checkpoint is a file of safetensors, because our own reader trusts nothing in such a file: the folder of a training may be a stranger's.
 void save_checkpoint(const TrainOptions& options, const Optimizer& optimizer, const TensorMap& parameters, int epoch) {
     Weights all;
     for (const auto& [name, tensor] : parameters) all["parameter " + name] = from_torch(tensor.detach().cpu());

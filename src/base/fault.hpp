@@ -15,7 +15,8 @@ enum class FaultPlace { write, store, worker, compile, measure, guard };
 // Returns true where the caller is to fail as it would if its call failed. It does not return where the process is to be cut.
 bool fault_here(FaultPlace place);
 
-// The same in two halves, for a write that is to be cut in its middle. Where the answer is true, the caller does half of its work and calls cut_now.
+// The same in two halves, for a write that is to fail in its middle. Unless the answer is `none`, the caller does half of its work. Then the caller calls
+// cut_now for `cut`, and fails as its call would for `fail`.
 enum class FaultHow { none, fail, cut };
 FaultHow ask_fault(FaultPlace place);
 [[noreturn]] void cut_now();

@@ -1,4 +1,4 @@
-// JSON that remembers where every value stood, so that a complaint about its meaning can point at it as a syntax error does.
+// JSON that remembers where every value stood, so that a complaint about the meaning of a value can point at the value as a syntax error does.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +17,7 @@
 
 namespace loopegg {
 
-// Offsets of one value, of its key when it is a member, and of what it holds. It has the same shape as the value.
+// Offsets of one value, of its key when the value is a member, and of the values inside it. A place has the same shape as its value.
 struct JsonPlace {
     std::size_t offset = 0, key_offset = 0;
     std::map<std::string, JsonPlace, std::less<>> members;
@@ -69,7 +69,7 @@ private:
 // are not UTF-8, a key twice in one object, nesting deeper than 200.
 JsonView read_json(const SourcePtr& source);
 
-// A file that the program wrote itself, as plain JSON. Throws UserError that names it.
+// A file that the program wrote itself, as plain JSON. Throws UserError that names the file.
 nlohmann::json parse_json_file(const std::filesystem::path& file);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// The syntax of JSON alone: a text to a value and the places of its parts. Others use base/json.hpp.
+// The syntax of JSON alone: turns a text into a value and the places of its parts. Other files include base/json.hpp instead.
 #pragma once
 #include "base/json.hpp"
 

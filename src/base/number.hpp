@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// None where something else stands in the text, or a number that the type does not hold.
+// Gives no value where the text holds anything besides the number, or where the number does not fit the type.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
     Number value{};

@@ -12,14 +12,15 @@ namespace loopegg {
 
 bool program_exists(const std::string& name);  // on the PATH
 
-// Starts a program with no shell; `ends` are pairs of a descriptor here and the one that it is there. 0, or the number of the error.
+// Starts a program without a shell. Each pair of `ends` is a descriptor of this process and the number that the program sees it under.
+// Returns 0, or the number of the error.
 int spawn_program(std::vector<std::string> words, std::initializer_list<std::pair<int, int>> ends, pid_t& child);
 
 // Runs a program without a shell. When the program fails, throws UserError with `doing` and the end of what the program said.
 std::string run_or_throw(const std::vector<std::string>& words, const std::string& doing);
 
-// What a program made of an input within `seconds` of a processor, or twenty times as many by the wall clock. `ended` is its exit code, 128 plus the
-// signal that ended it, or -1 where it could not be run.
+// What a program made of an input. The program may use `seconds` of processor time, and twenty times as many by the wall clock. `ended` is the exit code
+// of the program, 128 plus the signal that ended it, or -1 where the program could not be run.
 struct Filtered {
     int ended;
     bool too_long;

@@ -16,13 +16,13 @@ public:
     explicit Progress(Mode mode) : mode_(mode) {}
     static Mode detect(bool quiet);  // bar when standard error is a terminal
 
-    // Begins a stage; total 0 means unknown. A stage that begins inside another is shown in its place until it ends.
+    // Begins a stage; total 0 means unknown. A stage that begins inside another one is shown instead of the outer stage until the inner stage ends.
     void stage(std::string name, std::int64_t total = 0);
     void advance(std::int64_t done, std::string_view detail = {});  // how far the innermost stage is
     void finish(std::string_view summary = {});                     // ends the innermost stage with its time
     void note(std::string_view line);                               // one line that stays on the screen
 
-    // A stage that ends with its scope, also when an error leaves the scope, so that the stage around it goes on. Without a Progress it tells nothing.
+    // A stage that ends with its scope, also when an error leaves the scope, so that the stage around it goes on. With a null Progress nothing is shown.
     class Inner {
     public:
         Inner(Progress* progress, std::string name, std::int64_t total);

@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// One text as read. Shared by every position inside it.
+// One text as read. All positions inside the text share it.
 struct Source {
     std::string name;  // the path as the user typed it, or "<command line>"
     std::string text;

@@ -4,7 +4,7 @@
 
 namespace loopegg {
 
-// Throws UserError where it cannot be read.
+// Throws UserError where standard input cannot be read.
 std::string read_standard_input();
 
 }  // namespace loopegg

@@ -11,7 +11,7 @@ namespace loopegg {
 Diagnostic system_diagnostic(const std::string& doing, const std::filesystem::path& path, int error);
 [[noreturn]] void fail_system(const std::string& doing, const std::filesystem::path& path, int error);
 
-// What was thrown by the standard library, as a user's error: filesystem_error, system_error.
+// Turns an error that the standard library threw (filesystem_error, system_error) into a UserError.
 UserError as_user_error(const std::system_error& e);
 
 }  // namespace loopegg

@@ -10,7 +10,8 @@ namespace loopegg {
 
 std::optional<std::size_t> first_invalid_utf8(std::string_view text);  // offset of the first bad byte
 
-// Shell-style matching over a whole name: '*' any run (dots too), '?' one character, '[ab]' and '[a-z]' one of, '[!a]' none of.
+// Shell-style matching over a whole name. '*' matches any run of characters (dots too), '?' one character, '[ab]' and '[a-z]' one character of the set,
+// and '[!a]' one character outside the set.
 bool glob_matches(std::string_view pattern, std::string_view name);
 
 std::vector<std::string> split(std::string_view text, char separator);

@@ -1,8 +1,8 @@
 // A folder whose files belong together: written beside, checked, and put in place as one.
 //
-// The manifest.json of a folder names its files, each with a hash. An update is written into a hidden folder inside it. When the update is whole,
-// one rename commits it, and its files are moved into place, the manifest last. A process that is killed before the rename leaves the old files.
-// A process that is killed after it leaves work that the next reader finishes. Files that no manifest names are somebody else's and stay.
+// The manifest.json of a folder names its files, each with a hash. An update is written into a hidden folder inside that folder. When the update is
+// whole, one rename commits it, and its files are moved into place, the manifest last. A process that is killed before the rename leaves the old
+// files. A process that is killed after the rename leaves work that the next reader finishes. Files that no manifest names are somebody else's and stay.
 #pragma once
 #include <filesystem>
 #include <string>

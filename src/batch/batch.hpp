@@ -1,4 +1,4 @@
-// Many runs of 'optimize' from one file: a shared queue, each job once, whatever is killed in between.
+// Many runs of 'optimize' from one file: processes share a queue, and each job is done once, whatever is killed in between.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -19,13 +19,14 @@ struct BatchOptions {
     bool leave = false;  // end when there is nothing to take, though other processes still run jobs, so that a node of a cluster is free again
 };
 
-// Called about every poll with the state of all jobs. An answer of true asks to stop (Ctrl-C), and running jobs are put back.
+// Is called about every poll with the state of all jobs. An answer of true asks to stop (Ctrl-C), and running jobs are put back.
 using BatchWatcher = std::function<bool(const std::vector<JobRecord>&)>;
 
-// Works until every job is done or failed, by this process or another one on the same queue. Returns false when it was stopped before that.
+// Works until this process, or another one on the same queue, has finished or failed every job. Returns false when the batch was stopped before that.
 bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner, const BatchOptions& options, const BatchWatcher& watcher);
 
-// The table at the end, with one row for each job. The queue takes a row once, from a run's result.json, so interruptions do not change the table.
+// The table at the end, with one row for each job. The queue takes the row of a job once, from the run's result.json, so interruptions do not change the
+// table.
 nlohmann::json batch_result(const std::vector<Job>& jobs, JobQueue& queue, const std::filesystem::path& out);
 std::string batch_csv(const nlohmann::json& result);
 

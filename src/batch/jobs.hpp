@@ -1,4 +1,4 @@
-// A batch as a user writes it (JOBS.json), and the jobs it stands for.
+// A batch as a user writes it (JOBS.json), and the jobs that the batch stands for.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -11,7 +11,7 @@ namespace loopegg {
 // One call of 'optimize'. Two jobs with the same arguments are the same job, whichever file they stand in.
 struct Job {
     std::string id;    // hash of everything below but the name
-    std::string name;  // also its folder: "resnet34-cifar10.host.default.fisher-band.1"
+    std::string name;  // also the name of its folder: "resnet34-cifar10.host.default.fisher-band.1"
     std::string model, target, rules, guard;
     std::int64_t seed = 1;
     std::vector<std::string> options;  // further arguments: {"--budget", "200"}
@@ -21,7 +21,7 @@ struct Job {
 };
 
 // {"models": [...], "targets": ["host"], "rules": ["default"], "guards": ["fisher-band"], "seeds": [1], "options": {"budget": 200}}:
-// every combination; only "models" must be there. Paths of models and rule files are taken from the file's own folder.
+// stands for every combination. Only "models" must be there. Paths of models and rule files are relative to the file's own folder.
 // Throws UserError with the place of what is wrong.
 std::vector<Job> read_jobs(const SourcePtr& source);
 

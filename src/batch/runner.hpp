@@ -1,4 +1,4 @@
-// Doing a job somewhere: started, asked whether it has ended, stopped. A batch knows this interface; the program starts a child process.
+// How a job is started, asked whether it has ended, and stopped. A batch knows this interface alone; the program starts a child process.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -13,8 +13,8 @@ class RunningJob {
 public:
     virtual ~RunningJob() = default;
     virtual std::optional<std::string> ended() = 0;     // none while the job runs; empty when it ended well; otherwise its last words
-    virtual bool told_to_end() const { return false; }  // somebody else (a cluster, a person) ended it by a signal, so it is no failure of the job
-    virtual void stop() = 0;                            // asks it to end and waits until it has
+    virtual bool told_to_end() const { return false; }  // somebody else (a cluster, a person) ended the job by a signal, so the job did not fail
+    virtual void stop() = 0;                            // asks the job to end and waits until it has
 };
 
 class JobRunner {
@@ -23,7 +23,7 @@ public:
     virtual std::unique_ptr<RunningJob> start(const Job& job, const std::filesystem::path& folder) = 0;
 };
 
-// Runs `program` with the job's arguments. What the child says goes to folder/log.txt. The child dies with this process, however this process dies.
+// Runs `program` with the job's arguments. The output of the child goes to folder/log.txt. The child dies with this process, however this process dies.
 std::unique_ptr<JobRunner> process_runner(std::filesystem::path program);
 
 }  // namespace loopegg

@@ -9,7 +9,7 @@ namespace loopegg {
 
 struct SlurmOptions {
     int tasks = 0;                   // of the array; 0: one for each open job, sixteen at most
-    std::vector<std::string> words;  // for sbatch as they are: "--time=2:00:00", "--partition=long"
+    std::vector<std::string> words;  // passed to sbatch as they are: "--time=2:00:00", "--partition=long"
     double job_seconds = 0;
     int at_once = 1;
     std::filesystem::path program{};  // what a task runs in place of 'optimize' of this program; for tests
@@ -19,11 +19,11 @@ struct SlurmOptions {
 std::string slurm_script(const std::filesystem::path& loopegg, const std::filesystem::path& jobs, const std::filesystem::path& out,
                          const SlurmOptions& options);
 
-// Submits the array job, notes its number in OUT/slurm/arrays, and returns it. Throws UserError with what was found: no sbatch, no controller that
-// answers, or a queue that other nodes cannot reach.
+// Submits the array job, writes its number into OUT/slurm/arrays, and returns the number. Throws UserError with the cause: no sbatch, no controller
+// that answers, or a queue that other nodes cannot reach.
 std::string submit_array(const std::filesystem::path& jobs, const std::filesystem::path& out, int open_jobs, const SlurmOptions& options);
 
-// How many tasks of the batch's arrays Slurm has in each state ("RUNNING", "PENDING"); none where Slurm is not here.
+// How many tasks of the batch's arrays Slurm has in each state ("RUNNING", "PENDING"); empty where there is no Slurm here.
 std::map<std::string, int> array_tasks(const std::filesystem::path& out);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// The whole command line as one tree, built from the table of commands; help, completion and the manual are read off it.
+// The whole command line as one tree, built from the table of commands. Help, completion and the manual are made from this tree.
 #pragma once
 #include <memory>
 #include <string>
@@ -17,13 +17,13 @@ struct Parsed {
 // `parsed` is filled by parse() and must outlive the result.
 std::unique_ptr<CLI::App> make_app(Parsed& parsed);
 
-// The commands below one, and the options of one, in the order of its help.
+// The commands below a command, and its options, in the order of its help.
 std::vector<CLI::App*> commands_of(const CLI::App& app);
 std::vector<const CLI::Option*> options_of(const CLI::App& app);  // with names: '-q', '--quiet'
 std::vector<const CLI::Option*> positionals_of(const CLI::App& app);
 std::vector<std::string> spellings(const CLI::Option& option);  // "-q", "--quiet"
 
-// What is wrong with words that parse() refused for `reason`. It names an unknown command or option, with the one that was meant.
+// What is wrong with words that parse() refused for `reason`. The diagnostic names an unknown command or option, and the known name that is nearest.
 Diagnostic misuse(const CLI::App& app, const std::vector<std::string>& words, const std::string& reason);
 
 }  // namespace loopegg

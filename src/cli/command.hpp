@@ -19,7 +19,7 @@ struct Session {
     void answer(const nlohmann::json& object) const;
 };
 
-// Runs after parsing; returns the exit code (0 done, 1 could not). Throws UserError or UsageError for the rest.
+// Is called after parsing; returns the exit code (0: done, 1: it could not be done). Throws UserError or UsageError for the rest.
 using Action = std::function<int(Session&)>;
 
 struct Command {

@@ -1,4 +1,4 @@
-// What the program prints is text alone: no control character of a stranger's name moves a terminal's cursor, hides a line or forges one.
+// Keeps the program's output free of control characters, so that no stranger's name moves a terminal's cursor, hides a line or forges one.
 #pragma once
 
 namespace loopegg {

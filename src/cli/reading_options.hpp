@@ -1,4 +1,4 @@
-// Options of every command that reads a network of others: what its file leaves open, and what the user allows.
+// Options of every command that reads a network from a file: what the file leaves open, and what the user allows.
 #pragma once
 #include <cstdio>
 #include <memory>

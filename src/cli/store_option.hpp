@@ -1,4 +1,4 @@
-// '--store', the same on every command that keeps what it learns.
+// The option '--store', the same for every command that keeps what it learns.
 #pragma once
 #include <CLI/CLI.hpp>
 

@@ -25,7 +25,7 @@ public:
 
     // A class has come to be, with this node alone in it.
     virtual void make(const EGraph& graph, ClassId made, const NodeView& node) = 0;
-    // A node joins a class, or one of its children's facts has changed. True when the class's fact changed.
+    // A node joins a class, or the fact of one of the node's children has changed. Returns true when the class's fact changed.
     virtual bool refine(const EGraph& graph, ClassId in, const NodeView& node) = 0;
     // `lost` is merged into `kept`, whose fact must hold for both from here on. The answer says which of the two facts changed.
     struct Joined {
@@ -34,7 +34,7 @@ public:
     virtual Joined join(const EGraph& graph, ClassId kept, ClassId lost) = 0;
     // Says why these two must not be one class, or nothing. The e-graph asks before it calls join.
     virtual std::optional<std::string> conflict(const EGraph&, ClassId, ClassId) const { return std::nullopt; }
-    // Whether a conflict is a fault of ours (rules that were proven sound) or of the rules that a user gave.
+    // Whether a conflict is a fault of ours (because the rules were proven sound) or of the rules that a user gave.
     virtual bool conflict_is_our_fault() const { return false; }
     // May add nodes and merge because of the class's fact, e.g. the number that a class was found to be equal to.
     virtual void modify(EGraph&, ClassId) {}
@@ -51,7 +51,7 @@ public:
 
     // The fact of one node, from the facts of its children's classes.
     virtual Fact fact_of(const EGraph& graph, const NodeView& node) const = 0;
-    // Makes `into` hold for both. True when it changed.
+    // Makes `into` hold for both. Returns true when `into` changed.
     virtual bool join_facts(Fact& into, const Fact& other) const = 0;
     virtual std::optional<std::string> conflict_of(const Fact&, const Fact&) const { return std::nullopt; }
 
@@ -82,7 +82,7 @@ private:
     std::vector<std::vector<Fact>> kept_;
 };
 
-// What a merge throws that an analysis refuses. The e-graph stays as it was before the merge.
+// A merge that an analysis refuses throws this. The e-graph stays as it was before the merge.
 class InvariantBroken : public UserError {
 public:
     InvariantBroken(std::string analysis, std::string rule, Term a, Term b, std::string why, std::string proof = {});

@@ -18,7 +18,7 @@ struct Build {
 
 // The right side for one root: a node to build (the last of its builds) or a place that stands for it.
 struct Conclusion {
-    std::uint32_t left_atom;     // whose class gets it
+    std::uint32_t left_atom;     // the atom whose class gets the result
     Place place;                 // of the result
     std::uint32_t build = none;  // index into builds when the result is a node of its own
 };

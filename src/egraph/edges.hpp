@@ -16,7 +16,7 @@ struct GuardRecord {
 };
 
 struct Edge {
-    ClassId from, to;  // as they were; EGraph::find gives today's classes
+    ClassId from, to;  // the classes when the edge was made; EGraph::find gives today's classes
     Symbol rule;
     std::vector<std::pair<Symbol, ClassId>> substitution;  // every variable of the rule, in the rule's own order
     std::vector<GuardRecord> guards;

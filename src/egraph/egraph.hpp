@@ -1,7 +1,7 @@
 // The e-graph: terms and what is known to be equal among them, stored once.
 //
 // The terms may be of any language: operators are Symbols, and numbers are leaves. Classes are numbered, and find() gives the canonical
-// number. After merges, call rebuild() before reading. It restores that equal children make equal parents. The e-graph is
+// number. After merges, call rebuild() before reading: rebuild() makes parents equal whose children are equal. The e-graph is
 // deterministic: the same calls give the same numbers.
 #pragma once
 #include <memory>
@@ -30,10 +30,10 @@ public:
     // --- building ---------------------------------------------------------------------------------------------------------
     ClassId add(const Term& term);
     ClassId add(Symbol op, std::span<const ClassId> children = {});
-    // States that two classes are equal. True when that was news. `why` is kept for proofs.
+    // States that two classes are equal. Returns true when that was news. `why` is kept for proofs.
     bool merge(ClassId a, ClassId b, std::string_view why = "asserted");
     void rebuild();
-    // Makes facts for what is there already. Attach an analysis before rules run.
+    // Makes facts for the classes that exist already. Attach an analysis before rules run.
     void attach(std::shared_ptr<Analysis> analysis);
 
     // --- reading (after rebuild) --------------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ public:
         const NodeTable::Record& r = table_.record(n);
         return {table_.op(r.op & ~NodeTable::dead_bit).symbol, table_.children(r), find(r.in)};
     }
-    bool dead(NodeId n) const { return table_.dead(n); }   // became equal to another node; not in nodes()
+    bool dead(NodeId n) const { return table_.dead(n); }   // the node became equal to another one, and nodes() leaves it out
     std::vector<NodeId> parents(ClassId c) const;          // the e-nodes that have the class as a child, ascending
     std::optional<std::int64_t> integer(ClassId c) const;  // the number that is a leaf of the class, if one is
     Term smallest_term(ClassId c) const;                   // some term of fewest nodes; for messages and small work
@@ -65,7 +65,7 @@ public:
     bool proofs() const { return forest_.has_value(); }
 
     // --- variant edges ------------------------------------------------------------------------------------------------------
-    // Adds an edge unless the same one (rule, ends, substitution) is there. True when it was news.
+    // Adds an edge unless the same edge (rule, ends, substitution) is there. Returns true when the edge was news.
     bool add_edge(Edge edge);
     bool has_edge(const Edge& edge) const;
     std::span<const Edge> edges() const { return edges_; }
@@ -84,7 +84,7 @@ public:
     NodeId make_node(OpId op, std::span<const ClassId> children, std::uint32_t hash);
     NodeId make_node_in(OpId op, std::span<const ClassId> children, std::uint32_t hash, ClassId in);
     NodeId find_or_make(OpId op, std::span<const ClassId> children);
-    // Merges the classes of two nodes. The reason says why the term of `left` equals the term of `right`. True when it was news.
+    // Merges the classes of two nodes. The reason says why the term of `left` equals the term of `right`. Returns true when the merge was news.
     bool merge_nodes(NodeId left, NodeId right, Reason reason);
     // A node that stands for the class id in proofs (any node of it when proofs are off).
     NodeId node_of(ClassId c) const { return forest_ ? forest_->founder(c) : classes_[c].last_node; }

@@ -18,7 +18,7 @@ struct EGraphData {
     struct Class {
         NodeId last_node;                                // of a ring through next_in_class_
         std::uint32_t first_parent, last_parent;         // slots
-        std::uint32_t weight;                            // nodes and parents: what merging it away costs
+        std::uint32_t weight;                            // the number of nodes and parents: what merging the class into another one costs
         std::uint32_t node_ops, parent_ops;              // a bit (op_bit) for each operator among the nodes and the parents; some may be gone
         mutable std::uint32_t index_first, index_count;  // into index_; index_count == none: out of date
     };
@@ -62,7 +62,7 @@ struct EGraphData {
     std::size_t edges_keyed_at_ = 0;  // how many classes there were when the keys were made
     // The reading index: a class is entered when somebody reads it.
     mutable Flat<NodeId> index_;
-    mutable bool index_ready_ = false;  // it has room for every class that may yet be read
+    mutable bool index_ready_ = false;  // the index has room for every class that may yet be read
     mutable Flat<ClassId> canonical_;
     mutable bool canonical_fresh_ = false;
 };

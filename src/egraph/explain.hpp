@@ -11,8 +11,8 @@ Proof explain(const EGraph& graph, const Term& from, const Term& to);
 // The application behind a variant edge: one step of a neural rule, from the term that it matched to the variant.
 Proof explain_edge(const EGraph& graph, const Edge& edge);
 
-// Proves the same claim in fewer steps where that is easy to see. It cuts detours, and replaces steps by one application of a rule
-// where that is possible. `work` bounds the pairs of terms that are compared.
+// Proves the same claim in fewer steps where that is easy to see: minimise() cuts detours, and replaces several steps by one application
+// of a rule where that is possible. `work` bounds the pairs of terms that are compared.
 Proof minimise(Proof proof, const EGraph& graph, std::size_t work = 200'000);
 
 // The term that a node stands for in proofs.

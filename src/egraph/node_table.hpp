@@ -2,7 +2,7 @@
 //
 // A node is 16 bytes: operator, class, and two children in place; more children stand in a pool. The table holds (hash, node)
 // pairs, indexed by the high bits of the hash, so that doubling it moves entries in order. An entry whose node has changed
-// its children since is never found again, because look-ups use canonical children alone; it is dropped at the next doubling.
+// its children since is never found again, because look-ups use canonical children alone; the entry is dropped at the next doubling.
 #pragma once
 #include <unordered_map>
 #include <vector>
@@ -27,7 +27,7 @@ public:
         std::uint32_t a, b;  // the children when at most two, else a = their place in the pool
     };
 
-    OpId op_id(Symbol symbol, std::uint32_t arity);          // makes it when it is new
+    OpId op_id(Symbol symbol, std::uint32_t arity);          // makes an id when the operator is new
     OpId find_op(Symbol symbol, std::uint32_t arity) const;  // none when no node has used it
     const OperatorEntry& op(OpId id) const { return operators_[id]; }
     std::size_t op_count() const { return operators_.size(); }

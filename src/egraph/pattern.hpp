@@ -37,9 +37,9 @@ struct PlanStep {
     Step kind;
     std::uint32_t atom;
     std::uint32_t via = 0;                // for up and start_up: the child position whose class is known
-    bool root_known = false;              // the class is bound before the step, and checked; else bound by it
+    bool root_known = false;              // the class is bound before the step, and the step checks it; else the step binds the class
     std::vector<bool> child_known{};      // likewise for each child
-    std::vector<std::uint32_t> guards{};  // whose variables are bound after this step
+    std::vector<std::uint32_t> guards{};  // the guards whose variables are bound after this step, and not before
 };
 
 // An order over the atoms of a query that begins at `first` (after the constants).

@@ -21,25 +21,25 @@ struct Proof {
     std::vector<ProofStep> steps;
 };
 
-// What else a rule of several patterns found: the class that a root variable names holds the instance of its pattern.
+// What a rule of several patterns relies on besides the term that it rewrites: the class of a root variable holds the instance of that root's pattern.
 struct Premise {
     Symbol root;
     Proof proof;  // from the variable's term to the pattern's instance
 };
 
 struct ProofStep {
-    std::string rule;              // its name; or, of a merge that no rule made, the words that were given for it
-    bool asserted = false;         // true of the latter: then the substitution holds ?from and ?to
-    bool backwards = false;        // from an instance of the right side (as the rule was run) to one of the left
+    std::string rule;              // the name of the rule; or, of a merge that no rule made, the words that were given for the merge
+    bool asserted = false;         // no rule made the merge; then the substitution holds ?from and ?to
+    bool backwards = false;        // the step goes from an instance of the right side (as the rule was run) to an instance of the left side
     bool reversed_rule = false;    // the rule was run as the second half of a '<=>'
-    std::uint32_t conclusion = 0;  // which right side, of a rule of several
+    std::uint32_t conclusion = 0;  // which right side, of a rule with several right sides
     TreePath at;
     std::vector<std::pair<Symbol, Term>> substitution;  // every variable of the rule
     std::vector<GuardRecord> guards;
     std::vector<Premise> premises;
 };
 
-// One line a step: the term after it, the rule, its place.
+// One line for each step: the term after the step, the rule, and its place.
 std::string to_string(const Proof& proof);
 // {"from","to","steps":[{"rule","backwards","at","with":{"?a":...},"guards":[...],"premises":[...]}]}, terms as s-expressions.
 nlohmann::json to_json(const Proof& proof);

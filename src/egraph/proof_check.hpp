@@ -1,8 +1,8 @@
 // Replays a proof against the rules, trusting nothing that made it.
 //
 // The checker shares no code with the engine. It reads terms, replaces variables and compares. A proof is the JSON that to_json(Proof)
-// gives or a file holds. Guards and computed values cannot be replayed from terms alone, so their language answers for them. Where the
-// language gives no answer, the proof must at least hold a record that says yes.
+// gives or a file holds. Guards and computed values cannot be replayed from terms alone, so the caller gives functions that answer for them.
+// Where there is no such function, the proof must at least hold a record that says yes.
 #pragma once
 #include <functional>
 #include <map>

@@ -1,7 +1,7 @@
 // Why things are equal: a forest over e-nodes whose edges are the merges, each with its reason.
 //
-// Every e-node stands for one term: its operator over the terms of the classes it was made with, and the term of a class id is
-// that of the node that founded it. Two nodes are proven equal exactly when a path joins them. An edge joins trees that were apart
+// Every e-node stands for one term: its operator over the terms of the classes that the node was made with. The term of a class id is
+// the term of the node that founded the class. Two nodes are proven equal exactly when a path joins them. An edge joins trees that were apart
 // when it was made, so the path between two nodes uses only what was known when they became equal: proofs cannot be circular.
 #pragma once
 #include <unordered_map>
@@ -13,7 +13,7 @@
 
 namespace loopegg {
 
-// An offset into the log of reasons: [rule, words...]. What the words are is the rule's own business (see compiled.hpp).
+// An offset into the log of reasons: [rule, words...]. The rule gives the words their meaning (see compiled.hpp).
 using Reason = std::uint32_t;
 inline constexpr Reason congruence = 0;
 
@@ -35,7 +35,7 @@ public:
         made_with_.push_back({word[0], word[1]});
     }
     void add_class(NodeId founder) { founders_.push_back(founder); }
-    // x and y were in different trees; the tree of `x` is the one to turn around.
+    // x and y were in different trees. The links from x to the root of its tree are turned around.
     void link(NodeId x, NodeId y, Reason reason);
     // A node known to have no edge yet joins the tree of y.
     void hang(NodeId x, NodeId y, Reason reason) { links_[x] = {y, reason}; }
@@ -80,7 +80,7 @@ private:
         std::uint32_t a, b;
     };
     Flat<Stored> links_;    // by node; a root points at itself
-    Flat<Pair> made_with_;  // by node: the children as they were, two in place or a place in the pool
+    Flat<Pair> made_with_;  // by node: the children when the node was made; at most two stand here, else the place in the pool
     Flat<ClassId> pool_;
     Flat<NodeId> founders_;  // by class id
     Flat<std::uint32_t> log_;

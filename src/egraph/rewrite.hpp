@@ -24,19 +24,19 @@ enum class Relation {
 };
 
 // A condition over the classes that some variables are bound to. The search asks a guard as soon as its variables are bound. A guard
-// that needs a choice's variable, or ?result (the class of the right side), is asked when the rule is applied. A guard may look at the
-// facts and at the nodes of the classes that it is given. The incremental search asks again when these change, and for no other cause.
+// that needs a choice's variable, or ?result (the class of the right side), is asked when the rule is applied. A guard may look only at the
+// facts and the nodes of the classes that it is given, because the incremental search asks a guard again only when these change.
 struct Guard {
     std::string text;  // as written: "(permutable ?a ?b)"
     std::vector<Symbol> needs;
     std::function<Verdict(const EGraph&, std::span<const ClassId>)> test;  // the classes in the order of `needs`
-    // Instead of `test`, for guards that are costly to ask: every application of an iteration at once, one verdict each.
+    // Instead of `test`, for guards that are costly to ask: is asked about every application of an iteration at once, and gives one verdict for each.
     std::function<std::vector<Verdict>(const EGraph&, std::span<const std::vector<ClassId>>)> batch{};
     bool facts_only = false;  // the guard looks at facts alone, never at nodes, so it is asked again less often
 };
 
-// A variable that takes each of a list of values in turn (:for), or a part of the right side that is computed (then the list has
-// one value, or none to refuse, and the variable's name is '?' and the expression as written).
+// A variable that takes each of a list of values in turn (:for), or a part of the right side that is computed. Such a part has a list of
+// one value, or an empty list to refuse the application, and the name of its variable is '?' and the expression as written.
 struct Choice {
     Symbol variable;
     std::string text;           // as written: "(divisors ?a)"
@@ -62,7 +62,7 @@ struct Rewrite {
     Position where{};
 };
 
-// One pattern each side, no conditions: rewrite("add-commutes", "(+ ?a ?b)", "(+ ?b ?a)").
+// A rule with one pattern on each side and no conditions: rewrite("add-commutes", "(+ ?a ?b)", "(+ ?b ?a)").
 Rewrite rewrite(std::string name, std::string_view left, std::string_view right);
 // The same rule from right to left. Every variable of the left side must appear on the right.
 Rewrite backwards(const Rewrite& rule);

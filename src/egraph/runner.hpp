@@ -18,7 +18,7 @@ enum class Scheduler {
     backoff,  // a rule with more fresh matches than its limit rests for a while, and its limit doubles
 };
 
-// Search and apply hold these limits inside an iteration too.
+// Search and apply keep within these limits inside an iteration too.
 struct Limits {
     std::size_t iterations = 30;
     std::size_t nodes = 10'000'000;
@@ -31,13 +31,13 @@ std::string_view name_of(StopReason reason);
 
 struct RuleReport {
     std::string rule;
-    std::size_t matches = 0;       // found; with incremental search, the fresh ones
-    std::size_t applications = 0;  // those that changed the e-graph
+    std::size_t matches = 0;       // that were found; with incremental search, the fresh ones
+    std::size_t applications = 0;  // that changed the e-graph
     bool banned = false;           // rested, or was sent to rest, in this iteration
 };
 
 struct IterationReport {
-    std::size_t nodes = 0, classes = 0, edges = 0;  // after it
+    std::size_t nodes = 0, classes = 0, edges = 0;  // after the iteration
     double seconds = 0, search_seconds = 0, apply_seconds = 0, rebuild_seconds = 0;
     std::vector<RuleReport> rules;
 };
@@ -67,9 +67,9 @@ public:
 
 private:
     struct Rest {
-        std::uint32_t seen = 0;  // the epoch up to which its matches were found
+        std::uint32_t seen = 0;  // the epoch up to which the rule's matches were found
         std::size_t times_banned = 0, banned_until = 0;
-        Unfinished unfinished;  // the search that sent it to rest
+        Unfinished unfinished;  // the search that sent the rule to rest
     };
 
     EGraph& graph_;

@@ -1,8 +1,9 @@
-// E-matching: every way in which a rule's left side occurs, or only those ways that something changed since makes possible.
+// E-matching: finds every way in which a rule's left side occurs, or only those ways that a change since the last search made possible.
 //
-// A match is the e-nodes that the atoms of the query stand for, one word each. The classes of the variables are read from them.
+// A match is the e-nodes that the atoms of the query stand for, one word each. The classes of the variables are read from these e-nodes.
 // Incremental search (semi-naive) looks for fresh matches: those with an e-node that changed since the rule was last searched. With
-// atoms 1..k, it finds each once. It takes the first fresh atom from what changed, and the atoms before it from what did not change.
+// atoms 1..k, the search finds each match once: it takes the first fresh atom from the changed nodes, and the atoms before that one from
+// the unchanged nodes.
 #pragma once
 #include <chrono>
 
@@ -15,7 +16,7 @@ namespace loopegg {
 enum class SearchMode {
     incremental,
     plain,    // every match, from the roots of the patterns, each time; only fresh ones count towards a rule's limit
-    checked,  // both: what plain search finds fresh and incremental search does not, or the reverse, is an internal fault
+    checked,  // both: a fresh match that only one of the two searches finds is an internal fault
 };
 
 // What must not be exceeded while searching and applying.
@@ -27,12 +28,12 @@ struct Budget {
 
 enum class SearchEnd { complete, too_many, out_of_time, out_of_memory };
 
-// An incremental search that found too many matches. It is kept so that the next search goes on where it ended. What changes meanwhile
+// An incremental search that found too many matches. It is kept so that the next search goes on where this one ended. What changes meanwhile
 // counts as changed after `upto`. Matches that such a change touches are dropped, and found again among the later changes.
 struct Unfinished {
-    std::uint32_t since = 0, upto = 0;  // it looks for what changed after the one epoch and up to the other; upto = 0: there is none
-    std::uint32_t atom = 0, epoch = 0;  // the atom and the epoch whose changed nodes it was walking through
-    std::size_t place = 0;              // and the first of them that it has not finished
+    std::uint32_t since = 0, upto = 0;  // the search looks for what changed after epoch `since` and up to `upto`; upto = 0: there is no such search
+    std::uint32_t atom = 0, epoch = 0;  // the atom and the epoch whose changed nodes the search was walking through
+    std::size_t place = 0;              // of the first of these nodes that the search has not finished
     Flat<NodeId> matches;               // found before that
 };
 

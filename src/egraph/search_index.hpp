@@ -32,7 +32,7 @@ public:
         std::span<const NodeId> nodes;
     };
     void touched(std::uint32_t since, std::uint32_t upto, OpId op, std::vector<Touched>& out);
-    // The same for rules that read facts. It also has the nodes one of whose classes changed its facts.
+    // The same for rules that read facts: it also holds nodes of which a class (their own or a child's) changed its facts.
     struct WithFacts {
         NodesByOp by_op;
         std::vector<bool> marked;

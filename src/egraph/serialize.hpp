@@ -14,7 +14,7 @@
 
 namespace loopegg {
 
-// cost: of each node; 1 where none is given.
+// `cost` gives the cost of each node. Without it every cost is 1.
 std::string write_egraph_json(const EGraph& graph, std::span<const ClassId> roots, const std::function<double(NodeId)>& cost = {});
 
 struct ReadEGraph {

@@ -21,7 +21,8 @@ std::optional<ArchitectureClass> architecture_class(std::string_view name);  // 
 const std::vector<std::string>& architecture_class_names();                  // for 'did you mean'
 
 // Reads structure alone, never names. It looks for attention, several output scales, depthwise convolutions, tensors carried along by
-// concatenation, and additions of an earlier tensor. The first of these that shapes the network decides, and otherwise the network is plain.
+// concatenation, and additions of an earlier tensor, in this order. The first of these that shapes the network decides the class. Where none does, the
+// network is plain.
 Architecture classify_architecture(const Graph& graph);
 
 }  // namespace loopegg

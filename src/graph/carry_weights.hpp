@@ -1,4 +1,4 @@
-// Carries trained weights from a network to a variant of it. The variant keeps a part of what was there, and that part is cut out.
+// Carries trained weights from a network to a smaller form of it. The smaller network keeps a part of each tensor, and that part is cut out.
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// Which channels of a network are which of another that was made from it by leaving some out.
+// Which channel of a network is which channel of another network that was made from it by leaving channels out.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -11,15 +11,15 @@
 
 namespace loopegg {
 
-// By channel of the narrower network: the channel of the other network that it was, or -1 where it is new. Empty where channels cannot be told.
+// For each channel of the narrower network: which channel of the other network it was, or -1 where it is new. Empty where that cannot be told.
 struct ChannelMap {
-    std::vector<std::int64_t> outputs, inputs;  // of a flattened input, each value of a channel by itself
+    std::vector<std::int64_t> outputs, inputs;  // a flattened input has one entry for each value of a channel
 };
 
-// How much each channel of a stream of `from` matters. The channels with the largest values are kept. Where it is empty, the first are kept.
+// How much each channel of a stream of `from` matters. The channels with the largest worth are kept. An empty function keeps the first channels.
 using ChannelWorth = std::function<std::vector<double>(const Stream& stream)>;
 
-// By node of `to` that `from` has too. Every writer and every reader of a stream agrees on what was kept.
+// One map for each node of `to` that `from` has too. Every writer and every reader of a stream agrees on what was kept.
 // Grouped convolutions keep as many channels of each group.
 std::map<std::string, ChannelMap> channel_maps(const Graph& from, const Graph& to, const ChannelWorth& worth = {});
 

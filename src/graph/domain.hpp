@@ -3,7 +3,7 @@
 // An operator's iterators are its axes by name (conv2d: n g co ci oh ow kh kw; linear: n co ci; see axes_of in operators).
 // A digit is one place of an iterator's value written in mixed radix: digit(i) = (i / stride) % radix. Every restriction that
 // the rules can make is a statement about digits: a range of one (bottleneck), the equality of two (group), and a union of such
-// parts (after a cut of the domain). That is compact (depthwise over 512 channels is one equality) and closed under splitting.
+// parts (after a cut of the domain). This form is compact (depthwise over 512 channels is one equality) and closed under splitting.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -46,8 +46,8 @@ struct DomainPart {
 };
 
 // How values that no instance computes any more come back (none: there are no such values; see output_sources).
-// 'pointwise' is for what rules propose: in a graph it is a 1x1 convolution of its own (nest/domain/with_domain.hpp), and no node has it.
-// 'propagate' becomes ordinary shapes of the graph.
+// Rules propose 'pointwise', but no node has it: in a graph it becomes a 1x1 convolution of its own (nest/domain/with_domain.hpp).
+// 'propagate' is no value here, because it becomes ordinary shapes of the graph.
 enum class Restore { none, repeat, zero, pointwise };
 
 // A union of disjoint parts. No part at all means the whole nest; see whole().

@@ -9,13 +9,13 @@
 
 namespace loopegg {
 
-// A product of value sets, one an axis (in the order of the axes it was made for), and the part of the domain it came from.
+// A product of value sets, one for each axis (in the order of the axes it was made for), and the part of the domain that it came from.
 struct ProductSet {
     std::vector<std::vector<std::int64_t>> values;
     std::size_t part = 0;
 };
 
-// Disjoint products whose union is the domain: one a block of every diagonal.
+// Disjoint products whose union is the domain: one for each block of every diagonal.
 std::vector<ProductSet> product_sets(const Domain& domain, const std::vector<Axis>& axes);
 
 // lo, lo + stride, ... (count of them)
@@ -24,7 +24,7 @@ struct Run {
     friend bool operator==(const Run&, const Run&) = default;
 };
 
-// A strided box, one run an axis.
+// A strided box, one run for each axis.
 struct Box {
     std::vector<Run> runs;
     std::size_t part = 0;
@@ -40,9 +40,9 @@ std::int64_t instance_count(const Domain& domain, const std::vector<Axis>& axes)
 std::vector<char> projection(const Domain& domain, const std::vector<Axis>& axes, const std::vector<std::string>& onto);
 
 // Where each output element (row-major over the output axes) gets its value: its own index when an instance computes it, the index
-// of a computed one under restore repeat, -1 for zero. Repeat maps each restricted digit v to lo + (v - lo) mod (hi - lo), so a kept
-// block of channels is tiled and a kept row is copied; with several parts, the nearest source (then the first part) wins. Throws UserError for
-// restore pointwise, whose outputs are no copies.
+// of a computed element under restore repeat, -1 for zero. Repeat maps each restricted digit v to lo + (v - lo) mod (hi - lo), so a kept
+// block of channels is tiled and a kept row is copied. With several parts, the nearest source wins, and among equally near sources the first part.
+// Throws UserError for restore pointwise, whose outputs are no copies.
 std::vector<std::int64_t> output_sources(const Domain& domain, const std::vector<Axis>& axes);
 
 // The axes that some condition names, in their order.

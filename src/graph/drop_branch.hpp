@@ -1,4 +1,4 @@
-// Leaves out a branch that a site writes into an addition or a concatenation, with everything that only fed it. So a network gets less deep.
+// Leaves out a branch that a site writes into an addition or a concatenation, with every node that feeds nothing else. So a network gets less deep.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,23 +8,23 @@
 
 namespace loopegg {
 
-// The branch that a site ends: nothing but operators on single channels stand between it and the join.
+// The branch that ends in a site: nothing but operators on single channels stands between the site and the join.
 struct Branch {
-    std::string site;                // its last
-    std::vector<std::string> joins;  // the addition, or the concatenations, that read it
-    std::string value;               // what they read
-    std::vector<std::string> only;   // nodes that feed nothing else, the site among them
-    std::int64_t macs = 0;           // of these
+    std::string site;                // the last site of the branch
+    std::vector<std::string> joins;  // the addition, or the concatenations, that read the branch
+    std::string value;               // the value that the joins read
+    std::vector<std::string> only;   // nodes that feed nothing but the branch, the site among them
+    std::int64_t macs = 0;           // of the nodes in `only`
     std::string why_not;             // why there is no such branch; the rest is empty then
 };
 Branch branch_written_by(const Graph& graph, const std::string& site);
 
-// Every branch of a network, in the order of their sites. Of two branches that meet in one addition it is the one with more work, so that a
+// Every branch of a network, in the order of their sites. Of two branches that meet in one addition only the branch with more work is listed, so that a
 // projection stays.
 std::vector<Branch> branches_of(const Graph& graph);
 
-// The network without the branch. The addition becomes its other operand, and a concatenation what is left of it. A rectifier of a rectified value
-// becomes that value. Throws UserError with the reason where the branch cannot be left out.
+// The network without the branch. The other operand of the addition takes the addition's place, and a concatenation goes on with its other operands.
+// A rectifier of a rectified value becomes that value. Throws UserError with the reason where the branch cannot be left out.
 Graph without_branch(const Graph& graph, const Branch& branch);
 
 }  // namespace loopegg

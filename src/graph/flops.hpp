@@ -13,7 +13,7 @@ std::int64_t parameters(const Graph& graph);
 std::int64_t macs(const Node& node);  // instances of conv2d, linear and matmul; other operators count nothing
 std::int64_t macs(const Graph& graph);
 
-// Float32 values that must be kept at once while the nodes run in order: each output until its last reader is done.
+// The bytes of the float32 values that must be kept at once while the nodes run in order: each output is kept until its last reader is done.
 std::int64_t peak_activation_bytes(const Graph& graph);
 
 // Which values of the node's ".weight" (conv2d, linear: row-major as stored) and ".bias" some instance uses.

@@ -1,4 +1,4 @@
-// Element by element functions as data: a row here is an operator of networks, with its loop nest, its LibTorch, ONNX and Python forms.
+// Functions of single elements as data: a row here is an operator of networks, with its loop nest and its LibTorch, ONNX and Python forms.
 #pragma once
 #include <functional>
 #include <span>
@@ -22,7 +22,7 @@ struct ElementFunction {
     int operands;  // x, or x and y, whose dimensions of 1 stretch
     std::vector<FunctionParameter> parameters;
     std::string_view formula;  // over x, y, the parameters, numbers, and the basic functions
-    std::string_view onnx;     // the operator of this meaning; empty where an importer and an exporter say it
+    std::string_view onnx;     // the ONNX operator of this meaning; empty where importer and exporter have code of their own for it
     std::string_view python;   // PyTorch's words, with {x}, {y} and parameters in braces
 };
 
@@ -46,9 +46,9 @@ private:
 
     static constexpr std::size_t most_steps = 32;
     struct Step {
-        double (*apply)(const double*) = nullptr;  // on as many values as it takes; null: the step brings a value
+        double (*apply)(const double*) = nullptr;  // is called on `takes` values; null: the step puts a value on the stack
         std::size_t takes = 0;
-        int place = -1;  // of the value among the operands; -1: it is the number
+        int place = -1;  // of the value among the operands; -1: the value is `number`
         double number = 0;
     };
     std::vector<Step> steps_;
@@ -56,8 +56,8 @@ private:
 
 const ReadyFunction& ready_function(const ElementFunction& function);
 
-// Any function of one or two operands, its parameters after them; the functions that formulas are made of have their own names.
-// Throws UserError for an unknown one.
+// Computes any function of one or two operands, whose parameters follow the operands. Functions that formulas are made of can be named too.
+// Throws UserError for an unknown function.
 double apply_function(std::string_view name, std::span<const double> operands);
 
 // The formula with its operands and parameters put in.

@@ -24,7 +24,7 @@ struct Node {
     Domain domain{};                      // what neural rules left of the nest
     Shape shape{};                        // of the output, inferred
     std::vector<Shape> input_shapes{};    // of the inputs, inferred
-    Position where{};                     // in the file it was read from; no part of the node's identity
+    Position where{};                     // in the file that the node was read from; operator== ignores it
 
     std::int64_t integer(std::string_view attr) const;
     double real(std::string_view attr) const;
@@ -39,7 +39,7 @@ struct GraphInput {
     std::string name;
     Shape shape;  // with the batch: {1, 3, 32, 32}
     std::string dtype = "float32";
-    std::string batch{};  // what its file calls a first dimension that it leaves open ("N"); empty: the dimension is a number there
+    std::string batch{};  // the name ("N") of a first dimension that the model's file leaves open; empty: the dimension is a number in the file
     friend bool operator==(const GraphInput&, const GraphInput&) = default;
 };
 
@@ -49,7 +49,7 @@ struct Graph {
     std::vector<Node> nodes;  // topological
     std::vector<std::string> outputs;
     std::string weights_file{};  // beside the model file; empty: seeded initialisation
-    std::int64_t opset = 0;      // of the ONNX file that it was read from; 0: of none
+    std::int64_t opset = 0;      // of the ONNX file that the graph was read from; 0: there was no such file
 
     const Node* find(std::string_view name) const;
     Node* find(std::string_view name);
@@ -72,8 +72,8 @@ using Locate = std::function<Position(const Node& node, std::string_view about)>
 // fills in defaults, puts the nodes in topological order (keeping the order given where it is one), and infers every shape.
 void complete(Graph& graph, const Locate& locate = {});
 
-// The same network for another batch: the first dimension of the first input, and of the inputs that share it. Throws UserError where the network has its
-// batch written into it, in a class token or a reshape for example.
+// The same network for another batch, which is the first dimension of the first input and of the inputs that share this dimension. Throws UserError where
+// the batch is written into the network, in a class token or a reshape for example.
 Graph with_batch(Graph graph, std::int64_t batch);
 
 // The number of elements of a shape; shapes in a complete graph never overflow.

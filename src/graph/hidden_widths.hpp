@@ -1,5 +1,5 @@
-// Outputs that nobody reads. A site whose only reader is restricted to some channels need not compute the others, and the network still computes
-// the same.
+// Outputs that nobody reads. A site whose only reader is restricted to some channels need not compute the other channels, and the network still
+// computes the same.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace loopegg {
 
-// Whether an operator works on each channel of its input by itself, and leaves it where it was.
+// Whether an operator works on each channel of its input by itself, and leaves each channel where it was.
 bool keeps_channels_apart(const std::string& op);
 
 // Two sites with nothing between them but operators that keep channels apart and that nobody else reads: the writer's output channels are the
@@ -22,11 +22,11 @@ std::vector<HiddenWidth> hidden_widths(const Graph& graph);
 // A domain that leaves out whole output channels, and nothing of those that it keeps.
 bool leaves_out_channels(const Domain& domain);
 
-// Whether a reader finds every channel that it reads; each domain goes with the axes of its operator.
+// Whether the writer computes every channel that the reader reads. Each domain is over the axes that follow it.
 bool reads_only_computed(const Domain& writer, const std::vector<Axis>& writer_axes, const Domain& reader, const std::vector<Axis>& reader_axes);
 
-// The same function of the network's inputs, without the output channels that nobody reads. This holds where a writer is not restricted in other
-// ways, and where ranges of digits can say what is read of it. Networks that differ only in what they compute in vain become one.
+// The same function of the network's inputs, without the output channels that nobody reads. A writer that is restricted in other ways stays as it is, and
+// so does a writer whose read channels are no ranges of digits. Networks that differ only in what they compute in vain become one.
 Graph without_unread_outputs(Graph graph);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// The interpreter of operators with loops: instance by instance, as the row says.
+// The interpreter of operators with loops: it runs instance by instance, as the operator's row in loop_operators.cpp says.
 #pragma once
 #include <vector>
 

@@ -1,4 +1,4 @@
-// One way in for every command: a model.json, an ONNX file, or "zoo:NAME".
+// How every command reads a network: from a model.json, an ONNX file, or "zoo:NAME".
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -24,7 +24,7 @@ struct OnnxReading {
     bool upgrade = true;                    // ONNX's own converter brings old opsets to a newer one; otherwise they are read as they stand
 };
 
-// By its name, or, where the name tells nothing, by its first byte.
+// Whether a model is an ONNX file, by its name, or, where the name tells nothing, by its first byte.
 bool is_onnx(const std::string& model);
 
 // "x=1x3x224x224". Throws UsageError.

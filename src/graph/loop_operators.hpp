@@ -1,7 +1,8 @@
-// Operators with loops as data: a row here is an operator of networks, with its shape, its loop nest, its LibTorch, ONNX and Python forms.
+// Operators with loops as data: a row here is an operator of networks, with its shape, its loop nest and its LibTorch, ONNX and Python forms.
 //
 // A row gives names to numbers: to the dimensions of its inputs ("N C L") and to the numbers of its attributes ("K"). Extents, indices and formulas use
-// these names. In formulas I and J are the inputs where an instance reads them, and `acc` is what the instances of an output element gave together.
+// these names. In formulas I and J are the elements of the inputs that an instance reads, and `acc` is what `combine` made of all instances of an output
+// element.
 #pragma once
 #include <optional>
 #include <span>
@@ -17,7 +18,7 @@ namespace loopegg {
 struct LoopAttribute {
     AttrSpec spec;                          // a whole number, or a list of a fixed length
     std::string_view sizes;                 // the names of its numbers
-    std::string_view onnx;                  // ONNX's name of the attribute; "pads" says the numbers twice, for both ends
+    std::string_view onnx;                  // ONNX's name of the attribute; "pads" repeats the numbers, for both ends
     std::optional<std::int64_t> in_onnx{};  // what ONNX takes for each number when the file does not say; none: the file must say
 };
 
@@ -40,7 +41,7 @@ struct LoopOperator {
     LoopCombine combine;                  // of the instances of one output element
     std::string_view value = "I";         // what an instance gives
     std::string_view finish = "acc";      // what is done to an output element after its last instance
-    std::string_view onnx{};              // the operator of this meaning; empty: there is none, and such a network is not exported
+    std::string_view onnx{};              // the ONNX operator of this meaning; empty: there is none, and a network with this operator is not exported
     std::vector<FixedOnnxAttribute> fixed{};
     std::string_view python;  // PyTorch's words, with {x}, {y} and attributes in braces
 };
@@ -50,7 +51,7 @@ const LoopOperator* find_loop_operator(std::string_view name);  // null when the
 
 // The numbers of a row, in order: dimensions of inputs, then attributes. A '?' after a name says that the number may be 0.
 std::vector<std::string> size_names(const LoopOperator& op);
-// Those of a node. Throws NodeProblem for inputs that do not fit the row.
+// The values of these numbers for a node. Throws NodeProblem for inputs that do not fit the row.
 std::vector<std::int64_t> sizes_of(const LoopOperator& op, const Node& node);
 
 // offset + sum of coefficients * axes; one coefficient for each axis.
@@ -65,10 +66,10 @@ std::pair<std::int64_t, std::int64_t> reach(const LoopIndex& index, const std::v
 struct LoopRead {
     Shape shape;
     std::vector<LoopIndex> index;  // one for each dimension
-    bool padded = false;           // some instance reads outside: 0 of a sum, -infinity of a maximum
+    bool padded = false;           // some instance reads outside the input, and gets LoopNest::identity() there
 };
 
-// A row with its numbers.
+// A row whose named numbers have values.
 struct LoopNest {
     std::vector<Axis> axes;
     std::vector<std::size_t> output;  // axes
@@ -77,7 +78,7 @@ struct LoopNest {
     Term value, finish;
 
     Shape output_shape() const;
-    double identity() const;  // what an output element is before its first instance, and what a read outside gives
+    double identity() const;  // what an output element is before its first instance, and what a read outside an input gives: 0, or -infinity for a maximum
 };
 
 // Throws NodeProblem for numbers that cannot be.

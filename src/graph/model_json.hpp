@@ -1,4 +1,4 @@
-// model.json: the network as a file that people read and write. Reading what was written gives the same graph, and writing that the same bytes.
+// model.json: the network as a file that people read and write. Reading a written file gives the same graph, and writing that graph gives the same bytes.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -16,10 +16,10 @@ constexpr std::int64_t oldest_opset = 7, newest_opset = 1000;
 Graph read_model(const SourcePtr& source);
 Graph read_model(const std::filesystem::path& path);
 
-// One node a line; attributes that equal their default are left out.
+// One node on each line; attributes that equal their default are left out.
 std::string write_model(const Graph& graph);
 
-// One node as it stands in a model.json, and back (not yet complete: defaults and shapes come with its graph).
+// One node as it stands in a model.json. The node that read_node gives is not complete yet: complete() gives it defaults and shapes as part of a graph.
 std::string write_node(const Node& node);
 Node read_node(const SourcePtr& source);
 

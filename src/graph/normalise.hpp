@@ -1,4 +1,4 @@
-// Says a restricted node in ordinary words where there are any: block-diagonal channels are groups, a part of the kernel is a smaller kernel.
+// Turns a restricted node into an ordinary operator where there is one: block-diagonal channels are groups, a part of the kernel is a smaller kernel.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@ struct KernelPart {
 };
 std::optional<KernelPart> as_kernel(const Node& node);
 
-// The same network with every domain that an ordinary operator can say turned into that operator. Weights follow by carry_weights.
+// The same network, in which every domain that an ordinary operator can express is turned into that operator. carry_weights carries the weights over.
 Graph normalise(Graph graph);
 
 }  // namespace loopegg

@@ -11,18 +11,19 @@
 
 namespace loopegg {
 
-// The operator table's inference: by evaluating on zeros, once for each node and shapes.
+// Infers the shape for the operator table: evaluates the node on zeros, once for each node and its input shapes.
 Shape infer_opaque(const Node& node);
 int opaque_type(const Node& node);       // of the result, by ONNX's numbers
-OpaqueNode opaque_of(const Node& node);  // what its attribute says
+OpaqueNode opaque_of(const Node& node);  // as the node's attribute describes it
 
-// How often each ONNX operator is run as it stands.
+// How many opaque nodes each ONNX operator has.
 std::map<std::string, int> opaque_operators(const Graph& graph);
 
 // Throws UserError where an operand makes no sense.
 Tensor run_opaque(const Node& node, const std::vector<const Tensor*>& inputs);
 
-// For an operator that only moves the values of its one input: which of them each value of the result is. Null for every other operator.
+// For an operator that only moves the values of its one input: for each value of the result, the place of that value in the input. Null for every other
+// operator.
 std::shared_ptr<const std::vector<std::int64_t>> places_moved(const Node& node);
 
 // The library that compiled networks with opaque nodes are linked with.

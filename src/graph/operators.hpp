@@ -18,7 +18,7 @@ struct AttrSpec {
     std::optional<Attr> fallback{};  // none: the attribute must be given
     int length = 0;                  // of a list, where one number may stand for all; 0: any length
     std::int64_t low = 0;            // the smallest whole number allowed
-    std::string_view like{};         // falls back to the value of this attribute
+    std::string_view like{};         // the attribute whose value is the fallback
 };
 
 // A tensor that the node owns.
@@ -36,7 +36,7 @@ struct Axis {
     friend bool operator==(const Axis&, const Axis&) = default;
 };
 
-// What is wrong with a node, before anyone knows its place.
+// What is wrong with a node, before its place in the file is known.
 struct NodeProblem {
     std::string message;
     std::string about;  // as in Locate
@@ -58,7 +58,7 @@ const std::vector<Operator>& operators();
 const Operator* find_operator(std::string_view name);  // null when there is none
 const Operator& operator_of(const Node& node);         // of a complete graph's node
 
-// Of a complete graph's node:
+// For a node of a complete graph:
 std::vector<Parameter> parameters_of(const Node& node);
 // conv2d: n g co ci oh ow kh kw (co and ci within a group); linear: n co ci (n: all leading dimensions); matmul: b i j k
 // (O[b,i,j] += A[b,i,k] * B[b,k,j]). Extents of 1 are listed. Empty for an operator that is no site.

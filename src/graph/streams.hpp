@@ -17,29 +17,29 @@ struct Stream {
     std::int64_t width = 0;
     std::vector<std::string> writers;  // nodes whose own output channels these are (conv2d, linear, parameter), and inputs of the network
     std::vector<std::string> readers;  // sites that read them
-    std::int64_t blocks = 1;           // grouped convolutions see the channels in so many blocks, and each must keep as many
-    bool joined = false;               // an addition or a concatenation puts it together with another value
-    std::string fixed;                 // why every channel must stay; empty where some may go
+    std::int64_t blocks = 1;           // grouped convolutions divide the channels into so many blocks, and each block must keep equally many channels
+    bool joined = false;               // an addition or a concatenation puts the stream together with another value
+    std::string fixed;                 // why every channel must stay; empty where some channels may go
 };
 
 // The channels of a value: one dimension of it, made of streams that follow one another (several after a concatenation).
 struct ChannelAxis {
     std::size_t axis = 0;
     std::vector<std::size_t> streams;
-    std::int64_t places = 1;  // values of each channel that stand side by side in this dimension (after flatten)
+    std::int64_t places = 1;  // how many values of each channel stand side by side in this dimension (after flatten)
 };
 
 struct Streams {
     std::vector<Stream> all;
-    std::map<std::string, ChannelAxis> of;  // by node or input; none where channels cannot be told (a product of activations)
+    std::map<std::string, ChannelAxis> of;  // by node or input; there is no entry where channels cannot be told (a product of activations)
 
-    // The stream that a site, a parameter or an input writes; none where it has no channels of its own (a depthwise convolution, matmul).
+    // The stream that a site, a parameter or an input writes; none where the node has no channels of its own (a depthwise convolution, matmul).
     std::optional<std::size_t> written_by(const std::string& name) const;
 };
 
 Streams streams_of(const Graph& graph);
 
-// A convolution with one filter for each channel: its outputs are its inputs' channels.
+// Whether a node is a convolution with one filter for each channel, so that each output channel comes from one input channel.
 bool is_depthwise(const Node& node);
 
 }  // namespace loopegg

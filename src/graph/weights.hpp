@@ -1,4 +1,4 @@
-// A network's weights: drawn from a seed, or read and held against what the graph needs.
+// A network's weights: drawn from a seed, or read from a file and compared with what the graph needs.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@ Weights initial_weights(const Graph& graph, std::uint64_t seed = 0);
 // Throws UserError that names `file` and every tensor that is missing or has another shape.
 void check_weights(const Graph& graph, const Weights& weights, const std::string& file);
 
-// A tensor of standard normal values, by the same generator; for inputs.
+// A tensor of standard normal values from the same generator. Inputs are drawn so.
 Tensor normal_tensor(const Shape& shape, std::uint64_t seed, const std::string& name);
 
 }  // namespace loopegg

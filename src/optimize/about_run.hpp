@@ -1,4 +1,4 @@
-// What a returned network tells of the run that made it, wherever its file goes: in model.onnx's metadata_props and in network.py.
+// What a returned network tells of the run that made it, in model.onnx's metadata_props and in network.py. So the facts go wherever the file goes.
 #pragma once
 #include <map>
 #include <string>

@@ -1,4 +1,4 @@
-// Other ways to compute a site, by the rules over values: nests in a row that together stand for one (rules/algorithms.rules).
+// Other ways to compute a site, found by the rules over values (rules/algorithms.rules): several nests in a row that together compute the site.
 #pragma once
 #include <vector>
 
@@ -7,10 +7,10 @@
 
 namespace loopegg {
 
-// The VALUEs (prepare HOW ROW) that the phase makes equal to a site of this nest. Their nests are naive. There are none where sums must keep their order.
+// The VALUEs (prepare HOW ROW) that the phase makes equal to a site of this nest. Their nests are naive. Empty where sums must keep their order.
 std::vector<Term> rows_for(const Term& nest, const RuleBook& book, const Phase& phase, bool strict_fp);
 
-// The same row with other nests, one for each.
+// The same row with other nests, one for each nest of the row.
 Term with_nests(const Term& row, const std::vector<Term>& nests);
 
 }  // namespace loopegg

@@ -36,7 +36,7 @@ bool restricts(const Domain& domain, std::string_view axis) {
     return false;
 }
 
-// How far away the values come from that stand in for rows or columns of pixels; none where all of them are computed.
+// How far away, in rows or columns, the values are that replace missing pixels; none where all pixels are computed.
 std::optional<std::int64_t> farthest_pixel(const Domain& domain) {
     if (domain.restore != Restore::repeat && domain.restore != Restore::zero) return {};
     std::optional<std::int64_t> farthest;
@@ -49,7 +49,7 @@ std::optional<std::int64_t> farthest_pixel(const Domain& domain) {
     return farthest;
 }
 
-// Multiply-accumulates of what the domain leaves, and of the convolution that brings channels back, where there is one.
+// Multiply-accumulates of the instances in the domain, and of the convolution that brings channels back, where there is one.
 std::int64_t work_of(const Domain& domain, const std::vector<Axis>& axes) {
     std::int64_t work = instance_count(domain, axes);
     if (domain.restore != Restore::pointwise || !restricts(domain, "co")) return work;
@@ -110,17 +110,18 @@ CapacityDesk::Case CapacityDesk::read(const EGraph& graph, const CapacityProposa
     return c;
 }
 
-// What can be said without asking the oracle.
+// Why a case is not legal, as far as that is known without asking the oracle; empty where the case is legal.
 std::string CapacityDesk::legality(const Case& c) const {
-    // The guard sees a few images or tokens and cannot know that the next ones stand elsewhere.
+    // The guard sees a few images or tokens. It cannot know that other images differ at other places.
     if (restricts(c.domain, "n")) return "the rows of axis n are different images or tokens: each needs all of the layer";
-    // It sees how strongly values are felt, not where they stand: to it, an image of which the upper rows are shown twice is as good as the image.
+    // The guard sees how strongly values influence the loss, not where they stand. An image whose upper rows are shown twice is as good to the guard as the
+    // image itself.
     if (const auto pixels = farthest_pixel(c.domain); pixels && (*pixels > 1 || c.domain.restore == Restore::zero))
         return c.domain.restore == Restore::zero ? "rows or columns of pixels would be zero"
                                                  : fmt::format("pixels would be repeated from {} rows or columns away: only a neighbour may stand in", *pixels);
     if (plain_statement(sites_.kinds[c.kind].statement).op().text() == "matmul")
         return "a product of two activations has no weights that could learn to do without a part";
-    try {  // the graph knows what a domain may be: every output computed or restored, parts apart
+    try {  // the graph checks the domain: every output must be computed or restored, and parts must be disjoint
         with_domain(original_, sites_.all[sites_.kinds[c.kind].sites.front()].name, c.domain);
     } catch (const UserError& e) {
         return e.diagnostics().front().message;
@@ -145,7 +146,7 @@ std::string CapacityDesk::effect_of(const Case& c) const {
 }
 
 CapacityDesk::Likeness CapacityDesk::likeness(const Case& c) const {
-    // Of what is restored by a convolution, the part of the site itself: the convolution is the same whatever the site reads.
+    // Where a convolution restores channels, only the site's own work counts, because the convolution is the same whatever the site reads.
     const std::int64_t left =
         c.domain.restore == Restore::pointwise ? instance_count(c.domain, graph_axes(statement_of(sites_.kinds[c.kind].statement))) : c.macs;
     const std::int64_t whole = sites_.all[sites_.kinds[c.kind].sites.front()].macs, common = std::gcd(left, whole);
@@ -158,9 +159,10 @@ CapacityDesk::Question CapacityDesk::question(std::vector<std::pair<std::size_t,
     return q;
 }
 
-// Every effect in turn, and of each every family of sites, so that a small budget still sees something of everything; of each family one that leaves half
-// of the work, one that leaves a quarter, and so on, then the next of each: a small budget should not go into extremes. Cases of one kind that are alike
-// (as much work left, restored the same way: another choice of channels, say) stand for each other: one of them is asked about.
+// The order of questions. Effects take turns, and so do the families of sites of one effect, so that a small budget still sees something of everything. The
+// questions of a family come in turns too: one that leaves half of the work, one that leaves a quarter, and so on, then the second of each, so that a small
+// budget does not go into extremes. Cases of one kind that are alike (as much work left, restored the same way, but for example another choice of channels)
+// stand for each other: only one of them is asked about.
 std::vector<CapacityDesk::Question> CapacityDesk::in_turn(const std::vector<Case*>& cases) const {
     std::map<Likeness, std::map<std::size_t, Case*>> alike;  // by kind
     for (Case* c : cases) {
@@ -210,12 +212,12 @@ std::size_t CapacityDesk::variant_of(const Case& c) {
     return it->second;
 }
 
-// Outputs that are left out cost nothing where their reader is not going to read them. Nobody need be asked about that.
+// Outputs that are left out cost nothing where their reader does not read them. The guard need not be asked about such a case.
 std::vector<std::string> CapacityDesk::admit_unread(const Case& c) {
     std::vector<std::string> at;
     if (!leaves_out_channels(c.domain) || c.domain.restore != Restore::zero) return at;
     const std::vector<char> computed = projection(c.domain, graph_axes(statement_of(sites_.kinds[c.kind].statement)), {"co"});
-    if (!widths_.emplace(c.kind, computed).second) return at;  // the same channels in other words
+    if (!widths_.emplace(c.kind, computed).second) return at;  // an admitted variant computes the same channels
     for (std::size_t site : sites_.kinds[c.kind].sites) {
         const auto reader = reader_.find(site);
         if (reader == reader_.end() || sites_.all[site].kept || sites_.all[reader->second].kept) continue;
@@ -243,7 +245,7 @@ std::vector<Verdict> CapacityDesk::ask(std::span<const Question> questions) {
     return verdicts;
 }
 
-// What the answer to a question says of each of its sites.
+// Notes what the answer to a question says of each of the question's sites.
 void CapacityDesk::note(const Question& q, const Verdict& joint, std::map<Case*, Verdict>& by_case) {
     std::vector<std::string> names;
     std::vector<std::int64_t> saved;
@@ -259,8 +261,8 @@ void CapacityDesk::note(const Question& q, const Verdict& joint, std::map<Case*,
 }
 
 void CapacityDesk::judge(const std::vector<Case*>& cases) {
-    // Each rule asks by itself: one takes at most a part of what is left, for the others and for what later iterations reach, or what it is known to need.
-    // Half as much again is for asking about parts of what was refused, which is among what is known.
+    // Each rule asks by itself. A rule may use a part of the remaining budget, so that other rules and later iterations find some left, or as much as the
+    // rule is known to need. Half as much again is for questions about parts of what was refused; a known need includes these questions.
     const std::int64_t left = options_.budget - configurations_;
     const std::int64_t part = std::max<std::int64_t>(left / options_.share, std::min<std::int64_t>(left, 16));
     const std::string& rule = cases.front()->rule;
@@ -288,7 +290,7 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
                 note(now[i], verdicts[i], whole);
                 continue;
             }
-            // Too much for all of them may be right for every second one.
+            // A restriction that is too much for all sites of the question may be right for every second one.
             for (std::size_t half : {0, 1}) {
                 std::vector<std::pair<std::size_t, Case*>> part;
                 for (std::size_t k = half; k < sites.size(); k += 2) part.push_back(sites[k]);
@@ -309,8 +311,8 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
     }
 }
 
-// Those that begin at an original or at what was admitted before: a right side is a class of the e-graph even where it was refused, and what
-// comes of that has no way back to the original.
+// The proposals that begin at an original or at a variant that was admitted before. A right side is a class of the e-graph even where it was refused, and
+// a variant that was made from a refused one has no derivation from the original.
 std::vector<std::size_t> CapacityDesk::derivable(const EGraph& graph, std::span<const CapacityProposal> proposals) {
     std::unordered_map<ClassId, bool> known;
     for (ClassId c : admitted_) known[graph.find(c)] = true;

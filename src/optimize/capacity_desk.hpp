@@ -20,8 +20,8 @@ namespace loopegg {
 struct DeskOptions {
     std::int64_t budget = 1000;                      // configurations (networks in which some sites are restricted) that the oracle may be asked about
     std::size_t together = most_together;            // sites of one family that one question may be about (families.hpp)
-    std::int64_t share = 5;                          // one question of one rule may use 1/share of what is left, so that rules of several steps find some left
-    std::map<std::string, std::int64_t> expected{};  // questions that a rule is known to need, and may ask whatever waits behind it
+    std::int64_t share = 5;                          // one batch of a rule may use 1/share of the remaining budget, so that later rules find some left
+    std::map<std::string, std::int64_t> expected{};  // questions that a rule is known to need, and may ask even if it uses more than its share
     std::size_t most_read = 40;                      // proposals of one rule that are looked at in one iteration for each distinct nest, taken evenly from all
     int channels_multiple = 1;                       // --channels-multiple-of: group sizes and kept widths must be multiples
     std::function<void(std::int64_t judged, std::int64_t budget)> told{};
@@ -40,7 +40,7 @@ public:
     std::int64_t configurations() const { return configurations_; }
     const std::map<std::string, std::int64_t>& asked() const { return asked_; }  // configurations by the rule that proposed them
     std::int64_t rejected() const { return rejected_; }
-    std::int64_t refused() const { return refused_; }  // without asking: no fewer MACs, not legal, past the budget
+    std::int64_t refused() const { return refused_; }  // refused without asking the oracle: no fewer MACs, not legal, past the budget
 
 private:
     struct Case {  // one distinct (kind, domain) of a batch
@@ -77,7 +77,7 @@ private:
     void note(const Question& q, const Verdict& joint, std::map<Case*, Verdict>& by_case);
     void judge(const std::vector<Case*>& cases);
     std::size_t variant_of(const Case& c);
-    std::vector<std::string> admit_unread(const Case& c);  // the sites where that can be
+    std::vector<std::string> admit_unread(const Case& c);  // returns the sites whose reader may leave the missing outputs unread
     std::vector<std::size_t> derivable(const EGraph& graph, std::span<const CapacityProposal> proposals);
 
     const Graph& original_;
@@ -86,16 +86,16 @@ private:
     DeskOptions options_;
     std::map<Key, Verdict> answers_;
     std::vector<std::vector<std::size_t>> families_;          // families_of
-    std::set<std::pair<std::size_t, Likeness>> asked_alike_;  // by kind
+    std::set<std::pair<std::size_t, Likeness>> asked_alike_;  // (kind, likeness) of every case that was asked about
     std::map<Key, std::string> legality_;                     // what legality() said
     std::unordered_map<Term, Reading> readings_;
-    std::unordered_map<ClassId, const Reading*> read_now_;  // while the e-graph stays as it is
-    std::vector<ClassId> admitted_;                         // that edges lead to
+    std::unordered_map<ClassId, const Reading*> read_now_;  // valid while the e-graph does not change
+    std::vector<ClassId> admitted_;                         // classes that edges lead to
     std::vector<Admission> judged_;
     std::vector<Variant> variants_;
     std::map<Key, std::size_t> variant_index_;
     std::set<std::pair<std::size_t, std::vector<char>>> widths_;  // kinds with the channels that an admitted variant computes
-    std::map<std::size_t, std::size_t> reader_;                   // by site: the only one that reads its channels, where that is a site
+    std::map<std::size_t, std::size_t> reader_;                   // by site: its only reader, where that is a site
     std::map<std::string, std::int64_t> asked_;
     std::int64_t configurations_ = 0, rejected_ = 0, refused_ = 0;
 };

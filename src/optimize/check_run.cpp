@@ -138,7 +138,7 @@ private:
         if (out_.faults.empty()) out_.held.push_back("the plan makes the network of the original");
     }
 
-    // All sites of the original, or of what rules over several sites left of it, none twice, each from its own nest.
+    // Every site of the original, or of the network that rules over several sites made from it, is there once and starts from its own nest.
     void sequences() {
         json all = sequences_.at("sites");
         const RuleBook book = load_rules(rules_file(result_.at("rules")));
@@ -172,7 +172,7 @@ private:
         out_.held.push_back(fmt::format("{} steps replayed", steps));
     }
 
-    // The steps that are shown are those of the proofs.
+    // The steps that people are shown are the steps of the proofs.
     void steps(const json& site) {
         json proven = json::array(), shown = json::array();
         std::string key;
@@ -217,7 +217,7 @@ private:
             expect(r.at("name") == s.name && r.at("op") == s.op && r.at("shape") == is.shape && r.at("statement") == to_string(is.statement) &&
                        r.at("original_macs") == s.macs && r.at("original_parameters") == s.parameters,
                    "result.json", "site {} is not the original's '{}'", i, s.name);
-            if (now == sites_.all.end()) {  // its branch was dropped
+            if (now == sites_.all.end()) {  // the branch of the site was dropped
                 expect(!q && r == dropped_site(s), "result.json", "'{}' is not there any more, and the row of its site says something else", s.name);
                 continue;
             }
@@ -257,7 +257,7 @@ private:
                    (folder.filename() / "network.json").string());
     }
 
-    // Every verdict agrees with its own figures, and the one about the returned network is there.
+    // Every verdict agrees with its own figures, and the verdict about the returned network is there.
     void evidence() {
         const std::string network = graph_key(without_unread_outputs(original_)).hex(), variant = graph_key(without_unread_outputs(returned_)).hex();
         std::size_t line = 0;
@@ -287,7 +287,7 @@ private:
         out_.held.push_back(fmt::format("{} verdicts agree with their figures, one of them about the returned network", rows_.size()));
     }
 
-    // What was compiled, run once, against the interpreter, which sums in double.
+    // Runs the compiled network once and compares the result with the interpreter, which sums in double.
     void compiled() {
         const NetworkPorts ports = read_ports(folder_);
         std::vector<GraphInput> outputs;
@@ -351,7 +351,7 @@ private:
     Plan shape_;  // steps of rules over several sites
     Graph original_, shaped_, returned_;
     Weights weights_;
-    Sites whole_sites_, sites_;  // of the original, and of what these steps left of it
+    Sites whole_sites_, sites_;  // of the original, and of the network that these steps make
 };
 
 }  // namespace

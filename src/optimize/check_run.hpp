@@ -1,5 +1,5 @@
-// Checks the folder of a run and trusts nothing that made it. Its files belong together, its plan makes its network of the original, its proofs
-// hold, its figures add up, and what was compiled computes what the network's own description computes.
+// Checks the folder of a run and trusts nothing that made it: whether the files belong together, the plan makes the network from the original, the
+// proofs hold, the figures add up, and the compiled network computes what model.json describes.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -11,9 +11,9 @@
 namespace loopegg {
 
 struct RunChecks {
-    std::vector<SiteCheck> sites;     // one for each site of the original, in its order
+    std::vector<SiteCheck> sites;     // one for each site of the original, in the original's order
     std::vector<std::string> held;    // what was found true, one sentence each
-    std::vector<std::string> faults;  // what was not: the file, and what is wrong with it
+    std::vector<std::string> faults;  // what was found wrong: the file, and what is wrong with it
     bool valid() const;
 };
 

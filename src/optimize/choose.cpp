@@ -13,11 +13,11 @@ namespace {
 using Sites = std::vector<std::vector<SiteOption>>;
 
 struct Objective {
-    double latency = 0, capacity = 0, parameters = 0;  // the weight of each in what is minimised
+    double latency = 0, capacity = 0, parameters = 0;  // the weight of each figure in the sum that is minimised
 };
 
 // The network as an e-graph: its root needs one class for each site, and a class has one node for each option. Limits are side constraints, and so are options
-// that stand only together with those of another site.
+// that may be picked only together with options of another site.
 class Network {
 public:
     explicit Network(const Sites& sites) : sites_(sites) {
@@ -63,7 +63,7 @@ public:
     }
 
 private:
-    // What stands only together with others is not more than they are.
+    // An option that needs one of several others is picked at most as often as these are.
     std::vector<SideConstraint> company() const {
         std::vector<SideConstraint> all;
         for (std::size_t s = 0; s < sites_.size(); ++s)

@@ -14,15 +14,15 @@ namespace loopegg {
 struct SiteOption {
     std::size_t variant = 0;  // the caller's index; 0 is the original by convention
     double latency_ms = 0;
-    double capacity_cost = 0;  // how much of the capacity budget it uses; 0 for the original
+    double capacity_cost = 0;  // how much of the capacity budget the option uses; 0 for the original
     std::int64_t parameters = 0;
-    // The option may be picked only together with one of these options of another site. Where there are none, it stands by itself.
+    // The option may be picked only together with one of these options of another site. Without a Company the option may be picked alone.
     struct Company {
         std::size_t site;
         std::vector<std::size_t> options;
     };
     std::optional<Company> only_with{};
-    double beyond_size = 0;  // of the capacity cost, what sizes do not tell (CapacityOracle::kept_by_size)
+    double beyond_size = 0;  // the part of the capacity cost that sizes do not tell (CapacityOracle::kept_by_size)
 };
 
 // At most `count` of these options (site, option) may be picked.
@@ -52,14 +52,14 @@ struct ChooseResult {
 
 NetworkChoice add_up(const std::vector<std::vector<SiteOption>>& sites, std::vector<std::size_t> picked);
 
-// The latency may be above the best by `gap`, as a part of the best.
+// The chosen latency may be above the best one by `gap`, as a share of the best.
 ChooseResult choose(const std::vector<std::vector<SiteOption>>& sites, const ChoiceLimits& limits, double gap = 0);
 
-// By site and option: how much more a network loses when it takes that option there; 0 for the option that it has.
+// By site and option: how much more a network loses when that site takes that option; 0 for the option that the site has.
 using Prices = std::vector<std::vector<double>>;
 
 // The fastest choice that differs from `from` at no more than `changes` sites.
-// Options are priced by what they lose beside `from`, and limits.capacity says how much that may be.
+// Options are priced by what they lose in comparison with `from`, and limits.capacity bounds the sum of these prices.
 // Gives nothing where no choice meets the limits.
 std::optional<NetworkChoice> choose_near(const std::vector<std::vector<SiteOption>>& sites, const NetworkChoice& from, const Prices& prices,
                                          std::size_t changes, ChoiceLimits limits, double gap = 0);

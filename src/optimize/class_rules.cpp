@@ -12,7 +12,7 @@
 namespace loopegg {
 namespace {
 
-// Why a set is not for the class; empty: it is.
+// Why a set is not for the class; empty where the set is for the class.
 std::string other_classes(const RuleSet& set, const std::string& name) {
     std::vector<std::string> classes;
     for (const std::string& tag : set.tags)
@@ -34,7 +34,7 @@ std::set<Symbol> operators_of(const std::vector<Rooted>& side) {
     return found;
 }
 
-// Whether the rule makes an operator that it does not look for itself, but others do (`wanted`).
+// Whether the rule makes an operator that its own left side does not have, but that other rules look for (`wanted`).
 bool makes_way(const Rule& rule, const std::set<Symbol>& wanted) {
     const std::set<Symbol> before = operators_of(rule.left);
     for (Symbol op : operators_of(rule.right))
@@ -52,12 +52,13 @@ std::int64_t paid_by_neural_rules(const RuleBook& book, const ClassCounts& count
     return sum;
 }
 
-// `sequences`: those that enough runs returned; none where nobody counted them. `wanted`: operators that the neural rules look for. Steps that only make
-// way for others are not in the shortest proofs, so a rule that makes such an operator need not pay itself.
+// Why a rule is left out because it did not pay; empty where it stays. `sequences`: those that enough runs returned; empty where they were not counted.
+// `wanted`: operators that the neural rules look for. Steps that only make such an operator for another rule may be missing from the shortest proofs, so a
+// rule that makes one need not pay itself.
 std::string unpaid(const Rule& rule, const ClassCounts& counts, std::int64_t paid_by_all, const std::set<std::string>& sequences,
                    const std::set<Symbol>& wanted = {}) {
     const RuleCount* count = counts.find(rule);
-    if (counts.runs < enough_runs || !count) return "";  // a rule that nobody counted has its chance
+    if (counts.runs < enough_runs || !count) return "";  // a rule that was not counted is tried
     if (count->fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
     if (count->paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted)))
         return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", count->fired, counts.runs);
@@ -67,7 +68,7 @@ std::string unpaid(const Rule& rule, const ClassCounts& counts, std::int64_t pai
     return "";
 }
 
-// Takes the values out of a rule's lists that no sequence has.
+// Removes from a rule's lists the values that no sequence has.
 void leave_out_values(Rule& rule, const std::set<std::string>& sequences, std::int64_t runs, std::vector<PrunedRule>& pruned) {
     for (ChoiceCall& choice : rule.choices)
         std::erase_if(choice.values, [&](const Term& value) {

@@ -28,11 +28,12 @@ struct Entrant {
     NetworkRecord record;
 };
 
-// Which times are remembered. A figure that people are told comes from a quiet machine. A time that only leads the search is kept whatever the
-// machine did: the next run then goes the same way, and asks for nothing that the store does not know.
+// Which times are stored. A figure that people are told comes from a quiet machine. A time that only guides the search is stored even if the machine
+// was busy. Then the next run takes the same way, and needs no time that the store does not have.
 enum class Remember { quiet, all };
 
-// Side by side, and remembered as that: a time that was taken beside another network is known under both. `make`: compiles a network that is not known.
+// Measures networks side by side. The key of a stored time names the network and the networks that were timed beside it. `make` compiles the networks where
+// some time is not known.
 std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& target, Remember which, const std::function<void(Entrant&)>& make = {}) {
     std::vector<Term> networks;
     std::vector<std::filesystem::path> folders;
@@ -61,7 +62,7 @@ std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& 
 
 bool refused(const nlohmann::json& rounding) { return !rounding.is_null() && !rounding["allowed"].get<bool>(); }
 
-// The same schedules, with default ones in float32 for the sites whose own round.
+// The same schedules, but the sites whose schedules round operands get default schedules in float32.
 Schedules unrounded(const Graph& graph, Schedules schedules, Target target) {
     const std::map<std::string, Term> given = fused_nests(graph, schedules, target);
     target.allowed.clear();
@@ -106,7 +107,7 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
             e.schedules = unrounded(graph, e.schedules, target);
         }
         e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress, &kernels);
-        seal_folder(e.record.files.folder);  // it is run by itself, too
+        seal_folder(e.record.files.folder);  // people run this folder by itself, too
         entrants.push_back(std::move(e));
     };
     enter(read.graph, read.weights, read.sites, input.read ? original_tuning : tuning, original_variants(read.sites), "original");

@@ -1,4 +1,4 @@
-// What a run teaches the next one about its class: which rules did something, which sequences were returned, what each round of tuning brought.
+// Counts what later runs of the same class can learn from a run: which rules did something, which sequences were returned, what each round of tuning gained.
 #include <algorithm>
 
 #include "graph/architecture.hpp"
@@ -8,7 +8,7 @@
 namespace loopegg {
 namespace {
 
-// The best times of the returned network's sites and the original's, summed up, after each round of tuning.
+// The sum of the best times of the sites of the returned network and of the original, after each round of tuning.
 std::vector<double> after_rounds(const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant) {
     std::vector<const std::vector<double>*> nests;
     std::size_t rounds = 0;

@@ -9,7 +9,7 @@
 
 namespace loopegg {
 
-// Fills in `steps` of each variant. `roots` are the original nests by kind; `rules` are the ones the e-graph was grown with.
+// Fills in `steps` of each variant. `roots` are the original nests by kind; `rules` are the rules that the e-graph was grown with.
 void derive_steps(const EGraph& graph, const std::vector<Rewrite>& rules, std::span<const Term> roots, std::span<Variant> variants);
 
 }  // namespace loopegg

@@ -47,7 +47,8 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
     }
     egraph.rebuild();
 
-    // First every order that exact rules reach, while there are few nests: what a neural rule needs side by side may be loops apart.
+    // First the e-graph gets every order of loops that exact rules reach, while there are few nests: loops that a neural rule needs side by side may be far
+    // apart in a nest.
     if (const Phase* arrange = book.find_phase("arrange")) Runner(egraph, bind_rules(book.rules_of(*arrange), binding)).run(limits_of(*arrange));
 
     std::vector<const Rule*> rules = book.rules_of(phase);

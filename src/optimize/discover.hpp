@@ -16,13 +16,13 @@ struct Discovery {
     std::vector<Variant> variants;      // the first Sites::kinds.size() are the originals
     std::vector<Admission> admissions;  // every verdict on a (site, variant), allowed or not
     std::int64_t configurations = 0, rejected = 0, refused = 0;
-    std::map<std::string, std::size_t> rules_fired;   // every rule of the phase, also those that never did
+    std::map<std::string, std::size_t> rules_fired;   // every rule of the phase, also those that never fired
     std::map<std::string, std::int64_t> rules_asked;  // configurations that the guard was asked about, by the rule that proposed them
-    std::string stop;                                 // why it ended
+    std::string stop;                                 // why the growth of the e-graph ended
     std::size_t nodes = 0, classes = 0;
 };
 
-// What a rule file without a discover phase finds: every nest as it is.
+// The discovery of a rule file without a discover phase: every nest as it is.
 Discovery originals_only(const Sites& sites, const std::string& why = "no discover phase");
 
 // Uses the rules and limits of `phase`. Throws what the oracle throws.

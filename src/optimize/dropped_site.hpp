@@ -1,4 +1,4 @@
-// What result.json tells of a site that is not there any more, because the branch that it fed was dropped.
+// What result.json tells of a site that the network lacks, because the branch that the site fed was dropped.
 #pragma once
 #include <nlohmann/json.hpp>
 

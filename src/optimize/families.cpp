@@ -14,7 +14,7 @@
 namespace loopegg {
 namespace {
 
-// The statement, whatever its number of input channels.
+// Names the statement without its number of input channels.
 std::string stage_of(const Term& statement) { return to_string(with_size(statement, "ci", Term("*"))); }
 
 }  // namespace

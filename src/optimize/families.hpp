@@ -1,4 +1,5 @@
-// Which sites the guard is asked about together, and what its answer says of each. One verdict on many similar sites is cheaper and clearer than many on one.
+// Which sites the guard is asked about together, and what its answer says of each site. One verdict on many similar sites is cheaper and clearer than one
+// verdict on each.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,8 +17,8 @@ constexpr std::size_t most_together = 12;  // sites that one question may be abo
 // Sites that are kept are in no family.
 std::vector<std::vector<std::size_t>> families_of(const Graph& graph, const Sites& sites, std::size_t most = most_together);
 
-// Makes of one verdict on several sites one verdict for each of them. What is lost is shared out by the work that each of them saves (`saved`), so
-// that the shares multiply to what all keep. The evidence names the others and what was found of all ("together").
+// Turns one verdict on several sites into one verdict for each site. The loss is shared out by the work that each site saves (`saved`), so that the
+// kept shares of the sites multiply to what all of them keep. The evidence names the other sites and the joint answer ("together").
 std::vector<Verdict> shared_out(const Verdict& joint, const std::vector<std::string>& sites, const std::vector<std::int64_t>& saved);
 
 }  // namespace loopegg

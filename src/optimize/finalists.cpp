@@ -77,7 +77,7 @@ FinalistChoice choose_by_accuracy(const fs::path& out, const std::map<std::strin
         choice.max_loss = max_loss ? *max_loss : loss_at_kept(result.at("guard").at("threshold"));
         const double original_ms = result.at("original").at("median_ms");
         choice.rows.push_back({"original", original_ms, 1, 0, {}, {}});
-        double beside = original_ms;  // the original's time in turns with the finalists
+        double beside = original_ms;  // the original's time, taken in turns with the finalists
         for (const json& n : result.at("networks")) {
             if (!n.contains("finalist") || !n.at("measured").get<bool>()) continue;
             beside = n.at("beside_ms");

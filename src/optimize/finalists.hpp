@@ -16,7 +16,7 @@ std::vector<std::string> finalist_names(const WholeNetworks& networks);
 // Writes out/finalists/NAME with plan.json, model.json and network.py (a PyTorch module), and the weights where the run read trained ones.
 void write_finalists(const std::filesystem::path& out, const WholeNetworks& networks);
 
-// What a network reached, of each training.
+// What a network reached in each of its trainings.
 struct Trained {
     std::vector<double> accuracies;  // percent
     double mean() const;
@@ -35,12 +35,12 @@ struct FinalistRow {
 
 struct FinalistChoice {
     std::vector<FinalistRow> rows;      // the original first, then the fastest first
-    std::optional<std::size_t> chosen;  // of `rows`; none: no trained network loses as little as it may, and the original stays
+    std::optional<std::size_t> chosen;  // into `rows`; none: every trained network loses more than allowed, and the original stays
     double max_loss = 0;
 };
 
-// Picks the fastest of the trained networks that lose no more than `max_loss` points, or than the run allowed. Throws UserError for a run
-// without finalists, for a name that is none of them, and where the original's accuracy is missing.
+// Picks the fastest of the trained networks that lose no more than `max_loss` points (without it: than the run allowed). Throws UserError for a run
+// without finalists, for a name that is no finalist, and where the original's accuracy is missing.
 FinalistChoice choose_by_accuracy(const std::filesystem::path& out, const std::map<std::string, Trained>& accuracies, std::optional<double> max_loss);
 
 }  // namespace loopegg

@@ -10,8 +10,8 @@
 
 namespace loopegg {
 
-// What a verdict says of the loss. A guard that predicts losses has the loss in its evidence ("loss": {"points", "low", "high"}). Of another guard,
-// the capacity that it finds kept stands for the loss.
+// What a verdict says of the loss. A guard that predicts losses puts the loss into its evidence ("loss": {"points", "low", "high"}). For any other
+// guard, the share of capacity that it finds kept stands for the loss.
 ExpectedLoss loss_of(const Verdict& verdict);
 
 struct NetworkVerdict {
@@ -19,7 +19,7 @@ struct NetworkVerdict {
     ExpectedLoss loss;
     bool allowed = true;
     double needed = 0;  // the share of capacity that has to be kept
-    double excess = 0;  // points lost beyond what is allowed, as a part of that; at most 0 where it is allowed
+    double excess = 0;  // loss beyond what is allowed, as a share of what is allowed; at most 0 where the network is allowed
 };
 
 double excess_of(double kept, double needed);
@@ -39,8 +39,8 @@ private:
     std::int64_t asked_ = 0;
 };
 
-// The guard as a search within one network sees it, where that network was made from the original. Verdicts are on whole networks beside the
-// original. What is kept is told beside that network, so that what its sites lose adds up.
+// The guard as the search over the sites of one network sees it, where that network was made from the original. Verdicts compare whole networks with the
+// original. The kept share is relative to that network, so that the losses of its sites add up.
 class BesideOriginal final : public CapacityOracle {
 public:
     BesideOriginal(CapacityOracle& oracle, const Graph& original, double kept_by_network) : oracle_(oracle), original_(original), kept_(kept_by_network) {}

@@ -37,7 +37,7 @@ public:
         step("group-axes", site, nest, {{"?g", Term(groups)}}, {});
     }
 
-    // The join whose second part the site ends.
+    // Drops the second part of the join whose second part ends in the site.
     void drop(const std::string& site) {
         const auto place = net_.place.find(site);
         for (std::size_t n = place == net_.place.end() ? 0 : place->second.size(); n-- > 0;) {
@@ -50,7 +50,7 @@ public:
         unproven("drop-branch", site);
     }
 
-    // From the site up to the row in which it is what the rest reads.
+    // Goes from the site up to the row whose first part ends in the site and whose second part reads it, and narrows what lies between them.
     void narrow(const std::string& site, std::int64_t width) {
         const auto place = net_.place.find(site);
         const std::map<std::string, Term> with{{"?w", Term(width)}};
@@ -60,11 +60,11 @@ public:
             if (term.is("join", 3) && !term[0].is("add", 0) && place->second[n] == 2)
                 return step("narrow-branch", site, here, with, [&](Path& path) { shift(path, here, {2}, {2, 1}); });
             if (!term.is("row", 2) || place->second[n] != 0) continue;
-            if (term[0].is("stream", 1)) {  // the row before it is the one of the stream's first writer
+            if (term[0].is("stream", 1)) {  // the row before this one holds the stream's first writer
                 if (n == 0 || place->second[n - 1] != 1) break;
                 return narrow_stream(site, upto(place->second, n - 1), with);
             }
-            // Operators on each channel go with what comes before them, and what goes past a branch is the stream's.
+            // Operators on each channel belong to what comes before them, and a value that passes by a branch belongs to the stream.
             if (!has_sites(term[1]) || passes_through(term[0])) continue;
             if (term[1].is("row", 2) && term[1][0].is("stream", 1)) return narrow_stream(site, here, with);
             return step("narrow-width", site, here, with, [&](Path& path) { shift(path, here, {0}, {0, 1}), shift(path, here, {1}, {1, 1}); });
@@ -78,7 +78,7 @@ public:
     }
 
 private:
-    // What was at `here` + `from` is at `here` + `to`.
+    // Updates a path: what was at `here` + `from` is now at `here` + `to`.
     static bool shift(Path& path, const Path& here, const Path& from, const Path& to) {
         Path old = here, now = here;
         old.insert(old.end(), from.begin(), from.end()), now.insert(now.end(), to.begin(), to.end());
@@ -96,7 +96,7 @@ private:
 
     void unproven(const char* rule, const std::string& site) { out_["unproven"].push_back({{"rule", rule}, {"site", site}}); }
 
-    // The engine applies the rule there, and tells how.
+    // The engine applies the rule at `here`, and its proof is kept.
     void step(const char* name, const std::string& site, const Path& here, const std::map<std::string, Term>& with, const std::function<void(Path&)>& moved) {
         const Rule* rule = book_.find_rule(name);
         const Term before = at(net_.term, here);

@@ -11,11 +11,11 @@
 namespace loopegg {
 namespace {
 
-constexpr double gap = 1e-3;  // latencies are not known better, and the last part in a thousand takes the integer program most of its time
+constexpr double gap = 1e-3;  // latencies are not known better, and the integer program spends most of its time on the last part in a thousand
 
 bool faster(const Chosen& a, const Chosen& b) { return a.choice.latency_ms < b.choice.latency_ms; }
 
-// Least squares through the origin: what is lost on the whole against the sum of what the sites lose by their shares.
+// Least squares through the origin: the loss of the whole network against the sum of the losses of its sites.
 double calibrate(const std::vector<Chosen>& judged) {
     double xy = 0, xx = 0;
     for (const Chosen& c : judged) xy += c.choice.capacity_cost * c.lost(), xx += c.choice.capacity_cost * c.choice.capacity_cost;
@@ -49,9 +49,9 @@ public:
         selection_.chosen = *best;
     }
 
-    // The sum of shares is a budget whose true price only the guard on the whole knows, and a little more of it may buy a quite different network: between the
-    // best allowed point of the front and the next one, which is refused, several budgets at once, then some between
-    // the largest that it allows and the one above.
+    // The sum of the sites' losses is a budget. Only a verdict on the whole network tells what a budget really costs, and a little more budget may give a
+    // quite different network. So this tries several budgets at once between the best allowed point of the front and the next point, which is refused, and
+    // then some between the largest allowed budget and the one above.
     void narrow_budget() {
         double low = selection_.chosen.choice.capacity_cost, high = low;
         for (const Chosen& c : selection_.front)
@@ -72,26 +72,24 @@ public:
             }
             budgets.push_back(high);
             std::vector<Chosen> judged = ask(std::move(choices));
-            std::size_t allowed = judged.size();  // of budgets, the first of which is
+            std::size_t allowed = judged.size();  // index into budgets of the largest allowed one; budgets[0] is known to be allowed
             while (allowed > 0 && !judged[allowed - 1].verdict.allowed) --allowed;
             low = budgets[allowed], high = budgets[allowed + 1];
             if (allowed > 0) keep_if_better(judged[allowed - 1]);
         }
     }
 
-    // What a site loses was told beside the original. Beside the network that is chosen by now it loses something else,
-    // most of which sizes tell: so prices are made anew
-    // there, and networks are chosen by them that differ at few sites, for which such prices hold. What they then lose
-    // differs by about a part in a hundred from what they
-    // should: hence some that should lose a little less, or more, than the guard allows. The one that is kept was
-    // lucky, and its neighbours will not all be; a round that
-    // keeps none tells by how much.
+    // The loss of a site was judged in the original. In the network that is chosen by now the same site loses something else, and sizes tell most of the
+    // difference. So each round makes prices anew for the chosen network, and chooses networks by them that differ from it at few sites, because the prices
+    // hold only there. The real loss of such a network differs from the predicted one by about one part in a hundred. So a round also tries networks that
+    // are predicted to lose a little less, or a little more, than the guard allows. The network that is kept lost less than predicted by luck, which its
+    // neighbours need not have; `luck` is how much.
     void reprice() {
         constexpr int rounds = 6;
         constexpr std::size_t changes[] = {2, 5, 12};
         constexpr double margins[] = {-0.01, 0, 0.01};
-        constexpr double worth_another = 0.005;    // of room, after a round in vain
-        std::set<std::vector<std::size_t>> asked;  // by what they pick
+        constexpr double worth_another = 0.005;    // the least room that is worth another round after a round in vain
+        std::set<std::vector<std::size_t>> asked;  // NetworkChoice::picked of the networks that were asked about
         double luck = 0;                           // how much less the chosen network loses than networks like it
         bool in_vain = false;
         for (int round = 0; round < rounds; ++round) {
@@ -108,7 +106,7 @@ public:
                     if (!c) continue;
                     const std::size_t changed = sites_apart(*c, selection_.chosen.choice);
                     if (c->latency_ms < selection_.chosen.choice.latency_ms && asked.insert(c->picked).second) near.push_back(std::move(*c));
-                    if (changed < most) break;  // more sites would not be changed
+                    if (changed < most) break;  // a larger `most` would give the same network
                 }
             if (near.empty()) return;
             progress_.advance(0, fmt::format("{} networks near the one that keeps {:.3f}", near.size(), kept_share(selection_.chosen.verdict)));
@@ -145,8 +143,8 @@ private:
         return true;
     }
 
-    // Of networks near the chosen one, as judged: the fastest that is allowed becomes the chosen one. How much less it
-    // loses than was foretold, beside the mean of them.
+    // The fastest allowed network of those that were judged becomes the chosen one. Returns by how much more than the mean of these networks it loses less
+    // than was predicted.
     double keep_best(const std::vector<Chosen>& judged, const Prices& prices) {
         const double lost = selection_.chosen.lost();
         double mean = 0, best = 0;
@@ -159,7 +157,7 @@ private:
         return mean - best;
     }
 
-    // How much more may be lost until the guard refuses, where its verdict tells.
+    // How much more may be lost until the guard refuses, where the verdict tells.
     static std::optional<double> room_left(const Verdict& v) {
         if (!v.evidence.is_object() || !v.evidence.contains("margin")) return std::nullopt;
         const double kept = kept_share(v), least = kept - v.evidence["margin"].get<double>();

@@ -1,4 +1,4 @@
-// What a run is asked to make better, and which of two networks is better by that.
+// What a run is asked to improve, and which of two networks is better by that objective.
 #pragma once
 #include <optional>
 #include <string>
@@ -22,15 +22,16 @@ struct NetworkRecord {
     CompiledNetwork files;
     Measured time;
     std::optional<NetworkProfile> profile{};  // none where the target cannot be run here
-    nlohmann::json rounding{};                // what the guard of roundings says (rounding_guard.hpp); null: nothing is rounded, or might be
+    nlohmann::json rounding{};                // what the guard of roundings says (rounding_guard.hpp); null: no schedule rounds, or none may
 };
 
-// The figure that the objective looks at. Smaller is better. There is none where it was not measured.
+// The figure that the objective looks at. Smaller is better. None where the figure was not measured.
 std::optional<double> figure_of(Objective objective, const NetworkRecord& network);
 // "p99 of 3.2 ms", "1.4 MB of weights and activations".
 std::string figure_words(Objective objective, const NetworkRecord& network);
 
-// For --objective memory, keeps of each site's options the original and the one with the fewest parameters. Other objectives follow latency.
+// For --objective memory: keeps, of each site's options, only the original and the option with the fewest parameters. The other objectives follow latency,
+// and keep all options.
 void keep_smallest(std::vector<std::vector<SiteOption>>& options);
 
 }  // namespace loopegg

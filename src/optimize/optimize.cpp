@@ -50,10 +50,10 @@ private:
 std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& input) {
     OracleOptions options;
     options.guard = request.guard, options.capacity = request.capacity, options.data = request.data, options.seed = request.seed;
-    if (!options.capacity && request.guard == default_guard) {  // a threshold is one guard's: another keeps its own
+    if (!options.capacity && request.guard == default_guard) {  // the threshold is meant for the default guard: other guards keep their own
         const RuleBook book = load_rules(rules_file(request.rules), {.judge = false, .deep = false});
         if (const Phase* phase = book.find_phase("discover")) options.capacity = phase->capacity;
-        // the stricter one; none is less than any
+        // The stricter threshold holds. An empty optional compares as less than any value.
         options.capacity = std::max(options.capacity, shipped_capacity(to_string(classify_architecture(input.graph).kind)));
     }
     options.trained = input.trained ? &input.weights : nullptr;
@@ -65,13 +65,13 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     const RuleBook book = load_rules(rules_file(request.rules));
     const Phase* phase = book.find_phase("discover");
     if (!phase) return originals_only(input.sites);
-    // What never paid within the usual budget may within a larger one: who gives it wants to see everything.
+    // A rule that never paid within the usual budget may pay within a larger one, so a larger budget leaves no rule out.
     const bool wide = request.budget > OptimizeRequest{}.budget;
     rules = rules_for_class(book, *phase, class_name(request.architecture, input.graph), wide ? CountTable{} : known_counts(default_store()));
     if (!rules.searches) return originals_only(input.sites, "no neural rule is for this class of architecture");
     DeskOptions options;
     options.budget = request.budget;
-    if (!rules.asked.empty()) {  // what the rules asked when they were counted, or as much less as the budget is smaller
+    if (!rules.asked.empty()) {  // each rule gets as many questions as it asked when it was counted, or fewer in proportion where the budget is smaller
         const double part = std::min(1.0, static_cast<double>(request.budget) / rules.asked_by_all);
         std::int64_t all = 0;
         for (const auto& [rule, questions] : rules.asked) all += options.expected[rule] = static_cast<std::int64_t>(std::ceil(part * questions));
@@ -84,14 +84,14 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     return found;
 }
 
-// Rules over several sites are rules of the file: one that has none looks for no other network, unless a rival's search is asked for.
+// Rules over several sites stand in the rule file. With a file that has none, no other network is searched, unless a rival's search is asked for.
 bool searches_networks(const OptimizeRequest& request) {
     if (request.search != "rules") return true;
     const RuleBook book = load_rules(rules_file(request.rules), {.judge = false, .deep = false});
     return book.find_phase("networks") != nullptr;
 }
 
-// Why rules on single sites are not tried any more; empty where they are.
+// Why rules on single sites are not tried any more; empty where they are tried.
 std::string why_no_sites(const OptimizeRequest& request, const WholeNetworks& networks, const NetworkVerdict& start) {
     constexpr double room = -0.1;
     if (networks.best && std::isfinite(request.max_latency_ms)) return "the network takes no longer than it may, and loses least";
@@ -110,7 +110,7 @@ std::string say(const Measured& m) {
     return fmt::format("{:.3f} ms{}", m.latency->median_ms, m.latency->measured ? "" : " (estimated)");
 }
 
-// Who is asked how long things take: workers on this machine, a board, or rounds of bundles.
+// Where the run gets its times from: workers on this machine, a board, or rounds of bundles.
 class Times {
 public:
     Times(const OptimizeRequest& request, const Input& input, const MeasurerOptions& options) : target_(target_of(request)) {
@@ -176,14 +176,14 @@ Input read_input(const OptimizeRequest& request) {
 nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     StageLog log(progress);
     const StoreCost before = store_cost();
-    objective_for(request.objective, find_target(request.target));  // a wrong word is told before the work
+    objective_for(request.objective, find_target(request.target));  // complains about a wrong word before the work begins
 
     Input input = log.run("read", 0, [&] { return read_input(request); });
     class_name(request.architecture, input.graph);
     log.done(fmt::format("{}: {} sites, {} distinct nests", input.graph.name, input.sites.all.size(), input.sites.kinds.size()));
 
     auto oracle = oracle_for(request, input);
-    const ScratchFolder kernels(request.out / ".loopegg-kernels");  // what tuning compiles, until the networks are made of it
+    const ScratchFolder kernels(request.out / ".loopegg-kernels");  // the kernels that tuning compiles, until the networks are made from them
     MeasurerOptions measuring;
     measuring.shelf = kernels.path();
     measuring.wait_seconds = std::min(measuring.wait_seconds, request.tune_seconds);
@@ -214,7 +214,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
                          found.rejected, request.guard));
 
     Tuning tuning = log.run("tune", 0, [&] {
-        // The original has as much time as the network that stands beside it in the answer: a speed-up is told over the fastest original that we know.
+        // The original gets as much time for tuning as the network that it is compared with: the speed-up is over the fastest original that we know.
         if (network.read) networks.original_tuning = tune_variants(left, input, originals_only(input.sites), 0, timing.nests, progress);
         return tune_variants(left, network, found, rules.name == "all" ? 0 : shipped_trials(rules.name), timing.nests, progress);
     });
@@ -222,7 +222,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
 
     if (network.read) left.max_latency_ms = std::numeric_limits<double>::infinity();  // the limit is for the network as a whole, which is timed below
     Selection selection = log.run("choose", 0, [&] { return select(left, network, found, tuning, beside, progress); });
-    if (network.read && selection.chosen.variant != original_variants(network.sites))  // told beside the original again
+    if (network.read && selection.chosen.variant != original_variants(network.sites))  // the answer compares with the network that was read
         selection.chosen.verdict = NetworkJudge(*oracle, input.graph).judge({&selection.chosen.graph, 1}).front().verdict;
     log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(network, selection), selection.backed_off));
 
@@ -234,7 +234,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
         progress.note(fmt::format("the network takes {:.3f} ms, and --max-latency allows {:.3f}: a larger --max-loss or another --seed may find a faster one",
                                   time->median_ms, request.max_latency_ms));
 
-    const bool back = confirmed.keep_original && network.read;  // to the network that was read: what is told is told of that one
+    const bool back = confirmed.keep_original && network.read;  // back to the network that was read, and the answer is about that network
     if (back) found = originals_only(input.sites, found.stop), tuning = networks.original_tuning;
     const Input& told = back ? input : network;
     nlohmann::json result = result_of(request, told, found, tuning, selection, confirmed);

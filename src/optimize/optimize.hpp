@@ -18,15 +18,15 @@ struct OptimizeRequest {
     std::filesystem::path out = "out";
     std::string rules = "discover";  // a name in rules/, or a file
     std::string target = "host";
-    bool strict_fp = false;              // sums keep their order: no rule that rounds otherwise
+    bool strict_fp = false;              // sums keep their order: no rule that rounds differently is used
     std::vector<std::string> allowed{};  // roundings (nest/term/rounding.hpp) that schedules may use
-    double max_rounding_error = 0.01;    // how far they may move an output, as a share of the largest one
-    bool all_targets = false;            // compile what was chosen for every other target too
+    double max_rounding_error = 0.01;    // how far these roundings may move an output, as a share of the largest output
+    bool all_targets = false;            // compile the chosen network for every other target too
     std::string guard = "expected-loss";
     std::string objective = "latency";  // objective.hpp
-    std::string architecture = "auto";  // whose rules to use: auto, all, or a class (class_rules.hpp)
-    std::string passes{};               // AS-k or PO-k, instead of what the phase says
-    std::string search = "rules";       // how networks are looked for: whole_networks.hpp
+    std::string architecture = "auto";  // which class's rules to use: auto, all, or a class (class_rules.hpp)
+    std::string passes{};               // AS-k or PO-k, instead of the order of the phase
+    std::string search = "rules";       // how networks are searched: whole_networks.hpp
     std::optional<double> capacity{};   // the guard's threshold
     std::string data{};                 // for the guard; empty: seeded synthetic images
     std::int64_t budget = 400;          // configurations that the guard may be asked about
@@ -34,7 +34,7 @@ struct OptimizeRequest {
     std::uint64_t seed = 1;
     int trials = 18;  // schedules measured per nest, on average
     double tune_seconds = 420;
-    std::filesystem::path rounds{};             // where rounds lie that a machine elsewhere measures; empty: what is not known is estimated
+    std::filesystem::path rounds{};             // the folder of the rounds that another machine measures; empty: unknown times are estimated
     int most_rounds = 6, round_programs = 300;  // rounds.hpp
     std::vector<std::string> keep{};
     int channels_multiple = 1;

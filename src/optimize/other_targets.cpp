@@ -1,4 +1,4 @@
-// '--target all': what was chosen on this machine, compiled for every other target too, with what it would take there.
+// '--target all': compiles the network that was chosen on this machine for every other target too, with estimates of its time there.
 #include <fmt/format.h>
 
 #include "backends/measure/network_measure.hpp"
@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// Nothing can be timed there: on CPUs, of the good first schedules the one that the estimate likes best; on GPUs, the default.
+// Nothing can be timed on those targets. So CPUs get that of the good first schedules which the estimate finds best, and GPUs get the default schedule.
 Schedules estimated_best(const Graph& graph, const Target& target) {
     constexpr std::size_t tried = 64;
     Schedules best;
@@ -54,7 +54,7 @@ json compile_for_others(const OptimizeRequest& request, const Input& input, cons
         if (target.name == request.target) continue;
         target.rules = rules_file(request.rules);
         json j{{"target", target.name}, {"reach", to_string(target.reach)}, {"summary", target.summary}};
-        try {  // what one target cannot do costs that target alone
+        try {  // a target that fails does not affect the others
             const std::filesystem::path folder = request.out / target.name;
             j["original"] = compiled_for(target, read.graph, read.weights, folder / "original", progress);
             j["optimized"] = compiled_for(target, chosen, weights, folder / "optimized", progress);

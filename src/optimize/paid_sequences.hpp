@@ -12,7 +12,7 @@ namespace loopegg {
 // one variant can be reached in several orders. Empty for an original.
 std::string neural_sequence(const RuleBook& book, const Variant& variant);
 
-// Whether a step of the rule stands in one of them; with `value` ("?g=8"): with that value.
+// Whether a step of the rule stands in one of the sequences, with that value where `value` ("?g=8") is given.
 bool in_sequences(const std::set<std::string>& sequences, const std::string& rule, const std::string& value = {});
 
 }  // namespace loopegg

@@ -7,11 +7,11 @@
 namespace loopegg {
 namespace {
 
-// One set after another, each with what it has already seen.
+// Runs one set after another. Each set has a runner of its own, which remembers what it has seen.
 RunReport phase_ordered(EGraph& graph, const std::vector<std::vector<Rewrite>>& sets, std::size_t rounds, RunOptions options) {
     const auto start = std::chrono::steady_clock::now();
     const double seconds = options.limits.seconds;
-    std::deque<Runner> runners;  // in place: a runner is not to be moved
+    std::deque<Runner> runners;  // a deque, because a runner must not be moved
     for (const auto& set : sets) runners.emplace_back(graph, set);
     RunReport all;
     for (std::size_t round = 0; round < rounds; ++round) {

@@ -1,4 +1,4 @@
-// In which order the rules of a phase take their turns: all at once, or one set after another.
+// In which order the rules of a phase are applied: all at once, or one set after another.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,8 +17,8 @@ struct PassOrder {
 };
 std::optional<PassOrder> pass_order(std::string_view text);  // "AS-6", "PO-2"; none for anything else
 
-// Runs the rules, given by set in the order of the phase. AS-k: every rule in each of k iterations. PO-k: k rounds, in each of which every set
-// has one iteration by itself, in order. `order` without rounds takes them from the limits. The report has one entry per iteration.
+// Runs the rules, which are given by set in the order of the phase. AS-k: every rule in each of k iterations. PO-k: k rounds, in each of which every set
+// has one iteration by itself, in order. An `order` without rounds takes the number of rounds from the limits. The report has one entry per iteration.
 RunReport run_passes(EGraph& graph, const std::vector<std::vector<Rewrite>>& sets, const PassOrder& order, const RunOptions& options);
 
 }  // namespace loopegg

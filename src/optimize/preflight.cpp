@@ -14,7 +14,7 @@
 namespace loopegg {
 namespace {
 
-// One small nest: a board that cannot do this can do nothing.
+// Asks the board to run one small nest: a board that cannot do this can do nothing.
 void ask_board(const Target& target, Progress& progress) {
     progress.note("asking the board of target '" + target.name + "' at " + target.address);
     MeasurerOptions options;

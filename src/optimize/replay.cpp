@@ -14,8 +14,8 @@
 namespace loopegg {
 namespace {
 
-// The chain holds together: it starts at the original, each proof begins where the last ended, and it ends at the chosen nest,
-// whose domain is the effect that the run claims.
+// Checks the chain of proofs: it must start at the original, each proof must begin where the one before ended, and the last must end at the chosen nest,
+// whose domain must have the effect that the run claims.
 std::string chain_fault(const nlohmann::json& site) {
     std::string at = site.at("original");
     for (const auto& proof : site.at("proofs")) {
@@ -30,11 +30,11 @@ std::string chain_fault(const nlohmann::json& site) {
 
 std::int64_t instances(const Term& nest) { return instance_count(domain_of(nest), graph_axes(statement_of(plain_statement(nest_parts(nest).statement)))); }
 
-// What a schedule of the chosen nest may be over: a statement, and loops that visit the instances.
+// What a schedule of the chosen nest must compute: a statement, and loops that visit the right instances.
 struct Expected {
     Term statement, loops;
 };
-// The nest itself; where a convolution of its own brings channels back, the statement with those channels alone that are computed.
+// The chosen nest itself; where a convolution of its own brings channels back, the statement with only the channels that are computed.
 Expected expected(const Term& chosen) {
     const NestParts parts = nest_parts(chosen);
     const Term statement = plain_statement(parts.statement);
@@ -47,8 +47,8 @@ Expected expected(const Term& chosen) {
 
 std::string row_fault(const Term& chosen, const Term& row);
 
-// The schedule that runs is one of the chosen nest: isl, which has seen no rule, finds the same instances and no dependence reversed. Where
-// the restriction became an ordinary operator (groups, a smaller kernel), it is the whole of that operator, and as many instances.
+// Checks that the schedule that runs is a schedule of the chosen nest: isl, which knows no rule, must find the same instances and no reversed dependence.
+// Where the restriction became an ordinary operator (groups, a smaller kernel), the schedule must visit all of that operator, and as many instances.
 std::string schedule_fault(const nlohmann::json& site) {
     if (!site.contains("schedule")) return "";
     const Term chosen = complete(parse_term(site.at("chosen").get<std::string>()));
@@ -63,8 +63,8 @@ std::string schedule_fault(const nlohmann::json& site) {
     return "";
 }
 
-// Nests in a row: those that Winograd's transforms make of the chosen one, each with a schedule of it. Where the restriction became groups of an ordinary
-// convolution, those of that convolution, whose products keep as many pairs of channels.
+// Checks nests in a row: they must be schedules of the nests that Winograd's transforms make from the chosen nest. Where the restriction became groups of
+// an ordinary convolution, they are the nests of that convolution, whose products must keep as many pairs of channels.
 std::string row_fault(const Term& chosen, const Term& row) {
     if (!row[0].is("winograd", 2) || !row[0][0].integer() || !row[0][1].integer()) return "no rule makes a row of nests by " + to_string(row[0]);
     const std::int64_t outputs = *row[0][0].integer(), taps = *row[0][1].integer();
@@ -92,14 +92,14 @@ std::string row_fault(const Term& chosen, const Term& row) {
     return "";
 }
 
-// The channels that the chosen nest computes, of all its groups.
+// The number of channels that the chosen nest computes in all its groups.
 std::int64_t restoring_inputs(const Statement& statement, const Domain& domain) {
     const NarrowedDomain narrow = narrowed(domain, graph_axes(statement));
     return statement.buffers[0].shape[1] / narrow.channels * narrow.kept;
 }
 
-// A nest that is restored pointwise runs as two. The second is a 1x1 convolution, or a product, that makes all channels of those that the
-// chosen nest computes, and its schedule is one of it.
+// A nest that is restored pointwise runs as two nests. Checks the second: it must be a schedule of a 1x1 convolution, or of a product, that makes all
+// channels from those that the chosen nest computes.
 std::string restoring_fault(const nlohmann::json& site) {
     const Term chosen = complete(parse_term(site.at("chosen").get<std::string>()));
     const Statement statement = statement_of(plain_statement(nest_parts(chosen).statement));

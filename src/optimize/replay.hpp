@@ -12,12 +12,12 @@ namespace loopegg {
 struct SiteCheck {
     std::string site;
     bool valid = false;
-    std::string why;        // what is wrong, when it is not valid
+    std::string why;        // what is wrong, where the proof is not valid
     std::size_t steps = 0;  // replayed
 };
 
-// `sites` is the array of sequences.json. Each site has the nest that runs as `schedule` (result.json's `nest_after`), which isl judges. A site
-// that a convolution restores has the second nest as `restoring`.
+// `sites` is the array of sequences.json. `schedule` of each site is the nest that runs (result.json's `nest_after`), which isl judges. `restoring` of a
+// site that a convolution restores is the second nest.
 // Gives one answer for each site, in order.
 std::vector<SiteCheck> replay(const nlohmann::json& sites, const RuleBook& book);
 

@@ -1,4 +1,4 @@
-// What a run says about itself: result.json.
+// Makes result.json: what a run tells about itself.
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -50,7 +50,7 @@ json profile_json(const NetworkRecord& n) {
     return j;
 }
 
-// One record per run: the returned network's figures, the original's beside them, and what the run itself took.
+// One record per run: the figures of the returned network and of the original, and what the run itself took.
 json metrics_json(const OptimizeRequest& request, const NetworkRecord& original, const NetworkRecord& returned) {
     json j = profile_json(returned);
     j["original"] = profile_json(original);
@@ -90,7 +90,7 @@ json verdict_json(const Verdict& v) {
     json j{{"allowed", v.allowed}, {"why", v.why}, {"ratio", kept_share(v)}};
     for (const char* key : {"low", "high", "threshold", "seeds"})
         if (v.evidence.is_object() && v.evidence.contains(key)) j[key] = v.evidence[key];
-    if (v.evidence.is_object() && v.evidence.contains("capacity")) j["threshold"] = v.evidence["capacity"];  // the least share that it asks
+    if (v.evidence.is_object() && v.evidence.contains("capacity")) j["threshold"] = v.evidence["capacity"];  // the least kept share that is allowed
     if (j.contains("seeds") && j["seeds"].is_array()) j["seeds"] = j["seeds"].size();
     if (v.evidence.is_object() && v.evidence.contains("together"))
         j["together"] = {{"sites", v.evidence["together"]["sites"]}, {"ratio", v.evidence["together"]["kept"]}};
@@ -132,7 +132,8 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
     return j;
 }
 
-// In the order of the network that was read. Of one that was made of it, a site is as large as it was there, and what is gone is told as well.
+// The sites in the order of the network that was read. Where rules over several sites made another network from it, each site is listed with its size in
+// the network that was read, and sites that were dropped are listed too.
 json sites_json(const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned, const std::vector<std::size_t>& variant,
                 bool original) {
     std::map<std::string, json> by_name;
@@ -159,11 +160,11 @@ json sites_json(const Input& input, const Discovery& found, const Tuning& tuning
     return sites;
 }
 
-// What the guard was asked about, by what it does to a site ("group", "S2"): {"judged": 40, "admitted": 38}.
+// How many variants the guard judged and admitted, by what they do to a site ("group", "S2"): {"judged": 40, "admitted": 38}.
 json effects_json(const Discovery& found) {
     json effects = json::object();
     for (const Admission& a : found.admissions) {
-        if (a.reader) continue;  // nobody was asked
+        if (a.reader) continue;  // the guard was not asked
         json& e = effects[found.variants[a.variant].effect];
         if (e.is_null()) e = {{"judged", 0}, {"admitted", 0}};
         e["judged"] = e["judged"].get<int>() + 1;

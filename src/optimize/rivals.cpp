@@ -15,7 +15,7 @@ constexpr std::size_t at_once = 24;
 using Random = std::mt19937_64;
 std::int64_t one_of(Random& random, std::initializer_list<std::int64_t> all) { return *(all.begin() + static_cast<std::ptrdiff_t>(random() % all.size())); }
 
-// Draws until the budget is judged, or until nothing new comes.
+// Draws networks until as many as the budget are judged, or until no new network comes.
 std::vector<NetworkCandidate> sample(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options,
                                      Progress& progress, const char* origin, const std::function<NetworkShape(Random&)>& draw) {
     Random random(options.seed);

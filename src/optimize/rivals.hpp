@@ -1,11 +1,11 @@
-// Other people's searches over the same networks, to hold ours against.
+// Other people's searches over the same networks, to compare ours with.
 #pragma once
 #include "optimize/shape_search.hpp"
 
 namespace loopegg {
 
-// The search of Turner et al. (ASPLOS 2021). Every layer is left alone, grouped or narrowed at random. A network that scores a lower Fisher Potential
-// than the original is not legal, and `paper` judges by that. All networks that were asked about are returned.
+// The search of Turner et al. (ASPLOS 2021). Every layer is left alone, grouped or narrowed at random. `paper` judges by Fisher Potential: a network that
+// scores lower than the original is not legal. All networks that were asked about are returned.
 std::vector<NetworkCandidate> random_configurations(const ShapeSpace& space, NetworkJudge& paper, const SiteClock& clock, const ShapeSearchOptions& options,
                                                     Progress& progress);
 

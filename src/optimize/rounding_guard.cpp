@@ -17,7 +17,7 @@ struct Inputs {
     std::string source;
 };
 
-// Images as the capacity guard has them, where the network takes one input; drawn numbers elsewhere.
+// The images of the capacity guard, where the network takes one input; random numbers for other networks.
 Inputs inputs_for(const OptimizeRequest& request, const Graph& graph) {
     Inputs in;
     const std::int64_t batch = std::max<std::int64_t>(1, graph.inputs[0].shape.empty() ? 1 : graph.inputs[0].shape[0]), count = (images + batch - 1) / batch;

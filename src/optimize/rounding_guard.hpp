@@ -1,4 +1,4 @@
-// The guard of roundings that a user allows: how far they move the outputs of the returned network from float32's, on data.
+// The guard of roundings that a user allows. It measures, on data, how far these roundings move the outputs of the returned network from those of float32.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -7,8 +7,8 @@
 
 namespace loopegg {
 
-// What result.json says of it: `allowed`, `largest` and `mean` error as shares of the largest output, the limit, how many images gave the same answer, the
-// data. Nothing where no schedule of the network rounds.
+// The evidence for result.json: `allowed`, `largest` and `mean` error as shares of the largest output, the limit, how many images gave the same answer, and
+// the data. Null where no schedule of the network rounds.
 nlohmann::json rounding_evidence(const OptimizeRequest& request, const Graph& graph, const Weights& weights, const Schedules& schedules);
 
 }  // namespace loopegg

@@ -11,7 +11,7 @@ namespace loopegg {
 namespace fs = std::filesystem;
 namespace {
 
-// Rounds are of one model and one target: others would count as theirs.
+// All rounds of a folder belong to one model and one target, because times of another network would be taken for its times.
 void require_same(const fs::path& file, const std::string& model, const std::string& target) {
     const JsonView known = read_json(read_source(file));
     const std::string of = known.at("model").text(), on = known.at("target").text();
@@ -38,7 +38,7 @@ std::size_t programs_of(const fs::path& bundle) { return read_json(read_source(b
 Rounds::Rounds(fs::path folder, std::string model, Target target, RoundLimits limits)
     : folder_(std::move(folder)), model_(std::move(model)), target_(std::move(target)), limits_(limits) {
     std::error_code none;
-    fs::remove_all(folder_ / ".writing", none);  // of a run that was killed
+    fs::remove_all(folder_ / ".writing", none);  // what a killed run left
     if (const fs::path file = folder_ / "search.json"; fs::exists(file, none)) require_same(file, model_, target_.name);
     written_ = rounds_in(folder_);
 }

@@ -1,4 +1,4 @@
-// Chooses a variant for every site: the options and limits to choose from and by; network_search.hpp chooses.
+// Prepares the choice of a variant for every site: gathers the options and the limits. network_search.hpp then chooses.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ namespace {
 
 double lost_by(double kept) { return std::max(0.0, -std::log(std::max(1e-9, kept))); }
 
-// Of what a verdict finds lost, what sizes do not tell.
+// The part of the loss in a verdict that sizes do not tell.
 double beyond_size(const Verdict& v) {
     const auto by_size = v.evidence.find("kept_by_size");
     return by_size == v.evidence.end() ? 0 : capacity_cost(v) - lost_by(by_size->get<double>());
@@ -41,7 +41,7 @@ std::vector<std::vector<SiteOption>> options_of(const Input& input, const Discov
     return options;
 }
 
-// Variants that leave out what their reader does not read, each together with the reader's options of which that is true.
+// Adds variants that leave out outputs, each together with those options of its reader that do not read these outputs.
 void add_unread(std::vector<std::vector<SiteOption>>& options, const Input& input, const Discovery& found, const Tuning& tuning) {
     const std::vector<std::vector<SiteOption>> readers = options;
     for (const Admission& a : found.admissions) {
@@ -59,7 +59,8 @@ void add_unread(std::vector<std::vector<SiteOption>>& options, const Input& inpu
     }
 }
 
-// A limit on memory counts on activations that stay as they are (limits_of): what holds two values where there was one may not raise their peak.
+// A limit on memory assumes that activations stay as they are (limits_of). So options are dropped that hold two values where there was one and thereby raise
+// the peak.
 void drop_larger_peaks(std::vector<std::vector<SiteOption>>& options, const Input& input, const Discovery& found) {
     const std::int64_t peak = peak_activation_bytes(input.graph);
     for (std::size_t s = 0; s < options.size(); ++s)
@@ -72,7 +73,7 @@ void drop_larger_peaks(std::vector<std::vector<SiteOption>>& options, const Inpu
 ChoiceLimits limits_of(const OptimizeRequest& request, const Input& input) {
     ChoiceLimits limits;
     std::int64_t most = request.max_parameters;
-    if (std::isfinite(request.max_memory_mb)) {  // restricted sites still write whole outputs: activations stay, weights give way
+    if (std::isfinite(request.max_memory_mb)) {  // restricted sites still write whole outputs: activations stay, and weights get fewer
         const double left = request.max_memory_mb * 1e6 - static_cast<double>(peak_activation_bytes(input.graph));
         if (left < 0)
             throw UserError(fmt::format("activations alone need {:.2f} MB: more than --max-memory {:.2f}",
@@ -80,7 +81,7 @@ ChoiceLimits limits_of(const OptimizeRequest& request, const Input& input) {
         most = std::min(most, static_cast<std::int64_t>(left / 4));
     }
     if (most != limits.parameters) {
-        // The limit is for the whole network; what is in no site (batch norms) stays whatever is chosen.
+        // The limit is for the whole network. Parameters outside of sites (batch norms) stay, whatever is chosen.
         std::int64_t in_sites = 0;
         for (const Site& s : input.sites.all) in_sites += s.parameters;
         limits.parameters = most - (parameters(input.graph) - in_sites);

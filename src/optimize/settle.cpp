@@ -1,4 +1,4 @@
-// The last word on schedules belongs to the network: what is fastest alone is not always fastest among neighbours.
+// Chooses schedules by their times inside the network, because the schedule that is fastest alone is not always fastest among other nests.
 #include <algorithm>
 #include <filesystem>
 #include <future>
@@ -15,7 +15,7 @@
 namespace loopegg {
 namespace {
 
-// The whole network with one schedule for each site; which of a site's schedules that is differs from version to version.
+// The whole network with one schedule for each site. Versions differ in which of a site's schedules they have.
 struct Version {
     Schedules schedules;
     std::map<std::string, Term> nests;  // as they are compiled, by site
@@ -50,7 +50,7 @@ std::vector<std::string> step_sites(const std::filesystem::path& folder) {
     return sites;
 }
 
-// Fills in the times, from the store where all of them are known. False: the machine could not tell.
+// Fills in the times, from the store where all of them are known. Returns false where the machine could not measure them.
 bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weights& weights, const Target& target, const std::filesystem::path& scratch,
                  KernelCache& kernels) {
     LatencyStore store(default_store());
@@ -69,7 +69,7 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
     const ScratchFolder trying(scratch);
     std::vector<std::filesystem::path> paths;
     for (std::size_t v = 0; v < versions.size(); ++v) paths.push_back(scratch / std::to_string(v));
-    std::vector<std::future<CompiledNetwork>> compiled;  // side by side: while one is put together, kernels of the next are compiled
+    std::vector<std::future<CompiledNetwork>> compiled;  // side by side: while one network is linked, kernels of the next are compiled
     for (std::size_t v = 0; v < versions.size(); ++v)
         compiled.push_back(
             std::async(std::launch::async, [&, v] { return compile_network(graph, weights, versions[v].schedules, target, paths[v], nullptr, &kernels); }));

@@ -14,9 +14,9 @@
 namespace loopegg {
 namespace {
 
-constexpr double work_part = 0.9;  // of a site's time; the rest goes with what it writes
-// How fast the say of a timed site fades, in the logarithm of channels: an eighth of a width counts about half. One site's time is noisy, and a
-// search that believed the nearest one alone would look for sites whose neighbour was timed at a lucky moment.
+constexpr double work_part = 0.9;  // the part of a site's time that is proportional to its work; the rest is proportional to what the site writes
+// How fast the weight of a timed site falls with its distance in the logarithm of channels: a site whose width differs by an eighth counts about half. The
+// time of one site is noisy, and a search that trusted the nearest site alone would look for sites whose neighbour was timed at a lucky moment.
 constexpr double fades = 0.2;
 
 using Random = std::mt19937_64;
@@ -26,7 +26,7 @@ bool one_in(Random& random, std::size_t n) { return random() % n == 0; }
 
 double fitness_of(double ms, double points, double excess, double max_ms) {
     if (std::isfinite(max_ms)) return points + 20 * std::max(0.0, ms / max_ms - 1);
-    return ms * std::exp(3 * std::max(0.0, excess));  // what is not allowed stands behind by how far it is not
+    return ms * std::exp(3 * std::max(0.0, excess));  // a network that is not allowed ranks lower, by how far it is from being allowed
 }
 
 }  // namespace
@@ -42,12 +42,12 @@ public:
         while (static_cast<std::int64_t>(all_.size()) < until && !all_.empty()) {
             const std::size_t before = all_.size();
             ask(children(), until);
-            if (all_.size() == before) break;  // nothing that is not known
+            if (all_.size() == before) break;  // no new network was found
         }
     }
 
     void set_the_clock() {
-        for (NetworkCandidate& c : all_) c.ms = clock_.ms(c.graph);  // also of those that were timed: parents are compared by one clock
+        for (NetworkCandidate& c : all_) c.ms = clock_.ms(c.graph);  // also for networks that were timed, because parents are compared by one clock
     }
 
     std::vector<NetworkCandidate>& judged() { return all_; }
@@ -85,8 +85,8 @@ private:
         double ms, fitness;
     };
 
-    // Generations of changes to the best networks, by the clock and by sizes; the best that are fresh are for the guard. Where sizes tell nothing,
-    // one generation that is neither much slower nor much faster than the best network, which is too far away to learn from.
+    // Breeds generations of changes to the best networks, judged by the clock and by sizes. The best new networks go to the guard. Where sizes tell nothing,
+    // there is one generation, without networks that are much slower or much faster than the best one: these are too far away to learn from.
     std::vector<std::pair<std::string, NetworkShape>> children() {
         std::vector<Parent> pool;
         for (const NetworkCandidate& c : all_) pool.push_back({c.shape, c.ms, fitness(c, options_.max_ms)});
@@ -170,7 +170,7 @@ private:
             shape.groups[site] = groups;
     }
 
-    // One stream, or all hidden widths of a stage that were equal, an eighth up or down: sites that stay alike are tuned once.
+    // Changes one stream, or all hidden widths of a stage that were equal, by an eighth up or down: sites that stay alike are tuned once.
     void change_width(NetworkShape& shape) {
         const ShapeSpace::Width& picked = space_.widths()[below(random_, space_.widths().size())];
         const int by = one_in(random_, 2) ? 1 : -1;
@@ -233,7 +233,7 @@ void SiteClock::learn(const Graph& network, const std::map<std::string, double>&
         if (const auto it = ms.find(node.name); it != ms.end()) {
             const Channels c = channels(network, node);
             std::vector<Timed>& alike = alike_[likeness(node)];
-            std::erase_if(alike, [&](const Timed& t) { return t.inputs == c.inputs && t.outputs == c.outputs && t.groups == c.groups; });  // the last word
+            std::erase_if(alike, [&](const Timed& t) { return t.inputs == c.inputs && t.outputs == c.outputs && t.groups == c.groups; });  // the latest counts
             const double work = std::max(1.0, static_cast<double>(macs(node))), written = static_cast<double>(element_count(node.shape));
             alike.push_back({c.inputs, c.outputs, c.groups, it->second, work, written});
         }
@@ -268,7 +268,7 @@ double SiteClock::sites_ms(const Graph& network) const {
         const double work = static_cast<double>(macs(node)), written = static_cast<double>(element_count(node.shape));
         double said = 0, weights = 0;
         for (const Timed& t : found->second) {
-            const double weight = std::exp(-apart(t) / fades) + 1e-12;  // far from every one, all of them have a say
+            const double weight = std::exp(-apart(t) / fades) + 1e-12;  // a site that is far from all timed sites still gets a weighted mean
             said += weight * t.ms * (work_part * work / t.macs + (1 - work_part) * written / t.written);
             weights += weight;
         }

@@ -1,4 +1,4 @@
-// A search over whole networks. The network is what is judged and chosen. Naive scalings of the original are always among the candidates.
+// A search over whole networks: it judges and chooses networks, not sites. Naive scalings of the original are always among the candidates.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -18,9 +18,10 @@ namespace loopegg {
 // the work of both. Sites with about as many channels weigh most.
 class SiteClock {
 public:
-    // The sites of a network that was tuned: `ms` of each, with its best schedule.
+    // Learns from the sites of a network that was tuned: `ms` of each site, with its best schedule.
     void learn(const Graph& network, const std::map<std::string, double>& ms);
-    // Whole networks that were timed: what lies between their sites takes its part of the time. Networks of about the same time have most say.
+    // Learns from whole networks that were timed, because what lies between the sites takes time too. For an estimate, networks of about the same time
+    // weigh most.
     void learn_whole(std::span<const std::pair<const Graph*, double>> networks);
     double ms(const Graph& network) const;
 
@@ -41,7 +42,7 @@ struct NetworkCandidate {
     NetworkShape shape;
     Graph graph;
     NetworkVerdict judged;
-    double ms = 0;  // by the clock while the search goes on
+    double ms = 0;  // estimated by the clock while the search goes on
     bool timed = false;
     bool naive() const { return origin == "width" || origin == "depth" || origin == "both"; }
 };
@@ -49,7 +50,7 @@ struct NetworkCandidate {
 struct ShapeSearchOptions {
     std::int64_t budget = 96;  // networks that the guard may be asked about, naive scalings among them
     std::uint64_t seed = 1;
-    double max_ms = std::numeric_limits<double>::infinity();  // given: the search wants the network that loses least and takes no longer
+    double max_ms = std::numeric_limits<double>::infinity();  // if finite: the search wants the network that loses least among those that take no longer
 };
 
 // Which of two candidates to prefer: smaller is better.
@@ -66,7 +67,7 @@ public:
     void go_on(std::int64_t asks);
     // The clock has learned: every network is estimated again.
     void set_the_clock();
-    // Everything that was judged, in the order in which it was.
+    // All networks that were judged, in the order of judging.
     std::vector<NetworkCandidate>& judged();
 
 private:
@@ -77,8 +78,8 @@ private:
 // Uniform width, uniform depth, and both, from a little less to a quarter.
 std::vector<std::pair<std::string, NetworkShape>> naive_scalings(const ShapeSpace& space);
 
-// The best of every naive kind, allowed or not, and the `most` best of the others that are allowed, without those that were timed already. Indices
-// into `all`, the best first.
+// The best of every naive kind, allowed or not, and the `most` best of the other networks that are allowed, without networks that were timed already.
+// Gives indices into `all`, the best first.
 std::vector<std::size_t> finalists(const std::vector<NetworkCandidate>& all, std::size_t most, double max_ms = std::numeric_limits<double>::infinity());
 
 }  // namespace loopegg

@@ -12,7 +12,7 @@
 namespace loopegg {
 namespace {
 
-// What rules offer, in whole steps; all of it last.
+// The widths that rules offer, in multiples of `step`; the full width comes last.
 std::vector<std::int64_t> choices_of(std::int64_t width, std::int64_t step) {
     std::vector<std::int64_t> out;
     for (std::int64_t w : widths_offered(width))
@@ -27,7 +27,7 @@ Application application(std::string rule, std::map<std::string, Term> with = {},
     return a;
 }
 
-// Values of as many places: a stage, whatever their channels.
+// Names the stage of a value: values with as many places are in one stage, whatever their channels.
 std::string places(const Graph& graph, const std::string& node) {
     Shape shape = graph.shape_of(node);
     if (shape.size() > 1) shape.erase(shape.begin() + (shape.size() == 4 ? 1 : static_cast<std::ptrdiff_t>(shape.size()) - 1));
@@ -76,10 +76,10 @@ const ShapeSpace::Left& ShapeSpace::without_dropped(const NetworkShape& shape) c
     return left_.emplace(shape.dropped, Left{std::move(graph), std::move(streams)}).first->second;
 }
 
-// Where the streams of the original that a shape narrows are found in what is left: a writer of each.
+// The streams of the remaining network that a shape narrows: a writer of each, and its width.
 std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed_writers(const NetworkShape& shape, const Left& left) const {
     std::vector<std::pair<std::string, std::int64_t>> out;
-    std::set<std::size_t> seen;  // what was one stream may be several once the additions between them are gone
+    std::set<std::size_t> seen;  // one stream of the original may be several streams after additions were dropped
     for (const auto& [name, kept] : shape.widths) {
         const auto width = std::find_if(widths_.begin(), widths_.end(), [&](const Width& w) { return w.name == name; });
         if (width == widths_.end() || kept >= width->choices.back()) continue;
@@ -123,7 +123,7 @@ std::optional<Graph> ShapeSpace::network(const NetworkShape& shape) const {
             if (Node* node = graph.find(site)) node->attrs["groups"] = groups;
         complete(graph);
         return graph;
-    } catch (const UserError&) {  // groups that do not divide what is left
+    } catch (const UserError&) {  // groups that do not divide the remaining channels
         return {};
     }
 }

@@ -30,11 +30,11 @@ public:
     ShapeSpace(const Graph& original, const Sites& sites, int channels_multiple = 1);
 
     struct Width {
-        std::string name;  // its first writer
+        std::string name;  // the first writer of the stream
         std::vector<std::string> writers;
-        std::vector<std::int64_t> choices;  // what rules offer, the fewest first; the last is all of it
-        std::int64_t step = 1;              // what every number of channels is a multiple of
-        bool joined = false;                // a residual stream, or one that is concatenated
+        std::vector<std::int64_t> choices;  // the widths that rules offer, the smallest first; the last is the full width
+        std::int64_t step = 1;              // every choice is a multiple of this
+        bool joined = false;                // a residual stream, or a stream that is concatenated
         std::size_t stage = 0;
     };
     struct Depth {
@@ -46,12 +46,12 @@ public:
     const std::vector<std::string>& groupable() const { return groupable_; }  // sites that may be split in groups
     std::size_t stages() const { return stages_; }
 
-    // The plan that 'loopegg apply' takes. It has no steps for what is not there any more, such as the width of a branch that is dropped.
+    // The plan that 'loopegg apply' takes. It has no steps for parts that are dropped, such as the width of a dropped branch.
     Plan plan(const NetworkShape& shape) const;
     // Empty where a rule refuses.
     std::optional<Graph> network(const NetworkShape& shape) const;
 
-    // The streams of what is left that are narrower than they were: a writer of each, and its width.
+    // The remaining streams that are narrower than in the original: a writer of each, and its width.
     std::vector<std::pair<std::string, std::int64_t>> narrowed(const NetworkShape& shape) const;
 
     // A naive scaling: every width keeps the same share, and every stage keeps the same share of its branches, the first ones.

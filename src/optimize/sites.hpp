@@ -9,19 +9,19 @@
 namespace loopegg {
 
 struct Site {
-    std::string name;  // the node's
+    std::string name;  // of the node
     std::string op;
-    Shape shape;     // of its output
+    Shape shape;     // of the output
     Term statement;  // STMT: equal for all sites of one shape
     std::int64_t macs = 0, parameters = 0;
     std::size_t kind = 0;  // index into Sites::kinds
-    bool kept = false;     // --keep: no neural rule may touch it
+    bool kept = false;     // --keep: no neural rule may change the site
 };
 
 // One loop nest that several sites may share.
 struct SiteKind {
     Term statement;
-    Term nest;  // the naive one
+    Term nest;  // naive
     std::vector<std::size_t> sites;
 };
 

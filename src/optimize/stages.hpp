@@ -26,10 +26,10 @@ namespace loopegg {
 // The network as read.
 struct Input {
     Graph graph;
-    Weights weights;       // complete: seeded where the model brings none
-    bool trained = false;  // the model brought its own
+    Weights weights;       // complete: drawn from the seed where the model has none
+    bool trained = false;  // the model has weights of its own
     Sites sites;
-    // Where rules over several sites made this network of the one that was read: the network that was read, the steps, and what the guard says of them.
+    // Where rules over several sites made this network from another: the network that was read, the steps, and what the guard says of the steps.
     const Input* read = nullptr;
     Plan plan{};
     nlohmann::json proof{};  // of the steps (network_proof.hpp)
@@ -41,10 +41,10 @@ struct Input {
     }
 };
 
-// Schedules and their times: by variant, the one that was found best.
+// Schedules and their times: for each variant, the best schedule that was found.
 struct Tuning {
-    std::vector<TunedNest> best;                   // beside Discovery::variants; not tried where `tried` is 0
-    std::map<std::size_t, TunedNest> restoring{};  // the second nest of variants that have one; the time of `best` is of both
+    std::vector<TunedNest> best;                   // one for each of Discovery::variants; a variant with `tried` 0 was not tuned
+    std::map<std::size_t, TunedNest> restoring{};  // the second nest of variants that have one; the time in `best` is that of both nests
     int compiled = 0, failed = 0;
 };
 
@@ -54,15 +54,15 @@ struct Chosen {
     std::vector<std::size_t> variant;  // by site: index into Discovery::variants
     Graph graph;
     Verdict verdict;      // of the whole network
-    double lost() const;  // capacity by the verdict, on the scale of SiteOption::capacity_cost
+    double lost() const;  // capacity that is lost by the verdict, on the scale of SiteOption::capacity_cost
 };
 
 struct Selection {
     std::vector<std::vector<SiteOption>> options;  // by site; SiteOption::variant is an index into Discovery::variants
     Chosen chosen;
-    std::vector<Chosen> front;  // no other is both faster and keeps more, by the sum over sites; each judged as a whole
+    std::vector<Chosen> front;  // networks such that no other is both faster and keeps more, by the sum over sites; each is judged as a whole
     int backed_off = 0;         // whole networks that the guard refused on the way
-    double calibration = 1;     // what a whole network loses for each part that its sites lose by their shares (Chosen::lost against the sum)
+    double calibration = 1;     // what a whole network loses (Chosen::lost), divided by the sum of what its sites lose
 };
 
 struct Confirmed {
@@ -71,26 +71,26 @@ struct Confirmed {
     std::string why;
 };
 
-// Who tells how long things take on the target of a run.
+// How a run learns how long nests and networks take on its target.
 struct Timing {
     Measurer& nests;
-    // Of whole networks, where the target does not run them as this machine does. `last`: the answer of the run hangs on it. None: they are compiled and timed
-    // here, side by side.
+    // Times whole networks, where the target does not run them as this machine does. `last`: the answer of the run depends on this time. Where the function
+    // is empty, networks are compiled and timed here, side by side.
     std::function<Measured(const Graph& graph, const Weights& weights, const Schedules& schedules, bool last)> network{};
 };
 
 Input read_input(const OptimizeRequest& request);
-// Tunes with at most `trials` schedules of a nest, or with as many as the request asks for where that is 0.
+// Tunes with at most `trials` schedules of a nest, or with as many as the request asks for where `trials` is 0.
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress);
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);
-// Picks by site the schedule that is fastest inside the network, among those that tuning liked best and the default ones. Each is compiled into the
-// network, in folders inside `scratch`, and its steps are timed there. A site that is not named runs best with its default schedule.
+// Picks for each site the schedule that is fastest inside the network, among those that tuning found best and the default schedules. Each schedule is
+// compiled into the network, in folders inside `scratch`, and its steps are timed there. A site without an entry runs best with its default schedule.
 Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant,
                  const Target& target, const std::filesystem::path& scratch, KernelCache& kernels);
-// `original`: schedules of the network as it was read. `shelf`: where the kernels are that tuning compiled.
+// `original`: schedules of the network as it was read. `shelf`: holds the kernels that tuning compiled.
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original, const Tuning& tuning, const Selection& selection,
                   const Timing& timing, const KernelShelf& shelf, Progress& progress);
-// The times of several networks, each with the schedules that tuning liked best, taken in turns; nothing is compiled where all are known.
+// The times of several networks, each with the schedules that tuning found best, taken in turns. Nothing is compiled where all times are known.
 std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const Timing& timing,
                                     const KernelShelf& shelf, Progress& progress);
 // The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
@@ -104,14 +104,15 @@ nlohmann::json result_of(const OptimizeRequest& request, const Input& input, con
                          const Confirmed& confirmed);
 // The class that the rules were chosen for, and the rules that were left out.
 void add_class(nlohmann::json& result, const ClassRules& rules);
-// What each rule did for this network and what of it is in the returned one: result.json's "counts", and noted in the store if no rule was left out.
+// What each rule did for this network and which of its steps are in the returned network: result.json's "counts". If no rule was left out, the store gets
+// these counts too.
 nlohmann::json count_run(const StoreAddress& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
                          const std::vector<std::size_t>& variant);
 // Every file of the out folder beside result.json, which is `result`.
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
                Oracle& oracle, const nlohmann::json& result, Progress& progress);
 
-// What the run is searched on, with the rules of the run.
+// The target that the run searches on, with the rules of the run.
 Target target_of(const OptimizeRequest& request);
 
 // By site: the variant that is its original.
@@ -119,9 +120,9 @@ std::vector<std::size_t> original_variants(const Sites& sites);
 // By site: the variant of the network that the run returns, the chosen one or the original.
 std::vector<std::size_t> returned_variants(const Input& input, const Selection& selection, const Confirmed& confirmed);
 
-// Whether a site that is given `variant` reads nothing of what the admitted one leaves out (Admission::reader).
+// Whether a site with `variant` reads nothing that the admitted variant leaves out (Admission::reader).
 bool leaves_unread(const Sites& sites, const Discovery& found, const Admission& admission, std::size_t variant);
-// Why a site may be what `variant` says: nothing for an original.
+// Why a site may be what `variant` says: null for an original.
 const Admission* admission_of(const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant, std::size_t site);
 
 // What a variant does to a site, in a word (named_sequences.hpp). The word is "propagate" where outputs are left out because their reader skips them.
@@ -130,7 +131,7 @@ std::string sequence_name(const Sites& sites, const Discovery& found, const std:
 // The network in which every site is what `variant` says.
 Graph network_of(const Graph& original, const Sites& sites, const Discovery& found, const std::vector<std::size_t>& variant);
 
-// What the guard measured of a variant: the share of capacity that is kept, or 1 when it says nothing.
+// The share of capacity that the guard found kept, or 1 when the verdict names no share.
 double kept_share(const Verdict& verdict);
 // The same as a cost: shares of several sites multiply, so their logarithms add up. 0 where nothing is lost.
 double capacity_cost(const Verdict& verdict);

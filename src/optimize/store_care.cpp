@@ -22,12 +22,12 @@ namespace {
 namespace fs = std::filesystem;
 using Row = std::vector<StoreValue>;  // in the order of the table's columns
 
-// A store as it is: nothing is made, changed or upgraded.
+// Reads a store as it is: nothing is made, changed or upgraded.
 class StoreReader {
 public:
     virtual ~StoreReader() = default;
     virtual bool has(const Table& table) = 0;
-    // Every row that can be read; what ended the reading, "" for the end. A column that the table lacks is empty.
+    // Calls `row` for every row that can be read. Returns the error that ended the reading, or "". A column that the table lacks is empty.
     virtual std::string each(const Table& table, const std::function<void(const Row&)>& row) = 0;
 };
 
@@ -85,7 +85,7 @@ private:
     sqlite3* db_ = nullptr;
 };
 
-// A server's rows, some at a time, since all of them may be many.
+// Reads a server's rows a few at a time, because there may be many.
 class ServerReader : public StoreReader {
 public:
     explicit ServerReader(const StoreAddress& address) : db_(address, "the store") {}
@@ -148,7 +148,7 @@ private:
 
 enum class Worth { sound, stale, impossible };
 
-// Whether a row says something.
+// Whether a row is valid.
 Worth worth_of(const Table& table, const Row& row) {
     const Named it(table, row);
     for (std::size_t i = 0; i < row.size(); ++i)
@@ -169,11 +169,11 @@ Worth worth_of(const Table& table, const Row& row) {
     return Worth::sound;
 }
 
-// Puts rows into a store, whose own stay.
+// Puts rows into a store, and leaves the store's own rows as they are.
 class Writer {
 public:
     Writer(Database& to, const Table& table) : to_(to), table_(table) {
-        const bool counted = table.columns[0].type == ColumnType::number;  // such a row gets a number of its own, and is known by what it says
+        const bool counted = table.columns[0].type == ColumnType::number;  // such a row gets a new number, and is compared by its other columns
         std::string names, values, same, set;
         for (std::size_t i = counted; i < table.columns.size(); ++i) {
             const Column& c = table.columns[i];

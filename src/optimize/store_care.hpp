@@ -1,4 +1,4 @@
-// Looking after stores: what is in one, what is wrong with it, saving what can be read of a damaged one, and forgetting rows.
+// Looking after stores: what a store holds, what is wrong with it, saving what can be read of a damaged store, and forgetting rows.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,14 +15,14 @@ struct StoreReport {
     bool there = false;
     std::int64_t rows = 0, failed = 0, claimed = 0, stale = 0;  // stale: claims of processes that are gone
     std::vector<std::string> faults;                            // empty: nothing is wrong
-    std::int64_t saved = 0;                                     // by repair
+    std::int64_t saved = 0;                                     // rows that a repair saved
 };
 
-// Reads and changes nothing.
+// Only reads the store.
 StoreReport check_store(const StoreAddress& address);
 
-// Puts a store with all rows that can be read and mean something in the place of the file, which stays beside it as FILE.damaged. A server looks after
-// its own files, so only rows that mean nothing are deleted there. A store with nothing wrong is left alone. Throws UserError where that fails.
+// Replaces the file by a store with all rows that can be read and are valid. The old file stays beside the new one as FILE.damaged. A server looks after
+// its own files, so only invalid rows are deleted there. A store with nothing wrong is left alone. Throws UserError where the repair fails.
 StoreReport repair_store(const StoreAddress& address);
 
 // Deletes rows of latencies and gives their number: failures, claims, or those of a target or whose nest matches a glob; all kinds where no kind is
@@ -33,8 +33,8 @@ struct Forgotten {
 };
 std::int64_t forget(const StoreAddress& address, const Forgotten& what);
 
-// Copies everything that one store has and the other lacks, whichever kind each is. Rows of `to` stay, except claims. Claims are not copied, and a job
-// that runs is copied as one that waits. Gives the number of rows by table.
+// Copies all rows that `from` has and `to` lacks, between stores of any kind. Rows of `to` stay, except claims. Claims are not copied, and a running job
+// is copied as a waiting one. Gives the number of rows by table.
 std::map<std::string, std::int64_t> copy_store(const StoreAddress& from, const StoreAddress& to);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// Puts variants in turns by how much work they leave, so that a stage that looks at only some of them sees mild and harsh ones.
+// Reorders variants so that those that leave much work and those that leave little take turns. A stage that looks at only the first ones sees both.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace loopegg {
 // How often the work was halved, rounded down.
 inline int halvings(std::int64_t whole, std::int64_t left) { return static_cast<int>(std::log2(static_cast<double>(whole) / static_cast<double>(left))); }
 
-// The first item of every key, then the second of every key, and so on; otherwise in the order in which they are.
+// Puts the first item of every key first, then the second of every key, and so on. Within these, items keep their order.
 template <class T, class Key>
 void take_turns(std::vector<T>& items, Key key) {
     std::map<std::decay_t<decltype(key(items.front()))>, int> seen;

@@ -24,7 +24,7 @@ struct Trial {
 struct Search {
     Term nest;
     double uses = 0;             // in the network
-    std::size_t instead_of = 0;  // place among the searches, its own if of none
+    std::size_t instead_of = 0;  // place of the search whose nest this nest would replace; its own place if it replaces none
     std::vector<Term> waiting;   // not measured yet, most promising first by the estimate
     std::unordered_set<Term> seen;
     std::vector<Trial> trials;
@@ -48,7 +48,7 @@ struct Search {
     }
 };
 
-// A measurement errs by some percent, so what came close behind the best may be better where it will run.
+// A measurement errs by some percent, so a schedule that came close behind the best may be better inside the network.
 std::vector<Term> next_best(const Search& s) {
     constexpr double close = 1.15;
     const Trial* second = nullptr;
@@ -64,7 +64,7 @@ public:
     Tuner(Measurer& measurer, const TuneOptions& options, Progress& progress) : measurer_(measurer), options_(options), progress_(progress) {}
 
     void run(std::vector<Search>& searches) {
-        // Every nest has its first round; where there are very many, it is a short one, so that the best still get another.
+        // Every nest has a first round. Where there are very many nests, the first round is short, so that the best nests still get another.
         constexpr int first_trials = 1000, least = 3;
         const int nests = std::max(1, static_cast<int>(searches.size()));
         const int per_round = std::min(options_.per_round, options_.trials);
@@ -74,10 +74,10 @@ public:
             if (round > 0) trials = shared_out(searches, std::max(0, options_.trials * nests - tried_) / (rounds - round));
             for (std::size_t i = 0; i < searches.size(); ++i)
                 if (searches[i].waits()) trials[i] = 0;
-            // Nests in order, so that a long run has tuned the first ones well when time is up; the model is shared by all.
+            // Nests come in order, so that the first ones are tuned well when time is up. All nests share the model.
             for (std::size_t at = 0, end = 0; at < searches.size(); at = end) {
                 if (round > 0 && spent_ > options_.seconds) return;
-                if (spent_ > options_.seconds)  // time is up in the first round: each original still has one schedule timed, for nothing goes on without it
+                if (spent_ > options_.seconds)  // time is up in the first round: each original still has one schedule timed, because the run needs it
                     for (std::size_t i = at; i < searches.size(); ++i) trials[i] = searches[i].instead_of == i ? 1 : 0;
                 for (int together = 0; end < searches.size() && (end == at || together + trials[end] <= options_.together); ++end) together += trials[end];
                 step(std::span(searches).subspan(at, end - at), std::span(trials).subspan(at, end - at), round);
@@ -88,15 +88,15 @@ public:
     }
 
 private:
-    // Whether a nest is so much slower than what it would stand for that no schedule will make it of use.
+    // Whether a nest is so much slower than the nest that it would replace that no schedule will make it useful.
     static bool hopeless(const std::vector<Search>& searches, const Search& s) {
         constexpr double catch_up = 1.3;  // more than tuning gains after a first round
         const auto& other = searches[s.instead_of].best.latency;
         return s.best.latency && other && s.best.latency->median_ms > catch_up * other->median_ms;
     }
 
-    // So many trials for all nests, by the time that the network spends in each: where it spends most there is most to gain. None has more than thrice an
-    // even part; an even part have those of which nothing is known yet.
+    // Shares out the trials among all nests by the time that the network spends in each: most can be gained where the network spends most. No nest gets more
+    // than three times an even part. A nest without a time yet gets an even part.
     static std::vector<int> shared_out(const std::vector<Search>& searches, int all) {
         const double even = static_cast<double>(all) / static_cast<double>(searches.size());
         const auto part = [&](const Search& s, double rate) {
@@ -110,7 +110,7 @@ private:
         while (sum(high) < all && sum(2 * high) > sum(high)) high *= 2;
         for (int i = 0; i < 40; ++i) (sum((low + high) / 2) < all ? low : high) = (low + high) / 2;
         std::vector<int> trials;
-        double owed = 0;  // what was rounded off
+        double owed = 0;  // what rounding left over
         for (const Search& s : searches) {
             owed += part(s, high);
             trials.push_back(static_cast<int>(owed));
@@ -126,7 +126,7 @@ private:
     std::vector<Term> pick(Search& s, int most) const {
         std::vector<std::size_t> order(s.waiting.size());
         std::iota(order.begin(), order.end(), 0);
-        if (model_.ready() && !s.trials.empty()) {  // what other nests taught says less of a new one than the order in which its schedules come
+        if (model_.ready() && !s.trials.empty()) {  // for a new nest, the order of its schedules tells more than a model that learned from other nests
             std::vector<std::vector<float>> rows;
             for (const Term& t : s.waiting) rows.push_back(features_of(t));
             const std::vector<double> speed = model_.predict(rows);
@@ -140,10 +140,10 @@ private:
         return picked;
     }
 
-    // So many of each nest.
+    // Measures `trials` candidates of each nest.
     void step(std::span<Search> some, std::span<const int> trials, int round) {
         std::vector<Candidate> candidates;
-        std::vector<Search*> of;  // beside the candidates
+        std::vector<Search*> of;  // for each candidate, the search that it belongs to
         for (std::size_t i = 0; i < some.size(); ++i) {
             if (trials[i] == 0) continue;
             if (round > 0) widen(some[i], round);
@@ -184,7 +184,7 @@ private:
     Progress& progress_;
     CostModel model_;
     int tried_ = 0;     // candidates that were measured
-    double spent_ = 0;  // seconds of measuring; what the store remembers counts as when it was measured, so a second run ends where the first did
+    double spent_ = 0;  // seconds of measuring; a time from the store counts as much as when it was measured, so a second run ends where the first did
     std::unordered_map<const Search*, std::size_t> learnt_;
 };
 

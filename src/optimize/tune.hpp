@@ -15,30 +15,30 @@ namespace loopegg {
 struct TuneOptions {
     std::string target = "host";
     std::function<std::vector<Term>(const Term& nest)> starts{};  // the first schedules to try, most promising first
-    int trials = 24;  // candidates measured per nest on average: after the first round, more where more time can be gained
+    int trials = 24;  // candidates measured per nest on average: after the first round, nests that can gain more time get more
     int per_round = 6;
-    // By the place of a nest: how often the network runs it, and the place of the nest that it would replace. A nest that replaces none has its
-    // own place here. Where these are empty, each nest runs once and replaces none.
+    // For a nest, by its place among the nests: how often the network runs it, and the place of the nest that it would replace. A nest that replaces none
+    // has its own place here. Where `role` is empty, each nest runs once and replaces none.
     struct Role {
         double uses = 1;
         std::size_t instead_of = 0;
     };
     std::function<Role(std::size_t nest)> role{};
-    int together = 24;     // candidates of one batch, of several nests: all cores compile, and what is timed takes turns
-    double seconds = 1e9;  // of measuring, for all nests together; every nest gets its first round whatever this says
-    // Gives nests near a schedule that turned out well, by the rules of the phase 'vary'. It may be empty.
+    int together = 24;     // candidates of one batch, of several nests: all cores compile, and the candidates are timed in turns
+    double seconds = 1e9;  // of measuring, for all nests together; every nest gets its first round in any case
+    // Gives nests near a schedule that turned out well, by the rules of the phase 'vary'. The function may be empty.
     std::function<std::vector<Term>(const Term& nest, std::uint64_t seed)> neighbours{};
-    // Times come later, and estimates stand in until then. A nest of which something was only estimated is left as it is, because nothing was learnt.
+    // Times come later, and estimates stand in for them until then. A nest with an estimated candidate gets no further round, because nothing was learnt.
     bool wait_for_times = false;
     std::uint64_t seed = 1;
 };
 
 struct TunedNest {
     Term nest;      // with the best schedule found; as given when nothing could be measured
-    Measured best;  // why there is no latency, where there is none; an estimate only where no schedule was measured
+    Measured best;  // or the reason why there is no latency; an estimate only where no schedule was measured
     int tried = 0, failed = 0;
     std::vector<Term> also;             // the next best, by the same measurements; may be empty
-    std::vector<double> after_round{};  // the best time so far, at the end of each round that it took part in, in milliseconds
+    std::vector<double> after_round{};  // the best time so far, at the end of each round that the nest took part in, in milliseconds
 };
 
 // One answer per nest, in order. Equal nests are tuned once.

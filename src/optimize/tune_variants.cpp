@@ -1,4 +1,4 @@
-// Which nests are worth tuning, and what is tuned: the nest as it will run in the network, with everything fused into it.
+// Decides which nests are worth tuning, and tunes each nest as it will run in the network, with everything fused into it.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -21,8 +21,8 @@
 namespace loopegg {
 namespace {
 
-// A kind has up to ten variants on its menu, and up to four of those that leave out what nobody reads; fewer where there are many kinds, so that all
-// of them can be tuned in the same time.
+// A kind has up to ten variants on its menu, and up to four variants that leave out what nobody reads. Where there are many kinds, each has fewer, so that
+// all kinds can be tuned in the same time.
 struct MenuSize {
     std::size_t variants, unread;
 };
@@ -36,7 +36,7 @@ constexpr std::size_t most_neighbours = 48;  // of one schedule and round; the m
 
 bool transforms_tiles(const Term& nest) { return !statement_of(nest_parts(nest).statement).coefficients.empty(); }
 
-// What leaves outputs out because nobody reads them is of use where the reader has a variant of which that is true.
+// A variant that leaves out unread outputs is of use only where its reader has a variant that does not read these outputs.
 bool of_use(const Input& input, const Discovery& found, const Admission& a) {
     if (!a.verdict.allowed || !a.reader) return a.verdict.allowed;
     return std::any_of(found.admissions.begin(), found.admissions.end(), [&](const Admission& other) {
@@ -53,9 +53,9 @@ struct OnOffer {
     std::string how;  // restriction_kind
 };
 
-// From every halving of the work the one that costs least capacity, then the next of each: a menu from mild to harsh, on which of each halving the ways
-// to restrict a site take turns: a family is to be a mixture (mixture.hpp). A short menu has one of each way instead, about a quarter of the work: to take
-// as much from all sites costs less than to take everything from a few.
+// The menu has, for every halving of the work, the variant that costs least capacity, then the next variant for each, and so on. Within a halving the ways to
+// restrict a site take turns, because a family should be a mixture (mixture.hpp). A short menu has one variant of each way instead, with about a quarter of
+// the work left: to take equally much from all sites costs less than to take everything from a few.
 std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most) {
     const auto nearness = [](const OnOffer& o) { return std::pair(std::abs(o.halvings - 2), -o.halvings); };
     std::stable_sort(candidates.begin(), candidates.end(), [&](const OnOffer& a, const OnOffer& b) {
@@ -75,8 +75,8 @@ std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most)
     return out;
 }
 
-// Of each kind the original, a menu of what its sites admit and one of what leaves out outputs that nobody reads; the kinds with most work first, so that
-// when time runs out it is the small ones, original and variants alike, that had fewer trials.
+// For each kind: the original, a menu of the variants that its sites admit, and a menu of the variants that leave out unread outputs. Kinds with most work
+// come first. So, when time runs out, only small kinds (originals and variants alike) had fewer trials.
 std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found) {
     struct Use {
         double cost = 0;
@@ -113,10 +113,10 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
 // A variant as it is compiled.
 struct Running {
     Term nest;
-    Term restoring{};  // of a variant of two nests
+    Term restoring{};  // the second nest, of a variant with two nests
 };
 
-// The nests of each variant with what follows its site fused in. One network shows a variant of every kind at once: planning is the cost.
+// The nests of each variant, with what follows its site fused in. Planning a network is costly, so one network holds a variant of every kind at once.
 std::vector<Running> as_they_run(const Input& input, const Discovery& found, const std::vector<std::size_t>& picked, const Target& target) {
     std::vector<std::vector<std::size_t>> of_kind(input.sites.kinds.size());  // places in `picked`
     for (std::size_t i = 0; i < picked.size(); ++i) of_kind[found.variants[picked[i]].kind].push_back(i);
@@ -140,7 +140,7 @@ std::vector<Running> as_they_run(const Input& input, const Discovery& found, con
     return nests;
 }
 
-// One after the other.
+// The time of two nests that run one after the other.
 Measured together(const Measured& a, const Measured& b) {
     if (!a.latency || !b.latency) return a.latency ? b : a;
     Measured sum = a;
@@ -150,7 +150,7 @@ Measured together(const Measured& a, const Measured& b) {
     return sum;
 }
 
-// Nests that were put into the list of what is tuned, and the row that they stand for a variant in.
+// A row of nests that computes a variant, and the places of these nests in the list of nests to tune.
 struct Row {
     std::size_t variant;
     Term value;
@@ -163,7 +163,7 @@ Measured time_of(const Row& row, const std::vector<TunedNest>& tuned) {
     return sum;
 }
 
-// The row that is fastest for the original of each kind after a short look: the one that its variants are tuned as, too.
+// For each kind, the row that is fastest for the original after a few trials. The variants of the kind are tuned as this row, too.
 std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<std::size_t>& picked, const std::vector<Running>& running,
                                         const std::function<std::vector<Term>(const Term&)>& rows_of, Measurer& measurer, TuneOptions options,
                                         Progress& progress) {
@@ -192,7 +192,8 @@ std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<st
     return how;
 }
 
-// A row in place of one nest where it is faster, and the other way as the next best: the network has the last word (settle.cpp).
+// Takes the row in place of the one nest where the row is faster, and keeps the slower of the two as the next best, because settle.cpp decides inside the
+// network.
 void offer_row(TunedNest& t, const Row& row, const std::vector<TunedNest>& tuned) {
     constexpr double close = 1.15;
     const Measured time = time_of(row, tuned);
@@ -216,7 +217,7 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     std::vector<Term> nests;
     std::map<std::size_t, std::size_t> second;  // by variant: where its second nest is
     const std::vector<Running> running = as_they_run(input, found, picked, target);
-    std::vector<std::size_t> kinds;  // beside nests
+    std::vector<std::size_t> kinds;  // of each nest
     const auto add = [&](std::size_t variant, const Term& nest) { nests.push_back(nest), kinds.push_back(found.variants[variant].kind); };
     for (std::size_t i = 0; i < picked.size(); ++i) add(picked[i], running[i].nest);
     for (std::size_t i = 0; i < picked.size(); ++i)
@@ -229,16 +230,17 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     };
     options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
     if (trials > 0) options.trials = std::min(options.trials, trials);
-    options.per_round = std::max(3, (options.trials + 2) / 3);  // the first ones as they come, then twice what was learnt
+    options.per_round = std::max(3, (options.trials + 2) / 3);  // a first round in the order of the estimate, then two rounds by the model
     const auto rules = schedule_rules(target);
-    // Cheapest first by the estimate: the first is the default schedule, and nothing slower is chosen. On a GPU as many as a nest may be given when others
-    // need none.
+    // Schedules come cheapest first by the estimate. The first is the default schedule, so nothing slower than the default is chosen. A GPU gets as many
+    // schedules as a nest may try when other nests need no trials.
     const std::size_t most = target.gpu() ? 2 * static_cast<std::size_t>(options.trials) : most_starts;
     options.starts = [&rules, most](const Term& nest) { return rules->schedules(nest, most); };
     options.wait_for_times = target.gpu() && target.reach == Reach::bundle;
     if (!target.gpu() && rules->varies())
         options.neighbours = [&rules](const Term& nest, std::uint64_t seed) {
-            return transforms_tiles(nest) ? std::vector<Term>{} : rules->near(nest, seed, most_neighbours);  // written out whole, or slow
+            // Transforms are fast only when they are written out whole.
+            return transforms_tiles(nest) ? std::vector<Term>{} : rules->near(nest, seed, most_neighbours);
         };
     const bool timed = !target.gpu() && (target.reach == Reach::here || target.on_board());
     const auto algorithms = book_with_phase("algorithms", target.rules, shipped("rules/algorithms.rules"));
@@ -255,13 +257,13 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
             }
         }
     }
-    if (target.gpu()) rules->prepare(nests, 2 * static_cast<std::size_t>(options.trials));  // the e-graphs are what tuning for GPUs takes
+    if (target.gpu()) rules->prepare(nests, 2 * static_cast<std::size_t>(options.trials));  // most of the time of tuning for GPUs goes into these e-graphs
     std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     Tuning tuning;
     tuning.best.resize(found.variants.size());
     for (const TunedNest& t : tuned) tuning.compiled += t.tried, tuning.failed += t.failed;
     for (std::size_t i = 0; i < picked.size(); ++i) tuning.best[picked[i]] = tuned[i];
-    for (const SiteKind& kind : input.sites.kinds)  // an original that cannot be timed leaves nothing to compare with
+    for (const SiteKind& kind : input.sites.kinds)  // without a time of the original there is nothing to compare with
         if (const TunedNest& t = tuning.best[static_cast<std::size_t>(&kind - input.sites.kinds.data())]; !t.best.latency)
             throw UserError(
                 Diagnostic{fmt::format("no schedule of '{}' can be timed on {}: {}", input.sites.all[kind.sites.front()].name, request.target, t.best.why),

@@ -21,10 +21,10 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t own_finalists = 4;                        // tuned one after another, because the clock learns from each
-constexpr std::int64_t asks_between = 12;                       // of the guard, before the next is tuned
+constexpr std::int64_t asks_between = 12;                       // questions to the guard before the next network is tuned
 constexpr double original_share = 0.25, finalists_share = 0.4;  // of the time for tuning; the rest is for rules on single sites
 
-// Fewer schedules are tried where there is less time; which ones does not change.
+// A request with a share of the time. Fewer schedules are tried, but the same ones come first.
 OptimizeRequest with_less_time(OptimizeRequest request, double share) {
     request.tune_seconds *= share;
     return request;
@@ -59,7 +59,7 @@ std::unique_ptr<Oracle> paper_oracle(const OptimizeRequest& request, const Input
     return make_oracle(std::move(options));
 }
 
-// A rival's pick, judged by the guard of the run, and naive scalings beside it.
+// The network that a rival picks, with the verdict of this run's guard.
 std::vector<NetworkCandidate> rival_candidates(const OptimizeRequest& request, const Input& input, const ShapeSpace& space, NetworkJudge& judge,
                                                const SiteClock& clock, ShapeSearchOptions options, Progress& progress) {
     constexpr std::int64_t papers_budget = 1000;
@@ -80,7 +80,7 @@ std::vector<NetworkCandidate> rival_candidates(const OptimizeRequest& request, c
     }
     all.resize(std::min<std::size_t>(all.size(), 1));
     if (all.empty()) throw UserError("--search " + request.search + ": no configuration is legal within the limits");
-    // It is what that search picks: whether the guard of this run would allow it is told, and decides nothing.
+    // This is the rival's pick. The verdict of this run's guard is reported, but it does not decide.
     const NetworkVerdict ours = judge.judge({&all[0].graph, 1}).front();
     all[0].judged = ours, all[0].judged.allowed = all[0].judged.verdict.allowed = true, all[0].judged.excess = std::min(0.0, ours.excess);
     return all;
@@ -133,7 +133,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     if (!own && request.search != "scale")
         for (NetworkCandidate& c : rival_candidates(request, input, space, judge, clock, options, progress)) judged.push_back(std::move(c));
 
-    const double share = finalists_share / static_cast<double>(own ? own_finalists + 3 : 4);  // the best of three naive kinds beside them
+    const double share = finalists_share / static_cast<double>(own ? own_finalists + 3 : 4);  // besides them, the best of three naive kinds are tuned
     const auto tune_network = [&](std::size_t i) {
         progress.advance(static_cast<std::int64_t>(out.timed.size()),
                          fmt::format("tuning network {} that is timed ({})", out.timed.size() + 1, judged[i].origin));
@@ -152,13 +152,13 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         const auto next = std::find_if(last.begin(), last.end(), [&](std::size_t i) { return !judged[i].naive(); });
         if (next == last.end()) break;
         tune_network(*next);
-        time_from(out.timed.size() - 1);  // the search asks for networks that the clock takes to be fast: the next one is asked with this error known
+        time_from(out.timed.size() - 1);  // the search follows the clock, so the clock learns its error before the search goes on
     }
     time_from(0);
     out.asked = judge.asked();
     out.judged = std::move(judged);
     const bool limited = std::isfinite(options.max_ms);
-    // A network that takes a little longer than is allowed goes on where none takes less: it is tuned further, and timed against the limit at the end.
+    // Where no network is within the limit, the run goes on from the one that exceeds it least: it is tuned further, and compared with the limit at the end.
     const auto better = [&](const NetworkCandidate& a, const NetworkCandidate& b) {
         const auto over = [&](const NetworkCandidate& c) { return std::max(0.0, c.ms - options.max_ms); };
         if (!limited) return a.ms < b.ms;
@@ -169,7 +169,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         if (!out.timed[i].time.latency) continue;
         c.ms = out.timed[i].time.latency->median_ms;
         const bool rival = request.search == "random" || request.search == "blockswap";
-        if (rival && c.naive()) continue;  // beside it, to be seen; not what that search picks
+        if (rival && c.naive()) continue;  // naive scalings are timed for comparison; they are not the rival's pick
         if (parameters(c.graph) > request.max_parameters) continue;
         if (!c.judged.allowed || (!limited && out.original.latency && c.ms >= out.original.latency->median_ms)) continue;
         if (!out.best || better(c, out.judged[out.timed[*out.best].candidate])) out.best = i;

@@ -1,4 +1,4 @@
-// The stage that looks for whole networks. The guard judges them, and the best are tuned and timed in turns with naive scalings and the original.
+// The stage that searches whole networks. The guard judges them, and the best are tuned and timed in turns with naive scalings and the original.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,19 +15,19 @@ namespace loopegg {
 const std::vector<std::string>& search_names();
 
 struct TimedNetwork {
-    std::size_t candidate = 0;  // of WholeNetworks::judged
+    std::size_t candidate = 0;  // into WholeNetworks::judged
     Input input;                // the network, with the weights carried over
     Tuning tuning;
-    Measured time;  // of the whole, in turns with the others
+    Measured time;  // of the whole network, taken in turns with the others
 };
 
 struct WholeNetworks {
     std::vector<NetworkCandidate> judged;
     std::vector<TimedNetwork> timed;
     Tuning original_tuning;
-    Measured original;                // in turns with `timed`
-    std::optional<std::size_t> best;  // of `timed`: the network to go on from; none: the original
-    std::int64_t asked = 0;           // of the guard
+    Measured original;                // taken in turns with `timed`
+    std::optional<std::size_t> best;  // into `timed`: the network to go on from; none: the original
+    std::int64_t asked = 0;           // questions to the guard
 };
 
 // Throws UserError for a search that does not exist.

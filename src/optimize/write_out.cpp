@@ -1,4 +1,4 @@
-// The out folder: the returned network in every form that people use one in, how it came about, and the evidence.
+// Writes the out folder: the returned network in every form that people use, how the network was made, and the evidence.
 #include <cerrno>
 
 #include <fmt/format.h>
@@ -54,7 +54,7 @@ json sequences_json(const Input& input, const Discovery& found, const std::vecto
     return all;
 }
 
-// What 'loopegg apply' needs to make the same network of the original.
+// The plan by which 'loopegg apply' makes the same network from the original.
 Plan plan_of(const Input& input, const Discovery& found, const std::vector<std::size_t>& variant) {
     Plan plan = input.plan;
     for (std::size_t s = 0; s < input.sites.all.size(); ++s) {
@@ -75,12 +75,12 @@ void write_network(Graph graph, const Weights& weights, const std::map<std::stri
     write_file(out / "network.py", network_py(graph, about));
 }
 
-// The compiled network stands in the out folder itself, too: links, for weights are large.
+// Puts the compiled network into the out folder itself, too. It makes links, because weights are large.
 void link_artifact(const fs::path& from, const fs::path& out) {
     const bool whole = fs::exists(from / "network.so");
     for (const auto& entry : fs::directory_iterator(from)) {
         const std::string name = entry.path().filename().string();
-        if (name == "manifest.json") continue;  // the out folder has its own
+        if (name == "manifest.json") continue;  // the out folder has its own manifest
         const bool inside =
             name.starts_with("kernel") || name.ends_with(".c") || name.starts_with("loopegg_runtime") || (name.ends_with(".h") && name != "network.h");
         if (whole && inside) continue;  // it is in network.so
@@ -98,7 +98,7 @@ void write_out(const OptimizeRequest& request, const Input& input, const Discove
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
     const Input& read = input.as_read();
     const Graph& graph = confirmed.keep_original ? read.graph : selection.chosen.graph;
-    Graph original = read.graph;  // what the plan is applied to, for those who check it; its weights are the returned network's where they still have a place
+    Graph original = read.graph;  // what the plan is applied to, for a check; its weights are those of the returned network where they have a place
     original.weights_file.clear();
     write_file(request.out / "original.json", write_model(original));
     const std::string plan = write_plan(confirmed.keep_original ? Plan{} : plan_of(input, found, variant));

@@ -1,4 +1,4 @@
-// The charts of a run's page as Vega-Lite specifications: every number a reader sees in one comes from the run's own files.
+// The charts of a run's page as Vega-Lite specifications. Every number in a chart comes from the run's own files.
 #pragma once
 #include <nlohmann/json.hpp>
 
@@ -8,9 +8,9 @@ namespace loopegg {
 
 nlohmann::json latency_chart(const FinishedRun& run);    // before and after, with the quartile spread
 nlohmann::json capacity_chart(const FinishedRun& run);   // the guard's interval for the whole network inside its limits
-nlohmann::json sites_chart(const FinishedRun& run);      // one row a site, before and after
+nlohmann::json sites_chart(const FinishedRun& run);      // one row for each site, before and after
 nlohmann::json pareto_chart(const FinishedRun& run);     // latency against capacity
-nlohmann::json networks_chart(const FinishedRun& run);   // every whole network that was judged, naive scalings among them: latency against the loss expected
+nlohmann::json networks_chart(const FinishedRun& run);   // every whole network that was judged, naive scalings too: latency against expected loss
 nlohmann::json intervals_chart(const FinishedRun& run);  // the guard's interval of every changed site
 nlohmann::json verdicts_chart(const FinishedRun& run);   // every verdict of the run, worst to best
 nlohmann::json stages_chart(const FinishedRun& run);     // where the run's time went

@@ -1,4 +1,4 @@
-// One page about what is going on: the jobs of a batch, the boards, and the best result so far. 'loopegg dashboard' writes it anew as often as asked.
+// One page about what is going on: the jobs of a batch, the boards, and the best result so far. 'loopegg dashboard' rewrites the page as often as asked.
 #pragma once
 #include <map>
 #include <optional>
@@ -23,8 +23,8 @@ struct Dashboard {
     std::vector<DashboardJob> jobs;
     std::vector<BoardHealth> boards;
     std::map<std::string, int> slurm;  // tasks by state
-    std::string date;                  // when it was asked
-    double refresh_seconds = 0;        // the browser asks for the page again; 0: it does not
+    std::string date;                  // when the page was asked for
+    double refresh_seconds = 0;        // after which the browser loads the page again; 0: never
 
     int count(const std::string& state) const;
     const DashboardJob* best() const;  // the largest speed-up; measured ones before estimated ones
@@ -32,7 +32,7 @@ struct Dashboard {
 
 // "12 of 20 jobs are done, and 1 failed", without markup.
 std::string dashboard_headline(const Dashboard& d);
-// The whole page. It asks nothing of a network.
+// The whole page. The page loads nothing from the network.
 std::string dashboard_page(const Dashboard& d);
 
 }  // namespace loopegg

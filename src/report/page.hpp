@@ -1,4 +1,4 @@
-// One self-contained HTML page about one run: how much faster, is it safe, what changed, why believe it.
+// One self-contained HTML page about one run: how much faster the network is, whether that is safe, what changed, and why to believe it.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// The whole page. It asks nothing of a network, because style, script, plotting library and numbers are all inside.
+// The whole page. The page loads nothing from the network, because style, script, plotting library and numbers are all inside.
 std::string report_page(const FinishedRun& run);
 
 // "resnet34-cifar10 runs 1.63x faster on host: 4.93 ms instead of 8.03 ms", without markup.

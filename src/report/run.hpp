@@ -16,7 +16,7 @@ namespace loopegg {
 Latency latency_from_json(const nlohmann::json& j);
 nlohmann::json to_json(const Latency& latency);
 
-// A guard's answer with its interval; `threshold` is the least that it asks, or two limits, or nothing.
+// A guard's answer with its interval. `threshold` holds the least ratio that the guard allows, or a lower and an upper limit, or nothing.
 struct GuardResult {
     std::string name, why;
     bool allowed = false;
@@ -33,7 +33,7 @@ struct StepTaken {
 
     // "group-axes ?a=co ?b=ci ?g=4 (part 1)"
     std::string text() const;
-    // "group co with ci in 4 blocks"; a rule that nobody put into words is told by its parameters.
+    // "group co with ci in 4 blocks". A rule without such words is described by its parameters.
     std::string words() const;
 };
 
@@ -71,7 +71,7 @@ struct Whole {
 
 struct FinishedRun {
     std::filesystem::path folder;
-    nlohmann::json result;  // as it was read, for keys that stand beside the known ones
+    nlohmann::json result;  // as it was read, for keys that have no member here
     std::string model, architecture, target, rules, returned, why, date, version;
     bool sample = false;  // numbers made for tests, not measured
     std::int64_t batch = 1, seed = 0;

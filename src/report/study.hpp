@@ -1,4 +1,4 @@
-// What many runs did, counted: which sequences were chosen, where in a network, on what target, what each bought and cost.
+// Counts what many runs did: which sequences were chosen, where in a network, on which target, and what each gained and cost.
 #pragma once
 #include <array>
 #include <map>
@@ -59,7 +59,7 @@ struct Study {
     std::vector<SequenceCount> sequences;  // most frequent first, dense last
     std::vector<StepCount> steps;          // most frequent first
     std::map<std::string, std::int64_t> rules_fired;
-    std::vector<std::string> never_fired;                // known to some run, fired in none
+    std::vector<std::string> never_fired;                // rules that some run knew and that fired in none
     int changed = 0, paper = 0, known = 0, unnamed = 0;  // sites
 };
 

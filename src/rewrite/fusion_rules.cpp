@@ -18,7 +18,7 @@ namespace {
 
 constexpr double nest_cost = 1000;  // more than any number of operands
 
-// Constants that are prepared cost nothing when the network runs.
+// The cost at run time, where prepared constants cost nothing.
 double running_cost(const Term& value) {
     if (value.is("prepare", 2)) return running_cost(value[1]);
     const Term& nest = value[value.size() - 1];

@@ -1,4 +1,4 @@
-// What the rules that span sites make of a row of nests: batch norms, activations and additions that follow a site become a part of it.
+// Applies the rules that span sites to a row of nests: batch norms, activations and additions that follow a site become a part of the site.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -13,22 +13,22 @@
 namespace loopegg {
 
 struct FusionStep {
-    enum class Effect { takes_in, prepares, arranges };  // a nest less; fewer operands when it runs; neither
+    enum class Effect { takes_in, prepares, arranges };  // one nest fewer; fewer operands at run time; neither
     std::string rule;
-    Term value;  // after it
+    Term value;  // after the step
     Effect effect;
 };
 
-// The phase `fuse` of a rule file. A file that has none fuses nothing.
+// The phase `fuse` of a rule file. A file without this phase fuses nothing.
 class FusionRules {
 public:
     // Rules are judged when they are loaded.
     explicit FusionRules(const std::filesystem::path& file);
-    // A file of one's own before the one that ships, where it has the phase. The same files are read once in a process.
+    // Takes the user's file where it has the phase, else the shipped file. A process reads the same files once.
     static std::shared_ptr<const FusionRules> of(const std::filesystem::path& own, const std::filesystem::path& shipped);
 
-    // The phase grows an e-graph from a VALUE, and extraction takes the value that has the fewest nests, and of these the one that reads the fewest operands
-    // when it runs. The steps are the proof that both are equal; none where the value itself is the one.
+    // The phase grows an e-graph from a VALUE, and extraction takes the value with the fewest nests, and among these the value that reads the fewest operands
+    // at run time. The steps are the proof that both values are equal; there are none where extraction takes the value itself.
     std::vector<FusionStep> fuse(const Term& value) const;
 
 private:
@@ -36,7 +36,7 @@ private:
     std::vector<FusionStep> derive(const Term& value) const;
 
     std::shared_ptr<const RuleBook> book_;
-    const Phase* phase_;  // null: there is none
+    const Phase* phase_;  // null: the file has no such phase
     mutable std::mutex mutex_;
     mutable std::unordered_map<Term, std::vector<FusionStep>> known_;
 };

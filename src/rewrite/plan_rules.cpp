@@ -102,12 +102,12 @@ private:
     const Rule& rule_;
     const Application& a_;
     SiteForm form_;
-    std::size_t part_ = 0;  // that expressions are about
+    std::size_t part_ = 0;  // the part of the domain that expressions are about
     std::map<Symbol, Term> bound_;
     Term nest_;
 };
 
-// The first guard that refuses, in its own words.
+// Throws Refusal with the words of the first guard that refuses.
 [[noreturn]] void refuse(EGraph& graph, const Rewrite& rewrite, const std::map<Symbol, Term>& bound) {
     for (const Guard& guard : rewrite.guards) {
         if (!guard.test) continue;

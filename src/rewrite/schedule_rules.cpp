@@ -23,9 +23,9 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t asked = 800;  // terms whose cost is worked out, of one nest
+constexpr std::size_t asked = 800;  // terms of one nest whose cost is estimated
 constexpr const char* phase_names[] = {"schedule", "refine", "vary"};
-constexpr std::size_t kept = 64;  // of these at least: who asks for one asks for more soon, and the e-graph is the cost
+constexpr std::size_t kept = 64;  // so many schedules are kept at least: a caller soon asks for more, and growing the e-graph again is costly
 
 Term with_restore(const std::string& how, const Term& nest) { return how.empty() ? nest : Term("restore", {Term(how), nest}); }
 
@@ -60,7 +60,7 @@ public:
         if (const GpuMachine* gpu = machine_.gpu()) return gpu_cost(nest, *gpu);
         const VectorMachine& cpu = *machine_.cpu();
         if (nest[0] == statement_) return cpu_cost(loops_, cpu_shape(loops_, nest[1]), cpu);
-        const NaiveLoops loops = naive_loops(statement_of(nest[0]), naive_);  // a rule laid out its operands otherwise
+        const NaiveLoops loops = naive_loops(statement_of(nest[0]), naive_);  // a rule changed the layout of its operands
         return cpu_cost(loops, cpu_shape(loops, nest[1]), cpu);
     }
 
@@ -157,7 +157,7 @@ std::vector<Term> ScheduleRules::schedules(const Term& nest, std::size_t most) c
         if (const auto known = known_.find(key); known != known_.end() && known->second.asked >= most) return first(known->second.schedules, most);
     }
     const std::size_t wanted = std::max(most, kept);
-    // Parts of a domain that was cut are arranged each by itself; the k-th best of all of them go together.
+    // The parts of a domain that was cut are arranged each by itself. The k-th best schedules of all parts form one schedule.
     std::vector<Term> parts;
     parts_of(naive, parts);
     std::vector<std::vector<Term>> found;
@@ -202,7 +202,7 @@ std::vector<Term> ScheduleRules::near(const Term& nest, std::uint64_t seed, std:
     std::mt19937_64 random(seed);
     std::unordered_set<Term> seen{nest};
     std::vector<Term> out;
-    for (std::size_t i = 0; i < 4 * most && out.size() < most; ++i)  // a small class gives few that are new
+    for (std::size_t i = 0; i < 4 * most && out.size() < most; ++i)  // in a small class most draws are not new
         if (Term t = space.sample(root, random); seen.insert(t).second) out.push_back(std::move(t));
     return out;
 }

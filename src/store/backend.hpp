@@ -25,7 +25,8 @@ public:
     virtual bool null(int column) const = 0;
 };
 
-// A transaction failed through nobody's fault: the server went away, or two transactions waited for each other. It is done once more from its beginning.
+// A transaction failed through nobody's fault: the server went away, or two transactions waited for each other. The transaction is done again from its
+// beginning.
 struct TryTransactionAgain : std::exception {};
 
 class StoreBackend {
@@ -38,15 +39,15 @@ public:
     virtual void commit() = 0;
     virtual void roll_back() noexcept = 0;
     virtual const char* skip_locked() const = 0;      // the end of a SELECT that takes a row which nobody else is taking
-    [[noreturn]] virtual void fail_for_a_test() = 0;  // as on a full disk
+    [[noreturn]] virtual void fail_for_a_test() = 0;  // fails as it would on a full disk
 
     virtual int version() = 0;  // 0: none yet
     virtual void set_version(int version) = 0;
     virtual void lock_for_upgrade() = 0;                               // inside a transaction: others wait
-    virtual std::set<std::string> columns_of(const Table& table) = 0;  // none: there is no such table
+    virtual std::set<std::string> columns_of(const Table& table) = 0;  // empty: there is no such table
     virtual void create(const Table& table) = 0;
     virtual void add_column(const Table& table, const Column& column) = 0;
-    virtual void protect(const Table& table) = 0;  // an append-only one
+    virtual void protect(const Table& table) = 0;  // refuses changes to rows of an append-only table
 };
 
 std::unique_ptr<StoreBackend> open_sqlite(const StoreAddress& address, const std::string& name);

@@ -48,7 +48,7 @@ public:
     StoreBackend& backend() const { return *backend_; }
 
 private:
-    // It begins by writing, or by locking row by row, so nobody writes between its reads and its writes of the same rows.
+    // A transaction takes the right to write first, or locks row by row. So nobody writes between its reads and its writes of the same rows.
     class Transaction {
     public:
         explicit Transaction(StoreBackend& backend) : backend_(backend) {

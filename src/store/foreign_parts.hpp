@@ -6,10 +6,10 @@ struct sqlite3;
 
 namespace loopegg {
 
-// Views are off, a schema may call no function that does more than compute, and no value is larger than any of ours.
+// Turns views off, lets a schema call only functions that compute and do nothing else, and limits the size of a value to what our stores need.
 void distrust_schema(sqlite3* db);
 
-// The first part of the schema that can run something and is none of ours, in words ("the trigger 'x'"); "" for none.
+// The first part of the schema that can run something and that loopegg did not write, in words ("the trigger 'x'"); "" for none.
 std::string foreign_part(sqlite3* db);
 
 }  // namespace loopegg

@@ -5,7 +5,7 @@
 
 namespace loopegg {
 
-// Later than 2 because files of one table each had versions 1 and 2 of their own; what those lack is added to them.
+// Versions 1 and 2 are those of earlier files, which held one table each. A file of an earlier version gets the tables and columns that it lacks.
 constexpr int schema_version = 4;
 
 enum class ColumnType { text, integer, real, number };  // number: counts rows as they come
@@ -20,8 +20,8 @@ struct Table {
     const char* name;
     std::vector<Column> columns;
     std::vector<const char*> key;
-    std::vector<const char*> index{};  // columns by which rows are looked for besides
-    bool append_only = false;          // whoever writes
+    std::vector<const char*> index{};  // columns besides the key by which rows are looked for
+    bool append_only = false;          // the database refuses a change of a row, whoever asks for it
 };
 
 const std::vector<Table>& store_tables();

@@ -11,10 +11,10 @@ struct StoreCost {
 };
 StoreCost operator-(const StoreCost& now, const StoreCost& before);
 
-// Everything since the process began. Work between the statements of a transaction is not the store's, and does not count.
+// The cost since the process began. Work between the statements of a transaction is not work of the store, and does not count.
 StoreCost store_cost();
 
-// Counts one call, from here to the end of the scope. A call inside another one of the same thread counts with that one.
+// Counts one call, from here to the end of the scope. A call inside another call of the same thread counts as a part of the outer call.
 class StoreCall {
 public:
     StoreCall();

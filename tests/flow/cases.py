@@ -1,13 +1,13 @@
 """The cases of a test script: each is run, and one line says how it ended ('ok - NAME', 'not ok - NAME' or 'SKIPPED: NAME: WHY'), as setup/run_tests.py reads them.
 
-LOOPEGG_CASES="cable power" runs those alone whose names hold one of these words.
+LOOPEGG_CASES="cable power" runs only the cases whose names hold one of these words.
 """
 import os
 import sys
 
 
 class Skipped(Exception):
-    """What a case raises when the machine lacks something it needs; the message says what."""
+    """A case raises this when the machine lacks something that the case needs. The message says what."""
 
 
 def sentence(case):
@@ -16,7 +16,7 @@ def sentence(case):
 
 
 def run_cases(cases, prefix="", call=lambda case: case()):
-    """Runs them all, whatever fails, and ends the script. `cases`: functions, or (name, function); what a case returns is added to its name."""
+    """Runs all cases, whatever fails, and ends the script. `cases`: functions, or (name, function). What a case returns is added to its name."""
     failed, wanted = 0, os.environ.get("LOOPEGG_CASES", "").split()
     named = [case if isinstance(case, tuple) else (prefix + sentence(case), case) for case in cases]
     chosen = [(name, function) for name, function in named if not wanted or any(word in name for word in wanted)]

@@ -1,4 +1,4 @@
-"""What examples/ holds is checked and run: rule files, plans of a batch, a target of one's own, programs that use the engine or a compiled network."""
+"""Checks and runs what examples/ holds: rule files, plans of a batch, a user's own target, programs that use the engine or a compiled network."""
 import json
 import os
 import pathlib

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for 'loopegg optimize' in tests of 'batch': writes a result.json that follows from its arguments alone, slowly, and notes that it did.
 
-A model called 'broken' fails with words, one called 'crash' dies by a signal. TALLY (environment) is a file that gets one line a finished run.
+A model called 'broken' fails with words, and a model called 'crash' dies by a signal. TALLY (environment) is a file that gets one line for each finished run.
 """
 import json
 import os

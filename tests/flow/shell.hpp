@@ -1,4 +1,4 @@
-// Running other programs from a test, and a folder that goes away with it.
+// Running other programs from a test, and a temporary folder that is removed with its object.
 #pragma once
 #include <sys/wait.h>
 #include <unistd.h>

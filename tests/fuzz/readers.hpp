@@ -1,4 +1,4 @@
-// Every reader of files that strangers may have written, as one table: fuzzed for minutes with libFuzzer, for moments in ./test.
+// Every reader of files that strangers may have written, as one table. libFuzzer fuzzes the readers for minutes, and ./test for moments.
 #pragma once
 #include <span>
 #include <string_view>
@@ -12,7 +12,7 @@ struct Reader {
 
 std::span<const Reader> readers();
 
-// Reads the bytes; a refusal is fine if it says why. Aborts (require) when a promise is broken, such as that what was written reads back the same.
+// Reads the bytes; a refusal is fine if it says why. Aborts (require) when a promise is broken, such as that a written file reads back the same.
 void try_reader(const Reader& reader, std::string_view bytes);
 
 }  // namespace loopegg

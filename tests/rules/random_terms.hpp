@@ -14,7 +14,7 @@
 
 namespace loopegg {
 
-// Small, with extents that few factors divide; every operator of statement_forms() is among them.
+// Small statements, with extents that few factors divide. Every operator of statement_forms() is among them.
 std::span<const char* const> sampled_statements();
 
 RuleBook shipped_rules(const std::string& file);
@@ -22,10 +22,10 @@ RuleBook shipped_rules(const std::string& file);
 // Which rules, and how their terms are drawn.
 struct RuleSelection {
     std::vector<RuleBook> books;
-    std::vector<std::string> sets{};  // none: all of the books'
+    std::vector<std::string> sets{};  // empty: all sets of the books
     bool takes(const Rule& rule) const;
     bool strict_fp = false;
-    int levels = 0;  // of its axes (ShallowTerms); 0: as many as there are, without going in a circle
+    int levels = 0;  // how deep axes may be (ShallowTerms); 0: any depth, without passing through one class twice (ClassTerms)
     std::size_t iterations = 7, nodes = 12000;
 };
 
@@ -33,7 +33,7 @@ struct RuleSelection {
 class TermSource {
 public:
     TermSource(const char* statement, const RuleSelection& selection);
-    Term sample(std::mt19937_64& random);                              // of the nest itself or, where rules restrict, of one of its variants
+    Term sample(std::mt19937_64& random);                              // a term of the nest itself or, where rules restrict, of one of its variants
     const std::set<std::string>& applied() const { return applied_; }  // rules that changed something
 
 private:
@@ -46,13 +46,13 @@ private:
 };
 
 struct Check {
-    bool whole = true;  // it must visit every instance: no rule restricts
+    bool whole = true;  // the nest must visit every instance, because no rule restricts
     bool strict_fp = false;
-    bool run = true;  // interpret it, too
+    bool run = true;  // run the interpreter, too
 };
 
-// What is wrong with a nest by the analysis, by isl and by the interpreter; "" for nothing. `ran` tells whether the interpreter could run it:
-// tiles that are no product of loops are not staged, and resolve() says so.
+// What is wrong with a nest by the analysis, by isl and by the interpreter; "" for nothing. `ran` tells whether the interpreter could run the nest:
+// resolve() refuses a stage whose tile is no product of loops.
 std::string wrong(const Term& nest, const Check& check, bool* ran = nullptr);
 
 }  // namespace loopegg

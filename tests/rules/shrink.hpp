@@ -1,4 +1,4 @@
-// Makes a nest that shows something wrong as small as it can be while it still does: fewer loops, smaller extents, plainer loops.
+// Makes a nest that shows a fault as small as it can be while it still shows that fault: fewer loops, smaller extents, plainer loops.
 #pragma once
 #include <functional>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace loopegg {
 
-// What is wrong with a nest, "" for nothing. May throw UserError for what is no nest; that is nothing.
+// What is wrong with a nest, "" for nothing. The function may throw UserError for a term that is no nest, which counts as nothing wrong.
 using Complaint = std::function<std::string(const Term& nest)>;
 
 // The smallest nest found that gets the same complaint as `nest` does.

@@ -12,7 +12,7 @@ namespace loopegg {
 using OnnxConstants = std::map<std::string, OnnxTensor>;
 
 std::optional<double> scalar_of(const OnnxTensor& tensor);  // of a tensor with one element
-std::vector<float> floats_of(const OnnxTensor& tensor);     // whatever its kind
+std::vector<float> floats_of(const OnnxTensor& tensor);     // of a tensor of any kind
 std::optional<std::vector<std::int64_t>> integers_of(const OnnxTensor& tensor);
 
 }  // namespace loopegg

@@ -5,7 +5,7 @@
 
 namespace loopegg {
 
-// Without weights: the nodes and the constants that they need, for comparing; parameters are empty tensors.
+// With null weights the model has the nodes and the constants that they need, and its parameters are empty tensors. Such a model is for comparing.
 OnnxModel onnx_model(const Graph& graph, const Weights* weights);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// A restricted site as plain ONNX: one smaller operator a box of the domain, on slices, and one gathering of all their results.
+// A restricted site as plain ONNX: one smaller operator on slices for each box of the domain, and one gather over all their results.
 #pragma once
 #include <string>
 #include <utility>
@@ -12,7 +12,7 @@ namespace loopegg {
 struct DomainExpansion {
     std::vector<std::pair<std::string, OnnxTensor>> constants;  // besides the node's own parameters, which are initializers by their names
     std::vector<OnnxNode> nodes;                                // the last one has the node's name
-    std::string description;                                    // JSON by which the importer knows the node again
+    std::string description;                                    // JSON by which the importer recognises the node
 };
 
 // The expansion depends on the node alone, so an importer can make it again and compare.

@@ -4,8 +4,8 @@
 
 namespace loopegg {
 
-// Replaces each such group by one node, named as the group's last: Gelu, Silu, LayerNormalization, or Linear (inputs x, weight
-// [in, out], bias). Silu and Linear are names of ours.
+// Replaces each such group by one node, which has the name of the group's last node. Its operator is Gelu, Silu, LayerNormalization, or Linear
+// (inputs x, weight [in, out], bias). Silu and Linear are operators of ours, not of ONNX.
 void fuse_patterns(OnnxModel& model, const OnnxConstants& constants);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// Turns an ONNX model into a graph, node by node: into operators of ours where there are such, into opaque nodes elsewhere.
+// Turns an ONNX model into a graph, node by node: into our own operators where we have one, into opaque nodes elsewhere.
 #pragma once
 #include <map>
 #include <optional>
@@ -22,7 +22,7 @@ public:
 private:
     using Ints = std::vector<std::int64_t>;
     using Attrs = std::map<std::string, Attr>;
-    // Says false, having done nothing, where the node must be opaque.
+    // Returns false, and has done nothing, where the node must be opaque.
     using Handler = bool (OnnxImporter::*)(const OnnxNode&);
     static const std::map<std::string, Handler>& handlers();
 
@@ -45,14 +45,14 @@ private:
     const OnnxTensor& needed(const OnnxNode& node, std::size_t i, const char* what) const;
     bool has(const OnnxNode& node, std::size_t i) const { return i < node.inputs.size() && !node.inputs[i].empty(); }
     bool used(const OnnxNode& node, std::size_t output) const;
-    bool computes_floats(const OnnxNode& node) const;  // all that it reads are float32
+    bool computes_floats(const OnnxNode& node) const;  // all inputs of the node are float32
     int type_of(const std::string& onnx_value) const;
     const std::string& input(const OnnxNode& node, std::size_t i) const;
     static std::vector<std::string> tail(const OnnxNode& node);
     void set_weight(const std::string& name, const OnnxTensor& tensor, Shape shape);
     void set_weight(const std::string& name, const OnnxTensor& tensor) { set_weight(name, tensor, tensor.dims); }
-    std::string put(Node node);  // with its shape; answers its name
-    // a helper of the node `near`
+    std::string put(Node node);  // infers the shape and returns the name
+    // puts a helper of the node `near`
     std::string put(const std::string& near, const char* what, const std::string& op, std::vector<std::string> inputs, Attrs attrs = {});
     std::string put(const OnnxNode& from, const std::string& op, std::vector<std::string> inputs, Attrs attrs = {});
     std::string result(const OnnxNode& from, std::string name);
@@ -121,7 +121,7 @@ private:
     std::string file_;
     OnnxModel onnx_;
     OnnxReading how_;
-    bool ours_;  // our own exporter wrote it: names and numbers are kept as they stand
+    bool ours_;  // our own exporter wrote the model: names and numbers are kept as they stand
     Graph graph_;
     Weights weights_;
     OnnxConstants constants_;

@@ -1,4 +1,4 @@
-// An ONNX model as it comes from the process that parsed it: plain bytes, of which nothing is believed before it is checked.
+// An ONNX model as it comes from the process that parsed it: plain bytes, which the reader does not trust before it has checked them.
 #pragma once
 #include <ostream>
 #include <string>
@@ -10,7 +10,7 @@ namespace loopegg {
 
 void write_model_bytes(const OnnxModel& model, std::ostream& out);
 
-// Throws UserError: the bytes are no model. `file` is for the words.
+// Throws UserError where the bytes are no model. `file` names the file in the message.
 OnnxModel read_model_bytes(const std::string& file, std::string_view bytes);
 
 }  // namespace loopegg

@@ -11,12 +11,12 @@
 namespace loopegg {
 
 // Throws UserError that names the ONNX node and operator which cannot be read, and why. Weights may stand in other files of the model's folder.
-// Protobuf parses in a process of its own; `confined` false has it here, for fuzzers.
+// Protobuf parses in a process of its own. With `confined` false it parses in this process, for fuzzers.
 Model read_onnx(const std::filesystem::path& path, const OnnxReading& how = {});
 Model import_onnx(const std::string& file, std::string_view bytes, const OnnxReading& how = {}, bool confined = true);
 
 struct OnnxWriting {
-    std::map<std::string, std::string> about{};          // goes into metadata_props, where viewers show it
+    std::map<std::string, std::string> about{};          // goes into metadata_props, which viewers show
     std::uint64_t most_inside = std::uint64_t{1} << 30;  // bytes of weights; more than that stand in FILE.data beside the file
 };
 struct OnnxFiles {
@@ -28,10 +28,10 @@ struct OnnxFiles {
 // network's file left open is open again, where every node works for any batch.
 OnnxFiles onnx_files(const Graph& graph, const Weights& weights, const std::string& file_name, const OnnxWriting& how = {});
 
-// All in one, whatever its size.
+// The whole model in one file, whatever its size.
 std::string export_onnx(const Graph& graph, const Weights& weights);
 
-// PATH and, where there is data, PATH.data before it.
+// Writes PATH. Where there is data, writes PATH.data before PATH.
 void write_onnx(const std::filesystem::path& path, const OnnxFiles& files);
 
 }  // namespace loopegg

@@ -7,7 +7,7 @@
 namespace loopegg {
 
 std::int64_t attr_int(const OnnxNode& node, const std::string& name, std::int64_t absent);
-double attr_float(const OnnxNode& node, const std::string& name, double absent);  // 1e-5f is 1e-5
+double attr_float(const OnnxNode& node, const std::string& name, double absent);  // gives 1e-5 for 1e-5f
 std::string attr_text(const OnnxNode& node, const std::string& name, const std::string& absent);
 std::optional<std::vector<std::int64_t>> attr_ints(const OnnxNode& node, const std::string& name);
 std::optional<std::vector<float>> attr_floats(const OnnxNode& node, const std::string& name);

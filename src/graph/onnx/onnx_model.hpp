@@ -19,11 +19,11 @@ struct OnnxTensor {
     std::vector<double> doubles{};                   // float64
     std::vector<std::int64_t> integers{};            // int64
     int type = 0;                                    // by ONNX's numbers; 0: what the kind says
-    std::map<std::string, std::string> elsewhere{};  // "location", "offset", "length": another file holds its values, and they are not read yet
+    std::map<std::string, std::string> elsewhere{};  // "location", "offset", "length" of the values in another file, which are not read yet
     friend bool operator==(const OnnxTensor&, const OnnxTensor&) = default;
 };
 
-// By ONNX's numbers: 1 is float32, 7 int64, 9 a truth value, 11 float64; 0 where it holds no numbers.
+// The element type by ONNX's numbers: 1 is float32, 7 int64, 9 a truth value, 11 float64; 0 where the tensor holds no numbers.
 inline int element_type(const OnnxTensor& t) {
     if (t.type != 0) return t.type;
     return t.kind == OnnxTensor::Kind::float32 ? 1 : t.kind == OnnxTensor::Kind::float64 ? 11 : t.kind == OnnxTensor::Kind::int64 ? 7 : 0;
@@ -42,10 +42,10 @@ struct OnnxNode {
 
 struct OnnxValue {
     std::string name;
-    std::vector<std::int64_t> shape;  // -1: not a number
+    std::vector<std::int64_t> shape;  // -1: the dimension is no number
     bool has_shape = true;
-    int type = 1;                        // of its elements, by ONNX's numbers; 0: no tensor
-    std::vector<std::string> symbols{};  // names of dimensions that are no numbers; "" elsewhere
+    int type = 1;                        // of the elements, by ONNX's numbers; 0: the value is no tensor
+    std::vector<std::string> symbols{};  // names of dimensions that are no numbers; "" for the other dimensions
 };
 
 struct OnnxModel {
@@ -55,17 +55,18 @@ struct OnnxModel {
     std::vector<OnnxNode> nodes;
     std::vector<std::pair<std::string, OnnxTensor>> initializers;
     std::map<std::string, std::string> metadata{};
-    // When it is written: initializers whose values stand in a file beside it, with the place where they begin.
+    // For writing: initializers whose values stand in a file beside the model, with the place where they begin.
     std::string data_file{};
     std::map<std::string, std::uint64_t> outside{};
 };
 
-// Both need protobuf. Strangers' bytes are parsed by a process of its own, with little memory and no rights; `confined` false parses here, for fuzzers.
-// Throw UserError; `file` is for the words, and weights that it keeps in other files are looked for beside it (nowhere where the folder is empty).
+// Both functions need protobuf. A process of its own, with little memory and no rights, parses the bytes of strangers. With `confined` false this process
+// parses them, for fuzzers. Both throw UserError, with `file` in the message. Weights in other files are looked for in `folder`, and nowhere where it is
+// empty.
 OnnxModel parse_onnx(const std::string& file, std::string_view bytes, const std::filesystem::path& folder = {}, bool confined = true);
 std::string serialize_onnx(const OnnxModel& model);
 
-// What the protobuf module offers. Errors are words, for no exception crosses from one library to another.
+// What the protobuf module offers. Each function returns an error in words, because no exception crosses from one library to another.
 struct OnnxCodec {
     std::string (*parse)(std::string_view bytes, OnnxModel& out);
     std::string (*serialize)(const OnnxModel& model, std::string& out);

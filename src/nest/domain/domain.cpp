@@ -24,7 +24,7 @@ void collect(const Term& axis, std::map<std::string, Term>& found) {
         collect(normal, found);  // a span of whole rows of a pair is a span of its outer axis
 }
 
-// A digit of an iterator with the same values wherever the restrictions hold; none if the base is no such digit.
+// The digit of an iterator that has the same values as the axis wherever the restrictions hold; none if there is no such digit.
 std::optional<AxisDigit> lifted(const AxisDigit& axis) {
     if (axis.base.size() == 0) return axis;
     if (!axis.base.is("span", 3)) return {};
@@ -43,7 +43,7 @@ std::optional<Digit> as_digit(const AxisDigit& axis) {
     return Digit{name->name, lift->stride, lift->limit / lift->stride};
 }
 
-// One restriction as conditions on digits; false if it is not one.
+// Adds one restriction as conditions on digits; false if the restriction is no such condition.
 bool add_condition(const Term& restriction, DomainPart& part) {
     if (restriction.is("span", 3)) {
         auto digit = as_digit(normal_axis(restriction[0]));
@@ -60,7 +60,7 @@ bool add_condition(const Term& restriction, DomainPart& part) {
     return true;
 }
 
-// An axis as axis_value() reads it, made ready to be asked at very many points.
+// An axis as axis_value() reads it, prepared for questions at very many points.
 class ReadyAxis {
 public:
     ReadyAxis(const Term& axis, const std::vector<Term>& leaves) {
@@ -106,7 +106,7 @@ private:
     std::vector<ReadyAxis> parts_;
 };
 
-// What restrictions that are no digits leave, as boxes: the values of the axes they name, enumerated and gathered into runs.
+// The instances that restrictions without a form over digits leave, as boxes: the values of the axes that they name, enumerated and gathered into runs.
 class Enumeration {
 public:
     Enumeration(const Statement& s, const std::vector<Term>& restrictions) {
@@ -178,7 +178,7 @@ void visit_paths(const Term& sched, std::map<std::string, Term> path, std::vecto
     }
 }
 
-// Two diagonals over neighbouring digits of both axes are one over the digits together: a grouping of a grouping.
+// Merges two diagonals over neighbouring digits of both axes into one diagonal over the joined digits: a grouping of a grouping.
 bool merge_diagonals(std::vector<DigitPair>& all) {
     for (std::size_t i = 0; i < all.size(); ++i)
         for (std::size_t j = 0; j < all.size(); ++j) {
@@ -192,7 +192,7 @@ bool merge_diagonals(std::vector<DigitPair>& all) {
     return false;
 }
 
-// Several ranges of one digit are one.
+// Merges several ranges of one digit into one range.
 void tidy(DomainPart& part) {
     std::map<Digit, std::pair<std::int64_t, std::int64_t>> ranges;
     for (const DigitRange& r : part.ranges) {

@@ -1,4 +1,4 @@
-// Between nest terms and graph domains: what of a statement's instances a schedule visits.
+// Converts between nest terms and graph domains: which of a statement's instances a schedule visits.
 #pragma once
 #include "graph/domain.hpp"
 #include "graph/operators.hpp"
@@ -10,8 +10,8 @@ namespace loopegg {
 // The conditions under which an axis is defined: (span A lo hi) and (diag G A B) in normal form, each once, sorted by text.
 std::vector<Term> restrictions(const Term& axis);
 
-// The instances that a NEST visits, as a graph domain; whole() if it is all of them. Takes what the axes say: a schedule that walks
-// some digit twice or not at all is for resolve() to refuse.
+// The instances that a NEST visits, as a graph domain; whole() if the nest visits all of them. This function trusts the axes: resolve()
+// refuses a schedule that walks some digit twice or not at all.
 Domain domain_of(const Term& nest);
 Domain domain_of(const Statement& statement, const Term& sched);
 

@@ -30,7 +30,7 @@ double points(const std::vector<Term>& leaves) {
     return n;
 }
 
-// f(value_of) for every combination of the leaves' values, while it returns true.
+// Calls f(value_of) for every combination of the leaves' values, while f returns true.
 template <class F>
 bool for_all(const std::vector<Term>& leaves, const F& f) {
     std::vector<std::int64_t> values(leaves.size(), 0);
@@ -55,7 +55,7 @@ bool holds_any(const std::vector<Restrictions>& parts, const V& value_of) {
     return std::any_of(parts.begin(), parts.end(), [&](const Restrictions& p) { return holds(p, value_of); });
 }
 
-// A span of one axis on each side, and they do not meet.
+// Whether both sides have a span of the same axis and these spans do not overlap.
 bool plainly_disjoint(const Restrictions& a, const Restrictions& b) {
     for (const Term& x : a)
         for (const Term& y : b)

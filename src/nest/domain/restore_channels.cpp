@@ -1,4 +1,4 @@
-// Fewer output channels that come back through the network's own operators.
+// Sites with fewer output channels, where the network's own operators bring the channels back.
 #include <algorithm>
 
 #include "base/error.hpp"
@@ -20,7 +20,7 @@ void expect_free_channels(const Node& node) {
     }
 }
 
-// What is left of a node's output channels is the first of each group.
+// The node keeps the first `kept` output channels of each group.
 void narrow(Node& node, std::int64_t kept) {
     const char* attr = node.op == "linear" ? "out_features" : "out_channels";
     const std::int64_t groups = node.op == "conv2d" ? node.integer("groups") : 1, channels = node.integer(attr);

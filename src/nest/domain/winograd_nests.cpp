@@ -15,7 +15,7 @@ Term shaped(std::string_view op, std::initializer_list<std::int64_t> values) {
     return Term(op, std::move(children));
 }
 
-// A vector of any machine, or two or four of a narrow one's.
+// Channels are stored in blocks of 16, 8 or 4: one vector of a wide machine, or several vectors of a narrow one.
 constexpr std::int64_t least_block = 4;
 Term in_blocks(const Term& stmt, std::string_view buffer, std::string_view axis, std::int64_t channels) {
     std::int64_t block = 16;

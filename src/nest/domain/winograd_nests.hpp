@@ -1,7 +1,7 @@
 // A convolution as three nests in a row: its input transformed tile by tile, a batch of products with transformed weights, the tiles transformed back.
 //
-// The products are a convolution of 1x1 with a group for each element of a transformed tile. What lies between the nests is stored in blocks of channels,
-// so that each nest works with vectors of channels. What a restricted nest leaves out of its channels is left out of the products.
+// The products are a convolution of 1x1 with a group for each element of a transformed tile. The values between the nests are stored in blocks of channels,
+// so that each nest works with vectors of channels. Channels that a restricted nest leaves out are left out of the products.
 #pragma once
 #include <cstdint>
 #include <optional>

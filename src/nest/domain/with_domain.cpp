@@ -14,7 +14,7 @@ NarrowedDomain narrowed(const Domain& domain, const std::vector<Axis>& axes) {
     if (co == axes.end()) throw Refusal("only output channels come back by a 1x1 convolution, and there are none");
     if (domain.parts.size() != 1) throw Refusal("channels come back by a 1x1 convolution where the domain is in one piece");
     DomainPart part = domain.parts[0];
-    // A range of the topmost digit from its first value on keeps the leading channels; what is left has digits, too.
+    // A range of the topmost digit that begins at its first value keeps the leading channels. The kept channels have digits, too.
     std::int64_t kept = co->extent;
     auto leads = [&](const DigitRange& r) { return r.digit.axis == "co" && r.lo == 0 && r.digit.stride * r.digit.radix == kept; };
     for (auto r = part.ranges.begin(); (r = std::find_if(part.ranges.begin(), part.ranges.end(), leads)) != part.ranges.end(); part.ranges.erase(r))

@@ -11,7 +11,7 @@ namespace loopegg {
 // a R b, for R such as " = " or " < ".
 IslText related(const IslText& a, const char* relation, const IslText& b);
 
-// What an axis asks for (that a span or a diagonal holds) goes to `conditions`. `name_of` gives the text of an iterator, by its name.
+// Adds the conditions under which the axis is defined (a span or a diagonal holds) to `conditions`. `name_of` gives the text of an iterator, by its name.
 IslText axis_text(const Term& axis, const std::function<IslText(const std::string&)>& name_of, Conjunction& conditions);
 
 }  // namespace loopegg

@@ -11,7 +11,7 @@
 namespace loopegg {
 namespace {
 
-// One path of the schedule as it is written: the axes of its loops and, as numbers, the sides it takes at every cat.
+// One path of the schedule as it is written: the axes of its loops and, as numbers, the side that the path takes at every cat.
 struct Path {
     std::vector<Term> axes;
     std::vector<std::pair<std::size_t, std::string>> apart;  // dimensions whose iterations run at once, and the loop's kind
@@ -37,7 +37,7 @@ void collect(const Term& sched, Path path, std::vector<Path>& out) {
     }
 }
 
-// Axes that have equal values at two instances just when these do: a number is known by its quotient and remainder, a pair by its two
+// Simpler axes that have equal values at two instances exactly when `axes` have: a number is known by its quotient and remainder, a pair by its two
 // axes, and a diagonal is the block of both of its axes. isl would find the same, slowly.
 std::vector<Term> told_by(std::span<const Term> axes) {
     std::vector<Term> all(axes.begin(), axes.end());
@@ -66,7 +66,7 @@ std::vector<Term> told_by(std::span<const Term> axes) {
     return all;
 }
 
-// An instance on a path: its place in time, and where it is defined. It is x, or x' with the iterators of `same` equal to x's.
+// An instance on a path: its place in time, and where it is defined. The instance is x, or x' (`other`), whose iterators in `same` equal those of x.
 struct Place {
     const Path* path = nullptr;
     bool other = false;
@@ -81,14 +81,14 @@ bool has_partial(const Term& t) {
 
 bool are_fixed(const IslText& a, const IslText& b) { return a.over == 0 && b.over == 0; }
 
-// Questions about pairs of instances, x and x', are asked as whether both can be such that something holds. Every "before" is taken apart
-// into its cases, and iterators known to be equal in both have one name: what is left to ask is small, and often was asked already.
+// A question about pairs of instances asks whether there are instances x and x' for which some conditions hold. Every "before" is divided into its cases,
+// and iterators that are known to be equal in both have one name. So each question is small, and often it was asked already.
 class Judge {
 public:
     Judge(const Statement& s, const Term& sched) : s_(s), sched_(complete(s, sched)), questions_(variables(s)) {
         collect(sched_, {}, paths_);
         for (const Path& p : paths_) depth_ = std::max(depth_, p.axes.size());
-        // Iterators of extent 1 are left out: they say nothing and cost dimensions.
+        // Iterators of extent 1 are left out: they tell nothing and cost dimensions.
         for (const Iterator& it : s.axes)
             if (it.extent > 1) names_.push_back(it.name);
         for (const Path& p : paths_) places_.push_back(place(p, false, 0));
@@ -134,7 +134,7 @@ private:
 
     std::size_t index_of(std::string_view name) const { return static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin()); }
 
-    // The iterator i of x, or of x' when `other`, where those of `same` are x's own.
+    // The iterator i of x, or of x' when `other`. The iterators of x' in `same` are those of x.
     IslText iterator(std::size_t i, bool other, VariableMask same) const {
         if (!other || (same >> i & 1)) return {names_[i], VariableMask{1} << i};
         return {names_[i] + "_", VariableMask{1} << (i + names_.size())};
@@ -161,7 +161,7 @@ private:
         return sum;
     }
 
-    // x touches by one access what x' touches by another: the iterators that must be equal for it, and the conditions besides.
+    // x touches by one access the element that x' touches by another: the iterators that must be equal for this, and the two accesses.
     struct Meeting {
         VariableMask same = 0;
         const Access *first = nullptr, *second = nullptr;
@@ -196,10 +196,10 @@ private:
         conditions.insert(conditions.end(), b.conditions.begin(), b.conditions.end());
     }
 
-    // Adds "equal before this dimension of time"; false when that cannot be.
+    // Adds the condition that both times are equal before this dimension; false when that is impossible.
     bool add_equal(const Place& a, const Place& b, std::size_t upto, Conjunction& conditions) const {
         if (a.path == b.path) {
-            Conjunction known;  // where the axes are defined: said already
+            Conjunction known;  // where the axes are defined; the places have these conditions already
             for (const Term& axis : told_by(std::span(a.path->axes).subspan(0, std::min(upto, a.path->axes.size())))) {
                 IslText first = text_at(a, axis, known), second = text_at(b, axis, known);
                 if (!(first == second)) conditions.push_back(related(first, " = ", second));
@@ -214,7 +214,7 @@ private:
         return true;
     }
 
-    // x is before x' in the naive order and `test(case, place')` holds for one of the cases in which it is: the iterators before some i are
+    // Whether x can be before x' in the naive order while `test(case, place')` holds. There is one case for each iterator i: the iterators before i are
     // equal, and i is smaller. `test` gets the conditions so far and the mask of equal iterators.
     template <class Test>
     bool naive_case(VariableMask same, const Test& test) const {
@@ -257,7 +257,7 @@ private:
         return all;
     }
 
-    // Naively first, and yet not before: some dimension of time puts x' before x, or none tells them apart.
+    // Whether some x that the naive order puts first is not before x' in the schedule: some dimension of time puts x' before x, or none tells them apart.
     bool reverses(bool strict) const {
         for (const Meeting& m : dependences(s_.combine == Combine::assign || strict))
             for (std::size_t p = 0; p < paths_.size(); ++p)
@@ -286,7 +286,7 @@ private:
         return false;
     }
 
-    // Two instances that meet in one element, told apart first by this dimension of time.
+    // Whether two instances touch one element and this dimension of time is the first that tells them apart.
     bool conflicts(std::size_t path, std::size_t dimension) const {
         const Place& first = places_[path];
         for (const Meeting& m : dependences(true))
@@ -309,7 +309,7 @@ private:
     Term sched_;
     IslQuestions questions_;
     std::vector<Path> paths_;
-    std::vector<Place> places_;  // of x on each
+    std::vector<Place> places_;  // of x, one for each path
     std::vector<std::string> names_;
     std::size_t depth_ = 0;
 };

@@ -1,7 +1,7 @@
 // isl judges schedules: the instances they visit and the dependences they keep, as sets and maps of whole numbers.
 //
 // Nothing here uses the facts of facts.hpp or the loop trees of resolve(). A schedule is read as its axes say, instance by instance. So a
-// mistake in one of the three shows in a comparison with another.
+// mistake in the facts, in resolve() or here shows in a comparison with another of the three.
 #pragma once
 #include <optional>
 #include <string>

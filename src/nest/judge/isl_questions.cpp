@@ -43,7 +43,7 @@ bool yes(isl_bool answer) {
     return answer == isl_bool_true;
 }
 
-// What was answered, per thread as isl's context is.
+// Remembers answers, for each thread, because isl's context belongs to a thread.
 template <class Ask>
 bool answered(std::string question, const Ask& ask) {
     constexpr std::size_t most = 1 << 17;

@@ -1,7 +1,7 @@
 // Questions about whole numbers that isl answers: whether some values satisfy all of several conditions, and how two sets compare.
 //
-// Conditions that share no variable are asked apart (all of them can hold at once when each group can), and no question is asked twice:
-// the schedules of one e-class differ in a few loops, so most of what is asked of one was asked of another.
+// Conditions that share no variable are asked apart (all of them can hold at once when each group can). No question is asked twice, because
+// the schedules of one e-class differ in a few loops, so most questions about one schedule were asked about another.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -24,7 +24,7 @@ struct IslText {
     friend bool operator==(const IslText& a, const IslText& b) { return a.text == b.text; }
 };
 
-using Conjunction = std::vector<IslText>;  // all hold; none: always true
+using Conjunction = std::vector<IslText>;  // all conditions hold; empty: always true
 using IslUnion = std::vector<Conjunction>;
 
 class IslQuestions {

@@ -19,7 +19,7 @@
 namespace loopegg {
 namespace {
 
-// The rules that a plan does by itself.
+// The rules that apply_plan knows without a rule file.
 constexpr std::array<std::string_view, 9> own_rules{"cut-domain",  "group-axes",    "bottleneck-axis", "bottleneck-output", "restrict-nest",
                                                     "drop-branch", "narrow-stream", "narrow-branch",   "narrow-width"};
 
@@ -88,7 +88,7 @@ private:
         restore_ = how == "repeat" ? Restore::repeat : how == "zero" ? Restore::zero : Restore::none;
     }
 
-    // How many values of an axis are kept: ?w says so, or the factor ?k.
+    // How many values of an axis are kept: ?w gives the number, or ?k gives a factor.
     std::int64_t kept_argument(const Application& a, std::size_t part, std::int64_t extent) const {
         if (a.with.contains("?w")) return number_argument(a, part, "?w");
         const std::int64_t factor = number_argument(a, part, "?k");
@@ -142,7 +142,7 @@ private:
         return kept / groups;
     }
 
-    // What no list of the other rules says: the nest itself, which must visit a part of what is visited now.
+    // For restrictions that no list of the other rules makes: the nest itself, which must visit a part of the instances that are visited now.
     void restrict_nest(const Term& nest) {
         const NestParts parts = nest_parts(nest);
         if (parts.statement != form_.statement().term)
@@ -214,13 +214,13 @@ void apply_to_sites(Graph& graph, const SiteStep& step, std::span<const Applicat
     }
 }
 
-// Of two sites of the glob that end the branches of one addition, the one with more work goes.
+// Where two sites of the glob end the two branches of one addition, the branch with more work is dropped.
 void drop_branches(Graph& graph, const SiteStep& step) {
     const std::vector<std::string> sites = sites_of(graph, step);
     std::vector<std::string> ends;
     for (const Branch& b : branches_of(graph))
         if (std::find(sites.begin(), sites.end(), b.site) != sites.end()) ends.push_back(b.site);
-    if (ends.empty()) ends.push_back(sites.front());  // the lesser branch of an addition, or none: it says why
+    if (ends.empty()) ends.push_back(sites.front());  // it ends the branch with less work, or no branch, and the refusal says why
     for (const std::string& site : ends)
         if (graph.find(site)) graph = without_branch(graph, branch_written_by(graph, site));
 }
@@ -231,7 +231,7 @@ void narrow_streams(Graph& graph, const SiteStep& step, const Application& a) {
     const Streams streams = streams_of(graph);
     std::map<std::size_t, std::int64_t> widths;
     const std::vector<std::string> sites = sites_of(graph, step);
-    for (bool joined : {true, false}) {  // where no site of the glob writes a residual stream, the widths that each of them writes
+    for (bool joined : {true, false}) {  // where no site of the glob writes a residual stream, the streams that these sites write
         if (!widths.empty()) break;
         for (const std::string& site : sites)
             if (const auto s = streams.written_by(site); s && streams.all[*s].joined == joined)
@@ -261,7 +261,7 @@ void apply_to_network(Graph& graph, const SiteStep& step, const Application& a) 
 Graph apply_plan(const Graph& original, const Plan& plan, const NamedRules* rules) {
     Graph graph = original;
     for (const SiteStep& step : plan.steps) {
-        sites_of(graph, step);  // a glob that meets no site is a mistake, whatever would be done there
+        sites_of(graph, step);  // throws: a glob that matches no site is a mistake, whatever the rules
         for (auto first = step.apply.begin(), last = first; first != step.apply.end(); first = last) {
             const bool several = spans_sites(first->rule);
             last = several ? first + 1 : std::find_if(first, step.apply.end(), [](const Application& a) { return spans_sites(a.rule); });
@@ -283,7 +283,7 @@ void set_domain(Node& node, const Domain& domain) {
         const DigitPair& d = part.diagonals[i];
         const Digit &a = d.first.axis == "ci" ? d.first : d.second, &b = d.first.axis == "ci" ? d.second : d.first;
         if (a.axis != "ci" || b.axis != "co" || a.stride * a.radix != ci || b.stride * b.radix != co) continue;
-        // The topmost digits of both channels walk together: that is what groups are. The others keep their place within a group.
+        // The topmost digits of output and input channels are equal: these are groups. The other digits keep their place within a group.
         Domain rest{{part}, Restore::none};
         auto& kept = rest.parts[0];
         kept.diagonals.erase(kept.diagonals.begin() + static_cast<std::ptrdiff_t>(i));

@@ -13,8 +13,8 @@
 namespace loopegg {
 namespace {
 
-// What is left of an iterator in one part, as plans see it: the digits that still have a loop of their own, the lowest first. A digit's name
-// in a plan is its place among those that are left.
+// What is left of an iterator in one part, as plans see it: the digits that still have a loop of their own, the lowest first. In a plan a digit is
+// written by its place among the remaining digits.
 class LeftDigits {
 public:
     struct Segment {
@@ -22,7 +22,7 @@ public:
     };
     explicit LeftDigits(std::int64_t extent) : segments_{{1, extent, extent}} {}
 
-    // The segment that is exactly this digit; none where it is no loop of its own any more.
+    // The segment that is exactly this digit; none where the digit has no loop of its own any more.
     std::optional<std::size_t> isolate(const Digit& d) {
         for (std::size_t i = 0; i < segments_.size(); ++i) {
             const Segment s = segments_[i];
@@ -60,7 +60,7 @@ private:
 
 using Left = std::map<std::string, LeftDigits>;
 
-// The argument of a bottleneck: a factor where one says it, the number of values that are kept otherwise.
+// The argument of a bottleneck: a factor where the extent is a multiple of what is kept, otherwise the number of values that are kept.
 std::pair<const std::string, Term> kept_of(std::int64_t extent, std::int64_t kept) {
     if (extent % kept == 0) return {"?k", Term(extent / kept)};
     return {"?w", Term(kept)};
@@ -70,7 +70,7 @@ class Writer {
 public:
     Writer(const Statement& statement, Restore restore) : statement_(statement), restore_(restore) {}
 
-    // Part number `part` of the nest is to become these parts. False: the rules of plans do not say it.
+    // Writes the steps by which part number `part` of the nest becomes these parts. False where the rules of plans cannot express that.
     bool write(std::vector<DomainPart> parts, std::size_t part, Left left, bool cut) {
         if (parts.size() == 1) return restrict(parts[0], part, left, cut);
         for (const DigitRange& r : std::vector<DigitRange>(parts[0].ranges))
@@ -84,7 +84,7 @@ public:
                 Left above = left;
                 digits.keep(*segment, at);
                 above.at(r.digit.axis).keep(*segment, r.digit.radix - at);
-                // The high parts first, so that the number of the low one stays what it is.
+                // The high parts come first, so that the number of the low part does not change.
                 const std::size_t high_part = part + 1;
                 return write(std::move(high), high_part, std::move(above), true) && write(std::move(low), part, std::move(left), true);
             }
@@ -94,7 +94,7 @@ public:
     std::vector<Application> applications;
 
 private:
-    // Parts on either side of a cut, the range that the cut itself says taken away.
+    // The parts on either side of a cut, without the range that the cut itself expresses.
     static bool divided(const std::vector<DomainPart>& parts, const Digit& digit, std::int64_t at, std::vector<DomainPart>& low,
                         std::vector<DomainPart>& high) {
         for (DomainPart p : parts) {
@@ -159,7 +159,7 @@ Graph alone(const Node& node) {
     return graph;
 }
 
-// The channels first; then what is left of the site is a node like any other.
+// The restored channels come first. Then the rest of the site is a node like any other.
 std::vector<Application> restored_pointwise(const Node& node, const Domain& domain) {
     const NarrowedDomain narrow = narrowed(domain, axes_of(node));
     Application bottleneck;
@@ -195,7 +195,7 @@ std::vector<Application> applications_for(const Node& node, const Domain& domain
                 if (apply_plan(before, plan) == apply_plan(wanted, {})) return writer.applications;
             }
         } catch (const UserError&) {
-            // A rule refuses what the domain says otherwise; the nest itself is what is left to say.
+            // A rule refuses these steps, so the nest itself is written (below).
         }
     }
     Term chosen("nest", {nest_parts(nest).statement, schedule_of(statement, domain)});

@@ -7,8 +7,8 @@
 
 namespace loopegg {
 
-// Applications that make `apply_plan` give the node exactly this domain: cuts, groupings and bottlenecks where these say it, the nest itself
-// otherwise. Empty for a whole domain.
+// Applications that make `apply_plan` give the node exactly this domain: cuts, groupings and bottlenecks where these lead to the domain, and the
+// nest itself (restrict-nest) otherwise. Empty for a whole domain.
 std::vector<Application> applications_for(const Node& node, const Domain& domain);
 
 }  // namespace loopegg

@@ -22,7 +22,7 @@ void gather(const Term& sched, std::vector<Term> loops, std::vector<std::vector<
     }
 }
 
-// Where a digit stands in its iterator, for putting what is left of one in order.
+// The stride of a digit in its iterator, by which the remaining digits of an iterator are put in order.
 std::int64_t stride_in_iterator(const AxisDigit& axis) {
     if (axis.base.size() == 0) return axis.stride;
     if (axis.base.is("span", 3)) return axis.stride * stride_in_iterator(normal_axis(axis.base[0]));
@@ -183,7 +183,7 @@ bool SiteForm::is_output_axis(const Term& axis) const {
 
 Term SiteForm::list(std::size_t part, const std::vector<Term>& outermost) const {
     Loops loops = parts_[part];
-    for (const Term& axis : outermost) isolate(loops, axis);  // first each by itself: a later one may cut what is left of an earlier one
+    for (const Term& axis : outermost) isolate(loops, axis);  // all are isolated first, because a later axis may cut what is left of an earlier one
     for (const Term& axis : outermost) loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(isolate(loops, axis)));
     Term made("done");
     for (std::size_t i = loops.size(); i-- > 0;) made = Term("at", {loops[i], made});

@@ -26,18 +26,18 @@ public:
 
     // In an application's expressions an iterator's name means what is left of it in that part: after a cut of co at 32, `co` in part 0
     // is the first half; after a grouping, `co` and `ci` are the channels of one group and `g` is the group.
-    // (extent A), + - * / min max gcd over numbers.
+    // Expressions for numbers are made of (extent A), + - * / min max gcd and numbers.
     Term axis(std::size_t part, const Term& expression) const;
     std::int64_t number(std::size_t part, const Term& expression) const;
 
-    // The rules, on one part. Throw Refusal.
+    // The rules, applied to one part. They throw Refusal.
     void group_axes(std::size_t part, const Term& a, const Term& b, std::int64_t blocks);
     void bottleneck_axis(std::size_t part, const Term& a, std::int64_t kept);  // the first `kept` values
-    void cut_domain(std::size_t part, const Term& a, std::int64_t at);         // parts `part` and `part + 1` take its place
+    void cut_domain(std::size_t part, const Term& a, std::int64_t at);         // parts `part` and `part + 1` take the place of `part`
 
-    bool is_output_axis(const Term& axis) const;                                 // some iterator of it moves the output
-    Term list(std::size_t part, const std::vector<Term>& outermost = {}) const;  // one serial loop per axis of a part, these outside. Throws Refusal
-    Term schedule() const;                                                       // that of all parts, one after another
+    bool is_output_axis(const Term& axis) const;                                 // the output's index depends on some iterator of the axis
+    Term list(std::size_t part, const std::vector<Term>& outermost = {}) const;  // one serial loop per axis of a part, `outermost` first. Throws Refusal
+    Term schedule() const;                                                       // the lists of all parts, one after another
     const Statement& statement() const { return statement_; }
 
 private:

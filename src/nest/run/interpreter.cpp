@@ -45,7 +45,7 @@ private:
         visit();
     }
 
-    // The float that a place means, in a buffer that is written.
+    // The float at a place, in a buffer that is written.
     float& cell(const OperandPlace& place) {
         std::vector<std::int64_t> index = at(place.index);
         if (place.stage < 0) {
@@ -116,7 +116,7 @@ private:
                 value = kernel_.read(whole, from);
             else {
                 const Storage& outer = stages_[static_cast<std::size_t>(node.source.stage)];
-                // Along a box that overhangs the one around it, nobody reads.
+                // Nobody reads the elements of a box that lie beyond the storage around it.
                 if (inside(outer.shape, from)) value = outer.values[flat(outer.shape, from)];
             }
             storage.values[flat(storage.shape, step_values(node.tile))] = value;

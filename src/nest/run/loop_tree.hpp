@@ -5,21 +5,21 @@
 // lets one variable drive a digit of both axes. Where a factor does not divide an extent a predicate `expression < bound` keeps the
 // overhang out; an instance is run only if all predicates of its Body hold.
 //
-// Complete marks where output elements begin and end: the nodes below it hold all instances of the elements in its tiles and of no
-// others. Before its body each element is set to the statement's identity, after its body the statement's `finish` is done to it, once.
-// It stands as far in as it can: just outside the first loop (or cat) that some output element needs several iterations of. Statements
+// Complete marks where output elements begin and end: the nodes below it hold all instances of the elements in its tiles, and no other
+// instances. Before its body each element is set to the statement's identity, after its body the statement's `finish` is done once to each
+// element. Complete stands as far in as it can: just outside the first loop (or cat) of which some output element needs several iterations. Statements
 // with combine = assign have none: the Body writes finish(value) itself. In a nest with `restore`, one Complete stands at the root and
 // covers the whole output: identity, body, missing elements brought back (output_sources of graph/domain_sets.hpp), finish.
 //
 // Stage on an input or weight: before its body the tile is copied into storage of its own (scope local or shared), elements outside
 // the buffer as Statement::outside; the accesses below read the copy. Stage on the output: the body accumulates into the tile's own
-// storage. If `owns` (a Complete that would have stood here was absorbed) the storage starts as the identity and finish is done as it
-// is written back; otherwise it is loaded from `source` and written back there unfinished. For an assigning statement `owns` is true:
-// nothing is loaded, and the Body has done the finish.
+// storage. If `owns` (a Complete that would have stood here was absorbed) the storage starts as the identity, and finish is done when the
+// storage is written back. Otherwise the storage is loaded from `source` and written back there unfinished. For an assigning statement `owns`
+// is true: nothing is loaded, and the Body has done the finish.
 //
-// A loop with `partial` has storage too (a stage id), one tile for every iteration, the loop's variable as its outermost index: it
-// starts as the identity; after the loop its tiles are combined into `source` in the order of the variable (on which tile and source may
-// depend: a fused loop may walk outputs as well).
+// A loop with `partial` has storage too (a stage id): one tile for every iteration, with the loop's variable as the outermost index. This
+// storage starts as the identity. After the loop its tiles are combined into `source` in the order of the variable. Tile and source may
+// depend on the variable, because a fused loop may walk outputs as well.
 //
 // A stage of a buffer that the statement does not have, or that it both reads and writes, copies nothing: resolve() leaves it out, so that
 // one list of loops serves nests of several statements.
@@ -45,7 +45,7 @@ struct Predicate {
     friend bool operator==(const Predicate&, const Predicate&) = default;
 };
 
-// A set of elements of one buffer, as a small loop nest of its own: one variable per step (numbered beside the loops'), the logical
+// A set of elements of one buffer, as a small loop nest of its own: one variable per step (in one numbering with the loops' variables), the logical
 // index of the element over steps and the loops outside, and what must hold for the element to belong to the tile.
 struct Tile {
     struct Step {
@@ -63,7 +63,7 @@ struct Tile {
 struct TreeNode;
 using Tree = std::shared_ptr<const TreeNode>;
 
-// Where an operand is found: the buffer itself, or the storage of a stage (or partial loop) around.
+// Where an operand is found: in the buffer itself, or in the storage of a stage (or partial loop) around the body.
 struct OperandPlace {
     int stage = -1;            // -1: the buffer
     std::vector<Index> index;  // logical index into the buffer, or index into the stage's storage
@@ -75,15 +75,15 @@ struct TreeNode {
 
     // loop
     LoopKind loop = LoopKind::serial;
-    std::string place{};  // of a bind; of a tensor loop, the numbers that it multiplies ("tf32")
+    std::string place{};  // the PLACE of a bind; of a tensor loop, the kind of numbers that it multiplies ("tf32")
     std::int64_t extent = 1;
     int var = -1;
-    Term axis{};  // what it walks, for names and messages
+    Term axis{};  // what the loop walks, for names and messages
     bool partial = false;
 
     // stage, and a partial loop's storage of the output
-    int stage = -1;       // its id
-    int buffer = -1;      // of Statement::buffers
+    int stage = -1;       // the id of the stage
+    int buffer = -1;      // into Statement::buffers
     std::string scope{};  // "local" | "shared" | "ahead": shared, and copied while the tile before it is used
     bool owns = false;
     Tile tile{};
@@ -96,7 +96,7 @@ struct TreeNode {
     std::vector<Index> iterators{};  // one per axis of the statement
     std::vector<Predicate> predicates{};
     OperandPlace write{};
-    std::vector<OperandPlace> reads{};  // beside Statement::reads
+    std::vector<OperandPlace> reads{};  // one for each of Statement::reads
 
     std::vector<Tree> children{};  // one; two for cat; none for body
 };

@@ -52,8 +52,8 @@ private:
     };
     using Around = std::vector<Storage>;
 
-    // Parts of a cat that share some output elements but not all, or elements that no loop of their own tells apart: then the whole
-    // output is begun and finished at the root.
+    // Is thrown where the parts of a cat share some output elements but not all, or where no loop of theirs tells elements apart. Then the whole output is
+    // begun and finished at the root.
     struct OutputsMeet {};
 
     Tree build_root(const Term& sched, bool complete_at_root) {
@@ -230,7 +230,7 @@ private:
         return s_.write;
     }
 
-    // The tile's elements as they lie in the nearest storage of the buffer around, or in the buffer.
+    // Where the tile's elements lie in the nearest storage of the buffer around the tile, or in the buffer itself.
     OperandPlace source_of(int buffer, const TilePlan& plan, const Tile& tile, const Around& around) const {
         for (auto it = around.rbegin(); it != around.rend(); ++it) {
             if (it->buffer != buffer) continue;

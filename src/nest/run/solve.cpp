@@ -39,7 +39,7 @@ namespace {
 
 Linear of_atom(IndexAtom atom) { return {0, {{1, std::move(atom)}}}; }
 
-// value / k and value % k, as sums where the parts fall cleanly to one side, as one atom otherwise.
+// value / k and value % k. Both are sums where each part of the value goes wholly to the quotient or to the remainder, and atoms otherwise.
 std::pair<Linear, Linear> divided(const Linear& value, std::int64_t k, std::int64_t quotient_extent) {
     Linear high, low;
     low.offset = value.offset;
@@ -79,7 +79,7 @@ public:
             out.iterators.push_back(it->second);
         }
         out.conditions = std::move(conditions_);
-        for (std::size_t d = 0; d < s_.write.index.size() && s_.write.padded; ++d) {  // what would be written beyond the output is no instance
+        for (std::size_t d = 0; d < s_.write.index.size() && s_.write.padded; ++d) {  // an instance that would write beyond the output does not exist
             Linear at;
             for (std::size_t a = 0; a < s_.axes.size(); ++a) at.add(out.iterators[a], s_.write.index[d].coefficients[a]);
             at.offset += s_.write.index[d].offset;
@@ -94,7 +94,7 @@ private:
         Linear value;
     };
 
-    // Records a digit and, when that makes its base whole, what the base is made of.
+    // Records a digit and, when all digits of its base are known, the axes that the base is made of.
     void know(const AxisDigit& digit, const Linear& value) {
         if (digit.extent() == 1 && digit.base.integer()) return;
         auto& digits = known_[digit.base];

@@ -20,7 +20,7 @@ struct SolvedLoop {
 struct IndexAtom {
     Index value;
     std::int64_t extent = 1;
-    int first_var = 0, last_var = 0;  // the outermost and innermost loop it depends on
+    int first_var = 0, last_var = 0;  // of the outermost and innermost loop that the value depends on
     friend bool operator==(const IndexAtom& a, const IndexAtom& b) { return a.value == b.value; }
 };
 
@@ -52,10 +52,10 @@ struct Solution {
 // Throws UserError when some digit of an iterator is in no loop or in two.
 Solution solve(const Statement& statement, std::span<const SolvedLoop> loops);
 
-// Below a loop, all iterations of whose variable write different output elements?
+// Whether any two iterations of the loop of `var` write different output elements, so that an output element tells the value of `var`.
 bool output_determines(const Statement& statement, const Solution& solution, int var);
 
-// Under equal values of the loops before `first_inner`, the two write no output element in common.
+// Whether the two solutions write no output element in common, under equal values of the loops before `first_inner`.
 bool outputs_apart(const Statement& statement, const Solution& a, const Solution& b, int first_inner);
 
 // The tile of one access below some loop: steps over the atoms of inner loops, or a box where they overlap.
@@ -75,15 +75,15 @@ struct TilePlan {
     bool same_elements(const TilePlan& other) const;
     Tile tile() const;
     std::vector<Index> local_of_body(const Access& access, const Solution& solution) const;
-    // Where the elements of a tile further in lie in this one's storage; none if that cannot be said.
+    // Where the elements of a tile further in lie in the storage of this tile; none if that cannot be told.
     std::optional<std::vector<Index>> local_of_tile(const TilePlan& inner, const Tile& tile) const;
 };
 
-// Of the output, exactly the elements that instances below write. Throws UserError where they are no product of steps.
+// The tile of the output: exactly the elements that instances below write. Throws UserError where these elements are no product of steps.
 TilePlan plan_output_tile(const Statement& statement, const Solution& solution, int first_inner);
 bool output_tile_exists(const Statement& statement, const Solution& solution, int first_inner);
 
-// Of an input, the elements read, or the smallest box around them along dimensions where windows overlap.
+// The tile of an input: the elements that are read, or the smallest box around them along dimensions where windows overlap.
 TilePlan plan_input_tile(const Access& access, const Solution& solution, int first_inner);
 
 }  // namespace loopegg

@@ -37,7 +37,7 @@ std::optional<std::size_t> find_step(const TilePlan& plan, const IndexAtom& atom
     return {};
 }
 
-// One dimension split into what is fixed outside and steps over inner atoms. False if some atom is neither.
+// Splits one dimension into what the outer loops fix and steps over inner atoms. False if some atom is neither.
 bool add_stepped_dimension(TilePlan& plan, const Linear& value) {
     Linear fixed;
     fixed.offset = value.offset;
@@ -101,7 +101,7 @@ bool same_linear(const Linear& a, const Linear& b) {
     });
 }
 
-// A condition with the atoms of steps replaced by the steps' numbers, so that tiles of different loops compare.
+// Compares two conditions, with the atoms of steps replaced by the steps' numbers, so that tiles of different loops can be compared.
 bool same_condition(const TilePlan& plan, const Condition& a, const TilePlan& other, const Condition& b) {
     if (a.bound != b.bound || a.expression.offset != b.expression.offset || a.expression.parts.size() != b.expression.parts.size()) return false;
     for (std::size_t i = 0; i < a.expression.parts.size(); ++i) {

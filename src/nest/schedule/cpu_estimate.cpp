@@ -14,23 +14,24 @@ using Copy = CpuShape::Copy;
 // of broken rows, of streams, of copies and of ragged vectors were chosen by timing nests of mobilenet_v2, resnet18, resnet34-cifar10 and vit-tiny
 // on a Xeon with AVX-512 (experiments/schedules.md). The first schedule hardly changes when one constant is halved or doubled.
 constexpr double enough_accumulators = 8;          // to hide the latency of a multiply-add
-constexpr double load = 1.5, crossing_load = 1.3;  // a vector that begins anywhere
+constexpr double load = 1.5, crossing_load = 1.3;  // crossing: a vector that may begin anywhere
 constexpr double fetched_ahead = 4;                // registers for numbers that several multiply-adds share (x86)
-constexpr double beside_a_product = 0.25;          // of a load: a number that a multiply-add takes from memory (x86)
-// lanes that are no neighbours in memory: rows of a tile are put together of them
+constexpr double beside_a_product = 0.25;          // the part of a load that a number costs which a multiply-add takes from memory (x86)
+// scattered_store, broken_rows: the lanes are no neighbours in memory, and the rows of a tile are put together from them
 constexpr double branch = 1, store = 2, scattered_store = 6, broken_rows = 4;
-constexpr double from_afar = 1, near_bytes = 96 * 1024;  // what is read again and again and does not stay near
+constexpr double from_afar = 1, near_bytes = 96 * 1024;  // values that are read repeatedly and do not stay in near caches
 constexpr double streamed = 8, far_bytes = 1 << 20;      // an element that comes from beyond the caches of a core
 constexpr double too_few_registers = 1, windows_of_numbers = 0.5;
-// An element of the padded input that is copied: by one core before the others begin, by each with the rows around its own, by each what it alone
-// reads, which stays near. In lanes' multiply-adds: an element of which little is computed, as in a depthwise convolution, is dear to copy.
+// The cost of copying an element of the padded input, in multiply-adds of a lane. once: one core copies before the others begin. rows: each core copies its
+// rows and those around them. own: each core copies what it alone reads, which stays near. Where little is computed from an element, as in a depthwise
+// convolution, copying it is dear.
 constexpr double copied_by_one = 35, copied_twice = 17, copied_near = 1.2;
-constexpr double long_vectors = 0.5;  // of several registers each: each but the first waits
-constexpr double put_together = 4;    // of whole registers and a part of one: every load and store is several and shuffles (experiments/schedules.md)
-constexpr double tested = 1;          // every element, whether it is inside
-constexpr double picked_up = 2;       // a lane by itself: it is loaded and put into its place
-constexpr double interleaved = 4, left_over = 1.05;  // vectors that the compiler makes of a loop: so many at a time, and what is left over when they end
-constexpr double start_of_cores = 10'000;            // multiply-adds of vectors that one core does meanwhile
+constexpr double long_vectors = 0.5;  // vectors of several registers: each register but the first waits
+constexpr double put_together = 4;    // vectors that fill no whole number of registers: a load or store is several, with shuffles (experiments/schedules.md)
+constexpr double tested = 1;          // every read is tested, whether it is inside the input
+constexpr double picked_up = 2;       // a lane is loaded by itself and put into its place
+constexpr double interleaved = 4, left_over = 1.05;  // vectors that the compiler makes of a loop: so many at a time, and the cost of the iterations left over
+constexpr double start_of_cores = 10'000;            // multiply-adds of vectors that one core could do while the cores start
 
 class Cost {
 public:
@@ -75,14 +76,14 @@ public:
         if (windows) cost += windows_of_numbers;
         cost += long_vectors * waits_;
         if (by_compiler_) cost *= left_over;
-        if (ragged_ && !(nest_.padded && s_.copy != Copy::none)) cost *= put_together;  // what is copied may be loaded beyond its end
+        if (ragged_ && !(nest_.padded && s_.copy != Copy::none)) cost *= put_together;  // a copied input may be loaded beyond its end
         const double rounds = std::ceil(s_.tasks / m_.cores);
         cost *= rounds * m_.cores / s_.tasks * m_.lanes / lanes_;
         if (s_.shared) cost += start_of_cores * m_.lanes * m_.cores / instances_;
         if (nest_.padded) cost += copying() * (s_.copy == Copy::none ? 1 : elements_of(*nest_.padded) / instances_);
         if (s_.copy == Copy::rows) cost += streamed * weights_again() / instances_;
         if (s_.weights_stay) cost += 0.005;       // rarely better, seldom much worse
-        if (other_is_contiguous()) cost -= 0.01;  // neighbours in memory
+        if (other_is_contiguous()) cost -= 0.01;  // neighbours in memory are a little better
         return cost;
     }
 
@@ -96,16 +97,16 @@ private:
     std::size_t dimensions(std::size_t r) const { return nest_.loops.empty() ? 0 : nest_.loops[0].strides[r].size(); }
     bool lanes_move(std::size_t r) const { return s_.along && nest_.loops[*s_.along].moves(r); }
     std::int64_t lanes_stride(std::size_t r, std::size_t d) const { return s_.along ? nest_.loops[*s_.along].strides[r][d] : 0; }
-    // Of an output loop in the tile.
+    // How many iterations of an output loop are in the tile.
     std::int64_t elements(std::size_t loop) const { return static_cast<std::int64_t>(static_cast<double>(s_.body[loop]) * (loop == s_.along ? lanes_ : 1)); }
-    double written_row() const {  // neighbours in memory that a tile writes
+    double written_row() const {  // how many neighbours in memory a tile writes
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
             if (nest_.loops[i].contiguous && !nest_.loops[i].reduction) return static_cast<double>(s_.body[i]);
         return 1;
     }
     bool in_order() const { return s_.along && nest_.loops[*s_.along].contiguous; }
 
-    // What so many iterations of each loop read along one dimension, if no two read the same, and how far apart the first and the last are.
+    // How many values `count` iterations of each loop read along one dimension, if no two read the same, and how far apart the first and the last value are.
     struct Walk {
         double values = 1, reach = 1;
     };
@@ -124,7 +125,8 @@ private:
         return false;
     }
 
-    // Loads of one read in the unrolled body. Windows that overlap share what they read: rows of vectors do, numbers along the last dimension do.
+    // How many loads one read needs in the unrolled body. Overlapping windows share values where these are rows of vectors, or numbers along the last
+    // dimension.
     double values(std::size_t r) const {
         const bool as_vectors = lanes_move(r);
         double all = 1, most = 1, dearer = 1;
@@ -143,10 +145,11 @@ private:
         return std::min(all, most) * dearer;
     }
 
-    // Lanes that are a few elements apart are loaded one by one; the compiler loads all that lies between and picks. Weights are laid out for the lanes.
+    // Lanes that are a few elements apart are loaded one by one. Where the compiler makes the vectors, it loads everything between and picks. Weights are
+    // laid out for the lanes, so they are not meant here.
     static bool gathered(std::int64_t stride) { return stride > 1 && stride <= 4; }
 
-    // Numbers that windows in two directions share: too many for the registers, and compilers try.
+    // Whether windows in two directions share numbers: these are too many for the registers, and compilers keep them there nevertheless.
     bool two_windows(std::size_t r) const {
         for (std::size_t d = 0; d + 1 < dimensions(r); ++d)
             for (std::size_t i = 0; i < nest_.loops.size(); ++i)
@@ -170,7 +173,7 @@ private:
         return std::min(row.values, row.reach);
     }
 
-    // The distinct elements that so many iterations of each loop read.
+    // How many distinct elements `count` iterations of each loop read.
     template <class Count>
     double read_elements(std::size_t r, Count count) const {
         double all = 1;
@@ -181,17 +184,17 @@ private:
         return all;
     }
 
-    // What a tile reads of it in its whole sum.
+    // The bytes that a tile reads of an operand in its whole sum.
     double bytes_of_tile(std::size_t r) const {
         return sizeof(float) * read_elements(r, [&](std::size_t i) { return nest_.loops[i].reduction ? nest_.loops[i].extent : elements(i); });
     }
 
-    // What all iterations read of it, with its margins.
+    // The elements that all iterations read of an operand, with its padding.
     double elements_of(std::size_t r) const {
         return read_elements(r, [&](std::size_t i) { return nest_.loops[i].extent; });
     }
 
-    // Whether other tiles read the same.
+    // Whether other tiles read the same elements.
     bool read_again(std::size_t r) const {
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
             if (const NaiveLoop& l = nest_.loops[i]; !l.reduction && !l.moves(r) && l.extent > elements(i)) return true;
@@ -209,7 +212,7 @@ private:
         return 0;
     }
 
-    // Weights that each piece but the first reads once more, where they do not stay near.
+    // Weights that each piece but the first reads once more, where these weights do not stay near.
     double weights_again() const {
         double all = 0;
         for (std::size_t r = 0; r < reads(); ++r)
@@ -217,7 +220,7 @@ private:
         return all;
     }
 
-    // The tile's loop beside the lanes' one.
+    // Whether the other loop of the tile, along which the lanes do not run, is contiguous.
     bool other_is_contiguous() const {
         bool any = false;
         for (std::size_t i = nest_.loops.size(); i-- > 0;) {
@@ -235,7 +238,7 @@ private:
     double steps_ = 1, sum_ = 1;  // multiply-adds of an accumulator: in the unrolled body, in all
     double accumulators_ = 1, instances_ = 1;
     double lanes_ = 1;  // of one vector of the machine
-    double waits_ = 0;  // registers of a long vector but for one
+    double waits_ = 0;  // registers of a long vector, less one
     bool by_compiler_ = false, ragged_ = false;
 };
 
@@ -267,7 +270,7 @@ public:
             else
                 loop(t);
         }
-        for (const Digit& d : shared_)  // another loop would come first, were it not for the weights
+        for (const Digit& d : shared_)  // another loop would be shared if the weights did not decide
             for (std::size_t i = 0; d.loop && d.loop == shape.along && i < *d.loop; ++i)
                 shape.weights_stay = shape.weights_stay || (!nest.loops[i].reduction && nest.loops[i].extent > shape.body[i]);
     }
@@ -282,7 +285,7 @@ private:
         const std::string how = kind == "partial" ? t[0].op().text() : "";
         const bool parallel = kind == "par" || how == "par", vectors = kind == "vec" || how == "vec";
         if (kind == "at" || kind == "partial" || parallel) shape.body.assign(shape.body.size(), 1), shape.columns.reset();
-        if (kind == "partial") shape.staged_output = true;  // partial sums stay where they are until all are done
+        if (kind == "partial") shape.staged_output = true;  // partial sums stay in registers until all are done
         for (const Digit& d : digits) {
             if (parallel) shape.tasks *= static_cast<double>(d.extent), shape.shared = true, shared_.push_back(d);
             if (!d.loop) continue;

@@ -1,4 +1,5 @@
-// What a schedule may cost on a processor with vectors: what its innermost body loads and keeps in registers, what the cores share, what is copied first.
+// Estimates what a schedule costs on a processor with vectors, from what its innermost body loads and keeps in registers, what the cores share, and what
+// is copied first.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,27 +11,28 @@
 
 namespace loopegg {
 
-// A schedule by its numbers, beside the naive loops of its nest.
+// The numbers of a schedule that decide its cost. They refer to the naive loops of its nest.
 struct CpuShape {
-    std::vector<std::int64_t> body;    // by naive loop: iterations that are written out in the innermost body, as vectors where the lanes are
+    std::vector<std::int64_t> body;    // for each naive loop: how many iterations are written out in the innermost body, as vectors along `along`
     std::optional<std::size_t> along;  // the loop that the lanes run along
     std::int64_t lanes = 1;
-    // Without lanes: the innermost loop that stays, where it walks the output in order. The compiler makes vectors of it where whole sums are inside.
+    // Without lanes: the innermost loop that stays a loop, if it walks the output in order. The compiler makes vectors of this loop where whole sums are
+    // inside it.
     std::optional<std::size_t> columns;
     double tasks = 1;            // pieces that the cores share
-    bool shared = false;         // by a parallel loop
+    bool shared = false;         // the cores share the pieces by a parallel loop
     bool staged_output = false;  // sums stay in registers until they are done
-    // of a padded input: by one core before the others begin, by each with the rows around
+    // How a padded input is copied. once: by one core before the others begin. rows: each core copies its own rows and the rows around them. own: each
+    // core copies what it alone reads. whole: each core copies all of the input.
     enum class Copy { none, once, rows, own, whole } copy = Copy::none;
-    // its own, by each what it alone reads, or by each all of it
     std::int64_t rows = 1;      // of a piece, with Copy::rows
     bool weights_stay = false;  // the cores share the lanes' loop, so that each goes through its own weights again and again
 };
 
-// About how long a multiply-add takes, in units of what it takes when nothing else is in its way. Good for comparing schedules of one nest.
+// About how long a multiply-add takes, in units of the time of an unhindered multiply-add. Good for comparing schedules of one nest.
 double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine);
 
-// The numbers of a list of loops over what the naive ones visit. A loop that is no digit of one of them is taken for a plain one.
+// The numbers of a list of loops that visits what the naive loops visit. A loop that is no digit of a naive loop counts as a plain loop.
 CpuShape cpu_shape(const NaiveLoops& nest, const Term& schedule);
 
 }  // namespace loopegg

@@ -14,19 +14,20 @@ namespace {
 
 constexpr double impossible = std::numeric_limits<double>::infinity();
 
-// In cycles and instructions.
+// Latencies are in cycles, costs in instructions.
 constexpr double far_latency = 700, shared_latency = 30, add_latency = 4, barrier = 40;
 constexpr double tested_copy = 14, plain_copy = 3, turn = 3;
 constexpr double last_cache_gbs = 5500, begin_and_end = 1500;
-// Of one instruction of tensor cores: multiply-adds of a thread, what it keeps its quarter of a multiprocessor busy for, how long its result takes, and
-// outputs of a thread that it adds to. Operands lie in the registers of the whole warp, so a thread loads but a part of what its outputs need.
+// One instruction of tensor cores: the multiply-adds of a thread, the cycles that it keeps its quarter of a multiprocessor busy, the cycles until its result
+// is there, and the outputs of a thread that it adds to. Operands lie in the registers of the whole warp, so a thread loads only a part of what its outputs
+// need.
 constexpr double tensor_steps = 32, tensor_issue = 8, tensor_latency = 33, tensor_outputs = 4, tensor_loads = 0.2;
 
 struct Range {
     std::int64_t low, high;
 };
 
-// Of an index, while loops that are not open stay where they are.
+// The range of an index over loops with these extents. A loop that does not move has extent 1.
 Range range(const Index& i, const std::vector<std::int64_t>& extents) {
     switch (i.kind()) {
         case Index::Kind::constant: return {i.value(), i.value()};
@@ -58,7 +59,7 @@ public:
     }
 
     GpuShape shape;
-    double serial_blocks = 0;  // the parts of a cut domain, one after the other
+    double serial_blocks = 0;  // multiply-adds of the parts of a cut domain so far, which run one after the other
 
 private:
     struct Around {
@@ -138,7 +139,7 @@ private:
             }
             const double one = std::min(box, a.inner) / a.inner;
             loads += one;
-            // warps share lines
+            // Warps share lines.
             if (!a.staged[static_cast<std::size_t>(s_.reads[r].buffer)])
                 shape.far_loads += one * steps, shape.far_bytes += 4 * one * steps * a.threads * a.blocks / 8,
                     shape.far_lines += one * steps * lines(b.reads[r].index, s_.buffers[static_cast<std::size_t>(s_.reads[r].buffer)], a);
@@ -147,7 +148,7 @@ private:
         shape.loads = loads;
     }
 
-    // Lines that the first warp of a block asks for when its threads read where `index` says.
+    // How many lines the first warp of a block asks for when its threads read at `index`.
     double lines(const std::vector<Index>& index, const Buffer& buffer, const Around& a) const {
         auto loops = a.thread_loops;
         std::sort(loops.begin(), loops.end());  // x is the fastest
@@ -206,18 +207,19 @@ double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     if (at_once < 1) return impossible;
     const double of_a_core = std::ceil(s.blocks / m.cores);
     const double together = std::min(at_once, of_a_core), waves = std::ceil(of_a_core / at_once);
-    // What a thread issues.
+    // The instructions that a thread issues.
     const double loads = s.loads * (s.tensor ? tensor_loads : 1);
     const double multiply = s.steps * ((s.tensor ? tensor_issue / tensor_steps : 1) + turn / std::max(1.0, s.loops)), load = s.steps * loads + s.far_loads * 2;
     const double instructions = multiply + load + s.tested * tested_copy + s.copied * plain_copy + s.outputs * 6 + 60;
     const double issue = of_a_core * warps * instructions / (m.lanes / 32.0);
     const double shared_memory = of_a_core * warps * s.steps * loads;  // one warp's load a cycle
     const double lines = of_a_core * warps * s.far_lines;              // one line a cycle
-    // What a thread waits for, when nothing else runs.
+    // The cycles that a thread waits, when nothing else runs.
     const double adds = s.tensor ? s.steps / tensor_steps * std::max(tensor_issue, tensor_latency / std::max(1.0, s.outputs / tensor_outputs))
                                  : s.steps * std::max(1.0, add_latency / std::max(1.0, s.outputs));
     const double chain = adds + s.steps / std::max(1.0, s.loops) * shared_latency * 0.7;
-    // What comes ahead is waited for once, and less. Otherwise a thread waits for each element that it copies: it writes one before it asks for the next.
+    // For a tile that is staged ahead a thread waits once, and less long. Otherwise a thread waits for each element that it copies, because it writes one
+    // element before it asks for the next.
     const double waits =
         ahead ? std::max(0.15 * far_latency, far_latency - (chain + load) / s.chunks) : far_latency * std::max(1.0, (s.tested + s.copied) / s.chunks);
     const double fill = (ahead ? far_latency : waits) + (s.chunks - 1) * waits + s.chunks * 2 * barrier +

@@ -1,4 +1,5 @@
-// What a schedule may cost on a graphics processor: occupancy, what moves through shared memory and from afar, and what waits for what.
+// Estimates what a schedule costs on a graphics processor, from occupancy, what moves through shared memory and from global memory, and what waits for
+// what. "Far" means global memory.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,30 +10,30 @@
 
 namespace loopegg {
 
-// A schedule by its numbers.
+// The numbers of a schedule that decide its cost.
 struct GpuShape {
     double blocks = 1, threads = 1;  // threads of a block
     double outputs = 1;              // of a thread, kept in registers
     double sums = 1;                 // threads that share a sum
     double steps = 1;                // multiply-adds of a thread
-    double loads = 2;                // for each of them, from shared memory or from afar
-    double far_loads = 0;            // those of them that go to memory that threads do not share
+    double loads = 2;                // for each multiply-add, from shared or global memory
+    double far_loads = 0;            // those of the loads that go to global memory
     double far_lines = 0;            // lines of memory that a warp asks for with these loads: few where neighbours read neighbours
     double chunks = 1;               // how often a block fills its shared tiles
-    double copied = 0, tested = 0;   // elements that a thread copies: four at once, and one by one
+    double copied = 0, tested = 0;   // copies that a thread makes into shared tiles: of four elements at once, and of one padded element with a test
     double loops = 1;                // steps that one turn of the innermost loop has
     bool tensor = false;             // tensor cores do the multiply-adds, 32 for each thread of a warp at once
-    double ahead = 0;                // of these, those that it keeps in registers while the tiles before them are used; 0: none come ahead
+    double ahead = 0;                // copied elements that a thread keeps in registers while it uses the tile before them; 0: no tile is staged ahead
     std::int64_t shared_bytes = 0;
-    double far_bytes = 0;    // that all blocks together ask for
-    double least_bytes = 0;  // that have to come at least: every operand once
+    double far_bytes = 0;    // that all blocks together ask global memory for
+    double least_bytes = 0;  // the fewest bytes that global memory must give: every operand once
 };
 
 // Lines of 128 bytes that the threads of a warp touch when each reads the float at its address.
 double lines_of_warp(std::span<const std::int64_t> addresses);
 constexpr std::int64_t warp_threads = 32;
 
-// Floats that a thread keeps of tiles that are staged ahead; where they were more, tiles are copied when they are needed.
+// Floats that a thread keeps at most of tiles that are staged ahead. Where a thread would keep more, tiles are copied when they are needed.
 constexpr std::int64_t most_kept_ahead = 48;
 
 double operand_bytes(const Statement& statement);  // of every buffer, once
@@ -40,7 +41,7 @@ double operand_bytes(const Statement& statement);  // of every buffer, once
 // In microseconds, without the launch; infinite where a block does not fit.
 double gpu_cost(const GpuShape& shape, const GpuMachine& machine);
 
-// Of a NEST's schedule; infinite for what has no threads, or cannot be resolved.
+// The cost of a NEST's schedule; infinite for a schedule that has no threads or cannot be resolved.
 double gpu_cost(const Term& nest, const GpuMachine& machine);
 
 }  // namespace loopegg

@@ -9,7 +9,7 @@
 namespace loopegg {
 namespace {
 
-// Whether the iterator goes up by one where the axis does, as long as no digit above it changes.
+// Whether the iterator goes up by one where the axis does, as long as no digit above the axis changes.
 bool steps_by_one(const Term& axis, const Term& iterator) {
     if (axis.size() == 0) return axis == iterator;
     if (axis.is("rem", 2) || axis.is("span", 3)) return steps_by_one(axis[0], iterator);

@@ -1,4 +1,4 @@
-// The loops of a nest's naive schedule, by what each means for the statement: what tiles are cut from.
+// The loops of a nest's naive schedule, by what each means for the statement. Tiles are cut from these loops.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace loopegg {
 
-// One loop of the naive schedule, by what it means for the statement.
+// One loop of the naive schedule, and what the loop means for the statement.
 struct NaiveLoop {
     Term axis;
     std::int64_t extent;
     bool reduction = true;                             // walks no output element
     bool contiguous = false;                           // walks the dimension of the output whose elements are neighbours in memory
     std::int64_t neighbours = 0;                       // how many iterations in a row write neighbours: all of them, or a block
-    bool weights_only = true;                          // no input depends on it: one input value serves all of its iterations
+    bool weights_only = true;                          // no input depends on the loop: one input value serves all of its iterations
     std::vector<std::vector<std::int64_t>> strides{};  // by read and dimension: how far one iteration goes
     bool moves(std::size_t read) const;
 };
@@ -33,7 +33,7 @@ struct NaiveLoops {
 };
 NaiveLoops naive_loops(const Statement& statement, Term schedule);
 
-// What divides a loop's extent, the smallest first, up to `most`.
+// The divisors of a loop's extent up to `most`, the smallest first.
 std::vector<std::int64_t> divisors(std::int64_t extent, std::int64_t most);
 
 }  // namespace loopegg

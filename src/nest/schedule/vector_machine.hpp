@@ -7,8 +7,8 @@ namespace loopegg {
 struct VectorMachine {
     int cores = 1;
     int lanes = 4;             // floats in a vector
-    int registers = 32;        // vectors that fit
-    bool lane_factors = true;  // one lane of a register may be a factor (Arm); otherwise a number that stays takes a register of its own
+    int registers = 32;        // how many vectors the registers hold
+    bool lane_factors = true;  // one lane of a register may be a factor (Arm); otherwise a number that is kept takes a register of its own
 
     friend auto operator<=>(const VectorMachine&, const VectorMachine&) = default;
 };

@@ -57,7 +57,7 @@ AxisDigit remainder(const AxisDigit& axis, std::int64_t k) {
 AxisDigit paired(const AxisDigit& outer, const AxisDigit& inner) {
     if (outer.extent() == 1) return inner;
     if (inner.extent() == 1) return outer;
-    // Two neighbouring digits of one base are one digit again.
+    // The pair of two neighbouring digits of one base is one digit.
     if (outer.base == inner.base && outer.stride == inner.limit) return {outer.base, outer.base_extent, inner.stride, outer.limit};
     return as_base(Term("pair", {to_term(outer), to_term(inner)}), outer.extent() * inner.extent());
 }

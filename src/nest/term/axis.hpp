@@ -13,7 +13,7 @@
 namespace loopegg {
 
 struct AxisDigit {
-    Term base;  // in normal form itself
+    Term base;  // in normal form too
     std::int64_t base_extent = 1;
     std::int64_t stride = 1, limit = 1;
 
@@ -23,7 +23,7 @@ struct AxisDigit {
     friend bool operator==(const AxisDigit& a, const AxisDigit& b) { return a.stride == b.stride && a.limit == b.limit && a.base == b.base; }
 };
 
-// An axis that cannot be: not an axis term, a diagonal that does not divide, a span outside its axis.
+// An impossible axis: not an axis term, a diagonal that does not divide, a span outside its axis.
 class MalformedAxis : public UserError {
 public:
     using UserError::UserError;
@@ -43,7 +43,7 @@ std::int64_t axis_extent(const Term& axis);
 // The iterators that an axis depends on, each once, in the order they appear.
 std::vector<Term> iterators_of(const Term& axis);
 
-// The value of an axis at an instance; none where it is undefined (outside a span or a diagonal).
+// The value of an axis at an instance; none where the axis is undefined (outside a span or a diagonal).
 // `value_of` gives the value of an iterator leaf.
 template <class ValueOf>
 std::optional<std::int64_t> axis_value(const Term& axis, const ValueOf& value_of) {

@@ -8,7 +8,7 @@
 namespace loopegg {
 namespace {
 
-// One of a class's nodes, each as often as its count of terms says.
+// Draws one of a class's nodes, each with a probability in proportion to its count of terms.
 template <class Count>
 NodeId drawn(const EGraph& graph, ClassId c, double total, std::mt19937_64& random, const Count& count) {
     require(total > 0, "a class without finite terms was sampled");

@@ -10,8 +10,8 @@
 
 namespace loopegg {
 
-// Counts once; the e-graph must not change while this is used. A term never passes through one class twice on a path, so counts are
-// finite (a class that is part of itself counts what does not lead back).
+// Counts each class once, so the e-graph must not change while this object is used. A term never passes through one class twice on a path, so
+// counts are finite (a class that is part of itself counts only the terms that do not lead back to it).
 class ClassTerms {
 public:
     explicit ClassTerms(const EGraph& graph) : graph_(graph) {}

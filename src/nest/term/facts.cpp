@@ -70,7 +70,7 @@ struct NestAnalysis::Tables {
         if (fresh) broken.push_back(why);
         return {NestFact::Kind::broken, it->second};
     }
-    // `as_written` tells the restrictions, which a normal form may lose.
+    // The restrictions come from `as_written`, because a normal form may lose them.
     NestFact axis(const Term& as_written) {
         try {
             AxisDigit digit = normal_axis(as_written);
@@ -172,7 +172,7 @@ NestFact NestAnalysis::make(Symbol op, std::span<const NestFact> children, Symbo
         if (c.kind == Kind::broken) return c;
     auto is = [&](std::size_t i, Kind kind) { return i < children.size() && children[i].kind == kind; };
     auto axis_term = [&](std::size_t i) { return loopegg::to_term(t.axes[children[i].id].digit); };
-    // An axis made of axes: built over their normal forms, with the restrictions of its parts.
+    // An axis made of other axes is built over their normal forms, and has the restrictions of its parts.
     auto made_axis = [&](std::vector<Term> parts) {
         NestFact fact = t.axis(Term(op, std::move(parts)));
         if (fact.kind != Kind::axis) return fact;
@@ -210,7 +210,7 @@ NestFact NestAnalysis::make(Symbol op, std::span<const NestFact> children, Symbo
     if (is_loop_operator(name)) {
         std::size_t n = children.size();
         if (n >= 2 && is(n - 2, Kind::axis) && is(n - 1, Kind::schedule)) return t.loop(children[n - 2].id, children[n - 1].id);
-        if (n >= 2 && is(n - 2, Kind::number) && is(n - 1, Kind::schedule)) return children[n - 1];  // the axis 0 of extent 1
+        if (n >= 2 && is(n - 2, Kind::number) && is(n - 1, Kind::schedule)) return children[n - 1];  // a loop over the number 0, which is an axis of extent 1
     }
     if (name == "nest" && is(0, Kind::statement) && is(1, Kind::schedule)) return t.nest(children[0].id, children[1].id, "");
     return {};

@@ -1,9 +1,9 @@
-// What every e-class of a nest e-graph knows: axes their extents, schedules the digits they enumerate and the part of the domain they
-// keep, nests their domain. Two classes that know different things are never merged.
+// The fact of every e-class of a nest e-graph: the extent of an axis, the digits that a schedule enumerates and the part of the domain that
+// it keeps, the domain of a nest. Two classes with different facts are never merged.
 //
 // A schedule's fact is about the list from here to its end, whatever stands before it: `open` is the set of digits that it enumerates
-// (neighbouring digits joined, so it does not matter how an axis was split), `parts` the union of restrictions under which. Facts are
-// interned: equal facts have equal numbers, and what a loop makes of the fact below it is worked out once.
+// (neighbouring digits are joined, so it does not matter how an axis was split). `parts` is the union of restrictions under which the list
+// enumerates them. Facts are interned: equal facts have equal numbers, and what a loop makes of the fact below it is worked out once.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -25,24 +25,24 @@
 namespace loopegg {
 
 struct AxisFact {
-    AxisDigit digit;                 // its normal form
-    std::vector<Term> restrictions;  // where it is defined: (span ...), (diag ...)
+    AxisDigit digit;                 // the normal form of the axis
+    std::vector<Term> restrictions;  // where the axis is defined: (span ...), (diag ...)
     std::vector<Term> iterators;     // leaves
     std::int64_t extent = 1;
-    bool ordered = false;     // its iterations accumulate into one result, or must keep their order
-    bool sequential = false;  // they must keep their order
-    int depth = 0;            // how many splits, pairs, spans and diagonals it is made of
+    bool ordered = false;     // the iterations accumulate into one result, or must keep their order
+    bool sequential = false;  // the iterations must keep their order
+    int depth = 0;            // how many splits, pairs, spans and diagonals the axis is made of
 };
 
 struct StatementFact {
-    Term plain;                                  // without layouts: what it computes
-    std::shared_ptr<const Statement> statement;  // null: no statement
+    Term plain;                                  // without layouts: what the statement computes
+    std::shared_ptr<const Statement> statement;  // null: the term is no statement
 };
 
 struct NestFact {
     enum class Kind : std::uint8_t { unknown, number, axis, schedule, statement, nest, broken };
     Kind kind = Kind::unknown;
-    std::uint32_t id = 0;  // into the table of its kind
+    std::uint32_t id = 0;  // into the table of facts of this kind
     friend bool operator==(const NestFact&, const NestFact&) = default;
 };
 
@@ -51,8 +51,8 @@ public:
     struct Options {
         bool strict_fp = false;  // sums keep the order of the naive nest
         bool proven = true;      // the rules were tried when they were loaded: a conflict is our fault
-        GpuMachine gpu{};        // what tiles for blocks of threads are made for
-        VectorMachine cpu{};     // what tiles of registers are made for
+        GpuMachine gpu{};        // the machine that tiles for blocks of threads are made for
+        VectorMachine cpu{};     // the machine that tiles of registers are made for
     };
     NestAnalysis() : NestAnalysis(Options{}) {}
     explicit NestAnalysis(Options options);
@@ -74,10 +74,10 @@ public:
     const GpuMachine& gpu() const { return options_.gpu; }
     const VectorMachine& cpu() const { return options_.cpu; }
 
-    // The naive loops over what a schedule visits, as instances of a statement; null where they are no list (a domain that was cut) or where the classes
+    // The naive loops over the instances that a schedule visits; null where these loops are no list (because the domain was cut) or where the classes
     // are of other kinds.
     const NaiveLoops* naive_loops(ClassId statement, ClassId schedule) const;
-    // Whether a SCHED visits just what the class, or the other, does.
+    // Whether a SCHED visits exactly the instances that the class, or the other SCHED, visits.
     bool visits_the_same(const Term& sched, ClassId schedule) const;
     bool visits_the_same(const Term& sched, const Term& other) const;
 

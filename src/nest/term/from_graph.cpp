@@ -37,7 +37,7 @@ Term pool(const Node& node, std::string op) {
     return shaped(op, {in[0], in[1], in[2], in[3], k[0], k[1], s[0], s[1], p[0], p[1]});
 }
 
-// Runs of dimensions that an operand has or lacks together become one of four.
+// Neighbouring dimensions that an operand either has or lacks together become one dimension. At most four dimensions may be left.
 Term elementwise(const Node& node) {
     const Shape& out = node.shape;
     const Term function = function_term(node);

@@ -33,16 +33,16 @@
 // What a SCHED means. Every AXIS is a partial function from instances (values of the statement's iterators) to whole numbers
 // 0 .. extent-1; `span` and `diag` are undefined outside their condition. A list of loops visits the instances for which all of its
 // axes are defined, in the lexicographic order of their values; `cat` visits its first part, then its second. A whole SCHED must tell
-// any two instances that it visits apart (every digit of every iterator of extent > 1 is in exactly one loop); resolve() says so where
-// it does not. Iterators of extent 1 need no loop. Each part of a `cat` visits instances that the other does not.
+// any two instances that it visits apart (every digit of every iterator of extent > 1 is in exactly one loop); resolve() refuses a SCHED
+// that does not. Iterators of extent 1 need no loop. No instance is visited by both parts of a `cat`.
 //
-// What an output element goes through: it starts as the identity of the statement's combination (0 for sums, -inf for max), before its
-// first instance; each of its instances combines its value into it, in the order of the schedule; missing elements come back (restore);
-// then the statement's own last step (an average's division) and the epilogues are done, once. Reordering the instances of one element is allowed
+// What happens to an output element: before its first instance it starts as the identity of the statement's combination (0 for sums, -inf for
+// max). Each of its instances combines a value into it, in the order of the schedule. Missing elements come back (restore). Then
+// the statement's own last step (an average's division) and the epilogues are done, once. Reordering the instances of one element is allowed
 // (floating-point sums may be reassociated) unless strict-fp is on.
 //
 // (restore pointwise NEST) stands for two nests: NEST, finished on the channels that it computes, and a 1x1 convolution with weights of its
-// own that makes all channels of these. It is what rules propose; with_domain() makes the two nodes of it, and neither runs under this name.
+// own that makes all channels from these. Rules propose this term. with_domain() makes the two nodes from it, so no nest with this restore is run.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -79,7 +79,7 @@ Term complete(const Statement& statement, const Term& sched);
 // The same with bare names, for people.
 Term bare(const Term& term);
 
-// The parts of a NEST: STMT, SCHED, and the restore around it ("" if none). Throws UserError for anything else.
+// The parts of a NEST: STMT, SCHED, and HOW of the restore around them ("" if there is none). Throws UserError for anything else.
 struct NestParts {
     Term statement, schedule;
     std::string restore;

@@ -11,14 +11,14 @@
 namespace loopegg {
 namespace {
 
-using Width = std::optional<std::int64_t>;  // none: all of it, or what comes in
+using Width = std::optional<std::int64_t>;  // none: all channels, or as many as come in
 
 Width smaller(Width a, Width b) { return !a ? b : !b ? a : std::min(a, b); }
 
-// Of two values that are added, a channel is wanted if one of them wants it.
+// A channel of a value with two readers is wanted if one of them wants it.
 Width larger(Width a, Width b) { return a && b ? std::optional(std::max(*a, *b)) : std::nullopt; }
 
-// The channels of a value: how many it would have, where that can be told, and how many of them are not there.
+// The channels of a value: how many there would be, where that can be told, and how many of them are missing.
 struct Channels {
     Width total{};
     std::int64_t missing = 0;
@@ -44,10 +44,10 @@ Channels only(Width total, std::int64_t w, const Term& net) {
     return {total, std::max<std::int64_t>(0, *total - w)};
 }
 
-// One filter for each channel: what does not come in is not written, and the other way about.
+// Whether there is one filter for each channel. Then a channel that does not come in is not written, and a channel that is not wanted need not come in.
 bool channel_by_channel(const Statement& s) { return s.axis("g") >= 0 && extent_of(s, "g") > 1 && extent_of(s, "co") == 1 && extent_of(s, "ci") == 1; }
 
-// What comes out where `in` comes in.
+// The channels that come out of a NET where the channels `in` come in.
 Channels flow(const Term& net, const Channels& in) {
     if (net.is("same", 0) || net.is("each", 1)) return in;
     if (net.is("tangle", 2)) return {};
@@ -71,7 +71,7 @@ Channels flow(const Term& net, const Channels& in) {
     unknown(net);
 }
 
-// How many of the channels that come in are of use where `out` are wanted.
+// How many of the incoming channels are of use where `out` channels of the result are wanted.
 Width wanted(const Term& net, Width out) {
     if (net.is("same", 0) || net.is("each", 1)) return out;
     if (net.is("layer", 1)) return channel_by_channel(statement_of(nest_parts(net[0]).statement)) ? out : Width{};
@@ -199,7 +199,7 @@ bool is_net(const Term& term) {
 
 namespace {
 
-// With another size, whatever comes after its sums.
+// The statement with another size of one axis. What follows its sums (epilogues) stays.
 Term resized(const Term& statement, const char* axis, std::int64_t size) {
     if (statement.is("epilogue", 2)) return Term("epilogue", {statement[0], resized(statement[1], axis, size)});
     return with_size(statement, axis, Term(size));
@@ -213,7 +213,7 @@ Term NetLayer::statement() const {
     if (s.axis("co") < 0 || s.axis("ci") < 0) return statement;
     std::int64_t groups = extent_of(s, "g");
     if (channel_by_channel(s)) return resized(statement, "g", outputs);
-    const Term& sched = nest_parts(nest).schedule;  // split in groups, channels first: the diagonal is the outermost loop
+    const Term& sched = nest_parts(nest).schedule;  // in a nest that is split in groups with channels first, the diagonal is the outermost loop
     if (sched.is("at", 2) && sched[0].is("diag", 3) && groups == 1) groups = *sched[0][0].integer();
     const Term sized = resized(resized(statement, "co", outputs / groups), "ci", inputs / groups);
     return s.axis("g") < 0 ? sized : resized(sized, "g", groups);
@@ -252,7 +252,7 @@ std::vector<std::int64_t> widths_offered(std::int64_t channels) {
 std::optional<std::int64_t> channels_written(const Term& net) {
     try {
         return flow(net, {}).total;
-    } catch (const UserError&) {  // a part of what comes in, and nobody knows of how much
+    } catch (const UserError&) {  // a part of the incoming channels, whose number is unknown
         return {};
     }
 }

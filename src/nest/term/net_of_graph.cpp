@@ -1,4 +1,4 @@
-// A graph as a network term: dominators tell where branches begin that a join ends.
+// Turns a graph into a network term. Dominators tell where the branches of a join begin.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -14,7 +14,7 @@
 namespace loopegg {
 namespace {
 
-// A term on its way: sites inside are known by name until the whole stands.
+// A term that is not finished. Its sites are kept by name until the whole term is there.
 struct Part {
     Term term;
     std::vector<std::pair<std::string, std::vector<std::uint32_t>>> sites;  // by their place in this part
@@ -38,7 +38,7 @@ Part made(const char* op, std::vector<Part> children) {
     return out;
 }
 
-// Channels first: rules that split both find them side by side.
+// The nest with the loops over channels first, so that rules that split both channel axes find these loops side by side.
 Term channels_first(const Node& node) {
     const Term naive = nest_of(node);
     const Statement s = statement_of(nest_parts(naive).statement);
@@ -82,7 +82,8 @@ private:
 
     static bool joins_channels(const Node& node) { return node.op == "concat" && node.integer("axis") == 1; }
 
-    // A join that begins with all that an earlier one joins reads that one and the rest: dense blocks are rows of joins of two then, as people draw them.
+    // A join whose operands begin with all operands of an earlier join reads that join and the rest. So dense blocks become rows of joins of two values, as
+    // people draw them.
     void share_prefixes() {
         std::map<std::vector<std::string>, std::string> joins;
         for (const Node& node : graph_.nodes) {
@@ -104,7 +105,7 @@ private:
         return found == inputs_.end() ? node.inputs : found->second;
     }
 
-    // Values that come from the network's inputs: parameters are the node's own.
+    // The values that a node reads and that depend on the network's inputs. Parameters are left out, because they belong to the node.
     std::vector<std::string> read_by(const Node& node) const {
         std::vector<std::string> out;
         for (const std::string& input : inputs_of(node))
@@ -137,7 +138,7 @@ private:
         return all;
     }
 
-    // Everything on the way from `source`, whatever it does there. What is read by one node alone goes on in one row with it.
+    // All nodes between `source` and `target`, in whatever way they work together. A value with one reader is in one row with that reader.
     Part tangle_between(const std::string& target, const std::string& source) const {
         std::set<std::string> inside{target};
         for (std::size_t i = graph_.nodes.size(); i-- > 0;)
@@ -161,8 +162,8 @@ private:
         return tangle(std::move(parts));
     }
 
-    // Whether a value other than `source` lies on the way to two of them. As branches of a join they would hold its sites twice, and where each layer
-    // joins all layers before it, twice for every layer.
+    // Whether a value other than `source` lies on the way to two of the targets. As branches of a join the targets would hold the sites of that value twice,
+    // and where each layer joins all layers before it, the term would double with every layer.
     bool overlap(const std::vector<std::string>& targets, const std::string& source) const {
         std::set<std::string> known;
         for (const std::string& target : targets) {
@@ -221,7 +222,7 @@ private:
         return all;
     }
 
-    // What works on each channel goes with what comes before it.
+    // Operators that work on each channel go into one unit with the part before them.
     static std::vector<Part> units(std::vector<Part> items) {
         std::vector<Part> out;
         for (std::size_t i = 0; i < items.size();) {
@@ -248,7 +249,7 @@ private:
 
     const Graph& graph_;
     std::map<std::string, std::vector<std::string>> inputs_;  // of joins that read an earlier join
-    std::map<std::string, std::string> parent_;               // the nearest value that everything goes through
+    std::map<std::string, std::string> parent_;               // the immediate dominator: the nearest value that all ways to this value go through
     std::map<std::string, int> depth_, readers_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 bool is_tensor_loop(const Term& t) { return t.is("bind", 3) && is_tensor_place(t[0]); }
 
-// Gives whether a loop was found.
+// Returns whether a loop was found.
 bool bind_first_serial(Term& t) {
     if (t.is("at", 2)) {
         t = Term("bind", {Term(std::string(tensor_place) + "tf32"), t[0], t[1]});
@@ -19,7 +19,7 @@ bool bind_first_serial(Term& t) {
     if (t.size() == 0) return false;
     std::vector<Term> children(t.children().begin(), t.children().end());
     bool found = false;
-    // Both parts of a cut domain; of any other list, what comes after this loop.
+    // Goes into both parts of a cut domain, and otherwise into the rest of the list.
     for (std::size_t i = t.is("cat", 2) ? 0 : children.size() - 1; i < children.size(); ++i) found = bind_first_serial(children[i]) || found;
     if (found) t = Term(t.op(), std::move(children));
     return found;

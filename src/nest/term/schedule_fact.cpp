@@ -40,7 +40,7 @@ std::int64_t extent_of(const OpenDigits& o) { return (o.limit + o.stride - 1) / 
 }  // namespace
 
 bool open_digit(std::vector<OpenDigits>& open, const AxisDigit& digit) {
-    // A span of one value still takes the digit that it fixes.
+    // A span of one value opens the digit that it fixes.
     if (digit.extent() == 1 && digit.base.is("span", 3) && digit.base_extent == 1) return open_digit(open, normal_axis(digit.base[0]));
     if (digit.extent() == 1) return true;
     OpenDigits joined{digit.base, digit.base_extent, digit.stride, digit.limit};

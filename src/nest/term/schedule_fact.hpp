@@ -1,4 +1,4 @@
-// What a list of loops is known by: the digits that it enumerates, in one form however they were split, and the parts of the domain it keeps.
+// The fact of a list of loops: the digits that it enumerates, in one form however they were split, and the parts of the domain that it keeps.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -19,12 +19,12 @@ struct ScheduleFact {
     std::vector<OpenDigits> open;              // sorted
     std::vector<std::vector<Term>> parts{{}};  // each a conjunction of restrictions, sorted; their union
     double instances = 1;                      // visited by the list (exact where factors divide)
-    std::int64_t output_tile = 1;              // output elements it writes, as far as its own digits go
-    bool reduces = false;                      // enumerates digits of a reduction
-    std::string broken{};                      // why it is no schedule: "walks co twice"
+    std::int64_t output_tile = 1;              // output elements that the list writes, as far as its own digits go
+    bool reduces = false;                      // the list enumerates digits of a reduction
+    std::string broken{};                      // why the list is no schedule: "walks co twice"
 };
 
-// Opens a digit; when that opens all of a base that is made of others, opens these. False: it was open already.
+// Opens a digit. When that opens all digits of a base that is made of other axes, opens these axes. Returns false where the digit was open already.
 bool open_digit(std::vector<OpenDigits>& open, const AxisDigit& digit);
 
 void add_restriction(std::vector<Term>& part, const Term& restriction);  // once, sorted

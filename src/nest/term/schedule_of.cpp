@@ -12,7 +12,7 @@ namespace {
 
 Term digit_axis(const Term& leaf, std::int64_t extent, std::int64_t stride, std::int64_t limit) { return to_term(AxisDigit{leaf, extent, stride, limit}); }
 
-// The loops of one part when every condition falls on digits that nest; none otherwise.
+// The loops of one part if all conditions are about digits into which the axes can be split; none otherwise.
 std::optional<std::vector<Term>> digit_loops(const Statement& s, const DomainPart& part) {
     std::map<std::string, std::set<std::int64_t>> cuts;  // the strides at which an axis is split
     std::map<std::string, std::int64_t> extents;

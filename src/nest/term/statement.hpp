@@ -29,7 +29,7 @@
 //   (recurrence T Y)                                 t y                     O[t+1,y] = O[t,y+1] + I[t,y]: it carries a dependence that an
 //                                                                            interchange reverses; it is what the judge tries rules on
 //
-// A row of graph/loop_operators.hpp is a statement too. A read outside its buffer gives `outside` (0 for sums, -inf for max): that is how padding is said.
+// A row of graph/loop_operators.hpp is a statement too. A read outside its buffer gives `outside` (0 for sums, -inf for max): padding is expressed so.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -44,7 +44,7 @@
 
 namespace loopegg {
 
-// What the iterations of an axis owe one another: nothing; only the accumulation of a result; an order that must be kept.
+// How the iterations of an axis depend on one another: not at all; only by accumulating one result; by an order that must be kept.
 enum class AxisRole { parallel, reduction, sequential };
 
 // The role follows from an iterator's name in every statement: ci k kd kh kw are reductions, t y are sequential, all others parallel.
@@ -66,7 +66,7 @@ struct Affine {
 
 enum class BufferKind { input, weight, output };
 
-// d/factor stays in place, d%factor becomes the innermost dimension. Applied in order, each to the dimensions the one before left.
+// d/factor stays in place, d%factor becomes the innermost dimension. Blockings are applied in order, each to the dimensions that the one before left.
 struct Blocking {
     int dimension;  // of the logical shape
     std::int64_t factor;
@@ -85,7 +85,7 @@ struct Buffer {
 struct Access {
     int buffer = 0;             // of Statement::buffers
     std::vector<Affine> index;  // one per logical dimension
-    bool padded = false;        // may leave the buffer; reads `outside` there. Of the write: such instances are none
+    bool padded = false;        // a read may leave the buffer, and gives `outside` there; a write that leaves the buffer belongs to no instance
 };
 
 // A factor of `value` that the statement itself knows: an entry of a small matrix, by the values of two axes.
@@ -120,13 +120,13 @@ struct Statement {
 
     int axis(std::string_view name) const;    // -1 if there is none
     int buffer(std::string_view name) const;  // -1 if there is none
-    bool writes_axis(int axis) const;         // the output's index depends on it
+    bool writes_axis(int axis) const;         // the output's index depends on the axis
     bool keeps_an_order() const;              // some instances wait for others
     std::int64_t instances() const;           // of the whole domain
     double identity() const { return combine == Combine::max ? -1.0 / 0.0 : 0.0; }
 };
 
-// The statement of a STMT. Throws UserError (unknown operator with a hint, wrong number of shapes, shapes that cannot be).
+// The statement of a STMT. Throws UserError (unknown operator with a hint, wrong number of shapes, impossible shapes).
 Statement statement_of(const Term& stmt);
 
 // The operators of statements, and for each child whether it is a word (a function's name, a real number) or a whole number.
@@ -140,7 +140,7 @@ std::vector<StatementForm> statement_forms();
 // Softmax, layer norm: several. A node's own bias and activation attributes become epilogues.
 std::vector<Statement> statements_of(const Node& node);
 
-// The naive nest: one serial loop per axis of extent > 1, in the statement's order; of a restricted node, what its domain leaves.
+// The naive nest: one serial loop per axis of extent > 1, in the statement's order. For a restricted node, loops over what its domain leaves.
 Term naive_schedule(const Statement& statement);
 Term nest_of(const Statement& statement);
 Term nest_of(const Node& node);  // of the node's first statement (its site)
@@ -148,9 +148,9 @@ Term nest_of(const Node& node);  // of the node's first statement (its site)
 // An epilogue or a layout put around a statement.
 Term with_epilogue(const Term& stmt, std::string_view epilogue);
 Term with_layout(const Term& stmt, std::string_view buffer, std::string_view axis, std::int64_t factor);
-// The statement inside all of them.
+// The statement inside all epilogues and layouts.
 Term plain_statement(Term stmt);
-// The same statement with another size of one axis, by its name ("ci"); as it is where no child of it is that size.
+// The same statement with another size of one axis, by its name ("ci"). A statement that has no child for this size stays as it is.
 Term with_size(const Term& stmt, std::string_view axis, Term size);
 
 // What a scalar function of `value` and `finish` gives.

@@ -184,7 +184,7 @@ Statement elementwise(const Term& t, Numbers v) {
     for (const Term& parameter : t[0].children()) value += " " + to_string(parameter);  // (leaky_relu 0.1)
     b.combine(Combine::assign, value + ")");
     std::vector<double> probe(2 + t[0].size(), 0.0);
-    apply_scalar(f, probe);  // refuses a function that does not exist
+    apply_scalar(f, probe);  // throws for a function that does not exist
     return b.done();
 }
 
@@ -346,7 +346,7 @@ const std::vector<NamedRow>& rows() {
     return all;
 }
 
-// The children as numbers (0 for words); complains of the first that cannot be.
+// The children as numbers (0 for words). Throws UserError for the first child that is impossible.
 std::vector<std::int64_t> values_of(const NamedRow& row, const Term& stmt) {
     std::vector<std::string> names = split(row.values, ' ');
     std::string form = "(" + row.op + " " + row.values + ")";

@@ -16,7 +16,7 @@ std::vector<Buffer> inputs_of(const Statement& s) {
     return all;
 }
 
-// Where a statement's first epilogue has its constants: "E0scale" for the suffix "scale".
+// The place of a constant of a statement's first epilogue among the operands: "E0scale" for the suffix "scale".
 std::size_t epilogue_operand(const std::vector<Buffer>& operands, std::string_view suffix, const Term& value) {
     for (std::size_t i = 0; i < operands.size(); ++i)
         if (operands[i].name[0] == 'E') {

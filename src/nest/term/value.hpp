@@ -1,8 +1,8 @@
 // Sites in a row as terms: what one nest computes and the next one reads.
 //
 //   VALUE ::= (site NEST)            what the nest computes of its operands: the buffers of its statement but O, in their order
-//           | (then VALUE NEST)      what the nest computes of VALUE, which it reads as I and which nothing else reads; the operands that it
-//                                    has besides come after those of VALUE
+//           | (then VALUE NEST)      what the nest computes of VALUE, which the nest reads as I and which nothing else reads; the other operands
+//                                    of the nest come after those of VALUE
 //           | (prepare HOW VALUE)    VALUE of constants that are worked out once, before anything runs
 //   HOW   ::= fold-bias              operands ... bias scale shift ... become ... scale shift+bias*scale ...
 //           | fold-scale             operands W ... scale shift ... become W*scale ... shift ...: each output channel's weights by its scale
@@ -23,7 +23,7 @@ using Operands = std::vector<std::vector<float>>;
 // that finds no operands to work on.
 std::vector<Buffer> operands_of(const Term& value);
 
-// What `how` makes of the operands of a (prepare HOW VALUE); `after` are those of VALUE.
+// What `how` makes of the operands of a (prepare HOW VALUE); `after` are the operands of VALUE.
 Operands prepared(const Term& how, const std::vector<Buffer>& after, Operands operands);
 
 // The nests of a value that prepares nothing, in the order in which they run.

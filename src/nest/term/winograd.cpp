@@ -64,7 +64,7 @@ WinogradForm make(int outputs, int taps) {
         const bool infinity = j == count;
         Row in = vanishing_at(count, j), out, weights;
         in.resize(count + 1);
-        Fraction power(1), at(1);  // at: what the vanishing polynomial is at the point itself
+        Fraction power(1), at(1);  // at: the value of the vanishing polynomial at the point itself
         for (std::size_t l = 0; l < count && !infinity; ++l)
             if (l != j) at = at * (points[j] - points[l]);
         for (int i = 0; i < outputs; ++i) {

@@ -59,6 +59,12 @@ Statement with_blocking(Statement s, const Term& stmt) {
     if (dim < 0)
         throw UserError("axis '" + name->name + "' walks no dimension of " + s.buffers[static_cast<std::size_t>(buffer)].name + " in " + to_string(s.term));
     s.buffers[static_cast<std::size_t>(buffer)].blocking.push_back({dim, *factor});
+    if (buffer != s.write.buffer) return s;
+    // What is added to each element of the output lies as the output does.
+    for (const FinishRead& r : s.finish_reads)
+        if (r.dimensions.size() == s.write.index.size())
+            for (std::size_t d = 0; d < r.dimensions.size(); ++d)
+                if (r.dimensions[d] == dim) s.buffers[static_cast<std::size_t>(r.buffer)].blocking.push_back({static_cast<int>(d), *factor});
     return s;
 }
 

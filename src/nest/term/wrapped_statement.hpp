@@ -4,7 +4,7 @@
 
 namespace loopegg {
 
-// Of (epilogue E STMT) and of (layout BUFFER AXIS k STMT), from the statement inside. Throw UserError for what cannot be.
+// The statement of (epilogue E STMT) and of (layout BUFFER AXIS k STMT), made from the statement inside. Both throw UserError for an impossible one.
 Statement with_finish(Statement inside, const Term& stmt);
 Statement with_blocking(Statement inside, const Term& stmt);
 

@@ -35,7 +35,7 @@ def start(out, program=LOOPEGG):
 
 
 def table(out):
-    """Everything that no clock decides."""
+    """Everything of the table that does not depend on times."""
     with open(FOLDER / out / "result.csv") as file:
         return [{k: v for k, v in row.items() if k not in ("original_ms", "optimized_ms", "speedup", "seconds")} for row in csv.DictReader(file)]
 

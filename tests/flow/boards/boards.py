@@ -38,7 +38,7 @@ def board(name):
 
 
 def environment(name, **more):
-    """Targets, store and cache of one case. The cache is shared: the worker is built once."""
+    """Targets, store and cache of one case. All cases share the cache, so that the worker is built once."""
     ours = dict(LOOPEGG_SSH_CONFIG=str(keys().config), LOOPEGG_TARGETS=str(FOLDER / "targets"), LOOPEGG_STORE=str(FOLDER / f"{name}.sqlite"),
                 LOOPEGG_EVIDENCE=str(FOLDER / "evidence.sqlite"), XDG_CACHE_HOME=str(FOLDER / "cache"), LOOPEGG_PROGRAM=LOOPEGG, LOOPEGG_FAULTS="1")
     return {**os.environ, **ours, **more}
@@ -149,7 +149,8 @@ def go_on(pid):
 
 
 def stop_in_the_middle(b, process):
-    """Stops the worker of a board, and the candidate that it has started; answers both. The first candidate is the driver's trial of the board, and is left alone."""
+    """Stops the worker of a board and the candidate that the worker has started, and returns both. The first candidate is the driver's trial of the board, and
+    is left alone."""
     first = None
     while process.poll() is None:
         for worker in b.workers():
@@ -170,7 +171,7 @@ def stop_in_the_middle(b, process):
 
 
 def a_board_that_stands_still_loses_no_candidate():
-    """As a board does that swaps, throttles or has lent its processor to others: a candidate is late there by no fault of its own."""
+    """A board that swaps, throttles or gives its processor to other programs stands still for a while: a candidate is late there by no fault of its own."""
     limit = 4
     process = start("still", "one", 6, limit, "all=sleep 500")
     stopped = stop_in_the_middle(board("one"), process)
@@ -267,7 +268,7 @@ def a_foreign_board_needs_a_cross_compiler_that_is_named():
 
 
 def cables():
-    """Four boards, each with a cable of its own, as the target 'cabled'; the first of them alone as 'single'."""
+    """Four boards, each with a cable of its own, as the target 'cabled'. The first board alone is the target 'single'."""
     if "cables" not in MADE:
         MADE["cables"] = [Cable(n) for n in range(1, 5)]
         add("cabled", *(Board(keys(), f"cabled{n}", c.address, c.inside) for n, c in enumerate(MADE["cables"])))
@@ -278,7 +279,7 @@ def cables():
 
 
 def four_boards_measure_more_than_one():
-    """The measurement is the limit: the deep count sleeps for so long that compiling does not hold the boards up on a busy machine either."""
+    """Measuring, not compiling, must be the limit. So the deep count sleeps so long that even on a busy machine no board waits for a compiler."""
     cables()
     sleep, each = (8000, 6) if DEEP else (1000, 8)
     rates = {}

@@ -45,7 +45,7 @@ class Keys:
 
 
 class Board:
-    """One sshd. `inside`: words before its command, and the address that it is reached at."""
+    """One sshd. `inside`: the words before its command, and the address at which it is reached."""
 
     def __init__(self, keys, name, host="127.0.0.1", inside=()):
         self.keys, self.name, self.host, self.inside = keys, name, host, list(inside)
@@ -86,7 +86,7 @@ class Board:
         raise Skipped("sshd does not listen")
 
     def workers(self):
-        """The worker processes of this board and of nobody else: they were started from its folder."""
+        """The worker processes of this board alone, which were started from its folder."""
         found = []
         for entry in os.listdir("/proc"):
             try:

@@ -1,4 +1,4 @@
-"""A network that was compiled for a GPU, run by its own entry points on a driver that emulates its kernels: it gives what the same network gives on this machine."""
+"""Runs a network that was compiled for a GPU by its own entry points, on a driver that emulates its kernels. The output must be that of the same network on this machine."""
 import ctypes
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Rounds of measuring where the GPU is: a command runs a bundle, and the same command of ours goes on from what came back."""
+"""Rounds of measuring on the machine with the GPU: a command runs a bundle, and the same command of ours goes on from the results that came back."""
 import json
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""A bundle's runner, built with a driver of main memory: a program that is wrong, crashes, is late or breaks the device costs itself alone."""
+"""A bundle's runner, built with a driver of main memory: a program that is wrong, crashes, is late or breaks the device does not affect the others."""
 import os
 import pathlib
 import struct
@@ -23,7 +23,7 @@ def run(folder, environment=None):
 
 
 def results_in(folder):
-    """By program, what the runner says; None where it says nothing."""
+    """What the runner says of each program; None where it says nothing."""
     file = pathlib.Path(folder, "results.txt")
     if not file.exists():
         return None
@@ -97,7 +97,7 @@ def weights_that_are_drawn_are_the_same_everywhere():
 
 
 def drawn_bytes(seed, count):
-    """SplitMix64, by its own definition: the highest byte of each."""
+    """The highest byte of each number of SplitMix64, by its own definition."""
     for _ in range(count):
         seed = (seed + 0x9E3779B97F4A7C15) % 2**64
         x = seed

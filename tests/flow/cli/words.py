@@ -68,7 +68,7 @@ def every_command_answers_a_wrong_option_alike():
 
 
 def completed(*words):
-    """What bash offers for the last word."""
+    """The completions that bash offers for the last word."""
     quoted = " ".join(f"'{w}'" for w in ("loopegg", *words))
     script = run("completion", "bash").stdout + f"\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words)}; _loopegg; printf '%s\\n' \"${{COMPREPLY[@]}}\""
     r = subprocess.run(["bash", "-c", script], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""The checker of pages finds what it is there for: figures without an experiment, figures that the experiment does not hold, links that lead nowhere."""
+"""The checker of pages finds the faults that it must find: figures without an experiment, figures that the experiment does not hold, links that lead nowhere."""
 import importlib.machinery
 import importlib.util
 import pathlib

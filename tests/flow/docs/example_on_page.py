@@ -1,4 +1,4 @@
-"""A page shows a program of examples/ and what it prints: both are as the page says.
+"""A page shows a program of examples/ and the output of that program. Both must be as the page says.
 
     example_on_page.py PAGE SOURCE.cpp PROGRAM
 """

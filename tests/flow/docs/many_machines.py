@@ -38,7 +38,7 @@ JOBS = {"models": [str(SOURCE / "examples/tiny-residual.json")], "targets": ["i7
 
 
 class TeamServer(Postgres):
-    """A server for host names and TLS, as a team has one. The person who runs it is 'postgres' on its socket; nobody else has a user or a database yet."""
+    """A server for host names and TLS, as a team has one. The person who runs it is 'postgres' on its socket. Nobody else has a user or a database yet."""
     listening = "-c listen_addresses=127.0.0.1 -p 5432"
 
     def prepare(self):

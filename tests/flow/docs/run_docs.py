@@ -41,7 +41,7 @@ def environment(folder):
 
 
 def run_page(page):
-    """Runs the page's fences; gives the number of those that ran and of those left to a deep run."""
+    """Runs the page's fences. Returns how many fences ran and how many were left to a deep run."""
     ran = left = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -80,7 +80,7 @@ class Reader:
 
 
 def folder_of(name, source, file, sealed=True):
-    """A copy of a folder in which the file may be anything: its line in the manifest is gone, or the manifest itself is."""
+    """A copy of a folder in which the file may be anything: its line in the manifest is gone, or the manifest itself is gone."""
     folder = P.path / name
     shutil.copytree(P.path / source, folder)
     manifest = folder / "manifest.json"
@@ -148,7 +148,7 @@ def outside():
 
 
 def faults_of(r):
-    """What must not be said or done, whatever was read."""
+    """The faults of a run: what the program must not say or do, whatever it read."""
     if r.returncode not in (0, 1, 2) or "internal fault" in r.stderr:
         yield f"ended with {r.returncode}: {r.stderr[-300:]}"
     if "\x1b" in r.stdout + r.stderr:
@@ -184,7 +184,7 @@ def no_file_hurts():
 
 
 def sizes_that_are_only_announced_are_not_allocated():
-    """Small files that speak of gigabytes: each is refused, or read as the little that it holds."""
+    """Small files that announce gigabytes: each is refused, or read as the few bytes that it holds."""
     nodes = {f"n{i}": {"op": "f", "children": [f"n{i - 1}"] * 1000 if i else [], "eclass": f"c{i}", "cost": 1} for i in range(4)}
     head = b"{'descr': '<f4', 'fortran_order': False, 'shape': (65536, 65536, 4), }"
     npy = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head
@@ -232,7 +232,7 @@ NAMES = ["*/ int harm = system(\"touch HARMED\"); /*", "\"; system(\"touch HARME
 
 
 class Page(html.parser.HTMLParser):
-    """Scripts, handlers and addresses of a page: none may come of a name."""
+    """Collects the scripts, handlers and addresses of a page. None of them may be made from a name."""
 
     def __init__(self, text):
         super().__init__()

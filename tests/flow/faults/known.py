@@ -1,4 +1,4 @@
-"""Faults that were found once: each got in, stuck, hung, lied or crashed, and must not again."""
+"""Faults that were found once, such as intrusions, hangs, wrong answers and crashes. None of them may come back."""
 import json
 import os
 import pathlib
@@ -50,7 +50,7 @@ def copied(name):
 
 
 def sealed_again(folder):
-    """The folder with a manifest that fits its files: what is still noticed is noticed by meaning."""
+    """Takes the manifest out of the folder, so that a fault can be noticed by its meaning alone."""
     (folder / "manifest.json").unlink()
     return folder
 
@@ -87,7 +87,7 @@ def names_run_no_code_in_network_py():
 
 
 def an_error_of_the_machine_is_nobody_s_lasting_failure():
-    """A worker that cannot be started is no candidate's fault: the run says why and stops, and the next one finds a clean store."""
+    """A worker that cannot be started is no candidate's fault. The run says why and stops, and the next run finds a clean store."""
     place = Place()
     r = place.optimize("out", env={"LOOPEGG_PROGRAM": "/bin/false"})
     assert r.returncode == 1 and "nothing can be measured" in r.stderr, (r.returncode, r.stderr[-800:])
@@ -270,7 +270,7 @@ def a_target_with_a_bad_triple_is_refused():
 
 
 class Server:
-    """A peer that answers as it likes."""
+    """A server that answers with whatever the test says."""
 
     def __init__(self, talk):
         self.socket = socket.socket()
@@ -446,7 +446,7 @@ def a_store_of_a_later_version_is_refused():
 
 
 def a_store_runs_nothing_that_a_stranger_wrote_into_it():
-    """SQLite does what a file's schema says: counting for ever is what a trigger or a view may be told to do."""
+    """SQLite runs what a file's schema says. A trigger or a view could count for ever."""
     for_ever = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
     for name, harm in {"trigger": f"CREATE TRIGGER evil AFTER INSERT ON latency BEGIN {for_ever}; END", "guarded trigger": f"CREATE TRIGGER evil BEFORE INSERT ON latency WHEN ({for_ever}) > 1 BEGIN SELECT RAISE(ABORT, 'x'); END",
                        "view": f"ALTER TABLE latency RENAME TO other; CREATE VIEW latency AS {for_ever}"}.items():

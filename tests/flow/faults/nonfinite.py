@@ -140,7 +140,7 @@ CASES = [
 
 
 def windows(size, stride, pad):
-    """The largest of each window, NaN where one stands in it; nothing comes in from outside."""
+    """The largest value of each window, or None where the window holds a NaN. Padding adds no value."""
     out = []
     for at in range(0, len(IMAGES), 16):
         image = IMAGES[at:at + 16]

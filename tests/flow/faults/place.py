@@ -1,4 +1,4 @@
-"""A place of their own for tests that do harm: folders, stores, a small network, and the program run in it."""
+"""A place of its own for each test that does harm: folders, stores, a small network, and a way to run the program there."""
 import json
 import os
 import pathlib
@@ -57,7 +57,7 @@ class Place:
         return r
 
     def refused(self, *words, saying="", codes=(1, 2), **more):
-        """It says why, and ends as a refusal ends: no crash, no fault of ours."""
+        """The program must say why, and end as a refusal ends: without a crash or a fault of ours."""
         r = self.run(*words, **more)
         assert r.returncode in codes, (words, r.returncode, r.stdout[-500:], r.stderr[-1500:])
         assert saying in r.stderr + r.stdout, (saying, r.stdout[-500:], r.stderr[-1500:])

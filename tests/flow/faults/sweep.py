@@ -46,12 +46,12 @@ def own_failures(place):
 
 
 def content(folder):
-    """All files but those of an update that was not committed, and the lock that a killed process leaves. Both go with the next run (see `one`)."""
+    """All files but those of an update that was not committed, and the lock that a killed process leaves. The next run removes both (see `one`)."""
     return {name: f.read_bytes() for f in sorted(folder.rglob("*")) if f.is_file() and not (name := str(f.relative_to(folder))).startswith((".loopegg-new-", ".loopegg-lock"))}
 
 
 class Harm(Exception):
-    """What must not be, by its kind: 'a hang', 'a wrong answer'."""
+    """Harm that must not happen, with its kind: 'a hang', 'a wrong answer'."""
 
     def __init__(self, kind, what):
         super().__init__(f"{kind}: {what}")
@@ -131,7 +131,7 @@ class Sweep:
         return " ".join(str(job.get("error", "")) for job in json.loads(table.read_text())["jobs"])[-800:] if self.batch and table.exists() else ""
 
     def whole(self, place):
-        """Each folder is the one of the run before, byte for byte, or a new one that checks; a folder without a result was never begun."""
+        """Each folder must be that of the run before, byte for byte, or a new one that passes the check. A folder without a result was never begun."""
         for f in self.folders(place):
             if content(f) == self.before[f.name]:
                 continue
@@ -143,7 +143,7 @@ class Sweep:
                 expect(not left, "a torn folder", left)
 
     def one(self, state, role, number, kind, how):
-        """One fault. Answers whether it happened; a faulty program is a Harm."""
+        """Tries one fault. Returns whether the fault happened. Raises Harm where the program reacts wrongly."""
         place = self.place(state)
         known = measured(place)
         r = self.command(place, LOOPEGG_FAULT=f"{role}:{number}:{how}:{place.path}/flag")
@@ -168,7 +168,7 @@ class Sweep:
         return happened
 
     def in_turns(self):
-        """All faults, in an order that begins with one of each kind of place, fault, role and state."""
+        """All faults, in an order that begins with one fault of each kind of place, fault, role and state."""
         groups = collections.defaultdict(list)
         draw = random.Random(11)
         for fault in self.faults:

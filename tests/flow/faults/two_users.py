@@ -1,4 +1,4 @@
-"""Two users of one store, one of them killed every 20 s: no lock error reaches a person, nothing that was measured is lost. LOOPEGG_SOAK=SECONDS says for how long."""
+"""Two users share a store, and one of them is killed every 20 s: no lock error reaches a person, and no measured time is lost. LOOPEGG_SOAK=SECONDS says for how long."""
 import os
 import pathlib
 import signal

@@ -55,7 +55,7 @@ def two_at_once_share_the_work(folder):
 
 
 def tvm(module, *words, needs=()):
-    """One of TVM's own programs, and the first port that it says it listens on."""
+    """Starts one of TVM's own programs. Returns its process and the first port that it says it listens on."""
     for python in PYTHONS:
         env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(SITE), os.environ.get("PYTHONPATH", "")]), PYTHONUNBUFFERED="1")
         probe = subprocess.run([str(python), "-c", f"import tvm.rpc, {', '.join(('numpy',) + needs)}"], env=env, capture_output=True, text=True) if pathlib.Path(python).exists() else None
@@ -71,7 +71,7 @@ def tvm(module, *words, needs=()):
 
 
 def end(process):
-    """With the processes that it started."""
+    """Ends a process and the processes that it started."""
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 

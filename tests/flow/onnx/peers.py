@@ -1,4 +1,4 @@
-"""Others' models against ONNX's own tests and ONNX Runtime, where those are installed: peers.py LOOPEGG_PROGRAM SOURCE_FOLDER.
+"""Compares other people's models with ONNX's own tests and ONNX Runtime, where these are installed: peers.py LOOPEGG_PROGRAM SOURCE_FOLDER.
 
 LOOPEGG_PEERS names a virtual environment with onnx, onnxruntime (bench/peers makes one) and, for models, torch, torchvision and timm; LOOPEGG_MODELS a
 folder that 'bench/anyones_models.py export' wrote. Both take minutes, so LOOPEGG_DEEP=1 alone runs them; the tutorial's own line is run in any case.

@@ -23,7 +23,7 @@ def command(out):
 
 
 def measured():
-    """What the store knows of schedules: key to figures. Whole networks are timed again when the machine was busy."""
+    """The times of schedules in the store: key to figures. Whole networks are left out, because they are timed again when the machine was busy."""
     if not os.path.exists(STORE):
         return {}
     with sqlite3.connect(STORE, timeout=30) as store:
@@ -33,7 +33,7 @@ def measured():
 
 
 def whole_files(out):
-    """Every JSON file that is there can be read: none is torn."""
+    """Checks that every JSON file in the folder can be read, so that none is torn."""
     for path in pathlib.Path(FOLDER.name, out).rglob("*.json"):
         json.loads(path.read_text())
 

@@ -1,4 +1,4 @@
-"""A rule that is taken out of a file of one's own takes its effect from a run: tiles, vectors, fusion, a neural rule, threads of a GPU."""
+"""When a rule is taken out of a user's own rule file, its effect is gone from the run: tiles, vectors, fusion, a neural rule, threads of a GPU."""
 import json
 import os
 import pathlib
@@ -16,7 +16,7 @@ ENVIRONMENT = dict(os.environ, LOOPEGG_STORE=FOLDER.name + "/latency.sqlite", LO
 
 
 def forms(text):
-    """The forms of a rule file at the top, as text without comments."""
+    """The top-level forms of a rule file, as text without comments."""
     text = "\n".join(line.split(";")[0] for line in text.splitlines())
     depth, begin = 0, 0
     for i, c in enumerate(text):
@@ -37,7 +37,7 @@ def without_rules(form, names):
 
 
 def own(name, files, phases, leave_out=()):
-    """A file with the rulesets of shipped ones, some rules left out; a set that has none left is named by no phase."""
+    """Writes a file with the rulesets of shipped files, without some rules. No phase names a set that has no rules left."""
     sets = {}
     for file in files:
         for form in forms((ROOT / "rules" / f"{file}.rules").read_text()):

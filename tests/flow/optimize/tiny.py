@@ -138,7 +138,7 @@ def every_sequence_checks():
 
 
 def refused_after(file, key, term, saying):
-    """explain --check with another term put into a file of the run."""
+    """Runs explain --check after another term was put into a file of the run, and expects a refusal."""
     path = pathlib.Path(FOLDER.name) / "first" / file
     whole = path.read_text()
     changed = json.loads(whole)
@@ -158,7 +158,8 @@ def a_tampered_sequence_is_refused():
 
 
 def a_site_that_became_two_checks():
-    """One rule, which lets a 1x1 convolution make all channels of a quarter; times are estimates, so the choice is the same everywhere. (Of two sites alike, one alone could have it.)"""
+    """One rule lets a 1x1 convolution make all channels from a quarter of them. Times are estimates, so the choice is the same everywhere. (Of two sites that are
+    alike, only one could have it.)"""
     wide = json.load(open(MODEL))
     wide["inputs"][0]["shape"] = [1, 32, 16, 16]
     for node in wide["nodes"]:

@@ -27,7 +27,7 @@ def deep_only():
 
 
 def jobs():
-    """As many as there are cores, fewer where memory is short: an instrumented file takes up to 2.5 GB."""
+    """As many jobs as there are cores, or fewer where memory is short, because compiling an instrumented file takes up to 2.5 GB."""
     free = next(int(line.split()[1]) for line in open("/proc/meminfo") if line.startswith("MemAvailable"))
     return str(max(1, min(os.cpu_count() or 1, free // 2_500_000)))
 

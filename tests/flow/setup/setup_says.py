@@ -53,7 +53,7 @@ def wheel(folder, name, version, files):
 
 @contextlib.contextmanager
 def local_index(folder):
-    """pip finds wheels in the folder alone."""
+    """Makes pip find wheels in this folder alone."""
     saved = dict(os.environ)
     os.environ.update(PIP_NO_INDEX="1", PIP_FIND_LINKS=str(folder))
     try:

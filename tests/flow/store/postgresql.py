@@ -56,7 +56,7 @@ def optimize(out, *words, **more):
 
 
 def both_kinds_of_store_give_the_same_answer():
-    """Estimated times are the same every time, so the whole answer is. A clock's are not: of those runs, the guard's verdicts are compared."""
+    """Estimated times are the same every time, so the whole answers are equal. Measured times are not, so of measured runs only the guard's verdicts are compared."""
     url = server().fresh("answers")
     on_file, on_server = (optimize(out, "--store", store, "--target", "i7") for out, store in (("file", FOLDER / "one.sqlite"), ("server", url)))
     for key in ("returned", "configurations", "rejected", "why", "speedup", "original", "optimized"):
@@ -159,7 +159,7 @@ def table(out):
 
 
 def shaken(name, count, restart):
-    """8 processes on one queue, one of them killed every second and started again; the server restarted in the middle."""
+    """Runs 8 processes on one queue. One of them is killed every second and started again, and the server is restarted in the middle."""
     jobs = FOLDER / f"{name}.json"
     jobs.write_text(json.dumps({"models": ["one", "broken", "three", "four"], "seeds": list(range(count // 4))}))
     calm = subprocess.run([DRIVER, jobs, FOLDER / f"{name}-calm", FAKE, "8"], env=environment())   # on SQLite

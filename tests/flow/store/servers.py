@@ -56,7 +56,7 @@ class Postgres:
         return subprocess.run(command, capture_output=True, text=True, cwd="/", stdin=subprocess.DEVNULL)
 
     def prepare(self):
-        """What is to be set in the data folder before the server starts."""
+        """Sets what must be in the data folder before the server starts."""
 
     def start(self):
         started = self.call("pg_ctl", "-D", self.folder / "data", "-w", "-l", self.folder / "log", "-o", f"-k {self.folder} {self.listening} -c fsync={'on' if self.durable else 'off'} -c max_connections=60", "start")

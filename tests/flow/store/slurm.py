@@ -1,4 +1,4 @@
-"""A batch on a Slurm cluster of one node that the test starts: an array over the queue, cancelled and submitted again, with nothing lost and nothing twice."""
+"""A batch on a Slurm cluster of one node that the test starts: an array over the queue is cancelled and submitted again, and no job is lost or done twice."""
 import collections
 import json
 import os
@@ -120,7 +120,7 @@ def what_is_missing_is_said():
 
 
 def no_password_is_in_a_script_a_log_or_a_list():
-    """The address in LOOPEGG_STORE holds a password, which sbatch hands to the tasks with the rest of the environment and shows to nobody."""
+    """The address in LOOPEGG_STORE holds a password. sbatch hands the password to the tasks with the rest of the environment, and shows it to nobody."""
     postgres, slurm = servers()
     postgres.fresh("secret")
     store = dict(LOOPEGG_STORE=postgres.url("secret", postgres.password))

@@ -1,4 +1,4 @@
-// Small e-graphs for tests: written by hand, or drawn at random, and their best choice by trying every choice.
+// Small e-graphs for tests, written by hand or drawn at random, and their best choice, found by trying every choice.
 #pragma once
 #include <functional>
 #include <limits>
@@ -21,7 +21,7 @@ inline SerializedEGraph random_egraph(std::mt19937& random, std::size_t classes,
         for (std::size_t n = 0; n < own; ++n) {
             std::vector<ClassIndex> children;
             for (std::size_t k = random() % 4; k > 0; --k) children.push_back(static_cast<ClassIndex>(random() % count));
-            // The operator tells the node, so that no node stands in two classes.
+            // Each node has an operator of its own, so that no node stands in two classes.
             g.add_node(c, "f" + std::to_string(g.nodes.size()), std::move(children), static_cast<double>(random() % 8) / 2);
         }
     }
@@ -34,7 +34,7 @@ inline SerializedEGraph random_egraph(std::mt19937& random, std::size_t classes,
 inline double least_cost(const SerializedEGraph& g) {
     std::vector<NodeIndex> choice(g.classes.size(), no_index);
     double best = std::numeric_limits<double>::infinity();
-    // Takes a class that is needed and has no choice yet; `cost` is of those that have one.
+    // Takes a class that is needed and has no choice yet. `cost` is the cost of the choices so far.
     std::function<void(double)> extend = [&](double cost) {
         if (cost >= best) return;
         std::vector<ClassIndex> stack(g.roots.begin(), g.roots.end());
@@ -51,7 +51,7 @@ inline double least_cost(const SerializedEGraph& g) {
             }
             for (ClassIndex d : g.nodes[choice[c]].children) stack.push_back(d);
         }
-        // Whole: acyclic?
+        // The choice is whole. Is it acyclic?
         bool changed = true;
         while (changed) {
             changed = false;

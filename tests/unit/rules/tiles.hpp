@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// The extent of the axis that a class stands for: "co:8" has 8, (quo A k) and (rem A k) follow.
+// The extent of the axis that a class stands for: "co:8" has 8, and the extents of (quo A k) and (rem A k) follow from A and k.
 class TileFacts final : public LatticeAnalysis<std::int64_t> {
 public:
     std::string_view name() const override { return "tiles"; }
@@ -47,7 +47,7 @@ inline const Language& tiles_language() {
                     }}};
         l.functions = {{"extent", {{"axis"}}, "how many values it has", [extent](const Question& q) -> std::optional<std::int64_t> { return extent(q); }}};
         l.make_facts = [] { return std::make_shared<TileFacts>(); };
-        l.judge = [](const Language&, const Rule& rule, bool) -> std::optional<Refutation> {  // as if it had found something
+        l.judge = [](const Language&, const Rule& rule, bool) -> std::optional<Refutation> {  // as if the judge had found a fault
             if (!rule.name.starts_with("unsound")) return {};
             return Refutation{"visits 8 instances on the left, 4 on the right", "(at co:8 done)"};
         };

@@ -1,5 +1,5 @@
-// What one standard ONNX operator makes of tensors: folds constants, gives opaque nodes their shapes, and runs them. It needs the standard
-// library alone, for it is also linked into compiled networks.
+// What one standard ONNX operator makes of tensors. The evaluator folds constants, gives opaque nodes their shapes, and runs them. It needs the
+// standard library alone, because it is also linked into compiled networks.
 #pragma once
 #include <span>
 #include <stdexcept>
@@ -15,10 +15,10 @@ struct EvaluationProblem : std::runtime_error {
 
 bool can_evaluate(const OnnxNode& node);
 
-// What the shape of the result depends on besides the shapes of the inputs and those inputs that are known: words for the user, empty for nothing.
+// Says, in words for the user, which unknown values the shape of the result depends on. Empty where the shapes of the inputs and the known inputs suffice.
 std::string shape_from_data(const OnnxNode& node, const std::vector<bool>& known);
 
-// All outputs. An input that is left out is null. Throws EvaluationProblem.
+// Gives all outputs. An input that is left out is null. Throws EvaluationProblem.
 std::vector<OnnxTensor> evaluate(const OnnxNode& node, std::span<const OnnxTensor* const> inputs, std::int64_t opset);
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// An opaque node as text, and its run on float32 values: what a compiled network needs of one. The standard library and JSON alone.
+// An opaque node as text, and its run on float32 values: what a compiled network needs of an opaque node. This needs the standard library and JSON alone.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-// Our values are float32: whole numbers and truth values travel as such, and an element that float32 cannot hold is an error when it is met.
+// Our values are float32: whole numbers and truth values travel as float32, and an element that float32 cannot hold is an error when it is met.
 struct OpaqueNode {
     struct Input {
         int from = -1;  // the node's input of this number; -1: a constant, or left out

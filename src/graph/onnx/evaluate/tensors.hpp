@@ -39,8 +39,8 @@ constexpr std::int64_t most_elements = std::int64_t{1} << 28;
 inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 [[noreturn]] inline void problem(const std::string& words) { throw EvaluationProblem(words); }
 
-std::int64_t count_of(const Ints& dims);   // throws where there are too many
-void expect_work(double multiplications);  // throws where nobody would wait for so many
+std::int64_t count_of(const Ints& dims);   // throws where there are too many elements
+void expect_work(double multiplications);  // throws where nobody would wait for so many multiplications
 Kind kind_of(int type);                    // the vector that holds this type
 OnnxTensor make(int type, Ints dims);      // zeros
 OnnxTensor of_ints(Ints values);           // a list
@@ -52,11 +52,11 @@ void copy_element(OnnxTensor& to, std::size_t i, const OnnxTensor& from, std::si
 OnnxTensor cast(const OnnxTensor& t, int type);
 
 const OnnxTensor& need(Inputs in, std::size_t i);
-const OnnxTensor* maybe(Inputs in, std::size_t i);  // null where it is left out
-Ints list_of(const OnnxTensor& t);                  // its whole numbers
+const OnnxTensor* maybe(Inputs in, std::size_t i);  // null where the input is left out
+Ints list_of(const OnnxTensor& t);                  // the elements as whole numbers
 std::int64_t rank_of(const OnnxTensor& t);
 std::int64_t placed_axis(std::int64_t axis, std::int64_t rank);  // from the end when negative; throws when out of range
-// Axes by attribute (older opsets) or by an input; nothing where neither says any.
+// The axes that an attribute (in older opsets) or an input gives; empty where neither gives any.
 std::vector<std::int64_t> axes_of(const OnnxNode& node, Inputs in, std::size_t input);
 
 Ints strides_of(const Ints& dims);
@@ -68,7 +68,7 @@ void each(const Ints& dims, const std::vector<Ints>& strides, const std::functio
 OnnxTensor picked(const OnnxTensor& from, Ints dims, const std::function<std::int64_t(std::size_t)>& place);
 OnnxTensor reshaped(OnnxTensor t, Ints dims);
 
-// One table for each file of operators; null where a table lacks one.
+// One table for each file of operators; null where a table lacks the operator.
 using Operation = Outputs (*)(const OnnxNode& node, Inputs in, std::int64_t opset);
 Operation elementwise_operation(const std::string& op);
 Operation movement_operation(const std::string& op);
