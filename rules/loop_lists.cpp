@@ -207,6 +207,14 @@ std::vector<ListKind> loop_lists() {
                            SharedLoop::channels),
         tiles_of_sweeps("element-sweeps", "of a function of each element: vectors along the innermost loop", SweepKind::elements),
         tiles_of_sweeps("row-sweeps", "of a sum along rows that lie in one piece: each lane sums up a part of a row", SweepKind::rows),
+        {"vector-blocks",
+         {{"statement"}},
+         "as many channels as a vector has lanes, and half as many",
+         [](const Question& q) -> std::vector<Term> {
+             const std::int64_t lanes = facts(q).cpu().lanes;
+             if (lanes < 4) return {};
+             return {Term(lanes), Term(lanes / 2)};
+         }},
         tiles_of_transforms("input-transforms", "of a transform of tiles of an input: vectors of channels", TransformKind::input),
         tiles_of_transforms("output-transforms", "of a transform back to tiles of an output: vectors of channels", TransformKind::output),
     };

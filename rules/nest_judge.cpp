@@ -23,8 +23,9 @@ namespace loopegg {
 namespace {
 
 // Small and awkward statements: extents with few and with no common divisors, padding, strides, groups; a dependence that interchange reverses; an
-// assignment; a maximum. The last ones are for rules that ask for size (large statements are not interpreted) or for transforms of tiles.
-constexpr std::array<const char*, 13> statements{
+// assignment; a maximum. The last ones are for rules that ask for size (large statements are not interpreted) for transforms of tiles, or for
+// channels that are groups.
+constexpr std::array<const char*, 14> statements{
     "(linear 2 6 4)",
     "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",
     "(recurrence 8 6)",
@@ -38,6 +39,7 @@ constexpr std::array<const char*, 13> statements{
     "(winograd_input 2 3 1 8 4 3 1 1)",
     "(winograd_output 2 3 1 8 3 4)",
     "(row_sum 3 8 1)",
+    "(conv2d 1 8 1 1 4 4 3 3 1 1 1 1 1 1)",
 };
 constexpr std::size_t small_statements = 8;
 constexpr double most_interpreted = 20000;

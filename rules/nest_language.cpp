@@ -10,6 +10,7 @@
 #include "nest/term/grammar.hpp"
 #include "nest/term/net.hpp"
 #include "nest/term/statement_kinds.hpp"
+#include "nest/term/wrapped_statement.hpp"
 #include "rules/loop_lists.hpp"
 #include "rules/nest_judge.hpp"
 
@@ -133,14 +134,15 @@ std::vector<GuardKind> guards() {
          }},
         {"blocks",
          {{"statement", "buffer", "axis-name", "number"}},
-         "the dimension of the buffer that the iterator walks comes in blocks of so many",
+         "the iterator walks a dimension of the buffer step by step, in whole blocks of so many",
          [](const Question& q) {
              const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
              if (s == nullptr || !s->statement || !q.arguments[3].number) return no("not a statement");
-             int at = s->statement->axis(q.arguments[2].word.text());
-             if (at < 0 || s->statement->buffer(q.arguments[1].word.text()) < 0) return no("no such axis or buffer");
+             const int at = s->statement->axis(q.arguments[2].word.text()), buffer = s->statement->buffer(q.arguments[1].word.text());
+             if (at < 0 || buffer < 0) return no("no such axis or buffer");
+             if (!walked_dimension(*s->statement, buffer, at)) return no(q.arguments[2].word.text() + " walks no dimension of the buffer by itself");
              std::int64_t extent = s->statement->axes[static_cast<std::size_t>(at)].extent, k = *q.arguments[3].number;
-             return extent % k == 0 && extent > k ? yes("") : no(fmt::format("{} does not divide {}", k, extent));
+             return extent % k == 0 ? yes("") : no(fmt::format("{} does not divide {}", k, extent));
          }},
     };
     for (auto& [name, summary, holds] : std::initializer_list<std::tuple<const char*, const char*, bool (*)(const Term&)>>{

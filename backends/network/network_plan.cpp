@@ -57,10 +57,35 @@ public:
         for (const GraphInput& in : graph_.inputs) plan_.sizes[in.name] = element_count(in.shape);
         for (const Node& node : graph_.nodes)
             if (!done_.contains(node.name)) visit(node);
+        require_one_layout();
         return std::move(plan_);
     }
 
 private:
+    // Whoever writes or reads a value knows it in the same layout. The caller, copies, views and code of a node's own know it as it is.
+    void require_one_layout() const {
+        const Shape plain;
+        std::map<std::string, Shape> known;  // the shape in which a value is stored where it lies in blocks
+        const auto note = [&](const std::string& value, const Shape& stored) {
+            if (!value.empty() && known.try_emplace(value, stored).first->second != stored)
+                throw InternalFault("the value '" + value + "' is read in another layout than it is written in");
+        };
+        for (const GraphInput& in : graph_.inputs) note(in.name, plain);
+        for (const std::string& out : graph_.outputs) note(actual(out), plain);
+        for (const auto& [value, in] : plan_.inside) note(value, plain), note(in.first, plain);
+        for (const NetworkPlan::Step& step : plan_.steps) {
+            if (step.copy) note(step.copy->to, plain), note(step.copy->from, plain);
+            if (step.opaque) {
+                note(step.opaque->to, plain);
+                for (const std::string& from : step.opaque->from) note(from, plain);
+            }
+            if (!step.nest) continue;
+            const Statement s = statement_of(nest_parts(step.nest->nest).statement);
+            for (std::size_t i = 0; i < s.buffers.size(); ++i)
+                note(step.nest->operands[i].value, s.buffers[i].blocking.empty() ? plain : s.buffers[i].stored_shape());
+        }
+    }
+
     const Node* only_user(const std::string& value) const {
         auto found = users_.find(value);
         return found != users_.end() && found->second.size() == 1 ? found->second[0] : nullptr;
@@ -295,7 +320,7 @@ private:
             return arrange(parts.restore.empty() ? nest : Term("restore", {Term(parts.restore), nest}), target_);
         }
         const NestParts parts = nest_parts(complete(given->second));
-        const Term nest("nest", {stmt, parts.schedule});
+        const Term nest("nest", {with_layouts_of(parts.statement, stmt), parts.schedule});
         return parts.restore.empty() ? nest : Term("restore", {Term(parts.restore), nest});
     }
 

@@ -67,6 +67,7 @@ const std::vector<PhaseUse>& phase_uses() {
         {"arrange", {"optimize"}, "every order of loops, before variants are looked for"},
         {"discover", {"optimize"}, "variants of the sites"},
         {"algorithms", {"optimize"}, "convolutions as rows of other nests"},
+        {"layouts", {"optimize"}, "values between sites in blocks of channels"},
         {"schedule", {"optimize", "compile", "measure", "bundle"}, "schedules of a nest as a whole"},
         {"refine", {"optimize", "compile", "measure", "bundle"}, "what else these schedules may do"},
         {"vary", {"optimize"}, "schedules near one that was measured"},

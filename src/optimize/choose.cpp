@@ -68,10 +68,10 @@ private:
         std::vector<SideConstraint> all;
         for (std::size_t s = 0; s < sites_.size(); ++s)
             for (std::size_t i = 0; i < sites_[s].size(); ++i) {
-                const auto& with = sites_[s][i].only_with;
-                if (!with) continue;
-                all.push_back({.nodes = {{nodes_[s][i], 1.0}}, .upper = 0});
-                for (std::size_t o : with->options) all.back().nodes.emplace_back(nodes_[with->site][o], -1.0);
+                for (const SiteOption::Company& with : sites_[s][i].only_with) {
+                    all.push_back({.nodes = {{nodes_[s][i], 1.0}}, .upper = 0});
+                    for (std::size_t o : with.options) all.back().nodes.emplace_back(nodes_[with.site][o], -1.0);
+                }
             }
         return all;
     }

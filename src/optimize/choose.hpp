@@ -16,12 +16,12 @@ struct SiteOption {
     double latency_ms = 0;
     double capacity_cost = 0;  // how much of the capacity budget the option uses; 0 for the original
     std::int64_t parameters = 0;
-    // The option may be picked only together with one of these options of another site. Without a Company the option may be picked alone.
+    // The option may be picked only together with one of these options of each of these other sites. Without a Company the option may be picked alone.
     struct Company {
         std::size_t site;
         std::vector<std::size_t> options;
     };
-    std::optional<Company> only_with{};
+    std::vector<Company> only_with{};
     double beyond_size = 0;  // the part of the capacity cost that sizes do not tell (CapacityOracle::kept_by_size)
 };
 

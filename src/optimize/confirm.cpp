@@ -12,6 +12,7 @@
 #include "base/scratch.hpp"
 #include "base/whole_folder.hpp"
 #include "nest/term/rounding.hpp"
+#include "optimize/layouts.hpp"
 #include "optimize/rounding_guard.hpp"
 #include "optimize/stages.hpp"
 
@@ -60,6 +61,17 @@ std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& 
     return times;
 }
 
+// Of two sets of schedules for one network, the one that is faster in turns.
+Schedules faster_of(const Entrant& network, const Schedules& other, const Target& target, const std::filesystem::path& scratch, KernelCache& kernels) {
+    if (other == network.schedules) return other;
+    const ScratchFolder trying(scratch);
+    std::vector<Entrant> both{{network.graph, network.weights, network.schedules, {}}, {network.graph, network.weights, other, {}}};
+    const std::vector<Measured> times = measure_beside(both, target, Remember::all, [&](Entrant& e) {
+        e.record.files = compile_network(e.graph, e.weights, e.schedules, target, trying.path() / std::to_string(&e - both.data()), nullptr, &kernels);
+    });
+    return times[1].latency && times[0].latency && times[1].latency->median_ms < times[0].latency->median_ms ? other : network.schedules;
+}
+
 bool refused(const nlohmann::json& rounding) { return !rounding.is_null() && !rounding["allowed"].get<bool>(); }
 
 // The same schedules, but the sites whose schedules round operands get default schedules in float32.
@@ -101,12 +113,16 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
                      const char* folder) {
         progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
         Entrant e{graph, w, settle(graph, w, sites, tuned, variant, target, request.out / ".loopegg-trying", kernels), {}};
+        if (!timing.network)
+            e.schedules =
+                faster_of(e, with_layouts(request, graph, e.schedules, target, timing.nests, progress), target, request.out / ".loopegg-trying", kernels);
         e.record.rounding = rounding_evidence(request, graph, w, e.schedules);
         if (refused(e.record.rounding)) {
             progress.note(fmt::format("the {} network keeps float32: {}", folder, e.record.rounding["why"].get<std::string>()));
             e.schedules = unrounded(graph, e.schedules, target);
         }
         e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress, &kernels);
+        e.record.nests = fused_nests(graph, e.schedules, target);
         seal_folder(e.record.files.folder);  // people run this folder by itself, too
         entrants.push_back(std::move(e));
     };

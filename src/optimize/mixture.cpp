@@ -14,7 +14,7 @@ std::vector<AtMost> mixture_limits(const std::vector<std::vector<std::size_t>>& 
         for (std::size_t site : family)
             for (std::size_t o = 0; o < options[site].size(); ++o) {
                 const Domain& domain = variants[options[site][o].variant].domain;
-                if (!domain.whole() && !options[site][o].only_with) by_kind[restriction_kind(domain)].options.emplace_back(site, o);
+                if (!domain.whole() && options[site][o].only_with.empty()) by_kind[restriction_kind(domain)].options.emplace_back(site, o);
             }
         for (auto& [kind, alike] : by_kind) {
             alike.count = (family.size() + 1) / 2;

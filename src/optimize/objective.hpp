@@ -1,5 +1,6 @@
 // What a run is asked to improve, and which of two networks is better by that objective.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ struct NetworkRecord {
     CompiledNetwork files;
     Measured time;
     std::optional<NetworkProfile> profile{};  // none where the target cannot be run here
+    std::map<std::string, Term> nests{};      // by site, the nest that runs, or the VALUE of several
     nlohmann::json rounding{};                // what the guard of roundings says (rounding_guard.hpp); null: no schedule rounds, or none may
 };
 

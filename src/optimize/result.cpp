@@ -97,8 +97,16 @@ json verdict_json(const Verdict& v) {
     return j;
 }
 
-json site_json(std::size_t s, const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned,
-               const std::vector<std::size_t>& variant) {
+// The network that the run returns.
+struct Returned {
+    const Graph& graph;
+    const std::vector<std::size_t>& variant;   // by site
+    bool original;                             // it is the network that was read
+    const std::map<std::string, Term>& nests;  // by site, what runs
+};
+
+json site_json(std::size_t s, const Input& input, const Discovery& found, const Tuning& tuning, const Returned& returned) {
+    const std::vector<std::size_t>& variant = returned.variant;
     const Site& site = input.sites.all[s];
     const Variant& v = found.variants[variant[s]];
     const TunedNest &before = tuning.best[site.kind], &after = tuning.best[variant[s]];
@@ -117,10 +125,12 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
            {"original_parameters", site.parameters},
            {"parameters", v.parameters}};
     if (before.nest) j["nest_before"] = to_string(bare(before.nest)), j["pseudo_before"] = pseudo(before.nest);
-    if (after.nest) j["nest_after"] = to_string(bare(after.nest)), j["pseudo_after"] = pseudo(after.nest);
+    const auto runs = returned.nests.find(site.name);
+    const bool known = runs != returned.nests.end() && !(input.read && returned.original);  // the sites are those of the network that the run tried
+    if (const Term nest = known ? runs->second : after.nest) j["nest_after"] = to_string(bare(nest)), j["pseudo_after"] = pseudo(nest);
     if (const auto second = tuning.restoring.find(variant[s]); second != tuning.restoring.end()) {
         const TunedNest& t = second->second;
-        j["restoring"] = {{"name", restoring_node(returned, site.name).name},
+        j["restoring"] = {{"name", restoring_node(returned.graph, site.name).name},
                           {"latency", latency_json(t.best)},
                           {"nest", to_string(bare(t.nest))},
                           {"pseudo", pseudo(t.nest)}};
@@ -134,13 +144,12 @@ json site_json(std::size_t s, const Input& input, const Discovery& found, const 
 
 // The sites in the order of the network that was read. Where rules over several sites made another network from it, each site is listed with its size in
 // the network that was read, and sites that were dropped are listed too.
-json sites_json(const Input& input, const Discovery& found, const Tuning& tuning, const Graph& returned, const std::vector<std::size_t>& variant,
-                bool original) {
+json sites_json(const Input& input, const Discovery& found, const Tuning& tuning, const Returned& returned) {
     std::map<std::string, json> by_name;
     std::map<std::string, const Site*> left;
     for (std::size_t s = 0; s < input.sites.all.size(); ++s) {
         const Site& site = input.sites.all[s];
-        by_name[site.name] = site_json(s, input, found, tuning, returned, variant), left[site.name] = &site;
+        by_name[site.name] = site_json(s, input, found, tuning, returned), left[site.name] = &site;
     }
     json sites = json::array();
     for (const Site& was : input.as_read().sites.all) {
@@ -150,7 +159,7 @@ json sites_json(const Input& input, const Discovery& found, const Tuning& tuning
             continue;
         }
         json& j = now->second;
-        if (input.read && !original) {
+        if (input.read && !returned.original) {
             const bool narrower = j["statement"] != to_string(was.statement);
             j["original_macs"] = was.macs, j["original_parameters"] = was.parameters, j["original_statement"] = to_string(was.statement);
             if (narrower && j["sequence"] == "dense") j["sequence"] = "narrower", j["effect"] = narrower_words(left.at(was.name)->statement, was.statement);
@@ -248,7 +257,8 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
     r["guard"]["name"] = request.guard;
     const ExpectedLoss loss = confirmed.keep_original ? ExpectedLoss{} : loss_of(selection.chosen.verdict);
     r["guard"]["loss"] = {{"points", loss.points}, {"low", loss.low}, {"high", loss.high}};
-    r["sites"] = sites_json(input, found, tuning, graph, variant, confirmed.keep_original);
+    const NetworkRecord& record = confirmed.keep_original ? confirmed.original : confirmed.optimized;
+    r["sites"] = sites_json(input, found, tuning, {graph, variant, confirmed.keep_original, record.nests});
     r["pareto"] = front_json(selection), r["calibration"] = selection.calibration;
     r["configurations"] = found.configurations, r["rejected"] = found.rejected, r["refused"] = found.refused, r["backed_off"] = selection.backed_off;
     r["rules_fired"] = found.rules_fired, r["rules_asked"] = found.rules_asked;

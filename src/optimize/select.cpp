@@ -51,11 +51,11 @@ void add_unread(std::vector<std::vector<SiteOption>>& options, const Input& inpu
                           latency->median_ms,
                           capacity_cost(a.verdict),
                           found.variants[a.variant].parameters,
-                          SiteOption::Company{*a.reader, {}},
+                          {SiteOption::Company{*a.reader, {}}},
                           beyond_size(a.verdict)};
         for (std::size_t o = 0; o < readers[*a.reader].size(); ++o)
-            if (leaves_unread(input.sites, found, a, readers[*a.reader][o].variant)) option.only_with->options.push_back(o);
-        if (!option.only_with->options.empty()) options[a.site].push_back(std::move(option));
+            if (leaves_unread(input.sites, found, a, readers[*a.reader][o].variant)) option.only_with.front().options.push_back(o);
+        if (!option.only_with.front().options.empty()) options[a.site].push_back(std::move(option));
     }
 }
 

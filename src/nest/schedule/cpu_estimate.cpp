@@ -137,7 +137,8 @@ private:
             if (along > 0 && window(r, d)) dearer *= crossing_load;
             if (along > 0 && nest_.innermost[r] && *nest_.innermost[r] != d)
                 dearer *= picked_up * lanes_;  // no lane is a neighbour of another one
-            else if (gathered(along)) dearer *= by_compiler_ ? static_cast<double>(along) : picked_up * lanes_;
+            else if (gathered(along))
+                dearer *= by_compiler_ ? static_cast<double>(along) : picked_up * lanes_;
             const Walk w = walk(r, d, [&](std::size_t i) { return s_.body[i]; });
             const bool shared = along == 0 && (as_vectors || d + 1 == dimensions(r));
             all *= shared ? std::min(w.values, w.reach) : w.values;

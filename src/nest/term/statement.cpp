@@ -89,6 +89,11 @@ Term with_layout(const Term& stmt, std::string_view buffer, std::string_view axi
     return Term("layout", {Term(buffer), Term(axis), Term(factor), stmt});
 }
 
+Term with_layouts_of(const Term& from, Term stmt) {
+    if (from.is("epilogue", 2)) return with_layouts_of(from[1], std::move(stmt));
+    return from.is("layout", 4) ? Term("layout", {from[0], from[1], from[2], with_layouts_of(from[3], std::move(stmt))}) : stmt;
+}
+
 double apply_scalar(std::string_view f, std::span<const double> x) { return apply_function(f, x); }
 
 }  // namespace loopegg

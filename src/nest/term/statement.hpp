@@ -70,6 +70,7 @@ enum class BufferKind { input, weight, output };
 struct Blocking {
     int dimension;  // of the logical shape
     std::int64_t factor;
+    friend bool operator==(const Blocking&, const Blocking&) = default;
 };
 
 struct Buffer {
@@ -148,6 +149,8 @@ Term nest_of(const Node& node);  // of the node's first statement (its site)
 // An epilogue or a layout put around a statement.
 Term with_epilogue(const Term& stmt, std::string_view epilogue);
 Term with_layout(const Term& stmt, std::string_view buffer, std::string_view axis, std::int64_t factor);
+// `stmt` with the layouts of `from`, which may have other epilogues. The layout of an output is also that of what is added to it.
+Term with_layouts_of(const Term& from, Term stmt);
 // The statement inside all epilogues and layouts.
 Term plain_statement(Term stmt);
 // The same statement with another size of one axis, by its name ("ci"). A statement that has no child for this size stays as it is.

@@ -39,32 +39,38 @@ Statement with_finish(Statement s, const Term& stmt) {
     return s;
 }
 
+std::optional<int> walked_dimension(const Statement& s, int buffer, int axis) {
+    const auto moves = [&](const Affine& index) { return index.coefficients[static_cast<std::size_t>(axis)] == 1; };
+    const auto of = [&](const Access& a) -> std::optional<int> {
+        for (std::size_t d = 0; d < a.index.size(); ++d)
+            if (a.buffer == buffer && moves(a.index[d])) return static_cast<int>(d);
+        return std::nullopt;
+    };
+    if (const auto d = of(s.write)) return d;
+    for (const Access& a : s.reads)
+        if (const auto d = of(a)) return d;
+    for (const FinishRead& r : s.finish_reads)
+        for (std::size_t d = 0; d < r.dimensions.size(); ++d)
+            if (r.buffer == buffer && moves(s.write.index[static_cast<std::size_t>(r.dimensions[d])])) return static_cast<int>(d);
+    return std::nullopt;
+}
+
 Statement with_blocking(Statement s, const Term& stmt) {
     int buffer = s.buffer(stmt[0].op().text());
     auto name = axis_name(stmt[1]);
     int axis = name ? s.axis(name->name) : -1;
     auto factor = stmt[2].integer();
     if (buffer < 0 || axis < 0 || !factor || *factor < 2) throw UserError("a layout is (layout BUFFER AXIS factor STMT), not " + to_string(stmt));
-    auto walk = [&](const Access& a) {
-        for (std::size_t d = 0; d < a.index.size(); ++d)
-            if (a.buffer == buffer && a.index[d].coefficients[static_cast<std::size_t>(axis)] == 1) return static_cast<int>(d);
-        return -1;
-    };
-    int dim = walk(s.write);
-    for (const Access& a : s.reads) dim = dim < 0 ? walk(a) : dim;
-    for (const FinishRead& r : s.finish_reads)
-        if (r.buffer == buffer)
-            for (std::size_t d = 0; d < r.dimensions.size(); ++d)
-                if (s.write.index[static_cast<std::size_t>(r.dimensions[d])].coefficients[static_cast<std::size_t>(axis)] == 1) dim = static_cast<int>(d);
-    if (dim < 0)
+    const auto dim = walked_dimension(s, buffer, axis);
+    if (!dim)
         throw UserError("axis '" + name->name + "' walks no dimension of " + s.buffers[static_cast<std::size_t>(buffer)].name + " in " + to_string(s.term));
-    s.buffers[static_cast<std::size_t>(buffer)].blocking.push_back({dim, *factor});
+    s.buffers[static_cast<std::size_t>(buffer)].blocking.push_back({*dim, *factor});
     if (buffer != s.write.buffer) return s;
     // What is added to each element of the output lies as the output does.
     for (const FinishRead& r : s.finish_reads)
         if (r.dimensions.size() == s.write.index.size())
             for (std::size_t d = 0; d < r.dimensions.size(); ++d)
-                if (r.dimensions[d] == dim) s.buffers[static_cast<std::size_t>(r.buffer)].blocking.push_back({static_cast<int>(d), *factor});
+                if (r.dimensions[d] == *dim) s.buffers[static_cast<std::size_t>(r.buffer)].blocking.push_back({static_cast<int>(d), *factor});
     return s;
 }
 

@@ -23,7 +23,7 @@ std::optional<double> best_by_trying(const std::vector<std::vector<SiteOption>>&
         for (std::size_t s = 0; s < sites.size(); ++s) {
             const SiteOption& o = sites[s][pick[s]];
             latency += o.latency_ms, capacity += o.capacity_cost, parameters += o.parameters;
-            if (o.only_with) together = together && std::ranges::count(o.only_with->options, pick[o.only_with->site]) > 0;
+            for (const SiteOption::Company& with : o.only_with) together = together && std::ranges::count(with.options, pick[with.site]) > 0;
         }
         if (together && latency <= limits.latency_ms && capacity <= limits.capacity + 1e-9 && parameters <= limits.parameters && (!best || latency < *best))
             best = latency;
@@ -42,13 +42,14 @@ TEST_CASE("the choice is the best of all choices", "[unit][optimize][property]")
             options.resize(static_cast<std::size_t>(*rc::gen::inRange(1, 4)));
             for (SiteOption& o : options) o = {0, *rc::gen::inRange(1, 100) / 8.0, *rc::gen::inRange(0, 100) / 8.0, *rc::gen::inRange(1, 50)};
         }
-        for (std::size_t s = 0; s + 1 < sites.size(); ++s)  // the last option of a site may depend on the site after it
-            if (sites[s].size() > 1 && *rc::gen::arbitrary<bool>()) {
-                SiteOption::Company company{s + 1, {}};
-                for (std::size_t o = 0; o < sites[s + 1].size(); ++o)
-                    if (*rc::gen::arbitrary<bool>()) company.options.push_back(o);
-                sites[s].back().only_with = company;
-            }
+        for (std::size_t s = 0; s + 1 < sites.size(); ++s)  // the last option of a site may depend on the two sites after it
+            for (std::size_t other = s + 1; other < std::min(s + 3, sites.size()); ++other)
+                if (sites[s].size() > 1 && *rc::gen::arbitrary<bool>()) {
+                    SiteOption::Company company{other, {}};
+                    for (std::size_t o = 0; o < sites[other].size(); ++o)
+                        if (*rc::gen::arbitrary<bool>()) company.options.push_back(o);
+                    sites[s].back().only_with.push_back(company);
+                }
         ChoiceLimits limits;
         limits.capacity = *rc::gen::inRange(0, 200) / 8.0;
         limits.parameters = *rc::gen::inRange(1, 150);

@@ -34,7 +34,7 @@ TEST_CASE("at most half of a family is restricted in one way", "[unit][optimize]
     REQUIRE(mixed.choice);
     CHECK(mixed.choice->latency_ms == Approx(1 + 1 + 3 + 1));
     // What only leaves out what its neighbour does not read is the neighbour's restriction, not its own.
-    options[0][1].only_with = SiteOption::Company{3, {1}};
+    options[0][1].only_with = {{3, {1}}};
     limits.few = mixture_limits({{0, 1, 2}, {3}}, options, variants);
     CHECK(choose(options, limits).choice->latency_ms == Approx(4));
 }

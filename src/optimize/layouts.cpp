@@ -1,0 +1,256 @@
+#include "optimize/layouts.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "backends/network/network_plan.hpp"
+#include "backends/target/schedule_rules.hpp"
+#include "base/places.hpp"
+#include "egraph/runner.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/term/class_terms.hpp"
+#include "nest/term/facts.hpp"
+#include "nest/term/grammar.hpp"
+#include "optimize/choose.hpp"
+#include "rewrite/rule_books.hpp"
+#include "rules/load.hpp"
+
+namespace loopegg {
+namespace {
+
+constexpr double share_of_time = 0.3;     // of the time for tuning: a nest has up to three layouts more, and its first schedules are good ones
+constexpr double least_gain = 0.02;       // of the network's time, by the nests alone: less is not worth another network
+constexpr std::size_t most_layouts = 64;  // of one nest
+constexpr std::size_t most_starts = 64, most_neighbours = 48;
+
+// Channels in a block: of the input, and of the output with what is added to it. 0: the value lies as it is.
+struct Blocks {
+    std::int64_t input = 0, output = 0;
+    friend auto operator<=>(const Blocks&, const Blocks&) = default;
+};
+
+std::int64_t block_of(const Buffer& b) { return b.blocking.empty() ? 0 : b.blocking.back().factor; }
+
+Blocks blocks_of(const Term& nest) {
+    const Statement s = statement_of(nest_parts(nest).statement);
+    Blocks blocks;
+    blocks.output = block_of(s.buffers[0]);
+    if (const int input = s.buffer("I"); input >= 0) blocks.input = block_of(s.buffers[static_cast<std::size_t>(input)]);
+    return blocks;
+}
+
+// A step of one site that may read or write blocks.
+struct Movable {
+    std::string site;
+    Term nest;                         // as it runs now
+    std::map<Blocks, Term> layouts{};  // naive nests, by the rules
+    std::string input, output;
+    std::vector<std::string> added{};
+};
+
+// Naive nests in every layout that the rules give.
+class LayoutRules {
+public:
+    explicit LayoutRules(const Target& target)
+        : machine_(vector_machine(target)),
+          book_(book_with_phase("layouts", target.rules, shipped("rules/algorithms.rules"))),
+          phase_(book_->find_phase("layouts")) {}
+
+    explicit operator bool() const { return phase_ != nullptr; }
+
+    std::map<Blocks, Term> of(const Term& nest) const {
+        EGraph egraph;
+        Binding binding;
+        binding.facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = true, .gpu = {}, .cpu = machine_});
+        egraph.attach(binding.facts);
+        const ClassId root = egraph.add(nest_of(statement_of(nest_parts(nest).statement)));
+        egraph.rebuild();
+        Runner(egraph, bind_rules(book_->rules_of(*phase_), binding)).run(limits_of(*phase_));
+        std::map<Blocks, Term> all;
+        for (Term& made : ClassTerms(egraph).all(egraph.find(root), most_layouts)) {
+            const Blocks blocks = blocks_of(made);
+            all.try_emplace(blocks, std::move(made));
+        }
+        return all;
+    }
+
+private:
+    VectorMachine machine_;
+    std::shared_ptr<const RuleBook> book_;
+    const Phase* phase_;
+};
+
+// Steps that are one nest of a convolution that computes everything.
+std::vector<Movable> movable_steps(const Graph& graph, const NetworkPlan& plan, const LayoutRules& rules) {
+    std::map<std::string, int> steps_of_site;
+    for (const NetworkPlan::Step& step : plan.steps)
+        if (step.nest) ++steps_of_site[step.nest->site];
+    std::vector<Movable> all;
+    for (const NetworkPlan::Step& step : plan.steps) {
+        if (!step.nest || steps_of_site[step.nest->site] != 1) continue;
+        const Node* node = graph.find(step.nest->site);
+        if (!node || node->op != "conv2d" || !node->domain.whole() || !nest_parts(step.nest->nest).restore.empty()) continue;
+        const Statement s = statement_of(nest_parts(step.nest->nest).statement);
+        Movable m{step.nest->site, step.nest->nest, rules.of(step.nest->nest), "", step.nest->operands[0].value};
+        for (std::size_t i = 1; i < s.buffers.size(); ++i) {
+            const std::string& value = step.nest->operands[i].value;
+            if (value.empty()) continue;
+            if (s.buffers[i].name == "I")
+                m.input = value;
+            else
+                m.added.push_back(value);
+        }
+        if (m.layouts.size() > 1) all.push_back(std::move(m));
+    }
+    return all;
+}
+
+// By value: how many channels a block has, where the value may lie in blocks. Its writer and all of its readers have to take such blocks.
+std::map<std::string, std::int64_t> blocks_on_offer(const Graph& graph, const NetworkPlan& plan, const std::vector<Movable>& steps) {
+    std::map<std::string, int> uses;  // of all kinds
+    const auto use = [&](const std::string& value) { ++uses[value]; };
+    for (const GraphInput& in : graph.inputs) use(in.name);
+    for (const std::string& out : graph.outputs) use(out);
+    for (const auto& [value, in] : plan.inside) use(value), use(in.first);
+    for (const NetworkPlan::Step& step : plan.steps) {
+        if (step.copy) use(step.copy->to), use(step.copy->from);
+        if (step.opaque) use(step.opaque->to), std::for_each(step.opaque->from.begin(), step.opaque->from.end(), use);
+        if (step.nest)
+            for (const Operand& o : step.nest->operands) use(o.value);
+    }
+    const auto sizes = [](const Movable& m, std::int64_t Blocks::*side) {
+        std::set<std::int64_t> all;
+        for (const auto& [blocks, nest] : m.layouts) all.insert(blocks.*side);
+        return all;
+    };
+    struct Value {
+        std::set<std::int64_t> sizes;
+        int uses = 0;
+        bool written = false;
+    };
+    std::map<std::string, Value> values;
+    const auto meet = [&](const std::string& value, const std::set<std::int64_t>& those, bool writes) {
+        auto [at, fresh] = values.try_emplace(value, Value{those});
+        if (!fresh) std::erase_if(at->second.sizes, [&](std::int64_t k) { return !those.contains(k); });
+        ++at->second.uses, at->second.written |= writes;
+    };
+    for (const Movable& m : steps) {
+        meet(m.output, sizes(m, &Blocks::output), true);
+        meet(m.input, sizes(m, &Blocks::input), false);
+        for (const std::string& value : m.added) meet(value, sizes(m, &Blocks::output), false);
+    }
+    std::map<std::string, std::int64_t> offered;
+    for (const auto& [name, v] : values)
+        if (v.written && v.uses == uses[name] && !v.sizes.empty() && *v.sizes.rbegin() > 0) offered[name] = *v.sizes.rbegin();
+    return offered;
+}
+
+// What is added to an output lies as the output does: values that must agree are one.
+void agree_on_added(const std::vector<Movable>& steps, std::map<std::string, std::int64_t>& offered) {
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (const Movable& m : steps)
+            for (const std::string& value : m.added) {
+                const auto a = offered.find(value), b = offered.find(m.output);
+                const bool one_way = (a == offered.end()) != (b == offered.end()),
+                           two_sizes = a != offered.end() && b != offered.end() && a->second != b->second;
+                if (one_way) offered.erase(a == offered.end() ? b : a), changed = true;
+                if (two_sizes) a->second = b->second = std::min(a->second, b->second), changed = true;
+            }
+    }
+}
+
+TuneOptions tune_options(const OptimizeRequest& request, const Target& target) {
+    TuneOptions options;
+    const auto rules = schedule_rules(target);
+    options.target = request.target, options.trials = std::max(1, request.trials / 2), options.seed = request.seed;
+    options.per_round = std::max(3, (options.trials + 2) / 3), options.seconds = share_of_time * request.tune_seconds;
+    options.starts = [rules](const Term& nest) { return rules->schedules(nest, most_starts); };
+    if (rules->varies()) options.neighbours = [rules](const Term& nest, std::uint64_t seed) { return rules->near(nest, seed, most_neighbours); };
+    return options;
+}
+
+// One way to run a step.
+struct Way {
+    Blocks blocks;
+    Term nest;
+    double ms;
+};
+
+}  // namespace
+
+Schedules with_layouts(const OptimizeRequest& request, const Graph& graph, const Schedules& schedules, const Target& target, Measurer& measurer,
+                       Progress& progress) {
+    const LayoutRules rules(target);
+    if (!rules || target.gpu() || target.reach != Reach::here) return schedules;
+    const NetworkPlan plan = plan_without_constants(graph, schedules, target);
+    std::vector<Movable> steps = movable_steps(graph, plan, rules);
+    std::map<std::string, std::int64_t> offered = blocks_on_offer(graph, plan, steps);
+    agree_on_added(steps, offered);
+    if (offered.empty()) return schedules;
+
+    const auto offer_of = [&](const std::string& value) {
+        const auto found = offered.find(value);
+        return found == offered.end() ? 0 : found->second;
+    };
+    std::vector<Term> nests;
+    std::vector<Candidate> now;
+    for (const Movable& m : steps) {
+        now.push_back({m.nest, request.target});
+        for (const auto& [blocks, nest] : m.layouts) {
+            const bool possible = (blocks.input == 0 || blocks.input == offer_of(m.input)) && (blocks.output == 0 || blocks.output == offer_of(m.output));
+            if (possible && blocks != Blocks{}) nests.push_back(nest);
+        }
+    }
+    if (nests.empty()) return schedules;
+    progress.advance(0, fmt::format("trying {} values in blocks of channels", offered.size()));
+    const std::vector<Measured> before = measurer.measure(now);
+    const std::vector<TunedNest> tuned = tune(nests, measurer, tune_options(request, target), progress);
+    std::unordered_map<Term, const TunedNest*> of_nest;
+    for (std::size_t i = 0; i < nests.size(); ++i) of_nest[nests[i]] = &tuned[i];
+
+    std::vector<std::vector<Way>> ways(steps.size());
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+        if (!before[s].latency) return schedules;
+        ways[s].push_back({{}, steps[s].nest, before[s].latency->median_ms});
+        for (const auto& [blocks, nest] : steps[s].layouts)
+            if (const auto found = of_nest.find(nest); found != of_nest.end() && found->second->best.latency)
+                ways[s].push_back({blocks, found->second->nest, found->second->best.latency->median_ms});
+    }
+    std::map<std::string, std::size_t> writer;
+    for (std::size_t s = 0; s < steps.size(); ++s) writer[steps[s].output] = s;
+    std::vector<std::vector<SiteOption>> options(steps.size());
+    for (std::size_t s = 0; s < steps.size(); ++s)
+        for (std::size_t w = 0; w < ways[s].size(); ++w) {
+            SiteOption option{w, ways[s][w].ms, 0, 0};
+            const auto agree = [&](const std::string& value, std::int64_t block) {
+                if (!offered.contains(value)) return;
+                SiteOption::Company company{writer.at(value), {}};
+                for (std::size_t o = 0; o < ways[company.site].size(); ++o)
+                    if (ways[company.site][o].blocks.output == block) company.options.push_back(o);
+                option.only_with.push_back(std::move(company));
+            };
+            agree(steps[s].input, ways[s][w].blocks.input);
+            for (const std::string& value : steps[s].added) agree(value, ways[s][w].blocks.output);
+            options[s].push_back(std::move(option));
+        }
+    const ChooseResult best = choose(options, {});
+    double plain = 0;
+    for (const std::vector<Way>& w : ways) plain += w.front().ms;
+    if (!best.choice || best.choice->latency_ms > (1 - least_gain) * plain) return schedules;
+    Schedules out = schedules;
+    std::size_t blocked = 0;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+        const Way& way = ways[s][best.choice->picked[s]];
+        if (way.blocks != Blocks{}) out[steps[s].site] = way.nest, ++blocked;
+    }
+    progress.note(fmt::format("{} of {} convolutions write or read blocks of channels: {:.3f} ms instead of {:.3f}, by the nests alone", blocked, steps.size(),
+                              best.choice->latency_ms, plain));
+    return out;
+}
+
+}  // namespace loopegg
