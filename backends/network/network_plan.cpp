@@ -67,7 +67,8 @@ private:
         const Shape plain;
         std::map<std::string, Shape> known;  // the shape in which a value is stored where it lies in blocks
         const auto note = [&](const std::string& value, const Shape& stored) {
-            if (!value.empty() && known.try_emplace(value, stored).first->second != stored)
+            const bool scratch = value.find('#') != value.npos;  // the nests of one site know their scratch by shapes of their own
+            if (!value.empty() && !scratch && known.try_emplace(value, stored).first->second != stored)
                 throw InternalFault("the value '" + value + "' is read in another layout than it is written in");
         };
         for (const GraphInput& in : graph_.inputs) note(in.name, plain);
@@ -224,8 +225,11 @@ private:
         const Term made("nest", {stmt, parts.schedule});
         return parts.restore.empty() ? made : Term("restore", {Term(parts.restore), made});
     }
-    // `inner`, which has no epilogues of its own, with the epilogues of `stmt`.
+    static bool holds_epilogue(const Term& stmt) { return stmt.is("epilogue", 2) || (stmt.is("layout", 4) && holds_epilogue(stmt[3])); }
+    // `inner` with the epilogues of `stmt` in place of its own.
     static Term with_epilogues_of(const Term& stmt, Term inner) {
+        if (inner.is("layout", 4) && holds_epilogue(inner))  // a layout around everything stays there
+            return Term("layout", {inner[0], inner[1], inner[2], with_epilogues_of(stmt, inner[3])});
         while (inner.is("epilogue", 2)) inner = inner[1];
         return stmt.is("epilogue", 2) ? with_epilogue(with_epilogues_of(stmt[1], inner), stmt[0].op().text()) : inner;
     }

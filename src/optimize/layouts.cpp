@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -15,6 +16,7 @@
 #include "nest/term/class_terms.hpp"
 #include "nest/term/facts.hpp"
 #include "nest/term/grammar.hpp"
+#include "optimize/algorithms.hpp"
 #include "optimize/choose.hpp"
 #include "rewrite/rule_books.hpp"
 #include "rules/load.hpp"
@@ -43,13 +45,13 @@ Blocks blocks_of(const Term& nest) {
     return blocks;
 }
 
-// A step of one site that may read or write blocks.
+// A convolution that may read or write blocks: one nest, or Winograd's three.
 struct Movable {
     std::string site;
-    Term nest;                         // as it runs now
-    std::map<Blocks, Term> layouts{};  // naive nests, by the rules
-    std::string input, output;
-    std::vector<std::string> added{};
+    std::vector<Term> nests;                        // as they run now
+    std::string input, output;                      // values
+    std::vector<std::string> added{};               // values
+    std::map<Blocks, std::vector<Term>> layouts{};  // by the rules; a nest whose layout is another one is naive
 };
 
 // Naive nests in every layout that the rules give.
@@ -62,6 +64,7 @@ public:
 
     explicit operator bool() const { return phase_ != nullptr; }
 
+    // Equal nests, all naive: each layout once.
     std::map<Blocks, Term> of(const Term& nest) const {
         EGraph egraph;
         Binding binding;
@@ -84,33 +87,54 @@ private:
     const Phase* phase_;
 };
 
-// Steps that are one nest of a convolution that computes everything.
-std::vector<Movable> movable_steps(const Graph& graph, const NetworkPlan& plan, const LayoutRules& rules) {
-    std::map<std::string, int> steps_of_site;
-    for (const NetworkPlan::Step& step : plan.steps)
-        if (step.nest) ++steps_of_site[step.nest->site];
+// The first nest reads the input, and the last one writes the output.
+std::map<Blocks, std::vector<Term>> layouts_of(const std::vector<Term>& nests, const LayoutRules& rules) {
+    std::map<Blocks, std::vector<Term>> all;
+    if (nests.size() == 1) {
+        for (const auto& [blocks, nest] : rules.of(nests[0])) all[blocks] = {blocks == Blocks{} ? nests[0] : nest};
+        return all;
+    }
+    for (const auto& [first_blocks, first] : rules.of(nests.front()))
+        for (const auto& [last_blocks, last] : rules.of(nests.back())) {
+            std::vector<Term> row = nests;
+            if (first_blocks.input > 0) row.front() = first;
+            if (last_blocks.output > 0) row.back() = last;
+            all[{first_blocks.input, last_blocks.output}] = std::move(row);
+        }
+    return all;
+}
+
+// Convolutions that compute everything.
+std::vector<Movable> movable_sites(const Graph& graph, const NetworkPlan& plan, const LayoutRules& rules) {
     std::vector<Movable> all;
+    std::map<std::string, std::size_t> place;
     for (const NetworkPlan::Step& step : plan.steps) {
-        if (!step.nest || steps_of_site[step.nest->site] != 1) continue;
-        const Node* node = graph.find(step.nest->site);
-        if (!node || node->op != "conv2d" || !node->domain.whole() || !nest_parts(step.nest->nest).restore.empty()) continue;
+        const Node* node = step.nest ? graph.find(step.nest->site) : nullptr;
+        if (!node || node->op != "conv2d" || !node->domain.whole()) continue;
+        const auto [at, fresh] = place.try_emplace(node->name, all.size());
+        if (fresh) all.push_back({.site = node->name, .nests = {}, .input = "", .output = ""});
+        Movable& m = all[at->second];
+        m.nests.push_back(step.nest->nest);
+        m.output = step.nest->operands[0].value;
         const Statement s = statement_of(nest_parts(step.nest->nest).statement);
-        Movable m{step.nest->site, step.nest->nest, rules.of(step.nest->nest), "", step.nest->operands[0].value};
         for (std::size_t i = 1; i < s.buffers.size(); ++i) {
             const std::string& value = step.nest->operands[i].value;
             if (value.empty()) continue;
-            if (s.buffers[i].name == "I")
-                m.input = value;
-            else
+            if (s.buffers[i].name != "I")
                 m.added.push_back(value);
+            else if (fresh)
+                m.input = value;  // a later nest of a row reads a scratch of the row
         }
-        if (m.layouts.size() > 1) all.push_back(std::move(m));
     }
+    std::erase_if(
+        all, [](const Movable& m) { return std::any_of(m.nests.begin(), m.nests.end(), [](const Term& nest) { return !nest_parts(nest).restore.empty(); }); });
+    for (Movable& m : all) m.layouts = layouts_of(m.nests, rules);
+    std::erase_if(all, [](const Movable& m) { return m.layouts.size() < 2; });
     return all;
 }
 
 // By value: how many channels a block has, where the value may lie in blocks. Its writer and all of its readers have to take such blocks.
-std::map<std::string, std::int64_t> blocks_on_offer(const Graph& graph, const NetworkPlan& plan, const std::vector<Movable>& steps) {
+std::map<std::string, std::int64_t> blocks_on_offer(const Graph& graph, const NetworkPlan& plan, const std::vector<Movable>& sites) {
     std::map<std::string, int> uses;  // of all kinds
     const auto use = [&](const std::string& value) { ++uses[value]; };
     for (const GraphInput& in : graph.inputs) use(in.name);
@@ -124,7 +148,7 @@ std::map<std::string, std::int64_t> blocks_on_offer(const Graph& graph, const Ne
     }
     const auto sizes = [](const Movable& m, std::int64_t Blocks::*side) {
         std::set<std::int64_t> all;
-        for (const auto& [blocks, nest] : m.layouts) all.insert(blocks.*side);
+        for (const auto& [blocks, nests] : m.layouts) all.insert(blocks.*side);
         return all;
     };
     struct Value {
@@ -138,7 +162,7 @@ std::map<std::string, std::int64_t> blocks_on_offer(const Graph& graph, const Ne
         if (!fresh) std::erase_if(at->second.sizes, [&](std::int64_t k) { return !those.contains(k); });
         ++at->second.uses, at->second.written |= writes;
     };
-    for (const Movable& m : steps) {
+    for (const Movable& m : sites) {
         meet(m.output, sizes(m, &Blocks::output), true);
         meet(m.input, sizes(m, &Blocks::input), false);
         for (const std::string& value : m.added) meet(value, sizes(m, &Blocks::output), false);
@@ -150,10 +174,10 @@ std::map<std::string, std::int64_t> blocks_on_offer(const Graph& graph, const Ne
 }
 
 // What is added to an output lies as the output does: values that must agree are one.
-void agree_on_added(const std::vector<Movable>& steps, std::map<std::string, std::int64_t>& offered) {
+void agree_on_added(const std::vector<Movable>& sites, std::map<std::string, std::int64_t>& offered) {
     for (bool changed = true; changed;) {
         changed = false;
-        for (const Movable& m : steps)
+        for (const Movable& m : sites)
             for (const std::string& value : m.added) {
                 const auto a = offered.find(value), b = offered.find(m.output);
                 const bool one_way = (a == offered.end()) != (b == offered.end()),
@@ -174,57 +198,53 @@ TuneOptions tune_options(const OptimizeRequest& request, const Target& target) {
     return options;
 }
 
-// One way to run a step.
+// One way to run a convolution.
 struct Way {
     Blocks blocks;
-    Term nest;
+    std::vector<Term> nests;
     double ms;
 };
 
-}  // namespace
+// The times of nests: those that run now as they are, the others with the best schedule that tuning finds.
+class Times {
+public:
+    Times(const OptimizeRequest& request, const Target& target, const std::vector<Movable>& sites, Measurer& measurer, Progress& progress) {
+        std::vector<Candidate> now;
+        for (const Movable& m : sites)
+            for (const Term& nest : m.nests) now.push_back({nest, request.target});
+        const std::vector<Measured> before = measurer.measure(now);
+        for (std::size_t i = 0; i < now.size(); ++i) known_[now[i].nest] = {now[i].nest, before[i]};
+        std::vector<Term> other;
+        for (const Movable& m : sites)
+            for (const auto& [blocks, nests] : m.layouts)
+                for (const Term& nest : nests)
+                    if (!known_.contains(nest)) other.push_back(nest);
+        const std::vector<TunedNest> tuned = tune(other, measurer, tune_options(request, target), progress);
+        for (std::size_t i = 0; i < other.size(); ++i) known_[other[i]] = {tuned[i].nest, tuned[i].best};
+    }
 
-Schedules with_layouts(const OptimizeRequest& request, const Graph& graph, const Schedules& schedules, const Target& target, Measurer& measurer,
-                       Progress& progress) {
-    const LayoutRules rules(target);
-    if (!rules || target.gpu() || target.reach != Reach::here) return schedules;
-    const NetworkPlan plan = plan_without_constants(graph, schedules, target);
-    std::vector<Movable> steps = movable_steps(graph, plan, rules);
-    std::map<std::string, std::int64_t> offered = blocks_on_offer(graph, plan, steps);
-    agree_on_added(steps, offered);
-    if (offered.empty()) return schedules;
-
-    const auto offer_of = [&](const std::string& value) {
-        const auto found = offered.find(value);
-        return found == offered.end() ? 0 : found->second;
-    };
-    std::vector<Term> nests;
-    std::vector<Candidate> now;
-    for (const Movable& m : steps) {
-        now.push_back({m.nest, request.target});
-        for (const auto& [blocks, nest] : m.layouts) {
-            const bool possible = (blocks.input == 0 || blocks.input == offer_of(m.input)) && (blocks.output == 0 || blocks.output == offer_of(m.output));
-            if (possible && blocks != Blocks{}) nests.push_back(nest);
+    // None where a nest could not be timed.
+    std::optional<Way> way(const Blocks& blocks, const std::vector<Term>& nests) const {
+        Way way{blocks, {}, 0};
+        for (const Term& nest : nests) {
+            const auto& [scheduled, time] = known_.at(nest);
+            if (!time.latency) return std::nullopt;
+            way.nests.push_back(scheduled), way.ms += time.latency->median_ms;
         }
+        return way;
     }
-    if (nests.empty()) return schedules;
-    progress.advance(0, fmt::format("trying {} values in blocks of channels", offered.size()));
-    const std::vector<Measured> before = measurer.measure(now);
-    const std::vector<TunedNest> tuned = tune(nests, measurer, tune_options(request, target), progress);
-    std::unordered_map<Term, const TunedNest*> of_nest;
-    for (std::size_t i = 0; i < nests.size(); ++i) of_nest[nests[i]] = &tuned[i];
 
-    std::vector<std::vector<Way>> ways(steps.size());
-    for (std::size_t s = 0; s < steps.size(); ++s) {
-        if (!before[s].latency) return schedules;
-        ways[s].push_back({{}, steps[s].nest, before[s].latency->median_ms});
-        for (const auto& [blocks, nest] : steps[s].layouts)
-            if (const auto found = of_nest.find(nest); found != of_nest.end() && found->second->best.latency)
-                ways[s].push_back({blocks, found->second->nest, found->second->best.latency->median_ms});
-    }
+private:
+    std::unordered_map<Term, std::pair<Term, Measured>> known_;
+};
+
+// One site of the integer program for each convolution. Whoever reads a value reads it as its writer writes it.
+std::vector<std::vector<SiteOption>> options_of(const std::vector<Movable>& sites, const std::vector<std::vector<Way>>& ways,
+                                                const std::map<std::string, std::int64_t>& offered) {
     std::map<std::string, std::size_t> writer;
-    for (std::size_t s = 0; s < steps.size(); ++s) writer[steps[s].output] = s;
-    std::vector<std::vector<SiteOption>> options(steps.size());
-    for (std::size_t s = 0; s < steps.size(); ++s)
+    for (std::size_t s = 0; s < sites.size(); ++s) writer[sites[s].output] = s;
+    std::vector<std::vector<SiteOption>> options(sites.size());
+    for (std::size_t s = 0; s < sites.size(); ++s)
         for (std::size_t w = 0; w < ways[s].size(); ++w) {
             SiteOption option{w, ways[s][w].ms, 0, 0};
             const auto agree = [&](const std::string& value, std::int64_t block) {
@@ -234,21 +254,51 @@ Schedules with_layouts(const OptimizeRequest& request, const Graph& graph, const
                     if (ways[company.site][o].blocks.output == block) company.options.push_back(o);
                 option.only_with.push_back(std::move(company));
             };
-            agree(steps[s].input, ways[s][w].blocks.input);
-            for (const std::string& value : steps[s].added) agree(value, ways[s][w].blocks.output);
+            agree(sites[s].input, ways[s][w].blocks.input);
+            for (const std::string& value : sites[s].added) agree(value, ways[s][w].blocks.output);
             options[s].push_back(std::move(option));
         }
-    const ChooseResult best = choose(options, {});
+    return options;
+}
+
+}  // namespace
+
+Schedules with_layouts(const OptimizeRequest& request, const Graph& graph, const Schedules& schedules, const Target& target, Measurer& measurer,
+                       Progress& progress) {
+    const LayoutRules rules(target);
+    if (!rules || target.gpu() || target.reach != Reach::here) return schedules;
+    const NetworkPlan plan = plan_without_constants(graph, schedules, target);
+    std::vector<Movable> sites = movable_sites(graph, plan, rules);
+    std::map<std::string, std::int64_t> offered = blocks_on_offer(graph, plan, sites);
+    agree_on_added(sites, offered);
+    if (offered.empty()) return schedules;
+    const auto possible = [&](const std::string& value, std::int64_t block) {
+        const auto found = offered.find(value);
+        return block == 0 || (found != offered.end() && found->second == block);
+    };
+    for (Movable& m : sites) std::erase_if(m.layouts, [&](const auto& l) { return !possible(m.input, l.first.input) || !possible(m.output, l.first.output); });
+
+    progress.advance(0, fmt::format("trying {} values in blocks of channels", offered.size()));
+    const Times times(request, target, sites, measurer, progress);
+    std::vector<std::vector<Way>> ways(sites.size());  // the first is what runs now
     double plain = 0;
-    for (const std::vector<Way>& w : ways) plain += w.front().ms;
+    for (std::size_t s = 0; s < sites.size(); ++s) {
+        for (const auto& [blocks, nests] : sites[s].layouts)
+            if (auto way = times.way(blocks, nests)) ways[s].push_back(std::move(*way));
+        if (ways[s].empty() || ways[s].front().blocks != Blocks{}) return schedules;
+        plain += ways[s].front().ms;
+    }
+    const ChooseResult best = choose(options_of(sites, ways, offered), {});
     if (!best.choice || best.choice->latency_ms > (1 - least_gain) * plain) return schedules;
     Schedules out = schedules;
     std::size_t blocked = 0;
-    for (std::size_t s = 0; s < steps.size(); ++s) {
+    for (std::size_t s = 0; s < sites.size(); ++s) {
         const Way& way = ways[s][best.choice->picked[s]];
-        if (way.blocks != Blocks{}) out[steps[s].site] = way.nest, ++blocked;
+        if (way.blocks == Blocks{}) continue;
+        out[sites[s].site] = way.nests.size() == 1 ? way.nests[0] : with_nests(schedules.at(sites[s].site), way.nests);
+        ++blocked;
     }
-    progress.note(fmt::format("{} of {} convolutions write or read blocks of channels: {:.3f} ms instead of {:.3f}, by the nests alone", blocked, steps.size(),
+    progress.note(fmt::format("{} of {} convolutions write or read blocks of channels: {:.3f} ms instead of {:.3f}, by the nests alone", blocked, sites.size(),
                               best.choice->latency_ms, plain));
     return out;
 }

@@ -5,15 +5,20 @@
 #include <filesystem>
 #include <functional>
 
+#include "backends/lower/default_schedule.hpp"
 #include "backends/network/network.hpp"
 #include "base/error.hpp"
+#include "base/places.hpp"
 #include "base/scratch.hpp"
 #include "graph/builder.hpp"
 #include "graph/interpreter.hpp"
 #include "graph/weights.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
+#include "nest/term/value.hpp"
+#include "optimize/algorithms.hpp"
 #include "optimize/layouts.hpp"
+#include "rules/load.hpp"
 
 using namespace loopegg;
 
@@ -55,12 +60,12 @@ private:
     std::function<double(const Term&)> ms_;
 };
 
-Schedules laid_out(const Graph& graph, std::function<double(const Term&)> ms) {
+Schedules laid_out(const Graph& graph, std::function<double(const Term&)> ms, const Schedules& before = {}) {
     OptimizeRequest request;
     request.target = "host", request.trials = 2;
     PaperMachine machine(std::move(ms));
     Progress quiet(Progress::Mode::quiet);
-    return with_layouts(request, graph, {}, find_target("host"), machine, quiet);
+    return with_layouts(request, graph, before, find_target("host"), machine, quiet);
 }
 
 double gains_by_blocks(const Term& nest) { return 1 - 0.3 * blocked(nest).input - 0.3 * blocked(nest).output; }
@@ -105,6 +110,34 @@ TEST_CASE("a value stays as it is where its readers lose more by blocks than its
     CHECK(blocked(nests.at("depthwise")).output);
     check_against_interpreter(graph, schedules);
     CHECK(laid_out(graph, [](const Term& nest) { return 2 - gains_by_blocks(nest); }).empty());
+}
+
+TEST_CASE("Winograd's transforms read and write blocks, too", "[unit][optimize]") {
+    GraphBuilder b("winograd");
+    const std::string x = b.relu("relu", b.conv("first", b.input("x", {1, 3, 9, 9}), {.out = 32, .kernel = 1, .bias = true}));
+    const std::string y = b.relu("relu1", b.conv("a", x, {.out = 32, .kernel = 3, .padding = 1, .bias = true}));
+    const std::string sum = b.relu("relu2", b.add("sum", b.conv("b", y, {.out = 32, .kernel = 3, .padding = 1, .bias = true}), x));
+    const Graph graph = b.finish({b.conv("last", sum, {.out = 8, .kernel = 1})});
+    const Target host = find_target("host");
+    const RuleBook book = load_rules(shipped("rules/algorithms.rules"), {.judge = false, .deep = false});
+    const std::map<std::string, Term> nests = fused_nests(graph, {}, host);
+    Schedules rows;
+    for (const char* site : {"a", "b"}) {
+        const Term row = rows_for(nests.at(site), book, *book.find_phase("algorithms"), false).front();
+        std::vector<Term> scheduled;
+        for (const Term& nest : nests_of(row[1])) scheduled.push_back(arrange(nest, host));
+        rows[site] = with_nests(row, scheduled);
+    }
+    const Schedules schedules = laid_out(graph, gains_by_blocks, rows);
+    for (const char* site : {"a", "b"}) {
+        REQUIRE(schedules.at(site).is("prepare", 2));
+        const std::vector<Term> row = nests_of(schedules.at(site)[1]);
+        CHECK(blocked(row.front()).input);
+        CHECK(blocked(row.back()).output);
+        CHECK(row[1] == nests_of(rows.at(site)[1])[1]);
+    }
+    check_against_interpreter(graph, rows);
+    check_against_interpreter(graph, schedules);
 }
 
 TEST_CASE("schedules whose layouts do not agree are a fault, not a wrong answer", "[unit][optimize]") {
