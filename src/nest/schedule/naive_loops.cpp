@@ -20,6 +20,12 @@ bool steps_by_one(const Term& axis, const Term& iterator) {
 
 // The dimension in blocks is the innermost one.
 std::size_t innermost_dimension(const Buffer& b) { return b.blocking.empty() ? b.shape.size() - 1 : static_cast<std::size_t>(b.blocking.back().dimension); }
+// A dimension of one element has no neighbours.
+std::size_t neighbours_along(const Buffer& b) {
+    std::size_t d = innermost_dimension(b);
+    while (b.blocking.empty() && d > 0 && b.shape[d] == 1) --d;
+    return d;
+}
 std::int64_t block_of(const Buffer& b, std::int64_t extent) { return b.blocking.empty() ? extent : std::min(extent, b.blocking.back().factor); }
 
 NaiveLoop naive_loop(const Statement& statement, const Term& axis) {
@@ -76,7 +82,7 @@ NaiveLoops naive_loops(const Statement& statement, Term schedule) {
         const Buffer& b = statement.buffers[static_cast<std::size_t>(statement.reads[r].buffer)];
         // Where channels are neighbours, the lanes of a vector are inside or outside together.
         if (statement.reads[r].padded && b.blocking.empty()) nest.padded = r;
-        nest.innermost.push_back(b.kind == BufferKind::weight ? std::nullopt : std::optional(innermost_dimension(b)));
+        nest.innermost.push_back(b.kind == BufferKind::weight ? std::nullopt : std::optional(neighbours_along(b)));
     }
     return nest;
 }
