@@ -38,8 +38,10 @@ void print(const FinalistChoice& choice, const fs::path& out) {
     }
     const std::string& name = choice.rows[*choice.chosen].name;
     fmt::print("\n{} is the fastest that loses at most {:.2f} points. To compile it:\n", name, choice.max_loss);
-    fmt::print("  loopegg optimize {} --rules exact --out {}\n", shell_word((out / "finalists" / name / "model.json").string()),
-               shell_word(out.string() + "-" + name));
+    const fs::path trained = out / "finalists" / name / "trained.json";  // what `train` wrote there
+    std::error_code ignored;
+    const fs::path model = fs::exists(trained, ignored) ? trained : out / "finalists" / name / "model.json";
+    fmt::print("  loopegg optimize {} --rules exact --out {}\n", shell_word(model.string()), shell_word(out.string() + "-" + name));
 }
 
 Action setup(CLI::App& app) {

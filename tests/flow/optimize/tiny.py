@@ -29,6 +29,19 @@ def optimize(out, *more):
     return json.loads(r.stdout)
 
 
+def the_command_that_choose_prints_compiles_what_was_trained(out, timed):
+    faster = [n["finalist"] for n in timed if n["latency_ms"] < n["beside_ms"]]
+    if not faster:
+        return
+    accuracies = pathlib.Path(FOLDER.name, "accuracies.json")
+    accuracies.write_text(json.dumps({"original": 90.0, **{name: 90.0 for name in faster}}))
+    for written in ["model.json", "trained.json"]:
+        r = run("choose", out, "--accuracies", str(accuracies))
+        assert r.returncode == 0 and f"/{written} --rules exact" in r.stdout, r.stdout + r.stderr
+        for name in faster:
+            pathlib.Path(out, "finalists", name, "trained.json").write_text("{}")
+
+
 def whole_networks_are_judged_timed_and_proven():
     r = optimize("whole", "--search", "rules", "--max-loss", "3")
     timed = [n for n in r["networks"] if n["measured"]]
@@ -38,6 +51,7 @@ def whole_networks_are_judged_timed_and_proven():
     out = f"{FOLDER.name}/whole"
     assert run("apply", MODEL, f"{out}/plan.json", "-o", f"{FOLDER.name}/whole.json").returncode == 0
     assert json.load(open(f"{FOLDER.name}/whole.json"))["nodes"] == json.load(open(f"{out}/model.json"))["nodes"]
+    the_command_that_choose_prints_compiles_what_was_trained(out, timed)
     checked = run("explain", out, "--check")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     sequences = json.load(open(f"{out}/sequences.json"))
