@@ -181,9 +181,7 @@ std::vector<FunctionKind> loop_functions() {
     all.push_back(terms_function("padded", "buffers", {{"statement"}}, "the input, where vectors of it may cross its edge", [](const Question& q) -> Terms {
         const Statement* s = statement(q);
         if (!s) return {};
-        const bool leaves = std::any_of(s->reads.begin(), s->reads.end(), [&](const Access& a) {
-            return a.padded && s->buffers[static_cast<std::size_t>(a.buffer)].blocking.empty();  // lanes that are channels cross none
-        });
+        const bool leaves = std::any_of(s->reads.begin(), s->reads.end(), [&](const Access& a) { return crosses_edge(*s, a); });
         return leaves ? std::vector{Term("I")} : std::vector<Term>{};
     }));
     return all;

@@ -67,17 +67,8 @@ MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<std::string>& 
         if (!fresh) it->second.first = std::min(it->second.first, at), it->second.last = std::max(it->second.last, at);
     };
     for (const std::string& in : inputs) touch(in, -1);
-    for (int i = 0; i < end; ++i) {
-        const NetworkPlan::Step& step = plan.steps[static_cast<std::size_t>(i)];
-        if (step.nest)
-            for (const Operand& o : step.nest->operands)
-                if (!o.value.empty()) touch(o.value, i);
-        if (step.copy) touch(step.copy->to, i), touch(step.copy->from, i);
-        if (step.opaque) {
-            touch(step.opaque->to, i);
-            for (const std::string& from : step.opaque->from) touch(from, i);
-        }
-    }
+    for (int i = 0; i < end; ++i)
+        for (const std::string& value : plan.steps[static_cast<std::size_t>(i)].values()) touch(value, i);
     for (const std::string& out : outputs) touch(out, end);
 
     struct Placed {

@@ -75,12 +75,10 @@ private:
         for (const std::string& out : graph_.outputs) note(actual(out), plain);
         for (const auto& [value, in] : plan_.inside) note(value, plain), note(in.first, plain);
         for (const NetworkPlan::Step& step : plan_.steps) {
-            if (step.copy) note(step.copy->to, plain), note(step.copy->from, plain);
-            if (step.opaque) {
-                note(step.opaque->to, plain);
-                for (const std::string& from : step.opaque->from) note(from, plain);
+            if (!step.nest) {
+                for (const std::string& value : step.values()) note(value, plain);
+                continue;
             }
-            if (!step.nest) continue;
             const Statement s = statement_of(nest_parts(step.nest->nest).statement);
             for (std::size_t i = 0; i < s.buffers.size(); ++i)
                 note(step.nest->operands[i].value, s.buffers[i].blocking.empty() ? plain : s.buffers[i].stored_shape());
@@ -426,6 +424,16 @@ private:
 };
 
 }  // namespace
+
+std::vector<std::string> NetworkPlan::Step::values() const {
+    std::vector<std::string> all;
+    if (nest)
+        for (const Operand& o : nest->operands)
+            if (!o.value.empty()) all.push_back(o.value);
+    if (copy) all.insert(all.end(), {copy->to, copy->from});
+    if (opaque) all.push_back(opaque->to), all.insert(all.end(), opaque->from.begin(), opaque->from.end());
+    return all;
+}
 
 NetworkPlan plan_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
     return Planner(graph, &weights, schedules, target).run();

@@ -52,6 +52,8 @@ struct NetworkPlan {
         std::optional<NetworkStep> nest;
         std::optional<CopyStep> copy;
         std::optional<OpaqueStep> opaque;
+
+        std::vector<std::string> values() const;  // the values that the step writes and reads, as often as it does; no constants
     };
     std::vector<Step> steps;
     std::map<std::string, std::int64_t> sizes;                           // floats of every value that a step writes or reads

@@ -118,7 +118,6 @@ public:
     explicit FolderLock(const fs::path& folder) : file_(folder / lock_name) {
         do lock_.emplace(file_, LOCK_EX);
         while (lock_->held() && !lock_->is(file_));
-        error_ = errno;
     }
     ~FolderLock() {
         std::error_code ignored;
@@ -127,12 +126,10 @@ public:
     FolderLock(const FolderLock&) = delete;
     FolderLock& operator=(const FolderLock&) = delete;
     bool held() const { return lock_->held(); }
-    int error() const { return error_; }
 
 private:
     fs::path file_;
     std::optional<Lock> lock_;
-    int error_ = 0;
 };
 
 void move_into_place(const fs::path& from, const fs::path& to) {
@@ -217,7 +214,7 @@ void FolderUpdate::commit() {
     std::error_code ignored;
     seal_folder(staged_);
     FolderLock lock(folder_);
-    if (!lock.held()) fail_system("write into the folder", folder_, lock.error());
+    if (!lock.held()) fail_system("write into the folder", folder_, errno);
     if (fs::exists(folder_ / committed_name)) install(folder_);  // of another update, killed since we began
     if (fault_here(FaultPlace::write)) fail_system("write", folder_, ENOSPC);
     fs::remove(staged_ / lock_name, ignored);
@@ -234,7 +231,7 @@ void finish_update(const fs::path& folder) {
     std::error_code ignored;
     if (!fs::exists(folder / committed_name, ignored)) return;
     FolderLock lock(folder);
-    if (!lock.held()) fail_system("finish the update of the folder", folder, lock.error());
+    if (!lock.held()) fail_system("finish the update of the folder", folder, errno);
     if (fs::exists(folder / committed_name, ignored)) install(folder);
 }
 

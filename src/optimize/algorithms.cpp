@@ -2,21 +2,24 @@
 
 #include "egraph/runner.hpp"
 #include "nest/term/class_terms.hpp"
-#include "nest/term/facts.hpp"
 
 namespace loopegg {
 
-std::vector<Term> rows_for(const Term& nest, const RuleBook& book, const Phase& phase, bool strict_fp) {
-    constexpr std::size_t most = 16;
+std::vector<Term> equal_terms(const Term& term, const RuleBook& book, const Phase& phase, const NestAnalysis::Options& options, std::size_t most) {
     EGraph egraph;
     Binding binding;
-    binding.facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = strict_fp, .proven = true});
+    binding.facts = std::make_shared<NestAnalysis>(options);
     egraph.attach(binding.facts);
-    const ClassId root = egraph.add(Term("site", {nest}));
+    const ClassId root = egraph.add(term);
     egraph.rebuild();
     Runner(egraph, bind_rules(book.rules_of(phase), binding)).run(limits_of(phase));
+    return ClassTerms(egraph).all(egraph.find(root), most);
+}
+
+std::vector<Term> rows_for(const Term& nest, const RuleBook& book, const Phase& phase, bool strict_fp) {
+    constexpr std::size_t most = 16;
     std::vector<Term> rows;
-    for (Term& value : ClassTerms(egraph).all(root, most))
+    for (Term& value : equal_terms(Term("site", {nest}), book, phase, {.strict_fp = strict_fp, .proven = true, .gpu = {}, .cpu = {}}, most))
         if (value.is("prepare", 2)) rows.push_back(std::move(value));
     return rows;
 }

@@ -1,11 +1,15 @@
-// Other ways to compute a site, found by the rules over values (rules/algorithms.rules): several nests in a row that together compute the site.
+// Other ways to compute or to store what a site computes, by rules/algorithms.rules. Nests in a row may together stand for one.
 #pragma once
 #include <vector>
 
 #include "base/term.hpp"
+#include "nest/term/facts.hpp"
 #include "rules/rule.hpp"
 
 namespace loopegg {
+
+// Up to `most` terms that the rules of the phase make equal to `term`, which is one of them.
+std::vector<Term> equal_terms(const Term& term, const RuleBook& book, const Phase& phase, const NestAnalysis::Options& options, std::size_t most);
 
 // The VALUEs (prepare HOW ROW) that the phase makes equal to a site of this nest. Their nests are naive. Empty where sums must keep their order.
 std::vector<Term> rows_for(const Term& nest, const RuleBook& book, const Phase& phase, bool strict_fp);

@@ -61,14 +61,20 @@ std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& 
     return times;
 }
 
+// The times of networks that only lead the search. They are compiled into a folder that goes.
+std::vector<Measured> measure_in_scratch(std::span<Entrant> entrants, const Target& target, const std::filesystem::path& scratch, KernelCache& kernels,
+                                         Progress* progress) {
+    const ScratchFolder trying(scratch);
+    return measure_beside(entrants, target, Remember::all, [&](Entrant& e) {
+        e.record.files = compile_network(e.graph, e.weights, e.schedules, target, trying.path() / std::to_string(&e - entrants.data()), progress, &kernels);
+    });
+}
+
 // Of two sets of schedules for one network, the one that is faster in turns.
 Schedules faster_of(const Entrant& network, const Schedules& other, const Target& target, const std::filesystem::path& scratch, KernelCache& kernels) {
     if (other == network.schedules) return other;
-    const ScratchFolder trying(scratch);
     std::vector<Entrant> both{{network.graph, network.weights, network.schedules, {}}, {network.graph, network.weights, other, {}}};
-    const std::vector<Measured> times = measure_beside(both, target, Remember::all, [&](Entrant& e) {
-        e.record.files = compile_network(e.graph, e.weights, e.schedules, target, trying.path() / std::to_string(&e - both.data()), nullptr, &kernels);
-    });
+    const std::vector<Measured> times = measure_in_scratch(both, target, scratch, kernels, nullptr);
     return times[1].latency && times[0].latency && times[1].latency->median_ms < times[0].latency->median_ms ? other : network.schedules;
 }
 
@@ -150,7 +156,6 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
 std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const Timing& timing,
                                     const KernelShelf& shelf, Progress& progress) {
     const Target target = target_of(request);
-    const ScratchFolder trying(request.out / ".loopegg-trying");
     KernelCache kernels{shelf};
     std::vector<Entrant> entrants;
     for (const auto& [input, tuning] : networks) {
@@ -163,10 +168,7 @@ std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<co
     if (timing.network)
         for (const Entrant& e : entrants) times.push_back(timing.network(e.graph, e.weights, e.schedules, false));
     else
-        times = measure_beside(entrants, target, Remember::all, [&](Entrant& e) {
-            e.record.files =
-                compile_network(e.graph, e.weights, e.schedules, target, trying.path() / std::to_string(&e - entrants.data()), &progress, &kernels);
-        });
+        times = measure_in_scratch(entrants, target, request.out / ".loopegg-trying", kernels, &progress);
     return times;
 }
 

@@ -11,13 +11,11 @@
 #include "backends/network/network_plan.hpp"
 #include "backends/target/schedule_rules.hpp"
 #include "base/places.hpp"
-#include "egraph/runner.hpp"
 #include "nest/domain/domain.hpp"
-#include "nest/term/class_terms.hpp"
-#include "nest/term/facts.hpp"
 #include "nest/term/grammar.hpp"
 #include "optimize/algorithms.hpp"
 #include "optimize/choose.hpp"
+#include "optimize/stages.hpp"
 #include "rewrite/rule_books.hpp"
 #include "rules/load.hpp"
 
@@ -27,7 +25,6 @@ namespace {
 constexpr double share_of_time = 0.3;     // of the time for tuning: a nest has up to three layouts more, and its first schedules are good ones
 constexpr double least_gain = 0.02;       // of the network's time, by the nests alone: less is not worth another network
 constexpr std::size_t most_layouts = 64;  // of one nest
-constexpr std::size_t most_starts = 64, most_neighbours = 48;
 
 // Channels in a block: of the input, and of the output with what is added to it. 0: the value lies as it is.
 struct Blocks {
@@ -64,31 +61,27 @@ public:
 
     explicit operator bool() const { return phase_ != nullptr; }
 
-    // Equal nests, all naive: each layout once.
-    std::map<Blocks, Term> of(const Term& nest) const {
-        EGraph egraph;
-        Binding binding;
-        binding.facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = true, .gpu = {}, .cpu = machine_});
-        egraph.attach(binding.facts);
-        const ClassId root = egraph.add(nest_of(statement_of(nest_parts(nest).statement)));
-        egraph.rebuild();
-        Runner(egraph, bind_rules(book_->rules_of(*phase_), binding)).run(limits_of(*phase_));
-        std::map<Blocks, Term> all;
-        for (Term& made : ClassTerms(egraph).all(egraph.find(root), most_layouts)) {
-            const Blocks blocks = blocks_of(made);
-            all.try_emplace(blocks, std::move(made));
-        }
-        return all;
+    // Equal nests, all naive: each layout once. Sites of one shape share their answer.
+    const std::map<Blocks, Term>& of(const Term& nest) {
+        const Term naive = nest_of(statement_of(nest_parts(nest).statement));
+        const auto [at, fresh] = known_.try_emplace(naive);
+        if (fresh)
+            for (Term& made : equal_terms(naive, *book_, *phase_, {.strict_fp = false, .proven = true, .gpu = {}, .cpu = machine_}, most_layouts)) {
+                const Blocks blocks = blocks_of(made);
+                at->second.try_emplace(blocks, std::move(made));
+            }
+        return at->second;
     }
 
 private:
     VectorMachine machine_;
     std::shared_ptr<const RuleBook> book_;
     const Phase* phase_;
+    std::unordered_map<Term, std::map<Blocks, Term>> known_;
 };
 
 // The first nest reads the input, and the last one writes the output.
-std::map<Blocks, std::vector<Term>> layouts_of(const std::vector<Term>& nests, const LayoutRules& rules) {
+std::map<Blocks, std::vector<Term>> layouts_of(const std::vector<Term>& nests, LayoutRules& rules) {
     std::map<Blocks, std::vector<Term>> all;
     if (nests.size() == 1) {
         for (const auto& [blocks, nest] : rules.of(nests[0])) all[blocks] = {blocks == Blocks{} ? nests[0] : nest};
@@ -105,7 +98,7 @@ std::map<Blocks, std::vector<Term>> layouts_of(const std::vector<Term>& nests, c
 }
 
 // Convolutions that compute everything.
-std::vector<Movable> movable_sites(const Graph& graph, const NetworkPlan& plan, const LayoutRules& rules) {
+std::vector<Movable> movable_sites(const Graph& graph, const NetworkPlan& plan, LayoutRules& rules) {
     std::vector<Movable> all;
     std::map<std::string, std::size_t> place;
     for (const NetworkPlan::Step& step : plan.steps) {
@@ -140,12 +133,8 @@ std::map<std::string, std::int64_t> blocks_on_offer(const Graph& graph, const Ne
     for (const GraphInput& in : graph.inputs) use(in.name);
     for (const std::string& out : graph.outputs) use(out);
     for (const auto& [value, in] : plan.inside) use(value), use(in.first);
-    for (const NetworkPlan::Step& step : plan.steps) {
-        if (step.copy) use(step.copy->to), use(step.copy->from);
-        if (step.opaque) use(step.opaque->to), std::for_each(step.opaque->from.begin(), step.opaque->from.end(), use);
-        if (step.nest)
-            for (const Operand& o : step.nest->operands) use(o.value);
-    }
+    for (const NetworkPlan::Step& step : plan.steps)
+        for (const std::string& value : step.values()) use(value);
     const auto sizes = [](const Movable& m, std::int64_t Blocks::*side) {
         std::set<std::int64_t> all;
         for (const auto& [blocks, nests] : m.layouts) all.insert(blocks.*side);
@@ -188,16 +177,6 @@ void agree_on_added(const std::vector<Movable>& sites, std::map<std::string, std
     }
 }
 
-TuneOptions tune_options(const OptimizeRequest& request, const Target& target) {
-    TuneOptions options;
-    const auto rules = schedule_rules(target);
-    options.target = request.target, options.trials = std::max(1, request.trials / 2), options.seed = request.seed;
-    options.per_round = std::max(3, (options.trials + 2) / 3), options.seconds = share_of_time * request.tune_seconds;
-    options.starts = [rules](const Term& nest) { return rules->schedules(nest, most_starts); };
-    if (rules->varies()) options.neighbours = [rules](const Term& nest, std::uint64_t seed) { return rules->near(nest, seed, most_neighbours); };
-    return options;
-}
-
 // One way to run a convolution.
 struct Way {
     Blocks blocks;
@@ -219,7 +198,9 @@ public:
             for (const auto& [blocks, nests] : m.layouts)
                 for (const Term& nest : nests)
                     if (!known_.contains(nest)) other.push_back(nest);
-        const std::vector<TunedNest> tuned = tune(other, measurer, tune_options(request, target), progress);
+        TuneOptions options = tune_options(request, target, std::max(1, request.trials / 2));
+        options.seconds *= share_of_time;
+        const std::vector<TunedNest> tuned = tune(other, measurer, options, progress);
         for (std::size_t i = 0; i < other.size(); ++i) known_[other[i]] = {tuned[i].nest, tuned[i].best};
     }
 
@@ -265,7 +246,7 @@ std::vector<std::vector<SiteOption>> options_of(const std::vector<Movable>& site
 
 Schedules with_layouts(const OptimizeRequest& request, const Graph& graph, const Schedules& schedules, const Target& target, Measurer& measurer,
                        Progress& progress) {
-    const LayoutRules rules(target);
+    LayoutRules rules(target);
     if (!rules || target.gpu() || target.reach != Reach::here) return schedules;
     const NetworkPlan plan = plan_without_constants(graph, schedules, target);
     std::vector<Movable> sites = movable_sites(graph, plan, rules);

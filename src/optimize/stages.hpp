@@ -80,6 +80,8 @@ struct Timing {
 };
 
 Input read_input(const OptimizeRequest& request);
+// What every tuning of a run has in common: schedules by the rules of the target, with at most so many trials of a nest.
+TuneOptions tune_options(const OptimizeRequest& request, const Target& target, int trials);
 // Tunes with at most `trials` schedules of a nest, or with as many as the request asks for where `trials` is 0.
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress);
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);

@@ -211,6 +211,24 @@ void offer_row(TunedNest& t, const Row& row, const std::vector<TunedNest>& tuned
 
 }  // namespace
 
+TuneOptions tune_options(const OptimizeRequest& request, const Target& target, int trials) {
+    TuneOptions options;
+    options.target = request.target, options.trials = trials, options.seconds = request.tune_seconds, options.seed = request.seed;
+    options.per_round = std::max(3, (options.trials + 2) / 3);  // a first round in the order of the estimate, then two rounds by the model
+    const auto rules = schedule_rules(target);
+    // Schedules come cheapest first by the estimate. The first is the default schedule, so nothing slower than the default is chosen. A GPU gets as many
+    // schedules as a nest may try when other nests need no trials.
+    const std::size_t most = target.gpu() ? 2 * static_cast<std::size_t>(options.trials) : most_starts;
+    options.starts = [rules, most](const Term& nest) { return rules->schedules(nest, most); };
+    options.wait_for_times = target.gpu() && target.reach == Reach::bundle;
+    if (!target.gpu() && rules->varies())
+        options.neighbours = [rules](const Term& nest, std::uint64_t seed) {
+            // Transforms are fast only when they are written out whole.
+            return transforms_tiles(nest) ? std::vector<Term>{} : rules->near(nest, seed, most_neighbours);
+        };
+    return options;
+}
+
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress) {
     const Target target = target_of(request);
     const std::vector<std::size_t> picked = worth_tuning(input, found);
@@ -223,25 +241,11 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     for (std::size_t i = 0; i < picked.size(); ++i)
         if (running[i].restoring) second[picked[i]] = nests.size(), add(picked[i], running[i].restoring);
     std::vector<Row> rows;
-    TuneOptions options;
+    TuneOptions options = tune_options(request, target, trials > 0 ? std::min(request.trials, trials) : request.trials);
     options.role = [&](std::size_t i) {  // an original comes before its variants
         const auto first = std::find(kinds.begin(), kinds.end(), kinds[i]);
         return TuneOptions::Role{static_cast<double>(input.sites.kinds[kinds[i]].sites.size()), static_cast<std::size_t>(first - kinds.begin())};
     };
-    options.target = request.target, options.trials = request.trials, options.seconds = request.tune_seconds, options.seed = request.seed;
-    if (trials > 0) options.trials = std::min(options.trials, trials);
-    options.per_round = std::max(3, (options.trials + 2) / 3);  // a first round in the order of the estimate, then two rounds by the model
-    const auto rules = schedule_rules(target);
-    // Schedules come cheapest first by the estimate. The first is the default schedule, so nothing slower than the default is chosen. A GPU gets as many
-    // schedules as a nest may try when other nests need no trials.
-    const std::size_t most = target.gpu() ? 2 * static_cast<std::size_t>(options.trials) : most_starts;
-    options.starts = [&rules, most](const Term& nest) { return rules->schedules(nest, most); };
-    options.wait_for_times = target.gpu() && target.reach == Reach::bundle;
-    if (!target.gpu() && rules->varies())
-        options.neighbours = [&rules](const Term& nest, std::uint64_t seed) {
-            // Transforms are fast only when they are written out whole.
-            return transforms_tiles(nest) ? std::vector<Term>{} : rules->near(nest, seed, most_neighbours);
-        };
     const bool timed = !target.gpu() && (target.reach == Reach::here || target.on_board());
     const auto algorithms = book_with_phase("algorithms", target.rules, shipped("rules/algorithms.rules"));
     if (const Phase* phase = timed && !request.strict_fp ? algorithms->find_phase("algorithms") : nullptr) {
@@ -257,7 +261,8 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
             }
         }
     }
-    if (target.gpu()) rules->prepare(nests, 2 * static_cast<std::size_t>(options.trials));  // most of the time of tuning for GPUs goes into these e-graphs
+    if (target.gpu())
+        schedule_rules(target)->prepare(nests, 2 * static_cast<std::size_t>(options.trials));  // most of the time of tuning for GPUs goes into these e-graphs
     std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     Tuning tuning;
     tuning.best.resize(found.variants.size());

@@ -75,13 +75,16 @@ std::vector<std::int64_t> divisors(std::int64_t extent, std::int64_t most) {
     return all;
 }
 
+bool crosses_edge(const Statement& statement, const Access& read) {
+    return read.padded && statement.buffers[static_cast<std::size_t>(read.buffer)].blocking.empty();
+}
+
 NaiveLoops naive_loops(const Statement& statement, Term schedule) {
     NaiveLoops nest;
     for (; schedule.is("at", 2); schedule = schedule[1]) nest.loops.push_back(naive_loop(statement, schedule[0]));
     for (std::size_t r = 0; r < statement.reads.size(); ++r) {
         const Buffer& b = statement.buffers[static_cast<std::size_t>(statement.reads[r].buffer)];
-        // Where channels are neighbours, the lanes of a vector are inside or outside together.
-        if (statement.reads[r].padded && b.blocking.empty()) nest.padded = r;
+        if (crosses_edge(statement, statement.reads[r])) nest.padded = r;
         nest.innermost.push_back(b.kind == BufferKind::weight ? std::nullopt : std::optional(neighbours_along(b)));
     }
     return nest;

@@ -31,6 +31,8 @@ struct NaiveLoops {
     bool sums() const { return innermost_reduction().has_value(); }
     std::optional<std::size_t> row_loop() const;  // the output loop before the contiguous one: rows of an image
 };
+// Whether vectors of the read may cross the edge of its buffer. Where channels are neighbours, the lanes of a vector are inside or outside together.
+bool crosses_edge(const Statement& statement, const Access& read);
 NaiveLoops naive_loops(const Statement& statement, Term schedule);
 
 // The divisors of a loop's extent up to `most`, the smallest first.

@@ -15,7 +15,8 @@ const char* small = R"({"loopegg": 1,
  "name": "small",
  "inputs": [{"name": "x", "shape": [1, 8, 6, 6], "dtype": "float32"}],
  "nodes": [
-  {"name": "conv", "op": "conv2d", "inputs": ["x"], "attrs": {"out_channels": 8, "kernel": [3, 3], "padding": [1, 1], "bias": false}, "domain": {"parts": [["0 <= oh%2 < 1", "co/2%4 == ci/2%4"]], "restore": "repeat"}},
+  {"name": "conv", "op": "conv2d", "inputs": ["x"], "attrs": {"out_channels": 8, "kernel": [3, 3], "padding": [1, 1], "bias": false}, )"
+                    R"("domain": {"parts": [["0 <= oh%2 < 1", "co/2%4 == ci/2%4"]], "restore": "repeat"}},
   {"name": "bn", "op": "batch_norm", "inputs": ["conv"]},
   {"name": "sum", "op": "add", "inputs": ["bn", "x"]},
   {"name": "pool", "op": "global_avg_pool", "inputs": ["sum"]},
