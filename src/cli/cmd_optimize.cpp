@@ -138,6 +138,9 @@ Action setup(CLI::App& app) {
         ->capture_default_str();
     app.add_option("--data", r->data, "images for the guard: a folder of CIFAR-10's binary files or of .npy batches; without it, loopegg draws images");
     app.add_option("--budget", r->budget, "how many questions the guard may be asked")->capture_default_str()->check(CLI::Range(1, 10'000'000));
+    app.add_option("--finalists", r->finalists,
+                   "how many networks of its own the search times and writes to out/finalists, unlike each other, for users who train them ('loopegg choose')")
+        ->check(CLI::Range(1, 1000));
     app.add_option("--batch", r->batch, "how many inputs the network takes at once")->capture_default_str()->check(CLI::Range(1, 65536));
     app.add_option("--seed", r->seed, "what data, weights and candidates are drawn from")->capture_default_str();
     app.add_option("--trials", r->trials, "how many schedules of a nest are timed, on average")->capture_default_str()->check(CLI::Range(1, 100'000));

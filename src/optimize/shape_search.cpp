@@ -19,6 +19,9 @@ constexpr double work_part = 0.9;  // the part of a site's time that is proporti
 // time of one site is noisy, and a search that trusted the nearest site alone would look for sites whose neighbour was timed at a lucky moment.
 constexpr double fades = 0.2;
 
+// How fast likeness falls with the distance of two shapes: a branch more in a stage of three makes networks half alike.
+constexpr double likeness_fades = 0.5;
+
 using Random = std::mt19937_64;
 
 std::size_t below(Random& random, std::size_t n) { return static_cast<std::size_t>(random() % n); }
@@ -47,7 +50,10 @@ public:
     }
 
     void set_the_clock() {
-        for (NetworkCandidate& c : all_) c.ms = clock_.ms(c.graph);  // also for networks that were timed, because parents are compared by one clock
+        for (NetworkCandidate& c : all_) {
+            c.ms = clock_.ms(c.graph);  // also for networks that were timed, because parents are compared by one clock
+            c.crowding = crowding(c.shape);
+        }
     }
 
     std::vector<NetworkCandidate>& judged() { return all_; }
@@ -62,7 +68,7 @@ private:
             if (static_cast<std::int64_t>(all_.size() + made.size()) >= until) break;
             std::optional<Graph> graph = space_.network(shape);
             if (!graph || !known_.insert(shape).second) continue;
-            made.push_back({origin, shape, *graph, {}, clock_.ms(*graph)});
+            made.push_back({origin, shape, *graph, {}, clock_.ms(*graph), false, crowding(shape)});
             graphs.push_back(std::move(*graph));
         }
         if (made.empty()) return;
@@ -77,6 +83,14 @@ private:
             if (c.judged.allowed && (!best || c.ms < best->ms)) best = &c;
         return best ? fmt::format("whole networks judged; the fastest that is allowed takes about {:.2f} ms ({})", best->ms, best->origin)
                     : std::string("whole networks judged; none is allowed yet");
+    }
+
+    double crowding(const NetworkShape& shape) const {
+        double most = 0;
+        if (options_.spread > 0)
+            for (const NetworkCandidate& c : all_)
+                if (c.timed && !c.naive()) most = std::max(most, std::exp(-space_.distance(shape, c.shape) / likeness_fades));
+        return options_.spread * most;
     }
 
     // A network that breeding looks at.
@@ -116,7 +130,7 @@ private:
                 break;
             }
             for (std::size_t i = 0; i < born.size(); ++i)
-                born[i].fitness = fitness_of(born[i].ms, loss_at_kept(kept[i]), excess_of(kept[i], needed), options_.max_ms);
+                born[i].fitness = fitness_of(born[i].ms, loss_at_kept(kept[i]), excess_of(kept[i], needed), options_.max_ms) * (1 + crowding(born[i].shape));
             fresh.insert(fresh.end(), born.begin(), born.end());
             pool.insert(pool.end(), born.begin(), born.end());
             cut(pool, parents);
@@ -207,7 +221,7 @@ void ShapeSearch::go_on(std::int64_t asks) { breeder_->go_on(asks); }
 void ShapeSearch::set_the_clock() { breeder_->set_the_clock(); }
 std::vector<NetworkCandidate>& ShapeSearch::judged() { return breeder_->judged(); }
 
-double fitness(const NetworkCandidate& c, double max_ms) { return fitness_of(c.ms, c.judged.loss.points, c.judged.excess, max_ms); }
+double fitness(const NetworkCandidate& c, double max_ms) { return fitness_of(c.ms, c.judged.loss.points, c.judged.excess, max_ms) * (1 + c.crowding); }
 
 namespace {
 

@@ -44,6 +44,7 @@ struct NetworkCandidate {
     NetworkVerdict judged;
     double ms = 0;  // estimated by the clock while the search goes on
     bool timed = false;
+    double crowding = 0;  // how much worse the network ranks because a network like it was timed, as a share (ShapeSearchOptions::spread)
     bool naive() const { return origin == "width" || origin == "depth" || origin == "both"; }
 };
 
@@ -51,6 +52,9 @@ struct ShapeSearchOptions {
     std::int64_t budget = 96;  // networks that the guard may be asked about, naive scalings among them
     std::uint64_t seed = 1;
     double max_ms = std::numeric_limits<double>::infinity();  // if finite: the search wants the network that loses least among those that take no longer
+    // How much worse a network ranks, as a share, when the search has already timed an equal one; an unlike network ranks as it is. The guard and the clock err
+    // alike on networks that are alike. So a user who trains several finalists learns most from finalists that are unlike.
+    double spread = 0;
 };
 
 // Which of two candidates to prefer: smaller is better.

@@ -128,6 +128,40 @@ std::optional<Graph> ShapeSpace::network(const NetworkShape& shape) const {
     }
 }
 
+double ShapeSpace::distance(const NetworkShape& a, const NetworkShape& b) const {
+    struct Stage {
+        double branches = 0, dropped = 0, widths = 0, narrowed = 0;
+    };
+    std::vector<Stage> stages(stages_);
+    for (const Depth& d : branches_) {
+        Stage& stage = stages[d.stage];
+        stage.branches += 1;
+        stage.dropped += static_cast<double>(a.dropped.contains(d.branch.site)) - static_cast<double>(b.dropped.contains(d.branch.site));
+    }
+    for (const Width& w : widths_) {
+        const auto log_width = [&](const NetworkShape& shape) {
+            const auto it = shape.widths.find(w.name);
+            return std::log2(static_cast<double>(it == shape.widths.end() ? w.choices.back() : it->second));
+        };
+        Stage& stage = stages[w.stage];
+        stage.widths += 1, stage.narrowed += std::abs(log_width(a) - log_width(b));
+    }
+    double sum = 0;
+    for (const Stage& s : stages) {
+        if (s.branches > 0) sum += std::abs(s.dropped) / s.branches;
+        if (s.widths > 0) sum += s.narrowed / s.widths;
+    }
+    double groups = 0;
+    for (const std::string& site : groupable_) {
+        const auto log_groups = [&](const NetworkShape& shape) {
+            const auto it = shape.groups.find(site);
+            return it == shape.groups.end() ? 0.0 : std::log2(static_cast<double>(it->second));
+        };
+        groups += std::abs(log_groups(a) - log_groups(b));
+    }
+    return groupable_.empty() ? sum : sum + groups / static_cast<double>(groupable_.size());
+}
+
 NetworkShape ShapeSpace::scaled(double width, double depth) const {
     NetworkShape shape;
     if (width < 1)

@@ -54,6 +54,10 @@ public:
     // The remaining streams that are narrower than in the original: a writer of each, and its width.
     std::vector<std::pair<std::string, std::int64_t>> narrowed(const NetworkShape& shape) const;
 
+    // How far two shapes are apart: over all stages, the difference in the share of branches that stay, and the mean
+    // difference in log2 of widths and of groups.
+    double distance(const NetworkShape& a, const NetworkShape& b) const;
+
     // A naive scaling: every width keeps the same share, and every stage keeps the same share of its branches, the first ones.
     NetworkShape scaled(double width, double depth) const;
 

@@ -20,7 +20,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t own_finalists = 4;                        // tuned one after another, because the clock learns from each
+constexpr std::size_t own_finalists = 4;  // unless the user asks for more; tuned one after another, because the clock learns from each
+// How much worse a network ranks beside an equal one where the user trains finalists: about the guard's mean error on a base network that it has not seen,
+// 0.25 points (experiments/accuracy), as a share of the points that networks lose which are worth training.
+constexpr double finalists_spread = 0.25;
 constexpr std::int64_t asks_between = 12;                       // questions to the guard before the next network is tuned
 constexpr double original_share = 0.25, finalists_share = 0.4;  // of the time for tuning; the rest is for rules on single sites
 
@@ -111,6 +114,9 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     options.seed = request.seed, options.budget = std::max<std::int64_t>(1, request.budget * 2 / 5), options.max_ms = request.max_latency_ms;
     const bool own = request.search == "rules";
     const std::int64_t scalings = static_cast<std::int64_t>(naive_scalings(space).size());
+    const std::size_t wanted = static_cast<std::size_t>(request.finalists.value_or(own_finalists));
+    if (request.finalists)
+        options.spread = finalists_spread, options.budget = std::max(options.budget, scalings + asks_between * static_cast<std::int64_t>(wanted));
     ShapeSearch search(space, judge, clock, options, progress);
     // Times the original and the networks from `first` on, in turns.
     const auto time_from = [&](std::size_t first) {
@@ -133,7 +139,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     if (!own && request.search != "scale")
         for (NetworkCandidate& c : rival_candidates(request, input, space, judge, clock, options, progress)) judged.push_back(std::move(c));
 
-    const double share = finalists_share / static_cast<double>(own ? own_finalists + 3 : 4);  // besides them, the best of three naive kinds are tuned
+    const double share = finalists_share / static_cast<double>(own ? wanted + 3 : 4);  // besides them, the best of three naive kinds are tuned
     const auto tune_network = [&](std::size_t i) {
         progress.advance(static_cast<std::int64_t>(out.timed.size()),
                          fmt::format("tuning network {} that is timed ({})", out.timed.size() + 1, judged[i].origin));
@@ -146,7 +152,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     };
     for (std::size_t i : finalists(judged, own ? 0 : 1, options.max_ms)) tune_network(i);
     if (own) time_from(0);
-    for (std::size_t round = 0; own && round < own_finalists; ++round) {
+    for (std::size_t round = 0; own && round < wanted; ++round) {
         search.go_on(asks_between);
         const std::vector<std::size_t> last = finalists(judged, 1, options.max_ms);
         const auto next = std::find_if(last.begin(), last.end(), [&](std::size_t i) { return !judged[i].naive(); });

@@ -226,6 +226,53 @@ TEST_CASE("a guard that tells by sizes what it will say is asked about better ne
     CHECK(own < fastest(untold).second);
 }
 
+TEST_CASE("the distance of two shapes is zero for equal ones, the same both ways, and grows with what differs", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const ShapeSpace space(graph, sites_of(graph));
+    std::mt19937_64 random(5);
+    for (int i = 0; i < 50; ++i) {
+        const NetworkShape a = drawn(space, random), b = drawn(space, random), c = drawn(space, random);
+        CHECK(space.distance(a, a) == 0);
+        CHECK(space.distance(a, b) == space.distance(b, a));
+        CHECK(space.distance(a, c) <= space.distance(a, b) + space.distance(b, c) + 1e-9);
+    }
+    NetworkShape one, two;
+    one.dropped = {"layer1.1.conv2"}, two.dropped = {"layer1.1.conv2", "layer1.2.conv2"};
+    CHECK(space.distance({}, one) < space.distance({}, two));
+    CHECK(space.distance(one, two) > 0);
+}
+
+TEST_CASE("finalists that users train are unlike each other", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const ShapeSpace space(graph, sites_of(graph));
+    const SiteClock clock = clock_of(graph);
+    // The distance of the nearest pair among five finalists.
+    const auto nearest = [&](double spread) {
+        ByWork guard;
+        NetworkJudge judge(guard, graph);
+        Progress progress(Progress::Mode::quiet);
+        ShapeSearchOptions options;
+        options.budget = 200, options.max_ms = clock.ms(graph) / 3, options.spread = spread;
+        ShapeSearch search(space, judge, clock, options, progress);
+        search.go_on(static_cast<std::int64_t>(naive_scalings(space).size()));
+        std::vector<NetworkShape> timed;
+        while (timed.size() < 5) {
+            search.go_on(12);
+            const std::vector<std::size_t> last = finalists(search.judged(), 1, options.max_ms);
+            const auto next = std::find_if(last.begin(), last.end(), [&](std::size_t i) { return !search.judged()[i].naive(); });
+            REQUIRE(next != last.end());
+            search.judged()[*next].timed = true;
+            timed.push_back(search.judged()[*next].shape);
+            search.set_the_clock();
+        }
+        double least = 1e9;
+        for (std::size_t i = 0; i < timed.size(); ++i)
+            for (std::size_t j = 0; j < i; ++j) least = std::min(least, space.distance(timed[i], timed[j]));
+        return least;
+    };
+    CHECK(nearest(0.25) > nearest(0));
+}
+
 TEST_CASE("the clock tells of a site what sites of about as many channels took", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
     const ShapeSpace space(graph, sites_of(graph));
