@@ -258,6 +258,7 @@ class Trainer:
         self.momenta = [torch.zeros_like(p) for p in self.params]
         self.classes = torch.eye(10, device=device)
         self.graph = None
+        self.loss_sum, self.losses = torch.zeros((), device=device), []      # of this epoch; the mean of each epoch
 
     def batch(self):
         """Images and the class of each. Where images are mixed, the probability of every class."""
@@ -302,6 +303,7 @@ class Trainer:
         torch._foreach_sub_(self.params, grads)
         self.at += 1
         self.step_number += 1
+        self.loss_sum += self.loss.detach()
 
     def eager(self):
         self.model.zero_grad(set_to_none=True)
@@ -330,11 +332,13 @@ class Trainer:
     def epoch(self, steps=None):
         self.order.copy_(torch.randperm(len(self.order), device=self.device))
         self.at.zero_()
+        self.loss_sum.zero_()
         for _ in range(steps or self.per_epoch):
             if self.graph is None:
                 self.eager()
             else:
                 self.graph.replay()
+        self.losses.append(self.loss_sum / (steps or self.per_epoch))
 
 
 @torch.no_grad()
@@ -389,7 +393,8 @@ def train(job, data, recipe, device, deadline, options):
         os.makedirs(options.keep, exist_ok=True)
         torch.save(model.state_dict(), kept_file(options.keep, job))
     return {**{k: v for k, v in job.items() if k != "module"}, "recipe": job.get("recipe"), "params": counts[0], "macs": counts[1],
-            "accuracy": accuracy, "test_loss": test_loss, **before, "loss": round(loss, 4), "seconds": round(time.time() - began, 2)}
+            "accuracy": accuracy, "test_loss": test_loss, **before, "loss": round(loss, 4),
+            "losses": [round(float(l), 4) for l in trainer.losses], "seconds": round(time.time() - began, 2)}
 
 
 def key(r):
