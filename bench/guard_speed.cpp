@@ -14,7 +14,7 @@
 #include "fisher/oracle.hpp"
 #include "graph/flops.hpp"
 #include "graph/load.hpp"
-#include "nest/plan/apply_plan.hpp"
+#include "rewrite/plan_rules.hpp"
 
 using namespace loopegg;
 
@@ -45,7 +45,7 @@ Graph draw(const Graph& original, std::mt19937& random) {
     for (const Node& node : original.nodes)
         if (node.op == "conv2d" && node.name.starts_with("layer") && node.integers("kernel")[0] == 3 && static_cast<double>(random() % 1000) / 1000 < share)
             steps += fmt::format(R"({}{{"site": "{}", "apply": [{}]}})", steps.empty() ? "" : ", ", node.name, menu[random() % menu.size()]);
-    return apply_plan(original, read_plan(make_source("plan", R"({"steps": [)" + steps + "]}")));
+    return apply_plan(original, read_plan(make_source("plan", R"({"steps": [)" + steps + "]}")), shipped_plan_rules());
 }
 
 }  // namespace

@@ -55,6 +55,7 @@ struct GuardKind {
     std::function<Verdict(const Question&)> test;  // unused for a capacity guard: Binding::capacity answers
     bool facts_only = true;                        // the guard looks at facts and arguments alone, never at the nodes of a class
     bool capacity = false;                         // the guard asks the capacity oracle; every neural rule must have such a guard
+    bool bounds_search = false;                    // the guard keeps a search small, and the rule means the same without it: plans do not ask the guard
 };
 
 struct ListKind {

@@ -41,6 +41,11 @@ GuardKind axis_guard(std::string name, std::string summary, bool (*holds)(const 
             }};
 }
 
+GuardKind bounding(GuardKind guard) {
+    guard.bounds_search = true;
+    return guard;
+}
+
 bool share_iterators(const AxisFact& a, const AxisFact& b) {
     return std::any_of(a.iterators.begin(), a.iterators.end(),
                        [&](const Term& x) { return std::find(b.iterators.begin(), b.iterators.end(), x) != b.iterators.end(); });
@@ -88,20 +93,20 @@ std::vector<GuardKind> guards() {
              const std::string& word = q.arguments[0].word.text();
              return word == "tf32" && facts(q).gpu().tf32 ? yes(word) : no("operands keep all of their digits");
          }},
-        axis_guard(
+        bounding(axis_guard(
             "unsplit", "the axis is an iterator as it stands in the statement", [](const AxisFact& a) { return a.depth == 0; },
-            "is split, fused or restricted already"),
-        axis_guard(
+            "is split, fused or restricted already")),
+        bounding(axis_guard(
             "digit", "the axis is an iterator or a digit of one: no pair, span or diagonal", [](const AxisFact& a) { return a.digit.base.size() == 0; },
-            "is no digit of an iterator"),
-        {"shallow",
-         {{"axis", "number"}},
-         "the axis is made of at most so many splits, pairs, spans and diagonals",
-         [](const Question& q) {
-             const AxisFact* a = axis(q, 0);
-             if (a == nullptr || !q.arguments[1].number) return no("not an axis");
-             return a->depth <= *q.arguments[1].number ? yes(name_of(*a)) : no(name_of(*a) + " is deep enough");
-         }},
+            "is no digit of an iterator")),
+        bounding({"shallow",
+                  {{"axis", "number"}},
+                  "the axis is made of at most so many splits, pairs, spans and diagonals",
+                  [](const Question& q) {
+                      const AxisFact* a = axis(q, 0);
+                      if (a == nullptr || !q.arguments[1].number) return no("not an axis");
+                      return a->depth <= *q.arguments[1].number ? yes(name_of(*a)) : no(name_of(*a) + " is deep enough");
+                  }}),
         {"apart",
          {{"axis", "axis"}},
          "the axes have no iterator in common",

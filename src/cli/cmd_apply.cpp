@@ -29,7 +29,7 @@ Action setup(CLI::App& app) {
         Graph original = load_graph(o->model);
         Plan plan = read_plan(read_source(o->plan));
         const PlanRules rules = plan_rules(rules_file(o->rules));
-        Graph variant = apply_plan(original, plan, &rules);
+        Graph variant = apply_plan(original, plan, rules);
         if (o->weights || !original.weights_file.empty())
             save_model(
                 variant,

@@ -37,6 +37,7 @@
 #include "optimize/optimize.hpp"
 #include "optimize/pseudo.hpp"
 #include "optimize/sites.hpp"
+#include "rewrite/plan_rules.hpp"
 #include "rules/load.hpp"
 
 namespace loopegg {
@@ -111,13 +112,14 @@ private:
         returned_ = std::move(model.graph), weights_ = std::move(model.weights);
         whole_sites_ = sites_of(original_);
         if (sequences_.contains("network")) shape_ = read_plan(make_source("the plan in sequences.json", sequences_.at("network").at("plan").dump()));
-        shaped_ = apply_plan(original_, shape_);
+        shaped_ = apply_plan(original_, shape_, shipped_plan_rules());
         sites_ = sites_of(shaped_);
     }
 
     void plan() {
         const Plan plan = read_plan(read_source(folder_ / "plan.json"));
-        expect(text_of(apply_plan(original_, plan)) == text_of(returned_), "plan.json", "applied to original.json it does not give model.json");
+        expect(text_of(apply_plan(original_, plan, shipped_plan_rules())) == text_of(returned_), "plan.json",
+               "applied to original.json it does not give model.json");
         std::map<std::string, std::vector<Application>> said;
         const std::size_t over_sites = std::min(shape_.steps.size(), plan.steps.size());
         for (std::size_t i = 0; i < plan.steps.size(); ++i) {
@@ -132,7 +134,7 @@ private:
         for (const json& s : sequences_.at("sites")) {  // each site's part of the plan is what its chosen nest says
             const Node* node = shaped_.find(s.at("name").get<std::string>());
             if (!node) continue;
-            const auto wanted = applications_for(*node, domain_of(parse_term(s.at("chosen").get<std::string>())));
+            const auto wanted = applications_for(*node, domain_of(parse_term(s.at("chosen").get<std::string>())), shipped_plan_rules());
             expect(said[exact_glob(node->name)] == wanted, "plan.json", "what it does to '{}' is not what sequences.json says", node->name);
         }
         if (out_.faults.empty()) out_.held.push_back("the plan makes the network of the original");

@@ -16,6 +16,7 @@
 #include "optimize/exact_glob.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/stages.hpp"
+#include "rewrite/plan_rules.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
@@ -59,7 +60,7 @@ Plan plan_of(const Input& input, const Discovery& found, const std::vector<std::
     Plan plan = input.plan;
     for (std::size_t s = 0; s < input.sites.all.size(); ++s) {
         const Node& node = *input.graph.find(input.sites.all[s].name);
-        if (auto apply = applications_for(node, found.variants[variant[s]].domain); !apply.empty())
+        if (auto apply = applications_for(node, found.variants[variant[s]].domain, shipped_plan_rules()); !apply.empty())
             plan.steps.push_back({exact_glob(node.name), std::move(apply)});
     }
     return plan;

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/places.hpp"
-#include "egraph/runner.hpp"
+#include "egraph/egraph.hpp"
 #include "nest/judge/isl_judge.hpp"
 #include "nest/plan/site_form.hpp"
 #include "nest/term/facts.hpp"
@@ -21,7 +22,9 @@ Term restored(const std::string& how, const Term& nest) { return how.empty() ? n
 
 bool cuts(const Term& pattern) { return pattern.is("cat", 2) || std::any_of(pattern.children().begin(), pattern.children().end(), cuts); }
 
-// An instance of a rule's left side that is equal to a nest, with what its variables stand for.
+bool holds(const std::vector<Symbol>& all, Symbol one) { return std::find(all.begin(), all.end(), one) != all.end(); }
+
+// A rule at a nest: an instance of its left side that is equal to the nest, with what its variables stand for.
 class Instance {
 public:
     Instance(const Rule& rule, const Application& a, const Term& nest) : rule_(rule), a_(a), form_(nest) {
@@ -31,26 +34,34 @@ public:
             if (parts.restore.empty()) throw Refusal("the rule is for a nest whose outputs are restored");
             bind(pattern[0], Term(parts.restore));
             pattern = pattern[1];
-        } else if (!parts.restore.empty()) {
-            throw Refusal("the outputs of the nest are restored already ('" + parts.restore + "'), and the rule does not say what becomes of that");
         }
         if (!pattern.is("nest", 2) || !is_variable(pattern[0])) throw Refusal("the rule is not one over single nests");
         bind(pattern[0], parts.statement);
         nest_ = restored(parts.restore, Term("nest", {parts.statement, schedule(pattern[1], 0, form_.parts())}));
     }
 
-    const Term& nest() const { return nest_; }
-    const std::map<Symbol, Term>& bound() const { return bound_; }
-
-    // The rule with the values of the plan in place of its lists.
-    Rule with_values() {
-        Rule rule = rule_;
-        for (ChoiceCall& c : rule.choices) {
-            if (c.computed) continue;
-            c.values = {value_of(c)}, c.list = nullptr, c.arguments.clear();
-            bound_[c.variable] = c.values.front();
+    // The right side with the values of the plan. Throws Refusal with the words of the first guard that refuses. isl alone decides on an exact rule.
+    Term right_side() {
+        EGraph graph;
+        Binding binding;
+        binding.facts = std::make_shared<NestAnalysis>();
+        graph.attach(binding.facts);
+        graph.add(nest_);
+        const Rewrite rewrite = bind_rule(rule_, binding).front();
+        for (const ChoiceCall& c : rule_.choices)
+            if (!c.computed && !bound_.contains(c.variable)) bind_value(c, rewrite);
+        if (rule_.arrow == Arrow::neural) ask_guards(rewrite, graph);
+        for (const Choice& c : rewrite.choices) {
+            if (bound_.contains(c.variable)) continue;
+            const auto classes = classes_of(c.needs, graph);
+            if (!classes) continue;  // with_values() tells what is missing
+            const std::vector<Term> values = c.values(graph, *classes);
+            if (values.empty()) throw Refusal(c.text + " is no whole number here");
+            bound_[c.variable] = values.front();
         }
-        return rule;
+        const Term made = with_values(rule_.right.front().term);
+        check(made);
+        return made;
     }
 
 private:
@@ -62,13 +73,80 @@ private:
         return it->second;
     }
 
-    Term value_of(const ChoiceCall& c) const {
+    void ask_guards(const Rewrite& rewrite, EGraph& graph) const {
+        for (std::size_t i = 0; i < rewrite.guards.size(); ++i) {
+            const Guard& guard = rewrite.guards[i];
+            const auto classes = classes_of(guard.needs, graph);  // none where the guard asks about a variable that ?w stands in for
+            if (!guard.test || !classes || rule_.guards[i].guard->bounds_search) continue;
+            if (const Verdict v = guard.test(graph, *classes); !v.allowed) throw Refusal(guard.text + " does not hold: " + v.why);
+        }
+    }
+
+    void bind_value(const ChoiceCall& c, const Rewrite& rewrite) {
         const bool words = !c.list && std::none_of(c.values.begin(), c.values.end(), [](const Term& v) { return v.integer().has_value(); });
-        if (!words) return Term(form_.number(part_, argument(c.variable)));
-        const Term word = a_.with.contains(c.variable.text()) || a_.restore.empty() ? argument(c.variable) : Term(a_.restore);
+        if (words)
+            bound_[c.variable] = word_of(c);
+        else if (const Choice* kept = kept_instead_of(c, rewrite))
+            bound_[kept->variable] = Term(form_.number(part_, argument(kept_variable)));
+        else
+            bound_[c.variable] = Term(form_.number(part_, argument(c.variable)));
+    }
+
+    Term word_of(const ChoiceCall& c) const {
+        if (!a_.with.contains(c.variable.text()) && a_.restore.empty())
+            throw Refusal(rule_.name + " needs " + c.variable.text() + ": \"restore\" gives one of " + c.text);
+        const Term word = a_.with.contains(c.variable.text()) ? argument(c.variable) : Term(a_.restore);
         if (std::find(c.values.begin(), c.values.end(), word) == c.values.end())
             throw Refusal("'" + to_string(word) + "' is no value of " + c.variable.text() + ": expected one of " + c.text);
         return word;
+    }
+
+    // Where the rule only computes one number of its right side from a variable, a plan may give that number as ?w in place of the variable: a number that
+    // no value of the variable leads to (5 of 8 channels).
+    const Choice* kept_instead_of(const ChoiceCall& c, const Rewrite& rewrite) const {
+        if (!a_.with.contains(kept_variable.text()) || holds(variables_of(rule_.right.front().term), c.variable)) return nullptr;
+        const Choice* one = nullptr;
+        for (const Choice& other : rewrite.choices) {
+            if (other.variable == kept_variable) return nullptr;  // the rule has a ?w of its own
+            if (!holds(other.needs, c.variable)) continue;
+            if (one) return nullptr;
+            one = &other;
+        }
+        return one;
+    }
+
+    std::optional<std::vector<ClassId>> classes_of(const std::vector<Symbol>& variables, EGraph& graph) const {
+        std::vector<ClassId> classes;
+        for (const Symbol& variable : variables) {
+            const auto it = bound_.find(variable);
+            if (it == bound_.end()) return {};
+            classes.push_back(graph.add(it->second));
+        }
+        return classes;
+    }
+
+    Term with_values(const Term& pattern) const {
+        if (is_variable(pattern)) {
+            const auto it = bound_.find(pattern.op());
+            if (it == bound_.end()) throw Refusal(rule_.name + " needs " + pattern.op().text());
+            return it->second;
+        }
+        std::vector<Term> children;
+        for (const Term& c : pattern.children()) children.push_back(with_values(c));
+        return Term(pattern.op(), std::move(children));
+    }
+
+    // isl tells whether the right side is what the arrow of the rule says.
+    void check(const Term& made) const {
+        try {
+            const SiteForm parts(made);  // it reads every axis
+        } catch (const MalformedAxis& bad) {
+            throw Refusal("with these values it makes what cannot be: " + bad.diagnostics()[0].message);
+        }
+        const Term before = nest_parts(nest_).schedule, after = nest_parts(made).schedule;
+        const bool exact = rule_.arrow != Arrow::neural;
+        if (exact && !isl_same_domain(form_.statement(), before, after)) throw Refusal("with these values it does not visit what was visited before");
+        if (!exact && !isl_restricts(form_.statement(), before, after)) throw Refusal("with these values nothing is left out, or all");
     }
 
     Term schedule(const Term& pattern, std::size_t first, std::size_t count) {
@@ -88,7 +166,10 @@ private:
         std::vector<Term> outer;
         Term rest = pattern;
         for (; rest.is("at", 2) && is_variable(rest[0]); rest = rest[1]) {
-            outer.push_back(form_.axis(first, argument(rest[0].op())));
+            const Term& named = argument(rest[0].op());
+            outer.push_back(form_.axis(first, named));
+            if (iterators_of(outer.back()).empty()) throw Refusal("nothing is left of '" + to_string(named) + "'");
+            if (std::find(outer.begin(), outer.end() - 1, outer.back()) != outer.end() - 1) throw Refusal("two loops both walk '" + to_string(named) + "'");
             bind(rest[0], outer.back());
         }
         if (!is_variable(rest)) throw Refusal("the rule's left side asks for more than loops in a row: it cannot be typed in a plan");
@@ -99,6 +180,8 @@ private:
         return made;
     }
 
+    static inline const Symbol kept_variable{"?w"};
+
     const Rule& rule_;
     const Application& a_;
     SiteForm form_;
@@ -107,17 +190,10 @@ private:
     Term nest_;
 };
 
-// Throws Refusal with the words of the first guard that refuses.
-[[noreturn]] void refuse(EGraph& graph, const Rewrite& rewrite, const std::map<Symbol, Term>& bound) {
-    for (const Guard& guard : rewrite.guards) {
-        if (!guard.test) continue;
-        std::vector<ClassId> classes;
-        for (const Symbol& variable : guard.needs)
-            if (const auto it = bound.find(variable); it != bound.end()) classes.push_back(graph.add(it->second));
-        if (classes.size() != guard.needs.size()) continue;
-        if (const Verdict v = guard.test(graph, classes); !v.allowed) throw Refusal(guard.text + " does not hold: " + v.why);
-    }
-    throw Refusal("some number that its right side computes is no whole number here");
+// Which restore holds after a rule was applied inside another.
+std::string one_restore(const std::string& before, const std::string& made) {
+    if (!before.empty() && !made.empty() && before != made) throw Refusal("one nest is restored one way: '" + before + "' before, '" + made + "' here");
+    return made.empty() ? before : made;
 }
 
 }  // namespace
@@ -129,26 +205,7 @@ std::vector<std::string> PlanRules::names() const {
     return all;
 }
 
-Term PlanRules::apply_to(const Rule& rule, const Application& a, const Term& nest) const {
-    Instance instance(rule, a, nest);
-    EGraph graph;
-    Binding binding;
-    binding.facts = std::make_shared<NestAnalysis>();
-    graph.attach(binding.facts);
-    const ClassId root = graph.add(instance.nest());
-    const Rule chosen = instance.with_values();
-    const std::vector<Rewrite> rewrites = bind_rule(chosen, binding);
-    RunOptions once;
-    once.limits.iterations = 1;
-    Runner(graph, rewrites).run(once);
-    const auto& edges = graph.edges();
-    const auto edge = std::find_if(edges.begin(), edges.end(), [&](const Edge& e) { return graph.find(e.from) == graph.find(root); });
-    if (edge == edges.end()) refuse(graph, rewrites.front(), instance.bound());
-    const Term made = graph.smallest_term(graph.find(edge->to));
-    const NestParts before = nest_parts(instance.nest()), after = nest_parts(made);
-    if (!isl_restricts(statement_of(before.statement), before.schedule, after.schedule)) throw Refusal("with these values nothing is left out, or all");
-    return made;
-}
+std::string PlanRules::source() const { return std::filesystem::path(books_.front()->files.front()->name).filename().string(); }
 
 Term PlanRules::apply(const Application& a, const Term& nest) const {
     const Rule* rule = nullptr;
@@ -156,23 +213,35 @@ Term PlanRules::apply(const Application& a, const Term& nest) const {
         if (!rule) rule = book->find_rule(a.rule);
     require(rule != nullptr, "a rule that one of the books names");
     const SiteForm form(nest);
-    if (rule->arrow != Arrow::neural) {
+    const Term& left = rule->left.front().term;
+    const bool exact = rule->arrow != Arrow::neural, of_restored = left.is("restore", 2);
+    if (exact && !(left.is("nest", 2) && cuts(rule->right.front().term))) {
         if (const auto it = a.with.find("?a"); it != a.with.end()) form.axis(a.part ? static_cast<std::size_t>(*a.part) : 0, it->second);  // it is there
         return nest;
     }
-    if (cuts(rule->left.front().term)) return apply_to(*rule, a, nest);
+    if (exact && form.parts() > 1 && !a.part) throw Refusal(a.rule + " cuts one part: say which with \"part\"");
     const NestParts parts = nest_parts(nest);
     std::string restore = parts.restore;
+    const auto applied_to = [&](const Term& schedule) {  // a rule over plain nests is applied inside a restore
+        const Term plain("nest", {parts.statement, schedule});
+        const NestParts made = nest_parts(Instance(*rule, a, of_restored ? restored(parts.restore, plain) : plain).right_side());
+        restore = one_restore(restore, made.restore);
+        return made.schedule;
+    };
     Term whole;
-    for (std::size_t p = form.parts(); p-- > 0;) {
-        Term list = form.list(p);
-        if (!a.part || static_cast<std::size_t>(*a.part) == p) {
-            const NestParts made = nest_parts(apply_to(*rule, a, restored(parts.restore, Term("nest", {parts.statement, list}))));
-            list = made.schedule, restore = made.restore;
+    if (cuts(left))
+        whole = applied_to(form.schedule());
+    else
+        for (std::size_t p = form.parts(); p-- > 0;) {
+            const Term list = !a.part || static_cast<std::size_t>(*a.part) == p ? applied_to(form.list(p)) : form.list(p);
+            whole = whole ? Term("cat", {list, whole}) : list;
         }
-        whole = whole ? Term("cat", {list, whole}) : list;
-    }
     return restored(restore, Term("nest", {parts.statement, whole}));
+}
+
+const PlanRules& shipped_plan_rules() {
+    static const PlanRules rules = plan_rules(shipped("rules/discover.rules"));
+    return rules;
 }
 
 PlanRules plan_rules(const std::filesystem::path& file) {

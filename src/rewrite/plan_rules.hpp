@@ -9,24 +9,28 @@
 
 namespace loopegg {
 
-// A neural rule over nests is applied to the nest itself, as a search would apply it: the left side is matched with the axes that the plan names as outermost
-// loops, the guards are asked (all but the capacity guard, because a person decided on the plan), and isl checks that the right side restricts the nest. A
-// variable of `:for` may have values that its list does not offer. An exact rule leaves the network as it is.
+// A rule over nests is applied as a search applies it: its left side is matched with the axes that the plan names as outermost loops, and its right side is
+// made with the values of the plan. A variable of `:for` may have a value that its list does not offer. Where the rule computes the number of values that are
+// kept, ?w may give that number itself. The guards of a neural rule are asked (but for the capacity guard, because a person decided on the plan, and guards
+// that only keep a search small), and isl checks that the right side restricts the nest. Of exact rules, those that cut
+// the domain make parts of it, and isl checks that the parts together visit
+// what was visited. Every other exact rule leaves the network as it is. A rule over plain nests is applied inside a restore too.
 class PlanRules final : public NamedRules {
 public:
     // Of two rules of one name, the rule of the earlier book counts.
     explicit PlanRules(std::vector<std::shared_ptr<const RuleBook>> books) : books_(std::move(books)) {}
 
     std::vector<std::string> names() const override;
+    std::string source() const override;
     Term apply(const Application& a, const Term& nest) const override;
 
 private:
-    Term apply_to(const Rule& rule, const Application& a, const Term& nest) const;
-
     std::vector<std::shared_ptr<const RuleBook>> books_;
 };
 
 // The rules of a rule file, which is judged when it is loaded, and of the shipped files whose rules come after a search: schedules, fusions.
 PlanRules plan_rules(const std::filesystem::path& file);
+// Those of the shipped file for discovery, by whose names plans are written.
+const PlanRules& shipped_plan_rules();
 
 }  // namespace loopegg

@@ -1,7 +1,6 @@
 #include "nest/plan/apply_plan.hpp"
 
 #include <algorithm>
-#include <array>
 #include <span>
 
 #include "base/error.hpp"
@@ -14,42 +13,36 @@
 #include "graph/operators.hpp"
 #include "graph/streams.hpp"
 #include "nest/domain/domain.hpp"
+#include "nest/domain/with_domain.hpp"
 #include "nest/plan/site_form.hpp"
 
 namespace loopegg {
 namespace {
 
-// The rules that apply_plan knows without a rule file.
-constexpr std::array<std::string_view, 9> own_rules{"cut-domain",  "group-axes",    "bottleneck-axis", "bottleneck-output", "restrict-nest",
-                                                    "drop-branch", "narrow-stream", "narrow-branch",   "narrow-width"};
+constexpr std::string_view whole_nest = "restrict-nest";  // the step that names no rule
+
+// Throws Refusal, for example for a rule that was taken out of the file.
+void expect_rule(const NamedRules& rules, const std::string& name) {
+    std::vector<std::string> known = rules.names();
+    if (std::find(known.begin(), known.end(), name) != known.end()) return;
+    known.emplace_back(whole_nest);
+    throw Refusal(Diagnostic{"unknown rule '" + name + "': '" + rules.source() + "' has no rule of that name", {}, did_you_mean(name, known)});
+}
 
 class SiteApplier {
 public:
-    SiteApplier(Graph& graph, std::string site, const NamedRules* rules)
+    SiteApplier(Graph& graph, std::string site, const NamedRules& rules)
         : graph_(graph), site_(std::move(site)), rules_(rules), form_(*graph.find(site_)), restore_(graph.find(site_)->domain.restore) {}
 
     void apply(const Application& a) {
-        const std::string& rule = a.rule;
         if (a.part && *a.part >= static_cast<std::int64_t>(form_.parts()))
             throw Refusal("there is no part " + std::to_string(*a.part) + ": the nest has " + std::to_string(form_.parts()));
-        std::size_t first = a.part ? static_cast<std::size_t>(*a.part) : 0, last = a.part ? first + 1 : form_.parts();
-        if (rule == "cut-domain") {
-            if (last - first != 1) throw Refusal("cut-domain cuts one part: say which with \"part\"");
-            Term axis = axis_argument(a, first, "?a");
-            form_.cut_domain(first, axis, number_argument(a, first, "?k"));
-        } else if (rule == "group-axes") {
-            for (std::size_t p = first; p < last; ++p) form_.group_axes(p, axis_argument(a, p, "?a"), axis_argument(a, p, "?b"), number_argument(a, p, "?g"));
-        } else if (rule == "bottleneck-axis" || rule == "bottleneck-output") {
-            bottleneck(a, first, last);
-        } else if (rule == "narrow-width") {
-            Application width = a;
-            width.rule = "bottleneck-output", width.restore = "propagate";
-            bottleneck(width, first, last);
-        } else if (rule == "restrict-nest") {
+        if (a.rule == whole_nest)
             restrict_nest(argument(a, "?n"));
-        } else {
-            by_name(a);
-        }
+        else if (a.rule == "narrow-width" || (is_bottleneck(a) && a.restore == "propagate"))
+            narrow_width(a);
+        else
+            by_name(is_bottleneck(a) ? bottleneck(a) : a);
     }
 
     void finish() {
@@ -74,61 +67,74 @@ public:
 
 private:
     void by_name(const Application& a) {
-        std::vector<std::string> known;
-        if (rules_) known = rules_->names();
-        if (std::find(known.begin(), known.end(), a.rule) == known.end()) {
-            known.insert(known.end(), own_rules.begin(), own_rules.end());
-            throw Refusal(Diagnostic{"unknown rule '" + a.rule + "'", {}, did_you_mean(a.rule, known)});
-        }
+        expect_rule(rules_, a.rule);
         const Term nest("nest", {form_.statement().term, form_.schedule()});
-        const Term made = rules_->apply(a, restore_ == Restore::none ? nest : Term("restore", {Term(to_string(restore_)), nest}));
-        const std::string how = nest_parts(made).restore;
-        if (how == "pointwise") throw Refusal("a plan says 'pointwise' with the rule bottleneck-output");
-        form_ = SiteForm(made);
-        restore_ = how == "repeat" ? Restore::repeat : how == "zero" ? Restore::zero : Restore::none;
+        const Term made = rules_.apply(a, restore_ == Restore::none ? nest : Term("restore", {Term(to_string(restore_)), nest}));
+        if (const Domain domain = domain_of(made); domain.restore == Restore::pointwise) {
+            graph_ = with_domain(graph_, site_, domain);
+            restart();
+        } else {
+            form_ = SiteForm(made);
+            restore_ = domain.restore;
+        }
+    }
+
+    static bool is_bottleneck(const Application& a) { return a.rule == "bottleneck-axis" || a.rule == "bottleneck-output"; }
+
+    // The words of plans in the words of the two rules.
+    Application bottleneck(Application a) const {
+        const std::size_t part = a.part ? static_cast<std::size_t>(*a.part) : 0;
+        if (a.rule == "bottleneck-axis" && form_.is_output_axis(axis_argument(a, part, "?a"))) {
+            if (a.restore.empty())
+                throw Refusal("'" + to_string(argument(a, "?a")) +
+                              "' is an output axis: say how its values come back with \"restore\": \"repeat\", \"zero\", \"pointwise\" or \"propagate\"");
+            a.rule = "bottleneck-output";
+        } else if (a.rule == "bottleneck-axis" && a.restore == "pointwise") {
+            only_channels(a);
+        } else if (a.rule == "bottleneck-output" && is_channels(a)) {
+            a.with["?a"] = Term("co");
+            if (a.with.contains("?w")) a.with["?w"] = Term(of_each_group(number_argument(a, part, "?w")));
+        }
+        return a;
+    }
+    [[noreturn]] static void only_channels(const Application& a) {
+        const auto it = a.with.find("?a");
+        throw Refusal("restore '" + (a.restore.empty() ? "propagate" : a.restore) + "' is for the output channels of the whole nest (co), not for '" +
+                      (it == a.with.end() ? "co" : to_string(it->second)) + "'");
+    }
+    static bool is_channels(const Application& a) {
+        const auto it = a.with.find("?a");
+        return it == a.with.end() || it->second == Term("co");
+    }
+
+    // The width between this site and its readers. A rule over several sites has no nest to be applied to.
+    void narrow_width(const Application& a) {
+        expect_rule(rules_, "narrow-width");
+        const Term co = form_.axis(0, Term("co"));
+        const std::int64_t channels = axis_extent(co);
+        if (form_.parts() != 1 || (a.rule == "bottleneck-axis" && axis_argument(a, 0, "?a") != co) ||
+            co != axis_leaf("co", form_.statement().axes[static_cast<std::size_t>(form_.statement().axis("co"))].extent))
+            only_channels(a);
+        const std::int64_t kept = kept_argument(a, channels);
+        finish();
+        restore_propagate(graph_, site_, (a.rule == "bottleneck-axis" || !a.with.contains("?w") ? kept : of_each_group(kept)) * groups_of_site());
+        complete(graph_);
+        restart();
     }
 
     // How many values of an axis are kept: ?w gives the number, or ?k gives a factor.
-    std::int64_t kept_argument(const Application& a, std::size_t part, std::int64_t extent) const {
-        if (a.with.contains("?w")) return number_argument(a, part, "?w");
-        const std::int64_t factor = number_argument(a, part, "?k");
+    std::int64_t kept_argument(const Application& a, std::int64_t extent) const {
+        if (a.with.contains("?w")) return number_argument(a, 0, "?w");
+        const std::int64_t factor = number_argument(a, 0, "?k");
         if (factor < 2) throw Refusal("a bottleneck keeps at most one half: the factor is at least 2, not " + std::to_string(factor));
         if (extent % factor != 0) throw Refusal("a factor of " + std::to_string(factor) + " does not divide " + std::to_string(extent));
         return extent / factor;
     }
 
-    void bottleneck(const Application& a, std::size_t first, std::size_t last) {
-        bool by_graph = a.restore == "pointwise" || a.restore == "propagate";
-        const std::string named = a.rule == "bottleneck-output" ? "co" : to_string(argument(a, "?a"));
-        for (std::size_t p = first; p < last; ++p) {
-            Term axis = a.rule == "bottleneck-output" ? form_.axis(p, Term("co")) : axis_argument(a, p, "?a");
-            bool output = form_.is_output_axis(axis);
-            if (output && a.restore.empty())
-                throw Refusal("'" + named +
-                              "' is an output axis: say how its values come back with \"restore\": \"repeat\", \"zero\", \"pointwise\" or \"propagate\"");
-            const std::int64_t extent = axis_extent(axis);
-            if (by_graph) {
-                if (axis != axis_leaf("co", form_.statement().axes[static_cast<std::size_t>(form_.statement().axis("co"))].extent) || form_.parts() != 1)
-                    throw Refusal("restore '" + a.restore + "' is for the output channels of the whole nest (co), not for '" + named + "'");
-                const std::int64_t groups = groups_of_site(), kept = of_each_group(a, kept_argument(a, p, extent), groups);
-                finish();
-                if (a.restore == "pointwise")
-                    restore_pointwise(graph_, site_, kept);
-                else
-                    restore_propagate(graph_, site_, kept * groups);
-                complete(graph_);
-                form_ = SiteForm(*graph_.find(site_));
-                return;
-            }
-            form_.bottleneck_axis(
-                p, axis, a.rule == "bottleneck-output" ? of_each_group(a, kept_argument(a, p, extent), groups_of_site()) : kept_argument(a, p, extent));
-            if (output) {
-                Restore how = a.restore == "repeat" ? Restore::repeat : Restore::zero;
-                if (restore_ != Restore::none && restore_ != how)
-                    throw Refusal("one nest is restored one way: '" + to_string(restore_) + "' before, '" + a.restore + "' here");
-                restore_ = how;
-            }
-        }
+    // The site is another node than before.
+    void restart() {
+        form_ = SiteForm(*graph_.find(site_));
+        restore_ = graph_.find(site_)->domain.restore;
     }
 
     std::int64_t groups_of_site() const {
@@ -136,10 +142,10 @@ private:
         return g < 0 ? 1 : form_.statement().axes[static_cast<std::size_t>(g)].extent;
     }
     // bottleneck-output counts the channels of the whole site.
-    static std::int64_t of_each_group(const Application& a, std::int64_t kept, std::int64_t groups) {
-        if (a.rule != "bottleneck-output" || !a.with.contains("?w")) return kept;
-        if (kept % groups != 0) throw Refusal(std::to_string(kept) + " channels are not as many in each of " + std::to_string(groups) + " groups");
-        return kept / groups;
+    std::int64_t of_each_group(std::int64_t channels) const {
+        const std::int64_t groups = groups_of_site();
+        if (channels % groups != 0) throw Refusal(std::to_string(channels) + " channels are not as many in each of " + std::to_string(groups) + " groups");
+        return channels / groups;
     }
 
     // For restrictions that no list of the other rules makes: the nest itself, which must visit a part of the instances that are visited now.
@@ -173,7 +179,7 @@ private:
 
     Graph& graph_;
     std::string site_;
-    const NamedRules* rules_;
+    const NamedRules& rules_;
     SiteForm form_;
     Restore restore_;
 };
@@ -198,7 +204,7 @@ std::vector<std::string> sites_of(const Graph& graph, const SiteStep& step) {
     throw UserError(d);
 }
 
-void apply_to_sites(Graph& graph, const SiteStep& step, std::span<const Application> applications, const NamedRules* rules) {
+void apply_to_sites(Graph& graph, const SiteStep& step, std::span<const Application> applications, const NamedRules& rules) {
     for (const std::string& site : sites_of(graph, step)) {
         const Application* current = nullptr;
         try {
@@ -245,8 +251,9 @@ void narrow_streams(Graph& graph, const SiteStep& step, const Application& a) {
 
 bool spans_sites(const std::string& rule) { return rule == "drop-branch" || rule == "narrow-stream" || rule == "narrow-branch"; }
 
-void apply_to_network(Graph& graph, const SiteStep& step, const Application& a) {
+void apply_to_network(Graph& graph, const SiteStep& step, const Application& a, const NamedRules& rules) {
     try {
+        expect_rule(rules, a.rule);
         if (a.rule == "drop-branch")
             drop_branches(graph, step);
         else
@@ -258,7 +265,7 @@ void apply_to_network(Graph& graph, const SiteStep& step, const Application& a) 
 
 }  // namespace
 
-Graph apply_plan(const Graph& original, const Plan& plan, const NamedRules* rules) {
+Graph apply_plan(const Graph& original, const Plan& plan, const NamedRules& rules) {
     Graph graph = original;
     for (const SiteStep& step : plan.steps) {
         sites_of(graph, step);  // throws: a glob that matches no site is a mistake, whatever the rules
@@ -266,7 +273,7 @@ Graph apply_plan(const Graph& original, const Plan& plan, const NamedRules* rule
             const bool several = spans_sites(first->rule);
             last = several ? first + 1 : std::find_if(first, step.apply.end(), [](const Application& a) { return spans_sites(a.rule); });
             if (several)
-                apply_to_network(graph, step, *first);
+                apply_to_network(graph, step, *first, rules);
             else
                 apply_to_sites(graph, step, {first, last}, rules);
         }

@@ -13,19 +13,21 @@ class NamedRules {
 public:
     virtual ~NamedRules() = default;
     virtual std::vector<std::string> names() const = 0;
+    virtual std::string source() const = 0;  // the file that people look for a rule in
     // The NEST that a rule of these names makes of a NEST. Throws Refusal.
     virtual Term apply(const Application& a, const Term& nest) const = 0;
 };
 
 // The network with every step of the plan done, complete and checked. Throws UserError, naming the site and the reason, for a glob that
 // matches no site, an unknown rule, and everything that a rule refuses.
-// Neural rules of one site are group-axes (?a ?b ?g), bottleneck-axis (?a, ?k or ?w, restore), bottleneck-output (?k or ?w, restore: of the output
-// channels), and restrict-nest (?n: a whole NEST) for restrictions that no list of the others makes. ?k is a factor, and ?w is how many are kept.
-// Neural rules of several sites are drop-branch and narrow-stream (?w). Of the sites that match the glob, drop-branch takes those that end a branch
-// (drop_branch.hpp). narrow-stream takes the streams that these sites write (streams.hpp), and only the residual streams where there are any.
-// The exact rule that matters to a domain is cut-domain (?a ?k). narrow-branch is another name of narrow-stream. narrow-width is a
-// bottleneck-output with restore propagate. Every other name is one of `rules`.
-Graph apply_plan(const Graph& graph, const Plan& plan, const NamedRules* rules = nullptr);
+// A step names a rule, and `rules` apply it to the nest of each site. Words of plans beside the names of rules:
+// - bottleneck-axis of an output axis, with a restore, is bottleneck-output. Without ?a, bottleneck-output is of the output channels (co), and its ?w counts
+//   the channels of all groups.
+// - restrict-nest (?n: a whole NEST) is for restrictions that no list of rules makes.
+// - drop-branch, narrow-stream (?w), narrow-branch and narrow-width are rules over several sites. Of the sites that match the glob, drop-branch takes those
+//   that end a branch (drop_branch.hpp). narrow-stream takes the streams that these sites write (streams.hpp), and only the residual streams where there are
+//   any. narrow-branch is another name of narrow-stream. narrow-width is also written as a bottleneck with restore propagate.
+Graph apply_plan(const Graph& graph, const Plan& plan, const NamedRules& rules);
 
 // Gives the node a domain, or makes it an ordinary operator of the same meaning where there is one: grouped channels become `groups`.
 // The caller calls complete() on the graph.

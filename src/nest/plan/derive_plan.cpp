@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/normalise.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/domain/with_domain.hpp"
 #include "nest/plan/apply_plan.hpp"
@@ -160,7 +161,7 @@ Graph alone(const Node& node) {
 }
 
 // The restored channels come first. Then the rest of the site is a node like any other.
-std::vector<Application> restored_pointwise(const Node& node, const Domain& domain) {
+std::vector<Application> restored_pointwise(const Node& node, const Domain& domain, const NamedRules& rules) {
     const NarrowedDomain narrow = narrowed(domain, axes_of(node));
     Application bottleneck;
     bottleneck.rule = "bottleneck-axis", bottleneck.with = {{"?a", Term("co")}, kept_of(narrow.channels, narrow.kept)},
@@ -169,15 +170,15 @@ std::vector<Application> restored_pointwise(const Node& node, const Domain& doma
     restore_pointwise(graph, node.name, narrow.kept);
     complete(graph);
     std::vector<Application> all{std::move(bottleneck)};
-    for (Application& a : applications_for(*graph.find(node.name), narrow.rest)) all.push_back(std::move(a));
+    for (Application& a : applications_for(*graph.find(node.name), narrow.rest, rules)) all.push_back(std::move(a));
     return all;
 }
 
 }  // namespace
 
-std::vector<Application> applications_for(const Node& node, const Domain& domain) {
+std::vector<Application> applications_for(const Node& node, const Domain& domain, const NamedRules& rules) {
     if (domain.whole()) return {};
-    if (domain.restore == Restore::pointwise) return restored_pointwise(node, domain);
+    if (domain.restore == Restore::pointwise) return restored_pointwise(node, domain, rules);
     const Term nest = nest_of(node);
     const Statement statement = statement_of(nest_parts(nest).statement);
     const Graph before = alone(node);
@@ -192,7 +193,7 @@ std::vector<Application> applications_for(const Node& node, const Domain& domain
             Plan plan;
             if (writer.write(domain.parts, 0, std::move(left), false)) {
                 plan.steps.push_back({node.name, writer.applications});
-                if (apply_plan(before, plan) == apply_plan(wanted, {})) return writer.applications;
+                if (apply_plan(before, plan, rules) == normalise(wanted)) return writer.applications;
             }
         } catch (const UserError&) {
             // A rule refuses these steps, so the nest itself is written (below).

@@ -17,7 +17,7 @@ void gather(const Term& sched, std::vector<Term> loops, std::vector<std::vector<
         gather(sched[0], loops, parts);
         gather(sched[1], std::move(loops), parts);
     } else {
-        if (is_loop_operator(sched.op().text())) loops.push_back(loop_axis(sched));
+        if (is_loop_operator(sched.op().text()) && !iterators_of(to_term(normal_axis(loop_axis(sched)))).empty()) loops.push_back(loop_axis(sched));
         gather(sched[sched.size() - 1], std::move(loops), parts);
     }
 }
@@ -128,51 +128,6 @@ std::size_t SiteForm::isolate(Loops& loops, const Term& wanted) const {
         return isolate(loops, wanted);
     }
     throw Refusal("no loop walks '" + text(wanted) + "' here");
-}
-
-void SiteForm::group_axes(std::size_t part, const Term& a, const Term& b, std::int64_t blocks) {
-    std::int64_t ea = axis_extent(a), eb = axis_extent(b);
-    if (blocks < 2) throw Refusal("a grouping has at least 2 groups, not " + std::to_string(blocks));
-    if (ea % blocks != 0 || eb % blocks != 0)
-        throw Refusal(std::to_string(blocks) + " groups do not divide '" + text(a) + "' (" + std::to_string(ea) + ") and '" + text(b) + "' (" +
-                      std::to_string(eb) + ")");
-    auto of_a = iterators_of(a), of_b = iterators_of(b);
-    for (const Term& leaf : of_a)
-        if (std::find(of_b.begin(), of_b.end(), leaf) != of_b.end()) throw Refusal("'" + text(a) + "' and '" + text(b) + "' both walk '" + text(leaf) + "'");
-    Loops loops = parts_[part];
-    isolate(loops, a);
-    std::size_t second = isolate(loops, b);
-    loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(second));
-    std::size_t first = isolate(loops, a);
-    Loops made{Term("diag", {Term(blocks), a, b})};
-    if (ea > blocks) made.push_back(to_term(remainder(normal_axis(a), ea / blocks)));
-    if (eb > blocks) made.push_back(to_term(remainder(normal_axis(b), eb / blocks)));
-    loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(first));
-    loops.insert(loops.begin() + static_cast<std::ptrdiff_t>(first), made.begin(), made.end());
-    parts_[part] = std::move(loops);
-}
-
-void SiteForm::bottleneck_axis(std::size_t part, const Term& a, std::int64_t kept) {
-    std::int64_t extent = axis_extent(a);
-    if (kept < 1 || kept >= extent)
-        throw Refusal("a bottleneck keeps a part: of '" + text(a) + "' (" + std::to_string(extent) + "), not " + std::to_string(kept));
-    Loops loops = parts_[part];
-    std::size_t at = isolate(loops, a);
-    loops[at] = to_term(spanned(normal_axis(a), 0, kept));
-    parts_[part] = std::move(loops);
-}
-
-void SiteForm::cut_domain(std::size_t part, const Term& a, std::int64_t where) {
-    std::int64_t extent = axis_extent(a);
-    if (where < 1 || where >= extent)
-        throw Refusal("a cut of '" + text(a) + "' at " + std::to_string(where) + " is not inside its extent of " + std::to_string(extent));
-    Loops first = parts_[part];
-    std::size_t at = isolate(first, a);
-    Loops second = first;
-    first[at] = to_term(spanned(normal_axis(a), 0, where));
-    second[at] = to_term(spanned(normal_axis(a), where, extent));
-    parts_[part] = std::move(first);
-    parts_.insert(parts_.begin() + static_cast<std::ptrdiff_t>(part) + 1, std::move(second));
 }
 
 bool SiteForm::is_output_axis(const Term& axis) const {

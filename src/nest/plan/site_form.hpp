@@ -30,11 +30,6 @@ public:
     Term axis(std::size_t part, const Term& expression) const;
     std::int64_t number(std::size_t part, const Term& expression) const;
 
-    // The rules, applied to one part. They throw Refusal.
-    void group_axes(std::size_t part, const Term& a, const Term& b, std::int64_t blocks);
-    void bottleneck_axis(std::size_t part, const Term& a, std::int64_t kept);  // the first `kept` values
-    void cut_domain(std::size_t part, const Term& a, std::int64_t at);         // parts `part` and `part + 1` take the place of `part`
-
     bool is_output_axis(const Term& axis) const;                                 // the output's index depends on some iterator of the axis
     Term list(std::size_t part, const std::vector<Term>& outermost = {}) const;  // one serial loop per axis of a part, `outermost` first. Throws Refusal
     Term schedule() const;                                                       // the lists of all parts, one after another

@@ -16,7 +16,7 @@
 #include "graph/interpreter.hpp"
 #include "graph/load.hpp"
 #include "graph/weights.hpp"
-#include "nest/plan/apply_plan.hpp"
+#include "rewrite/plan_rules.hpp"
 #include "tests/loop_graphs.hpp"
 
 using namespace loopegg;
@@ -148,8 +148,9 @@ TEST_CASE("what follows a restored site is fused into it as well", "[flow]") {
     const Model m = small_model();
     const Graph graph = apply_plan(
         m.graph,
-        read_plan(make_source(
-            "plan.json", R"({"steps": [{"site": "c[12]", "apply": [{"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "repeat"}]}]})")));
+        read_plan(make_source("plan.json",
+                              R"({"steps": [{"site": "c[12]", "apply": [{"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "repeat"}]}]})")),
+        shipped_plan_rules());
     const Weights weights = carry_weights(m.graph, m.weights, graph);
     std::vector<std::string> fused;
     for (const NetworkPlan::Step& step : plan_network(graph, weights, {}, find_target("host")).steps)

@@ -11,7 +11,7 @@
 #include "graph/carry_weights.hpp"
 #include "graph/operators.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "nest/plan/apply_plan.hpp"
+#include "rewrite/plan_rules.hpp"
 
 using namespace loopegg;
 
@@ -54,7 +54,7 @@ Graph variant(const Graph& original, const std::string& kind) {
                         : kind == "depthwise" ? R"x({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": "(extent ci)"}})x"
                         : kind == "repeat2"   ? R"x({"rule": "bottleneck-axis", "with": {"?a": "co", "?k": 2}, "restore": "repeat"})x"
                                               : R"x({"rule": "group-axes", "with": {"?a": "(quo oh (/ (extent oh) 2))", "?b": "ci", "?g": 2}})x";
-    return apply_plan(original, read_plan(make_source("plan", R"({"steps": [{"site": "layer*.*.conv?", "apply": [)" + apply + "]}]}")));
+    return apply_plan(original, read_plan(make_source("plan", R"({"steps": [{"site": "layer*.*.conv?", "apply": [)" + apply + "]}]}")), shipped_plan_rules());
 }
 
 }  // namespace

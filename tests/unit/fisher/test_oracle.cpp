@@ -12,7 +12,7 @@
 #include "fisher/score.hpp"
 #include "graph/builder.hpp"
 #include "graph/load.hpp"
-#include "nest/plan/apply_plan.hpp"
+#include "rewrite/plan_rules.hpp"
 
 using namespace loopegg;
 
@@ -30,7 +30,8 @@ Graph small_network() {
 }
 
 Graph planned(const Graph& graph, const std::string& site, const std::string& application) {
-    return apply_plan(graph, read_plan(make_source("plan", R"({"steps": [{"site": ")" + site + R"(", "apply": [)" + application + "]}]}")));
+    return apply_plan(graph, read_plan(make_source("plan", R"({"steps": [{"site": ")" + site + R"(", "apply": [)" + application + "]}]}")),
+                      shipped_plan_rules());
 }
 
 std::vector<Graph> variants(const Graph& g) {

@@ -7,9 +7,9 @@
 #include "graph/builder.hpp"
 #include "graph/flops.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "nest/plan/apply_plan.hpp"
 #include "nest/plan/derive_plan.hpp"
 #include "optimize/stages.hpp"
+#include "rewrite/plan_rules.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;
@@ -91,7 +91,7 @@ TEST_CASE("channels that a 1x1 convolution brings back are found, counted with i
         std::vector<std::size_t> variant = original_variants(sites);
         variant[a.site] = a.variant;
         const Graph network = network_of(graph, sites, found, variant);
-        CHECK(network == apply_plan(graph, {{{site.name, applications_for(*graph.find(site.name), v.domain)}}}));
+        CHECK(network == apply_plan(graph, {{{site.name, applications_for(*graph.find(site.name), v.domain, shipped_plan_rules())}}}, shipped_plan_rules()));
         CHECK(macs(network) - macs(graph) == v.macs - site.macs);
         CHECK(parameters(network) - parameters(graph) == v.parameters - site.parameters);
         CHECK(v.macs < site.macs);

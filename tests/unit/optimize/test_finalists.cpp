@@ -6,8 +6,8 @@
 #include "base/scratch.hpp"
 #include "graph/model_json.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "nest/plan/apply_plan.hpp"
 #include "optimize/finalists.hpp"
+#include "rewrite/plan_rules.hpp"
 
 using namespace loopegg;
 using Catch::Matchers::Contains;
@@ -91,7 +91,7 @@ TEST_CASE("a finalist is written as its plan, its network and a module", "[unit]
     write_finalists(folder.path(), networks);
     const std::filesystem::path second = folder.path() / "finalists" / "width-2";
     CHECK(read_model(second / "model.json") == networks.judged[1].graph);
-    CHECK(apply_plan(graph, read_plan(make_source("plan.json", read_file(second / "plan.json")))) == networks.judged[1].graph);
+    CHECK(apply_plan(graph, read_plan(make_source("plan.json", read_file(second / "plan.json"))), shipped_plan_rules()) == networks.judged[1].graph);
     CHECK_THAT(read_file(second / "network.py"), Contains("class Network"));
     CHECK(!std::filesystem::exists(second / "weights.safetensors"));  // nothing was trained
 }

@@ -10,11 +10,11 @@
 #include "graph/flops.hpp"
 #include "graph/model_json.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "nest/plan/apply_plan.hpp"
 #include "nest/term/net.hpp"
 #include "optimize/network_proof.hpp"
 #include "optimize/rivals.hpp"
 #include "optimize/shape_search.hpp"
+#include "rewrite/plan_rules.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;
@@ -75,7 +75,7 @@ TEST_CASE("a shape is the network that its plan makes, on every kind of network"
             const NetworkShape shape = drawn(space, random);
             const std::optional<Graph> network = space.network(shape);
             if (!network) continue;  // groups that do not divide
-            CHECK(apply_plan(graph, space.plan(shape)) == *network);
+            CHECK(apply_plan(graph, space.plan(shape), shipped_plan_rules()) == *network);
         }
         CHECK(space.network({}).value() == graph);
     }

@@ -1,8 +1,7 @@
 // Any rule that has a name can be typed in a plan, and does what a search does with it.
-#include <optional>
-
 #include <catch2/catch.hpp>
 
+#include "base/files.hpp"
 #include "base/scratch.hpp"
 #include "base/sexpr.hpp"
 #include "graph/flops.hpp"
@@ -26,7 +25,7 @@ const Graph& resnet() {
 Plan plan(const std::string& apply) { return read_plan(make_source("plan.json", R"({"steps": [{"site": "layer1.0.conv1", "apply": [)" + apply + "]}]}")); }
 Graph applied(const std::string& apply, const std::filesystem::path& file = rules_folder / "discover.rules") {
     const PlanRules rules = plan_rules(file);
-    return apply_plan(resnet(), plan(apply), &rules);
+    return apply_plan(resnet(), plan(apply), rules);
 }
 std::string refusal(const std::string& apply) {
     try {
@@ -80,51 +79,87 @@ TEST_CASE("every neural rule over nests that ships can be typed, and exact ones 
         CHECK(applied(R"({"rule": ")" + std::string(exact) + R"(", "with": {}})") == resnet());
 }
 
-TEST_CASE("what a plan does by itself is what the shipped rule of that name does", "[unit][rewrite]") {
-    const PlanRules rules = plan_rules(rules_folder / "discover.rules");
-    const Graph mobile = zoo_graph("mobilenet_v2"), bert = zoo_graph("bert-tiny");
-    struct Case {
-        const Graph& graph;
-        std::string site, rule, with, restore = "";
+TEST_CASE("rules over nests are applied inside a restore, and to each part of a domain that was cut", "[unit][rewrite]") {
+    const std::string group = R"({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 4})";
+    const Graph inside = applied(rows + group + "}");
+    CHECK(inside == applied(rows + R"({"rule": "group-restored", "with": {"?a": "co", "?b": "ci", "?g": 4}})"));
+    CHECK(left(applied(cut + group + "}")) == 1.0 / 4);
+    CHECK(left(applied(cut + group + R"(, "part": 1})")) == 5.0 / 8);
+    // A search restricts an axis once. A plan may say more: half of the half, and another half of each part.
+    const std::string half = R"({"rule": "bottleneck-output", "with": {"?k": 2}, "restore": "zero"})";
+    CHECK(left(applied(half + "," + half)) == 1.0 / 4);
+    CHECK(left(applied(cut + half)) == 1.0 / 2);
+    CHECK_THAT(refusal(cut + R"({"rule": "cut-domain", "with": {"?a": "oh", "?k": 8}})"), Catch::Contains("cuts one part"));
+    const Graph thirds = applied(cut + R"({"rule": "cut-domain", "with": {"?a": "oh", "?k": 8}, "part": 1}, )" + group + R"(, "part": 2})");
+    CHECK(left(thirds) == 1.0 / 2 + 1.0 / 8 + 3.0 / 32);
+    CHECK_THAT(refusal(cut + group + R"(, "part": 2})"), Catch::Contains("no part 2"));
+}
+
+TEST_CASE("a plan says how many values a rule keeps, where no factor leads to the number", "[unit][rewrite]") {
+    CHECK(left(applied(R"({"rule": "bottleneck-axis", "with": {"?a": "ci", "?w": 48}})")) == 0.75);
+    CHECK(left(applied(R"({"rule": "bottleneck-output", "with": {"?w": 24}, "restore": "repeat"})")) == 0.375);
+    const Graph pointwise = applied(R"({"rule": "bottleneck-output", "with": {"?w": 24}, "restore": "pointwise"})");
+    CHECK(pointwise.find(site)->shape[1] == 24);
+    CHECK(pointwise.find("layer1.0.conv1.restore") != nullptr);
+    CHECK_THAT(refusal(R"({"rule": "bottleneck-axis", "with": {"?a": "ci", "?w": 64}})"), Catch::Contains("nothing is left out"));
+    CHECK_THAT(refusal(R"({"rule": "bottleneck-axis", "with": {"?a": "ci", "?w": 65}})"), Catch::Contains("a span from 0 to 65"));
+    CHECK_THAT(refusal(R"({"rule": "bottleneck-axis", "with": {"?a": "ci", "?w": 0}})"), Catch::Contains("at least 1"));
+    CHECK_THAT(refusal(R"({"rule": "bottleneck-axis", "with": {"?a": "ci"}})"), Catch::Contains("bottleneck-axis needs ?k"));
+    CHECK_THAT(refusal(R"({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?w": 4}})"), Catch::Contains("group-axes needs ?g"));
+    CHECK_THAT(refusal(R"({"rule": "bottleneck-output", "with": {"?k": 2}})"), Catch::Contains("needs ?h") && Catch::Contains("(repeat zero pointwise)"));
+}
+
+TEST_CASE("a rule is known by the file alone: a copy has another name, and a rule that was taken out is unknown", "[unit][rewrite]") {
+    const auto shipped = [](const char* name) { return read_file(rules_folder / name); };
+    const auto renamed = [](std::string text, const std::string& from, const std::string& to) {
+        const auto at = text.find("(rule " + from + " ");
+        REQUIRE(at != std::string::npos);
+        return text.replace(at + 6, from.size(), to);
     };
-    std::vector<Case> cases;
-    for (const char* at : {"conv1", "layer1.0.conv1", "layer2.0.conv1", "layer2.0.downsample.0", "layer4.2.conv2"}) {
-        for (const char* blocks : {"2", "4", "8"})
-            for (const char* axis : {"co", "(quo oh (/ (extent oh) 8))", "(rem co 16)"})
-                cases.push_back({resnet(), at, "group-axes", R"("?a": ")" + std::string(axis) + R"(", "?b": "ci", "?g": )" + blocks});
-        for (const char* axis : {"ci", "kh", "(rem ci 2)", "(quo ci 16)"})
-            for (const char* factor : {"2", "3", "4"})
-                cases.push_back({resnet(), at, "bottleneck-axis", R"("?a": ")" + std::string(axis) + R"(", "?k": )" + factor});
-        for (const char* how : {"repeat", "zero"}) cases.push_back({resnet(), at, "bottleneck-output", R"("?a": "co", "?k": 4)", how});
-    }
-    cases.push_back({mobile, "features.2.conv.0.0", "group-axes", R"("?a": "co", "?b": "ci", "?g": 4)"});
-    cases.push_back({bert, "encoder.0.attention.query", "bottleneck-axis", R"("?a": "ci", "?k": 2)"});
-    int made_by_both = 0;
-    for (const Case& c : cases) {
-        const Node* node = c.graph.find(c.site);
-        if (!node) continue;
-        const std::string step =
-            R"({"rule": ")" + c.rule + R"(", "with": {)" + c.with + "}" + (c.restore.empty() ? "" : R"(, "restore": ")" + c.restore + "\"") + "}";
-        const Plan typed = read_plan(make_source("plan.json", R"({"steps": [{"site": ")" + c.site + R"(", "apply": [)" + step + "]}]}"));
-        INFO(c.site << " " << step);
-        std::optional<Graph> by_itself, by_rule;
-        try {
-            by_itself = apply_plan(c.graph, typed);
-        } catch (const UserError&) {
-        }
-        try {
-            Graph graph = c.graph;
-            set_domain(*graph.find(c.site), domain_of(rules.apply(typed.steps[0].apply[0], nest_of(*node))));
-            complete(graph);
-            by_rule = apply_plan(graph, {});
-        } catch (const UserError&) {
-        }
-        CHECK(by_itself.has_value() == by_rule.has_value());
-        if (!by_itself || !by_rule) continue;
-        CHECK(*by_itself == *by_rule);
-        ++made_by_both;
-    }
-    CHECK(made_by_both > 40);
+    const ScratchFile file(".rules");
+    write_scratch(file.path(), renamed(renamed(shipped("neural.rules"), "group-axes", "my-groups"), "bottleneck-output", "my-outputs"));
+    const auto step = [](const std::string& rule, const char* with, const char* more = "") {
+        return R"({"rule": ")" + rule + R"(", "with": {)" + with + "}" + more + "}";
+    };
+    const char* const blocks = R"("?a": "co", "?b": "ci", "?g": 4)";
+    CHECK(applied(step("my-groups", blocks), file.path()) == applied(step("group-axes", blocks)));
+    const char* const outputs = R"("?a": "co", "?w": 24)";
+    for (const char* how : {R"(, "restore": "repeat")", R"(, "restore": "pointwise")"})
+        CHECK(applied(step("my-outputs", outputs, how), file.path()) == applied(step("bottleneck-output", outputs, how)));
+    CHECK_THROWS_WITH(applied(step("my-groups", R"("?a": "co", "?b": "ci", "?g": 7)"), file.path()), Catch::Contains("(divides ?g (extent ?a)) does not hold"));
+    const std::string here = file.path().filename();
+    for (const auto& [rule, gone] :
+         std::vector<std::pair<std::string, std::string>>{{step("group-axes", blocks), "group-axes"},
+                                                          {step("bottleneck-output", outputs, R"(, "restore": "zero")"), "bottleneck-output"},
+                                                          {step("bottleneck-axis", outputs, R"(, "restore": "zero")"), "bottleneck-output"},
+                                                          {cut.substr(0, cut.size() - 1), "cut-domain"}})
+        CHECK_THROWS_WITH(applied(rule, file.path()),
+                          Catch::Contains("plan.json:1:") && Catch::Contains("unknown rule '" + gone + "': '" + here + "' has no rule of that name"));
+    // What the file says is what happens: groups of a rule that keeps fewer blocks.
+    const ScratchFile changed(".rules");
+    write_scratch(changed.path(), R"((language nest)
+(ruleset mine (rule group-axes (nest ?n (at ?a (at ?b ?s))) ~> (nest ?n (at (span (quo ?b (/ (extent ?b) ?g)) 0 1) (at (rem ?b (/ (extent ?b) ?g)) (at ?a ?s))))
+  :for ?g (2 4) :when (parallel ?a) (reduction ?b) (divides ?g (extent ?b)) (capacity)))
+)");
+    const Graph other = applied(step("group-axes", blocks), changed.path());
+    CHECK(left(other) == 0.25);
+    CHECK(other.find(site)->integer("groups") == 1);
+    // Rules over several sites are rules of the file, too.
+    CHECK_THROWS_WITH(applied(R"({"rule": "narrow-stream", "with": {"?w": 48}})", changed.path()), Catch::Contains("unknown rule 'narrow-stream'"));
+    CHECK_THROWS_WITH(applied(step("bottleneck-output", R"("?w": 24)", R"(, "restore": "propagate")"), changed.path()),
+                      Catch::Contains("unknown rule 'narrow-width'"));
+}
+
+TEST_CASE("a cut of one's own makes parts", "[unit][rewrite]") {
+    const ScratchFile file(".rules");
+    write_scratch(file.path(), R"((language nest)
+(include ")" + (rules_folder / "neural.rules").string() +
+                                   R"(")
+(ruleset mine (rule halve (nest ?n (at ?a ?s)) => (nest ?n (cat (at (span ?a 0 ?k) ?s) (at (span ?a ?k (extent ?a)) ?s))) :for ?k (coarse ?a)
+  :when (unsplit ?a) (parallel ?a)))
+)");
+    const std::string parts = R"({"rule": "group-axes", "with": {"?a": "co", "?b": "ci", "?g": 4}, "part": 1})";
+    CHECK(applied(R"({"rule": "halve", "with": {"?a": "co", "?k": 32}},)" + parts, file.path()) == applied(cut + parts));
 }
 
 TEST_CASE("a rule of one's own can be typed, with values that its list does not offer", "[unit][rewrite]") {

@@ -6,9 +6,9 @@
 #include "graph/flops.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/domain/with_domain.hpp"
-#include "nest/plan/apply_plan.hpp"
 #include "nest/plan/derive_plan.hpp"
 #include "nest/term/statement.hpp"
+#include "rewrite/plan_rules.hpp"
 #include "tests/domains.hpp"
 
 using namespace loopegg;
@@ -33,9 +33,9 @@ Domain domain(std::vector<std::vector<std::string>> parts, Restore restore = Res
 std::string planned(const Domain& d) {
     const Graph graph = one_conv();
     const Graph wanted = with_domain(graph, "conv", d);
-    const std::string text = write_plan({{{"conv", applications_for(graph.nodes[0], d)}}});
+    const std::string text = write_plan({{{"conv", applications_for(graph.nodes[0], d, shipped_plan_rules())}}});
     INFO(to_string(d) << " by " << text);
-    CHECK(apply_plan(graph, read_plan(make_source("plan.json", text))) == wanted);
+    CHECK(apply_plan(graph, read_plan(make_source("plan.json", text)), shipped_plan_rules()) == wanted);
     return text;
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("a restriction that rules of plans say becomes these rules", "[unit][n
     CHECK(in_words(planned(domain({{"0 <= co%16 < 4"}}, Restore::pointwise))));
     CHECK(in_words(planned(domain({{"0 <= co/8%2 < 1", "co/4%2 == ci/8%2"}}, Restore::pointwise))));  // grouped, then a 1x1 convolution
     CHECK(in_words(planned(domain({{"0 <= co%16 < 8", "0 <= kh%3 < 1"}}, Restore::pointwise))));
-    CHECK(applications_for(one_conv().nodes[0], {}).empty());
+    CHECK(applications_for(one_conv().nodes[0], {}, shipped_plan_rules()).empty());
 }
 
 TEST_CASE("a restriction that they do not say is given as its nest", "[unit][nest]") {
@@ -98,9 +98,9 @@ TEST_CASE("the leading channels come back by a 1x1 convolution, and nothing else
 
 TEST_CASE("a nest that is no restriction of the site is refused", "[unit][nest]") {
     const std::string other = R"~({"steps": [{"site": "conv", "apply": [{"rule": "restrict-nest", "with": {"?n": "(nest (linear 1 4 4) done)"}}]}]})~";
-    CHECK_THROWS_AS(apply_plan(one_conv(), read_plan(make_source("plan.json", other))), UserError);
+    CHECK_THROWS_AS(apply_plan(one_conv(), read_plan(make_source("plan.json", other)), shipped_plan_rules()), UserError);
     Graph half = one_conv();
     half.nodes[0].domain = domain({{"0 <= ci%16 < 8"}});
-    const std::string whole = write_plan({{{"conv", applications_for(half.nodes[0], domain({{"0 <= ci%16 < 12"}}))}}});
-    CHECK_THROWS_WITH(apply_plan(half, read_plan(make_source("plan.json", whole))), Catch::Contains("left out already"));
+    const std::string whole = write_plan({{{"conv", applications_for(half.nodes[0], domain({{"0 <= ci%16 < 12"}}), shipped_plan_rules())}}});
+    CHECK_THROWS_WITH(apply_plan(half, read_plan(make_source("plan.json", whole)), shipped_plan_rules()), Catch::Contains("left out already"));
 }
