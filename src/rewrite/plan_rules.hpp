@@ -11,10 +11,11 @@ namespace loopegg {
 
 // A rule over nests is applied as a search applies it: its left side is matched with the axes that the plan names as outermost loops, and its right side is
 // made with the values of the plan. A variable of `:for` may have a value that its list does not offer. Where the rule computes the number of values that are
-// kept, ?w may give that number itself. The guards of a neural rule are asked (but for the capacity guard, because a person decided on the plan, and guards
-// that only keep a search small), and isl checks that the right side restricts the nest. Of exact rules, those that cut
-// the domain make parts of it, and isl checks that the parts together visit
-// what was visited. Every other exact rule leaves the network as it is. A rule over plain nests is applied inside a restore too.
+// kept, ?w may give that number itself. A rule over plain nests is applied inside a restore too.
+// The guards of a neural rule are asked, but for the capacity guard, because a person decided on the plan, and for guards that only keep a search small. isl
+// checks that the right side restricts the nest.
+// Of exact rules, those that cut the domain make parts of it, and isl checks that the parts together visit what was visited. Every other exact rule leaves
+// the network as it is.
 class PlanRules final : public NamedRules {
 public:
     // Of two rules of one name, the rule of the earlier book counts.
