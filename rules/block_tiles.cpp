@@ -158,12 +158,12 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
     shape.sums = static_cast<double>(t.sums);
     shape.threads *= shape.sums;
     shape.steps = shape.outputs * sums / shape.sums;
-    shape.loops = shape.outputs * unrolled;
+    shape.steps_per_turn = shape.outputs * unrolled;
     shape.loads = 0;
     if (longest && kind != TileKind::plain) shape.chunks = static_cast<double>(nest.loops[*longest].extent / (t.sums * t.chunk));
     if (t.sums > 1) shape.shared_bytes += 4 * static_cast<std::int64_t>(shape.threads * shape.outputs);
     for (std::size_t r = 0; r < s.reads.size(); ++r) {
-        const double one = touched(nest, r, inner) / shape.loops;
+        const double one = touched(nest, r, inner) / shape.steps_per_turn;
         shape.loads += one;
         if (kind == TileKind::plain || (split && t.chunk == 1)) {
             shape.far_loads += one * shape.steps, shape.far_bytes += 4 * one * shape.steps * shape.threads * shape.blocks / 8;

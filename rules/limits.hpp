@@ -5,6 +5,6 @@
 
 namespace loopegg {
 
-RunOptions limits_of(const Phase& phase);  // where the phase says nothing, the engine's defaults hold
+RunOptions limits_of(const Phase& phase);  // and the scheduler; where the phase says nothing, the engine's defaults hold
 
 }  // namespace loopegg

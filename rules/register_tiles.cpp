@@ -97,7 +97,7 @@ CpuShape shape_of(const NaiveLoops& nest, const RegisterTile& t) {
     if (t.lanes > 1)
         s.along = t.along, s.lanes = t.lanes;
     else if (!outer.empty() && nest.loops[outer.back()].contiguous)
-        s.columns = outer.back();
+        s.along_by_compiler = outer.back();
     s.shared = !outer.empty();
     const auto pieces = [&](std::size_t i) { return static_cast<double>(nest.loops[i].extent) / static_cast<double>(t.elements(i)); };
     if (!outer.empty()) s.tasks = pieces(t.shared == SharedLoop::weights ? t.along : outer[0]);

@@ -76,8 +76,6 @@ struct Phase {
     std::string scheduler{};           // "simple", "backoff" or empty
     Position where{};
 };
-struct RunOptions;
-RunOptions limits_of(const Phase& phase);  // the engine's limits and scheduler; where the phase says nothing, the engine's defaults hold
 
 // Everything that a rule file and its includes say.
 struct RuleBook {

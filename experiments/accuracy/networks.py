@@ -1,7 +1,7 @@
 """Base networks as graphs in the form of model.json, and plans applied to them. The networks that are trained for labels are drawn from these.
 
-This is a second, independent reading of plan.json for the rules that labels use. `loopegg apply` is the first; counts.py holds one
-against the other. A graph is {"name", "inputs", "nodes", "outputs"}; a node has one output, which bears its name.
+This is a second, independent reading of plan.json for the rules that labels use. `loopegg apply` is the first.
+A graph is {"name", "inputs", "nodes", "outputs"}; a node has one output, which bears its name.
 
     python3 networks.py FOLDER        writes the base networks as model.json files
 """

@@ -25,7 +25,7 @@ std::string_view name_of(StopReason reason) {
     return "";
 }
 
-Runner::Runner(EGraph& graph, std::vector<Rewrite> rules) : graph_(graph), index_(graph), rests_(rules.size()) {
+Runner::Runner(EGraph& graph, std::vector<Rewrite> rules) : graph_(graph), index_(graph), states_(rules.size()) {
     bool facts = false, nodes = false;
     for (Rewrite& r : rules) {
         for (const Guard& g : r.guards) facts = true, nodes |= !g.facts_only;
@@ -42,7 +42,7 @@ RunReport Runner::run(const RunOptions& options) {
     if (options.limits.seconds < 1e8)
         budget.deadline = began + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.limits.seconds));
     budget.bytes = options.limits.bytes;
-    for (Rest& r : rests_) {
+    for (RuleState& r : states_) {
         r.times_banned = r.banned_until = 0;
         if (pops_ != graph_.pops()) r.seen = 0, r.unfinished = {};
     }
@@ -68,32 +68,32 @@ RunReport Runner::run(const RunOptions& options) {
         const std::size_t nodes_before = graph_.node_bound(), classes_before = graph_.class_count(), edges_before = graph_.edges().size();
         const std::size_t bound_before = graph_.class_bound();
         std::uint32_t seen = now;
-        for (const Rest& r : rests_) seen = std::min(seen, r.seen);
+        for (const RuleState& r : states_) seen = std::min(seen, r.seen);
         index_.update(seen);
         for (Flat<NodeId>& m : matches) m.clear();
         std::size_t match_bytes = 0;
-        for (const Rest& r : rests_) match_bytes += r.unfinished.matches.bytes();
+        for (const RuleState& r : states_) match_bytes += r.unfinished.matches.bytes();
         bool resting = false;
         for (std::size_t i = 0; i < rules_.size() && !stop; ++i) {
             RuleReport& rule = it.rules.emplace_back();
             rule.rule = rules_[i]->rule().name;
-            if (options.scheduler == Scheduler::backoff && iteration < rests_[i].banned_until) {
+            if (options.scheduler == Scheduler::backoff && iteration < states_[i].banned_until) {
                 rule.banned = resting = true;
                 continue;
             }
             Budget own = budget;
-            match_bytes -= rests_[i].unfinished.matches.bytes();
+            match_bytes -= states_[i].unfinished.matches.bytes();
             if (own.bytes != ~std::size_t{0}) own.bytes -= std::min(own.bytes, match_bytes);
-            if (options.scheduler == Scheduler::backoff) own.matches = options.match_limit << rests_[i].times_banned;
-            const SearchEnd end = search(graph_, index_, *rules_[i], rests_[i].seen, options.search, own, matches[i], rests_[i].unfinished);
+            if (options.scheduler == Scheduler::backoff) own.matches = options.match_limit << states_[i].times_banned;
+            const SearchEnd end = search(graph_, index_, *rules_[i], states_[i].seen, options.search, own, matches[i], states_[i].unfinished);
             const std::size_t width = rules_[i]->query().atoms.size();
             rule.matches = matches[i].size() / width;
             if (end == SearchEnd::too_many) {
                 rule.matches = std::max(rule.matches, own.matches + 1);
-                match_bytes += rests_[i].unfinished.matches.bytes();
+                match_bytes += states_[i].unfinished.matches.bytes();
                 matches[i].bytes() < keep_bytes ? matches[i].clear() : matches[i].release();
-                rests_[i].banned_until = iteration + 1 + (options.ban_length << rests_[i].times_banned);
-                ++rests_[i].times_banned;
+                states_[i].banned_until = iteration + 1 + (options.ban_length << states_[i].times_banned);
+                ++states_[i].times_banned;
                 rule.banned = resting = true;
                 continue;
             }
@@ -112,7 +112,7 @@ RunReport Runner::run(const RunOptions& options) {
                 if (!applied.complete)
                     stop = over().value_or(StopReason::nodes);
                 else
-                    rests_[i].seen = now, rests_[i].unfinished = {};
+                    states_[i].seen = now, states_[i].unfinished = {};
             }
         }
         report.peak_bytes = std::max(report.peak_bytes, graph_.bytes() + match_bytes);
@@ -135,10 +135,10 @@ RunReport Runner::run(const RunOptions& options) {
         if (!stop && !changed && resting) {
             // Nothing else can happen before a rest ends: end the shortest now.
             std::size_t first = ~std::size_t{0};
-            for (const Rest& r : rests_)
+            for (const RuleState& r : states_)
                 if (r.banned_until > iteration + 1) first = std::min(first, r.banned_until);
             if (first != ~std::size_t{0})
-                for (Rest& r : rests_)
+                for (RuleState& r : states_)
                     if (r.banned_until == first) r.banned_until = iteration + 1;
         }
         if (options.after_iteration && !options.after_iteration(report.iterations.back()) && !stop) stop = StopReason::cancelled;

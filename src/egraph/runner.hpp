@@ -66,7 +66,7 @@ public:
     const std::vector<std::shared_ptr<const CompiledRewrite>>& rules() const { return rules_; }
 
 private:
-    struct Rest {
+    struct RuleState {
         std::uint32_t seen = 0;  // the epoch up to which the rule's matches were found
         std::size_t times_banned = 0, banned_until = 0;
         Unfinished unfinished;  // the search that sent the rule to rest
@@ -75,7 +75,7 @@ private:
     EGraph& graph_;
     SearchIndex index_;
     std::vector<std::shared_ptr<const CompiledRewrite>> rules_;
-    std::vector<Rest> rests_;
+    std::vector<RuleState> states_;
     std::uint64_t pops_ = 0;
 };
 

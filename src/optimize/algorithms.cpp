@@ -2,6 +2,7 @@
 
 #include "egraph/runner.hpp"
 #include "nest/term/class_terms.hpp"
+#include "rules/limits.hpp"
 
 namespace loopegg {
 

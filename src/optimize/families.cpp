@@ -14,8 +14,7 @@
 namespace loopegg {
 namespace {
 
-// Names the statement without its number of input channels.
-std::string stage_of(const Term& statement) { return to_string(with_size(statement, "ci", Term("*"))); }
+std::string without_input_channels(const Term& statement) { return to_string(with_size(statement, "ci", Term("*"))); }
 
 }  // namespace
 
@@ -24,7 +23,7 @@ std::vector<std::vector<std::size_t>> families_of(const Graph& graph, const Site
     for (const HiddenWidth& h : hidden_widths(graph)) role[sites.index_of(h.writer)].first = role[sites.index_of(h.reader)].second = true;
     std::map<std::tuple<std::string, bool, bool>, std::vector<std::size_t>> families;
     for (std::size_t s = 0; s < sites.all.size(); ++s)
-        if (!sites.all[s].kept) families[{stage_of(sites.all[s].statement), role[s].first, role[s].second}].push_back(s);
+        if (!sites.all[s].kept) families[{without_input_channels(sites.all[s].statement), role[s].first, role[s].second}].push_back(s);
     std::vector<std::vector<std::size_t>> runs;
     for (const auto& [key, members] : families) {
         const std::size_t pieces = (members.size() + most - 1) / most;

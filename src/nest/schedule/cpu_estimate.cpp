@@ -36,8 +36,8 @@ constexpr double start_of_cores = 10'000;            // multiply-adds of vectors
 class Cost {
 public:
     Cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& m) : nest_(nest), s_(shape), m_(m) {
-        if (!s_.along && s_.columns && s_.body[*s_.columns] == 1 && whole_sums_inside())
-            s_.along = s_.columns, s_.lanes = std::min<std::int64_t>(m.lanes, nest.loops[*s_.columns].extent), by_compiler_ = true;
+        if (!s_.along && s_.along_by_compiler && s_.body[*s_.along_by_compiler] == 1 && whole_sums_inside())
+            s_.along = s_.along_by_compiler, s_.lanes = std::min<std::int64_t>(m.lanes, nest.loops[*s_.along_by_compiler].extent), by_compiler_ = true;
         lanes_ = static_cast<double>(s_.lanes);
         if (s_.along && s_.lanes > m.lanes) {  // a vector that is longer than the machine's is several
             const std::int64_t several = (s_.lanes + m.lanes - 1) / m.lanes;
@@ -285,7 +285,7 @@ private:
         digits_of(nest_, t[t.size() - 2], digits);
         const std::string how = kind == "partial" ? t[0].op().text() : "";
         const bool parallel = kind == "par" || how == "par", vectors = kind == "vec" || how == "vec";
-        if (kind == "at" || kind == "partial" || parallel) shape.body.assign(shape.body.size(), 1), shape.columns.reset();
+        if (kind == "at" || kind == "partial" || parallel) shape.body.assign(shape.body.size(), 1), shape.along_by_compiler.reset();
         if (kind == "partial") shape.staged_output = true;  // partial sums stay in registers until all are done
         for (const Digit& d : digits) {
             if (parallel) shape.tasks *= static_cast<double>(d.extent), shape.shared = true, shared_.push_back(d);
@@ -293,7 +293,7 @@ private:
             left_[*d.loop] = std::max<std::int64_t>(1, left_[*d.loop] / d.extent);
             if (kind == "unroll") shape.body[*d.loop] *= d.extent;
             if (vectors) shape.along = d.loop, shape.lanes = d.extent;
-            if (kind == "at" && digits.size() == 1 && nest_.loops[*d.loop].contiguous) shape.columns = d.loop;
+            if (kind == "at" && digits.size() == 1 && nest_.loops[*d.loop].contiguous) shape.along_by_compiler = d.loop;
         }
     }
 

@@ -18,7 +18,7 @@ struct CpuShape {
     std::int64_t lanes = 1;
     // Without lanes: the innermost loop that stays a loop, if it walks the output in order. The compiler makes vectors of this loop where whole sums are
     // inside it.
-    std::optional<std::size_t> columns;
+    std::optional<std::size_t> along_by_compiler;
     double tasks = 1;            // pieces that the cores share
     bool shared = false;         // the cores share the pieces by a parallel loop
     bool staged_output = false;  // sums stay in registers until they are done

@@ -127,7 +127,7 @@ private:
         shape.blocks = std::max(shape.blocks, a.blocks), shape.threads = std::max(shape.threads, a.threads);
         shape.outputs = std::max(shape.outputs, a.outputs), shape.sums = std::max(shape.sums, a.sums);
         shape.steps = serial_blocks + steps, serial_blocks += steps;
-        shape.loops = a.inner;
+        shape.steps_per_turn = a.inner;
         shape.tensor = shape.tensor || a.tensor;
         for (int v : a.unrolled) open_[static_cast<std::size_t>(v)] = extents_[static_cast<std::size_t>(v)];
         double loads = 0;
@@ -209,7 +209,8 @@ double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     const double together = std::min(at_once, of_a_core), waves = std::ceil(of_a_core / at_once);
     // The instructions that a thread issues.
     const double loads = s.loads * (s.tensor ? tensor_loads : 1);
-    const double multiply = s.steps * ((s.tensor ? tensor_issue / tensor_steps : 1) + turn / std::max(1.0, s.loops)), load = s.steps * loads + s.far_loads * 2;
+    const double multiply = s.steps * ((s.tensor ? tensor_issue / tensor_steps : 1) + turn / std::max(1.0, s.steps_per_turn)),
+                 load = s.steps * loads + s.far_loads * 2;
     const double instructions = multiply + load + s.tested * tested_copy + s.copied * plain_copy + s.outputs * 6 + 60;
     const double issue = of_a_core * warps * instructions / (m.lanes / 32.0);
     const double shared_memory = of_a_core * warps * s.steps * loads;  // one warp's load a cycle
@@ -217,13 +218,13 @@ double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     // The cycles that a thread waits, when nothing else runs.
     const double adds = s.tensor ? s.steps / tensor_steps * std::max(tensor_issue, tensor_latency / std::max(1.0, s.outputs / tensor_outputs))
                                  : s.steps * std::max(1.0, add_latency / std::max(1.0, s.outputs));
-    const double chain = adds + s.steps / std::max(1.0, s.loops) * shared_latency * 0.7;
+    const double chain = adds + s.steps / std::max(1.0, s.steps_per_turn) * shared_latency * 0.7;
     // For a tile that is staged ahead a thread waits once, and less long. Otherwise a thread waits for each element that it copies, because it writes one
     // element before it asks for the next.
     const double waits =
         ahead ? std::max(0.15 * far_latency, far_latency - (chain + load) / s.chunks) : far_latency * std::max(1.0, (s.tested + s.copied) / s.chunks);
     const double fill = (ahead ? far_latency : waits) + (s.chunks - 1) * waits + s.chunks * 2 * barrier +
-                        s.far_loads / std::max(1.0, std::min(s.loops, 16.0)) * far_latency * 0.5;
+                        s.far_loads / std::max(1.0, std::min(s.steps_per_turn, 16.0)) * far_latency * 0.5;
     const double alone = chain + fill + load + begin_and_end * (s.sums > 1 ? 1.2 : 1);
     const double cycles =
         std::max({issue + begin_and_end, shared_memory + begin_and_end, lines + begin_and_end, waves * alone + (together > 1 ? 0.2 * issue : 0)}) +

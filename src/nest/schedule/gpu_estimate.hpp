@@ -21,7 +21,7 @@ struct GpuShape {
     double far_lines = 0;            // lines of memory that a warp asks for with these loads: few where neighbours read neighbours
     double chunks = 1;               // how often a block fills its shared tiles
     double copied = 0, tested = 0;   // copies that a thread makes into shared tiles: of four elements at once, and of one padded element with a test
-    double loops = 1;                // steps that one turn of the innermost loop has
+    double steps_per_turn = 1;       // of the innermost loop
     bool tensor = false;             // tensor cores do the multiply-adds, 32 for each thread of a warp at once
     double ahead = 0;                // copied elements that a thread keeps in registers while it uses the tile before them; 0: no tile is staged ahead
     std::int64_t shared_bytes = 0;
