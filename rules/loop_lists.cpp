@@ -70,13 +70,21 @@ FunctionKind loop_builder(const char* op, bool word) {
 // The loops of one part of a tiled nest.
 using Part = std::optional<std::vector<Term>> (*)(const NaiveLoops&, const Term& tile, std::string_view part);
 
+Term around(const std::vector<Term>& axes, Term inner) {
+    for (const Term& a : axes) inner = Term("at", {a, inner});
+    return inner;
+}
+
 // Whether the loops of a tile visit all that the nest visits. Loops are cut by extents alone, so a cut could miss a part where a restriction cuts across a
-// digit.
-bool covers(const Question& q, const NaiveLoops& nest, const Term& tile, Part part_of, std::span<const std::string_view> parts) {
-    Term all("done");
-    for (const std::string_view part : parts)
-        for (const Term& a : part_of(nest, tile, part).value_or(std::vector<Term>{})) all = Term("at", {a, all});
-    return facts(q).visits_the_same(all, q.arguments[1].eclass);
+// digit. Where the tile has a rest, the rest has the loops of the first part too.
+bool covers(const Question& q, const NaiveLoops& nest, const Term& tile, Part part_of, std::span<const std::string_view> parts, Part rest_of) {
+    const auto loops = [&](Part of) {
+        Term all("done");
+        for (const std::string_view part : parts) all = around(of(nest, tile, part).value_or(std::vector<Term>{}), all);
+        return all;
+    };
+    const Term all = loops(part_of);
+    return facts(q).visits_the_same(rest_of ? Term("cat", {all, loops(rest_of)}) : all, q.arguments[1].eclass);
 }
 
 FunctionKind parts_function(const char* name, const char* tile, const char* summary, Part part_of) {
@@ -92,6 +100,7 @@ struct Tiling {
     Part part_of;
     std::span<const std::string_view> parts;
     std::function<std::vector<Term>(const Question&, const Statement&, const NaiveLoops&)> tiles;
+    Part rest_of = nullptr;
 };
 
 ListKind tiles_that_cover(const char* name, Signature signature, const char* summary, Tiling tiling) {
@@ -101,7 +110,7 @@ ListKind tiles_that_cover(const char* name, Signature signature, const char* sum
                 std::vector<Term> out;
                 if (!nest || !s || (q.arguments.size() > 2 && !q.arguments[2].number)) return out;
                 for (Term& t : tiling.tiles(q, *s, *nest))
-                    if (covers(q, *nest, t, tiling.part_of, tiling.parts)) out.push_back(std::move(t));
+                    if (covers(q, *nest, t, tiling.part_of, tiling.parts, tiling.rest_of)) out.push_back(std::move(t));
                 return out;
             }};
 }
@@ -120,16 +129,25 @@ ListKind blocks_of_threads(const char* name, const char* summary, TileKind kind)
 
 ListKind tiles_of_registers(const char* name, const char* summary, SharedLoop shared) {
     return tiles_that_cover(name, {{"statement", "schedule", "number"}}, summary,
-                            {part_of_tile, tile_parts, [shared](const Question& q, const Statement& s, const NaiveLoops& nest) -> std::vector<Term> {
+                            {part_of_tile, tile_parts,
+                             [shared](const Question& q, const Statement& s, const NaiveLoops& nest) -> std::vector<Term> {
                                  if (s.keeps_an_order() || !s.coefficients.empty()) return {};  // transforms have lists of their own
                                  return register_tiles(nest, facts(q).cpu(), shared, how_many(q));
-                             }});
+                             },
+                             shared == SharedLoop::cut ? part_of_rest : nullptr});
 }
 
 ListKind tiles_of_sweeps(const char* name, const char* summary, SweepKind kind) {
     return tiles_that_cover(name, {{"statement", "schedule"}}, summary,
                             {part_of_sweep, sweep_parts,
                              [kind](const Question& q, const Statement& s, const NaiveLoops& nest) { return sweep_tiles(s, nest, facts(q).cpu(), kind); }});
+}
+
+ListKind cuts_of_sweeps(const char* name, const char* summary, SweepKind kind) {
+    return tiles_that_cover(
+        name, {{"statement", "schedule"}}, summary,
+        {part_of_sweep, sweep_parts,
+         [kind](const Question& q, const Statement& s, const NaiveLoops& nest) { return cut_sweeps(s, nest, facts(q).cpu(), kind); }, part_of_sweep_rest});
 }
 
 ListKind tiles_of_transforms(const char* name, const char* summary, TransformKind kind) {
@@ -145,11 +163,19 @@ std::vector<FunctionKind> loop_functions() {
     for (const char* op : {"at", "par", "vec", "unroll", "stage"}) all.push_back(loop_builder(op, false));
     for (const char* op : {"bind", "partial"}) all.push_back(loop_builder(op, true));
     all.push_back(
+        terms_function("cat", "schedule", {{"schedule", "schedule"}}, "the loops of one schedule, and then those of the other", [](const Question& q) -> Terms {
+            const auto first = term(q, 0), second = term(q, 1);
+            if (!first || !second) return {};
+            return std::vector{Term("cat", {*first, *second})};
+        }));
+    all.push_back(
         parts_function("block", "block-tile", "the loops of one part of a nest that is tiled for blocks of threads (rules/block_tiles.hpp)", part_of_block));
     all.push_back(
         parts_function("tile", "register-tile", "the loops of one part of a nest that is tiled for registers (rules/register_tiles.hpp)", part_of_tile));
+    all.push_back(parts_function("rest", "register-tile", "the same of the rest of a nest that is cut where its whole vectors end", part_of_rest));
     all.push_back(
         parts_function("sweep", "sweep-tile", "the loops of one part of a nest that goes through memory once (rules/sweep_tiles.hpp)", part_of_sweep));
+    all.push_back(parts_function("sweep-rest", "sweep-tile", "the same of the rest of a nest that is cut where its whole vectors end", part_of_sweep_rest));
     all.push_back(
         parts_function("transform", "transform-tile", "the loops of one part of a nest that transforms tiles (rules/transform_tiles.hpp)", part_of_transform));
     all.push_back(terms_function("both", "axes", {{"axes", "axes"}}, "the axes of one list, and then those of the other", [](const Question& q) -> Terms {
@@ -203,8 +229,15 @@ std::vector<ListKind> loop_lists() {
                            "of a nest that reads beyond the edges of its input: the same; the cores share a loop of which each iteration has an "
                            "input of its own",
                            SharedLoop::channels),
+        tiles_of_registers("block-tiles",
+                           "the same; the cores share all loops but the one that the lanes run along, where the outermost loop alone gives them unequal shares",
+                           SharedLoop::blocks),
+        tiles_of_registers("cut-tiles", "the same, of a nest whose lanes' loop is cut where its whole vectors end; a shorter vector is the rest",
+                           SharedLoop::cut),
         tiles_of_sweeps("element-sweeps", "of a function of each element: vectors along the innermost loop", SweepKind::elements),
         tiles_of_sweeps("row-sweeps", "of a sum along rows that lie in one piece: each lane sums up a part of a row", SweepKind::rows),
+        cuts_of_sweeps("cut-element-sweeps", "of a function of each element: the innermost loop is cut where its whole vectors end", SweepKind::elements),
+        cuts_of_sweeps("cut-row-sweeps", "of a sum along rows that lie in one piece: the same", SweepKind::rows),
         {"vector-blocks",
          {{"statement"}},
          "as many channels as a vector has lanes, and half as many",

@@ -23,9 +23,9 @@ namespace loopegg {
 namespace {
 
 // Small and awkward statements: extents with few and with no common divisors, padding, strides, groups; a dependence that interchange reverses; an
-// assignment; a maximum. The last ones are for rules that ask for size (large statements are not interpreted) for transforms of tiles, or for
-// channels that are groups.
-constexpr std::array<const char*, 14> statements{
+// assignment; a maximum. The last ones are for rules that ask for size (large statements are not interpreted), for transforms of tiles, for channels that
+// are groups, for an odd number of products, and for rows that no whole number of vectors fills.
+constexpr std::array<const char*, 16> statements{
     "(linear 2 6 4)",
     "(conv2d 1 1 4 6 4 4 2 2 1 1 1 1 1 1)",
     "(recurrence 8 6)",
@@ -40,6 +40,8 @@ constexpr std::array<const char*, 14> statements{
     "(winograd_output 2 3 1 8 3 4)",
     "(row_sum 3 8 1)",
     "(conv2d 1 8 1 1 4 4 3 3 1 1 1 1 1 1)",
+    "(matmul 3 4 8 2)",
+    "(row_sum 3 6 1)",
 };
 constexpr std::size_t small_statements = 8;
 constexpr double most_interpreted = 20000;
@@ -178,7 +180,7 @@ std::optional<Refutation> try_instances(const Rule& rule, const JudgeEffort& eff
             continue;  // this is no nest, because its axes do not fit together
         }
         if (!nest) continue;
-        auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = false, .gpu = {.tf32 = true}});
+        auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = false, .gpu = {.tf32 = true}, .cpu = {.cores = 2}});
         std::vector<Rewrite> rewrites = bind_rule(rule, {facts, {}});
         Tried result = rule.arrow == Arrow::neural ? try_neural(rewrites, facts, *nest) : try_exact(rewrites, facts, *nest);
         if (result.refuted) return result.refuted;

@@ -1,6 +1,7 @@
 #include "rules/register_tiles.hpp"
 
 #include <algorithm>
+#include <span>
 #include <tuple>
 
 #include "nest/schedule/cpu_estimate.hpp"
@@ -8,7 +9,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::array<const char*, 4> shared_words{"first", "rows", "weights", "channels"};
+constexpr std::array<const char*, 6> shared_words{"first", "rows", "weights", "channels", "blocks", "cut"};
 constexpr std::int64_t short_sum = 8, steps_of_a_long_one = 4, few = 4;
 
 struct RegisterTile {
@@ -18,6 +19,7 @@ struct RegisterTile {
     std::vector<std::int64_t> sizes;  // by naive loop; 1 for sums
 
     std::int64_t elements(std::size_t loop) const { return sizes[loop] * (loop == along ? lanes : 1); }
+    bool shares_blocks() const { return shared == SharedLoop::blocks || shared == SharedLoop::cut; }
     std::int64_t accumulators() const {
         std::int64_t all = 1;
         for (std::int64_t s : sizes) all *= s;
@@ -52,6 +54,7 @@ std::optional<RegisterTile> read_tile(const NaiveLoops& nest, const Term& term) 
         if (t.sizes.back() < 1) return {};
     }
     if (t.along >= nest.loops.size() || next != term.size() || t.lanes < 1 || (t.shared == SharedLoop::rows && (t.rows < 1 || !nest.row_loop()))) return {};
+    if (const std::int64_t extent = nest.loops[t.along].extent; t.shared == SharedLoop::cut && (extent <= t.lanes || extent % t.lanes == 0)) return {};
     return t;
 }
 
@@ -84,6 +87,16 @@ std::vector<std::size_t> outside(const NaiveLoops& nest, const RegisterTile& t) 
     return all;
 }
 
+// A cut tile is laid over the whole vectors of the lanes' loop, and another tile over the rest.
+std::int64_t cut_at(const NaiveLoops& nest, const RegisterTile& t) { return nest.loops[t.along].extent / t.lanes * t.lanes; }
+NaiveLoops whole_vectors(const NaiveLoops& nest, const RegisterTile& t) { return over_span(nest, t.along, 0, cut_at(nest, t)); }
+NaiveLoops left_over(const NaiveLoops& nest, const RegisterTile& t) { return over_span(nest, t.along, cut_at(nest, t), nest.loops[t.along].extent); }
+// The tile of the rest: one vector for each row.
+RegisterTile tile_of_rest(const NaiveLoops& nest, RegisterTile t) {
+    t.lanes = nest.loops[t.along].extent - cut_at(nest, t), t.sizes[t.along] = 1;
+    return t;
+}
+
 void write_out(const NaiveLoops& nest, std::int64_t window, CpuShape& shape) {
     for (std::size_t i = 0; i < nest.loops.size(); ++i)
         if (nest.loops[i].reduction) shape.body[i] = written_out(nest, window, i);
@@ -100,7 +113,11 @@ CpuShape shape_of(const NaiveLoops& nest, const RegisterTile& t) {
         s.along_by_compiler = outer.back();
     s.shared = !outer.empty();
     const auto pieces = [&](std::size_t i) { return static_cast<double>(nest.loops[i].extent) / static_cast<double>(t.elements(i)); };
-    if (!outer.empty()) s.tasks = pieces(t.shared == SharedLoop::weights ? t.along : outer[0]);
+    if (t.shares_blocks()) {
+        for (std::size_t i : outer)
+            if (i != t.along) s.tasks *= pieces(i);
+    } else if (!outer.empty())
+        s.tasks = pieces(t.shared == SharedLoop::weights ? t.along : outer[0]);
     s.weights_stay = t.shared == SharedLoop::weights;
     s.copy = t.shared == SharedLoop::rows ? CpuShape::Copy::rows : t.shared == SharedLoop::channels ? CpuShape::Copy::own : CpuShape::Copy::once;
     return s;
@@ -119,10 +136,19 @@ std::vector<std::int64_t> lanes_along(const NaiveLoop& loop, const VectorMachine
     return all;
 }
 
+// The same for a loop that is cut where its whole vectors end. A loop in blocks has no such cut, because a vector stays inside a block.
+std::vector<std::int64_t> lanes_of_cut(const NaiveLoop& loop, const VectorMachine& m) {
+    if ((!loop.contiguous && !loop.weights_only) || (loop.contiguous && loop.neighbours != loop.extent)) return {};
+    std::vector<std::int64_t> all;
+    for (std::int64_t lanes : {m.lanes, m.lanes / 2, m.lanes / 4})
+        if (lanes >= 2 && loop.extent > lanes && loop.extent % lanes != 0) all.push_back(lanes);
+    return all;
+}
+
 // Every tile that fits the registers: vectors along one loop, some iterations of a second loop, and, where these are few or all, some iterations of a third
 // loop before it.
 template <class Add>
-void every_tile(const NaiveLoops& nest, const VectorMachine& m, const Add& add) {
+void every_tile(const NaiveLoops& nest, const VectorMachine& m, SharedLoop shared, const Add& add) {
     const std::vector<NaiveLoop>& loops = nest.loops;
     std::vector<std::size_t> outputs;
     for (std::size_t i = 0; i < loops.size(); ++i)
@@ -133,7 +159,7 @@ void every_tile(const NaiveLoops& nest, const VectorMachine& m, const Add& add) 
         add(t);
     }
     for (std::size_t v : outputs) {
-        for (std::int64_t lanes : lanes_along(loops[v], m)) {
+        for (std::int64_t lanes : shared == SharedLoop::cut ? lanes_of_cut(loops[v], m) : lanes_along(loops[v], m)) {
             RegisterTile t;
             t.along = v, t.lanes = lanes, t.sizes.assign(loops.size(), 1);
             const auto offer = [&] {
@@ -165,6 +191,51 @@ void every_tile(const NaiveLoops& nest, const VectorMachine& m, const Add& add) 
     }
 }
 
+std::optional<std::vector<Term>> loops_of(const NaiveLoops& nest, const RegisterTile& tile, std::string_view part) {
+    if (std::find(tile_parts.begin(), tile_parts.end(), part) == tile_parts.end()) return {};
+    const auto quo = [](const Term& axis, std::int64_t k) { return k == 1 ? axis : Term("quo", {axis, Term(k)}); };
+    const auto rem = [](const Term& axis, std::int64_t k) { return Term("rem", {axis, Term(k)}); };
+    std::vector<Term> out;
+    if (part == "shared" || part == "outer") {
+        const auto row = nest.row_loop();
+        Term first;
+        std::vector<Term> blocks;  // of the part that is asked for, where the cores share all blocks
+        for (std::size_t i : outside(nest, tile)) {
+            const NaiveLoop& l = nest.loops[i];
+            const bool of_rows = tile.shared == SharedLoop::rows && row == i;
+            if (of_rows && tile.rows < l.extent) {
+                first = quo(l.axis, tile.rows);
+                if (tile.rows > 1) out.push_back(rem(l.axis, tile.rows));
+                continue;
+            }
+            const Term outer = quo(l.axis, tile.elements(i));
+            if ((i == tile.along) == (part == "outer")) blocks.push_back(outer);
+            if (tile.shared == SharedLoop::weights && i == tile.along)
+                first = outer;
+            else
+                out.push_back(outer);
+        }
+        if (tile.shares_blocks()) return blocks;
+        if (!first && !out.empty()) first = out.front(), out.erase(out.begin());
+        if (part == "outer") return out;
+        return first ? std::vector{first} : std::vector<Term>{};
+    }
+    for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+        const NaiveLoop& l = nest.loops[i];
+        if (l.reduction) {
+            const std::int64_t written = written_out(nest, tile.window, i);
+            if (part == "sums" && written < l.extent) out.push_back(quo(l.axis, written));
+            if (part == "window" && written > 1) out.push_back(written < l.extent ? rem(l.axis, written) : l.axis);
+            continue;
+        }
+        const std::int64_t lanes = i == tile.along ? tile.lanes : 1, size = tile.sizes[i];
+        if (part == "own" && size > 1) out.push_back(l.extent > tile.elements(i) ? rem(quo(l.axis, lanes), size) : quo(l.axis, lanes));
+        const bool rest = tile.shared == SharedLoop::cut && i == tile.along;  // a span of one iteration is a loop too, because it tells which one
+        if (part == "lanes" && (lanes > 1 || rest)) out.push_back(l.extent > lanes ? rem(l.axis, lanes) : l.axis);
+    }
+    return out;
+}
+
 }  // namespace
 
 std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& machine, SharedLoop shared, std::size_t most) {
@@ -180,11 +251,19 @@ std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& ma
     std::size_t number = 0;
     const std::vector<std::int64_t> all_windows = windows(nest);
     const auto row = nest.row_loop();
-    const auto offer = [&](RegisterTile& t, CpuShape& shape) {
+    // A nest that is cut has the shapes of its whole vectors and of its rest, each with its part of the instances.
+    struct Part {
+        double share;
+        CpuShape shape;
+    };
+    const auto offer = [&](RegisterTile& t, std::span<Part> parts) {
         for (std::int64_t w : all_windows) {
             t.window = w;
-            write_out(nest, w, shape);
-            const double cost = cpu_cost(nest, shape, machine);
+            double cost = 0;
+            for (Part& p : parts) {
+                write_out(nest, w, p.shape);
+                cost += p.share * cpu_cost(nest, p.shape, machine);
+            }
             ++number;
             if (best.size() == most && cost >= best.front().cost) continue;
             best.push_back({cost, number, t});
@@ -192,28 +271,39 @@ std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& ma
             if (best.size() > most) std::pop_heap(best.begin(), best.end()), best.pop_back();
         }
     };
-    every_tile(nest, machine, [&](RegisterTile& t) {
+    every_tile(nest, machine, shared, [&](RegisterTile& t) {
         t.shared = shared, t.rows = 0;
+        if (shared == SharedLoop::cut) {
+            if (t.lanes == 1 || nest.padded) return;
+            const double whole = static_cast<double>(cut_at(nest, t)) / static_cast<double>(nest.loops[t.along].extent);
+            Part parts[] = {{whole, shape_of(whole_vectors(nest, t), t)}, {1 - whole, shape_of(left_over(nest, t), tile_of_rest(nest, t))}};
+            if (parts[1].shape.shared) offer(t, parts);
+            return;
+        }
+        Part alone[] = {{1, shape_of(nest, t)}};
+        const std::vector<std::size_t> outer = outside(nest, t);
         if (shared == SharedLoop::rows) {
             if (!row || row == t.along || t.sizes[*row] > 1) return;
-            CpuShape shape = shape_of(nest, t);
+            CpuShape& shape = alone[0].shape;
             for (std::int64_t rows : divisors(nest.loops[*row].extent, 8)) {
                 if (rows == nest.loops[*row].extent) continue;
                 t.rows = shape.rows = rows, shape.tasks = static_cast<double>(nest.loops[*row].extent / rows);
-                offer(t, shape);
+                offer(t, alone);
             }
             return;
         }
-        if (shared == SharedLoop::weights) {
-            const std::vector<std::size_t> outer = outside(nest, t);
-            if (!nest.loops[t.along].weights_only || outer.empty() || outer[0] == t.along || nest.loops[t.along].extent <= t.elements(t.along)) return;
+        if (shared == SharedLoop::weights &&
+            (!nest.loops[t.along].weights_only || outer.empty() || outer[0] == t.along || nest.loops[t.along].extent <= t.elements(t.along)))
+            return;
+        if (shared == SharedLoop::channels &&
+            (!nest.padded || outer.empty() || nest.loops[outer[0]].weights_only || nest.loops[outer[0]].contiguous || outer[0] == row))
+            return;
+        if (shared == SharedLoop::blocks) {
+            const auto others = std::count_if(outer.begin(), outer.end(), [&](std::size_t i) { return i != t.along; });
+            if (t.lanes == 1 || nest.padded || others < 2 || outer[0] == t.along || nest.loops[outer[0]].extent / t.elements(outer[0]) % machine.cores == 0)
+                return;
         }
-        if (shared == SharedLoop::channels) {
-            const std::vector<std::size_t> outer = outside(nest, t);
-            if (!nest.padded || outer.empty() || nest.loops[outer[0]].weights_only || nest.loops[outer[0]].contiguous || outer[0] == row) return;
-        }
-        CpuShape shape = shape_of(nest, t);
-        offer(t, shape);
+        offer(t, alone);
     });
     std::sort_heap(best.begin(), best.end());
     std::vector<Term> out;
@@ -223,44 +313,14 @@ std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& ma
 
 std::optional<std::vector<Term>> part_of_tile(const NaiveLoops& nest, const Term& term, std::string_view part) {
     const auto tile = read_tile(nest, term);
-    if (!tile || std::find(tile_parts.begin(), tile_parts.end(), part) == tile_parts.end()) return {};
-    const auto quo = [](const Term& axis, std::int64_t k) { return k == 1 ? axis : Term("quo", {axis, Term(k)}); };
-    const auto rem = [](const Term& axis, std::int64_t k) { return Term("rem", {axis, Term(k)}); };
-    std::vector<Term> out;
-    if (part == "shared" || part == "outer") {
-        const auto row = nest.row_loop();
-        Term first;
-        for (std::size_t i : outside(nest, *tile)) {
-            const NaiveLoop& l = nest.loops[i];
-            const bool of_rows = tile->shared == SharedLoop::rows && row == i;
-            if (of_rows && tile->rows < l.extent) {
-                first = quo(l.axis, tile->rows);
-                if (tile->rows > 1) out.push_back(rem(l.axis, tile->rows));
-                continue;
-            }
-            const Term outer = quo(l.axis, tile->elements(i));
-            if (tile->shared == SharedLoop::weights && i == tile->along)
-                first = outer;
-            else
-                out.push_back(outer);
-        }
-        if (!first && !out.empty()) first = out.front(), out.erase(out.begin());
-        if (part == "outer") return out;
-        return first ? std::vector{first} : std::vector<Term>{};
-    }
-    for (std::size_t i = 0; i < nest.loops.size(); ++i) {
-        const NaiveLoop& l = nest.loops[i];
-        if (l.reduction) {
-            const std::int64_t written = written_out(nest, tile->window, i);
-            if (part == "sums" && written < l.extent) out.push_back(quo(l.axis, written));
-            if (part == "window" && written > 1) out.push_back(written < l.extent ? rem(l.axis, written) : l.axis);
-            continue;
-        }
-        const std::int64_t lanes = i == tile->along ? tile->lanes : 1, size = tile->sizes[i];
-        if (part == "own" && size > 1) out.push_back(l.extent > tile->elements(i) ? rem(quo(l.axis, lanes), size) : quo(l.axis, lanes));
-        if (part == "lanes" && lanes > 1) out.push_back(l.extent > lanes ? rem(l.axis, lanes) : l.axis);
-    }
-    return out;
+    if (!tile) return {};
+    return loops_of(tile->shared == SharedLoop::cut ? whole_vectors(nest, *tile) : nest, *tile, part);
+}
+
+std::optional<std::vector<Term>> part_of_rest(const NaiveLoops& nest, const Term& term, std::string_view part) {
+    const auto tile = read_tile(nest, term);
+    if (!tile || tile->shared != SharedLoop::cut) return {};
+    return loops_of(left_over(nest, *tile), tile_of_rest(nest, *tile), part);
 }
 
 }  // namespace loopegg

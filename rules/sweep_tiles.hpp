@@ -19,10 +19,16 @@ enum class SweepKind {
 // A tile is a term: (sweep-tile LANES CHUNK). The innermost loop is divided into vectors of LANES elements, and CHUNK elements
 // stay with one core. Empty for other statements.
 std::vector<Term> sweep_tiles(const Statement& statement, const NaiveLoops& nest, const VectorMachine& machine, SweepKind kind);
+// A tile of a nest whose innermost loop is cut where its whole vectors end: (sweep-cut LANES). Empty where a whole number of vectors fills that loop, and
+// where there is no other loop that the cores could share.
+std::vector<Term> cut_sweeps(const Statement& statement, const NaiveLoops& nest, const VectorMachine& machine, SweepKind kind);
 
 // The parts of such a nest. Every loop of the nest is in one of these parts.
 constexpr std::array<std::string_view, 3> sweep_parts{"shared", "steps", "lanes"};
 // The loops of one part, outermost first: what the cores may share, what one core does step by step, vectors. Gives none where there is no such part.
+// Of a nest that is cut, the whole vectors have these parts.
 std::optional<std::vector<Term>> part_of_sweep(const NaiveLoops& nest, const Term& tile, std::string_view part);
+// The same for the rest of a nest that is cut.
+std::optional<std::vector<Term>> part_of_sweep_rest(const NaiveLoops& nest, const Term& tile, std::string_view part);
 
 }  // namespace loopegg

@@ -59,9 +59,9 @@ public:
     double operator()(const Term& nest) const {
         if (const GpuMachine* gpu = machine_.gpu()) return gpu_cost(nest, *gpu);
         const VectorMachine& cpu = *machine_.cpu();
-        if (nest[0] == statement_) return cpu_cost(loops_, cpu_shape(loops_, nest[1]), cpu);
+        if (nest[0] == statement_) return cpu_cost(loops_, nest[1], cpu);
         const NaiveLoops loops = naive_loops(statement_of(nest[0]), naive_);  // a rule changed the layout of its operands
-        return cpu_cost(loops, cpu_shape(loops, nest[1]), cpu);
+        return cpu_cost(loops, nest[1], cpu);
     }
 
 private:

@@ -23,6 +23,7 @@ constexpr const char* statements[] = {
     "(epilogue bias (linear 2 12 8))",
     "(linear 3 10 7)",
     "(matmul 2 4 6 8)",
+    "(matmul 3 4 8 5)",
     "(max_pool 1 8 6 6 3 3 2 2 1 1)",
     "(max_pool1d 1 8 12 3 2 1)",
     "(max_pool3d 1 4 4 4 4 3 3 3 2 2 2 1 1 1)",
@@ -32,6 +33,7 @@ constexpr const char* statements[] = {
     "(avg_pool_uneven 1 8 5 5 2 2 2 2 0 0 1 1)",
     "(avg_pool_inside_uneven 1 4 5 6 3 3 2 2 0 1 1 0)",
     "(row_sum 4 10 3)",
+    "(row_sum 3 7 1)",
     "(row_mean 6 16 1)",
     "(row_max 4 8 2)",
     "(row_exp_sum 4 8 1)",
@@ -67,7 +69,7 @@ RuleBook shipped_rules(const std::string& file) { return load_rules(shipped("rul
 bool RuleSelection::takes(const Rule& rule) const { return sets.empty() || std::find(sets.begin(), sets.end(), rule.set) != sets.end(); }
 
 TermSource::TermSource(const char* statement, const RuleSelection& selection)
-    : facts_(std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = selection.strict_fp, .proven = true})) {
+    : facts_(std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = selection.strict_fp, .proven = true, .gpu = {}, .cpu = {.cores = 2}})) {
     graph_.attach(facts_);
     roots_.push_back(graph_.add(nest_of(statement_of(parse_term(statement)))));
     std::vector<Rewrite> rules;

@@ -256,7 +256,7 @@ void digits_of(const NaiveLoops& nest, const Term& axis, std::vector<Digit>& out
             digits_of(nest, t[0], out);
             return digits_of(nest, t[1], out);
         }
-        if (!t.is("quo", 2) && !t.is("rem", 2)) return out.push_back({{}, axis_extent(axis)});
+        if (!t.is("quo", 2) && !t.is("rem", 2) && !t.is("span", 3)) return out.push_back({{}, axis_extent(axis)});
     }
 }
 
@@ -315,10 +315,38 @@ private:
     std::vector<Digit> shared_;
 };
 
+// The lists of loops of a schedule: one for each way from its outermost loop to a `done`.
+std::vector<Term> lists_of(const Term& schedule) {
+    if (schedule.size() == 0) return {schedule};
+    if (schedule.is("cat", 2)) {
+        std::vector<Term> all = lists_of(schedule[0]);
+        for (Term& t : lists_of(schedule[1])) all.push_back(std::move(t));
+        return all;
+    }
+    std::vector<Term> all;
+    for (const Term& rest : lists_of(schedule[schedule.size() - 1])) {
+        std::vector<Term> children(schedule.children().begin(), schedule.children().end());
+        children.back() = rest;
+        all.push_back(Term(schedule.op(), std::move(children)));
+    }
+    return all;
+}
+
 }  // namespace
 
 double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine) { return Cost(nest, shape, machine).total(); }
 
 CpuShape cpu_shape(const NaiveLoops& nest, const Term& schedule) { return Reading(nest, schedule).shape; }
+
+double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) {
+    double all = 0, cost = 0;
+    for (const Term& list : lists_of(schedule)) {
+        double instances = 1;
+        for (Term t = list; t.size() > 0; t = Term(t[t.size() - 1]))
+            if (!t.is("stage", 2)) instances *= static_cast<double>(axis_extent(t[t.size() - 2]));
+        all += instances, cost += instances * cpu_cost(nest, cpu_shape(nest, list), machine);
+    }
+    return cost / all;
+}
 
 }  // namespace loopegg

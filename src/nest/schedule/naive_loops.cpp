@@ -90,4 +90,11 @@ NaiveLoops naive_loops(const Statement& statement, Term schedule) {
     return nest;
 }
 
+NaiveLoops over_span(NaiveLoops nest, std::size_t loop, std::int64_t from, std::int64_t to) {
+    NaiveLoop& l = nest.loops[loop];
+    l.axis = Term("span", {l.axis, Term(from), Term(to)}), l.extent = to - from;
+    l.neighbours = std::min(l.neighbours, l.extent);
+    return nest;
+}
+
 }  // namespace loopegg

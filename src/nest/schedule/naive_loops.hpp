@@ -34,6 +34,8 @@ struct NaiveLoops {
 // Whether vectors of the read may cross the edge of its buffer. Where channels are neighbours, the lanes of a vector are inside or outside together.
 bool crosses_edge(const Statement& statement, const Access& read);
 NaiveLoops naive_loops(const Statement& statement, Term schedule);
+// The nest with one loop over a span of its iterations alone.
+NaiveLoops over_span(NaiveLoops nest, std::size_t loop, std::int64_t from, std::int64_t to);
 
 // The divisors of a loop's extent up to `most`, the smallest first.
 std::vector<std::int64_t> divisors(std::int64_t extent, std::int64_t most);

@@ -53,14 +53,26 @@ TEST_CASE("every schedule computes what the naive nest computes", "[unit][rewrit
           "(nest (conv2d 1 1 8 8 4 4 1 1 1 1 0 0 1 1) (cat (at (span co 0 4) (at ci (at oh (at ow done)))) (at (span co 4 8) (at (span ci 0 4) (at oh (at ow "
           "done))))))",
           "(restore repeat (nest (conv2d 1 1 8 4 4 4 3 3 1 1 1 1 1 1) (at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done))))))))",
-          "(nest (linear 2 12 7) (at n (at co (at ci done))))", "(nest (linear 8 16 32) (at n (at co (at ci done))))",
+          "(nest (linear 2 12 7) (at n (at co (at ci done))))",
+          "(nest (linear 8 16 32) (at n (at co (at ci done))))",
           "(nest (linear 8 32 64) (at n (at (diag 4 ci co) (at (rem co 8) (at (rem ci 16) done)))))",
           "(nest (epilogue relu (epilogue bias (conv2d 1 1 8 4 4 4 3 3 1 1 1 1 1 1))) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
           "(nest (conv2d 1 8 1 1 8 8 3 3 2 2 1 1 1 1) (at g (at oh (at ow (at kh (at kw done))))))",
           "(nest (max_pool 1 4 6 6 3 3 2 2 1 1) (at c (at oh (at ow (at kh (at kw done))))))",
-          "(nest (avg_pool 1 4 7 7 7 7 1 1 0 0) (at c (at kh (at kw done))))", "(nest (row_sum 4 16 1) (at r (at k done)))",
-          "(nest (row_max 3 8 5) (at r (at s (at k done))))", "(nest (map silu 40) (at x done))", "(nest (row_softmax 4 6 3) (at r (at x (at s done))))",
-          "(nest (stretch * 2 4 3 4 15 2) (at x0 (at x1 (at x2 (at x3 done)))))", "(nest (linear 1 7 13) (at co (at ci done)))",
+          "(nest (avg_pool 1 4 7 7 7 7 1 1 0 0) (at c (at kh (at kw done))))",
+          "(nest (row_sum 4 16 1) (at r (at k done)))",
+          "(nest (row_max 3 8 5) (at r (at s (at k done))))",
+          "(nest (map silu 40) (at x done))",
+          "(nest (row_softmax 4 6 3) (at r (at x (at s done))))",
+          "(nest (matmul 3 4 6 5) (at b (at i (at j (at k done)))))",
+          "(nest (matmul 3 5 9 4) (at b (at i (at j (at k done)))))",
+          "(nest (linear 6 10 8) (at n (at co (at ci done))))",
+          "(nest (row_sum 3 7 1) (at r (at k done)))",
+          "(nest (row_max 3 9 1) (at r (at k done)))",
+          "(nest (row_softmax 3 6 1) (at r (at x done)))",
+          "(nest (row_softmax 3 5 1) (at r (at x done)))",
+          "(nest (stretch * 2 4 3 4 15 2) (at x0 (at x1 (at x2 (at x3 done)))))",
+          "(nest (linear 1 7 13) (at co (at ci done)))",
           "(nest (winograd_output 2 3 1 4 4 4) (at c (at th (at tw (at kh (at kw (at i (at j done))))))))"}) {
         const Term nest = complete(parse_term(text));
         const Statement statement = statement_of(nest_parts(nest).statement);
@@ -93,12 +105,45 @@ TEST_CASE("what goes through memory once comes in vectors, and on one core where
           shown(parse_term("(nest (map relu 65536) (par (quo x 256) (at (quo (rem x 256) 4) (vec (rem x 4) done))))")));
     CHECK(shown(best("(nest (map relu 1024) (at x done))")) ==
           shown(parse_term("(nest (map relu 1024) (at (quo x 256) (at (quo (rem x 256) 4) (vec (rem x 4) done))))")));
-    // Seven lanes would be one register of four and a part of another: the compiler makes vectors of the plain loop.
-    CHECK(shown(best("(nest (channel_scale 1 64 49) (at c (at x done)))")) == "(nest (channel_scale 1 64 49) (at c (at x done)))");
+    // Seven lanes would be one register of four and a part of another: the row is cut where its whole vectors end.
+    CHECK(
+        shown(best("(nest (channel_scale 1 64 49) (at c (at x done)))")) ==
+        shown(parse_term("(nest (channel_scale 1 64 49) (at c (cat (at (quo (span x 0 48) 4) (vec (rem (span x 0 48) 4) done)) (at (span x 48 49) done))))")));
     CHECK(shown(best("(nest (row_softmax 256 128 1) (at r (at x done)))")) ==
           shown(parse_term("(nest (row_softmax 256 128 1) (par r (at (quo x 4) (vec (rem x 4) done))))")));
     CHECK(shown(best("(nest (row_mean 256 1024 1) (at r (at k done)))")) ==
           shown(parse_term("(nest (row_mean 256 1024 1) (par r (partial vec (rem k 4) (at (quo k 4) done))))")));
+}
+
+TEST_CASE("a loop that no whole number of vectors fills is cut where its whole vectors end", "[unit][rewrite]") {
+    // 194 = 48 * 4 + 2. Vectors of two lanes would divide it.
+    CHECK(shown(best("(nest (matmul 3 196 194 64) (at b (at i (at j (at k done)))))")) ==
+          shown(parse_term(
+              "(nest (matmul 3 196 194 64) (par (pair b (quo i 7)) (cat (at (quo (span j 0 192) 12) (stage O (at (quo k 4) (unroll (rem k 4) (unroll "
+              "(rem i 7) (unroll (rem (quo (span j 0 192) 4) 3) (vec (rem (span j 0 192) 4) done))))))) (stage O (at (quo k 4) (unroll (rem k 4) "
+              "(unroll (rem i 7) (vec (span j 192 194) done))))))))")));
+    CHECK(
+        shown(best("(nest (row_max 588 194 1) (at r (at k done)))")) ==
+        shown(parse_term("(nest (row_max 588 194 1) (par r (cat (partial vec (rem (span k 0 192) 4) (at (quo (span k 0 192) 4) done)) (partial vec (span k 192 "
+                         "194) done))))")));
+    CHECK(shown(best("(nest (row_softmax 588 194 1) (at r (at x done)))")) ==
+          shown(parse_term("(nest (row_softmax 588 194 1) (par r (cat (at (quo (span x 0 192) 4) (vec (rem (span x 0 192) 4) done)) (vec (span x 192 194) "
+                           "done))))")));
+    for (const char* rule : {"cut-vectors", "cut-rows", "cut-elements"}) {
+        INFO(rule);
+        const char* const nest = rule == std::string("cut-vectors") ? "(nest (matmul 3 196 194 64) (at b (at i (at j (at k done)))))"
+                                 : rule == std::string("cut-rows")  ? "(nest (row_max 588 194 1) (at r (at k done)))"
+                                                                    : "(nest (row_softmax 588 194 1) (at r (at x done)))";
+        CHECK_FALSE(any_holds(schedules(without(rule), nest, 20), "(cat "));
+    }
+    CHECK_FALSE(any_holds(schedules(read_file(shipped_file), product, 40), "(cat "));  // whole vectors fill it
+}
+
+TEST_CASE("cores share blocks of all outputs where the outermost loop alone gives them unequal shares", "[unit][rewrite]") {
+    const char* const heads = "(nest (matmul 3 196 64 196) (at b (at i (at j (at k done)))))";
+    CHECK(holds(best(heads), "(par (pair b (quo i 4)) "));
+    CHECK_FALSE(any_holds(schedules(without("share-blocks"), heads, 40), "(par (pair "));
+    CHECK_FALSE(any_holds(schedules(read_file(shipped_file), "(nest (matmul 4 196 64 196) (at b (at i (at j (at k done)))))", 40), "(par (pair "));
 }
 
 TEST_CASE("windows in steps have no vectors of ours: the compiler makes them of plain columns", "[unit][rewrite]") {
@@ -173,7 +218,7 @@ TEST_CASE("schedules come cheapest first by what the estimate reads from their l
         const NaiveLoops loops = naive_loops(statement_of(nest_parts(nest).statement), nest_parts(nest).schedule);
         const std::vector<Term> all = ScheduleRules(shipped_file, m).schedules(nest, 40);
         CHECK(all.size() == 40);
-        const auto cost = [&](const Term& t) { return cpu_cost(loops, cpu_shape(loops, nest_parts(t).schedule), m); };
+        const auto cost = [&](const Term& t) { return cpu_cost(loops, nest_parts(t).schedule, m); };
         for (std::size_t i = 1; i < all.size(); ++i) {
             CHECK(all[i - 1] != all[i]);
             CHECK(cost(all[i - 1]) <= cost(all[i]));
