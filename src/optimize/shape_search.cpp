@@ -116,6 +116,7 @@ private:
                 const Parent& parent = pool[std::min(below(random_, pool.size()), below(random_, pool.size()))];
                 NetworkShape shape = one_in(random_, 4) ? crossed(parent.shape, pool[below(random_, pool.size())].shape) : parent.shape;
                 for (std::size_t changes = 1 + below(random_, 3); changes > 0; --changes) change(shape);
+                shape = space_.reduced(std::move(shape));  // two shapes of one network would take two questions to the guard
                 if (!seen.insert(shape).second) continue;
                 std::optional<Graph> graph = space_.network(shape);
                 if (!graph) continue;

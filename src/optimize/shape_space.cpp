@@ -92,6 +92,16 @@ std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed_writers(c
     return out;
 }
 
+NetworkShape ShapeSpace::reduced(NetworkShape shape) const {
+    const Graph& left = without_dropped(shape).graph;
+    std::erase_if(shape.groups, [&](const auto& g) { return !left.find(g.first); });
+    std::erase_if(shape.widths, [&](const auto& w) {
+        const auto width = std::find_if(widths_.begin(), widths_.end(), [&](const Width& known) { return known.name == w.first; });
+        return width == widths_.end() || std::none_of(width->writers.begin(), width->writers.end(), [&](const std::string& s) { return left.find(s); });
+    });
+    return shape;
+}
+
 std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed(const NetworkShape& shape) const {
     return narrowed_writers(shape, without_dropped(shape));
 }

@@ -51,6 +51,9 @@ public:
     // Empty where a rule refuses.
     std::optional<Graph> network(const NetworkShape& shape) const;
 
+    // The same network by the shape that names only what is left of it: without widths and groups of sites in dropped branches.
+    NetworkShape reduced(NetworkShape shape) const;
+
     // The remaining streams that are narrower than in the original: a writer of each, and its width.
     std::vector<std::pair<std::string, std::int64_t>> narrowed(const NetworkShape& shape) const;
 

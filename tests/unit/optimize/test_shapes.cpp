@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "base/places.hpp"
 #include "base/sexpr.hpp"
@@ -224,6 +225,28 @@ TEST_CASE("a guard that tells by sizes what it will say is asked about better ne
     const auto [naive, own] = fastest(told);
     CHECK(own < 0.8 * naive);
     CHECK(own < fastest(untold).second);
+}
+
+TEST_CASE("a shape without what is dropped anyway is the same network, and a search judges no network twice", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const ShapeSpace space(graph, sites_of(graph));
+    std::mt19937_64 random(11);
+    for (int i = 0; i < 30; ++i) {
+        const NetworkShape shape = drawn(space, random), reduced = space.reduced(shape);
+        CHECK(space.reduced(reduced) == reduced);
+        const auto before = space.network(shape), after = space.network(reduced);
+        REQUIRE(before.has_value() == after.has_value());
+        if (before) CHECK(write_model(*before) == write_model(*after));
+    }
+    ByWork guard;
+    NetworkJudge judge(guard, graph);
+    Progress progress(Progress::Mode::quiet);
+    const SiteClock clock = clock_of(graph);
+    ShapeSearch search(space, judge, clock, {.budget = 120, .max_ms = clock.ms(graph) / 3}, progress);
+    search.go_on(120);
+    std::set<std::string> texts;
+    for (const NetworkCandidate& c : search.judged())
+        if (!c.naive()) CHECK(texts.insert(write_model(c.graph)).second);
 }
 
 TEST_CASE("the distance of two shapes is zero for equal ones, the same both ways, and grows with what differs", "[unit][optimize]") {
