@@ -16,7 +16,9 @@ bool in_memory_order(const Statement& s, const NaiveLoop& loop) {
             moved = r;
         }
     if (!moved) return false;
-    const Shape& shape = s.buffers[static_cast<std::size_t>(s.reads[*moved].buffer)].shape;
+    const Buffer& buffer = s.buffers[static_cast<std::size_t>(s.reads[*moved].buffer)];
+    if (!buffer.blocking.empty()) return false;
+    const Shape& shape = buffer.shape;
     std::size_t last = shape.size();
     while (last > 0 && shape[last - 1] == 1) --last;
     for (std::size_t d = 0; d < shape.size(); ++d)
@@ -24,7 +26,27 @@ bool in_memory_order(const Statement& s, const NaiveLoop& loop) {
     return true;
 }
 
-Term tile(std::int64_t lanes, std::int64_t chunk) { return Term("sweep-tile", {Term(lanes), Term(chunk)}); }
+// How many iterations of the loop go through a block of the buffer; 0 where the loop walks no dimension in blocks.
+std::int64_t walked_block(const Buffer& buffer, const std::vector<Affine>& index, const Statement& s, const NaiveLoop& loop) {
+    const auto name = axis_name(loop.axis);
+    if (buffer.blocking.empty() || !name) return 0;
+    const auto axis = static_cast<std::size_t>(s.axis(name->name));
+    const Blocking& b = buffer.blocking.back();
+    return index[static_cast<std::size_t>(b.dimension)].coefficients[axis] == 1 ? b.factor : 0;
+}
+
+// The shortest block of any buffer that the loop walks; 0 where there is none.
+std::int64_t walked_block(const Statement& s, const NaiveLoop& loop) {
+    std::int64_t shortest = walked_block(s.buffers[0], s.write.index, s, loop);
+    for (const Access& read : s.reads)
+        if (const std::int64_t k = walked_block(s.buffers[static_cast<std::size_t>(read.buffer)], read.index, s, loop); k > 0)
+            shortest = shortest == 0 ? k : std::min(shortest, k);
+    return shortest;
+}
+
+Term tile(std::size_t along, std::int64_t lanes, std::int64_t chunk) {
+    return Term("sweep-tile", {Term(static_cast<std::int64_t>(along)), Term(lanes), Term(chunk)});
+}
 
 Term quo(const Term& axis, std::int64_t k) { return k == 1 ? axis : Term("quo", {axis, Term(k)}); }
 
@@ -51,13 +73,17 @@ std::vector<Term> sweep_tiles(const Statement& statement, const NaiveLoops& nest
     if (kind == SweepKind::rows) {
         std::vector<Term> out;
         for (const std::int64_t lanes : {machine.lanes, machine.lanes / 2, machine.lanes / 4})
-            if (lanes >= 2 && last.extent % lanes == 0) out.push_back(tile(lanes, last.extent));
+            if (lanes >= 2 && last.extent % lanes == 0) out.push_back(tile(nest.loops.size() - 1, lanes, last.extent));
         return out;
     }
     // Short vectors of an awkward extent are better than none.
     const std::int64_t lanes = last.extent % machine.lanes == 0 ? machine.lanes : divisors(last.extent, 2 * machine.lanes).back();
     const bool alone = nest.loops.size() == 1;
-    return {tile(lanes, alone ? lanes * divisors(last.extent / lanes, vectors_of_a_chunk).back() : last.extent)};
+    std::vector<Term> out{tile(nest.loops.size() - 1, lanes, alone ? lanes * divisors(last.extent / lanes, vectors_of_a_chunk).back() : last.extent)};
+    for (std::size_t i = 0; i + 1 < nest.loops.size(); ++i)
+        if (const std::int64_t block = walked_block(statement, nest.loops[i]); block > 1)
+            if (const std::int64_t width = divisors(block, machine.lanes).back(); nest.loops[i].extent % width == 0) out.push_back(tile(i, width, width));
+    return out;
 }
 
 std::vector<Term> cut_sweeps(const Statement& statement, const NaiveLoops& nest, const VectorMachine& machine, SweepKind kind) {
@@ -69,19 +95,29 @@ std::vector<Term> cut_sweeps(const Statement& statement, const NaiveLoops& nest,
 }
 
 std::optional<std::vector<Term>> part_of_sweep(const NaiveLoops& nest, const Term& term, std::string_view part) {
-    if (const auto cut = cut_at(nest, term)) return part_of_sweep(over_span(nest, nest.loops.size() - 1, 0, *cut), tile(*term[0].integer(), *cut), part);
-    if (!term.is("sweep-tile", 2) || !term[0].integer() || !term[1].integer() || nest.loops.empty()) return {};
+    if (const auto cut = cut_at(nest, term)) {
+        const std::size_t last = nest.loops.size() - 1;
+        return part_of_sweep(over_span(nest, last, 0, *cut), tile(last, *term[0].integer(), *cut), part);
+    }
+    if (!term.is("sweep-tile", 3) || !term[0].integer() || !term[1].integer() || !term[2].integer()) return {};
     if (std::find(sweep_parts.begin(), sweep_parts.end(), part) == sweep_parts.end()) return {};
-    const std::int64_t lanes = *term[0].integer(), chunk = *term[1].integer();
-    const NaiveLoop& last = nest.loops.back();
-    if (lanes < 1 || chunk < lanes || chunk % lanes != 0 || last.extent % chunk != 0) return {};
-    const Term within = chunk < last.extent ? Term("rem", {last.axis, Term(chunk)}) : last.axis;
+    const std::int64_t number = *term[0].integer(), lanes = *term[1].integer(), chunk = *term[2].integer();
+    if (number < 0 || number >= static_cast<std::int64_t>(nest.loops.size())) return {};
+    const auto at = static_cast<std::size_t>(number), last = nest.loops.size() - 1;
+    const NaiveLoop& along = nest.loops[at];
+    if (lanes < 1 || chunk < lanes || chunk % lanes != 0 || along.extent % chunk != 0) return {};
+    const Term within = chunk < along.extent ? Term("rem", {along.axis, Term(chunk)}) : along.axis;
     std::vector<Term> out;
-    for (std::size_t i = 0; i + 1 < nest.loops.size(); ++i)
-        if ((part == "shared" && !nest.loops[i].reduction) || (part == "steps" && nest.loops[i].reduction)) out.push_back(nest.loops[i].axis);
-    if (part == "shared" && chunk < last.extent) out.push_back(quo(last.axis, chunk));
-    if (part == "steps" && lanes < chunk) out.push_back(quo(within, lanes));
-    if (part == "lanes" && lanes > 1) out.push_back(lanes < last.extent ? Term("rem", {last.axis, Term(lanes)}) : last.axis);
+    for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+        const bool step = nest.loops[i].reduction || i == last;
+        if (i == at) {
+            if (part == "shared" && chunk < along.extent) out.push_back(quo(along.axis, chunk));
+            if (part == "steps" && lanes < chunk) out.push_back(quo(within, lanes));
+        } else if (part == (step ? "steps" : "shared")) {
+            out.push_back(nest.loops[i].axis);
+        }
+    }
+    if (part == "lanes" && lanes > 1) out.push_back(lanes < along.extent ? Term("rem", {along.axis, Term(lanes)}) : along.axis);
     return out;
 }
 
@@ -91,7 +127,7 @@ std::optional<std::vector<Term>> part_of_sweep_rest(const NaiveLoops& nest, cons
     const NaiveLoops rest = over_span(nest, nest.loops.size() - 1, *cut, nest.loops.back().extent);
     const std::int64_t lanes = rest.loops.back().extent;
     if (part == "lanes") return std::vector{rest.loops.back().axis};  // also where the rest is one element
-    return part_of_sweep(rest, tile(lanes, lanes), part);
+    return part_of_sweep(rest, tile(rest.loops.size() - 1, lanes, lanes), part);
 }
 
 }  // namespace loopegg
