@@ -5,6 +5,7 @@
 #include <set>
 
 #include "backends/lower/default_schedule.hpp"
+#include "backends/network/value_orders.hpp"
 #include "backends/target/schedule_rules.hpp"
 #include "base/error.hpp"
 #include "graph/operators.hpp"
@@ -57,34 +58,14 @@ public:
         for (const GraphInput& in : graph_.inputs) plan_.sizes[in.name] = element_count(in.shape);
         for (const Node& node : graph_.nodes)
             if (!done_.contains(node.name)) visit(node);
-        require_one_layout();
+        std::vector<std::string> inputs, outputs;
+        for (const GraphInput& in : graph_.inputs) inputs.push_back(in.name);
+        for (const std::string& out : graph_.outputs) outputs.push_back(actual(out));
+        require_one_order(plan_, inputs, outputs);
         return std::move(plan_);
     }
 
 private:
-    // Whoever writes or reads a value knows it in the same layout. The caller, copies, views and code of a node's own know it as it is.
-    void require_one_layout() const {
-        const Shape plain;
-        std::map<std::string, Shape> known;  // the shape in which a value is stored where it lies in blocks
-        const auto note = [&](const std::string& value, const Shape& stored) {
-            const bool scratch = value.find('#') != value.npos;  // the nests of one site know their scratch by shapes of their own
-            if (!value.empty() && !scratch && known.try_emplace(value, stored).first->second != stored)
-                throw InternalFault("the value '" + value + "' is read in another layout than it is written in");
-        };
-        for (const GraphInput& in : graph_.inputs) note(in.name, plain);
-        for (const std::string& out : graph_.outputs) note(actual(out), plain);
-        for (const auto& [value, in] : plan_.inside) note(value, plain), note(in.first, plain);
-        for (const NetworkPlan::Step& step : plan_.steps) {
-            if (!step.nest) {
-                for (const std::string& value : step.values()) note(value, plain);
-                continue;
-            }
-            const Statement s = statement_of(nest_parts(step.nest->nest).statement);
-            for (std::size_t i = 0; i < s.buffers.size(); ++i)
-                note(step.nest->operands[i].value, s.buffers[i].blocking.empty() ? plain : s.buffers[i].stored_shape());
-        }
-    }
-
     const Node* only_user(const std::string& value) const {
         auto found = users_.find(value);
         return found != users_.end() && found->second.size() == 1 ? found->second[0] : nullptr;

@@ -5,16 +5,20 @@
 #include <optional>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "backends/network/network_plan.hpp"
+#include "backends/network/value_orders.hpp"
 #include "backends/target/schedule_rules.hpp"
 #include "base/places.hpp"
+#include "graph/operators.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/term/grammar.hpp"
 #include "optimize/algorithms.hpp"
 #include "optimize/choose.hpp"
+#include "optimize/layout_times.hpp"
 #include "optimize/stages.hpp"
 #include "rewrite/rule_books.hpp"
 #include "rules/load.hpp"
@@ -22,33 +26,21 @@
 namespace loopegg {
 namespace {
 
-constexpr double share_of_time = 0.3;     // of the time for tuning: a nest has up to three layouts more, and its first schedules are good ones
 constexpr double least_gain = 0.02;       // of the network's time, by the nests alone: less is not worth another network
 constexpr std::size_t most_layouts = 64;  // of one nest
 
-// Channels in a block: of the input, and of the output with what is added to it. 0: the value lies as it is.
-struct Blocks {
-    std::int64_t input = 0, output = 0;
-    friend auto operator<=>(const Blocks&, const Blocks&) = default;
-};
+// How the values of a node lie, in the order of Movable::values.
+using Orders = std::vector<MemoryOrder>;
 
-std::int64_t block_of(const Buffer& b) { return b.blocking.empty() ? 0 : b.blocking.back().factor; }
-
-Blocks blocks_of(const Term& nest) {
-    const Statement s = statement_of(nest_parts(nest).statement);
-    Blocks blocks;
-    blocks.output = block_of(s.buffers[0]);
-    if (const int input = s.buffer("I"); input >= 0) blocks.input = block_of(s.buffers[static_cast<std::size_t>(input)]);
-    return blocks;
-}
-
-// A convolution that may read or write blocks: one nest, or Winograd's three.
+// A node that may read or write blocks: one nest, or Winograd's three.
 struct Movable {
-    std::string site;
-    std::vector<Term> nests;                        // as they run now
-    std::string input, output;                      // values
-    std::vector<std::string> added{};               // values
-    std::map<Blocks, std::vector<Term>> layouts{};  // by the rules; a nest whose layout is another one is naive
+    std::string node;
+    bool site = false;                              // a site has its schedules tuned, and any other node has default schedules
+    std::vector<Term> nests{};                      // as they run now
+    std::vector<std::string> values{};              // what the nests read and write; no scratch between them
+    std::vector<std::vector<int>> place{};          // by nest and buffer: the place among the values, or -1
+    Orders now{};                                   // how the values lie now
+    std::map<Orders, std::vector<Term>> layouts{};  // by the rules; a nest whose layout is another one is naive
 };
 
 // Naive nests in every layout that the rules give.
@@ -61,15 +53,11 @@ public:
 
     explicit operator bool() const { return phase_ != nullptr; }
 
-    // Equal nests, all naive: each layout once. Sites of one shape share their answer.
-    const std::map<Blocks, Term>& of(const Term& nest) {
+    // Equal nests, all naive. Nodes of one shape share their answer.
+    const std::vector<Term>& of(const Term& nest) {
         const Term naive = nest_of(statement_of(nest_parts(nest).statement));
         const auto [at, fresh] = known_.try_emplace(naive);
-        if (fresh)
-            for (Term& made : equal_terms(naive, *book_, *phase_, {.strict_fp = false, .proven = true, .gpu = {}, .cpu = machine_}, most_layouts)) {
-                const Blocks blocks = blocks_of(made);
-                at->second.try_emplace(blocks, std::move(made));
-            }
+        if (fresh) at->second = equal_terms(naive, *book_, *phase_, {.strict_fp = false, .proven = true, .gpu = {}, .cpu = machine_}, most_layouts);
         return at->second;
     }
 
@@ -77,169 +65,173 @@ private:
     VectorMachine machine_;
     std::shared_ptr<const RuleBook> book_;
     const Phase* phase_;
-    std::unordered_map<Term, std::map<Blocks, Term>> known_;
+    std::unordered_map<Term, std::vector<Term>> known_;
 };
 
-// The first nest reads the input, and the last one writes the output.
-std::map<Blocks, std::vector<Term>> layouts_of(const std::vector<Term>& nests, LayoutRules& rules) {
-    std::map<Blocks, std::vector<Term>> all;
-    if (nests.size() == 1) {
-        for (const auto& [blocks, nest] : rules.of(nests[0])) all[blocks] = {blocks == Blocks{} ? nests[0] : nest};
-        return all;
-    }
-    for (const auto& [first_blocks, first] : rules.of(nests.front()))
-        for (const auto& [last_blocks, last] : rules.of(nests.back())) {
-            std::vector<Term> row = nests;
-            if (first_blocks.input > 0) row.front() = first;
-            if (last_blocks.output > 0) row.back() = last;
-            all[{first_blocks.input, last_blocks.output}] = std::move(row);
+// The nests of the node in all layouts of the values around it. What lies between its nests stays as it is.
+void find_layouts(Movable& m, LayoutRules& rules) {
+    m.layouts[m.now] = m.nests;
+    for (std::size_t i = 0; i < m.nests.size(); ++i) {
+        const Statement before = statement_of(nest_parts(m.nests[i]).statement);
+        const std::map<Orders, std::vector<Term>> so_far = m.layouts;
+        for (const Term& made : rules.of(m.nests[i])) {
+            const Statement after = statement_of(nest_parts(made).statement);
+            bool same_scratch = true;
+            for (std::size_t b = 0; b < after.buffers.size(); ++b)
+                same_scratch = same_scratch && (m.place[i][b] >= 0 || after.buffers[b].blocking == before.buffers[b].blocking);
+            if (!same_scratch) continue;
+            for (const auto& [orders, nests] : so_far) {
+                Orders other = orders;
+                for (std::size_t b = 0; b < after.buffers.size(); ++b)
+                    if (m.place[i][b] >= 0) other[static_cast<std::size_t>(m.place[i][b])] = after.buffers[b].order();
+                std::vector<Term> row = nests;
+                row[i] = made;
+                m.layouts.try_emplace(std::move(other), std::move(row));
+            }
         }
-    return all;
+    }
 }
 
-// Convolutions that compute everything.
-std::vector<Movable> movable_sites(const Graph& graph, const NetworkPlan& plan, LayoutRules& rules) {
+// Nodes that compute everything and whose nests have several layouts by the rules.
+std::vector<Movable> movable_nodes(const Graph& graph, const NetworkPlan& plan, LayoutRules& rules) {
     std::vector<Movable> all;
-    std::map<std::string, std::size_t> place;
+    std::map<std::string, std::size_t> found;
     for (const NetworkPlan::Step& step : plan.steps) {
-        const Node* node = step.nest ? graph.find(step.nest->site) : nullptr;
-        if (!node || node->op != "conv2d" || !node->domain.whole()) continue;
-        const auto [at, fresh] = place.try_emplace(node->name, all.size());
-        if (fresh) all.push_back({.site = node->name, .nests = {}, .input = "", .output = ""});
+        const Node* node = step.nest && !takes_any_order(step) ? graph.find(step.nest->site) : nullptr;
+        if (!node || !node->domain.whole() || statements_of(*node).size() != 1) continue;
+        const auto [at, fresh] = found.try_emplace(node->name, all.size());
+        if (fresh) all.push_back({.node = node->name, .site = is_site(*node)});
         Movable& m = all[at->second];
         m.nests.push_back(step.nest->nest);
-        m.output = step.nest->operands[0].value;
         const Statement s = statement_of(nest_parts(step.nest->nest).statement);
-        for (std::size_t i = 1; i < s.buffers.size(); ++i) {
-            const std::string& value = step.nest->operands[i].value;
-            if (value.empty()) continue;
-            if (s.buffers[i].name != "I")
-                m.added.push_back(value);
-            else if (fresh)
-                m.input = value;  // a later nest of a row reads a scratch of the row
+        std::vector<int>& place = m.place.emplace_back(s.buffers.size(), -1);
+        for (std::size_t b = 0; b < s.buffers.size(); ++b) {
+            const std::string& value = step.nest->operands[b].value;
+            if (value.empty() || is_scratch(value)) continue;
+            place[b] = static_cast<int>(m.values.size());
+            m.values.push_back(value), m.now.push_back(s.buffers[b].order());
         }
     }
     std::erase_if(
         all, [](const Movable& m) { return std::any_of(m.nests.begin(), m.nests.end(), [](const Term& nest) { return !nest_parts(nest).restore.empty(); }); });
-    for (Movable& m : all) m.layouts = layouts_of(m.nests, rules);
+    std::erase_if(all, [](const Movable& m) { return std::any_of(m.now.begin(), m.now.end(), [](const MemoryOrder& order) { return !order.empty(); }); });
+    for (Movable& m : all) find_layouts(m, rules);
     std::erase_if(all, [](const Movable& m) { return m.layouts.size() < 2; });
     return all;
 }
 
-// By value: how many channels a block has, where the value may lie in blocks. Its writer and all of its readers have to take such blocks.
-std::map<std::string, std::int64_t> blocks_on_offer(const Graph& graph, const NetworkPlan& plan, const std::vector<Movable>& sites) {
-    std::map<std::string, int> uses;  // of all kinds
-    const auto use = [&](const std::string& value) { ++uses[value]; };
-    for (const GraphInput& in : graph.inputs) use(in.name);
-    for (const std::string& out : graph.outputs) use(out);
-    for (const auto& [value, in] : plan.inside) use(value), use(in.first);
-    for (const NetworkPlan::Step& step : plan.steps)
-        for (const std::string& value : step.values()) use(value);
-    const auto sizes = [](const Movable& m, std::int64_t Blocks::*side) {
-        std::set<std::int64_t> all;
-        for (const auto& [blocks, nests] : m.layouts) all.insert(blocks.*side);
-        return all;
-    };
-    struct Value {
-        std::set<std::int64_t> sizes;
-        int uses = 0;
-        bool written = false;
-    };
-    std::map<std::string, Value> values;
-    const auto meet = [&](const std::string& value, const std::set<std::int64_t>& those, bool writes) {
-        auto [at, fresh] = values.try_emplace(value, Value{those});
-        if (!fresh) std::erase_if(at->second.sizes, [&](std::int64_t k) { return !those.contains(k); });
-        ++at->second.uses, at->second.written |= writes;
-    };
-    for (const Movable& m : sites) {
-        meet(m.output, sizes(m, &Blocks::output), true);
-        meet(m.input, sizes(m, &Blocks::input), false);
-        for (const std::string& value : m.added) meet(value, sizes(m, &Blocks::output), false);
-    }
-    std::map<std::string, std::int64_t> offered;
-    for (const auto& [name, v] : values)
-        if (v.written && v.uses == uses[name] && !v.sizes.empty() && *v.sizes.rbegin() > 0) offered[name] = *v.sizes.rbegin();
-    return offered;
-}
-
-// What is added to an output lies as the output does: values that must agree are one.
-void agree_on_added(const std::vector<Movable>& sites, std::map<std::string, std::int64_t>& offered) {
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (const Movable& m : sites)
-            for (const std::string& value : m.added) {
-                const auto a = offered.find(value), b = offered.find(m.output);
-                const bool one_way = (a == offered.end()) != (b == offered.end()),
-                           two_sizes = a != offered.end() && b != offered.end() && a->second != b->second;
-                if (one_way) offered.erase(a == offered.end() ? b : a), changed = true;
-                if (two_sizes) a->second = b->second = std::min(a->second, b->second), changed = true;
-            }
-    }
-}
-
-// One way to run a convolution.
-struct Way {
-    Blocks blocks;
-    std::vector<Term> nests;
-    double ms;
-};
-
-// The times of nests: those that run now as they are, the others with the best schedule that tuning finds.
-class Times {
+// Values that lie alike, as groups. A group is offered the orders that everyone who writes or reads one of its values can take.
+class Groups {
 public:
-    Times(const OptimizeRequest& request, const Target& target, const std::vector<Movable>& sites, Measurer& measurer, Progress& progress) {
-        std::vector<Candidate> now;
-        for (const Movable& m : sites)
-            for (const Term& nest : m.nests) now.push_back({nest, request.target});
-        const std::vector<Measured> before = measurer.measure(now);
-        for (std::size_t i = 0; i < now.size(); ++i) known_[now[i].nest] = {now[i].nest, before[i]};
-        std::vector<Term> other;
-        for (const Movable& m : sites)
-            for (const auto& [blocks, nests] : m.layouts)
-                for (const Term& nest : nests)
-                    if (!known_.contains(nest)) other.push_back(nest);
-        TuneOptions options = tune_options(request, target, std::max(1, request.trials / 2));
-        options.seconds *= share_of_time;
-        const std::vector<TunedNest> tuned = tune(other, measurer, options, progress);
-        for (std::size_t i = 0; i < other.size(); ++i) known_[other[i]] = {tuned[i].nest, tuned[i].best};
+    Groups(const Graph& graph, const NetworkPlan& plan, std::vector<Movable>& nodes) : nodes_(nodes) {
+        std::vector<std::string> inputs;
+        for (const GraphInput& in : graph.inputs) inputs.push_back(in.name);
+        for (const NetworkPlan::Step& step : plan.steps)
+            for (const std::string& value : step.values()) find(value);
+        ValueOrders orders = value_orders(plan, inputs, graph.outputs);
+        for (const LyingAlike& pair : orders.alike) group_[find(pair.a)] = find(pair.b);
+        std::set<std::string> movable;
+        for (const Movable& m : nodes_) movable.insert(m.node);
+        for (const NetworkPlan::Step& step : plan.steps)
+            if (step.nest && !takes_any_order(step) && !movable.contains(step.nest->site))
+                for (const std::string& value : step.values()) orders.logical.insert(value);
+        for (const Movable& m : nodes_)
+            for (std::size_t v = 0; v < m.values.size(); ++v) meet(find(m.values[v]), orders_of(m, v));
+        for (const std::string& value : orders.logical) meet(find(value), {MemoryOrder{}});
+        for (const LyingAlike& pair : orders.alike) std::erase_if(offered_[find(pair.a)], [&](const MemoryOrder& order) { return !pair.takes(order); });
+        settle();
+        for (auto& [group, some] : offered_) {  // the widest blocks alone
+            const auto widest = std::max_element(some.begin(), some.end(), [](const MemoryOrder& a, const MemoryOrder& b) { return width(a) < width(b); });
+            if (widest != some.end()) some = {MemoryOrder{}, MemoryOrder(*widest)};
+        }
+        settle();
     }
 
-    // None where a nest could not be timed.
-    std::optional<Way> way(const Blocks& blocks, const std::vector<Term>& nests) const {
-        Way way{blocks, {}, 0};
-        for (const Term& nest : nests) {
-            const auto& [scheduled, time] = known_.at(nest);
-            if (!time.latency) return std::nullopt;
-            way.nests.push_back(scheduled), way.ms += time.latency->median_ms;
-        }
-        return way;
+    std::string find(const std::string& value) {
+        std::string root = value;
+        for (auto up = group_.try_emplace(root, root).first; up->second != root; up = group_.try_emplace(root, root).first) root = up->second;
+        group_[value] = root;
+        return root;
+    }
+    bool moves(const std::string& value) { return offered_[find(value)].size() > 1; }
+    std::int64_t moving() {
+        const std::map<std::string, std::string> values = group_;
+        return std::count_if(values.begin(), values.end(), [&](const auto& v) { return moves(v.first); });
     }
 
 private:
-    std::unordered_map<Term, std::pair<Term, Measured>> known_;
+    static std::int64_t width(const MemoryOrder& order) { return order.empty() ? 0 : order.back().rows; }
+    static std::set<MemoryOrder> orders_of(const Movable& m, std::size_t value) {
+        std::set<MemoryOrder> all;
+        for (const auto& [orders, nests] : m.layouts) all.insert(orders[value]);
+        return all;
+    }
+    bool meet(const std::string& group, const std::set<MemoryOrder>& those) {
+        const auto [at, fresh] = offered_.try_emplace(group, those);
+        return !fresh && std::erase_if(at->second, [&](const MemoryOrder& order) { return !those.contains(order); }) > 0;
+    }
+
+    // Drops layouts that some value cannot have, and orders that no layout is left for, until nothing changes. Where one node has two values of a group,
+    // both lie alike.
+    void settle() {
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (Movable& m : nodes_) {
+                std::erase_if(m.layouts, [&](const auto& l) {
+                    std::map<std::string, MemoryOrder> in_group;
+                    for (std::size_t v = 0; v < m.values.size(); ++v) {
+                        const std::string group = find(m.values[v]);
+                        if (!offered_.at(group).contains(l.first[v]) || in_group.try_emplace(group, l.first[v]).first->second != l.first[v]) return true;
+                    }
+                    return false;
+                });
+                for (std::size_t v = 0; v < m.values.size(); ++v) changed = meet(find(m.values[v]), orders_of(m, v)) || changed;
+            }
+        }
+    }
+
+    std::vector<Movable>& nodes_;
+    std::map<std::string, std::string> group_;
+    std::map<std::string, std::set<MemoryOrder>> offered_;
 };
 
-// One site of the integer program for each convolution. Whoever reads a value reads it as its writer writes it.
-std::vector<std::vector<SiteOption>> options_of(const std::vector<Movable>& sites, const std::vector<std::vector<Way>>& ways,
-                                                const std::map<std::string, std::int64_t>& offered) {
-    std::map<std::string, std::size_t> writer;
-    for (std::size_t s = 0; s < sites.size(); ++s) writer[sites[s].output] = s;
-    std::vector<std::vector<SiteOption>> options(sites.size());
-    for (std::size_t s = 0; s < sites.size(); ++s)
-        for (std::size_t w = 0; w < ways[s].size(); ++w) {
-            SiteOption option{w, ways[s][w].ms, 0, 0};
-            const auto agree = [&](const std::string& value, std::int64_t block) {
-                if (!offered.contains(value)) return;
-                SiteOption::Company company{writer.at(value), {}};
-                for (std::size_t o = 0; o < ways[company.site].size(); ++o)
-                    if (ways[company.site][o].blocks.output == block) company.options.push_back(o);
-                option.only_with.push_back(std::move(company));
-            };
-            agree(sites[s].input, ways[s][w].blocks.input);
-            for (const std::string& value : sites[s].added) agree(value, ways[s][w].blocks.output);
-            options[s].push_back(std::move(option));
+// One way to run a node.
+struct Way {
+    Orders orders;
+    const std::vector<Term>* nests;
+    double ms;
+};
+
+// One site of the integer program for each node. All nodes that write or read values of one group agree with the first of them.
+std::vector<std::vector<SiteOption>> options_of(const std::vector<Movable>& nodes, const std::vector<std::vector<Way>>& ways, Groups& groups) {
+    std::map<std::string, std::pair<std::size_t, std::size_t>> first;  // by group: a node, and the place of a value
+    std::vector<std::vector<SiteOption>> options(nodes.size());
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+        for (std::size_t w = 0; w < ways[n].size(); ++w) options[n].push_back({w, ways[n][w].ms, 0, 0});
+        for (std::size_t v = 0; v < nodes[n].values.size(); ++v) {
+            if (!groups.moves(nodes[n].values[v])) continue;
+            const auto [other, value] = first.try_emplace(groups.find(nodes[n].values[v]), n, v).first->second;
+            if (other == n) continue;
+            for (std::size_t w = 0; w < ways[n].size(); ++w) {
+                SiteOption::Company company{other, {}};
+                for (std::size_t o = 0; o < ways[other].size(); ++o)
+                    if (ways[other][o].orders[value] == ways[n][w].orders[v]) company.options.push_back(o);
+                options[n][w].only_with.push_back(std::move(company));
+            }
         }
+    }
     return options;
+}
+
+// What runs now has the first way of each node.
+std::vector<std::vector<Way>> ways_of(const std::vector<Movable>& nodes, const LayoutTimes& times) {
+    std::vector<std::vector<Way>> ways(nodes.size());
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+        for (const auto& [orders, nests] : nodes[n].layouts)
+            if (const auto ms = times.of(nests)) ways[n].push_back({orders, &nests, *ms});
+        std::stable_partition(ways[n].begin(), ways[n].end(), [&](const Way& w) { return w.orders == nodes[n].now; });
+    }
+    return ways;
 }
 
 }  // namespace
@@ -249,37 +241,48 @@ Schedules with_layouts(const OptimizeRequest& request, const Graph& graph, const
     LayoutRules rules(target);
     if (!rules || target.gpu() || target.reach != Reach::here) return schedules;
     const NetworkPlan plan = plan_without_constants(graph, schedules, target);
-    std::vector<Movable> sites = movable_sites(graph, plan, rules);
-    std::map<std::string, std::int64_t> offered = blocks_on_offer(graph, plan, sites);
-    agree_on_added(sites, offered);
-    if (offered.empty()) return schedules;
-    const auto possible = [&](const std::string& value, std::int64_t block) {
-        const auto found = offered.find(value);
-        return block == 0 || (found != offered.end() && found->second == block);
-    };
-    for (Movable& m : sites) std::erase_if(m.layouts, [&](const auto& l) { return !possible(m.input, l.first.input) || !possible(m.output, l.first.output); });
+    std::vector<Movable> nodes = movable_nodes(graph, plan, rules);
+    Groups groups(graph, plan, nodes);
+    std::erase_if(nodes, [](const Movable& m) { return m.layouts.size() < 2; });
+    if (nodes.empty()) return schedules;
 
-    progress.advance(0, fmt::format("trying {} values in blocks of channels", offered.size()));
-    const Times times(request, target, sites, measurer, progress);
-    std::vector<std::vector<Way>> ways(sites.size());  // the first is what runs now
+    progress.advance(0, fmt::format("trying {} values in blocks of channels", groups.moving()));
+    LayoutTimes times(request, target, measurer, progress);
+    for (const Movable& m : nodes)
+        for (std::size_t i = 0; i < m.nests.size(); ++i) {
+            std::unordered_set<Term> distinct;
+            for (const auto& [orders, nests] : m.layouts)
+                if (distinct.insert(nests[i]).second) times.add(nests[i], m.nests[i], m.site);
+        }
+    times.explore();
+    std::vector<std::vector<Way>> ways;
+    ChooseResult best;
     double plain = 0;
-    for (std::size_t s = 0; s < sites.size(); ++s) {
-        for (const auto& [blocks, nests] : sites[s].layouts)
-            if (auto way = times.way(blocks, nests)) ways[s].push_back(std::move(*way));
-        if (ways[s].empty() || ways[s].front().blocks != Blocks{}) return schedules;
-        plain += ways[s].front().ms;
+    for (const bool last : {false, true}) {
+        ways = ways_of(nodes, times);
+        plain = 0;
+        for (std::size_t n = 0; n < nodes.size(); ++n) {
+            if (ways[n].empty() || ways[n].front().orders != nodes[n].now) return schedules;
+            plain += ways[n].front().ms;
+        }
+        best = choose(options_of(nodes, ways, groups), {});
+        if (!best.choice || best.choice->latency_ms > (1 - least_gain) * plain) return schedules;
+        if (last) break;
+        for (std::size_t n = 0; n < nodes.size(); ++n)
+            for (const Term& nest : *ways[n][best.choice->picked[n]].nests) times.want(nest);
+        times.tune_wanted();
     }
-    const ChooseResult best = choose(options_of(sites, ways, offered), {});
-    if (!best.choice || best.choice->latency_ms > (1 - least_gain) * plain) return schedules;
     Schedules out = schedules;
     std::size_t blocked = 0;
-    for (std::size_t s = 0; s < sites.size(); ++s) {
-        const Way& way = ways[s][best.choice->picked[s]];
-        if (way.blocks == Blocks{}) continue;
-        out[sites[s].site] = way.nests.size() == 1 ? way.nests[0] : with_nests(schedules.at(sites[s].site), way.nests);
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+        const Way& way = ways[n][best.choice->picked[n]];
+        if (way.orders == nodes[n].now) continue;
+        std::vector<Term> nests;
+        for (const Term& nest : *way.nests) nests.push_back(times.scheduled(nest));
+        out[nodes[n].node] = nests.size() == 1 ? nests[0] : with_nests(schedules.at(nodes[n].node), nests);
         ++blocked;
     }
-    progress.note(fmt::format("{} of {} convolutions write or read blocks of channels: {:.3f} ms instead of {:.3f}, by the nests alone", blocked, sites.size(),
+    progress.note(fmt::format("{} of {} steps write or read blocks of channels: {:.3f} ms instead of {:.3f}, by the nests alone", blocked, nodes.size(),
                               best.choice->latency_ms, plain));
     return out;
 }

@@ -1,5 +1,6 @@
 #include "nest/term/statement.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "graph/functions.hpp"
@@ -28,6 +29,30 @@ Shape Buffer::stored_shape() const {
     }
     stored.insert(stored.end(), blocks.begin(), blocks.end());
     return stored;
+}
+
+MemoryOrder Buffer::order() const {
+    MemoryOrder all;
+    for (const Blocking& b : blocking) {
+        std::int64_t length = 1;
+        for (std::size_t d = static_cast<std::size_t>(b.dimension) + 1; d < shape.size(); ++d) length *= shape[d];
+        const std::int64_t extent = shape[static_cast<std::size_t>(b.dimension)];
+        if (length > 1 || !all.empty() || extent % b.factor != 0) all.push_back({b.factor, length, extent % b.factor == 0 ? 0 : extent});
+    }
+    return all;
+}
+
+bool works_in_any_order(const Statement& s) {
+    const auto same_place = [&](const Access& read) {
+        for (std::size_t d = 0; d < s.write.index.size(); ++d)
+            if (read.index.size() != s.write.index.size() || read.index[d].coefficients != s.write.index[d].coefficients ||
+                read.index[d].offset != s.write.index[d].offset)
+                return false;
+        return !read.padded;
+    };
+    return s.combine == Combine::assign && s.coefficients.empty() && !s.keeps_an_order() && std::all_of(s.reads.begin(), s.reads.end(), same_place) &&
+           std::all_of(s.buffers.begin(), s.buffers.end(),
+                       [&](const Buffer& b) { return b.kind != BufferKind::weight && b.shape == s.buffers[0].shape && b.blocking.empty(); });
 }
 
 std::vector<Index> Buffer::stored_index(const std::vector<Index>& logical) const {

@@ -73,6 +73,15 @@ struct Blocking {
     friend bool operator==(const Blocking&, const Blocking&) = default;
 };
 
+// Of the elements in their logical order, `rows` rows of `length` elements each lie interleaved: first the first elements of all rows, and so on.
+struct Interleaved {
+    std::int64_t rows, length;
+    std::int64_t ragged = 0;  // elements of the blocked dimension where whole blocks do not fill it
+    friend auto operator<=>(const Interleaved&, const Interleaved&) = default;
+};
+// How the elements of a value lie in memory, whatever its dimensions are called: one for each blocking that moves elements. Empty for the logical order.
+using MemoryOrder = std::vector<Interleaved>;
+
 struct Buffer {
     std::string name;  // O the output; I J K inputs; W weights; A B per-channel constants; E* operands of epilogues
     Shape shape;       // logical
@@ -81,6 +90,7 @@ struct Buffer {
 
     Shape stored_shape() const;  // with the blocking
     std::vector<Index> stored_index(const std::vector<Index>& logical) const;
+    MemoryOrder order() const;
 };
 
 struct Access {
@@ -155,6 +165,10 @@ Term with_layouts_of(const Term& from, Term stmt);
 Term plain_statement(Term stmt);
 // The same statement with another size of one axis, by its name ("ci"). A statement that has no child for this size stays as it is.
 Term with_size(const Term& stmt, std::string_view axis, Term size);
+
+// Whether an element of the output depends only on the elements of the inputs at the same place. Then the buffers may lie in any order that is the same
+// for all of them.
+bool works_in_any_order(const Statement& statement);
 
 // What a scalar function of `value` and `finish` gives.
 double apply_scalar(std::string_view function, std::span<const double> operands);

@@ -24,8 +24,7 @@ using namespace loopegg;
 
 namespace {
 
-// An inverted residual block as mobile networks have it, between a first convolution and a classifier. `side` is a value that something else than a
-// convolution reads, too.
+// An inverted residual block as mobile networks have it, between a first convolution and a classifier with pools.
 Graph mobile_block() {
     GraphBuilder b("mobile");
     const std::string first = b.relu("relu", b.conv("first", b.input("x", {1, 3, 10, 10}), {.out = 32, .kernel = 3, .padding = 1, .bias = true}));
@@ -35,6 +34,22 @@ Graph mobile_block() {
     const std::string side = b.conv("side", sum, {.out = 32, .kernel = 3, .stride = 2, .padding = 1, .groups = 2});
     const std::string pool = b.node("global_avg_pool", "pool", {b.node("max_pool", "max", {side}, {{"kernel", 2}})});
     return b.finish({b.linear("fc", b.node("flatten", "flat", {pool}), 10)});
+}
+
+// Two dense layers and what stands between dense blocks: joins, pools, and batch norms that are steps of their own. `width` is how many channels the
+// second layer adds.
+Graph dense_block(std::int64_t batch, std::int64_t width) {
+    GraphBuilder b("dense");
+    std::string x =
+        b.pool("max_pool", "pool0", b.relu("relu0", b.conv("first", b.input("x", {batch, 3, 12, 12}), {.out = 32, .kernel = 3, .padding = 1})), 3, 2, 1);
+    for (const auto& [layer, channels] : {std::pair<std::string, std::int64_t>{"a", 16}, {"b", width}}) {
+        const std::string y = b.conv(layer + ".conv1", b.relu(layer + ".relu1", b.norm(layer + ".norm1", x)), {.out = 32, .kernel = 1});
+        const std::string z = b.conv(layer + ".conv2", b.relu(layer + ".relu2", b.norm(layer + ".norm2", y)), {.out = channels, .kernel = 3, .padding = 1});
+        x = b.node("concat", layer + ".cat", {x, z});
+    }
+    x = b.pool("avg_pool", "pool1", b.conv("thin", b.relu("relu1", b.norm("norm1", x)), {.out = 32, .kernel = 1}), 2, 2);
+    const std::string mean = b.node("global_avg_pool", "mean", {b.relu("relu2", b.norm("norm2", x))});
+    return b.finish({b.linear("fc", b.node("flatten", "flat", {mean}), 10)});
 }
 
 struct Blocked {
@@ -90,12 +105,67 @@ TEST_CASE("where blocks of channels pay, all values between convolutions lie in 
     const Schedules schedules = laid_out(graph, gains_by_blocks);
     const std::map<std::string, Term> nests = fused_nests(graph, schedules, find_target("host"));
     for (const auto& [site, input, output] : std::vector<std::tuple<std::string, bool, bool>>{
-             {"first", false, true}, {"expand", true, true}, {"depthwise", true, true}, {"project", true, true}, {"side", true, false}}) {
+             {"first", false, true}, {"expand", true, true}, {"depthwise", true, true}, {"project", true, true}, {"side", true, true}, {"max", true, true}}) {
         CAPTURE(site);
         CHECK(blocked(nests.at(site)).input == input);
-        CHECK(blocked(nests.at(site)).output == output);  // what a pool reads stays as it is
+        CHECK(blocked(nests.at(site)).output == output);
     }
+    CHECK(blocked(nests.at("pool")).input);
     check_against_interpreter(graph, schedules);
+}
+
+TEST_CASE("joins, pools and batch norms between convolutions take and give blocks", "[unit][optimize]") {
+    for (const std::int64_t batch : {1, 2}) {
+        CAPTURE(batch);
+        const Graph graph = dense_block(batch, 48);
+        const Schedules schedules = laid_out(graph, gains_by_blocks);
+        const std::map<std::string, Term> nests = fused_nests(graph, schedules, find_target("host"));
+        for (const char* node : {"pool0", "a.norm1", "a.conv1", "a.conv2", "b.norm1", "b.conv1", "b.conv2", "norm1", "thin", "pool1", "norm2"}) {
+            CAPTURE(node);
+            CHECK(blocked(nests.at(node)).input);
+            CHECK(blocked(nests.at(node)).output);
+        }
+        CHECK(blocked(nests.at("mean")).input);
+        check_against_interpreter(graph, schedules);
+    }
+}
+
+TEST_CASE("a join takes blocks only if whole blocks fill each of its parts", "[unit][optimize]") {
+    const Graph uneven = dense_block(1, 20);  // the second join has a part of 20 channels, so all that it holds lies as it is
+    const Schedules schedules = laid_out(uneven, gains_by_blocks);
+    const std::map<std::string, Term> nests = fused_nests(uneven, schedules, find_target("host"));
+    for (const char* node : {"pool0", "a.conv2", "b.conv2"}) CHECK_FALSE(blocked(nests.at(node)).output);
+    for (const char* node : {"a.norm1", "b.norm1", "norm1"}) CHECK_FALSE(blocked(nests.at(node)).input);
+    CHECK(blocked(nests.at("first")).output);
+    CHECK(blocked(nests.at("a.norm1")).output);
+    check_against_interpreter(uneven, schedules);
+
+    const Graph narrow = dense_block(1, 24);  // 24 channels are three blocks of 8
+    const Schedules halves = laid_out(narrow, gains_by_blocks);
+    const Statement s = statement_of(nest_parts(fused_nests(narrow, halves, find_target("host")).at("b.conv2")).statement);
+    CHECK(s.buffers[0].blocking == std::vector<Blocking>{{1, 8}});
+    check_against_interpreter(narrow, halves);
+}
+
+TEST_CASE("functions of elements take blocks as they come", "[unit][optimize]") {
+    GraphBuilder b("elements");
+    const std::string x = b.conv("first", b.input("x", {1, 3, 8, 8}), {.out = 32, .kernel = 1, .bias = true});
+    const std::string y = b.relu("relu", x), z = b.node("sigmoid", "sigmoid", {x});  // both read x, so neither is fused into its convolution
+    const std::string sum = b.node("mul", "mul", {b.add("add", y, z), y});
+    const Graph graph = b.finish({b.conv("last", sum, {.out = 8, .kernel = 3})});
+    const Schedules schedules = laid_out(graph, gains_by_blocks);
+    const std::map<std::string, Term> nests = fused_nests(graph, schedules, find_target("host"));
+    CHECK(blocked(nests.at("first")).output);
+    CHECK(blocked(nests.at("last")).input);
+    check_against_interpreter(graph, schedules);
+
+    const Graph seen = [] {  // the caller reads what a function of elements gives
+        GraphBuilder g("seen");
+        const std::string v = g.conv("first", g.input("x", {1, 3, 8, 8}), {.out = 32, .kernel = 1, .bias = true});
+        const std::string w = g.relu("relu", v);
+        return g.finish({g.conv("last", v, {.out = 32, .kernel = 3}), w});
+    }();
+    CHECK(laid_out(seen, gains_by_blocks).empty());
 }
 
 TEST_CASE("a value stays as it is where its readers lose more by blocks than its writer gains", "[unit][optimize]") {
