@@ -1,5 +1,6 @@
 // Times nests of a file of terms on this machine, each beside the fastest.
-//   bench_nests FILE [SCHEDULES]    SCHEDULES: so many schedules that the rules give for each nest, in the order in which they are tried
+//   bench_nests FILE [SCHEDULES [MIB]]    SCHEDULES: so many schedules that the rules give for each nest, in the order in which they are tried;
+//                                         0: the nests as they are. MIB: weights come from so much memory in turns, as inside a network
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,16 +17,17 @@
 using namespace loopegg;
 
 int main(int argc, char** argv) {
-    if (argc != 2 && argc != 3) {
-        std::fputs("usage: bench_nests FILE [SCHEDULES]\n", stderr);
+    if (argc < 2 || argc > 4) {
+        std::fputs("usage: bench_nests FILE [SCHEDULES [MIB]]\n", stderr);
         return 2;
     }
     MeasurerOptions options;
     options.store = ":memory:";
+    if (argc == 4) options.cold_bytes = std::strtol(argv[3], nullptr, 10) << 20;
     TvmMeasurer measurer(options);
     std::vector<Candidate> all;
     const Target host = find_target("host");
-    const std::size_t schedules = argc == 3 ? std::strtoul(argv[2], nullptr, 10) : 0;
+    const std::size_t schedules = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 0;
     for (const SExpr& text : read_sexprs(make_source(argv[1], read_file(argv[1])))) {
         const Term nest = complete(to_term(text));
         if (schedules == 0)
