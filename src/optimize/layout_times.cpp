@@ -16,7 +16,7 @@ namespace {
 constexpr double share_of_time = 0.3;     // of the time for tuning, for all layouts together
 constexpr double share_to_explore = 0.5;  // of that time
 
-// A nest whose times lie in two heaps alone finds the slower heap in a network, too: its time is about the upper quartile.
+// About the upper quartile: a nest whose times vary by itself may be slow inside a network.
 double careful_time(const Latency& time) { return time.median_ms + time.iqr_ms / 2; }
 
 std::int64_t instances_of(const Term& nest) { return statement_of(nest_parts(nest).statement).instances(); }
