@@ -14,10 +14,7 @@ namespace loopegg {
 namespace {
 
 constexpr double share_of_time = 0.3;     // of the time for tuning, for all layouts together
-constexpr double share_to_explore = 0.5;  // of that time
-
-// About the upper quartile: a nest whose times vary by itself may be slow inside a network.
-double careful_time(const Latency& time) { return time.median_ms + time.iqr_ms / 2; }
+constexpr double share_to_explore = 0.6;  // of that time
 
 std::int64_t instances_of(const Term& nest) { return statement_of(nest_parts(nest).statement).instances(); }
 
@@ -54,7 +51,7 @@ void LayoutTimes::explore() {
         for (const Term& nest : untuned) candidates.push_back({scheduled(nest), request_.target});
         const std::vector<Measured> times = measurer_.measure(candidates);
         for (std::size_t i = 0; i < times.size(); ++i)
-            if (times[i].latency) entries_.at(untuned[i]).ms = careful_time(*times[i].latency);
+            if (times[i].latency) entries_.at(untuned[i]).ms = times[i].latency->median_ms;
         untuned.clear();
     };
     for (const Term& nest : order_) {
@@ -95,7 +92,7 @@ void LayoutTimes::tune_all(std::vector<Term> nests, double seconds) {
     for (std::size_t i = 0; i < nests.size(); ++i)
         if (tuned[i].best.latency) {
             Entry& e = entries_.at(nests[i]);
-            e.ms = careful_time(*tuned[i].best.latency), e.scheduled = tuned[i].nest;
+            e.ms = tuned[i].best.latency->median_ms, e.scheduled = tuned[i].nest;
         }
 }
 
