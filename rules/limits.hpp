@@ -5,6 +5,7 @@
 
 namespace loopegg {
 
-RunOptions limits_of(const Phase& phase);  // and the scheduler; where the phase says nothing, the engine's defaults hold
+// The limits and the scheduler of the phase. Where the phase says nothing, the engine's defaults hold.
+RunOptions limits_of(const Phase& phase);
 
 }  // namespace loopegg

@@ -54,7 +54,7 @@ std::optional<RegisterTile> read_tile(const NaiveLoops& nest, const Term& term) 
         if (t.sizes.back() < 1) return {};
     }
     if (t.along >= nest.loops.size() || next != term.size() || t.lanes < 1 || (t.shared == SharedLoop::rows && (t.rows < 1 || !nest.row_loop()))) return {};
-    if (const std::int64_t extent = nest.loops[t.along].extent; t.shared == SharedLoop::cut && (extent <= t.lanes || extent % t.lanes == 0)) return {};
+    if (t.shared == SharedLoop::cut && !end_of_whole_vectors(nest.loops[t.along], t.lanes)) return {};
     return t;
 }
 
@@ -88,7 +88,7 @@ std::vector<std::size_t> outside(const NaiveLoops& nest, const RegisterTile& t) 
 }
 
 // A cut tile is laid over the whole vectors of the lanes' loop, and another tile over the rest.
-std::int64_t cut_at(const NaiveLoops& nest, const RegisterTile& t) { return nest.loops[t.along].extent / t.lanes * t.lanes; }
+std::int64_t cut_at(const NaiveLoops& nest, const RegisterTile& t) { return *end_of_whole_vectors(nest.loops[t.along], t.lanes); }
 NaiveLoops whole_vectors(const NaiveLoops& nest, const RegisterTile& t) { return over_span(nest, t.along, 0, cut_at(nest, t)); }
 NaiveLoops left_over(const NaiveLoops& nest, const RegisterTile& t) { return over_span(nest, t.along, cut_at(nest, t), nest.loops[t.along].extent); }
 // The tile of the rest: one vector for each row.
@@ -136,12 +136,12 @@ std::vector<std::int64_t> lanes_along(const NaiveLoop& loop, const VectorMachine
     return all;
 }
 
-// The same for a loop that is cut where its whole vectors end. A loop in blocks has no such cut, because a vector stays inside a block.
+// The same for a loop that is cut where its whole vectors end.
 std::vector<std::int64_t> lanes_of_cut(const NaiveLoop& loop, const VectorMachine& m) {
-    if ((!loop.contiguous && !loop.weights_only) || (loop.contiguous && loop.neighbours != loop.extent)) return {};
+    if (!loop.contiguous && !loop.weights_only) return {};
     std::vector<std::int64_t> all;
     for (std::int64_t lanes : {m.lanes, m.lanes / 2, m.lanes / 4})
-        if (lanes >= 2 && loop.extent > lanes && loop.extent % lanes != 0) all.push_back(lanes);
+        if (lanes >= 2 && end_of_whole_vectors(loop, lanes)) all.push_back(lanes);
     return all;
 }
 

@@ -60,9 +60,7 @@ bool sweeps(const Statement& statement, const NaiveLoops& nest, SweepKind kind) 
 // Where the whole vectors of the innermost loop end, if the tile is cut there.
 std::optional<std::int64_t> cut_at(const NaiveLoops& nest, const Term& tile) {
     if (!tile.is("sweep-cut", 1) || !tile[0].integer() || nest.loops.empty()) return {};
-    const std::int64_t lanes = *tile[0].integer(), extent = nest.loops.back().extent;
-    if (lanes < 1 || extent <= lanes || extent % lanes == 0) return {};
-    return extent / lanes * lanes;
+    return end_of_whole_vectors(nest.loops.back(), *tile[0].integer());
 }
 
 }  // namespace
@@ -89,8 +87,7 @@ std::vector<Term> sweep_tiles(const Statement& statement, const NaiveLoops& nest
 std::vector<Term> cut_sweeps(const Statement& statement, const NaiveLoops& nest, const VectorMachine& machine, SweepKind kind) {
     if (!sweeps(statement, nest, kind) || nest.loops.size() < 2) return {};
     const Term cut("sweep-cut", {Term(std::int64_t{machine.lanes})});
-    const NaiveLoop& last = nest.loops.back();
-    if (machine.lanes < 2 || !cut_at(nest, cut) || (last.contiguous && last.neighbours != last.extent)) return {};
+    if (machine.lanes < 2 || !cut_at(nest, cut)) return {};
     return {cut};
 }
 

@@ -58,10 +58,7 @@ public:
         for (const GraphInput& in : graph_.inputs) plan_.sizes[in.name] = element_count(in.shape);
         for (const Node& node : graph_.nodes)
             if (!done_.contains(node.name)) visit(node);
-        std::vector<std::string> inputs, outputs;
-        for (const GraphInput& in : graph_.inputs) inputs.push_back(in.name);
-        for (const std::string& out : graph_.outputs) outputs.push_back(actual(out));
-        require_one_order(plan_, inputs, outputs);
+        require_one_order(plan_, graph_);
         return std::move(plan_);
     }
 

@@ -28,10 +28,10 @@ bool is_scratch(const std::string& value) { return value.find('#') != value.npos
 
 bool takes_any_order(const NetworkPlan::Step& step) { return step.nest && works_in_any_order(statement_of_step(*step.nest)); }
 
-ValueOrders value_orders(const NetworkPlan& plan, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+ValueOrders value_orders(const NetworkPlan& plan, const Graph& graph) {
     ValueOrders all;
-    all.logical.insert(inputs.begin(), inputs.end());
-    all.logical.insert(outputs.begin(), outputs.end());
+    for (const GraphInput& in : graph.inputs) all.logical.insert(in.name);
+    all.logical.insert(graph.outputs.begin(), graph.outputs.end());  // an output is fused into no other node, so its value has its name
     for (const auto& [value, values] : plan.constants) all.logical.insert(value);
     for (const auto& [value, in] : plan.inside) all.alike.push_back({value, in.first, std::gcd(plan.sizes.at(value), in.second)});
     for (const NetworkPlan::Step& step : plan.steps) {
@@ -47,14 +47,14 @@ ValueOrders value_orders(const NetworkPlan& plan, const std::vector<std::string>
     return all;
 }
 
-void require_one_order(const NetworkPlan& plan, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+void require_one_order(const NetworkPlan& plan, const Graph& graph) {
     std::map<std::string, MemoryOrder> known;
     const auto note = [&](const std::string& value, const MemoryOrder& order) {
         const auto [at, fresh] = known.try_emplace(value, order);
         if (at->second != order) throw InternalFault("the value '" + value + "' is read in another order than it is written in");
         return fresh;
     };
-    const ValueOrders orders = value_orders(plan, inputs, outputs);
+    const ValueOrders orders = value_orders(plan, graph);
     for (const std::string& value : orders.logical) note(value, {});
     for (const NetworkPlan::Step& step : plan.steps) {
         if (!step.nest || takes_any_order(step)) continue;

@@ -21,7 +21,7 @@ struct ValueOrders {
     std::set<std::string> logical;  // values that someone knows in their logical order: the caller, copies that break pieces, code of a node's own
 };
 
-ValueOrders value_orders(const NetworkPlan& plan, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+ValueOrders value_orders(const NetworkPlan& plan, const Graph& graph);
 
 // Whether the step is a nest that takes any order as it comes, so that its values lie alike.
 bool takes_any_order(const NetworkPlan::Step& step);
@@ -30,6 +30,6 @@ bool takes_any_order(const NetworkPlan::Step& step);
 bool is_scratch(const std::string& value);
 
 // Throws InternalFault where a value is read in another order than it is written in.
-void require_one_order(const NetworkPlan& plan, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+void require_one_order(const NetworkPlan& plan, const Graph& graph);
 
 }  // namespace loopegg

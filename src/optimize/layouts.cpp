@@ -124,11 +124,9 @@ std::vector<Movable> movable_nodes(const Graph& graph, const NetworkPlan& plan, 
 class Groups {
 public:
     Groups(const Graph& graph, const NetworkPlan& plan, std::vector<Movable>& nodes) : nodes_(nodes) {
-        std::vector<std::string> inputs;
-        for (const GraphInput& in : graph.inputs) inputs.push_back(in.name);
         for (const NetworkPlan::Step& step : plan.steps)
             for (const std::string& value : step.values()) find(value);
-        ValueOrders orders = value_orders(plan, inputs, graph.outputs);
+        ValueOrders orders = value_orders(plan, graph);
         for (const LyingAlike& pair : orders.alike) group_[find(pair.a)] = find(pair.b);
         std::set<std::string> movable;
         for (const Movable& m : nodes_) movable.insert(m.node);

@@ -194,9 +194,7 @@ private:
     }
 
     static void shift(NetworkShape& shape, const ShapeSpace::Width& w, int by) {
-        const auto it = shape.widths.find(w.name);
-        const std::int64_t now = it == shape.widths.end() ? w.choices.back() : it->second;
-        const auto at = std::lower_bound(w.choices.begin(), w.choices.end(), now) - w.choices.begin();
+        const auto at = std::lower_bound(w.choices.begin(), w.choices.end(), w.kept_by(shape)) - w.choices.begin();
         const auto next = std::clamp<std::ptrdiff_t>(at + by, 0, static_cast<std::ptrdiff_t>(w.choices.size()) - 1);
         const std::int64_t kept = w.choices[static_cast<std::size_t>(next)];
         if (kept == w.choices.back())

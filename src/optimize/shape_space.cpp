@@ -65,6 +65,16 @@ ShapeSpace::ShapeSpace(const Graph& original, const Sites& sites, int channels_m
     stages_ = stages.size();
 }
 
+std::int64_t ShapeSpace::Width::kept_by(const NetworkShape& shape) const {
+    const auto it = shape.widths.find(name);
+    return it == shape.widths.end() ? choices.back() : it->second;
+}
+
+const ShapeSpace::Width* ShapeSpace::find_width(const std::string& name) const {
+    const auto found = std::find_if(widths_.begin(), widths_.end(), [&](const Width& w) { return w.name == name; });
+    return found == widths_.end() ? nullptr : &*found;
+}
+
 const ShapeSpace::Left& ShapeSpace::without_dropped(const NetworkShape& shape) const {
     constexpr std::size_t most = 512;
     if (const auto known = left_.find(shape.dropped); known != left_.end()) return known->second;
@@ -81,8 +91,8 @@ std::vector<std::pair<std::string, std::int64_t>> ShapeSpace::narrowed_writers(c
     std::vector<std::pair<std::string, std::int64_t>> out;
     std::set<std::size_t> seen;  // one stream of the original may be several streams after additions were dropped
     for (const auto& [name, kept] : shape.widths) {
-        const auto width = std::find_if(widths_.begin(), widths_.end(), [&](const Width& w) { return w.name == name; });
-        if (width == widths_.end() || kept >= width->choices.back()) continue;
+        const Width* width = find_width(name);
+        if (!width || kept >= width->choices.back()) continue;
         for (const std::string& writer : width->writers) {
             const Node* node = left.graph.find(writer);
             const auto s = node && node->op != "parameter" ? left.streams.written_by(writer) : std::nullopt;
@@ -96,8 +106,8 @@ NetworkShape ShapeSpace::reduced(NetworkShape shape) const {
     const Graph& left = without_dropped(shape).graph;
     std::erase_if(shape.groups, [&](const auto& g) { return !left.find(g.first); });
     std::erase_if(shape.widths, [&](const auto& w) {
-        const auto width = std::find_if(widths_.begin(), widths_.end(), [&](const Width& known) { return known.name == w.first; });
-        return width == widths_.end() || std::none_of(width->writers.begin(), width->writers.end(), [&](const std::string& s) { return left.find(s); });
+        const Width* width = find_width(w.first);
+        return !width || std::none_of(width->writers.begin(), width->writers.end(), [&](const std::string& s) { return left.find(s); });
     });
     return shape;
 }
@@ -149,10 +159,7 @@ double ShapeSpace::distance(const NetworkShape& a, const NetworkShape& b) const 
         stage.dropped += static_cast<double>(a.dropped.contains(d.branch.site)) - static_cast<double>(b.dropped.contains(d.branch.site));
     }
     for (const Width& w : widths_) {
-        const auto log_width = [&](const NetworkShape& shape) {
-            const auto it = shape.widths.find(w.name);
-            return std::log2(static_cast<double>(it == shape.widths.end() ? w.choices.back() : it->second));
-        };
+        const auto log_width = [&](const NetworkShape& shape) { return std::log2(static_cast<double>(w.kept_by(shape))); };
         Stage& stage = stages[w.stage];
         stage.widths += 1, stage.narrowed += std::abs(log_width(a) - log_width(b));
     }

@@ -36,6 +36,8 @@ public:
         std::int64_t step = 1;              // every choice is a multiple of this
         bool joined = false;                // a residual stream, or a stream that is concatenated
         std::size_t stage = 0;
+
+        std::int64_t kept_by(const NetworkShape& shape) const;
     };
     struct Depth {
         Branch branch;
@@ -70,6 +72,7 @@ private:
         Graph graph;
         Streams streams;
     };
+    const Width* find_width(const std::string& name) const;
     const Left& without_dropped(const NetworkShape& shape) const;
     std::vector<std::pair<std::string, std::int64_t>> narrowed_writers(const NetworkShape& shape, const Left& left) const;
 

@@ -49,7 +49,7 @@ bool is_schedule(const Term& nest) {
     }
 }
 
-// What a schedule of one list of loops costs, by the machine's estimate.
+// What a schedule costs, by the machine's estimate.
 class Estimate {
 public:
     Estimate(const Term& statement, const Term& naive, const ScheduleMachine& machine) : statement_(statement), naive_(naive), machine_(machine) {

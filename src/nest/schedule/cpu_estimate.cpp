@@ -336,15 +336,13 @@ std::vector<Term> lists_of(const Term& schedule) {
 
 double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine) { return Cost(nest, shape, machine).total(); }
 
-CpuShape cpu_shape(const NaiveLoops& nest, const Term& schedule) { return Reading(nest, schedule).shape; }
-
 double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) {
     double all = 0, cost = 0;
     for (const Term& list : lists_of(schedule)) {
         double instances = 1;
         for (Term t = list; t.size() > 0; t = Term(t[t.size() - 1]))
             if (!t.is("stage", 2)) instances *= static_cast<double>(axis_extent(t[t.size() - 2]));
-        all += instances, cost += instances * cpu_cost(nest, cpu_shape(nest, list), machine);
+        all += instances, cost += instances * cpu_cost(nest, Reading(nest, list).shape, machine);
     }
     return cost / all;
 }

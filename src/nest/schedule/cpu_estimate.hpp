@@ -32,10 +32,8 @@ struct CpuShape {
 // About how long a multiply-add takes, in units of the time of an unhindered multiply-add. Good for comparing schedules of one nest.
 double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine);
 
-// The numbers of a list of loops that visits what the naive loops visit. A loop that is no digit of a naive loop counts as a plain loop.
-CpuShape cpu_shape(const NaiveLoops& nest, const Term& schedule);
-
-// The cost of a schedule. Where parts of the schedule follow each other, each part counts as much as it has instances.
+// The same for a schedule that visits what the naive loops visit. A loop that is no digit of a naive loop counts as a plain loop. Where parts of the
+// schedule follow each other, each part counts as much as it has instances.
 double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine);
 
 }  // namespace loopegg

@@ -90,6 +90,12 @@ NaiveLoops naive_loops(const Statement& statement, Term schedule) {
     return nest;
 }
 
+std::optional<std::int64_t> end_of_whole_vectors(const NaiveLoop& loop, std::int64_t lanes) {
+    const bool in_blocks = loop.contiguous && loop.neighbours != loop.extent;
+    if (lanes < 1 || in_blocks || loop.extent <= lanes || loop.extent % lanes == 0) return {};
+    return loop.extent / lanes * lanes;
+}
+
 NaiveLoops over_span(NaiveLoops nest, std::size_t loop, std::int64_t from, std::int64_t to) {
     NaiveLoop& l = nest.loops[loop];
     l.axis = Term("span", {l.axis, Term(from), Term(to)}), l.extent = to - from;

@@ -34,6 +34,8 @@ struct NaiveLoops {
 // Whether vectors of the read may cross the edge of its buffer. Where channels are neighbours, the lanes of a vector are inside or outside together.
 bool crosses_edge(const Statement& statement, const Access& read);
 NaiveLoops naive_loops(const Statement& statement, Term schedule);
+// Where the whole vectors of a loop end. None where whole vectors fill the loop, where there are none, and where a vector would leave a block.
+std::optional<std::int64_t> end_of_whole_vectors(const NaiveLoop& loop, std::int64_t lanes);
 // The nest with one loop over a span of its iterations alone.
 NaiveLoops over_span(NaiveLoops nest, std::size_t loop, std::int64_t from, std::int64_t to);
 
