@@ -143,7 +143,9 @@ void LatencyStore::put(const Hash128& key, const std::string& target, const std:
                  "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,unixepoch()) ON CONFLICT(key) DO UPDATE SET "
                  "target=excluded.target, nest=excluded.nest, state=excluded.state, median_ms=excluded.median_ms, iqr_ms=excluded.iqr_ms, n=excluded.n, "
                  "measured=excluded.measured, disturbed=excluded.disturbed, "
-                 "why=excluded.why, seconds=excluded.seconds, timing=excluded.timing, owner=excluded.owner, machine=excluded.machine, at=excluded.at");
+                 "why=excluded.why, seconds=excluded.seconds, timing=excluded.timing, owner=excluded.owner, machine=excluded.machine, at=excluded.at "
+                 "WHERE NOT (latency.state='measured' AND coalesce(latency.median_ms > 0 AND latency.median_ms < 1e9 AND latency.iqr_ms >= 0 AND "
+                 "latency.iqr_ms < 1e9 AND latency.n >= 0, false))");
     q.bind(key.hex()).bind(target).bind(nest).bind(std::string(m.latency ? "measured" : "failed")).bind(l.median_ms).bind(l.iqr_ms).bind(std::int64_t{l.n});
     q.bind(std::int64_t{l.measured})
         .bind(std::int64_t{l.disturbed})

@@ -30,7 +30,8 @@ public:
     // Takes the key over, whoever has it. A process that has waited long enough calls this.
     void seize(const Hash128& key);
     std::string holder(const Hash128& key);  // who has claimed the key, in words; "" when nobody has
-    // Keeps an answer. A failure that is not the candidate's own is not kept, and its claim is given up.
+    // Keeps an answer, unless the key has a time: the first time stays, so that all processes decide by the same figures. A failure that is not the
+    // candidate's own is not kept, and its claim is given up.
     void put(const Hash128& key, const std::string& target, const std::string& nest, const Measured& answer, const std::string& timing = "warm");
     void release(const Hash128& key);  // gives up a claim without an answer
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "backends/measure/cold_weights.hpp"
+#include "backends/measure/latency_store.hpp"
 #include "backends/measure/tvm_measurer.hpp"
 #include "base/scratch.hpp"
 #include "base/sexpr.hpp"
@@ -47,6 +48,20 @@ TEST_CASE("what was measured is not measured again", "[flow]") {
     for (const Measured& m : second.measure(asked)) CHECK(m.latency->n == 4);
     CHECK(second.counts().compiled == 0);
     CHECK(second.counts().timed == 0);
+}
+
+TEST_CASE("the first time of a key stays, whoever measures it again", "[unit]") {
+    Store store;
+    LatencyStore one(store.file.path()), other(store.file.path());
+    const Hash128 key = Hasher().add("a nest").finish();
+    const auto time = [](double ms) { return Measured{Latency{ms, 0, 1, "host", true, false}, ""}; };
+    const Measured failure{{}, "it crashes", 0, true};
+    one.put(key, "host", "a nest", failure);
+    other.put(key, "host", "a nest", time(2));  // a time says more than a failure
+    CHECK(one.find(key)->latency->median_ms == 2);
+    one.put(key, "host", "a nest", time(3));
+    one.put(key, "host", "a nest", failure);
+    CHECK(other.find(key)->latency->median_ms == 2);
 }
 
 TEST_CASE("a time with weights out of the caches is another time than one with the same weights every time", "[flow]") {
