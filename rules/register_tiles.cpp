@@ -9,7 +9,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::array<const char*, 6> shared_words{"first", "rows", "weights", "channels", "blocks", "cut"};
+constexpr std::array<const char*, 7> shared_words{"first", "rows", "weights", "channels", "blocks", "cut", "copied"};
 constexpr std::int64_t short_sum = 8, steps_of_a_long_one = 4, few = 4;
 
 struct RegisterTile {
@@ -19,6 +19,7 @@ struct RegisterTile {
     std::vector<std::int64_t> sizes;  // by naive loop; 1 for sums
 
     std::int64_t elements(std::size_t loop) const { return sizes[loop] * (loop == along ? lanes : 1); }
+    bool shares_rows() const { return shared == SharedLoop::rows || shared == SharedLoop::copied; }
     bool shares_blocks() const { return shared == SharedLoop::blocks || shared == SharedLoop::cut; }
     std::int64_t accumulators() const {
         std::int64_t all = 1;
@@ -53,7 +54,7 @@ std::optional<RegisterTile> read_tile(const NaiveLoops& nest, const Term& term) 
         t.sizes.push_back(l.reduction ? 1 : *term[next++].integer());
         if (t.sizes.back() < 1) return {};
     }
-    if (t.along >= nest.loops.size() || next != term.size() || t.lanes < 1 || (t.shared == SharedLoop::rows && (t.rows < 1 || !nest.row_loop()))) return {};
+    if (t.along >= nest.loops.size() || next != term.size() || t.lanes < 1 || (t.shares_rows() && (t.rows < 1 || !nest.row_loop()))) return {};
     if (t.shared == SharedLoop::cut && !end_of_whole_vectors(nest.loops[t.along], t.lanes)) return {};
     return t;
 }
@@ -119,7 +120,8 @@ CpuShape shape_of(const NaiveLoops& nest, const RegisterTile& t) {
     } else if (!outer.empty())
         s.tasks = pieces(t.shared == SharedLoop::weights ? t.along : outer[0]);
     s.weights_stay = t.shared == SharedLoop::weights;
-    s.copy = t.shared == SharedLoop::rows ? CpuShape::Copy::rows : t.shared == SharedLoop::channels ? CpuShape::Copy::own : CpuShape::Copy::once;
+    s.gathers = t.shared == SharedLoop::copied;
+    s.copy = t.shares_rows() ? CpuShape::Copy::rows : t.shared == SharedLoop::channels ? CpuShape::Copy::own : CpuShape::Copy::once;
     return s;
 }
 
@@ -202,7 +204,7 @@ std::optional<std::vector<Term>> loops_of(const NaiveLoops& nest, const Register
         std::vector<Term> blocks;  // of the part that is asked for, where the cores share all blocks
         for (std::size_t i : outside(nest, tile)) {
             const NaiveLoop& l = nest.loops[i];
-            const bool of_rows = tile.shared == SharedLoop::rows && row == i;
+            const bool of_rows = tile.shares_rows() && row == i;
             if (of_rows && tile.rows < l.extent) {
                 first = quo(l.axis, tile.rows);
                 if (tile.rows > 1) out.push_back(rem(l.axis, tile.rows));
@@ -271,6 +273,7 @@ std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& ma
             if (best.size() > most) std::pop_heap(best.begin(), best.end()), best.pop_back();
         }
     };
+    if (shared == SharedLoop::copied && (nest.padded || !nest.scattered)) return {};
     every_tile(nest, machine, shared, [&](RegisterTile& t) {
         t.shared = shared, t.rows = 0;
         if (shared == SharedLoop::cut) {
@@ -282,7 +285,7 @@ std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& ma
         }
         Part alone[] = {{1, shape_of(nest, t)}};
         const std::vector<std::size_t> outer = outside(nest, t);
-        if (shared == SharedLoop::rows) {
+        if (t.shares_rows()) {
             if (!row || row == t.along || t.sizes[*row] > 1) return;
             CpuShape& shape = alone[0].shape;
             for (std::int64_t rows : divisors(nest.loops[*row].extent, 8)) {

@@ -23,6 +23,8 @@ enum class SharedLoop {
     blocks,
     // the same, where no input is padded, and no whole number of vectors fills the lanes' loop: whole vectors come first, and a shorter one is the rest
     cut,
+    // blocks of ROWS rows, where no input is padded, and the steps of a sum lie apart in memory: each core copies its rows
+    copied,
 };
 
 // At most `most` tiles, cheapest first by the estimate. Empty where the statement sums nothing up.

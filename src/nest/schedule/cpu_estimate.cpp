@@ -26,6 +26,9 @@ constexpr double too_few_registers = 1, windows_of_numbers = 0.5;
 // rows and those around them. own: each core copies what it alone reads, which stays near. Where little is computed from an element, as in a depthwise
 // convolution, copying it is dear.
 constexpr double copied_by_one = 35, copied_twice = 17, copied_near = 1.2;
+// Steps of a long sum that read an input on another page of memory each, where caches do not fetch ahead: the cost of a step, in multiply-adds of a vector,
+// and how many steps are no long sum. Timed with 1x1 convolutions of densenet161 on a Xeon with AVX-512 (experiments/schedules.md).
+constexpr double another_page = 14, page_bytes = 4096, pages_at_hand = 64;
 constexpr double long_vectors = 0.5;  // vectors of several registers: each register but the first waits
 constexpr double put_together = 4;    // vectors that fill no whole number of registers: a load or store is several, with shuffles (experiments/schedules.md)
 constexpr double tested = 1;          // every read is tested, whether it is inside the input
@@ -80,7 +83,12 @@ public:
         const double rounds = std::ceil(s_.tasks / m_.cores);
         cost *= rounds * m_.cores / s_.tasks * m_.lanes / lanes_;
         if (s_.shared) cost += start_of_cores * m_.lanes * m_.cores / instances_;
-        if (nest_.padded) cost += copying() * (s_.copy == Copy::none ? 1 : elements_of(*nest_.padded) / instances_);
+        if (nest_.padded)
+            cost += copying() * (s_.copy == Copy::none ? 1 : elements_of(*nest_.padded) / instances_);
+        else if (s_.gathers && nest_.scattered)
+            cost += copied_by_one * (s_.copy == Copy::whole ? s_.tasks : 1 / m_.cores) * elements_of(nest_.scattered->read) / instances_;
+        else
+            cost += scattered_steps() / accumulators_;
         if (s_.copy == Copy::rows) cost += streamed * weights_again() / instances_;
         if (s_.weights_stay) cost += 0.005;       // rarely better, seldom much worse
         if (other_is_contiguous()) cost -= 0.01;  // neighbours in memory are a little better
@@ -202,6 +210,17 @@ private:
         return false;
     }
 
+    // What it costs a step of the sums in a tile that the input lies scattered.
+    double scattered_steps() const {
+        const auto& sum = nest_.scattered;
+        if (!sum || sum->steps <= pages_at_hand) return 0;
+        double runs = 1;
+        for (std::size_t d = 0; d + 1 < dimensions(sum->read); ++d)
+            for (std::size_t i = 0; i < nest_.loops.size(); ++i)
+                if (!nest_.loops[i].reduction && nest_.loops[i].strides[sum->read][d] > 0) runs *= static_cast<double>(s_.body[i]);
+        return another_page * runs * std::min(1.0, static_cast<double>(sum->bytes_apart) / page_bytes);
+    }
+
     double copying() const {
         switch (s_.copy) {
             case Copy::none: return tested;
@@ -301,6 +320,7 @@ private:
         const std::string text = to_string(buffer);
         if (text == "O" || text == "(local O)") shape.staged_output = true;
         if (text != "I" && text != "(local I)") return;
+        shape.gathers = !nest_.padded && !shared_.empty();
         shape.copy = shared_.empty() ? Copy::once : Copy::own;
         for (const Digit& d : shared_) {
             if (!d.loop || nest_.loops[*d.loop].weights_only)

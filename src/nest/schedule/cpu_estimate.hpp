@@ -26,6 +26,7 @@ struct CpuShape {
     // core copies what it alone reads. whole: each core copies all of the input.
     enum class Copy { none, once, rows, own, whole } copy = Copy::none;
     std::int64_t rows = 1;      // of a piece, with Copy::rows
+    bool gathers = false;       // each core copies its part of an input that is not padded, so that the steps of a sum are neighbours
     bool weights_stay = false;  // the cores share the lanes' loop, so that each goes through its own weights again and again
 };
 

@@ -46,6 +46,16 @@ NaiveLoop naive_loop(const Statement& statement, const Term& axis) {
     return loop;
 }
 
+NaiveLoops::ScatteredSum scattered_sum(const std::vector<NaiveLoop>& loops, std::size_t read, const Shape& shape) {
+    NaiveLoops::ScatteredSum longest{read};
+    std::int64_t pitch = 1;  // elements of memory between neighbours of a dimension
+    for (std::size_t d = shape.size(); d-- > 0; pitch *= shape[d])
+        for (const NaiveLoop& l : loops)
+            if (l.reduction && l.strides[read][d] * pitch > 1 && l.extent > longest.steps)
+                longest = {read, l.extent, l.strides[read][d] * pitch * static_cast<std::int64_t>(sizeof(float))};
+    return longest;
+}
+
 }  // namespace
 
 bool NaiveLoop::moves(std::size_t read) const {
@@ -86,6 +96,8 @@ NaiveLoops naive_loops(const Statement& statement, Term schedule) {
         const Buffer& b = statement.buffers[static_cast<std::size_t>(statement.reads[r].buffer)];
         if (crosses_edge(statement, statement.reads[r])) nest.padded = r;
         nest.innermost.push_back(b.kind == BufferKind::weight ? std::nullopt : std::optional(neighbours_along(b)));
+        if (b.name == "I" && b.blocking.empty())
+            if (auto sum = scattered_sum(nest.loops, r, b.shape); sum.steps > 0) nest.scattered = sum;
     }
     return nest;
 }

@@ -26,6 +26,12 @@ struct NaiveLoops {
     std::optional<std::size_t> padded{};  // the read that may leave its buffer, and has elements tested one by one where it is not copied
     // By read: the dimension whose elements are neighbours in memory. A weight has none, because it is laid out for the lanes.
     std::vector<std::optional<std::size_t>> innermost{};
+    // A sum whose steps read the input I at places that lie apart in memory. Of several such sums, the longest one. None where I is in blocks.
+    struct ScatteredSum {
+        std::size_t read = 0;
+        std::int64_t steps = 0, bytes_apart = 0;
+    };
+    std::optional<ScatteredSum> scattered{};
 
     std::optional<std::size_t> innermost_reduction() const;
     bool sums() const { return innermost_reduction().has_value(); }

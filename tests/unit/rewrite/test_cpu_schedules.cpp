@@ -53,6 +53,7 @@ TEST_CASE("every schedule computes what the naive nest computes", "[unit][rewrit
           "(nest (conv2d 1 1 8 8 4 4 1 1 1 1 0 0 1 1) (cat (at (span co 0 4) (at ci (at oh (at ow done)))) (at (span co 4 8) (at (span ci 0 4) (at oh (at ow "
           "done))))))",
           "(restore repeat (nest (conv2d 1 1 8 4 4 4 3 3 1 1 1 1 1 1) (at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done))))))))",
+          "(nest (conv2d 1 1 8 12 4 6 1 1 1 1 0 0 1 1) (at co (at ci (at oh (at ow done)))))",
           "(nest (linear 2 12 7) (at n (at co (at ci done))))",
           "(nest (linear 8 16 32) (at n (at co (at ci done))))",
           "(nest (linear 8 32 64) (at n (at (diag 4 ci co) (at (rem co 8) (at (rem ci 16) done)))))",
@@ -144,6 +145,15 @@ TEST_CASE("cores share blocks of all outputs where the outermost loop alone give
     CHECK(holds(best(heads), "(par (pair b (quo i 4)) "));
     CHECK_FALSE(any_holds(schedules(without("share-blocks"), heads, 40), "(par (pair "));
     CHECK_FALSE(any_holds(schedules(read_file(shipped_file), "(nest (matmul 4 196 64 196) (at b (at i (at j (at k done)))))", 40), "(par (pair "));
+}
+
+TEST_CASE("cores copy their rows of an input whose channels lie pages apart, and of no other", "[unit][rewrite]") {
+    const char* const apart = "(nest (conv2d 1 1 192 336 56 56 1 1 1 1 0 0 1 1) (at co (at ci (at oh (at ow done)))))";
+    const char* const near = "(nest (conv2d 1 1 192 336 4 4 1 1 1 1 0 0 1 1) (at co (at ci (at oh (at ow done)))))";
+    CHECK(holds(best(apart), "(stage I "));
+    CHECK_FALSE(holds(best(near), "(stage I "));
+    CHECK_FALSE(any_holds(schedules(without("copy-rows"), apart, 64), "(stage I "));
+    CHECK_FALSE(any_holds(schedules(read_file(shipped_file), product, 64), "(stage I "));
 }
 
 TEST_CASE("windows in steps have no vectors of ours: the compiler makes them of plain columns", "[unit][rewrite]") {
