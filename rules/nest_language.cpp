@@ -219,8 +219,30 @@ ListKind winograd_list(std::string name, std::string summary, Term WinogradNests
     return list;
 }
 
+// The order in which a statement has the dimensions of a buffer, where the buffer takes the place of what a move reads or writes.
+std::vector<Term> orders(const Question& q) {
+    const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+    if (s == nullptr || !s->statement) return {};
+    const Argument& word = q.arguments[1];
+    const int buffer = s->statement->buffer(word.eclass == none ? word.word.text() : q.graph.smallest_term(word.eclass).op().text());
+    Shape moved;
+    for (std::size_t i = 2; i < q.arguments.size(); ++i) {
+        if (!q.arguments[i].number) return {};
+        moved.push_back(*q.arguments[i].number);
+    }
+    const std::int64_t p = moved.front();
+    moved.erase(moved.begin());
+    const auto order = buffer < 0 ? std::nullopt : order_beyond_move(*s->statement, buffer, p, moved);
+    return order ? std::vector{Term(*order)} : std::vector<Term>{};
+}
+
 std::vector<ListKind> lists() {
     return {
+        {"orders",
+         {{"statement", "buffer", "number", "number", "number", "number", "number"}},
+         "the order of the buffer's dimensions with which a move of so many elements, which reads in the order that the first number tells, is left out",
+         orders,
+         false},
         winograd_list("winograd-input", "of a convolution: its input transformed for so many outputs of so many taps", &WinogradNests::input),
         winograd_list("winograd-products", "of a convolution: the products of its transformed input with transformed weights", &WinogradNests::products),
         winograd_list("winograd-output", "of a convolution: those products transformed back, and what follows its sums", &WinogradNests::output),
@@ -330,6 +352,7 @@ std::vector<OperatorKind> operators() {
         {"restore", "nest", {"how", "nest"}},
         {"site", "value", {"nest"}},
         {"then", "value", {"value", "nest"}},
+        {"feed", "value", {"buffer", "value", "nest"}},
         {"prepare", "value", {"preparation", "value"}},
         {"layer", "net", {"nest"}},
         {"each", "net", {""}},
@@ -344,6 +367,8 @@ std::vector<OperatorKind> operators() {
         {"within", "net", {"number", "net"}},
         {"epilogue", "statement", {"function", "statement"}},
         {"layout", "statement", {"buffer", "iterator", "number", "statement"}},
+        {"order", "statement", {"buffer", "number", "statement"}},
+        {"times", "function", {""}},
         {"at", "schedule", {"axis", "schedule"}},
         {"par", "schedule", {"axis", "schedule"}},
         {"vec", "schedule", {"axis", "schedule"}},
@@ -382,7 +407,7 @@ std::vector<OperatorKind> operators() {
 // Completes nests, wherever they stand in a row of sites.
 Term prepared_term(const Term& term) {
     if (term.is("nest", 2) || term.is("restore", 2)) return complete(term);
-    if (!term.is("site", 1) && !term.is("then", 2) && !term.is("prepare", 2) && !is_net(term)) return term;
+    if (!term.is("site", 1) && !term.is("then", 2) && !term.is("feed", 3) && !term.is("prepare", 2) && !is_net(term)) return term;
     std::vector<Term> children;
     for (const Term& child : term.children()) children.push_back(prepared_term(child));
     return Term(term.op(), std::move(children));

@@ -1,6 +1,7 @@
 #include "rules/value_judge.hpp"
 
 #include <algorithm>
+#include <array>
 #include <random>
 
 #include "base/error.hpp"
@@ -31,6 +32,8 @@ constexpr const char* first_nests[] = {
     "(restore repeat (nest (conv2d 1 1 4 4 4 4 3 3 1 1 1 1 1 1) (at (span co 0 2) (at oh (at ow (at ci (at kh (at kw done))))))))",
     "(nest (linear 2 6 4) (at n (at (quo co 4) (at ci (at (rem co 4) done)))))",
     "(nest (epilogue bias (linear 3 4 2)) (at n (at co (at ci done))))",
+    "(nest (matmul 2 3 4 5) (at b (at i (at j (at k done)))))",
+    "(nest (epilogue add (matmul 1 4 6 2)) (at i (at j (at k done))))",
     "(nest (max_pool 1 2 4 4 2 2 2 2 0 0) (at c (at oh (at ow (at kh (at kw done))))))",
     "(nest (row_mean 3 4 1) (at r (at k done)))",
     "(nest (zip + 12) (at x done))",
@@ -39,15 +42,62 @@ constexpr const char* first_nests[] = {
 
 Term naive(const std::string& stmt) { return nest_of(statement_of(parse_term(stmt))); }
 
+// A move that reads dimensions of these extents in an order, whatever the extents are.
+Term move(Shape shape, const std::array<std::size_t, 4>& order) {
+    shape.resize(4, 1);
+    std::array<std::int64_t, 4> written{};
+    std::string p;
+    for (std::size_t i = 0; i < 4; ++i) written[order[i]] = shape[i], p += std::to_string(order[i] + 1);
+    return naive("(order I " + p + " (move " + std::to_string(written[0]) + " " + std::to_string(written[1]) + " " + std::to_string(written[2]) + " " +
+                 std::to_string(written[3]) + "))");
+}
+constexpr std::array<std::array<std::size_t, 4>, 4> orders{{{1, 0, 2, 3}, {2, 0, 1, 3}, {0, 2, 1, 3}, {3, 1, 0, 2}}};
+
+// Extents that make up this shape: the shape itself, its first two dimensions as one, its first dimension cut in two.
+std::vector<Shape> views(const Shape& shape) {
+    std::vector<Shape> all;
+    if (shape.size() <= 4) all.push_back(shape);
+    if (shape.size() > 1) {
+        Shape joined(shape.begin() + 1, shape.end());
+        joined[0] *= shape[0];
+        if (joined.size() <= 4) all.push_back(joined);
+    }
+    if (shape.size() < 4 && shape[0] % 2 == 0) {
+        Shape cut = shape;
+        cut[0] /= 2;
+        cut.insert(cut.begin(), 2);
+        all.push_back(cut);
+    }
+    return all;
+}
+
 // Every nest that can read an output of this shape and nothing else.
 std::vector<Term> followers(const Shape& shape) {
     const std::string size = std::to_string(element_count(shape));
     std::vector<Term> all;
     for (const char* f : {"relu", "relu6", "silu", "tanh", "copy"}) all.push_back(naive("(map " + std::string(f) + " " + size + ")"));
     for (const char* f : {"+", "-", "*"}) all.push_back(naive("(zip " + std::string(f) + " " + size + ")"));
-    all.push_back(naive("(scale 2 " + size + ")"));
+    for (const char* v : {"2", "-3"}) all.push_back(naive("(scale " + std::string(v) + " " + size + ")"));
+    for (const Shape& view : views(shape))
+        for (const auto& order : orders) all.push_back(move(view, order));
     const std::int64_t n = shape[0], c = shape.size() > 1 ? shape[1] : 1;
     all.push_back(naive("(channel_scale " + std::to_string(n) + " " + std::to_string(c) + " " + std::to_string(element_count(shape) / (n * c)) + ")"));
+    return all;
+}
+
+// Values of which a nest reads one operand in another order.
+std::vector<Term> fed_values(const Term& nest) {
+    std::vector<Term> all;
+    for (const Buffer& b : statement_of(nest_parts(nest).statement).buffers)
+        if (b.name == "I" || b.name == "J")
+            for (const Shape& view : views(b.shape))
+                for (const auto& order : orders) {
+                    Shape source = view;
+                    source.resize(4, 1);
+                    Shape read(4);
+                    for (std::size_t i = 0; i < 4; ++i) read[i] = source[order[i]];  // the move writes the view
+                    all.push_back(Term("feed", {Term(b.name), Term("site", {move(read, order)}), nest}));
+                }
     return all;
 }
 
@@ -65,6 +115,7 @@ std::vector<Term> small_values() {
             } catch (const UserError&) {  // there are no such constants to prepare
             }
         }
+        for (Term& fed : fed_values(nest)) all.push_back(std::move(fed));
         for (const Term& start : starts) {
             all.push_back(start);
             for (const Term& follower : followers(statement_of(nest_parts(nest).statement).buffers[0].shape)) all.push_back(Term("then", {start, follower}));
@@ -107,7 +158,7 @@ std::optional<std::string> compare(const Term& before, const Term& after) {
 
 bool is_value_rule(const Rule& rule) {
     const Term& root = rule.left[0].term;
-    return root.is("site", 1) || root.is("then", 2) || root.is("prepare", 2);
+    return root.is("site", 1) || root.is("then", 2) || root.is("feed", 3) || root.is("prepare", 2);
 }
 
 std::optional<Refutation> judge_value_rule(const Rule& rule) {

@@ -34,7 +34,9 @@ constexpr const char* statements[]{"(conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)",
                                    "(zip * 35)",
                                    "(scale 0.5 24)",
                                    "(channel_scale 2 4 9)",
-                                   "(stretch + 2 3 4 5 15 10)"};
+                                   "(stretch + 2 3 4 5 15 10)",
+                                   "(order I 4132 (move 2 3 4 5))",
+                                   "(order O 231 (order J 312 (epilogue (times 0.5) (matmul 2 6 8 4))))"};
 
 class Dice {
 public:

@@ -123,14 +123,17 @@ private:
 
     // Plans one nest, with the nodes after it that the rules that span sites take into it: each follower that is the only reader of what was made so far.
     void single(const Node& node, const Statement& statement) {
-        Term value("site", {nest_of(node)});
+        const auto fed = fed_.find(node.name);
+        Term value("site", {fed == fed_.end() ? nest_of(node) : fed->second.nest});
         std::vector<Operand> operands;
         for (const Buffer& b : statement.buffers)
             if (b.kind != BufferKind::output) operands.push_back(own_operand(node, b));
-        std::vector<FusedRule> fused;
+        std::vector<FusedRule> fused = fed == fed_.end() ? std::vector<FusedRule>{} : fed->second.rules;
         std::string last = node.name;
         for (const Node* next = only_user(last); next; next = only_user(last)) {
-            auto more = follower(*next, last, node);
+            const std::vector<const Node*> viewed = views_before_transpose(*next);
+            if (!viewed.empty()) next = only_user(viewed.back()->name);
+            auto more = next->op == "transpose" ? mover(*next, node) : follower(*next, last, node);
             if (!more) break;
             const std::vector<FusionStep> steps = rules_->fuse(Term("then", {value, more->nest}));
             if (steps.empty() || !is_one_site(steps.back().value)) break;
@@ -139,17 +142,80 @@ private:
             for (; value.is("prepare", 2); value = value[1]) prepare(value, operands);
             for (const FusionStep& step : steps)
                 if (step.effect != FusionStep::Effect::arranges) fused.push_back({step.rule, step.effect == FusionStep::Effect::takes_in ? next->name : ""});
+            for (const Node* view : viewed) take(*view, last);
             take(*next, last);
         }
         plan_.sizes[last] = element_count(node.shape);
         const Term stmt = nest_parts(value[0]).statement;
-        if (const auto given = schedules_.find(node.name); given != schedules_.end() && given->second.is("prepare", 2)) {
-            row(node, given->second, stmt, std::move(operands), last, std::move(fused));
+        if (in_a_row(node)) {
+            row(node, schedules_.at(node.name), stmt, std::move(operands), last, std::move(fused));
             return;
         }
         NetworkStep step{node.name, chosen(node, stmt), {{last, {}}}, std::move(fused)};
         step.operands.insert(step.operands.end(), operands.begin(), operands.end());
         plan_.steps.push_back({std::move(step), {}, {}});
+    }
+
+    bool in_a_row(const Node& site) const {
+        const auto given = schedules_.find(site.name);
+        return given != schedules_.end() && given->second.is("prepare", 2);
+    }
+
+    // The views that are read one after another, each by nothing else, until a transpose reads the last one. Empty where there is no such transpose.
+    std::vector<const Node*> views_before_transpose(const Node& first) const {
+        std::vector<const Node*> views;
+        const Node* node = &first;
+        for (; node && is_view(node->op); node = only_user(node->name)) views.push_back(node);
+        return node && node->op == "transpose" ? views : std::vector<const Node*>{};
+    }
+
+    // A transpose as a nest. None for more than four dimensions, where neighbours that stay neighbours are one.
+    static std::optional<Term> move_of(const Node& transpose) {
+        const Shape& in = transpose.input_shapes[0];
+        std::vector<int> place;  // of each dimension among those that are larger than 1
+        for (int next = 0; std::int64_t size : in) place.push_back(size > 1 ? next++ : -1);
+        struct Piece {
+            int last;  // the place of its last dimension
+            std::int64_t size;
+        };
+        std::vector<Piece> written;
+        for (std::int64_t dimension : transpose.integers("order")) {
+            const auto d = static_cast<std::size_t>(dimension);
+            if (in[d] == 1) continue;
+            if (!written.empty() && written.back().last + 1 == place[d])
+                written.back() = {place[d], written.back().size * in[d]};
+            else
+                written.push_back({place[d], in[d]});
+        }
+        if (written.size() > 4) return {};
+        written.insert(written.begin(), 4 - written.size(), {-1, 1});
+        std::vector<std::size_t> read{0, 1, 2, 3};
+        std::stable_sort(read.begin(), read.end(), [&](std::size_t a, std::size_t b) { return written[a].last < written[b].last; });
+        std::int64_t digits = 0;
+        std::vector<Term> sizes;
+        for (std::size_t i : read) digits = digits * 10 + static_cast<std::int64_t>(i) + 1;
+        for (const Piece& piece : written) sizes.emplace_back(piece.size);
+        return nest_of(statement_of(Term("order", {Term("I"), Term(digits), Term("move", std::move(sizes))})));
+    }
+
+    // Notes that the only reader of a transpose reads the input of the transpose instead, where a rule says how.
+    bool read_before(const Node& transpose) {
+        const Node* reader = only_user(transpose.name);
+        const auto moved = move_of(transpose);
+        if (!reader || !moved || !reader->domain.whole() || in_a_row(*reader)) return false;
+        const std::vector<Statement> statements = statements_of(*reader);
+        if (statements.size() != 1) return false;
+        const std::string buffer = reader->inputs[0] == transpose.name ? "I" : "J";
+        if (statements[0].buffer(buffer) < 0) return false;
+        const auto known = fed_.find(reader->name);
+        const Term nest = known == fed_.end() ? nest_of(*reader) : known->second.nest;
+        const std::vector<FusionStep> steps = rules_->fuse(Term("feed", {Term(buffer), Term("site", {*moved}), nest}));
+        if (steps.empty() || !steps.back().value.is("site", 1)) return false;
+        Fed& fed = fed_[reader->name];
+        fed.nest = steps.back().value[0];
+        for (const FusionStep& step : steps) fed.rules.push_back({step.rule, transpose.name});
+        renamed_[transpose.name] = actual(transpose.inputs[0]);
+        return true;
     }
 
     // Plans a site as nests in a row. Each nest but the last writes a scratch that the next one reads. The last nest has what was fused into the site.
@@ -207,7 +273,7 @@ private:
         if (inner.is("layout", 4) && holds_epilogue(inner))  // a layout around everything stays there
             return Term("layout", {inner[0], inner[1], inner[2], with_epilogues_of(stmt, inner[3])});
         while (inner.is("epilogue", 2)) inner = inner[1];
-        return stmt.is("epilogue", 2) ? with_epilogue(with_epilogues_of(stmt[1], inner), stmt[0].op().text()) : inner;
+        return stmt.is("epilogue", 2) ? with_epilogue(with_epilogues_of(stmt[1], inner), stmt[0]) : inner;
     }
 
     Operand own_operand(const Node& node, const Buffer& b) const {
@@ -224,7 +290,7 @@ private:
         std::vector<Operand> operands;
     };
     std::optional<Follower> follower(const Node& next, const std::string& last, const Node& site) const {
-        if (is_view(next.op) || !next.domain.whole()) return {};
+        if (is_view(next.op) || !next.domain.whole() || fed_.contains(next.name)) return {};
         const std::vector<Statement> statements = statements_of(next);
         if (statements.size() != 1) return {};
         Follower f{nest_of(statements[0]), {}};
@@ -241,6 +307,11 @@ private:
             }
         }
         return f;
+    }
+
+    std::optional<Follower> mover(const Node& transpose, const Node& site) const {
+        const auto moved = in_a_row(site) ? std::nullopt : move_of(transpose);
+        return moved ? std::optional(Follower{*moved, {}}) : std::nullopt;
     }
 
     static void prepare(const Term& value, std::vector<Operand>& operands) {
@@ -342,6 +413,7 @@ private:
     }
 
     void transpose(const Node& node) {
+        if (read_before(node)) return;
         const std::vector<std::int64_t> strides = strides_of(node.input_shapes[0]);
         std::vector<std::int64_t> from;
         for (std::int64_t d : node.integers("order")) from.push_back(strides[static_cast<std::size_t>(d)]);
@@ -398,6 +470,11 @@ private:
     std::map<std::string, std::vector<const Node*>> users_;
     std::set<std::string> done_;
     std::map<std::string, std::string> renamed_;
+    struct Fed {
+        Term nest;
+        std::vector<FusedRule> rules;
+    };
+    std::map<std::string, Fed> fed_;  // by node: the nest that reads what was to be transposed for it
     NetworkPlan plan_;
 };
 

@@ -7,6 +7,7 @@
 #include "backends/lower/default_schedule.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
+#include "nest/term/wrapped_statement.hpp"
 #include "optimize/stages.hpp"
 #include "optimize/tune.hpp"
 
@@ -20,8 +21,11 @@ std::int64_t instances_of(const Term& nest) { return statement_of(nest_parts(nes
 
 // The statement without its numbers of channels.
 std::string kind_of(const Term& stmt) {
-    if (stmt.is("epilogue", 2)) return fmt::format("({} {})", to_string(stmt[0]), kind_of(stmt[1]));
-    if (stmt.is("layout", 4)) return fmt::format("({} {} {} {})", to_string(stmt[0]), to_string(stmt[1]), to_string(stmt[2]), kind_of(stmt[3]));
+    if (is_wrapper(stmt)) {
+        std::string wrapper = stmt.op().text();
+        for (std::size_t i = 0; i + 1 < stmt.size(); ++i) wrapper += " " + to_string(stmt[i]);
+        return fmt::format("({} {})", wrapper, kind_of(stmt[stmt.size() - 1]));
+    }
     Term kind = stmt;
     for (const Iterator& axis : statement_of(stmt).axes)
         for (const char* channels : {"g", "co", "ci", "c", "r"})

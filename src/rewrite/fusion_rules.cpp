@@ -23,7 +23,7 @@ double running_cost(const Term& value) {
     if (value.is("prepare", 2)) return running_cost(value[1]);
     const Term& nest = value[value.size() - 1];
     const double own = nest_cost + static_cast<double>(statement_of(nest_parts(nest).statement).buffers.size());
-    return value.is("then", 2) ? running_cost(value[0]) + own : own;
+    return value.is("then", 2) || value.is("feed", 3) ? running_cost(value[value.size() - 2]) + own : own;
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ constexpr const char* statements[] = {
     "(scale 0.5 28)",
     "(zip + 24)",
     "(stretch * 2 4 3 4 15 2)",
+    "(order I 4132 (move 2 3 4 2))",
+    "(order O 213 (order J 132 (epilogue (times 0.5) (matmul 2 4 6 8))))",
     "(winograd_input 2 3 1 4 4 4 1 1)",
     "(winograd_output 2 3 1 4 4 4)",
     "(recurrence 4 6)",

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "nest/term/axis.hpp"
 #include "nest/term/statement.hpp"
+#include "nest/term/wrapped_statement.hpp"
 
 namespace loopegg {
 namespace {
@@ -92,7 +93,7 @@ std::vector<Term> smaller_numbers(const Term& t) {
 
 // Statements with one number made smaller, or without their outermost epilogue or layout.
 std::vector<Term> smaller_statements(const Term& stmt) {
-    if (!stmt.is("epilogue", 2) && !stmt.is("layout", 4)) return smaller_numbers(stmt);
+    if (!is_wrapper(stmt)) return smaller_numbers(stmt);
     std::size_t last = stmt.size() - 1;
     std::vector<Term> all{stmt[last]};
     for (const Term& inner : smaller_statements(stmt[last])) all.push_back(with_child(stmt, last, inner));

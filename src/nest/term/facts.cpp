@@ -131,6 +131,7 @@ struct NestAnalysis::Tables {
         auto strip = [](auto&& self, const Term& t) -> Term {
             if (t.is("layout", 4)) return self(self, t[3]);
             if (t.is("epilogue", 2)) return Term("epilogue", {t[0], self(self, t[1])});
+            if (t.is("order", 3)) return Term("order", {t[0], t[1], self(self, t[2])});
             return t;
         };
         plain = strip(strip, term);
@@ -227,7 +228,8 @@ NestFact NestAnalysis::fact_of(const EGraph& graph, const NodeView& node) const 
         return tables_->nest(n.statement, n.schedule, graph.smallest_term(node.children[0]).op().text());
     }
     if ((name == "epilogue" && children.size() == 2 && children[1].kind == Kind::statement) ||
-        (name == "layout" && children.size() == 4 && children[3].kind == Kind::statement)) {
+        (name == "layout" && children.size() == 4 && children[3].kind == Kind::statement) ||
+        (name == "order" && children.size() == 3 && children[2].kind == Kind::statement)) {
         std::vector<Term> parts;
         for (std::size_t i = 0; i + 1 < children.size(); ++i) parts.push_back(graph.smallest_term(node.children[i]));
         parts.push_back(tables_->statement_terms.at(children.back().id));

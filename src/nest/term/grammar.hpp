@@ -3,10 +3,12 @@
 //   NEST   ::= (nest STMT SCHED)                    the instances that SCHED visits, of the statement STMT
 //            | (restore HOW NEST)                   HOW ::= repeat | zero | pointwise: how outputs that no instance computes come back
 //   STMT   ::= (conv2d N G CO CI IH IW KH KW SH SW PH PW DH DW) | (linear N CO CI) | ...      see statement.hpp
-//            | (epilogue E STMT)                    E ::= bias | scale_shift | relu | relu6 | silu | gelu | sigmoid | tanh | add:
+//            | (epilogue E STMT)                    E ::= bias | scale_shift | relu | relu6 | silu | gelu | sigmoid | tanh | add | (times V):
 //                                                   done to each output element after its last instance; the innermost E is done first
 //            | (layout BUFFER AXIS k STMT)          BUFFER is stored with the dimension that AXIS walks in blocks of k:
 //                                                   that dimension keeps d/k in place and d%k becomes the innermost dimension
+//            | (order BUFFER P STMT)                BUFFER has its dimensions in the order of the digits of P: (order I 132 STMT) reads I[x,z,y] where
+//                                                   STMT reads I[x,y,z]
 //   SCHED  ::= (at AXIS SCHED)                      one serial loop
 //            | (par AXIS SCHED)                     iterations run on several cores
 //            | (vec AXIS SCHED)                     iterations are the lanes of a vector

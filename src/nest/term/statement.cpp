@@ -108,14 +108,15 @@ Term naive_schedule(const Statement& statement) {
 
 Term nest_of(const Statement& statement) { return Term("nest", {statement.term, naive_schedule(statement)}); }
 
-Term with_epilogue(const Term& stmt, std::string_view epilogue) { return Term("epilogue", {Term(epilogue), stmt}); }
+Term with_epilogue(const Term& stmt, std::string_view epilogue) { return with_epilogue(stmt, Term(epilogue)); }
+Term with_epilogue(const Term& stmt, const Term& epilogue) { return Term("epilogue", {epilogue, stmt}); }
 
 Term with_layout(const Term& stmt, std::string_view buffer, std::string_view axis, std::int64_t factor) {
     return Term("layout", {Term(buffer), Term(axis), Term(factor), stmt});
 }
 
 Term with_layouts_of(const Term& from, Term stmt) {
-    if (from.is("epilogue", 2)) return with_layouts_of(from[1], std::move(stmt));
+    if (from.is("epilogue", 2) || from.is("order", 3)) return with_layouts_of(from[from.size() - 1], std::move(stmt));
     return from.is("layout", 4) ? Term("layout", {from[0], from[1], from[2], with_layouts_of(from[3], std::move(stmt))}) : stmt;
 }
 

@@ -16,6 +16,7 @@
 //   (row_softmax R C S)                              r x s                   O[r,x,s] = exp(I[r,x,s] - J[r,s]) / K[r,s]
 //   (row_norm R C EPS)                               r x                     O[r,x] = (I[r,x]-J[r]) / sqrt(K[r]+EPS) * A[x] + B[x]
 //   (map F SIZE)                                     x                       O[x] = F(I[x]), F ::= relu relu6 silu gelu sigmoid tanh copy
+//   (move D0 D1 D2 D3)                               x0 x1 x2 x3             O[x0,x1,x2,x3] = I[x0,x1,x2,x3]: with (order I P ...) around it, a transposition
 //   (scale V SIZE)                                   x                       O[x] = I[x] * V
 //   (zip F SIZE)                                     x                       O[x] = F(I[x], J[x]), F ::= + - *
 //   (stretch F D0 D1 D2 D3 MI MJ)                    x0 x1 x2 x3             the same over four dimensions, where I has dimension d only if
@@ -158,10 +159,11 @@ Term nest_of(const Node& node);  // of the node's first statement (its site)
 
 // An epilogue or a layout put around a statement.
 Term with_epilogue(const Term& stmt, std::string_view epilogue);
+Term with_epilogue(const Term& stmt, const Term& epilogue);
 Term with_layout(const Term& stmt, std::string_view buffer, std::string_view axis, std::int64_t factor);
 // `stmt` with the layouts of `from`, which may have other epilogues. The layout of an output is also that of what is added to it.
 Term with_layouts_of(const Term& from, Term stmt);
-// The statement inside all epilogues and layouts.
+// The statement inside all epilogues, layouts and orders.
 Term plain_statement(Term stmt);
 // The same statement with another size of one axis, by its name ("ci"). A statement that has no child for this size stays as it is.
 Term with_size(const Term& stmt, std::string_view axis, Term size);

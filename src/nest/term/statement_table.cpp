@@ -27,6 +27,7 @@ public:
     }
 
     void axis(std::string name, std::int64_t extent, AxisRole role = AxisRole::parallel) { s_.axes.push_back({std::move(name), extent, role}); }
+    std::size_t axes() const { return s_.axes.size(); }
     void reduce(std::string name, std::int64_t extent) { axis(std::move(name), extent, AxisRole::reduction); }
 
     struct Part {
@@ -219,6 +220,17 @@ Statement stretch(const Term& t, Numbers v) {
     return b.done();
 }
 
+Statement move(const Term& t, Numbers v) {
+    Builder b(t);
+    for (const char* name : {"x0", "x1", "x2", "x3"}) b.axis(name, v[b.axes()]);
+    const Shape shape(v.begin(), v.end());
+    const std::vector<Affine> index{b.affine({{"x0"}}), b.affine({{"x1"}}), b.affine({{"x2"}}), b.affine({{"x3"}})};
+    b.write(shape, index);
+    b.read("I", shape, BufferKind::input, index);
+    b.combine(Combine::assign, "I");
+    return b.done();
+}
+
 Statement channel_scale(const Term& t, Numbers v) {
     Builder b(t);
     b.axis("n", v[0]), b.axis("c", v[1]), b.axis("x", v[2]);
@@ -278,7 +290,7 @@ struct Row {
     Statement (*make)(const Term&, Numbers);
 };
 
-constexpr std::array<Row, 24> table{{
+constexpr std::array<Row, 25> table{{
     {"conv2d", "N G CO CI IH IW KH KW SH SW PH? PW? DH DW", conv2d},
     {"linear", "N CO CI", linear},
     {"matmul", "B M N K", matmul},
@@ -298,6 +310,7 @@ constexpr std::array<Row, 24> table{{
     {"map", "function SIZE", elementwise},
     {"zip", "function SIZE", elementwise},
     {"stretch", "function D0 D1 D2 D3 MI? MJ?", stretch},
+    {"move", "D0 D1 D2 D3", move},
     {"scale", "value SIZE", scale},
     {"channel_scale", "N C S", channel_scale},
     {"winograd_input", "M R N C IH IW PH? PW?", winograd_input},
@@ -375,7 +388,7 @@ std::vector<StatementForm> statement_forms() {
 }
 
 Term plain_statement(Term stmt) {
-    while (stmt.is("epilogue", 2) || stmt.is("layout", 4)) stmt = stmt[stmt.size() - 1];
+    while (is_wrapper(stmt)) stmt = stmt[stmt.size() - 1];
     return stmt;
 }
 
@@ -396,15 +409,16 @@ Term with_size(const Term& stmt, std::string_view axis, Term size) {
 
 Statement statement_of(const Term& stmt) {
     const std::string& op = stmt.op().text();
-    if (stmt.is("epilogue", 2) || stmt.is("layout", 4)) {
+    if (is_wrapper(stmt)) {
         Statement inner = statement_of(stmt[stmt.size() - 1]);
-        Statement outer = op == "epilogue" ? with_finish(std::move(inner), stmt) : with_blocking(std::move(inner), stmt);
+        const auto wrap = op == "epilogue" ? with_finish : op == "layout" ? with_blocking : with_order;
+        Statement outer = wrap(std::move(inner), stmt);
         outer.term = stmt;
         return outer;
     }
     for (const NamedRow& row : rows())
         if (row.op == op) return row.make(stmt, values_of(row, stmt));
-    std::vector<std::string> known{"epilogue", "layout"};
+    std::vector<std::string> known{"epilogue", "layout", "order"};
     for (const NamedRow& row : rows()) known.emplace_back(row.op);
     throw UserError(Diagnostic{"unknown statement '" + op + "'", {}, did_you_mean(op, known)});
 }

@@ -32,7 +32,7 @@ std::size_t weights_of(const std::vector<Buffer>& operands, const Term& value) {
     return static_cast<std::size_t>(w - operands.begin());
 }
 
-[[noreturn]] void unknown(const Term& value) { throw UserError("'" + to_string(value) + "' is no value: expected site, then or prepare"); }
+[[noreturn]] void unknown(const Term& value) { throw UserError("'" + to_string(value) + "' is no value: expected site, then, feed or prepare"); }
 
 const std::string& how_of(const Term& value) { return value[0].op().text(); }
 
@@ -48,6 +48,17 @@ std::vector<Buffer> operands_of(const Term& value) {
         std::vector<Buffer> all = operands_of(value[0]);
         for (Buffer& b : inputs_of(statement_in(value[1])))
             if (b.name != "I") all.push_back(std::move(b));
+        return all;
+    }
+    if (value.is("feed", 3)) {
+        std::vector<Buffer> all;
+        for (Buffer& b : inputs_of(statement_in(value[2]))) {
+            if (b.name != how_of(value)) {
+                all.push_back(std::move(b));
+                continue;
+            }
+            for (Buffer& inner : operands_of(value[1])) all.push_back(std::move(inner));
+        }
         return all;
     }
     if (!value.is("prepare", 2)) unknown(value);
@@ -113,7 +124,7 @@ std::vector<Term> nests_of(const Term& value) {
 
 std::vector<float> interpret_value(const Term& value, const Operands& operands) {
     if (value.is("prepare", 2)) return interpret_value(value[1], prepared(value[0], operands_of(value[1]), operands));
-    if (!value.is("site", 1) && !value.is("then", 2)) unknown(value);
+    if (!value.is("site", 1) && !value.is("then", 2) && !value.is("feed", 3)) unknown(value);
     const Term& nest = value[value.size() - 1];
     Buffers buffers;
     std::size_t next = 0;
@@ -121,8 +132,15 @@ std::vector<float> interpret_value(const Term& value, const Operands& operands) 
         next = operands_of(value[0]).size();
         buffers["I"] = interpret_value(value[0], Operands(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(next)));
     }
-    for (const Buffer& b : inputs_of(statement_in(nest)))
-        if (!buffers.contains(b.name)) buffers[b.name] = operands.at(next++);
+    for (const Buffer& b : inputs_of(statement_in(nest))) {
+        if (value.is("feed", 3) && b.name == how_of(value)) {
+            const auto first = operands.begin() + static_cast<std::ptrdiff_t>(next);
+            next += operands_of(value[1]).size();
+            buffers[b.name] = interpret_value(value[1], Operands(first, operands.begin() + static_cast<std::ptrdiff_t>(next)));
+        } else if (!buffers.contains(b.name)) {
+            buffers[b.name] = operands.at(next++);
+        }
+    }
     return interpret(nest, buffers);
 }
 

@@ -3,6 +3,7 @@
 //   VALUE ::= (site NEST)            what the nest computes of its operands: the buffers of its statement but O, in their order
 //           | (then VALUE NEST)      what the nest computes of VALUE, which the nest reads as I and which nothing else reads; the other operands
 //                                    of the nest come after those of VALUE
+//           | (feed BUFFER VALUE NEST) what the nest computes where it reads VALUE as BUFFER, the operands of VALUE standing in the place of BUFFER
 //           | (prepare HOW VALUE)    VALUE of constants that are worked out once, before anything runs
 //   HOW   ::= fold-bias              operands ... bias scale shift ... become ... scale shift+bias*scale ...
 //           | fold-scale             operands W ... scale shift ... become W*scale ... shift ...: each output channel's weights by its scale

@@ -177,6 +177,41 @@ TEST_CASE("a transformer agrees with the interpreter", "[flow]") {
     check_against_interpreter(m.graph, m.weights);
 }
 
+TEST_CASE("no step of an attention only moves values or scales them", "[unit]") {
+    const Model m = load_model("zoo:bert-tiny");
+    std::map<std::string, std::vector<std::string>> fused;
+    for (const NetworkPlan::Step& step : plan_network(m.graph, m.weights, {}, find_target("host")).steps) {
+        CHECK(step.nest);
+        if (step.nest)
+            for (const FusedRule& f : step.nest->fused) fused[step.nest->site].push_back(f.rule + " " + f.node);
+    }
+    const std::string at = "encoder.layer.0.attention.self.";
+    CHECK(fused[at + "scores"] == std::vector<std::string>{"read-moved " + at + "query.order", "fuse-scale " + at + "scale"});
+    CHECK(fused[at + "key"] == std::vector<std::string>{"write-moved " + at + "key.order"});
+    CHECK(fused[at + "context"] == std::vector<std::string>{"read-moved " + at + "value.order", "write-moved " + at + "merge"});
+}
+
+TEST_CASE("transposes are compiled as the interpreter has them, whoever writes and reads them", "[flow]") {
+    ScratchFile file(".json");
+    write_file(file.path(), R"({"loopegg": 1, "name": "moves", "inputs": [{"name": "x", "shape": [2, 3, 6, 8]}], "outputs": ["out", "both", "rows"], "nodes": [
+      {"name": "turned", "op": "transpose", "inputs": ["x"], "attrs": {"order": [0, 2, 1, 3]}},
+      {"name": "c", "op": "conv2d", "inputs": ["turned"], "attrs": {"out_channels": 4, "kernel": 3, "padding": 1}},
+      {"name": "last", "op": "transpose", "inputs": ["c"], "attrs": {"order": [0, 2, 3, 1]}},
+      {"name": "r", "op": "relu", "inputs": ["last"]},
+      {"name": "back", "op": "transpose", "inputs": ["r"], "attrs": {"order": [3, 2, 1, 0]}},
+      {"name": "soft", "op": "softmax", "inputs": ["back"]},
+      {"name": "flat", "op": "reshape", "inputs": ["soft"], "attrs": {"shape": [4, 24, 2]}},
+      {"name": "far", "op": "transpose", "inputs": ["flat"], "attrs": {"order": [0, 2, 1]}},
+      {"name": "out", "op": "matmul", "inputs": ["far", "flat"]},
+      {"name": "s", "op": "scale", "inputs": ["x"], "attrs": {"value": 0.5}},
+      {"name": "both", "op": "transpose", "inputs": ["s"], "attrs": {"order": [1, 0, 3, 2]}},
+      {"name": "seen", "op": "reshape", "inputs": ["both"], "attrs": {"shape": [6, 48]}},
+      {"name": "fc", "op": "linear", "inputs": ["seen"], "attrs": {"out_features": 10}},
+      {"name": "rows", "op": "transpose", "inputs": ["fc"], "attrs": {"order": [1, 0]}}]})");
+    const Model m = load_model(file.path().string());
+    check_against_interpreter(m.graph, m.weights);
+}
+
 TEST_CASE("every kernel of a network is real machine code of its target", "[flow]") {
     const Model m = small_model();
     for (const char* target : {"i7", "a57", "gtx1080ti", "nano", "h200"}) {

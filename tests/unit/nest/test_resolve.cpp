@@ -43,6 +43,11 @@ TEST_CASE("naive nests of every statement compute what the statement says", "[un
                              "(map gelu 12)",
                              "(zip + 12)",
                              "(stretch * 2 3 4 5 15 2)",
+                             "(move 2 3 1 4)",
+                             "(order I 3142 (move 2 3 1 4))",
+                             "(order O 312 (epilogue add (order J 132 (matmul 2 3 4 5))))",
+                             "(order O 4231 (epilogue bias (conv2d 1 1 4 3 5 5 3 3 1 1 1 1 1 1)))",
+                             "(epilogue (times 0.125) (matmul 2 3 4 5))",
                              "(scale 0.125 12)",
                              "(channel_scale 2 3 5)",
                              "(recurrence 4 6)"}) {

@@ -42,8 +42,11 @@ Term naive(const std::string& stmt) { return nest_of(statement_of(parse_term(stm
 std::vector<Term> followers(const Term& nest) {
     const Shape shape = statement_of(nest_parts(nest).statement).buffers[0].shape;
     const std::string size = std::to_string(element_count(shape));
-    std::vector<Term> all{naive("(map relu " + size + ")"), naive("(map silu " + size + ")"), naive("(map copy " + size + ")"), naive("(zip + " + size + ")"),
-                          naive("(zip * " + size + ")")};
+    std::vector<Term> all{naive("(map relu " + size + ")"), naive("(map silu " + size + ")"), naive("(map copy " + size + ")"),
+                          naive("(zip + " + size + ")"),    naive("(zip * " + size + ")"),    naive("(scale 0.5 " + size + ")")};
+    const std::string first = std::to_string(shape[0] == 1 ? shape[1] : shape[0]),
+                      others = std::to_string(element_count(shape) / (shape[0] == 1 ? shape[1] : shape[0]));
+    all.push_back(naive("(order I 1243 (move 1 1 " + others + " " + first + "))"));
     if (shape.size() == 4)
         all.push_back(naive("(channel_scale " + std::to_string(shape[0]) + " " + std::to_string(shape[1]) + " " + std::to_string(shape[2] * shape[3]) + ")"));
     return all;
@@ -63,6 +66,13 @@ std::vector<Term> rows() {
             all.insert(all.end(), longer.begin(), longer.end());
             last = std::move(longer);
         }
+    }
+    const Term product = naive("(matmul 3 4 5 6)");
+    for (const char* fed : {"(feed I (site (order I 1324 (move 1 3 4 6))))", "(feed J (site (order I 1324 (move 1 3 6 5))))",
+                            "(feed J (site (order I 1243 (move 1 1 18 5))))", "(feed I (site (order I 1324 (move 2 3 2 6))))"}) {
+        const Term text = parse_term(fed);
+        for (int times = 0; times < 5; ++times)  // so that a test that takes every fifth row takes each of these
+            all.push_back(Term("feed", {text[0], Term("site", {nest_of(statement_of(text[1][0]))}), product}));
     }
     return all;
 }
@@ -152,4 +162,22 @@ TEST_CASE("a rule over sites that is taken out of a file takes its fusion with i
     const std::string no_phase = "(language nest)\n(ruleset loops (rule unroll-loop (at ?a ?s) => (unroll ?a ?s)))\n(phase other :rules loops)\n";
     CHECK(fused(no_phase) == shipped_rules().fuse(conv_norm_relu()).back().value);  // the shipped file fuses where one's own says nothing
     CHECK(fused(no_phase + "(phase fuse :rules loops)\n") == conv_norm_relu());
+}
+
+TEST_CASE("a nest writes or reads values where a move would have put them", "[unit][rewrite]") {
+    const auto made = [](const Term& value) {
+        const std::vector<FusionStep> steps = shipped_rules().fuse(value);
+        return steps.empty() ? std::string() : to_string(nest_parts(steps.back().value[0]).statement);
+    };
+    const auto written = [&](const std::string& stmt, const std::string& move) { return made(Term("then", {Term("site", {naive(stmt)}), naive(move)})); };
+    const auto read = [&](const std::string& buffer, const std::string& stmt, const std::string& move) {
+        return made(Term("feed", {Term(buffer), Term("site", {naive(move)}), naive(stmt)}));
+    };
+    CHECK(written("(matmul 3 4 5 6)", "(order I 1324 (move 1 4 3 5))") == "(order O 213 (matmul 3 4 5 6))");
+    CHECK(written("(epilogue bias (linear 4 6 5))", "(order I 1243 (move 1 1 6 4))") == "(order O 21 (epilogue bias (linear 4 6 5)))");
+    CHECK(read("I", "(matmul 3 4 5 6)", "(order I 1324 (move 1 3 4 6))") == "(order I 213 (matmul 3 4 5 6))");
+    CHECK(read("J", "(matmul 3 4 5 6)", "(order I 1324 (move 1 3 6 5))") == "(order J 213 (matmul 3 4 5 6))");
+    // A nest has no loop for a part of a dimension, and what it reads stays in rows.
+    CHECK(written("(linear 4 6 5)", "(order I 1324 (move 1 2 4 3))") == "");
+    CHECK(read("J", "(matmul 3 4 5 6)", "(order I 1243 (move 1 1 18 5))") == "");
 }
