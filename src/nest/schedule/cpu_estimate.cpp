@@ -22,6 +22,9 @@ constexpr double branch = 1, store = 2, scattered_store = 6, broken_rows = 4;
 constexpr double from_afar = 1, near_bytes = 96 * 1024;  // values that are read repeatedly and do not stay in near caches
 constexpr double streamed = 8, far_bytes = 1 << 20;      // an element that comes from beyond the caches of a core
 constexpr double too_few_registers = 1, windows_of_numbers = 0.5;
+// A body with many numbers, such as all 27 taps of a first layer for eight channels: the compiler loads numbers early and runs out of registers. The cost of
+// each number beyond the first ones, and the most that all of these cost (x86; timed with the first layer of resnet34-cifar10, experiments/schedules.md).
+constexpr double another_number = 0.004, few_numbers = 64, most_for_numbers = 0.6;
 // The cost of copying an element of the padded input, in multiply-adds of a lane. once: one core copies before the others begin. rows: each core copies its
 // rows and those around them. own: each core copies what it alone reads, which stays near. Where little is computed from an element, as in a depthwise
 // convolution, copying it is dear.
@@ -58,7 +61,7 @@ public:
     }
 
     double total() const {
-        double loads = 0, afar = 0, vectors = 0, numbers = 0;
+        double loads = 0, afar = 0, vectors = 0, numbers = 0, written_out = 0;
         bool windows = false;
         for (std::size_t r = 0; r < reads(); ++r) {
             const bool as_vectors = lanes_move(r);
@@ -67,7 +70,7 @@ public:
             if (as_vectors)
                 vectors += each;
             else
-                numbers += kept_numbers(r);
+                numbers += kept_numbers(r), written_out += values(r);
             windows = windows || (!as_vectors && two_windows(r));
             if (read_again(r) && bytes_of_tile(r) > near_bytes) afar += as_vectors ? each : each / m_.lanes;
         }
@@ -77,6 +80,7 @@ public:
                       from_afar * afar / accumulators_;
         if (accumulators_ + vectors + numbers > m_.registers) cost += too_few_registers;
         if (windows) cost += windows_of_numbers;
+        if (!m_.lane_factors) cost += std::clamp(another_number * (written_out - few_numbers), 0.0, most_for_numbers);
         cost += long_vectors * waits_;
         if (by_compiler_) cost *= left_over;
         if (ragged_ && !(nest_.padded && s_.copy != Copy::none)) cost *= put_together;  // a copied input may be loaded beyond its end
