@@ -263,9 +263,9 @@ private:
     }
 
     static Term with_statement(const Term& nest, const Term& stmt) {
-        const NestParts parts = nest_parts(nest);
-        const Term made("nest", {stmt, parts.schedule});
-        return parts.restore.empty() ? made : Term("restore", {Term(parts.restore), made});
+        NestParts parts = nest_parts(nest);
+        parts.statement = stmt;
+        return nest_from(parts);
     }
     static bool holds_epilogue(const Term& stmt) { return stmt.is("epilogue", 2) || (stmt.is("layout", 4) && holds_epilogue(stmt[3])); }
     // `inner` with the epilogues of `stmt` in place of its own.
@@ -366,13 +366,10 @@ private:
         auto given = schedules_.find(node.name);
         if (given == schedules_.end()) {
             const Term plain = node.domain.whole() ? nest_of(statement_of(stmt)) : nest_of(node);
-            NestParts parts = nest_parts(plain);
-            const Term nest("nest", {stmt, parts.schedule});
-            return arrange(parts.restore.empty() ? nest : Term("restore", {Term(parts.restore), nest}), target_);
+            return arrange(with_statement(plain, stmt), target_);
         }
-        const NestParts parts = nest_parts(complete(given->second));
-        const Term nest("nest", {with_layouts_of(parts.statement, stmt), parts.schedule});
-        return parts.restore.empty() ? nest : Term("restore", {Term(parts.restore), nest});
+        const Term nest = complete(given->second);
+        return with_statement(nest, with_layouts_of(nest_parts(nest).statement, stmt));
     }
 
     // Steps write parts that are contiguous in the result directly into it. Other parts are copied.

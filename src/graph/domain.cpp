@@ -136,6 +136,8 @@ std::string to_string(const DigitRange& r) { return fmt::format("{} <= {} < {}",
 std::string to_string(const DigitPair& p) { return fmt::format("{} == {}", to_string(p.first), to_string(p.second)); }
 std::string to_string(Restore restore) { return std::string(restore_names[static_cast<std::size_t>(restore)]); }
 
+std::string restore_word(Restore restore) { return restore == Restore::none ? "" : to_string(restore); }
+
 std::optional<Restore> restore_named(std::string_view name) {
     const auto it = std::find(restore_names.begin() + 1, restore_names.end(), name);
     return it == restore_names.end() ? std::nullopt : std::optional(static_cast<Restore>(it - restore_names.begin()));

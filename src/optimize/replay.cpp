@@ -70,8 +70,8 @@ std::string row_fault(const Term& chosen, const Term& row) {
     const std::int64_t outputs = *row[0][0].integer(), taps = *row[0][1].integer();
     const Expected was = expected(chosen);
     const Domain domain = domain_of(chosen);
-    Term nest("nest", {was.statement, was.loops});
-    if (domain.restore == Restore::repeat || domain.restore == Restore::zero) nest = Term("restore", {Term(to_string(domain.restore)), nest});
+    const bool pointwise = domain.restore == Restore::pointwise;  // another site brings these outputs back
+    const Term nest = nest_from({was.statement, was.loops, pointwise ? "" : restore_word(domain.restore)});
     const auto made = winograd_nests(nest, outputs, taps);
     if (!made) return "the chosen nest has no row of nests by " + to_string(row[0]);
     const std::vector<Term> wanted{made->input, made->products, made->output};

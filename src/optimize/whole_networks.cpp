@@ -101,6 +101,8 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     if (std::find(search_names().begin(), search_names().end(), request.search) == search_names().end())
         throw UsageError(Diagnostic{
             fmt::format("'{}' is no search: expected {}", request.search, join(search_names(), ", ")), {}, did_you_mean(request.search, search_names())});
+    if (request.finalists && request.search != "rules")
+        throw UsageError(Diagnostic{fmt::format("--finalists: the search '{}' has no networks of its own to write", request.search), {}, "leave --search out"});
     WholeNetworks out;
     const ShapeSpace space(input.graph, input.sites, request.channels_multiple);
     if (request.search == "sites" || (space.branches().empty() && space.widths().empty())) return out;

@@ -18,7 +18,6 @@ namespace {
 
 bool is_variable(const Term& t) { return t.size() == 0 && loopegg::is_variable(t.op()); }
 
-Term restored(const std::string& how, const Term& nest) { return how.empty() ? nest : Term("restore", {Term(how), nest}); }
 
 bool cuts(const Term& pattern) { return pattern.is("cat", 2) || std::any_of(pattern.children().begin(), pattern.children().end(), cuts); }
 
@@ -37,7 +36,7 @@ public:
         }
         if (!pattern.is("nest", 2) || !is_variable(pattern[0])) throw Refusal("the rule is not one over single nests");
         bind(pattern[0], parts.statement);
-        nest_ = restored(parts.restore, Term("nest", {parts.statement, schedule(pattern[1], 0, form_.parts())}));
+        nest_ = nest_from({parts.statement, schedule(pattern[1], 0, form_.parts()), parts.restore});
     }
 
     // The right side with the values of the plan. Throws Refusal with the words of the first guard that refuses. isl alone decides on an exact rule.
@@ -223,8 +222,8 @@ Term PlanRules::apply(const Application& a, const Term& nest) const {
     const NestParts parts = nest_parts(nest);
     std::string restore = parts.restore;
     const auto applied_to = [&](const Term& schedule) {  // a rule over plain nests is applied inside a restore
-        const Term plain("nest", {parts.statement, schedule});
-        const NestParts made = nest_parts(Instance(*rule, a, of_restored ? restored(parts.restore, plain) : plain).right_side());
+        const Term inner = nest_from({parts.statement, schedule, of_restored ? parts.restore : ""});
+        const NestParts made = nest_parts(Instance(*rule, a, inner).right_side());
         restore = one_restore(restore, made.restore);
         return made.schedule;
     };
@@ -236,7 +235,7 @@ Term PlanRules::apply(const Application& a, const Term& nest) const {
             const Term list = !a.part || static_cast<std::size_t>(*a.part) == p ? applied_to(form.list(p)) : form.list(p);
             whole = whole ? Term("cat", {list, whole}) : list;
         }
-    return restored(restore, Term("nest", {parts.statement, whole}));
+    return nest_from({parts.statement, whole, restore});
 }
 
 const PlanRules& shipped_plan_rules() {

@@ -27,8 +27,6 @@ constexpr std::size_t asked = 800;  // terms of one nest whose cost is estimated
 constexpr const char* phase_names[] = {"schedule", "refine", "vary"};
 constexpr std::size_t kept = 64;  // so many schedules are kept at least: a caller soon asks for more, and growing the e-graph again is costly
 
-Term with_restore(const std::string& how, const Term& nest) { return how.empty() ? nest : Term("restore", {Term(how), nest}); }
-
 void parts_of(const Term& schedule, std::vector<Term>& out) {
     if (schedule.is("cat", 2))
         parts_of(schedule[0], out), parts_of(schedule[1], out);
@@ -151,7 +149,7 @@ std::vector<Term> ScheduleRules::schedules(const Term& nest, std::size_t most) c
     const Statement statement = statement_of(given.statement);
     if (statement.keeps_an_order()) return {nest};
     const Term naive = schedule_of(statement, domain_of(nest));
-    const Term key = with_restore(given.restore, Term("nest", {given.statement, naive}));
+    const Term key = nest_from({given.statement, naive, given.restore});
     {
         const std::lock_guard lock(mutex_);
         if (const auto known = known_.find(key); known != known_.end() && known->second.asked >= most) return first(known->second.schedules, most);
@@ -168,7 +166,7 @@ std::vector<Term> ScheduleRules::schedules(const Term& nest, std::size_t most) c
         const auto nth = [&](std::size_t part) { return found[part][std::min(i, found[part].size() - 1)]; };
         Term whole = nth(parts.size() - 1);
         for (std::size_t p = parts.size() - 1; p-- > 0;) whole = Term("cat", {nth(p), whole});
-        const Term made = with_restore(given.restore, Term("nest", {given.statement, whole}));
+        const Term made = nest_from({given.statement, whole, given.restore});
         if (is_schedule(made)) out.push_back(made);
     }
     if (out.empty()) out.push_back(key);

@@ -54,8 +54,7 @@ std::optional<WinogradNests> winograd_nests(const Term& nest, std::int64_t outpu
     const Term products = in_blocks(in_blocks(shaped("conv2d", {N, side * side * G, CO, CI, 1, tiles, 1, 1, 1, 1, 0, 0, 1, 1}), "I", "ci", CI), "O", "co", CO);
     Term output = in_blocks(shaped("winograd_output", {outputs, taps, N, G * CO, OH, OW}), "I", "c", CO);
     for (auto e = epilogues.rbegin(); e != epilogues.rend(); ++e) output = with_epilogue(output, *e);
-    Term kept("nest", {products, schedule_of(statement_of(products), domain)});
-    if (!parts.restore.empty()) kept = Term("restore", {Term(parts.restore), kept});
+    const Term kept = nest_from({products, schedule_of(statement_of(products), domain), parts.restore});
     return WinogradNests{nest_of(statement_of(input)), kept, nest_of(statement_of(output))};
 }
 

@@ -68,8 +68,7 @@ public:
 private:
     void by_name(const Application& a) {
         expect_rule(rules_, a.rule);
-        const Term nest("nest", {form_.statement().term, form_.schedule()});
-        const Term made = rules_.apply(a, restore_ == Restore::none ? nest : Term("restore", {Term(to_string(restore_)), nest}));
+        const Term made = rules_.apply(a, nest_from({form_.statement().term, form_.schedule(), restore_word(restore_)}));
         if (const Domain domain = domain_of(made); domain.restore == Restore::pointwise) {
             graph_ = with_domain(graph_, site_, domain);
             restart();

@@ -199,8 +199,7 @@ std::vector<Application> applications_for(const Node& node, const Domain& domain
             // A rule refuses these steps, so the nest itself is written (below).
         }
     }
-    Term chosen("nest", {nest_parts(nest).statement, schedule_of(statement, domain)});
-    if (domain.restore != Restore::none) chosen = Term("restore", {Term(to_string(domain.restore)), chosen});
+    const Term chosen = nest_from({nest_parts(nest).statement, schedule_of(statement, domain), restore_word(domain.restore)});
     Application whole;
     whole.rule = "restrict-nest";
     whole.with.emplace("?n", chosen);

@@ -132,8 +132,7 @@ Term nest_of(const Node& node) {
     std::vector<Statement> all = statements_of(node);
     require(!all.empty(), "only a compute node has a nest");
     if (node.domain.whole()) return nest_of(all[0]);
-    Term nest("nest", {all[0].term, schedule_of(all[0], node.domain)});
-    return node.domain.restore == Restore::none ? nest : Term("restore", {Term(to_string(node.domain.restore)), nest});
+    return nest_from({all[0].term, schedule_of(all[0], node.domain), restore_word(node.domain.restore)});
 }
 
 }  // namespace loopegg

@@ -77,8 +77,13 @@ Term complete(const Statement& statement, const Term& sched) {
 
 Term complete(const Term& nest) {
     NestParts parts = nest_parts(nest);
-    Term inner = Term("nest", {parts.statement, complete(statement_of(parts.statement), parts.schedule)});
-    return parts.restore.empty() ? inner : Term("restore", {Term(parts.restore), inner});
+    parts.schedule = complete(statement_of(parts.statement), parts.schedule);
+    return nest_from(parts);
+}
+
+Term nest_from(const NestParts& parts) {
+    const Term nest("nest", {parts.statement, parts.schedule});
+    return parts.restore.empty() ? nest : Term("restore", {Term(parts.restore), nest});
 }
 
 Term bare(const Term& term) {

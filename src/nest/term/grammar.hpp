@@ -87,5 +87,6 @@ struct NestParts {
     std::string restore;
 };
 NestParts nest_parts(const Term& nest);
+Term nest_from(const NestParts& parts);  // the way back
 
 }  // namespace loopegg
