@@ -1,8 +1,15 @@
+#include <set>
+
+#include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include "base/places.hpp"
 #include "graph/architecture.hpp"
+#include "graph/architecture_hash.hpp"
 #include "graph/builder.hpp"
 #include "graph/load.hpp"
+#include "graph/onnx/onnx.hpp"
+#include "graph/zoo/zoo.hpp"
 
 using namespace loopegg;
 
@@ -42,4 +49,47 @@ TEST_CASE("chains are plain and several output scales mean detection", "[unit][g
 TEST_CASE("a class is named and found by its name", "[unit][graph]") {
     for (const std::string& name : architecture_class_names()) CHECK(to_string(architecture_class(name).value()) == name);
     CHECK_FALSE(architecture_class("resnet").has_value());
+}
+
+TEST_CASE("a network is recognised by its layers, whatever it is called and however large its images are", "[unit][graph]") {
+    const Graph network = load_graph("zoo:mobilenet_v2-cifar10");
+    const Hash128 hash = architecture_hash(network);
+    Graph renamed = network;
+    renamed.name = "another";
+    std::map<std::string, std::string> names{{"input", "image"}};
+    for (GraphInput& in : renamed.inputs) in.name = "image";
+    for (Node& node : renamed.nodes) {
+        names[node.name] = fmt::format("node{}", names.size());
+        node.name = names[node.name];
+        for (std::string& in : node.inputs) in = names.at(in);
+    }
+    for (std::string& out : renamed.outputs) out = names.at(out);
+    complete(renamed);
+    CHECK(architecture_hash(renamed) == hash);
+    CHECK(architecture_hash(with_batch(network, 8)) == hash);
+    Graph larger = network;
+    larger.inputs[0].shape = {1, 3, 64, 64};
+    complete(larger);
+    CHECK(architecture_hash(larger) == hash);
+    CHECK(architecture_hash(load_graph(shipped("examples/resnet34-cifar10.json").string())) == architecture_hash(load_graph("zoo:resnet34-cifar10")));
+
+    std::set<std::string> all;
+    for (const ZooEntry& entry : zoo()) all.insert(architecture_hash(entry.build()).hex());
+    CHECK(all.size() == zoo().size());
+    Graph wider = network;
+    wider.find("features.18.0")->attrs["out_channels"] = std::int64_t{1281};
+    complete(wider);
+    CHECK(architecture_hash(wider) != hash);
+}
+
+TEST_CASE("a network that two exporters wrote is one network", "[unit][graph]") {
+    for (const char* model : {"attention", "basic_block", "dense", "inverted", "patches", "sdpa"}) {
+        INFO(model);
+        const auto exported = [&](const char* exporter) {
+            return architecture_hash(load_graph(fmt::format("{}/tests/data/onnx/{}_{}.onnx", LOOPEGG_SOURCE, model, exporter)));
+        };
+        CHECK(exported("dynamo_20") == exported("script_14"));
+    }
+    const Model bert = load_model("zoo:bert-tiny");
+    CHECK(architecture_hash(import_onnx("m.onnx", export_onnx(bert.graph, bert.weights)).graph) == architecture_hash(bert.graph));
 }
