@@ -1,6 +1,7 @@
 #include "optimize/class_rules.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -42,39 +43,61 @@ bool makes_way(const Rule& rule, const std::set<Symbol>& wanted) {
     return false;
 }
 
-std::string too_few(std::int64_t runs) { return fmt::format("fewer than {} of {} counted runs returned a network with it", enough_of(runs), runs); }
+std::string too_few(std::int64_t networks) { return fmt::format("fewer than {} of {} counted networks were returned with it", enough_of(networks), networks); }
 
 // Steps of neural rules in returned networks.
 std::int64_t paid_by_neural_rules(const RuleBook& book, const ClassCounts& counts) {
     std::int64_t sum = 0;
     for (const Rule* rule : book.rules())
-        if (const RuleCount* count = counts.find(*rule); count && rule->arrow == Arrow::neural) sum += count->paid;
+        if (const RuleSum* count = counts.find(*rule); count && rule->arrow == Arrow::neural) sum += count->paid;
     return sum;
 }
 
-// Why a rule is left out because it did not pay; empty where it stays. `sequences`: those that enough runs returned; empty where they were not counted.
-// `wanted`: operators that the neural rules look for. Steps that only make such an operator for another rule may be missing from the shortest proofs, so a
-// rule that makes one need not pay itself.
-std::string unpaid(const Rule& rule, const ClassCounts& counts, std::int64_t paid_by_all, const std::set<std::string>& sequences,
-                   const std::set<Symbol>& wanted = {}) {
-    const RuleCount* count = counts.find(rule);
-    if (counts.runs < enough_runs || !count) return "";  // a rule that was not counted is tried
-    if (count->fired == 0) return fmt::format("it never fired in {} counted runs", counts.runs);
-    if (count->paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted)))
-        return fmt::format("it fired {} times in {} counted runs, and no returned network has a step of it", count->fired, counts.runs);
-    if (rule.arrow == Arrow::neural && least_share * count->paid < paid_by_all)
-        return fmt::format("only {} of {} neural steps of the networks that {} counted runs returned are its own", count->paid, paid_by_all, counts.runs);
-    if (rule.arrow == Arrow::neural && !sequences.empty() && !in_sequences(sequences, rule.name)) return too_few(counts.runs);
-    return "";
+// How many networks were counted with the texts that the rules of a sequence have in the book.
+std::int64_t networks_counted(const RuleBook& book, const ClassCounts& counts, const std::string& sequence) {
+    std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+    for (const std::string& name : rules_in(sequence)) {
+        const Rule* rule = book.find_rule(name);
+        const RuleSum* count = rule ? counts.find(*rule) : nullptr;
+        fewest = std::min(fewest, count ? count->networks : 0);
+    }
+    return fewest;
 }
 
+// Decides whether a rule paid.
+struct Ledger {
+    const ClassCounts& counts;
+    const std::set<std::string>& keep;       // sequences whose rules stay in any case
+    const std::set<std::string>& sequences;  // those that enough networks were returned with, and those to keep; empty where too little was counted
+    std::int64_t paid_by_all;
+
+    bool counted(const Rule& rule) const {
+        const RuleSum* count = counts.find(rule);
+        return count && count->networks >= enough_networks;
+    }
+
+    // Why a rule is left out because it did not pay; empty where it stays. `wanted`: operators that the neural rules look for. Steps that only make such an
+    // operator for another rule may be missing from the shortest proofs, so a rule that makes one need not pay itself.
+    std::string unpaid(const Rule& rule, const std::set<Symbol>& wanted = {}) const {
+        if (!counted(rule) || in_sequences(keep, rule.name)) return "";  // a rule that was not counted is tried
+        const RuleSum& count = *counts.find(rule);
+        if (count.fired == 0) return fmt::format("it never fired in {} counted networks", count.networks);
+        if (count.paid == 0 && (rule.arrow == Arrow::neural || !makes_way(rule, wanted)))
+            return fmt::format("it fired {} times in {} counted networks, and none was returned with a step of it", count.fired, count.networks);
+        if (rule.arrow == Arrow::neural && least_share * count.paid < paid_by_all)
+            return fmt::format("only {} of {} neural steps that {} counted networks were returned with are its own", count.paid, paid_by_all, count.networks);
+        if (rule.arrow == Arrow::neural && !sequences.empty() && !in_sequences(sequences, rule.name)) return too_few(count.networks);
+        return "";
+    }
+};
+
 // Removes from a rule's lists the values that no sequence has.
-void leave_out_values(Rule& rule, const std::set<std::string>& sequences, std::int64_t runs, std::vector<PrunedRule>& pruned) {
+void leave_out_values(Rule& rule, const std::set<std::string>& sequences, std::int64_t networks, std::vector<PrunedRule>& pruned) {
     for (ChoiceCall& choice : rule.choices)
         std::erase_if(choice.values, [&](const Term& value) {
             const std::string name = choice.variable.text(), text = to_string(value);
             if (in_sequences(sequences, rule.name, name + "=" + text)) return false;
-            pruned.push_back({fmt::format("{} {}={}", rule.name, name, text), too_few(runs)});
+            pruned.push_back({fmt::format("{} {}={}", rule.name, name, text), too_few(networks)});
             return true;
         });
 }
@@ -94,21 +117,23 @@ PassOrder passes_named(const std::string& text) {
     throw UserError(fmt::format("'{}' is no order of passes: expected AS-k (all rules, k rounds) or PO-k (k rounds, one ruleset after another)", text));
 }
 
-ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::string& name, const CountTable& counts) {
+ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::string& name, const CountTable& counts, const std::set<std::string>& keep) {
     ClassRules out;
     out.name = name;
     out.book = book;
     if (name == "all") return out;
     const auto known = counts.find(name);
     const ClassCounts none, &counted = known == counts.end() ? none : known->second;
-    for (const auto& [sequence, runs] : counted.sequences)
-        if (counted.runs >= enough_runs && runs >= enough_of(counted.runs)) out.paid.insert(sequence);
-    const std::int64_t paid_by_all = paid_by_neural_rules(book, counted);
+    for (const auto& [sequence, networks] : counted.sequences)
+        if (const std::int64_t all = networks_counted(book, counted, sequence); all >= enough_networks && networks >= enough_of(all)) out.paid.insert(sequence);
+    if (!out.paid.empty())  // otherwise every sequence is searched for
+        for (const std::string& sequence : keep) out.paid.insert(neural_part(book, sequence));
+    const Ledger ledger{counted, keep, out.paid, paid_by_neural_rules(book, counted)};
     const auto of_phase = [&](const RuleSet& set) { return std::find(phase.sets.begin(), phase.sets.end(), set.name) != phase.sets.end(); };
     std::set<Symbol> wanted;
     for (const RuleSet& set : book.sets)
         for (const Rule& rule : set.rules)
-            if (rule.arrow == Arrow::neural && of_phase(set) && other_classes(set, name).empty() && unpaid(rule, counted, paid_by_all, out.paid).empty())
+            if (rule.arrow == Arrow::neural && of_phase(set) && other_classes(set, name).empty() && ledger.unpaid(rule).empty())
                 wanted.merge(operators_of(rule.left));
     bool neural = false;
     for (RuleSet& set : out.book.sets) {
@@ -116,16 +141,16 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
         const std::string not_for = other_classes(set, name);
         std::vector<Rule> left;
         for (Rule& rule : set.rules) {
-            const RuleCount* count = counted.find(rule);
-            const double asked = count ? static_cast<double>(count->asked) / static_cast<double>(counted.runs) : 0;
+            const bool is_counted = ledger.counted(rule);
+            const RuleSum count = is_counted ? *counted.find(rule) : RuleSum{};
+            const double asked = is_counted ? static_cast<double>(count.asked) / static_cast<double>(count.networks) : 0;
             out.asked_by_all += asked;
-            if (!count) out.uncounted.insert(rule.name);
-            std::string why = not_for.empty() ? unpaid(rule, counted, paid_by_all, out.paid, wanted) : not_for;
+            if (!is_counted) out.uncounted.insert(rule.name);
+            std::string why = not_for.empty() ? ledger.unpaid(rule, wanted) : not_for;
             if (why.empty()) {
                 out.asked[rule.name] = asked;
                 neural = neural || rule.arrow == Arrow::neural;
-                if (rule.arrow == Arrow::neural && !out.paid.empty() && !out.uncounted.contains(rule.name))
-                    leave_out_values(rule, out.paid, counted.runs, out.pruned);
+                if (rule.arrow == Arrow::neural && !out.paid.empty() && is_counted) leave_out_values(rule, out.paid, count.networks, out.pruned);
                 left.push_back(std::move(rule));
             } else {
                 out.pruned.push_back({rule.name, std::move(why)});
@@ -136,7 +161,7 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
     bool had_neural = false;
     for (const Rule* rule : book.rules_of(phase)) had_neural = had_neural || rule->arrow == Arrow::neural;
     out.searches = neural || !had_neural;
-    if (counted.runs < enough_runs || out.asked_by_all == 0) out.asked.clear();
+    if (out.asked_by_all == 0) out.asked.clear();
     return out;
 }
 

@@ -1,7 +1,9 @@
 // Counts what later runs of the same class can learn from a run: which rules did something, which sequences were returned, what each round of tuning gained.
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "graph/architecture.hpp"
+#include "graph/architecture_hash.hpp"
 #include "optimize/paid_sequences.hpp"
 #include "optimize/stages.hpp"
 
@@ -25,20 +27,23 @@ std::vector<double> after_rounds(const Sites& sites, const Tuning& tuning, const
 
 nlohmann::json count_run(const StoreAddress& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
                          const std::vector<std::size_t>& variant) {
-    ClassCounts run;
-    run.runs = 1;
-    const auto key = [&](const std::string& name) {
+    const Graph& read = input.as_read().graph;
+    const Hash128 network = architecture_hash(read);
+    NetworkCounts run{.name = read.name, .rules = {}};
+    const auto count_of = [&](const std::string& name) -> RuleCount& {
         const Rule* rule = rules.book.find_rule(name);
-        return rule ? count_key(*rule) : name;
+        require(rule, "a rule that fired is in the book");
+        return run.rules[count_key(*rule)];
     };
-    for (const auto& [rule, fired] : found.rules_fired) run.rules[key(rule)].fired = static_cast<std::int64_t>(fired);
-    for (const auto& [rule, asked] : found.rules_asked) run.rules[key(rule)].asked = asked;
+    for (const auto& [rule, fired] : found.rules_fired) count_of(rule).fired = static_cast<std::int64_t>(fired);
+    for (const auto& [rule, asked] : found.rules_asked) count_of(rule).asked = asked;
     for (std::size_t v : variant) {
-        for (const SequenceStep& step : found.variants[v].steps) ++run.rules[key(step.rule)].paid;
-        if (const std::string sequence = neural_sequence(rules.book, found.variants[v]); !sequence.empty()) run.sequences[sequence] = 1;
+        for (const SequenceStep& step : found.variants[v].steps) ++count_of(step.rule).paid;
+        if (const std::string sequence = neural_sequence(rules.book, found.variants[v]); !sequence.empty()) run.sequences.insert(sequence);
     }
-    if (rules.pruned.empty() && !found.rules_fired.empty()) store_counts(store, to_string(classify_architecture(input.graph).kind), input.graph.name, run);
+    if (rules.pruned.empty() && !found.rules_fired.empty()) store_counts(store, to_string(classify_architecture(read).kind), network, run);
     nlohmann::json j = to_json(run);
+    j["architecture"] = network.hex();
     j["after_round_ms"] = after_rounds(input.sites, tuning, variant);
     return j;
 }

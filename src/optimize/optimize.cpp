@@ -15,6 +15,7 @@
 #include "base/places.hpp"
 #include "base/scratch.hpp"
 #include "fisher/evidence.hpp"
+#include "graph/architecture_hash.hpp"
 #include "graph/load.hpp"
 #include "graph/model_json.hpp"
 #include "optimize/class_rules.hpp"
@@ -67,7 +68,9 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     if (!phase) return originals_only(input.sites);
     // A rule that never paid within the usual budget may pay within a larger one, so a larger budget leaves no rule out.
     const bool wide = request.budget > OptimizeRequest{}.budget;
-    rules = rules_for_class(book, *phase, class_name(request.architecture, input.graph), wide ? CountTable{} : known_counts(default_store()));
+    const Graph& read = input.as_read().graph;
+    const std::string kind = class_name(request.architecture, read);
+    rules = rules_for_class(book, *phase, kind, wide ? CountTable{} : known_counts(default_store(), architecture_hash(read)), shipped_keep(kind));
     if (!rules.searches) return originals_only(input.sites, "no neural rule is for this class of architecture");
     DeskOptions options;
     options.budget = request.budget;

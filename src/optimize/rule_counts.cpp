@@ -1,5 +1,7 @@
 #include "optimize/rule_counts.hpp"
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
@@ -8,49 +10,48 @@
 
 namespace loopegg {
 
-void ClassCounts::add(const ClassCounts& other) {
-    runs += other.runs;
-    for (const auto& [rule, c] : other.rules) {
-        RuleCount& mine = rules[rule];
-        mine.fired += c.fired, mine.asked += c.asked, mine.paid += c.paid;
+void ClassCounts::add(const NetworkCounts& network) {
+    for (const auto& [rule, c] : network.rules) {
+        RuleSum& mine = rules[rule];
+        mine.fired += c.fired, mine.asked += c.asked, mine.paid += c.paid, ++mine.networks;
     }
-    for (const auto& [sequence, n] : other.sequences) sequences[sequence] += n;
+    for (const std::string& sequence : network.sequences) ++sequences[sequence];
 }
 
 std::string count_key(const Rule& rule) { return rule.name + " " + rule_hash(rule); }
 
-const RuleCount* ClassCounts::find(const Rule& rule) const {
-    auto it = rules.find(count_key(rule));
-    if (it == rules.end()) it = rules.find(rule.name);
+const RuleSum* ClassCounts::find(const Rule& rule) const {
+    const auto it = rules.find(count_key(rule));
     return it == rules.end() ? nullptr : &it->second;
 }
 
-CountTable counts_from_json(const nlohmann::json& j) {
-    CountTable table;
-    for (const auto& [kind, entry] : j.items()) {
-        ClassCounts& counts = table[kind];
-        counts.runs = entry.at("runs").get<std::int64_t>();
-        if (entry.contains("sequences")) counts.sequences = entry["sequences"].get<std::map<std::string, std::int64_t>>();
-        for (const auto& [rule, c] : entry.at("rules").items())
-            counts.rules[c.contains("hash") ? rule + " " + c["hash"].get<std::string>() : rule] = {
-                c.at("fired").get<std::int64_t>(), c.at("asked").get<std::int64_t>(), c.at("paid").get<std::int64_t>()};
-    }
-    return table;
+CountedNetworks counts_from_json(const nlohmann::json& j) {
+    CountedNetworks counted;
+    for (const auto& [kind, networks] : j.items())
+        for (const auto& [network, entry] : networks.items()) {
+            NetworkCounts& counts = counted[kind][network];
+            counts.name = entry.at("name").get<std::string>();
+            counts.sequences = entry.at("sequences").get<std::set<std::string>>();
+            for (const auto& [rule, c] : entry.at("rules").items())
+                counts.rules[rule + " " + c.at("hash").get<std::string>()] = {c.at("fired").get<std::int64_t>(), c.at("asked").get<std::int64_t>(),
+                                                                              c.at("paid").get<std::int64_t>()};
+        }
+    return counted;
 }
 
-nlohmann::json to_json(const ClassCounts& counts) {
+nlohmann::json to_json(const NetworkCounts& counts) {
     nlohmann::json rules = nlohmann::json::object();
     for (const auto& [key, c] : counts.rules) {
         const std::size_t space = key.find(' ');
-        nlohmann::json& rule = rules[key.substr(0, space)] = {{"fired", c.fired}, {"asked", c.asked}, {"paid", c.paid}};
-        if (space != key.npos) rule["hash"] = key.substr(space + 1);
+        rules[key.substr(0, space)] = {{"fired", c.fired}, {"asked", c.asked}, {"paid", c.paid}, {"hash", key.substr(space + 1)}};
     }
-    return {{"runs", counts.runs}, {"rules", std::move(rules)}, {"sequences", counts.sequences}};
+    return {{"name", counts.name}, {"rules", std::move(rules)}, {"sequences", counts.sequences}};
 }
 
-nlohmann::json to_json(const CountTable& table) {
+nlohmann::json to_json(const CountedNetworks& counted) {
     nlohmann::json j = nlohmann::json::object();
-    for (const auto& [kind, counts] : table) j[kind] = to_json(counts);
+    for (const auto& [kind, networks] : counted)
+        for (const auto& [network, counts] : networks) j[kind][network] = to_json(counts);
     return j;
 }
 
@@ -68,7 +69,7 @@ auto from_classes_file(F&& read) {
 
 }  // namespace
 
-CountTable shipped_counts() {
+CountedNetworks shipped_counts() {
     return from_classes_file([](const nlohmann::json& j) { return counts_from_json(j.at("counts")); });
 }
 
@@ -85,45 +86,60 @@ int shipped_trials(const std::string& kind) {
     return from_classes_file([&](const nlohmann::json& j) { return j.at("trials").value(kind, 0); });
 }
 
-CountTable stored_counts(const StoreAddress& store) {
-    CountTable table;
-    Database db(store, "the latency store");
-    for (StoreQuery q(db, "SELECT class, COUNT(DISTINCT network) FROM rule_counts GROUP BY class"); q.row();) table[q.text(0)].runs = q.integer(1);
-    for (StoreQuery q(db, "SELECT class, rule, SUM(fired), SUM(asked), SUM(paid) FROM rule_counts GROUP BY class, rule"); q.row();)
-        table[q.text(0)].rules[q.text(1)] = {q.integer(2), q.integer(3), q.integer(4)};
-    for (StoreQuery q(db, "SELECT class, sequence, COUNT(*) FROM sequence_counts GROUP BY class, sequence"); q.row();)
-        table[q.text(0)].sequences[q.text(1)] = q.integer(2);
-    return table;
+std::set<std::string> shipped_keep(const std::string& kind) {
+    return from_classes_file([&](const nlohmann::json& j) { return j.at("keep").value(kind, std::set<std::string>()); });
 }
 
-void store_counts(const StoreAddress& store, const std::string& kind, const std::string& network, const ClassCounts& run) {
+CountedNetworks stored_counts(const StoreAddress& store) {
+    // An earlier loopegg wrote a network's name in place of its hash. Nobody can tell which network such a row is about.
+    const auto is_hash = [](const std::string& network) {
+        return network.size() == Hash128{}.hex().size() && network.find_first_not_of("0123456789abcdef") == network.npos;
+    };
+    CountedNetworks counted;
+    Database db(store, "the latency store");
+    for (StoreQuery q(db, "SELECT class, network, rule, fired, asked, paid FROM rule_counts"); q.row();)
+        if (is_hash(q.text(1))) counted[q.text(0)][q.text(1)].rules[q.text(2)] = {q.integer(3), q.integer(4), q.integer(5)};
+    for (StoreQuery q(db, "SELECT class, network, sequence FROM sequence_counts"); q.row();)
+        if (is_hash(q.text(1))) counted[q.text(0)][q.text(1)].sequences.insert(q.text(2));
+    return counted;
+}
+
+void store_counts(const StoreAddress& store, const std::string& kind, const Hash128& network, const NetworkCounts& run) {
     Database db(store, "the latency store");
     db.atomically([&] {
+        for (const char* table : {"rule_counts", "sequence_counts"})
+            StoreQuery(db, fmt::format("DELETE FROM {} WHERE class = ? AND network = ?", table)).bind(kind).bind(network.hex()).done();
         for (const auto& [rule, c] : run.rules)
-            StoreQuery(db,
-                       "INSERT INTO rule_counts(class, network, rule, fired, asked, paid) VALUES(?, ?, ?, ?, ?, ?) "
-                       "ON CONFLICT(class, network, rule) DO UPDATE SET fired=excluded.fired, asked=excluded.asked, paid=excluded.paid")
+            StoreQuery(db, "INSERT INTO rule_counts(class, network, rule, fired, asked, paid) VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING")
                 .bind(kind)
-                .bind(network)
+                .bind(network.hex())
                 .bind(rule)
                 .bind(c.fired)
                 .bind(c.asked)
                 .bind(c.paid)
                 .done();
-        StoreQuery(db, "DELETE FROM sequence_counts WHERE class = ? AND network = ?").bind(kind).bind(network).done();
-        for (const auto& [sequence, runs] : run.sequences)
+        for (const std::string& sequence : run.sequences)
             StoreQuery(db, "INSERT INTO sequence_counts(class, network, sequence) VALUES(?, ?, ?) ON CONFLICT DO NOTHING")
                 .bind(kind)
-                .bind(network)
+                .bind(network.hex())
                 .bind(sequence)
                 .done();
     });
 }
 
-CountTable known_counts(const StoreAddress& store) {
-    CountTable table = shipped_counts();
-    for (const auto& [kind, counts] : stored_counts(store)) table[kind].add(counts);
+CountTable counts_without(const Hash128& network, const CountedNetworks& counted) {
+    CountTable table;
+    for (const auto& [kind, networks] : counted)
+        for (const auto& [hash, counts] : networks)
+            if (hash != network.hex()) table[kind].add(counts);
     return table;
+}
+
+CountTable known_counts(const StoreAddress& store, const Hash128& network) {
+    CountedNetworks counted = shipped_counts(), stored = stored_counts(store);
+    for (auto& [kind, networks] : stored)
+        for (auto& [hash, counts] : networks) counted[kind][hash] = std::move(counts);
+    return counts_without(network, counted);
 }
 
 }  // namespace loopegg
