@@ -121,7 +121,7 @@ TEST_CASE("the shipped counts are of the shipped rules, and of several networks 
     const RuleBook book = discover_rules();
     for (const auto& [kind, networks] : shipped_counts()) {
         INFO(kind);
-        CHECK(networks.size() >= enough_networks);
+        CHECK(networks.size() > enough_networks);  // enough are left when one is left out
         for (const auto& [hash, counts] : networks) {
             INFO(counts.name);
             for (const Rule* rule : book.rules_of(*book.find_phase("discover"))) CHECK(counts.rules.contains(count_key(*rule)));
@@ -162,7 +162,7 @@ TEST_CASE("residual networks keep the rules and the values that S1, S2 and S3 ne
         for (const auto& [hash, other] : counted["residual"])
             if (hash != left_out) table["residual"].add(other);
         const ClassRules residual = rules_for_class(book, phase, "residual", table, shipped_keep("residual"));
-        CHECK(residual.pruned.empty() == (counted["residual"].size() - 2 < enough_networks && !counts.name.empty()));  // one network is not enough
+        CHECK_FALSE(residual.pruned.empty());
         for (const std::vector<SequenceStep>& steps : sequences) {
             Variant variant;
             variant.steps = steps;
