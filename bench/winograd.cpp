@@ -1,14 +1,9 @@
-// Convolutions of 3x3 as transforms and products, beside one nest each: times of both, and how much their float32 errs.
-//   bench_winograd times [MODEL] [TRIED]    every distinct 3x3 convolution of stride 1: the best of TRIED first schedules of each nest
-//   bench_winograd error [LAYERS]           the largest and the mean error over so many random layers, as multiples of float32's unit of the output's size
-#include <algorithm>
-#include <cmath>
+// Convolutions of 3x3 as transforms and products, beside one nest each: the times of both.
+//   bench_winograd [MODEL] [TRIED]    every distinct 3x3 convolution of stride 1: the best of TRIED first schedules of each nest
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <map>
-#include <random>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -20,7 +15,6 @@
 #include "backends/target/target.hpp"
 #include "graph/load.hpp"
 #include "nest/domain/winograd_nests.hpp"
-#include "nest/term/winograd.hpp"
 
 using namespace loopegg;
 
@@ -76,81 +70,6 @@ int times(const std::string& model, std::size_t tried) {
     return 0;
 }
 
-using Matrix = std::vector<std::vector<double>>;
-
-// One tile of every input channel with its weights, by the transforms as kernels do them: in float32, one dimension
-// after the other, then sums over channels in order.
-std::vector<float> by_form(const WinogradForm& form, const std::vector<std::vector<float>>& tiles, const std::vector<std::vector<float>>& weights) {
-    const auto p = static_cast<std::size_t>(form.products()), m = static_cast<std::size_t>(form.outputs);
-    // matrix * x, transposed: two make both dimensions
-    auto pass = [](const Matrix& matrix, const std::vector<float>& x, std::size_t rows, std::size_t columns) {
-        std::vector<float> out(columns * matrix.size());
-        for (std::size_t c = 0; c < columns; ++c)
-            for (std::size_t r = 0; r < matrix.size(); ++r) {
-                float sum = 0;
-                for (std::size_t k = 0; k < rows; ++k)
-                    if (matrix[r][k] != 0) sum += static_cast<float>(matrix[r][k]) * x[k * columns + c];
-                out[c * matrix.size() + r] = sum;
-            }
-        return out;
-    };
-    std::vector<float> products(p * p, 0.0f);
-    for (std::size_t c = 0; c < tiles.size(); ++c) {
-        const std::vector<float> v = pass(form.input, pass(form.input, tiles[c], p, p), p, p), u = winograd_weights(form, weights[c]);
-        for (std::size_t i = 0; i < p * p; ++i) products[i] += u[i] * v[i];
-    }
-    return pass(form.output, pass(form.output, products, p, p), p, m);
-}
-
-int error(int layers) {
-    struct Error {
-        double largest = 0, sum = 0;
-        std::int64_t count = 0;
-    };
-    constexpr double unit = 1.0 / (1 << 24);
-    std::map<int, Error> of;  // 0: directly
-    std::mt19937_64 random(1);
-    std::normal_distribution<double> normal;
-    for (int layer = 0; layer < layers; ++layer) {
-        const std::size_t channels = std::size_t{16} << random() % 6;
-        const double spread = std::exp(normal(random)), centre = layer % 2 ? normal(random) : 0;  // every second with a mean: what comes after a ReLU
-        const bool signs = layer % 10 == 9;  // adversarial: the signs that make the sums of a transform largest
-        for (const int outputs : {2, 4, 6}) {
-            const WinogradForm& form = winograd_form(outputs, 3);
-            const auto p = static_cast<std::size_t>(form.products()), m = static_cast<std::size_t>(outputs);
-            std::vector<std::vector<float>> tiles(channels, std::vector<float>(p * p)), weights(channels, std::vector<float>(9));
-            for (auto& t : tiles)
-                for (std::size_t i = 0; i < t.size(); ++i)
-                    t[i] = static_cast<float>(signs ? (form.input[1][i / p] * form.input[1][i % p] < 0 ? -spread : spread) * (1 + 1e-3 * normal(random))
-                                                    : spread * normal(random) + centre);
-            for (auto& w : weights)
-                for (float& v : w) v = static_cast<float>(normal(random));
-            const std::vector<float> got = by_form(form, tiles, weights);
-            for (std::size_t o = 0; o < m * m; ++o) {
-                double exact = 0, size = 0;
-                float plain = 0;
-                for (std::size_t c = 0; c < channels; ++c)
-                    for (std::size_t k = 0; k < 9; ++k) {
-                        const float x = tiles[c][(o / m + k / 3) * p + o % m + k % 3], w = weights[c][k];
-                        exact += static_cast<double>(x) * w, size += std::fabs(static_cast<double>(x) * w), plain += x * w;
-                    }
-                for (const auto& [which, value] : {std::pair(0, plain), std::pair(outputs, got[o])}) {
-                    Error& e = of[which];
-                    const double off = std::fabs(value - exact) / (unit * size);  // of the sum of absolute values: what an error is in proportion to
-                    e.largest = std::max(e.largest, off), e.sum += off, ++e.count;
-                }
-            }
-        }
-    }
-    for (const auto& [outputs, e] : of)
-        fmt::print("{:<10} largest {:8.2f}  mean {:6.3f}  units of float32 ({} outputs of {} layers)\n",
-                   outputs == 0 ? "directly" : fmt::format("F({},3)", outputs), e.largest, e.sum / static_cast<double>(e.count), e.count, layers);
-    return 0;
-}
-
 }  // namespace
 
-int main(int argc, char** argv) {
-    if (argc > 1 && std::strcmp(argv[1], "error") == 0) return error(argc > 2 ? std::atoi(argv[2]) : 1000);
-    return times(argc > 2 ? argv[2] : "zoo:resnet34-cifar10", argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 8);
-}
+int main(int argc, char** argv) { return times(argc > 1 ? argv[1] : "zoo:resnet34-cifar10", argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 8); }

@@ -1,0 +1,273 @@
+// How much the float32 of Winograd's forms errs, beside that of direct convolution: compiled kernels against sums in float64.
+//   bench_winograd_error random LAYERS              over so many random layers
+//   bench_winograd_error real LAYERS MODEL CIFAR    over so many layers of MODEL, whose inputs are activations of CIFAR-10's test images
+//   bench_winograd_error network MODEL CIFAR        the outputs of the whole MODEL with a form at each site that takes it, beside LibTorch's
+// One unit is 2^-24 of the largest sum of absolute values |weight * input| among the outputs of a layer, or of the largest |output|.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "backends/kernel/kernel.hpp"
+#include "backends/kernel/loaded_kernel.hpp"
+#include "backends/network/network.hpp"
+#include "backends/target/schedule_rules.hpp"
+#include "base/scratch.hpp"
+#include "base/sexpr.hpp"
+#include "fisher/data.hpp"
+#include "graph/load.hpp"
+#include "nest/domain/winograd_nests.hpp"
+#include "nest/term/winograd.hpp"
+
+using namespace loopegg;
+
+namespace {
+
+constexpr int forms[] = {0, 2, 4, 6};  // F(m,3) by its m; 0: direct convolution. No rule gives F(6,3).
+constexpr double unit = 1.0 / (1 << 24);
+constexpr std::int64_t channels = 16;  // output channels of a layer: one does not depend on another
+
+std::string name_of(int form) { return form == 0 ? "directly" : fmt::format("F({},3)", form); }
+
+struct Layer {  // 3x3, stride 1, padding 1
+    std::int64_t out, in, height, width;
+    std::vector<float> weights, input;
+    std::string statement() const { return fmt::format("(conv2d 1 1 {} {} {} {} 3 3 1 1 1 1 1 1)", out, in, height, width); }
+};
+
+// The kernels of one shape, each nest with its first schedule.
+class Kernels {
+public:
+    Kernels(const Layer& layer, int form) : form_(form) {
+        static const Target host = find_target("host");
+        static const auto rules = schedule_rules(host);
+        const Term direct = nest_of(statement_of(parse_term(layer.statement())));
+        std::vector<Term> nests{direct};
+        if (form != 0) {
+            const auto row = winograd_nests(direct, form, 3);
+            nests = {row->input, row->products, row->output};
+        }
+        for (const Term& nest : nests) {
+            kernels_.push_back(compile_nest(rules->schedules(nest, 1).front(), host, "k"));
+            loaded_.push_back(std::make_unique<LoadedKernel>(kernels_.back()));
+        }
+    }
+
+    std::vector<float> run(const Layer& layer) const {
+        const std::vector<float> weights = form_ == 0 ? layer.weights : winograd_weights(winograd_form(form_, 3), layer.weights);
+        std::vector<float> value = layer.input;
+        for (std::size_t k = 0; k < kernels_.size(); ++k) {
+            std::vector<std::vector<float>> operands;
+            for (const KernelBuffer& b : kernels_[k].parameters)
+                operands.push_back(b.name == "W" ? weights : b.name == "I" ? std::move(value) : std::vector<float>());
+            value = kernel_output(kernels_[k], operands, std::cref(*loaded_[k]));
+        }
+        return value;
+    }
+
+private:
+    int form_;
+    std::vector<Kernel> kernels_;
+    std::vector<std::unique_ptr<LoadedKernel>> loaded_;
+};
+
+struct Exact {
+    std::vector<double> outputs, sizes;  // sizes: the sums of absolute values
+};
+
+Exact exact(const Layer& l) {
+    const std::int64_t pixels = l.height * l.width;
+    Exact e{std::vector<double>(static_cast<std::size_t>(l.out * pixels)), std::vector<double>(static_cast<std::size_t>(l.out * pixels))};
+    for (std::int64_t o = 0; o < l.out; ++o)
+        for (std::int64_t c = 0; c < l.in; ++c)
+            for (std::int64_t k = 0; k < 9; ++k) {
+                const double w = l.weights[static_cast<std::size_t>((o * l.in + c) * 9 + k)];
+                const std::int64_t dy = k / 3 - 1, dx = k % 3 - 1;
+                for (std::int64_t y = std::max<std::int64_t>(0, -dy); y < std::min(l.height, l.height - dy); ++y) {
+                    const float* row = l.input.data() + (c * l.height + y + dy) * l.width + dx;
+                    double *sum = e.outputs.data() + o * pixels + y * l.width, *size = e.sizes.data() + o * pixels + y * l.width;
+                    for (std::int64_t x = std::max<std::int64_t>(0, -dx); x < std::min(l.width, l.width - dx); ++x)
+                        sum[x] += w * row[x], size[x] += std::fabs(w * row[x]);
+                }
+            }
+    return e;
+}
+
+struct Error {
+    double largest = 0, of_output = 0, sum = 0;  // the largest in both units, the sum in the first
+    std::int64_t layers = 0, outputs = 0;
+    std::string where;
+};
+
+class Errors {
+public:
+    void add(const Layer& layer, const std::string& group, const std::string& what) {
+        const Exact e = exact(layer);
+        double size = 0, output = 0;
+        for (std::size_t i = 0; i < e.outputs.size(); ++i) size = std::max(size, e.sizes[i]), output = std::max(output, std::fabs(e.outputs[i]));
+        if (output == 0) return;
+        for (const int form : forms) {
+            auto& kernels = kernels_[{layer.statement(), form}];
+            if (!kernels) kernels = std::make_unique<Kernels>(layer, form);
+            const std::vector<float> got = kernels->run(layer);
+            double worst = 0, sum = 0;
+            for (std::size_t i = 0; i < got.size(); ++i) {
+                const double off = std::fabs(got[i] - e.outputs[i]);
+                worst = std::max(worst, off), sum += off;
+            }
+            for (const std::string& row : {group, std::string("all")}) {
+                Error& error = of_[{row, form}];
+                if (worst / (unit * size) > error.largest) error.largest = worst / (unit * size), error.where = what;
+                error.of_output = std::max(error.of_output, worst / (unit * output));
+                error.sum += sum / (unit * size), error.outputs += static_cast<std::int64_t>(got.size()), ++error.layers;
+            }
+        }
+    }
+
+    void print() const {
+        fmt::print("{:<20} {:<9} {:>7} {:>10} {:>9} {:>7} {:>12}  largest at\n", "layers", "", "n", "outputs", "largest", "mean", "of |output|");
+        for (const auto& [key, e] : of_)
+            fmt::print("{:<20} {:<9} {:>7} {:>10} {:>9.2f} {:>7.3f} {:>12.2f}  {}\n", key.first, name_of(key.second), e.layers, e.outputs, e.largest,
+                       e.sum / static_cast<double>(e.outputs), e.of_output, e.where);
+    }
+
+private:
+    std::map<std::pair<std::string, int>, std::unique_ptr<Kernels>> kernels_;
+    std::map<std::pair<std::string, int>, Error> of_;
+};
+
+// Inputs of random layers: normal, the same after a ReLU, and adversarial ones.
+const char* const kinds[] = {"normal", "after a ReLU", "of one sign", "alternating signs", "wide range of sizes"};
+
+Layer random_layer(std::mt19937_64& random, int kind, std::int64_t in, std::int64_t side) {
+    std::normal_distribution<double> normal;
+    Layer layer{channels,
+                in,
+                side,
+                side,
+                std::vector<float>(static_cast<std::size_t>(channels * in * 9)),
+                std::vector<float>(static_cast<std::size_t>(in * side * side))};
+    for (float& w : layer.weights) w = static_cast<float>(normal(random) * std::sqrt(2.0 / (9.0 * static_cast<double>(in))));  // He's
+    const double spread = std::exp(normal(random));
+    const std::int64_t period = 1 + static_cast<std::int64_t>(random() % 2);  // with 2, the signs of the row 0 -4 -4 1 1 0 of F(4,3)
+    for (std::size_t i = 0; i < layer.input.size(); ++i) {
+        const double v = normal(random);
+        const std::int64_t x = static_cast<std::int64_t>(i) % side, y = static_cast<std::int64_t>(i) / side % side;
+        const double sign = (x / period + y / period) % 2 ? -1 : 1;
+        const double value[] = {v, std::max(v, 0.0), std::fabs(v), sign * (1 + 1e-3 * v), v * std::exp(3 * normal(random))};
+        layer.input[i] = static_cast<float>(spread * value[kind]);
+    }
+    return layer;
+}
+
+void random_layers(int layers, Errors& errors) {
+    std::mt19937_64 random(1);
+    std::vector<std::pair<std::int64_t, std::int64_t>> shapes;  // input channels, side
+    const std::int64_t sides[] = {4, 7, 8, 14, 16, 28, 32, 56};
+    while (shapes.size() < 24) {
+        const std::pair drawn(std::int64_t{16} << random() % 6, sides[random() % 8]);
+        if (drawn.first * drawn.second * drawn.second <= 256 * 28 * 28 && std::find(shapes.begin(), shapes.end(), drawn) == shapes.end())
+            shapes.push_back(drawn);
+    }
+    for (int i = 0; i < layers; ++i) {
+        const auto [in, side] = shapes[static_cast<std::size_t>(i / 5) % shapes.size()];
+        errors.add(random_layer(random, i % 5, in, side), kinds[i % 5], fmt::format("{} channels of {}x{}", in, side, side));
+    }
+}
+
+Tensor image_of(const Batch& data, std::int64_t image) {
+    const std::int64_t size = element_count(data.shape) / data.shape[0];
+    Shape shape = data.shape;
+    shape[0] = 1;
+    return {shape, std::vector<float>(data.images.begin() + image * size, data.images.begin() + (image + 1) * size)};
+}
+
+// Each layer computes some of its output channels for one image, and others for the next image.
+void real_layers(const Model& model, const Batch& data, int layers, Errors& errors) {
+    Graph graph = model.graph;
+    std::vector<const Node*> sites;
+    graph.outputs.clear();
+    for (const auto& [name, nest] : fused_nests(model.graph, {}, find_target("host"))) {
+        const Node& n = *model.graph.find(name);
+        const bool same_size = n.shape.size() == 4 && n.shape[2] == n.input_shapes[0][2] && n.shape[3] == n.input_shapes[0][3];
+        if (!same_size || n.shape[1] % channels != 0 || !winograd_nests(nest, 2, 3)) continue;
+        sites.push_back(&n);
+        graph.outputs.push_back(n.inputs[0]);
+    }
+    if (sites.empty()) return;
+    std::vector<Tensor> inputs;
+    for (int i = 0; i < layers; ++i) {
+        const std::size_t at = static_cast<std::size_t>(i) % sites.size();
+        const std::int64_t image = i / static_cast<int>(sites.size());
+        if (at == 0) inputs = torch_room().forward(graph, model.weights, std::vector{image_of(data, image)}, NormMode::running);
+        const Node& site = *sites[at];
+        const Tensor& w = model.weights.at(site.name + ".weight");
+        const std::int64_t in = w.shape[1], from = image * channels % w.shape[0] * in * 9, to = from + channels * in * 9;
+        errors.add({channels, in, site.shape[2], site.shape[3], {w.values.begin() + from, w.values.begin() + to}, inputs[at].values},
+                   fmt::format("{}x{}", site.shape[2], site.shape[3]), fmt::format("{} of image {}", site.name, image));
+    }
+    fmt::print("{} has {} such layers, which read activations of {} images\n", model.graph.name, sites.size(),
+               (layers - 1) / static_cast<int>(sites.size()) + 1);
+}
+
+// The whole network with a form at each site that takes it.
+int network(const Model& model, const Batch& data, int images) {
+    const Target host = find_target("host");
+    const auto rules = schedule_rules(host);
+    for (const int form : forms) {
+        Schedules rows;
+        for (const auto& [site, nest] : fused_nests(model.graph, {}, host)) {
+            const auto row = form == 0 ? std::nullopt : winograd_nests(nest, form, 3);
+            if (!row) continue;
+            const auto first = [&](const Term& each) { return rules->schedules(each, 1).front(); };
+            rows.emplace(site, Term("prepare", {Term("winograd", {Term(form), Term(3)}),
+                                                Term("then", {Term("then", {Term("site", {first(row->input)}), first(row->products)}), first(row->output)})}));
+        }
+        const ScratchFile folder(".network");
+        compile_network(model.graph, model.weights, rows, host, folder.path());
+        double worst = 0;
+        LoadedNetwork loaded(folder.path());
+        for (std::int64_t image = 0; image < images; ++image) {
+            const std::vector<Tensor> input{image_of(data, image)};
+            const std::vector<float> got = loaded.run(input)[0].values;
+            const std::vector<float> wanted = torch_room().forward(model.graph, model.weights, input, NormMode::running)[0].values;
+            double difference = 0, scale = 0;
+            for (std::size_t i = 0; i < got.size(); ++i)
+                difference = std::max(difference, std::fabs(static_cast<double>(got[i]) - wanted[i])),
+                scale = std::max(scale, std::fabs(static_cast<double>(wanted[i])));
+            worst = std::max(worst, difference / scale);
+        }
+        fmt::print("{} {}, {} sites: at most {:.1e} of the largest output from LibTorch's, over {} images\n", model.graph.name, name_of(form), rows.size(),
+                   worst, images);
+        std::fflush(stdout);
+        std::filesystem::remove_all(folder.path());
+    }
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string what = argc > 1 ? argv[1] : "";
+    Errors errors;
+    if (what == "random" && argc == 3) {
+        random_layers(std::atoi(argv[2]), errors);
+    } else if ((what == "real" && argc == 5) || (what == "network" && argc == 4)) {
+        const Model model = load_model(argv[argc - 2]);
+        const Batch images = load_splits(argv[argc - 1], model.graph, 512, 0).test;
+        if (what == "network") return network(model, images, 32);
+        real_layers(model, images, std::atoi(argv[2]), errors);
+    } else {
+        fmt::print(stderr, "usage: bench_winograd_error random LAYERS | real LAYERS MODEL CIFAR | network MODEL CIFAR\n");
+        return 2;
+    }
+    errors.print();
+    return 0;
+}
