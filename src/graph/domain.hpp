@@ -71,7 +71,7 @@ std::string to_string(const DigitRange& range);
 std::string to_string(const DigitPair& pair);
 std::string to_string(const Domain& domain);  // "whole", or parts joined by " or ", and the restore
 std::string to_string(Restore restore);
-std::string restore_word(Restore restore);  // as nests say it: empty where nothing comes back
+std::string restore_word(Restore restore);                    // as nests say it: empty where nothing comes back
 std::optional<Restore> restore_named(std::string_view name);  // repeat, zero or pointwise
 
 // Reads one condition into the part; returns what is wrong with it, or "".

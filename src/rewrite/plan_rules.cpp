@@ -18,7 +18,6 @@ namespace {
 
 bool is_variable(const Term& t) { return t.size() == 0 && loopegg::is_variable(t.op()); }
 
-
 bool cuts(const Term& pattern) { return pattern.is("cat", 2) || std::any_of(pattern.children().begin(), pattern.children().end(), cuts); }
 
 bool holds(const std::vector<Symbol>& all, Symbol one) { return std::find(all.begin(), all.end(), one) != all.end(); }
