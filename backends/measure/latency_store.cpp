@@ -18,6 +18,11 @@ namespace {
 // Raise this number after a change of lowering, of the runtime or of how times are taken. Older figures are then not found any more.
 constexpr int lowering_version = 7;
 
+// What is_a_time (extract/measurer.hpp) says, of a stored row.
+constexpr const char* row_has_a_time =
+    "latency.state='measured' AND coalesce(latency.median_ms > 0 AND latency.median_ms < 1e9 AND latency.iqr_ms >= 0 AND latency.iqr_ms < 1e9 AND "
+    "latency.n >= 0, false)";
+
 std::string new_owner() {
     static std::atomic<int> stores{0};
     return own_name() + " " + std::to_string(stores++);
@@ -144,8 +149,8 @@ void LatencyStore::put(const Hash128& key, const std::string& target, const std:
                  "target=excluded.target, nest=excluded.nest, state=excluded.state, median_ms=excluded.median_ms, iqr_ms=excluded.iqr_ms, n=excluded.n, "
                  "measured=excluded.measured, disturbed=excluded.disturbed, "
                  "why=excluded.why, seconds=excluded.seconds, timing=excluded.timing, owner=excluded.owner, machine=excluded.machine, at=excluded.at "
-                 "WHERE NOT (latency.state='measured' AND coalesce(latency.median_ms > 0 AND latency.median_ms < 1e9 AND latency.iqr_ms >= 0 AND "
-                 "latency.iqr_ms < 1e9 AND latency.n >= 0, false))");
+                 "WHERE NOT (" +
+                     std::string(row_has_a_time) + ")");
     q.bind(key.hex()).bind(target).bind(nest).bind(std::string(m.latency ? "measured" : "failed")).bind(l.median_ms).bind(l.iqr_ms).bind(std::int64_t{l.n});
     q.bind(std::int64_t{l.measured})
         .bind(std::int64_t{l.disturbed})
@@ -156,6 +161,11 @@ void LatencyStore::put(const Hash128& key, const std::string& target, const std:
         .bind(m.machine.empty() ? owner_words(impl_->owner) : m.machine)
         .done();
     impl_->held.erase(key.hex());
+}
+
+Measured LatencyStore::put_or_find(const Hash128& key, const std::string& target, const std::string& nest, const Measured& m, const std::string& timing) {
+    put(key, target, nest, m, timing);
+    return find(key).value_or(m);
 }
 
 void LatencyStore::release(const Hash128& key) {

@@ -393,7 +393,7 @@ std::vector<BundleResult> read_results(const fs::path& folder) {
     std::map<std::string, std::string> programs;
     for (const JsonView& p : index.at("programs").items()) {
         const std::string& key = p.at("key").text();
-        if (key.size() != 32 || key.find_first_not_of("0123456789abcdef") != key.npos) p.at("key").fail("expected a key of 32 hexadecimal digits");
+        if (!is_hex_of_hash(key)) p.at("key").fail("expected a key of 32 hexadecimal digits");
         programs[key] = p.at("what").text();
     }
     const SourcePtr source = read_source(folder / "results.txt", 64 << 20);

@@ -50,4 +50,6 @@ Hash128 Hasher::finish() const {
 
 Hash128 hash_of(std::string_view bytes) { return Hasher().add(bytes).finish(); }
 
+bool is_hex_of_hash(std::string_view text) { return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == text.npos; }
+
 }  // namespace loopegg

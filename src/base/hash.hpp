@@ -33,5 +33,6 @@ private:
 };
 
 Hash128 hash_of(std::string_view bytes);
+bool is_hex_of_hash(std::string_view text);  // as Hash128::hex writes it
 
 }  // namespace loopegg

@@ -56,10 +56,8 @@ std::vector<Measured> measure_beside(std::span<Entrant> entrants, const Target& 
     }
     times = measure_networks(folders);
     const bool quiet = std::all_of(times.begin(), times.end(), [](const Measured& m) { return m.latency && !m.latency->disturbed; });
-    for (std::size_t i = 0; (quiet || which == Remember::all) && i < times.size(); ++i) {
-        store.put(keys[i], target.name, "network in " + folders[i].filename().string(), times[i]);
-        times[i] = store.find(keys[i]).value_or(times[i]);  // another process may have been faster
-    }
+    for (std::size_t i = 0; (quiet || which == Remember::all) && i < times.size(); ++i)
+        times[i] = store.put_or_find(keys[i], target.name, "network in " + folders[i].filename().string(), times[i]);
     return times;
 }
 

@@ -91,16 +91,13 @@ std::set<std::string> shipped_keep(const std::string& kind) {
 }
 
 CountedNetworks stored_counts(const StoreAddress& store) {
-    // An earlier loopegg wrote a network's name in place of its hash. Nobody can tell which network such a row is about.
-    const auto is_hash = [](const std::string& network) {
-        return network.size() == Hash128{}.hex().size() && network.find_first_not_of("0123456789abcdef") == network.npos;
-    };
+    // An earlier loopegg wrote a network's name in place of its hash. Nobody can tell which network such a row is about, so it does not count.
     CountedNetworks counted;
     Database db(store, "the latency store");
     for (StoreQuery q(db, "SELECT class, network, rule, fired, asked, paid FROM rule_counts"); q.row();)
-        if (is_hash(q.text(1))) counted[q.text(0)][q.text(1)].rules[q.text(2)] = {q.integer(3), q.integer(4), q.integer(5)};
+        if (is_hex_of_hash(q.text(1))) counted[q.text(0)][q.text(1)].rules[q.text(2)] = {q.integer(3), q.integer(4), q.integer(5)};
     for (StoreQuery q(db, "SELECT class, network, sequence FROM sequence_counts"); q.row();)
-        if (is_hash(q.text(1))) counted[q.text(0)][q.text(1)].sequences.insert(q.text(2));
+        if (is_hex_of_hash(q.text(1))) counted[q.text(0)][q.text(1)].sequences.insert(q.text(2));
     return counted;
 }
 

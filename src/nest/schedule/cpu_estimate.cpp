@@ -66,11 +66,12 @@ public:
         for (std::size_t r = 0; r < reads(); ++r) {
             const bool as_vectors = lanes_move(r);
             const double each = per_step(r);
-            loads += values(r) * (as_vectors || m_.lane_factors ? 1 : beside_a_product);
+            const double loaded = values(r);
+            loads += loaded * (as_vectors || m_.lane_factors ? 1 : beside_a_product);
             if (as_vectors)
                 vectors += each;
             else
-                numbers += kept_numbers(r), written_out += values(r);
+                numbers += kept_numbers(r), written_out += loaded;
             windows = windows || (!as_vectors && two_windows(r));
             if (read_again(r) && bytes_of_tile(r) > near_bytes) afar += as_vectors ? each : each / m_.lanes;
         }
