@@ -119,9 +119,11 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
                      const char* folder) {
         progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
         Entrant e{graph, w, settle(graph, w, sites, tuned, variant, target, request.out / ".loopegg-trying", kernels), {}};
-        if (!timing.network)
-            e.schedules =
-                faster_of(e, with_layouts(request, graph, e.schedules, target, timing.nests, progress), target, request.out / ".loopegg-trying", kernels);
+        if (!timing.network) {
+            const Layouts layouts = with_layouts(request, graph, e.schedules, target, timing.nests, progress);
+            if (!layouts.note.empty()) progress.note(layouts.note);
+            e.schedules = faster_of(e, layouts.schedules, target, request.out / ".loopegg-trying", kernels);
+        }
         e.record.rounding = rounding_evidence(request, graph, w, e.schedules);
         if (refused(e.record.rounding)) {
             progress.note(fmt::format("the {} network keeps float32: {}", folder, e.record.rounding["why"].get<std::string>()));
@@ -153,17 +155,19 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     return c;
 }
 
-std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const Timing& timing,
+Schedules best_schedules(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Timing& timing, Progress& progress) {
+    Schedules schedules;
+    for (const Site& site : input.sites.all)
+        if (const TunedNest& t = tuning.best[site.kind]; t.best.latency) schedules[site.name] = t.nest;
+    return timing.network ? schedules : with_layouts(request, input.graph, schedules, target_of(request), timing.nests, progress).schedules;
+}
+
+std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Schedules*>> networks, const Timing& timing,
                                     const KernelShelf& shelf, Progress& progress) {
     const Target target = target_of(request);
     KernelCache kernels{shelf};
     std::vector<Entrant> entrants;
-    for (const auto& [input, tuning] : networks) {
-        Schedules schedules;
-        for (const Site& site : input->sites.all)
-            if (const TunedNest& t = tuning->best[site.kind]; t.best.latency) schedules[site.name] = t.nest;
-        entrants.push_back({input->graph, input->weights, std::move(schedules), {}});
-    }
+    for (const auto& [input, schedules] : networks) entrants.push_back({input->graph, input->weights, *schedules, {}});
     std::vector<Measured> times;
     if (timing.network)
         for (const Entrant& e : entrants) times.push_back(timing.network(e.graph, e.weights, e.schedules, false));

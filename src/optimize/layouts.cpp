@@ -234,15 +234,15 @@ std::vector<std::vector<Way>> ways_of(const std::vector<Movable>& nodes, const L
 
 }  // namespace
 
-Schedules with_layouts(const OptimizeRequest& request, const Graph& graph, const Schedules& schedules, const Target& target, Measurer& measurer,
-                       Progress& progress) {
+Layouts with_layouts(const OptimizeRequest& request, const Graph& graph, const Schedules& schedules, const Target& target, Measurer& measurer,
+                     Progress& progress) {
     LayoutRules rules(target);
-    if (!rules || target.gpu() || target.reach != Reach::here) return schedules;
+    if (!rules || target.gpu() || target.reach != Reach::here) return {schedules};
     const NetworkPlan plan = plan_without_constants(graph, schedules, target);
     std::vector<Movable> nodes = movable_nodes(graph, plan, rules);
     Groups groups(graph, plan, nodes);
     std::erase_if(nodes, [](const Movable& m) { return m.layouts.size() < 2; });
-    if (nodes.empty()) return schedules;
+    if (nodes.empty()) return {schedules};
 
     progress.advance(0, fmt::format("trying {} values in blocks of channels", groups.moving()));
     LayoutTimes times(request, target, measurer, progress);
@@ -260,11 +260,11 @@ Schedules with_layouts(const OptimizeRequest& request, const Graph& graph, const
         ways = ways_of(nodes, times);
         plain = 0;
         for (std::size_t n = 0; n < nodes.size(); ++n) {
-            if (ways[n].empty() || ways[n].front().orders != nodes[n].now) return schedules;
+            if (ways[n].empty() || ways[n].front().orders != nodes[n].now) return {schedules};
             plain += ways[n].front().ms;
         }
         best = choose(options_of(nodes, ways, groups), {});
-        if (!best.choice || best.choice->latency_ms > (1 - least_gain) * plain) return schedules;
+        if (!best.choice || best.choice->latency_ms > (1 - least_gain) * plain) return {schedules};
         if (last) break;
         for (std::size_t n = 0; n < nodes.size(); ++n)
             for (const Term& nest : *ways[n][best.choice->picked[n]].nests) times.want(nest);
@@ -280,9 +280,8 @@ Schedules with_layouts(const OptimizeRequest& request, const Graph& graph, const
         out[nodes[n].node] = nests.size() == 1 ? nests[0] : with_nests(schedules.at(nodes[n].node), nests);
         ++blocked;
     }
-    progress.note(fmt::format("{} of {} steps write or read blocks of channels: {:.3f} ms instead of {:.3f}, by the nests alone", blocked, nodes.size(),
-                              best.choice->latency_ms, plain));
-    return out;
+    return {std::move(out), fmt::format("{} of {} steps write or read blocks of channels: {:.3f} ms instead of {:.3f}, by the nests alone", blocked,
+                                        nodes.size(), best.choice->latency_ms, plain)};
 }
 
 }  // namespace loopegg

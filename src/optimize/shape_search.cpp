@@ -6,18 +6,12 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
 
 namespace loopegg {
 namespace {
-
-constexpr double work_part = 0.9;  // the part of a site's time that is proportional to its work; the rest is proportional to what the site writes
-// How fast the weight of a timed site falls with its distance in the logarithm of channels: a site whose width differs by an eighth counts about half. The
-// time of one site is noisy, and a search that trusted the nearest site alone would look for sites whose neighbour was timed at a lucky moment.
-constexpr double fades = 0.2;
 
 // How fast likeness falls with the distance of two shapes: a branch more in a stage of three makes networks half alike.
 constexpr double likeness_fades = 0.5;
@@ -221,74 +215,6 @@ void ShapeSearch::set_the_clock() { breeder_->set_the_clock(); }
 std::vector<NetworkCandidate>& ShapeSearch::judged() { return breeder_->judged(); }
 
 double fitness(const NetworkCandidate& c, double max_ms) { return fitness_of(c.ms, c.judged.loss.points, c.judged.excess, max_ms) * (1 + c.crowding); }
-
-namespace {
-
-bool is_convolution(const Node& node) { return node.op == "conv2d"; }
-
-std::string likeness(const Node& node) {
-    if (!is_convolution(node)) return node.name;
-    return fmt::format("{} stride {} on {} pixels", fmt::join(node.integers("kernel"), "x"), node.integers("stride")[0], node.shape[2] * node.shape[3]);
-}
-
-struct Channels {
-    double inputs = 1, outputs = 1, groups = 1;
-};
-Channels channels(const Graph& network, const Node& node) {
-    if (!is_convolution(node)) return {std::max(1.0, static_cast<double>(macs(node))), 1, 1};
-    return {static_cast<double>(network.shape_of(node.inputs[0])[1]), static_cast<double>(node.shape[1]), static_cast<double>(node.integer("groups"))};
-}
-
-}  // namespace
-
-void SiteClock::learn(const Graph& network, const std::map<std::string, double>& ms) {
-    for (const Node& node : network.nodes)
-        if (const auto it = ms.find(node.name); it != ms.end()) {
-            const Channels c = channels(network, node);
-            std::vector<Timed>& alike = alike_[likeness(node)];
-            std::erase_if(alike, [&](const Timed& t) { return t.inputs == c.inputs && t.outputs == c.outputs && t.groups == c.groups; });  // the latest counts
-            const double work = std::max(1.0, static_cast<double>(macs(node))), written = static_cast<double>(element_count(node.shape));
-            alike.push_back({c.inputs, c.outputs, c.groups, it->second, work, written});
-        }
-}
-
-void SiteClock::learn_whole(std::span<const std::pair<const Graph*, double>> networks) {
-    wholes_.clear();
-    for (const auto& [network, ms] : networks)
-        if (const double sites = sites_ms(*network); sites > 0 && ms > 0) wholes_.push_back({sites, ms});
-}
-
-double SiteClock::ms(const Graph& network) const {
-    const double sites = sites_ms(network);
-    if (sites <= 0) return 0;
-    double said = 0, weights = 0;
-    for (const Whole& w : wholes_) {
-        const double weight = std::exp(-std::abs(std::log(sites / w.sites_ms)) / fades) + 1e-12;
-        said += weight * std::log(w.ms / w.sites_ms), weights += weight;
-    }
-    return weights > 0 ? sites * std::exp(said / weights) : sites;
-}
-
-double SiteClock::sites_ms(const Graph& network) const {
-    double sum = 0;
-    for (const Node& node : network.nodes) {
-        const auto found = alike_.find(likeness(node));
-        if (found == alike_.end()) continue;
-        const Channels c = channels(network, node);
-        const auto apart = [&](const Timed& t) {
-            return std::abs(std::log(c.inputs / t.inputs)) + std::abs(std::log(c.outputs / t.outputs)) + std::abs(std::log(c.groups / t.groups));
-        };
-        const double work = static_cast<double>(macs(node)), written = static_cast<double>(element_count(node.shape));
-        double said = 0, weights = 0;
-        for (const Timed& t : found->second) {
-            const double weight = std::exp(-apart(t) / fades) + 1e-12;  // a site that is far from all timed sites still gets a weighted mean
-            said += weight * t.ms * (work_part * work / t.macs + (1 - work_part) * written / t.written);
-            weights += weight;
-        }
-        sum += said / weights;
-    }
-    return sum;
-}
 
 std::vector<std::pair<std::string, NetworkShape>> naive_scalings(const ShapeSpace& space) {
     std::vector<std::pair<std::string, NetworkShape>> out;

@@ -11,31 +11,9 @@
 #include "base/progress.hpp"
 #include "optimize/judge_networks.hpp"
 #include "optimize/shape_space.hpp"
+#include "optimize/site_clock.hpp"
 
 namespace loopegg {
-
-// Estimates how long a network takes before it is tuned. The time of a site comes from timed sites of the same kernel, stride and pixels, each scaled by
-// the work of both. Sites with about as many channels weigh most.
-class SiteClock {
-public:
-    // Learns from the sites of a network that was tuned: `ms` of each site, with its best schedule.
-    void learn(const Graph& network, const std::map<std::string, double>& ms);
-    // Learns from whole networks that were timed, because what lies between the sites takes time too. For an estimate, networks of about the same time
-    // weigh most.
-    void learn_whole(std::span<const std::pair<const Graph*, double>> networks);
-    double ms(const Graph& network) const;
-
-private:
-    double sites_ms(const Graph& network) const;
-    struct Whole {
-        double sites_ms, ms;
-    };
-    std::vector<Whole> wholes_;  // the sum of a network's sites, and the time of the network
-    struct Timed {
-        double inputs, outputs, groups, ms, macs, written;
-    };
-    std::map<std::string, std::vector<Timed>> alike_;  // by kernel, stride and pixels; by name where a site is no convolution
-};
 
 struct NetworkCandidate {
     std::string origin;  // original; width, depth, both: naive scalings; rules: the search's own; random, blockswap: rivals
@@ -44,7 +22,8 @@ struct NetworkCandidate {
     NetworkVerdict judged;
     double ms = 0;  // estimated by the clock while the search goes on
     bool timed = false;
-    double crowding = 0;  // how much worse the network ranks because a network like it was timed, as a share (ShapeSearchOptions::spread)
+    double foretold_ms = 0;  // the clock's last estimate before the network was tuned
+    double crowding = 0;     // how much worse the network ranks because a network like it was timed, as a share (ShapeSearchOptions::spread)
     bool naive() const { return origin == "width" || origin == "depth" || origin == "both"; }
 };
 

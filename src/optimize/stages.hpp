@@ -92,8 +92,10 @@ Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites,
 // `original`: schedules of the network as it was read. `shelf`: holds the kernels that tuning compiled.
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original, const Tuning& tuning, const Selection& selection,
                   const Timing& timing, const KernelShelf& shelf, Progress& progress);
-// The times of several networks, each with the schedules that tuning found best, taken in turns. Nothing is compiled where all times are known.
-std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Tuning*>> networks, const Timing& timing,
+// The schedules that tuning found best, with values in blocks of channels where that pays.
+Schedules best_schedules(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Timing& timing, Progress& progress);
+// The times of several networks, taken in turns. Nothing is compiled where all times are known.
+std::vector<Measured> time_in_turns(const OptimizeRequest& request, std::span<const std::pair<const Input*, const Schedules*>> networks, const Timing& timing,
                                     const KernelShelf& shelf, Progress& progress);
 // The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
 nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& input, const Selection& selection, const Confirmed& confirmed,

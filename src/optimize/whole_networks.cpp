@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/target/schedule_rules.hpp"
 #include "base/error.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
@@ -24,8 +25,9 @@ constexpr std::size_t own_finalists = 4;  // unless the user asks for more; tune
 // How much worse a network ranks beside an equal one where the user trains finalists: about the guard's mean error on a base network that it has not seen,
 // 0.25 points (experiments/accuracy), as a share of the points that networks lose which are worth training.
 constexpr double finalists_spread = 0.25;
-constexpr std::int64_t asks_between = 12;                       // questions to the guard before the next network is tuned
-constexpr double original_share = 0.25, finalists_share = 0.4;  // of the time for tuning; the rest is for rules on single sites
+constexpr std::int64_t asks_between = 12;  // questions to the guard before the next network is tuned
+// Of the time for tuning. Layouts take a share of each share beside it (layout_times.cpp), and rules on single sites take the rest.
+constexpr double original_share = 0.2, finalists_share = 0.3;
 
 // A request with a share of the time. Fewer schedules are tried, but the same ones come first.
 OptimizeRequest with_less_time(OptimizeRequest request, double share) {
@@ -109,7 +111,9 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
 
     progress.advance(0, "tuning the original");
     out.original_tuning = tune_variants(with_less_time(request, original_share), input, originals_only(input.sites), 0, timing.nests, progress);
-    SiteClock clock;
+    const Schedules original_schedules = best_schedules(with_less_time(request, original_share), input, out.original_tuning, timing, progress);
+    const Target target = target_of(request);
+    SiteClock clock(target.gpu() ? 1 : vector_machine(target).lanes);
     clock.learn(input.graph, site_times(input.sites, out.original_tuning));
     NetworkJudge judge(oracle, input.graph);
     ShapeSearchOptions options;
@@ -122,8 +126,8 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     ShapeSearch search(space, judge, clock, options, progress);
     // Times the original and the networks from `first` on, in turns.
     const auto time_from = [&](std::size_t first) {
-        std::vector<std::pair<const Input*, const Tuning*>> networks{{&input, &out.original_tuning}};
-        for (std::size_t t = first; t < out.timed.size(); ++t) networks.emplace_back(&out.timed[t].input, &out.timed[t].tuning);
+        std::vector<std::pair<const Input*, const Schedules*>> networks{{&input, &original_schedules}};
+        for (std::size_t t = first; t < out.timed.size(); ++t) networks.emplace_back(&out.timed[t].input, &out.timed[t].schedules);
         progress.advance(static_cast<std::int64_t>(out.timed.size()), "timing whole networks in turns");
         const std::vector<Measured> times = time_in_turns(request, networks, timing, shelf, progress);
         out.original = times.front();
@@ -145,9 +149,11 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     const auto tune_network = [&](std::size_t i) {
         progress.advance(static_cast<std::int64_t>(out.timed.size()),
                          fmt::format("tuning network {} that is timed ({})", out.timed.size() + 1, judged[i].origin));
-        TimedNetwork t{i, input_of(input, space, judged[i], request), {}, {}};
-        t.tuning = tune_variants(with_less_time(request, share), t.input, originals_only(t.input.sites), 0, timing.nests, progress);
-        judged[i].timed = true;
+        TimedNetwork t{i, input_of(input, space, judged[i], request), {}, {}, {}};
+        const OptimizeRequest less = with_less_time(request, share);
+        t.tuning = tune_variants(less, t.input, originals_only(t.input.sites), 0, timing.nests, progress);
+        t.schedules = best_schedules(less, t.input, t.tuning, timing, progress);
+        judged[i].timed = true, judged[i].foretold_ms = judged[i].ms;
         clock.learn(t.input.graph, site_times(t.input.sites, t.tuning));
         search.set_the_clock();
         out.timed.push_back(std::move(t));
@@ -211,6 +217,7 @@ json networks_json(const WholeNetworks& networks) {
             if (networks.timed[t].candidate == i) {
                 j["latency"] = latency_json(networks.timed[t].time), j["measured"] = networks.timed[t].time.latency && networks.timed[t].time.latency->measured;
                 if (networks.original.latency) j["beside_ms"] = networks.original.latency->median_ms;
+                j["foretold_ms"] = c.foretold_ms;
                 j["finalist"] = names[t], j["chosen"] = networks.best == t, j["plan"] = json::parse(write_plan(networks.timed[t].input.plan));
             }
         all.push_back(std::move(j));

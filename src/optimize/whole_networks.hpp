@@ -18,6 +18,7 @@ struct TimedNetwork {
     std::size_t candidate = 0;  // into WholeNetworks::judged
     Input input;                // the network, with the weights carried over
     Tuning tuning;
+    Schedules schedules;
     Measured time;  // of the whole network, taken in turns with the others
 };
 

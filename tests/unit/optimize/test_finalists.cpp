@@ -82,7 +82,7 @@ TEST_CASE("a finalist is written as its plan, its network and a module", "[unit]
     for (double width : {0.5, 0.75}) {
         const NetworkShape shape = space.scaled(width, 1);
         networks.judged.push_back({"width", shape, space.network(shape).value(), {}});
-        TimedNetwork t{networks.judged.size() - 1, {}, {}, {}};
+        TimedNetwork t{networks.judged.size() - 1, {}, {}, {}, {}};
         t.input.graph = networks.judged.back().graph, t.input.plan = space.plan(shape);
         networks.timed.push_back(std::move(t));
     }

@@ -80,7 +80,7 @@ Schedules laid_out(const Graph& graph, std::function<double(const Term&)> ms, co
     request.target = "host", request.trials = 2;
     PaperMachine machine(std::move(ms));
     Progress quiet(Progress::Mode::quiet);
-    return with_layouts(request, graph, before, find_target("host"), machine, quiet);
+    return with_layouts(request, graph, before, find_target("host"), machine, quiet).schedules;
 }
 
 double gains_by_blocks(const Term& nest) { return 1 - 0.3 * blocked(nest).input - 0.3 * blocked(nest).output; }
