@@ -78,11 +78,22 @@ const ShapeSpace::Width* ShapeSpace::find_width(const std::string& name) const {
 const ShapeSpace::Left& ShapeSpace::without_dropped(const NetworkShape& shape) const {
     constexpr std::size_t most = 512;
     if (const auto known = left_.find(shape.dropped); known != left_.end()) return known->second;
-    if (left_.size() >= most) left_.clear();
-    Graph graph = original_;
-    for (const std::string& site : shape.dropped)
+    // A search changes one branch at a time, so it has often seen the network with one branch more.
+    std::set<std::string> to_drop = shape.dropped, one_less = shape.dropped;
+    const Graph* from = &original_;
+    for (const std::string& site : shape.dropped) {
+        one_less.erase(site);
+        if (const auto known = left_.find(one_less); known != left_.end()) {
+            from = &known->second.graph, to_drop = {site};
+            break;
+        }
+        one_less.insert(site);
+    }
+    Graph graph = *from;
+    for (const std::string& site : to_drop)
         if (graph.find(site)) graph = without_branch(graph, branch_written_by(graph, site));
     Streams streams = streams_of(graph);
+    if (left_.size() >= most) left_.clear();
     return left_.emplace(shape.dropped, Left{std::move(graph), std::move(streams)}).first->second;
 }
 
@@ -141,7 +152,7 @@ std::optional<Graph> ShapeSpace::network(const NetworkShape& shape) const {
         Graph graph = with_widths(left.graph, left.streams, widths);
         for (const auto& [site, groups] : shape.groups)
             if (Node* node = graph.find(site)) node->attrs["groups"] = groups;
-        complete(graph);
+        if (!shape.groups.empty()) complete(graph);  // with_widths completes the rest
         return graph;
     } catch (const UserError&) {  // groups that do not divide the remaining channels
         return {};

@@ -1,6 +1,7 @@
 // Whole networks: the space of shapes, the search over it, and the proof of what it chose.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <set>
@@ -120,6 +121,22 @@ TEST_CASE("naive scalings are shapes, and sites that are kept stay as they are",
     for (const ShapeSpace::Depth& d : kept.branches()) CHECK(d.branch.site.find("layer1.") == std::string::npos);
     const Graph scaled = kept.network(kept.scaled(0.5, 0.25)).value();
     CHECK(*scaled.find("layer1.1.conv2") == *graph.find("layer1.1.conv2"));
+}
+
+TEST_CASE("branches may be dropped one after another, in any order", "[unit][optimize]") {
+    std::mt19937_64 random(5);
+    for (const char* name : {"resnet34-cifar10", "resnext29_2x64d", "densenet100-cifar10", "mobilenet_v2-cifar10", "bert-tiny"}) {
+        INFO(name);
+        const Graph graph = zoo_graph(name);
+        const ShapeSpace asked_often(graph, sites_of(graph)), asked_once(graph, sites_of(graph));
+        std::vector<std::string> branches;
+        for (const ShapeSpace::Depth& d : asked_often.branches()) branches.push_back(d.branch.site);
+        std::shuffle(branches.begin(), branches.end(), random);
+        NetworkShape shape;
+        std::optional<Graph> last;
+        for (std::size_t i = 0; i < std::min<std::size_t>(branches.size(), 6); ++i) shape.dropped.insert(branches[i]), last = asked_often.network(shape);
+        CHECK(last == asked_once.network(shape));
+    }
 }
 
 TEST_CASE("the search finds a network that is no slower than any naive scaling, by the guard's own word", "[unit][optimize]") {
