@@ -193,6 +193,7 @@ private:
 std::vector<TunedNest> tune(std::span<const Term> nests, Measurer& measurer, const TuneOptions& options, Progress& progress) {
     std::vector<Search> searches;
     std::unordered_map<Term, std::size_t> index;
+    if (options.prepare) options.prepare(nests);
     for (std::size_t i = 0; i < nests.size(); ++i) {
         const auto [at, fresh] = index.emplace(nests[i], searches.size());
         if (fresh) {

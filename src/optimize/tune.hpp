@@ -15,6 +15,7 @@ namespace loopegg {
 struct TuneOptions {
     std::string target = "host";
     std::function<std::vector<Term>(const Term& nest)> starts{};  // the first schedules to try, most promising first
+    std::function<void(std::span<const Term> nests)> prepare{};   // called once with all nests, before `starts`: works on all cores
     int trials = 24;  // candidates measured per nest on average: after the first round, nests that can gain more time get more
     int per_round = 6;
     // For a nest, by its place among the nests: how often the network runs it, and the place of the nest that it would replace. A nest that replaces none

@@ -220,6 +220,7 @@ TuneOptions tune_options(const OptimizeRequest& request, const Target& target, i
     // schedules as a nest may try when other nests need no trials.
     const std::size_t most = target.gpu() ? 2 * static_cast<std::size_t>(options.trials) : most_starts;
     options.starts = [rules, most](const Term& nest) { return rules->schedules(nest, most); };
+    options.prepare = [rules, most](std::span<const Term> nests) { rules->prepare(nests, most); };
     options.wait_for_times = target.gpu() && target.reach == Reach::bundle;
     if (!target.gpu() && rules->varies())
         options.neighbours = [rules](const Term& nest, std::uint64_t seed) {
@@ -261,8 +262,6 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
             }
         }
     }
-    if (target.gpu())
-        schedule_rules(target)->prepare(nests, 2 * static_cast<std::size_t>(options.trials));  // most of the time of tuning for GPUs goes into these e-graphs
     std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     Tuning tuning;
     tuning.best.resize(found.variants.size());
