@@ -10,6 +10,18 @@ import time
 RUNS_A_TURN = 6
 
 
+def aligned_floats(count):
+    """Ones at a multiple of 64 bytes, and not at the end of a page: network.so uses such memory as it is."""
+    line, page = 64, 4096
+    memory = (ctypes.c_char * (4 * count + 4 * line))()
+    begin = -ctypes.addressof(memory) % line
+    if page - (ctypes.addressof(memory) + begin + 4 * count - 1) % page <= line:
+        begin += line
+    floats = (ctypes.c_float * count).from_buffer(memory, begin)
+    floats[:] = [1.0] * count
+    return floats
+
+
 class Ours:
     def __init__(self, folder):
         library = ctypes.CDLL(os.path.join(folder, "network.so"))
@@ -17,8 +29,7 @@ class Ours:
         library.loopegg_input_size.restype = library.loopegg_output_size.restype = ctypes.c_long
         self.network = ctypes.c_void_p(library.loopegg_open(os.path.join(folder, "weights.bin").encode()))
         floats = ctypes.POINTER(ctypes.c_float)
-        self.input = (ctypes.c_float * library.loopegg_input_size(0))(*[1.0] * library.loopegg_input_size(0))
-        self.output = (ctypes.c_float * library.loopegg_output_size(0))()
+        self.input, self.output = aligned_floats(library.loopegg_input_size(0)), aligned_floats(library.loopegg_output_size(0))
         self.pointers = (floats * 1)(ctypes.cast(self.input, floats)), (floats * 1)(ctypes.cast(self.output, floats))
         self.library = library
 

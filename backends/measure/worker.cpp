@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/board/pack_candidate.hpp"
+#include "backends/kernel/aligned_floats.hpp"
 #include "backends/kernel/kernel_shelf.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
@@ -120,18 +121,18 @@ void pack(const Term& nest, const std::string& target, const KernelShelf& shelf,
 
 Subject open(const std::string& folder) {
     auto network = std::make_shared<LoadedNetwork>(folder);
-    auto tensors = std::make_shared<std::vector<Tensor>>();
-    for (const GraphInput& in : network->inputs()) tensors->push_back(normal_tensor(in.shape, 1, in.name));
-    for (const GraphInput& out : network->outputs()) tensors->push_back({out.shape, std::vector<float>(static_cast<std::size_t>(element_count(out.shape)))});
+    auto memory = std::make_shared<std::vector<AlignedFloats>>();  // the network uses it as it is
+    for (const GraphInput& in : network->inputs()) memory->emplace_back(normal_tensor(in.shape, 1, in.name).values);
+    for (const GraphInput& out : network->outputs()) memory->emplace_back(static_cast<std::size_t>(element_count(out.shape)));
     auto in = std::make_shared<std::vector<const float*>>();
     auto out = std::make_shared<std::vector<float*>>();
-    for (std::size_t i = 0; i < tensors->size(); ++i)
+    for (std::size_t i = 0; i < memory->size(); ++i)
         if (i < network->inputs().size())
-            in->push_back((*tensors)[i].values.data());
+            in->push_back((*memory)[i].data());
         else
-            out->push_back((*tensors)[i].values.data());
-    return {[network, tensors, in, out](ColdWeights*) { network->run(*in, *out); }, network->inputs().empty() ? 1 : network->inputs()[0].shape[0],
-            [network, tensors, in, out] { return network->run_steps(*in, *out); }, network};
+            out->push_back((*memory)[i].data());
+    return {[network, memory, in, out](ColdWeights*) { network->run(*in, *out); }, network->inputs().empty() ? 1 : network->inputs()[0].shape[0],
+            [network, memory, in, out] { return network->run_steps(*in, *out); }, network};
 }
 
 void infer(LoadedNetwork& network, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {

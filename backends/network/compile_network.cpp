@@ -1,5 +1,6 @@
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -65,6 +66,18 @@ struct KernelSet {
     }
 };
 
+// The inputs, and the outputs that are values of their own: those that are no part of another value, and no input or output before.
+std::map<std::string, int> ports_of(const Graph& graph, const NetworkPlan& plan) {
+    std::map<std::string, int> ports;
+    for (const GraphInput& in : graph.inputs) ports.emplace(in.name, static_cast<int>(ports.size()));
+    int next = static_cast<int>(graph.inputs.size());
+    for (const std::string& out : graph.outputs) {
+        if (home(plan, out).first == out) ports.emplace(out, next);
+        ++next;
+    }
+    return ports;
+}
+
 PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPlan& memory, KernelSet& set) {
     PlacedNetwork n;
     n.name = graph.name;
@@ -75,6 +88,7 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPla
         n.weights.resize((n.weights.size() + 31) / 16 * 16, 0.0f);
         return at;
     };
+    const std::map<std::string, int> ports = ports_of(graph, plan);
     auto locate = [&](const std::string& value) -> PlacedOperand {
         const auto [root, offset] = home(plan, value);
         if (auto c = plan.constants.find(root); c != plan.constants.end()) {
@@ -82,7 +96,8 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPla
             if (fresh) it->second = store(c->second);
             return {true, it->second + offset};
         }
-        return {false, memory.offsets.at(value)};
+        const auto port = ports.find(root);
+        return {false, memory.offsets.at(value), port == ports.end() ? -1 : port->second};
     };
     for (const NetworkPlan::Step& step : plan.steps) {
         PlacedStep placed;

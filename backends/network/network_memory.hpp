@@ -16,7 +16,7 @@ struct MemoryPlan {
 // Lets the parts of a concat be written where they belong, and drops the copies that this saves.
 void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs);
 
-// Inputs and outputs live from the first step to the last.
+// Inputs live from the first step on, and outputs to the last.
 MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
 
 // The value that holds `value`, and the offset of `value` in it.

@@ -35,7 +35,7 @@ typedef struct {
     int first, count;  /* operands, or the dimensions of a copy after its two operands */
 } step;
 typedef struct {
-    int constant;
+    int space;  /* 0: the arena, 1: the weights, then the inputs, then the outputs */
     long offset;
 } operand;
 typedef struct {
@@ -90,7 +90,34 @@ static void copy(float* to, const float* from, const dimension* d, int rank) {
     }
 }
 
-static float* at(loopegg_network* n, operand o) { return (o.constant ? n->weights : n->arena) + o.offset; }
+/* Whether kernels may use the caller's memory as it is: it begins at a multiple of 64 bytes, and 64 bytes more are in its last page, because kernels read
+   whole vectors. */
+static int usable(const float* values, long count) {
+    const uintptr_t begin = (uintptr_t)values, last = begin + (uintptr_t)count * sizeof(float) - 1;
+    return begin % 64 == 0 && 4095 - last % 4096 >= 64;
+}
+
+static int apart(const float* a, long count_a, const float* b, long count_b) {
+    const uintptr_t begin_a = (uintptr_t)a, begin_b = (uintptr_t)b;
+    return begin_a + (uintptr_t)count_a * sizeof(float) <= begin_b || begin_b + (uintptr_t)count_b * sizeof(float) <= begin_a;
+}
+
+/* Inputs and outputs are in the caller's memory where that is usable, and copied into and out of the arena elsewhere. */
+static void find_spaces(loopegg_network* n, const float* const* inputs, float* const* outputs, float** spaces) {
+    spaces[0] = n->arena;
+    spaces[1] = n->weights;
+    for (int i = 0; i < input_count; ++i) {
+        int in_place = usable(inputs[i], input_sizes[i]);
+        for (int o = 0; o < output_count; ++o) in_place = in_place && apart(inputs[i], input_sizes[i], outputs[o], output_sizes[o]);
+        spaces[2 + i] = in_place ? (float*)(uintptr_t)inputs[i] : memcpy(n->arena + input_offsets[i], inputs[i], (size_t)input_sizes[i] * sizeof(float));
+    }
+    for (int o = 0; o < output_count; ++o) {
+        int in_place = usable(outputs[o], output_sizes[o]);
+        for (int other = 0; other < output_count; ++other)
+            in_place = in_place && (other == o || apart(outputs[o], output_sizes[o], outputs[other], output_sizes[other]));
+        spaces[2 + input_count + o] = in_place ? outputs[o] : n->arena + output_offsets[o];
+    }
+}
 
 static double now_ms(void) {
     struct timespec t;
@@ -98,10 +125,13 @@ static double now_ms(void) {
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
+static float* at(float* const* spaces, operand o) { return spaces[o.space] + o.offset; }
+
 int loopegg_run_steps(loopegg_network* n, const float* const* inputs, float* const* outputs, double* ms) {
     loopegg_tensor tensors[most_operands];
     loopegg_argument arguments[most_operands];
-    for (int i = 0; i < input_count; ++i) memcpy(n->arena + input_offsets[i], inputs[i], (size_t)input_sizes[i] * sizeof(float));
+    float* spaces[2 + input_count + output_count];
+    find_spaces(n, inputs, outputs, spaces);
     double began = ms ? now_ms() : 0;
     for (int s = 0; s < step_count; ++s) {
         if (ms && s > 0) {
@@ -114,16 +144,16 @@ int loopegg_run_steps(loopegg_network* n, const float* const* inputs, float* con
         if (now->kernel == -2) {
             const opaque* p = &opaques[now->count];
             const float* values[64];
-            for (int i = 0; i < p->inputs; ++i) values[i] = at(n, o[1 + i]);
-            if (loopegg_run_opaque(p->node, p->output, p->inputs, values, &opaque_dims[p->first_dim], at(n, o[0]), p->count)) return -1;
+            for (int i = 0; i < p->inputs; ++i) values[i] = at(spaces, o[1 + i]);
+            if (loopegg_run_opaque(p->node, p->output, p->inputs, values, &opaque_dims[p->first_dim], at(spaces, o[0]), p->count)) return -1;
             continue;
         }
         if (now->kernel < 0) {
-            copy(at(n, o[0]), at(n, o[1]), &dimensions[now->count >> 8], now->count & 255);
+            copy(at(spaces, o[0]), at(spaces, o[1]), &dimensions[now->count >> 8], now->count & 255);
             continue;
         }
         for (int i = 0; i < now->count; ++i) {
-            tensors[i].data = at(n, o[i]);
+            tensors[i].data = at(spaces, o[i]);
             arguments[i].type = 7;
             arguments[i].pad = 0;
             arguments[i].tensor = &tensors[i];
@@ -131,7 +161,10 @@ int loopegg_run_steps(loopegg_network* n, const float* const* inputs, float* con
         if (kernels[now->kernel](NULL, arguments, now->count, NULL)) return -1;
     }
     if (ms && step_count > 0) ms[step_count - 1] = now_ms() - began;
-    for (int i = 0; i < output_count; ++i) memcpy(outputs[i], at(n, output_places[i]), (size_t)output_sizes[i] * sizeof(float));
+    for (int i = 0; i < output_count; ++i) {
+        const float* made = at(spaces, output_places[i]);
+        if (made != outputs[i]) memcpy(outputs[i], made, (size_t)output_sizes[i] * sizeof(float));
+    }
     return 0;
 }
 
@@ -160,7 +193,12 @@ std::string c_string(const std::string& text) {
     return out + "\"";
 }
 
-std::string place(const PlacedOperand& o) { return fmt::format("{{{}, {}}}", o.constant ? 1 : 0, o.offset); }
+std::string place(const PlacedNetwork& n, const PlacedOperand& o) {
+    if (o.port < 0) return fmt::format("{{{}, {}}}", o.constant ? 1 : 0, o.offset);
+    const auto port = static_cast<std::size_t>(o.port);
+    const std::int64_t begin = port < n.inputs.size() ? n.input_offsets[port] : n.output_places[port - n.inputs.size()].offset;
+    return fmt::format("{{{}, {}}}", 2 + port, o.offset - begin);
+}
 
 }  // namespace
 
@@ -193,7 +231,7 @@ std::string network_source(const PlacedNetwork& n) {
     std::string s = fmt::format("/* {}: compiled by loopegg. Build: cc -O2 -shared -fPIC network.c loopegg_runtime.c *.o -o network.so -lm -lpthread */\n",
                                 comment_text(n.name)) +
                     prologue;
-    std::vector<std::string> kernels, operands, dimensions, steps, offsets, places, opaques, dims;
+    std::vector<std::string> kernels, operands, dimensions, steps, offsets, output_offsets, places, opaques, dims;
     for (const Kernel& k : n.kernels) {
         s += fmt::format("extern int {}(void*, const loopegg_argument*, int32_t, void*);\n", k.symbol);
         kernels.push_back(k.symbol);
@@ -201,7 +239,7 @@ std::string network_source(const PlacedNetwork& n) {
     std::size_t most = 2;
     for (const PlacedStep& step : n.steps) {
         const std::size_t first = operands.size();
-        for (const PlacedOperand& o : step.operands) operands.push_back(place(o));
+        for (const PlacedOperand& o : step.operands) operands.push_back(place(n, o));
         most = std::max(most, step.operands.size());
         std::size_t length = step.operands.size();
         if (step.kernel == -2) {
@@ -229,7 +267,10 @@ std::string network_source(const PlacedNetwork& n) {
     if (operands.empty()) operands.push_back("{0, 0}");
     if (steps.empty()) steps.push_back("{0, 0, 0}");
     for (std::int64_t o : n.input_offsets) offsets.push_back(std::to_string(o));
-    for (const PlacedOperand& o : n.output_places) places.push_back(place(o));
+    for (const PlacedOperand& o : n.output_places) {
+        places.push_back(place(n, o));
+        output_offsets.push_back(std::to_string(o.port < 0 ? 0 : o.offset));
+    }
     s += fmt::format("\nenum {{ step_count = {}, input_count = {}, output_count = {}, most_operands = {} }};\n", n.steps.size(), n.inputs.size(),
                      n.outputs.size(), most);
     s += fmt::format("static const long arena_floats = {}, weight_floats = {};\nstatic const uint64_t weight_fingerprint = {}ull;\n", n.arena, n.weights.size(),
@@ -241,6 +282,7 @@ std::string network_source(const PlacedNetwork& n) {
     s += "static const step steps[] = {\n    " + join(steps, ",\n    ") + "};\n";
     s += "static const long input_offsets[] = {" + join(offsets, ", ") + "}, input_sizes[] = {" + sizes(n.inputs) + "}, output_sizes[] = {" + sizes(n.outputs) +
          "};\n";
+    s += "static const long output_offsets[] = {" + join(output_offsets, ", ") + "};\n";
     s += "static const operand output_places[] = {" + join(places, ", ") + "};\n";
     return s + "\n" + fingerprint_in_c + epilogue;
 }
@@ -255,6 +297,8 @@ unsigned long long loopegg_output_address(const loopegg_network* network, int in
 
 const char* loopegg_error(void); /* why the last call failed */
 )";
+    constexpr const char* in_place =
+        "\n   Memory at a multiple of 64 bytes is used as it is, unless it ends within 64 bytes of the end of a page; other memory is copied.";
     return fmt::format(R"(/* {}: a network compiled by loopegg. Link or dlopen network.so; it needs nothing but {}. */
 #pragma once
 #ifdef __cplusplus
@@ -266,7 +310,7 @@ typedef struct loopegg_network loopegg_network;
 loopegg_network* loopegg_open(const char* weights_file); /* NULL: no memory, {}not these weights */
 void loopegg_close(loopegg_network* network);
 
-/* Arrays of addresses: {} input(s), {} output(s), float32, row-major. 0 when done. One call at a time per {}. */
+/* Arrays of addresses: {} input(s), {} output(s), float32, row-major. 0 when done. One call at a time per {}.{} */
 int loopegg_run(loopegg_network* network, const float* const* inputs, float* const* outputs);
 
 /* The same, and how many milliseconds each step took: {} of them, in the order of "steps" in network.json. */
@@ -285,8 +329,9 @@ void loopegg_set_threads(int count); /* {} */
 #endif
 )",
                        comment_text(n.name), target.gpu() ? "libc and the driver of the GPU (libcuda.so.1)" : "libc, libm and pthreads",
-                       target.gpu() ? "no device, or " : "or ", n.inputs.size(), n.outputs.size(), target.gpu() ? "network" : "process", n.steps.size(),
-                       target.gpu() ? on_a_gpu : "", target.gpu() ? "of no use on a GPU" : "0: as many as the machine has cores");
+                       target.gpu() ? "no device, or " : "or ", n.inputs.size(), n.outputs.size(), target.gpu() ? "network" : "process",
+                       target.gpu() ? "" : in_place, n.steps.size(), target.gpu() ? on_a_gpu : "",
+                       target.gpu() ? "of no use on a GPU" : "0: as many as the machine has cores");
 }
 
 }  // namespace loopegg

@@ -15,6 +15,7 @@ namespace loopegg {
 struct PlacedOperand {
     bool constant = false;    // in the weights, not in the arena
     std::int64_t offset = 0;  // floats
+    int port = -1;            // of a value in an input or output: which of the inputs, and then the outputs
 };
 struct PlacedStep {
     int kernel = -1;  // -1: a copy of operands[1] to operands[0]; -2: an opaque node writes operands[0] from the others

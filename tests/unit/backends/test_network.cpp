@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -29,6 +30,56 @@ struct Folder {
     const std::filesystem::path& path() const { return name.path(); }
 };
 
+// Memory of a caller, with a page of known bytes before and behind it.
+class CallersMemory {
+public:
+    CallersMemory(std::size_t floats, std::size_t offset)
+        : bytes_(4 * floats + 4 * page, mark), begin_(2 * page - address(bytes_.data()) % page + offset), floats_(floats) {}
+    float* data() { return reinterpret_cast<float*>(bytes_.data() + begin_); }
+    bool intact() const {
+        const auto is_mark = [](unsigned char b) { return b == mark; };
+        return std::all_of(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(begin_), is_mark) &&
+               std::all_of(bytes_.begin() + static_cast<std::ptrdiff_t>(begin_ + 4 * floats_), bytes_.end(), is_mark);
+    }
+
+private:
+    static constexpr std::size_t page = 4096;
+    static constexpr unsigned char mark = 0x5a;
+    static std::size_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
+    std::vector<unsigned char> bytes_;
+    std::size_t begin_, floats_;
+};
+
+// Memory that kernels use as it is, memory that has to be copied, and inputs where outputs are written: the outputs are the same, and nothing else is written.
+void check_in_callers_memory(LoadedNetwork& network, const std::vector<Tensor>& inputs, const std::vector<Tensor>& wanted) {
+    for (const auto& [in_at, out_at] : {std::pair<std::size_t, std::size_t>{64, 64}, {64, 4}, {4, 64}, {0, 0}}) {
+        CAPTURE(in_at, out_at);
+        std::vector<CallersMemory> in, out;
+        std::vector<const float*> from;
+        std::vector<float*> to;
+        for (const Tensor& t : inputs) in.emplace_back(t.values.size(), in_at);
+        for (const Tensor& t : wanted) out.emplace_back(t.values.size(), out_at);
+        for (std::size_t i = 0; i < in.size(); ++i) std::copy(inputs[i].values.begin(), inputs[i].values.end(), in[i].data()), from.push_back(in[i].data());
+        for (CallersMemory& m : out) to.push_back(m.data());
+        network.run(from, to);
+        for (std::size_t i = 0; i < in.size(); ++i) CHECK((in[i].intact() && std::equal(inputs[i].values.begin(), inputs[i].values.end(), in[i].data())));
+        for (std::size_t o = 0; o < out.size(); ++o)
+            CHECK((out[o].intact() && std::memcmp(wanted[o].values.data(), out[o].data(), 4 * wanted[o].values.size()) == 0));
+    }
+    if (inputs.empty()) return;
+    CallersMemory shared(std::max(inputs[0].values.size(), wanted[0].values.size()), 64);
+    std::vector<std::vector<float>> rest;
+    std::vector<const float*> from{shared.data()};
+    std::vector<float*> to{shared.data()};
+    for (std::size_t i = 1; i < inputs.size(); ++i) from.push_back(inputs[i].values.data());
+    for (std::size_t o = 1; o < wanted.size(); ++o) rest.emplace_back(wanted[o].values.size());
+    for (std::vector<float>& r : rest) to.push_back(r.data());
+    std::copy(inputs[0].values.begin(), inputs[0].values.end(), shared.data());
+    network.run(from, to);
+    CHECK(std::memcmp(wanted[0].values.data(), shared.data(), 4 * wanted[0].values.size()) == 0);
+    for (std::size_t o = 1; o < wanted.size(); ++o) CHECK(rest[o - 1] == wanted[o].values);
+}
+
 void check_against_interpreter(const Graph& graph, const Weights& weights) {
     Folder folder;
     compile_network(graph, weights, {}, find_target("host"), folder.path());
@@ -47,6 +98,7 @@ void check_against_interpreter(const Graph& graph, const Weights& weights) {
         }
         CHECK(worst <= 1e-4 * scale);
     }
+    check_in_callers_memory(network, inputs, got);
 }
 
 // A residual block, a concat, pools, and a classifier: everything that is fused, viewed or placed.
@@ -108,6 +160,21 @@ TEST_CASE("operators of others' models are compiled as the interpreter has them"
   {"name": "total", "op": "reduce_sum", "inputs": ["wide"], "attrs": {"axes": [2, 3], "keepdims": false}},
   {"name": "scores", "op": "linear", "inputs": ["total"], "attrs": {"out_features": 5}},
   {"name": "same", "op": "identity", "inputs": ["clipped"]}]})");
+    const Model m = load_model(file.path().string());
+    check_against_interpreter(m.graph, m.weights);
+}
+
+TEST_CASE("outputs may be an input, one value twice, and parts of each other", "[flow]") {
+    ScratchFile file(".json");
+    write_file(file.path(), R"({"loopegg": 1, "name": "ports", "inputs": [{"name": "x", "shape": [1, 16, 6, 6]}],
+  "outputs": ["c1", "cat", "view", "again", "x2", "last"], "nodes": [
+  {"name": "x2", "op": "identity", "inputs": ["x"]},
+  {"name": "c1", "op": "conv2d", "inputs": ["x"], "attrs": {"out_channels": 16, "kernel": 3, "padding": 1}},
+  {"name": "again", "op": "identity", "inputs": ["c1"]},
+  {"name": "c2", "op": "conv2d", "inputs": ["c1"], "attrs": {"out_channels": 16, "kernel": 1}},
+  {"name": "cat", "op": "concat", "inputs": ["c1", "c2"]},
+  {"name": "view", "op": "flatten", "inputs": ["cat"]},
+  {"name": "last", "op": "conv2d", "inputs": ["cat"], "attrs": {"out_channels": 5, "kernel": 3}}]})");
     const Model m = load_model(file.path().string());
     check_against_interpreter(m.graph, m.weights);
 }
