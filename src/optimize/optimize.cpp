@@ -94,10 +94,18 @@ bool searches_networks(const OptimizeRequest& request) {
     return book.find_phase("networks") != nullptr;
 }
 
+// What the sites take together with their whole domains.
+double original_ms(const Sites& sites, const Tuning& tuning) {
+    double ms = 0;
+    for (const Site& s : sites.all)
+        if (const auto& latency = tuning.best[s.kind].best.latency) ms += latency->median_ms;
+    return ms > 0 ? ms : std::numeric_limits<double>::infinity();
+}
+
 // Why rules on single sites are not tried any more; empty where they are tried.
 std::string why_no_sites(const OptimizeRequest& request, const WholeNetworks& networks, const NetworkVerdict& start) {
     constexpr double room = -0.1;
-    if (networks.best && std::isfinite(request.max_latency_ms)) return "the network takes no longer than it may, and loses least";
+    if (networks.best && request.limits_time()) return "the network takes no longer than it may, and loses least";
     if (request.search != "rules" && request.search != "sites") return "--search " + request.search + " changes no single sites";
     return start.excess < 0 && start.excess > room ? "the network uses up what may be lost" : "";
 }
@@ -223,7 +231,8 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
 
-    if (network.read) left.max_latency_ms = std::numeric_limits<double>::infinity();  // the limit is for the network as a whole, which is timed below
+    // The limit is for the network as a whole, which is timed below. Where single sites alone change, it is for the sum of their times.
+    left.max_latency_ms = network.read ? std::numeric_limits<double>::infinity() : request.allowed_ms(original_ms(network.sites, tuning));
     Selection selection = log.run("choose", 0, [&] { return select(left, network, found, tuning, beside, progress); });
     if (network.read && selection.chosen.variant != original_variants(network.sites))  // the answer compares with the network that was read
         selection.chosen.verdict = NetworkJudge(*oracle, input.graph).judge({&selection.chosen.graph, 1}).front().verdict;
@@ -233,9 +242,10 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
         "confirm", 0, [&] { return confirm(request, network, networks.original_tuning, tuning, selection, timing, KernelShelf(kernels.path()), progress); });
     log.done(fmt::format("original {}, chosen {}", say(confirmed.original.time), say(confirmed.optimized.time)));
 
-    if (const auto& time = confirmed.optimized.time.latency; time && time->median_ms > request.max_latency_ms)
-        progress.note(fmt::format("the network takes {:.3f} ms, and --max-latency allows {:.3f}: a larger --max-loss or another --seed may find a faster one",
-                                  time->median_ms, request.max_latency_ms));
+    if (const auto& time = confirmed.optimized.time.latency, &whole = confirmed.original.time.latency; time && whole)
+        if (const double allowed = request.allowed_ms(whole->median_ms); time->median_ms > allowed)
+            progress.note(fmt::format("the network takes {:.3f} ms, and {} allows {:.3f}: a larger --max-loss or another --seed may find a faster one",
+                                      time->median_ms, allowed < request.max_latency_ms ? "--min-speedup" : "--max-latency", allowed));
 
     const bool back = confirmed.keep_original && network.read;  // back to the network that was read, and the answer is about that network
     if (back) found = originals_only(input.sites, found.stop), tuning = networks.original_tuning;

@@ -1,5 +1,7 @@
 // The whole pipeline: from a network to the fastest network that rules and guard allow, compiled, measured and explained.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -40,6 +42,10 @@ struct OptimizeRequest {
     std::vector<std::string> keep{};
     int channels_multiple = 1;
     double max_latency_ms = std::numeric_limits<double>::infinity();
+    double min_speedup = 0;  // over the tuned original, timed in turns with the network; 0: none is asked for
+    bool limits_time() const { return std::isfinite(max_latency_ms) || min_speedup > 0; }
+    // The time that a network may take beside an original that takes `original_ms`.
+    double allowed_ms(double original_ms) const { return min_speedup > 0 ? std::min(max_latency_ms, original_ms / min_speedup) : max_latency_ms; }
     double max_memory_mb = std::numeric_limits<double>::infinity();  // weights, and activations that are needed at once
     std::int64_t max_parameters = std::numeric_limits<std::int64_t>::max();
 };

@@ -50,6 +50,8 @@ public:
         }
     }
 
+    void allow_ms(double max_ms) { options_.max_ms = max_ms; }
+
     std::vector<NetworkCandidate>& judged() { return all_; }
 
 private:
@@ -200,7 +202,7 @@ private:
     const ShapeSpace& space_;
     NetworkJudge& judge_;
     const SiteClock& clock_;
-    const ShapeSearchOptions options_;
+    ShapeSearchOptions options_;
     Progress& progress_;
     Random random_;
     std::vector<NetworkCandidate> all_;
@@ -212,6 +214,7 @@ ShapeSearch::ShapeSearch(const ShapeSpace& space, NetworkJudge& judge, const Sit
 ShapeSearch::~ShapeSearch() = default;
 void ShapeSearch::go_on(std::int64_t asks) { breeder_->go_on(asks); }
 void ShapeSearch::set_the_clock() { breeder_->set_the_clock(); }
+void ShapeSearch::allow_ms(double max_ms) { breeder_->allow_ms(max_ms); }
 std::vector<NetworkCandidate>& ShapeSearch::judged() { return breeder_->judged(); }
 
 double fitness(const NetworkCandidate& c, double max_ms) { return fitness_of(c.ms, c.judged.loss.points, c.judged.excess, max_ms) * (1 + c.crowding); }

@@ -50,6 +50,8 @@ public:
     void go_on(std::int64_t asks);
     // The clock has learned: every network is estimated again.
     void set_the_clock();
+    // The original was timed again: options.max_ms is another.
+    void allow_ms(double max_ms);
     // All networks that were judged, in the order of judging.
     std::vector<NetworkCandidate>& judged();
 

@@ -117,7 +117,8 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     clock.learn(input.graph, site_times(input.sites, out.original_tuning));
     NetworkJudge judge(oracle, input.graph);
     ShapeSearchOptions options;
-    options.seed = request.seed, options.budget = std::max<std::int64_t>(1, request.budget * 2 / 5), options.max_ms = request.max_latency_ms;
+    options.seed = request.seed, options.budget = std::max<std::int64_t>(1, request.budget * 2 / 5);
+    options.max_ms = request.allowed_ms(clock.ms(input.graph));
     const bool own = request.search == "rules";
     const std::int64_t scalings = static_cast<std::int64_t>(naive_scalings(space).size());
     const std::size_t wanted = static_cast<std::size_t>(request.finalists.value_or(own_finalists));
@@ -137,6 +138,8 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         for (const TimedNetwork& t : out.timed)
             if (t.time.latency) wholes.emplace_back(&t.input.graph, t.time.latency->median_ms);
         clock.learn_whole(wholes);
+        if (out.original.latency) options.max_ms = request.allowed_ms(out.original.latency->median_ms);
+        search.allow_ms(options.max_ms);
         search.set_the_clock();
     };
     time_from(0);

@@ -14,6 +14,7 @@
 #include "graph/zoo/zoo.hpp"
 #include "nest/term/net.hpp"
 #include "optimize/network_proof.hpp"
+#include "optimize/optimize.hpp"
 #include "optimize/rivals.hpp"
 #include "optimize/shape_search.hpp"
 #include "rewrite/plan_rules.hpp"
@@ -311,6 +312,36 @@ TEST_CASE("finalists that users train are unlike each other", "[unit][optimize]"
         return least;
     };
     CHECK(nearest(0.25) > nearest(0));
+}
+
+TEST_CASE("a limit as a speed-up follows the original, and a limit in milliseconds does not", "[unit][optimize]") {
+    OptimizeRequest request;
+    CHECK_FALSE(request.limits_time());
+    CHECK(request.allowed_ms(9) == std::numeric_limits<double>::infinity());
+    request.min_speedup = 3;
+    CHECK(request.limits_time());
+    CHECK(request.allowed_ms(9) == Approx(3));
+    CHECK(request.allowed_ms(12) == Approx(4));
+    request.max_latency_ms = 3.5;
+    CHECK(request.allowed_ms(9) == Approx(3));
+    CHECK(request.allowed_ms(12) == Approx(3.5));
+
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    const ShapeSpace space(graph, sites_of(graph));
+    const SiteClock clock = clock_of(graph);
+    ByWork guard;
+    NetworkJudge judge(guard, graph);
+    Progress progress(Progress::Mode::quiet);
+    ShapeSearchOptions options;
+    options.budget = 120, options.max_ms = clock.ms(graph) / 4;
+    ShapeSearch search(space, judge, clock, options, progress);
+    search.go_on(60);
+    const double slower = clock.ms(graph) / 1.5;  // the original takes longer now
+    search.allow_ms(slower);
+    const std::size_t before = search.judged().size();
+    search.go_on(60);
+    const auto in_the_new_room = [&](const NetworkCandidate& c) { return c.ms > options.max_ms * 1.1 && c.ms <= slower; };
+    CHECK(std::any_of(search.judged().begin() + static_cast<std::ptrdiff_t>(before), search.judged().end(), in_the_new_room));
 }
 
 TEST_CASE("the clock tells of a site what sites of about as many channels took", "[unit][optimize]") {
