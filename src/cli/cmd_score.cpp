@@ -17,7 +17,7 @@ namespace loopegg {
 namespace {
 
 struct Arguments {
-    std::string model, data, precision, guard{default_guard};
+    std::string model, data, precision, guard{default_guard}, rules = "discover";
     std::vector<std::string> plans, models, measures, guards;
     double capacity = 0, max_loss = 0;
     CLI::Option *capacity_given = nullptr, *max_loss_given = nullptr;
@@ -61,7 +61,7 @@ void print_answer(const nlohmann::json& answer) {
 int run(const Arguments& a, Session& session) {
     Graph original = load_graph(a.model);
     std::vector<NamedVariant> variants;
-    for (const std::string& plan : a.plans) variants.push_back({plan, apply_plan(original, read_plan(read_source(plan)), shipped_plan_rules())});
+    for (const std::string& plan : a.plans) variants.push_back({plan, apply_plan(original, read_plan(read_source(plan)), plan_rules(rules_file(a.rules)))});
     for (const std::string& model : a.models) variants.push_back({model, load_graph(model)});
     ScoreOptions options;
     options.oracle.guard = a.guard;
@@ -97,6 +97,7 @@ Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("MODEL", a->model, "the network: model.json, .onnx, or zoo:NAME")->required();
     app.add_option("--plan", a->plans, "a plan.json whose network is scored beside the original (repeatable)");
+    app.add_option("--rules", a->rules, "the rule file whose rules the plans name: a path, discover or exact")->capture_default_str();
     app.add_option("--variant", a->models, "a model whose network is scored beside the original (repeatable)");
     app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, ensemble, or all (repeatable)");
     app.add_option("--guard", a->guards, "a guard to ask beside the default one: " + join(guard_names(), ", ") + " (repeatable)");

@@ -27,7 +27,6 @@
 #include "graph/weights.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/plan/apply_plan.hpp"
-#include "nest/plan/derive_plan.hpp"
 #include "nest/plan/plan.hpp"
 #include "optimize/about_run.hpp"
 #include "optimize/dropped_site.hpp"
@@ -36,6 +35,7 @@
 #include "optimize/network_proof.hpp"
 #include "optimize/optimize.hpp"
 #include "optimize/pseudo.hpp"
+#include "optimize/site_plan.hpp"
 #include "optimize/sites.hpp"
 #include "rewrite/plan_rules.hpp"
 #include "rules/load.hpp"
@@ -62,7 +62,11 @@ public:
         for (const std::string& f : manifest_faults(folder_)) out_.faults.push_back(f);
         if (out_.faults.empty()) out_.held.push_back("every file is as it was written");
         const std::vector<std::pair<const char*, std::function<void()>>> parts{
-            {"result.json", [&] { result_ = read("result.json"), sequences_ = read("sequences.json"); }},
+            {"result.json",
+             [&] {
+                 result_ = read("result.json"), sequences_ = read("sequences.json");
+                 rules_ = plan_rules(rules_file(result_.at("rules")));
+             }},
             {"the network", [&] { networks(); }},
             {"plan.json", [&] { plan(); }},
             {"sequences.json", [&] { sequences(); }},
@@ -112,14 +116,13 @@ private:
         returned_ = std::move(model.graph), weights_ = std::move(model.weights);
         whole_sites_ = sites_of(original_);
         if (sequences_.contains("network")) shape_ = read_plan(make_source("the plan in sequences.json", sequences_.at("network").at("plan").dump()));
-        shaped_ = apply_plan(original_, shape_, shipped_plan_rules());
+        shaped_ = apply_plan(original_, shape_, rules_);
         sites_ = sites_of(shaped_);
     }
 
     void plan() {
         const Plan plan = read_plan(read_source(folder_ / "plan.json"));
-        expect(text_of(apply_plan(original_, plan, shipped_plan_rules())) == text_of(returned_), "plan.json",
-               "applied to original.json it does not give model.json");
+        expect(text_of(apply_plan(original_, plan, rules_)) == text_of(returned_), "plan.json", "applied to original.json it does not give model.json");
         std::map<std::string, std::vector<Application>> said;
         const std::size_t over_sites = std::min(shape_.steps.size(), plan.steps.size());
         for (std::size_t i = 0; i < plan.steps.size(); ++i) {
@@ -131,11 +134,11 @@ private:
                        i + 1);
         }
         expect(over_sites == shape_.steps.size(), "plan.json", "it lacks steps that sequences.json says");
-        for (const json& s : sequences_.at("sites")) {  // each site's part of the plan is what its chosen nest says
+        for (const json& s : sequences_.at("sites")) {  // each site's part of the plan is what its steps say
             const Node* node = shaped_.find(s.at("name").get<std::string>());
             if (!node) continue;
-            const auto wanted = applications_for(*node, domain_of(parse_term(s.at("chosen").get<std::string>())), shipped_plan_rules());
-            expect(said[exact_glob(node->name)] == wanted, "plan.json", "what it does to '{}' is not what sequences.json says", node->name);
+            expect(said[exact_glob(node->name)] == site_applications(*node, s, rules_), "plan.json", "what it does to '{}' is not what sequences.json says",
+                   node->name);
         }
         if (out_.faults.empty()) out_.held.push_back("the plan makes the network of the original");
     }
@@ -350,7 +353,8 @@ private:
     RunChecks out_;
     json result_, sequences_, verdict_;
     std::vector<json> rows_;
-    Plan shape_;  // steps of rules over several sites
+    PlanRules rules_{{}};  // of the run
+    Plan shape_;           // steps of rules over several sites
     Graph original_, shaped_, returned_;
     Weights weights_;
     Sites whole_sites_, sites_;  // of the original, and of the network that these steps make

@@ -17,6 +17,7 @@ struct SequenceStep {
     bool neural = false;
     std::vector<std::pair<std::string, std::string>> with;  // "?g" -> "4", in the rule's order
     Term before, after;                                     // whole nests
+    bool backwards = false;                                 // the rule was applied from its right side to its left side
 };
 
 // A restricted nest, the same for every site of its kind.

@@ -10,11 +10,11 @@
 #include "graph/onnx/onnx.hpp"
 #include "graph/pytorch/network_py.hpp"
 #include "graph/safetensors.hpp"
-#include "nest/plan/derive_plan.hpp"
 #include "optimize/about_run.hpp"
 #include "optimize/capacity_desk.hpp"
 #include "optimize/exact_glob.hpp"
 #include "optimize/named_sequences.hpp"
+#include "optimize/site_plan.hpp"
 #include "optimize/stages.hpp"
 #include "rewrite/plan_rules.hpp"
 
@@ -31,6 +31,7 @@ json steps_json(const Variant& v) {
         for (const auto& [name, value] : s.with) with[name] = value;
         steps.push_back(
             {{"rule", s.rule}, {"kind", s.neural ? "neural" : "exact"}, {"with", with}, {"before", to_string(s.before)}, {"after", to_string(s.after)}});
+        if (s.backwards) steps.back()["backwards"] = true;
     }
     return steps;
 }
@@ -56,12 +57,11 @@ json sequences_json(const Input& input, const Discovery& found, const std::vecto
 }
 
 // The plan by which 'loopegg apply' makes the same network from the original.
-Plan plan_of(const Input& input, const Discovery& found, const std::vector<std::size_t>& variant) {
+Plan plan_of(const Input& input, const json& sequences, const NamedRules& rules) {
     Plan plan = input.plan;
-    for (std::size_t s = 0; s < input.sites.all.size(); ++s) {
-        const Node& node = *input.graph.find(input.sites.all[s].name);
-        if (auto apply = applications_for(node, found.variants[variant[s]].domain, shipped_plan_rules()); !apply.empty())
-            plan.steps.push_back({exact_glob(node.name), std::move(apply)});
+    for (const json& s : sequences.at("sites")) {
+        const Node& node = *input.graph.find(s.at("name").get<std::string>());
+        if (auto apply = site_applications(node, s, rules); !apply.empty()) plan.steps.push_back({exact_glob(node.name), std::move(apply)});
     }
     return plan;
 }
@@ -102,11 +102,12 @@ void write_out(const OptimizeRequest& request, const Input& input, const Discove
     Graph original = read.graph;  // what the plan is applied to, for a check; its weights are those of the returned network where they have a place
     original.weights_file.clear();
     write_file(request.out / "original.json", write_model(original));
-    const std::string plan = write_plan(confirmed.keep_original ? Plan{} : plan_of(input, found, variant));
+    const json sequences = sequences_json(input, found, variant);
+    const std::string plan = write_plan(confirmed.keep_original ? Plan{} : plan_of(input, sequences, plan_rules(rules_file(request.rules))));
     write_network(graph, read.carried_to(graph, request.seed), about_run(result, plan), request.out, progress);
     write_file(request.out / "plan.json", plan);
     link_artifact(confirmed.keep_original ? confirmed.original.files.folder : confirmed.optimized.files.folder, request.out);
-    write_file(request.out / "sequences.json", sequences_json(input, found, variant).dump(1));
+    write_file(request.out / "sequences.json", sequences.dump(1));
     std::string lines;
     for (const json& e : oracle.evidence()) lines += e.dump() + "\n";
     for (const NetworkRecord* n : {&confirmed.original, &confirmed.optimized})

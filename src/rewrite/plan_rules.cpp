@@ -20,14 +20,43 @@ bool is_variable(const Term& t) { return t.size() == 0 && loopegg::is_variable(t
 
 bool cuts(const Term& pattern) { return pattern.is("cat", 2) || std::any_of(pattern.children().begin(), pattern.children().end(), cuts); }
 
+void axes_of_loops(const Term& pattern, std::vector<std::string>& all) {
+    if (pattern.is("at", 2) && is_variable(pattern[0])) all.push_back(pattern[0].op().text());
+    for (const Term& child : pattern.children()) axes_of_loops(child, all);
+}
+
 bool holds(const std::vector<Symbol>& all, Symbol one) { return std::find(all.begin(), all.end(), one) != all.end(); }
+
+// What a rule is applied from, and what it makes.
+struct Sides {
+    Term left, right;
+};
+
+// A rule over schedules alone is applied to the whole schedule of a nest.
+Sides sides_of(const Rule& rule, bool backwards) {
+    Sides sides{rule.left.front().term, rule.right.front().term};
+    if (backwards) std::swap(sides.left, sides.right);
+    if (sides.left.is("at", 2) || sides.left.is("cat", 2)) {
+        const Term statement("?statement");
+        sides = {Term("nest", {statement, sides.left}), Term("nest", {statement, sides.right})};
+    }
+    return sides;
+}
+
+// The variables that only the right side has.
+std::vector<Symbol> made_by(const Sides& sides) {
+    std::vector<Symbol> made;
+    for (const Symbol& v : variables_of(sides.right))
+        if (!holds(variables_of(sides.left), v) && !holds(made, v)) made.push_back(v);
+    return made;
+}
 
 // A rule at a nest: an instance of its left side that is equal to the nest, with what its variables stand for.
 class Instance {
 public:
-    Instance(const Rule& rule, const Application& a, const Term& nest) : rule_(rule), a_(a), form_(nest) {
+    Instance(const Rule& rule, const Application& a, const Term& nest) : rule_(rule), a_(a), sides_(sides_of(rule, a.backwards)), form_(nest) {
         const NestParts parts = nest_parts(nest);
-        Term pattern = rule.left.front().term;
+        Term pattern = sides_.left;
         if (pattern.is("restore", 2)) {
             if (parts.restore.empty()) throw Refusal("the rule is for a nest whose outputs are restored");
             bind(pattern[0], Term(parts.restore));
@@ -40,6 +69,17 @@ public:
 
     // The right side with the values of the plan. Throws Refusal with the words of the first guard that refuses. isl alone decides on an exact rule.
     Term right_side() {
+        if (a_.backwards)
+            for (const Symbol& v : made_by(sides_)) bound_[v] = Term(form_.number(part_, argument(v)));
+        else
+            bind_choices();
+        const Term made = with_values(sides_.right);
+        check(made);
+        return made;
+    }
+
+private:
+    void bind_choices() {
         EGraph graph;
         Binding binding;
         binding.facts = std::make_shared<NestAnalysis>();
@@ -57,12 +97,8 @@ public:
             if (values.empty()) throw Refusal(c.text + " is no whole number here");
             bound_[c.variable] = values.front();
         }
-        const Term made = with_values(rule_.right.front().term);
-        check(made);
-        return made;
     }
 
-private:
     void bind(const Term& variable, const Term& value) { bound_[variable.op()] = value; }
 
     const Term& argument(Symbol variable) const {
@@ -182,6 +218,7 @@ private:
 
     const Rule& rule_;
     const Application& a_;
+    Sides sides_;
     SiteForm form_;
     std::size_t part_ = 0;  // the part of the domain that expressions are about
     std::map<Symbol, Term> bound_;
@@ -205,15 +242,33 @@ std::vector<std::string> PlanRules::names() const {
 
 std::string PlanRules::source() const { return std::filesystem::path(books_.front()->files.front()->name).filename().string(); }
 
-Term PlanRules::apply(const Application& a, const Term& nest) const {
-    const Rule* rule = nullptr;
+const Rule* PlanRules::find(const std::string& name) const {
     for (const auto& book : books_)
-        if (!rule) rule = book->find_rule(a.rule);
+        if (const Rule* rule = book->find_rule(name)) return rule;
+    return nullptr;
+}
+
+std::vector<std::string> PlanRules::arguments(const std::string& name, bool backwards) const {
+    const Rule* rule = find(name);
+    if (!rule) return {};
+    const Sides sides = sides_of(*rule, backwards);
+    std::vector<std::string> all;
+    axes_of_loops(sides.left, all);
+    for (const ChoiceCall& c : rule->choices)
+        if (!c.computed && !backwards) all.push_back(c.variable.text());
+    for (const Symbol& variable : made_by(sides))
+        if (backwards) all.push_back(variable.text());
+    return all;
+}
+
+Term PlanRules::apply(const Application& a, const Term& nest) const {
+    const Rule* rule = find(a.rule);
     require(rule != nullptr, "a rule that one of the books names");
     const SiteForm form(nest);
-    const Term& left = rule->left.front().term;
+    const auto [left, right] = sides_of(*rule, a.backwards);
     const bool exact = rule->arrow != Arrow::neural, of_restored = left.is("restore", 2);
-    if (exact && !(left.is("nest", 2) && cuts(rule->right.front().term))) {
+    if (a.backwards && !exact) throw Refusal("a neural rule has no way back");
+    if (exact && !(left.is("nest", 2) && cuts(right))) {
         if (const auto it = a.with.find("?a"); it != a.with.end()) form.axis(a.part ? static_cast<std::size_t>(*a.part) : 0, it->second);  // it is there
         return nest;
     }

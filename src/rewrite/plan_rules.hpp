@@ -14,8 +14,8 @@ namespace loopegg {
 // kept, ?w may give that number itself. A rule over plain nests is applied inside a restore too.
 // The guards of a neural rule are asked, but for the capacity guard, because a person decided on the plan, and for guards that only keep a search small. isl
 // checks that the right side restricts the nest.
-// Of exact rules, those that cut the domain make parts of it, and isl checks that the parts together visit what was visited. Every other exact rule leaves
-// the network as it is.
+// Of exact rules, those that cut the domain make parts of it, and isl checks that the parts together visit what was visited. A rule that joins parts cuts the
+// domain backwards. Every other exact rule leaves the network as it is.
 class PlanRules final : public NamedRules {
 public:
     // Of two rules of one name, the rule of the earlier book counts.
@@ -23,9 +23,12 @@ public:
 
     std::vector<std::string> names() const override;
     std::string source() const override;
+    std::vector<std::string> arguments(const std::string& rule, bool backwards) const override;
     Term apply(const Application& a, const Term& nest) const override;
 
 private:
+    const Rule* find(const std::string& name) const;
+
     std::vector<std::shared_ptr<const RuleBook>> books_;
 };
 

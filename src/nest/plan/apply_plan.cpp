@@ -26,7 +26,9 @@ void expect_rule(const NamedRules& rules, const std::string& name) {
     std::vector<std::string> known = rules.names();
     if (std::find(known.begin(), known.end(), name) != known.end()) return;
     known.emplace_back(whole_nest);
-    throw Refusal(Diagnostic{"unknown rule '" + name + "': '" + rules.source() + "' has no rule of that name", {}, did_you_mean(name, known)});
+    const std::string near = did_you_mean(name, known), other = "a plan of other rules needs their file: --rules FILE";
+    throw Refusal(
+        Diagnostic{"unknown rule '" + name + "': '" + rules.source() + "' has no rule of that name", {}, near.empty() ? other : near + " Or " + other});
 }
 
 class SiteApplier {
@@ -61,6 +63,10 @@ public:
                     "some outputs are left with no value: say how they come back with \"restore\": \"repeat\", \"zero\", \"pointwise\" or \"propagate\"");
             if (!missing) domain.restore = Restore::none;
         }
+        if (domain.restore == Restore::pointwise) {
+            graph_ = with_domain(graph_, site_, domain);
+            return;
+        }
         set_domain(node, domain);
         complete(graph_);
     }
@@ -69,13 +75,8 @@ private:
     void by_name(const Application& a) {
         expect_rule(rules_, a.rule);
         const Term made = rules_.apply(a, nest_from({form_.statement().term, form_.schedule(), restore_word(restore_)}));
-        if (const Domain domain = domain_of(made); domain.restore == Restore::pointwise) {
-            graph_ = with_domain(graph_, site_, domain);
-            restart();
-        } else {
-            form_ = SiteForm(made);
-            restore_ = domain.restore;
-        }
+        form_ = SiteForm(made);
+        restore_ = domain_of(made).restore;
     }
 
     static bool is_bottleneck(const Application& a) { return a.rule == "bottleneck-axis" || a.rule == "bottleneck-output"; }

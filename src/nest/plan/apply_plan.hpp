@@ -14,6 +14,9 @@ public:
     virtual ~NamedRules() = default;
     virtual std::vector<std::string> names() const = 0;
     virtual std::string source() const = 0;  // the file that people look for a rule in
+    // The variables that an application of this rule may give values to: axes, and what the rule chooses from lists; backwards also what only its left side
+    // has. Empty for a rule that is not here.
+    virtual std::vector<std::string> arguments(const std::string& rule, bool backwards) const = 0;
     // The NEST that a rule of these names makes of a NEST. Throws Refusal.
     virtual Term apply(const Application& a, const Term& nest) const = 0;
 };

@@ -24,7 +24,7 @@ Term read_value(const JsonView& view) {
 }
 
 Application read_application(const JsonView& view) {
-    view.only({"rule", "with", "restore", "part"});
+    view.only({"rule", "with", "restore", "part", "backwards"});
     Application a;
     a.where = view.where();
     a.rule = view.at("rule").text();
@@ -39,6 +39,7 @@ Application read_application(const JsonView& view) {
             restore->fail("unknown restore '" + a.restore + "': expected repeat, zero, pointwise or propagate", did_you_mean(a.restore, restores));
     }
     if (auto part = view.find("part")) a.part = part->integer(0, 1 << 20);
+    if (auto backwards = view.find("backwards")) a.backwards = backwards->boolean();
     return a;
 }
 
@@ -72,6 +73,7 @@ std::string write_plan(const Plan& plan) {
             one["with"] = with;
             if (!a.restore.empty()) one["restore"] = a.restore;
             if (a.part) one["part"] = *a.part;
+            if (a.backwards) one["backwards"] = true;
             apply.push_back(one);
         }
         steps.push_back({{"site", s.site}, {"apply", apply}});

@@ -15,9 +15,10 @@ struct Application {
     std::map<std::string, Term> with;    // the substitution: "?a" -> co, "?g" -> 4; axes and numbers may be expressions
     std::string restore{};               // repeat | zero | pointwise | propagate, or none
     std::optional<std::int64_t> part{};  // after cut-domain: the piece that is meant
+    bool backwards = false;              // an exact rule, from its right side to its left side
     Position where{};
     friend bool operator==(const Application& a, const Application& b) {
-        return a.rule == b.rule && a.with == b.with && a.restore == b.restore && a.part == b.part;
+        return a.rule == b.rule && a.with == b.with && a.restore == b.restore && a.part == b.part && a.backwards == b.backwards;
     }
 };
 

@@ -69,7 +69,11 @@ Term SiteForm::axis(std::size_t part, const Term& e) const {
             throw Refusal(
                 Diagnostic{"'" + to_string(e) + "' is no axis of " + to_string(statement_.term), {}, did_you_mean(name ? name->name : to_string(e), known)});
         }
-        return left_of(parts_[part], name->name);
+        if (!name->extent) return left_of(parts_[part], name->name);
+        const std::int64_t extent = statement_.axes[static_cast<std::size_t>(statement_.axis(name->name))].extent;
+        if (name->extent != extent)
+            throw Refusal("'" + to_string(e) + "' is no axis of the site: " + name->name + " has " + std::to_string(extent) + " values there");
+        return e;
     }
     if (!is_axis_operator(e.op().text())) throw Refusal("'" + to_string(e) + "' is no axis: expected an iterator, quo, rem, pair, span or diag");
     std::vector<Term> children;

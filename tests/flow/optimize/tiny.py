@@ -189,8 +189,12 @@ def a_site_that_became_two_checks():
     assert conv["restoring"]["name"] == "conv2.restore" and conv["restoring"]["latency"]["median_ms"] < conv["latency"]["median_ms"] < conv["original_latency"]["median_ms"], conv
     assert result["optimized"]["macs"] == sum(s["macs"] for s in result["sites"]), result["optimized"]
     plan = json.load(open(out / "plan.json"))
-    assert [a["restore"] for step in plan["steps"] for a in step["apply"]] == ["pointwise"], plan
-    assert run("apply", model, str(out / "plan.json"), "-o", f"{FOLDER.name}/again.json").returncode == 0
+    assert [(a["rule"], a["with"]) for step in plan["steps"] for a in step["apply"]] == [("narrow-channels", {"?a": "co:64", "?k": 4})], plan
+    r = run("apply", model, str(out / "plan.json"), "-o", f"{FOLDER.name}/again.json")
+    assert r.returncode == 1 and "unknown rule 'narrow-channels'" in r.stderr and "--rules" in r.stderr, r.stderr
+    assert run("apply", model, str(out / "plan.json"), "--rules", RULES, "-o", f"{FOLDER.name}/again.json").returncode == 0
+    r = run("score", model, "--plan", str(out / "plan.json"), "--rules", RULES, "--seeds", "1", "--batch", "8", "--json")
+    assert r.returncode == 0 and json.loads(r.stdout)["variants"][0]["macs"] == result["optimized"]["macs"], r.stderr
     assert json.load(open(f"{FOLDER.name}/again.json"))["nodes"] == json.load(open(out / "model.json"))["nodes"]
     r = run("explain", str(out), "--check")
     assert r.returncode == 0 and "conv2.restore makes all channels" in r.stdout and "3 of 3 sites check" in r.stdout, r.stdout + r.stderr

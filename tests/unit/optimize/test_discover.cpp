@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/places.hpp"
+#include "base/sexpr.hpp"
 #include "graph/builder.hpp"
 #include "graph/flops.hpp"
 #include "graph/zoo/zoo.hpp"
@@ -30,17 +31,33 @@ Discovery discovered(const Graph& graph, const Sites& sites, std::int64_t budget
     return discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = budget, .expected = std::move(expected)}, quiet);
 }
 
+std::vector<DerivationStep> derivation(const Variant& v) {
+    std::vector<DerivationStep> all;
+    for (const SequenceStep& s : v.steps) {
+        DerivationStep step{s.rule, {}, s.before, s.after, s.backwards};
+        for (const auto& [variable, value] : s.with) step.with.emplace(variable, parse_term(value));
+        all.push_back(std::move(step));
+    }
+    return all;
+}
+
 }  // namespace
 
 TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, and sequences that no one has named", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
-    const Discovery found = discovered(graph, sites_of(graph), 1000);
+    const Sites sites = sites_of(graph);
+    const Discovery found = discovered(graph, sites, 1000);
     CHECK(found.configurations <= 1000);
     UNSCOPED_INFO(found.stop << ", " << found.nodes << " nodes, " << found.configurations << " configurations");
-    const std::size_t originals = sites_of(graph).kinds.size();
-    for (std::size_t v = originals; v < found.variants.size(); ++v) {
+    for (std::size_t v = sites.kinds.size(); v < found.variants.size(); ++v) {
         INFO(to_string(found.variants[v].nest));
         CHECK_FALSE(found.variants[v].proofs.empty());  // a way from the original to everything that the guard admitted
+    }
+    for (std::size_t i = 0; i < found.admissions.size(); i += 7) {  // the way is what a plan types
+        const Variant& v = found.variants[found.admissions[i].variant];
+        INFO(to_string(v.nest));
+        CHECK(applications_for(*graph.find(sites.all[found.admissions[i].site].name), derivation(v), v.domain, shipped_plan_rules()).front().rule !=
+              "restrict-nest");
     }
     std::map<std::size_t, int> kinds;
     for (const Admission& a : found.admissions) kinds[found.variants[a.variant].kind] += found.variants[a.variant].effect == "group";
@@ -91,7 +108,9 @@ TEST_CASE("channels that a 1x1 convolution brings back are found, counted with i
         std::vector<std::size_t> variant = original_variants(sites);
         variant[a.site] = a.variant;
         const Graph network = network_of(graph, sites, found, variant);
-        CHECK(network == apply_plan(graph, {{{site.name, applications_for(*graph.find(site.name), v.domain, shipped_plan_rules())}}}, shipped_plan_rules()));
+        const auto applications = applications_for(*graph.find(site.name), derivation(v), v.domain, shipped_plan_rules());
+        CHECK(network == apply_plan(graph, {{{site.name, applications}}}, shipped_plan_rules()));
+        CHECK(applications.front().rule != "restrict-nest");
         CHECK(macs(network) - macs(graph) == v.macs - site.macs);
         CHECK(parameters(network) - parameters(graph) == v.parameters - site.parameters);
         CHECK(v.macs < site.macs);

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "base/sexpr.hpp"
 #include "graph/builder.hpp"
 #include "graph/flops.hpp"
 #include "nest/domain/domain.hpp"
@@ -29,11 +30,30 @@ Domain domain(std::vector<std::vector<std::string>> parts, Restore restore = Res
     return d;
 }
 
+struct Step {
+    const char* rule;
+    std::map<std::string, const char*> with;
+};
+
+// A derivation by the shipped rules, with variables of which plans know nothing.
+std::vector<DerivationStep> derivation(const std::vector<Step>& steps) {
+    std::vector<DerivationStep> all;
+    Term nest = nest_of(one_conv().nodes[0]);
+    for (const Step& s : steps) {
+        DerivationStep step{s.rule, {}, nest, {}};
+        for (const auto& [variable, value] : s.with) step.with.emplace(variable, parse_term(value));
+        step.after = nest = shipped_plan_rules().apply({s.rule, step.with}, nest);
+        step.with.emplace("?s", parse_term("done"));
+        all.push_back(std::move(step));
+    }
+    return all;
+}
+
 // The plan that was derived, after it went through its file and gave the same network.
-std::string planned(const Domain& d) {
+std::string planned(const std::vector<DerivationStep>& steps, const Domain& d) {
     const Graph graph = one_conv();
     const Graph wanted = with_domain(graph, "conv", d);
-    const std::string text = write_plan({{{"conv", applications_for(graph.nodes[0], d, shipped_plan_rules())}}});
+    const std::string text = write_plan({{{"conv", applications_for(graph.nodes[0], steps, d, shipped_plan_rules())}}});
     INFO(to_string(d) << " by " << text);
     CHECK(apply_plan(graph, read_plan(make_source("plan.json", text)), shipped_plan_rules()) == wanted);
     return text;
@@ -43,29 +63,51 @@ bool in_words(const std::string& plan) { return plan.find("restrict-nest") == st
 
 }  // namespace
 
-TEST_CASE("a restriction that rules of plans say becomes these rules", "[unit][nest]") {
-    CHECK(in_words(planned(domain({{"co/4%4 == ci/4%4"}}))));                                                             // grouped
-    CHECK(in_words(planned(domain({{"co%4 == ci%4"}}))));                                                                 // interleaved
-    CHECK(in_words(planned(domain({{"co%16 == ci%16"}}))));                                                               // depthwise
-    CHECK(in_words(planned(domain({{"ci/8%2 == oh/4%2"}}))));                                                             // S1
-    CHECK(in_words(planned(domain({{"0 <= co%16 < 8", "co/4%2 == ci/8%2"}, {"8 <= co%16 < 16", "co/2%4 == ci/4%4"}}))));  // S3
-    CHECK(in_words(planned(domain({{"0 <= ci%16 < 8"}}))));
-    CHECK(in_words(planned(domain({{"0 <= kh%3 < 1", "0 <= ci%2 < 1"}}))));
-    CHECK(in_words(planned(domain({{"0 <= oh%2 < 1", "0 <= ow%2 < 1"}}, Restore::repeat))));
-    CHECK(in_words(planned(domain({{"0 <= co%16 < 4"}}, Restore::zero))));
-    CHECK(in_words(planned(domain({{"0 <= co%4 < 2", "co/4%4 == ci/4%4"}}, Restore::repeat))));  // both on one axis
-    CHECK(in_words(planned(domain({{"0 <= co%16 < 4"}}, Restore::pointwise))));
-    CHECK(in_words(planned(domain({{"0 <= co/8%2 < 1", "co/4%2 == ci/8%2"}}, Restore::pointwise))));  // grouped, then a 1x1 convolution
-    CHECK(in_words(planned(domain({{"0 <= co%16 < 8", "0 <= kh%3 < 1"}}, Restore::pointwise))));
-    CHECK(applications_for(one_conv().nodes[0], {}, shipped_plan_rules()).empty());
+TEST_CASE("the steps of a derivation are typed in the plan", "[unit][nest]") {
+    auto typed = [](const std::vector<Step>& steps) {
+        const auto all = derivation(steps);
+        const std::string plan = planned(all, domain_of(all.back().after));
+        CHECK(in_words(plan));
+        CHECK(plan.find("?s") == std::string::npos);
+        return plan;
+    };
+    typed({{"group-axes", {{"?a", "co:16"}, {"?b", "ci:16"}, {"?g", "4"}}}});
+    typed({{"group-axes", {{"?a", "(rem co:16 4)"}, {"?b", "(rem ci:16 4)"}, {"?g", "4"}}}});  // interleaved
+    typed({{"group-all-axes", {{"?a", "co:16"}, {"?b", "ci:16"}}}});                           // depthwise
+    typed({{"bottleneck-axis", {{"?a", "(rem ci:16 2)"}, {"?k", "2"}}}, {"bottleneck-axis", {{"?a", "kh:3"}, {"?k", "3"}}}});
+    typed({{"bottleneck-axis", {{"?a", "ci:16"}, {"?k", "2"}}}, {"group-axes", {{"?a", "co:16"}, {"?b", "(span ci:16 0 8)"}, {"?g", "2"}}}});
+    typed({{"bottleneck-output", {{"?a", "(rem oh:8 2)"}, {"?k", "2"}, {"?h", "repeat"}}}, {"bottleneck-restored", {{"?a", "(rem ow:8 2)"}, {"?k", "2"}}}});
+    typed({{"bottleneck-output", {{"?a", "co:16"}, {"?k", "4"}, {"?h", "pointwise"}}}});
+    typed({{"bottleneck-output", {{"?a", "co:16"}, {"?k", "2"}, {"?h", "pointwise"}}},
+           {"group-restored", {{"?a", "(span co:16 0 8)"}, {"?b", "ci:16"}, {"?g", "2"}}}});
+    const std::string parts =
+        typed({{"cut-domain", {{"?a", "co:16"}, {"?k", "8"}}}, {"group-second-part", {{"?a", "(span co:16 8 16)"}, {"?b", "ci:16"}, {"?g", "2"}}}});
+    CHECK(parts.find("cut-domain") != std::string::npos);
+    const std::string split = typed({{"split-loop", {{"?a", "ci:16"}, {"?k", "8"}}}, {"bottleneck-axis", {{"?a", "(quo ci:16 8)"}, {"?k", "2"}}}});
+    CHECK(split.find("split-loop") == std::string::npos);  // it changes no domain
+    CHECK(applications_for(one_conv().nodes[0], {}, {}, shipped_plan_rules()).empty());
 }
 
-TEST_CASE("a restriction that they do not say is given as its nest", "[unit][nest]") {
-    CHECK_FALSE(in_words(planned(domain({{"0 <= co%16 < 8"}, {"8 <= co%16 < 16", "co/4%2 == ci/8%2"}}))));  // S2: its parts name the cut by different digits
-    CHECK_FALSE(in_words(planned(domain({{"4 <= ci%16 < 12"}}))));
-    CHECK_FALSE(in_words(planned(domain({{"0 <= co%16 < 4", "4 <= ci%16 < 12"}}, Restore::pointwise))));
-    CHECK_FALSE(in_words(planned(domain({{"3 <= ci%16 < 16"}}))));
-    CHECK_FALSE(in_words(planned(domain({{"0 <= co%16 < 4"}, {"4 <= co%16 < 16", "ci/8%2 == co%2"}}))));
+TEST_CASE("a restriction that its derivation does not lead to is given as its nest", "[unit][nest]") {
+    const auto half = derivation({{"bottleneck-axis", {{"?a", "ci:16"}, {"?k", "2"}}}});
+    CHECK(in_words(planned(half, domain({{"0 <= ci%16 < 8"}}))));
+    CHECK_FALSE(in_words(planned(half, domain({{"4 <= ci%16 < 12"}}))));
+    CHECK_FALSE(in_words(planned({}, domain({{"0 <= co%16 < 8"}, {"8 <= co%16 < 16", "co/4%2 == ci/8%2"}}))));
+    CHECK_FALSE(in_words(planned({}, domain({{"0 <= co%16 < 4", "4 <= ci%16 < 12"}}, Restore::pointwise))));
+    auto unknown = half;
+    unknown[0].rule = "a rule of another file";
+    CHECK_FALSE(in_words(planned(unknown, domain({{"0 <= ci%16 < 8"}}))));
+}
+
+TEST_CASE("an iterator with its extent is the iterator itself", "[unit][nest]") {
+    const std::string plan = R"~({"steps": [{"site": "conv", "apply": [
+        {"rule": "bottleneck-axis", "with": {"?a": "ci", "?k": 2}}, {"rule": "bottleneck-axis", "with": {"?a": "$", "?k": 2}}]}]})~";
+    auto applied = [&](const std::string& axis) {
+        return apply_plan(one_conv(), read_plan(make_source("plan.json", std::string(plan).replace(plan.find('$'), 1, axis))), shipped_plan_rules());
+    };
+    CHECK(applied("(span ci:16 0 8)") == applied("ci"));
+    CHECK_THROWS_WITH(applied("ci:16"), Catch::Contains("no loop walks"));
+    CHECK_THROWS_WITH(applied("ci:8"), Catch::Contains("ci has 16 values"));
 }
 
 TEST_CASE("the leading channels come back by a 1x1 convolution, and nothing else does", "[unit][nest]") {
@@ -80,7 +122,6 @@ TEST_CASE("the leading channels come back by a 1x1 convolution, and nothing else
     CHECK(macs(groups) == 64 * (8 * 8 * 9 + 8 * 16));
     const Graph six = with_domain(graph, "conv", domain({{"0 <= co%16 < 6"}}, Restore::pointwise));
     CHECK(six.find("conv")->shape[1] == 6);
-    CHECK(in_words(planned(domain({{"0 <= co%16 < 6"}}, Restore::pointwise))));
     auto refused = [&](const Domain& d, const char* why) { CHECK_THROWS_WITH(with_domain(graph, "conv", d), Catch::Contains(why)); };
     refused(domain({{"0 <= co%2 < 1"}}, Restore::pointwise), "first of them, and no others");  // every second one
     refused(domain({{"8 <= co%16 < 16"}}, Restore::pointwise), "first of them, and no others");
@@ -101,6 +142,6 @@ TEST_CASE("a nest that is no restriction of the site is refused", "[unit][nest]"
     CHECK_THROWS_AS(apply_plan(one_conv(), read_plan(make_source("plan.json", other)), shipped_plan_rules()), UserError);
     Graph half = one_conv();
     half.nodes[0].domain = domain({{"0 <= ci%16 < 8"}});
-    const std::string whole = write_plan({{{"conv", applications_for(half.nodes[0], domain({{"0 <= ci%16 < 12"}}), shipped_plan_rules())}}});
+    const std::string whole = write_plan({{{"conv", applications_for(half.nodes[0], {}, domain({{"0 <= ci%16 < 12"}}), shipped_plan_rules())}}});
     CHECK_THROWS_WITH(apply_plan(half, read_plan(make_source("plan.json", whole)), shipped_plan_rules()), Catch::Contains("left out already"));
 }
