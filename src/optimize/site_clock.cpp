@@ -37,7 +37,7 @@ SiteClock::Timed SiteClock::site_of(const Graph& network, const Node& node, doub
             written};
 }
 
-SiteClock::Estimate SiteClock::by_neighbours(const Timed& site, const std::vector<Timed>& timed) const {
+SiteClock::Estimate SiteClock::by_neighbours(const Timed& site, const std::vector<Timed>& timed) {
     double said = 0, weights = 0, nearest = 0;
     for (const Timed& t : timed) {
         const double apart =

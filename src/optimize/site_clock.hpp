@@ -33,7 +33,7 @@ private:
         double ms = 0;
         double news = 0;  // how far the site is from every timed site: 0 where such a site was timed, and close to 1 where no site is like it
     };
-    Estimate by_neighbours(const Timed& site, const std::vector<Timed>& timed) const;
+    static Estimate by_neighbours(const Timed& site, const std::vector<Timed>& timed);
     double sites_ms(const Graph& network) const;
     double on_whole_vectors(const Graph& network) const;  // the share of the work
 

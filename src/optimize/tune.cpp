@@ -193,7 +193,10 @@ private:
 std::vector<TunedNest> tune(std::span<const Term> nests, Measurer& measurer, const TuneOptions& options, Progress& progress) {
     std::vector<Search> searches;
     std::unordered_map<Term, std::size_t> index;
-    if (options.prepare) options.prepare(nests);
+    if (options.prepare) {
+        const std::unordered_set<Term> distinct(nests.begin(), nests.end());
+        options.prepare(std::vector<Term>(distinct.begin(), distinct.end()));
+    }
     for (std::size_t i = 0; i < nests.size(); ++i) {
         const auto [at, fresh] = index.emplace(nests[i], searches.size());
         if (fresh) {
