@@ -5,7 +5,7 @@
                                                                         without one, `optimize --rules exact` makes it first
     .deps/peers/bin/python3 bench/peers_table.py --layers MODEL ...     every distinct convolution of the models by itself, with its batch norm and ReLU
     options: --threads N (default: all cores)  --rounds N (default 20)  --trials N (schedules tried where a folder is made)  --json FILE
-             --only NAME (a peer, may be repeated)  --versions
+             --only NAME (a peer, may be repeated)  --every N (with --layers: the first of each N distinct convolutions)  --versions
 
 All runtimes are forced to float32. Each has a process of its own, and all have the same number of threads. The runtimes take turns, so that each has its
 share of good and bad minutes. A peer that cannot read a model is named below the table with its reason.
@@ -142,6 +142,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=24)
     parser.add_argument("--only", action="append")
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--json")
     parser.add_argument("--versions", action="store_true")
     options = parser.parse_args()
@@ -157,7 +158,7 @@ def main():
             model, _, folder = word.partition("=")
             if options.layers:
                 inside = tempfile.mkdtemp(dir=scratch)
-                work += [(f"{name} x{count}", file, "") for name, count, file in layer_models(model, inside)]
+                work += [(f"{name} x{count}", file, "") for name, count, file in list(layer_models(model, inside))[::options.every]]
             else:
                 work.append((os.path.basename(model).removesuffix(".json"), model, folder))
         for name, model, folder in work:
