@@ -61,7 +61,10 @@ void print_answer(const nlohmann::json& answer) {
 int run(const Arguments& a, Session& session) {
     Graph original = load_graph(a.model);
     std::vector<NamedVariant> variants;
-    for (const std::string& plan : a.plans) variants.push_back({plan, apply_plan(original, read_plan(read_source(plan)), plan_rules(rules_file(a.rules)))});
+    if (!a.plans.empty()) {
+        const PlanRules rules = plan_rules(rules_file(a.rules));
+        for (const std::string& plan : a.plans) variants.push_back({plan, apply_plan(original, read_plan(read_source(plan)), rules)});
+    }
     for (const std::string& model : a.models) variants.push_back({model, load_graph(model)});
     ScoreOptions options;
     options.oracle.guard = a.guard;

@@ -97,8 +97,7 @@ bool searches_networks(const OptimizeRequest& request) {
 // What the sites take together with their whole domains.
 double original_ms(const Sites& sites, const Tuning& tuning) {
     double ms = 0;
-    for (const Site& s : sites.all)
-        if (const auto& latency = tuning.best[s.kind].best.latency) ms += latency->median_ms;
+    for (const auto& [site, time] : site_times(sites, tuning)) ms += time;
     return ms > 0 ? ms : std::numeric_limits<double>::infinity();
 }
 

@@ -92,6 +92,8 @@ Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites,
 // `original`: schedules of the network as it was read. `shelf`: holds the kernels that tuning compiled.
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original, const Tuning& tuning, const Selection& selection,
                   const Timing& timing, const KernelShelf& shelf, Progress& progress);
+// By site, the time of its whole domain with its best schedule; a site that was not timed has no entry.
+std::map<std::string, double> site_times(const Sites& sites, const Tuning& tuning);
 // The schedules that tuning found best, with values in blocks of channels where that pays.
 Schedules best_schedules(const OptimizeRequest& request, const Input& input, const Tuning& tuning, const Timing& timing, Progress& progress);
 // The times of several networks, taken in turns. Nothing is compiled where all times are known.

@@ -35,13 +35,6 @@ OptimizeRequest with_less_time(OptimizeRequest request, double share) {
     return request;
 }
 
-std::map<std::string, double> site_times(const Sites& sites, const Tuning& tuning) {
-    std::map<std::string, double> ms;
-    for (const Site& s : sites.all)
-        if (const auto& latency = tuning.best[s.kind].best.latency) ms[s.name] = latency->median_ms;
-    return ms;
-}
-
 Input input_of(const Input& read, const ShapeSpace& space, const NetworkCandidate& c, const OptimizeRequest& request) {
     Input input;
     input.graph = c.graph, input.trained = read.trained, input.read = &read;
@@ -92,6 +85,13 @@ std::vector<NetworkCandidate> rival_candidates(const OptimizeRequest& request, c
 }
 
 }  // namespace
+
+std::map<std::string, double> site_times(const Sites& sites, const Tuning& tuning) {
+    std::map<std::string, double> ms;
+    for (const Site& s : sites.all)
+        if (const auto& latency = tuning.best[s.kind].best.latency) ms[s.name] = latency->median_ms;
+    return ms;
+}
 
 const std::vector<std::string>& search_names() {
     static const std::vector<std::string> names{"rules", "sites", "scale", "random", "blockswap"};

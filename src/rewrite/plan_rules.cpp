@@ -45,9 +45,8 @@ Sides sides_of(const Rule& rule, bool backwards) {
 
 // The variables that only the right side has.
 std::vector<Symbol> made_by(const Sides& sides) {
-    std::vector<Symbol> made;
-    for (const Symbol& v : variables_of(sides.right))
-        if (!holds(variables_of(sides.left), v) && !holds(made, v)) made.push_back(v);
+    std::vector<Symbol> made = variables_of(sides.right);
+    std::erase_if(made, [left = variables_of(sides.left)](Symbol v) { return holds(left, v); });
     return made;
 }
 
@@ -254,10 +253,11 @@ std::vector<std::string> PlanRules::arguments(const std::string& name, bool back
     const Sides sides = sides_of(*rule, backwards);
     std::vector<std::string> all;
     axes_of_loops(sides.left, all);
-    for (const ChoiceCall& c : rule->choices)
-        if (!c.computed && !backwards) all.push_back(c.variable.text());
-    for (const Symbol& variable : made_by(sides))
-        if (backwards) all.push_back(variable.text());
+    if (backwards)
+        for (const Symbol& variable : made_by(sides)) all.push_back(variable.text());
+    else
+        for (const ChoiceCall& c : rule->choices)
+            if (!c.computed) all.push_back(c.variable.text());
     return all;
 }
 
