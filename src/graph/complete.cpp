@@ -208,15 +208,23 @@ private:
             for (const Axis& axis : axes_of(node))
                 if (__builtin_mul_overflow(instances, axis.extent, &instances) || instances > (std::int64_t{1} << 60))
                     throw NodeProblem{"more than 2^60 multiplications", ""};
-            check_domain(node.domain, axes_of(node));
+            check_once(node.domain, axes_of(node));
         } catch (const NodeProblem& problem) {
             fail(node, problem.message, problem.about);
         }
         known_.emplace(node.name, node.shape);
     }
 
+    // Many sites of a network have the same axes and the same domain, and the check is long.
+    void check_once(const Domain& domain, std::vector<Axis> axes) {
+        if (std::any_of(checked_.begin(), checked_.end(), [&](const auto& c) { return c.first == domain && c.second == axes; })) return;
+        check_domain(domain, axes);
+        if (!domain.whole()) checked_.emplace_back(domain, std::move(axes));
+    }
+
     Graph& graph_;
     const Locate& locate_;
+    std::vector<std::pair<Domain, std::vector<Axis>>> checked_;
     std::unordered_map<std::string, Shape> known_;        // shapes of inputs, and of nodes inferred so far
     std::unordered_map<std::string, std::size_t> place_;  // of nodes
 };

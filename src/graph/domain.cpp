@@ -82,6 +82,13 @@ void check_size(const Domain& domain, const std::vector<Axis>& named) {
     }
 }
 
+// Whether the parts have different values of one digit, so that they cannot overlap.
+bool cut_apart(const DomainPart& a, const DomainPart& b) {
+    return std::any_of(a.ranges.begin(), a.ranges.end(), [&](const DigitRange& r) {
+        return std::any_of(b.ranges.begin(), b.ranges.end(), [&](const DigitRange& s) { return r.digit == s.digit && (r.hi <= s.lo || s.hi <= r.lo); });
+    });
+}
+
 }  // namespace
 
 bool Domain::contains(const std::map<std::string, std::int64_t>& instance) const {
@@ -116,6 +123,7 @@ void check_domain(const Domain& domain, const std::vector<Axis>& all_axes) {
     for (std::size_t i = 0; i < domain.parts.size(); ++i) {
         if (product_sets(Domain{{domain.parts[i]}}, axes).empty()) throw NodeProblem{fmt::format("part {} of the domain is empty", i), "domain"};
         for (std::size_t j = 0; j < i; ++j) {
+            if (cut_apart(domain.parts[i], domain.parts[j])) continue;
             DomainPart both = domain.parts[i];
             both.ranges.insert(both.ranges.end(), domain.parts[j].ranges.begin(), domain.parts[j].ranges.end());
             both.diagonals.insert(both.diagonals.end(), domain.parts[j].diagonals.begin(), domain.parts[j].diagonals.end());

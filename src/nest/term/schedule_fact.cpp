@@ -15,18 +15,29 @@ bool parts_less(const std::vector<Term>& a, const std::vector<Term>& b) {
     return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), text_less);
 }
 
+// The restriction that `a` has and `b` does not have, if there is one and only one.
+const Term* only_difference(const std::vector<Term>& a, const std::vector<Term>& b) {
+    const Term* only = nullptr;
+    for (const Term& r : a) {
+        if (std::find(b.begin(), b.end(), r) != b.end()) continue;
+        if (only) return nullptr;
+        only = &r;
+    }
+    return only;
+}
+
 // Two parts that differ in one span, and whose spans meet, are one part.
 bool join_two(std::vector<std::vector<Term>>& parts) {
     for (std::size_t i = 0; i < parts.size(); ++i)
         for (std::size_t j = 0; j < parts.size(); ++j) {
             if (i == j || parts[i].size() != parts[j].size()) continue;
-            std::vector<Term> rest, left, right;
-            std::set_intersection(parts[i].begin(), parts[i].end(), parts[j].begin(), parts[j].end(), std::back_inserter(rest), text_less);
-            if (rest.size() + 1 != parts[i].size()) continue;
-            std::set_difference(parts[i].begin(), parts[i].end(), rest.begin(), rest.end(), std::back_inserter(left), text_less);
-            std::set_difference(parts[j].begin(), parts[j].end(), rest.begin(), rest.end(), std::back_inserter(right), text_less);
-            if (!left[0].is("span", 3) || !right[0].is("span", 3) || left[0][0] != right[0][0] || left[0][2] != right[0][1]) continue;
-            AxisDigit whole = spanned(normal_axis(left[0][0]), *left[0][1].integer(), *right[0][2].integer());
+            const Term* left = only_difference(parts[i], parts[j]);
+            const Term* right = left ? only_difference(parts[j], parts[i]) : nullptr;
+            if (!right) continue;
+            if (!left->is("span", 3) || !right->is("span", 3) || (*left)[0] != (*right)[0] || (*left)[2] != (*right)[1]) continue;
+            AxisDigit whole = spanned(normal_axis((*left)[0]), *(*left)[1].integer(), *(*right)[2].integer());
+            std::vector<Term> rest = parts[i];
+            std::erase(rest, *left);
             if (whole.base.is("span", 3)) add_restriction(rest, to_term(whole));
             parts[i] = std::move(rest);
             parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(j));
