@@ -8,13 +8,13 @@ namespace loopegg {
 namespace {
 
 // Fitted by 'python3 experiments/accuracy/fit.py' to the short trainings of experiments/accuracy/labels.jsonl.
-constexpr double spare = 0.36, work_weight = 1.071, depth_weight = 0.125, mixing_weight = 0.744, view_weight = 5.354, unread_weight = 0.046;
-// How many parameters each pair of places of a stage can teach, with 50,000 images to train on. fit.py does not fit this number: half and three times as
-// many predict as well. The number of places without its square predicts a little worse.
-constexpr double taught = 1000;
+constexpr double spare = 0.38, work_weight = 0.762, depth_weight = 0.198, mixing_weight = 0.660, view_weight = 5.991, unread_weight = 0.064;
+// How many parameters each pair of places of a stage can teach, with 50,000 images to train on. fit.py does not fit this number: a third as many predict
+// nearly as well (experiments/accuracy/README.md). The number of places without its square predicts a little worse.
+constexpr double taught = 3000;
 // Half of the interval in which 90% of the trained networks of a base network lie that was left out of the fit. One part is relative to the loss. The other
 // part is in every label, because a network trained twice does not reach the same accuracy twice.
-constexpr double relative_error = 0.49, label_error = 0.49;
+constexpr double relative_error = 0.39, label_error = 0.39;
 // The smallest and the largest base network of the labels. The formula is not extrapolated beyond them.
 constexpr double least_work = 0.088, most_work = 1.41;  // 10^9 multiply-accumulates
 // The least share of work that counts as kept. A stage without work would lose infinitely much, though the streams through it remain.
@@ -26,7 +26,7 @@ constexpr double sufficient_spread = 0.2;  // as a share of the image's side: th
 struct Stage {
     double macs = 0, dense_macs = 0, weights = 0, sites = 0;
     void add(const SiteWork& site) { macs += site.macs, dense_macs += site.dense_macs, weights += site.weights, sites += site.macs > 0; }
-    double log_useful(double places) const { return std::log(macs) - std::log1p(weights / (taught * places * places)); }
+    double useful(double places) const { return macs / (1 + weights / (taught * places * places)); }
     double log_mixing() const { return std::log(macs / dense_macs); }
     Stage at_least(const Stage& original) const {
         if (macs >= least_share * original.macs) return *this;
@@ -41,13 +41,14 @@ double log_view(const Measurement& m) { return std::min(0.0, std::log(std::max(m
 LossParts loss_parts(const Measurement& original, const Measurement& variant) {
     std::map<std::int64_t, Stage> before, after;
     double whole = 0;
-    for (const SiteWork& site : original.sites) before[site.places].add(site), whole += site.macs;
+    for (const SiteWork& site : original.sites) before[site.places].add(site);
     for (const SiteWork& site : variant.sites) after[site.places].add(site);
+    for (const auto& [places, stage] : before) whole += stage.useful(static_cast<double>(places));
     LossParts lost;
     for (const auto& [places, stage] : before) {  // a variant that computes at another resolution has stages of its own
-        const double part = stage.macs / whole, at = static_cast<double>(places);
+        const double at = static_cast<double>(places), part = stage.useful(at) / whole;
         const Stage left = after[places].at_least(stage);
-        lost.work += part * std::max(0.0, stage.log_useful(at) - left.log_useful(at));
+        lost.work += part * std::max(0.0, std::log(stage.useful(at) / left.useful(at)));
         const double shallower = -std::log(std::clamp(left.sites / stage.sites, least_depth, 1.0));
         lost.depth += part * shallower * shallower;
         lost.mixing += part * std::max(0.0, stage.log_mixing() - left.log_mixing());
