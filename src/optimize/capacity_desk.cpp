@@ -150,7 +150,11 @@ CapacityDesk::Likeness CapacityDesk::likeness(const Case& c) const {
     const std::int64_t left =
         c.domain.restore == Restore::pointwise ? instance_count(c.domain, graph_axes(statement_of(sites_.kinds[c.kind].statement))) : c.macs;
     const std::int64_t whole = sites_.all[sites_.kinds[c.kind].sites.front()].macs, common = std::gcd(left, whole);
-    return {effect_of(c), left / common, whole / common, c.domain.restore};
+    std::string effect = effect_of(c);
+    for (const DomainPart& p : c.domain.parts)  // parts with other groups are another kind of variant: each gets its turn
+        for (const DigitPair& d : p.diagonals)
+            if (c.domain.parts.size() > 1) effect += fmt::format(" {}", d.first.radix);
+    return {std::move(effect), left / common, whole / common, c.domain.restore};
 }
 
 CapacityDesk::Question CapacityDesk::question(std::vector<std::pair<std::size_t, Case*>> sites) const {

@@ -16,7 +16,9 @@ std::unordered_map<ClassId, const Edge*> first_edges(const EGraph& graph, std::s
     std::unordered_map<ClassId, const Edge*> reached;
     std::deque<ClassId> queue;
     for (const Term& root : roots) {
-        ClassId c = graph.find(*graph.lookup(root));
+        const auto known = graph.lookup(root);
+        if (!known) continue;  // no site of this kind may change
+        ClassId c = graph.find(*known);
         if (reached.emplace(c, nullptr).second) queue.push_back(c);
     }
     while (!queue.empty()) {

@@ -1,11 +1,14 @@
 #include "optimize/discover.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "egraph/runner.hpp"
 #include "optimize/derive.hpp"
+#include "optimize/named_sequences.hpp"
 #include "rules/limits.hpp"
 
 namespace loopegg {
@@ -43,7 +46,8 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
     std::vector<Term> roots;
     for (const SiteKind& k : sites.kinds) {
         roots.push_back(k.nest);
-        egraph.add(k.nest);
+        // Nothing grows from a nest that all of its sites keep.
+        if (std::any_of(k.sites.begin(), k.sites.end(), [&](std::size_t s) { return !sites.all[s].kept; })) egraph.add(k.nest);
     }
     egraph.rebuild();
 
@@ -68,6 +72,8 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
     const std::size_t first = found.variants.size();
     for (const Variant& v : desk.variants()) found.variants.push_back(v);
     derive_steps(egraph, rewrites, roots, std::span(found.variants).subspan(first));
+    for (Variant& v : found.variants)
+        if (std::string name = paper_sequence(v.steps); !name.empty()) v.effect = std::move(name);
     for (Admission a : desk.judged()) {
         a.variant += first;
         found.admissions.push_back(std::move(a));

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/sexpr.hpp"
 #include "base/text.hpp"
+#include "nest/term/axis.hpp"
 
 namespace loopegg {
 namespace {
@@ -17,12 +19,12 @@ bool channel_pair(const DigitPair& d) { return channel(d.first.axis) && channel(
 // Which piece of the output channels a part of a cut covers; everything else about the part is what happens inside that piece.
 bool is_cut(const DigitRange& r) { return r.digit.axis == "co" && r.hi > r.lo; }
 
-// S1: a spatial axis walks together with a channel axis.
-bool is_s1(const Domain& d) {
-    if (d.parts.size() != 1 || d.parts[0].diagonals.empty()) return false;
-    return std::any_of(d.parts[0].diagonals.begin(), d.parts[0].diagonals.end(), [](const DigitPair& p) {
-        return (spatial(p.first.axis) && channel(p.second.axis)) || (spatial(p.second.axis) && channel(p.first.axis));
-    });
+bool space_with_channels(const std::string& a, const std::string& b) { return (spatial(a) && channel(b)) || (spatial(b) && channel(a)); }
+
+bool groups_over_space(const Domain& d) {
+    if (d.parts.size() != 1) return false;
+    return std::any_of(d.parts[0].diagonals.begin(), d.parts[0].diagonals.end(),
+                       [](const DigitPair& p) { return space_with_channels(p.first.axis, p.second.axis); });
 }
 
 bool only_channel_groups(const DomainPart& p) {
@@ -31,20 +33,34 @@ bool only_channel_groups(const DomainPart& p) {
 bool dense_piece(const DomainPart& p) { return p.diagonals.empty() && std::all_of(p.ranges.begin(), p.ranges.end(), is_cut); }
 
 std::string cut_name(const Domain& d) {
-    std::size_t dense = 0;
-    std::vector<std::int64_t> groups;
+    std::size_t dense = 0, grouped = 0;
     for (const DomainPart& p : d.parts) {
-        if (dense_piece(p))
-            ++dense;
-        else if (only_channel_groups(p))
-            groups.push_back(p.diagonals[0].first.radix);
-        else
-            return "unnamed";
+        if (!dense_piece(p) && !only_channel_groups(p)) return "unnamed";
+        ++(dense_piece(p) ? dense : grouped);
     }
-    std::sort(groups.begin(), groups.end());
-    if (dense >= 1 && !groups.empty()) return "S2";
-    if (groups == std::vector<std::int64_t>{2, 4}) return "S3";
-    return groups.empty() ? "unnamed" : "mixed-group";
+    if (grouped == 0) return "unnamed";
+    return dense > 0 ? "part-group" : "mixed-group";
+}
+
+// A neural step as far as it groups two axes; the values that its rule does not have are empty.
+struct Grouping {
+    std::string rule, first, second, groups;
+};
+
+std::string axis_in(const std::string& iterator) {
+    const std::vector<Term> leaves = iterators_of(parse_term(iterator));
+    const std::string leaf = leaves.size() == 1 ? to_string(leaves.front()) : std::string();
+    return leaf.substr(0, leaf.find(':'));
+}
+
+Grouping grouping_of(const SequenceStep& step) {
+    Grouping g{step.rule, {}, {}, {}};
+    for (const auto& [name, value] : step.with) {
+        if (name == "?a") g.first = axis_in(value);
+        if (name == "?b") g.second = axis_in(value);
+        if (name == "?g") g.groups = value;
+    }
+    return g;
 }
 
 std::string digit_words(const Digit& d) {
@@ -66,11 +82,29 @@ std::string effect_name(const Domain& d, std::int64_t channels) {
     if (d.whole()) return "dense";
     if (d.restore == Restore::pointwise) return d.parts.size() == 1 && dense_piece(d.parts[0]) ? "pointwise" : "unnamed";
     if (d.parts.size() > 1) return cut_name(d);
-    if (is_s1(d)) return "S1";
+    if (groups_over_space(d)) return "spatial-group";
     const DomainPart& p = d.parts[0];
     if (p.ranges.empty() && p.diagonals.size() == 1 && channel_pair(p.diagonals[0])) return p.diagonals[0].first.radix == channels ? "depthwise" : "group";
     if (p.diagonals.empty() && p.ranges.size() == 1) return spatial(p.ranges[0].digit.axis) ? "spatial-bottleneck" : "bottleneck";
     return "unnamed";
+}
+
+std::string paper_sequence(const std::vector<SequenceStep>& steps) {
+    bool cut = false;
+    std::vector<Grouping> groupings;
+    for (const SequenceStep& step : steps) {
+        cut |= step.rule == (step.backwards ? "join-domain" : "cut-domain");  // each is the other one backwards
+        if (step.neural) groupings.push_back(grouping_of(step));
+    }
+    const auto channels = [](const Grouping& g) { return channel(g.first) && channel(g.second); };
+    if (groupings.size() == 1 && groupings[0].rule == "group-axes" && space_with_channels(groupings[0].first, groupings[0].second)) return "S1";
+    if (!cut || !std::all_of(groupings.begin(), groupings.end(), channels)) return "";
+    std::set<std::pair<std::string, std::string>> parts;  // rule and groups
+    for (const Grouping& g : groupings) parts.emplace(g.rule, g.groups);
+    if (groupings.size() == 1 && (groupings[0].rule == "group-first-part" || groupings[0].rule == "group-second-part")) return "S2";
+    const bool two_and_four = parts == decltype(parts){{"group-first-part", "2"}, {"group-second-part", "4"}} ||
+                              parts == decltype(parts){{"group-first-part", "4"}, {"group-second-part", "2"}};
+    return groupings.size() == 2 && two_and_four ? "S3" : "";
 }
 
 std::string effect_words(const Domain& d) {

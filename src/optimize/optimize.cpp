@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -14,6 +15,7 @@
 #include "base/hash.hpp"
 #include "base/places.hpp"
 #include "base/scratch.hpp"
+#include "base/text.hpp"
 #include "fisher/evidence.hpp"
 #include "graph/architecture_hash.hpp"
 #include "graph/load.hpp"
@@ -21,6 +23,7 @@
 #include "optimize/class_rules.hpp"
 #include "optimize/finalists.hpp"
 #include "optimize/rounds.hpp"
+#include "optimize/site_trial.hpp"
 #include "optimize/stages.hpp"
 #include "optimize/whole_networks.hpp"
 #include "rules/load.hpp"
@@ -62,31 +65,6 @@ std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& 
     return make_oracle(std::move(options));
 }
 
-Discovery discover_variants(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Progress& progress, ClassRules& rules) {
-    const RuleBook book = load_rules(rules_file(request.rules));
-    const Phase* phase = book.find_phase("discover");
-    if (!phase) return originals_only(input.sites);
-    // A rule that never paid within the usual budget may pay within a larger one, so a larger budget leaves no rule out.
-    const bool wide = request.budget > OptimizeRequest{}.budget;
-    const Graph& read = input.as_read().graph;
-    const std::string kind = class_name(request.architecture, read);
-    rules = rules_for_class(book, *phase, kind, wide ? CountTable{} : known_counts(default_store(), architecture_hash(read)), shipped_keep(kind));
-    if (!rules.searches) return originals_only(input.sites, "no neural rule is for this class of architecture");
-    DeskOptions options;
-    options.budget = request.budget;
-    if (!rules.asked.empty()) {  // each rule gets as many questions as it asked when it was counted, or fewer in proportion where the budget is smaller
-        const double part = std::min(1.0, static_cast<double>(request.budget) / rules.asked_by_all);
-        std::int64_t all = 0;
-        for (const auto& [rule, questions] : rules.asked) all += options.expected[rule] = static_cast<std::int64_t>(std::ceil(part * questions));
-        options.budget = std::clamp<std::int64_t>(all, 1, request.budget);
-    }
-    options.channels_multiple = request.channels_multiple;
-    const std::string passes = request.passes.empty() ? shipped_passes(rules.name) : request.passes;
-    Discovery found = discover(input.graph, input.sites, rules.book, *phase, oracle, options, progress, passes.empty() ? PassOrder{} : passes_named(passes));
-    for (Variant& v : found.variants) v.unpaid = !searched_for(rules, v);
-    return found;
-}
-
 // Rules over several sites stand in the rule file. With a file that has none, no other network is searched, unless a rival's search is asked for.
 bool searches_networks(const OptimizeRequest& request) {
     if (request.search != "rules") return true;
@@ -103,10 +81,16 @@ double original_ms(const Sites& sites, const Tuning& tuning) {
 
 // Why rules on single sites are not tried any more; empty where they are tried.
 std::string why_no_sites(const OptimizeRequest& request, const WholeNetworks& networks, const NetworkVerdict& start) {
-    constexpr double room = -0.1;
     if (networks.best && request.limits_time()) return "the network takes no longer than it may, and loses least";
     if (request.search != "rules" && request.search != "sites") return "--search " + request.search + " changes no single sites";
-    return start.excess < 0 && start.excess > room ? "the network uses up what may be lost" : "";
+    return networks.best && !has_room(start) ? "the network uses up what may be lost" : "";
+}
+
+// Whether rules on single sites are tried from another network than the one that the search found. A limit on time leaves them no use: there the network
+// that loses least is wanted.
+bool tries_elsewhere(const OptimizeRequest& request, const WholeNetworks& networks, const NetworkVerdict& start) {
+    if (!networks.best || has_room(start) || request.search != "rules" || request.limits_time()) return false;
+    return load_rules(rules_file(request.rules), {.judge = false, .deep = false}).find_phase("trial") != nullptr;
 }
 
 std::size_t changed_sites(const Input& input, const Selection& selection) {
@@ -118,6 +102,14 @@ std::size_t changed_sites(const Input& input, const Selection& selection) {
 std::string say(const Measured& m) {
     if (!m.latency) return "not measured (" + m.why + ")";
     return fmt::format("{:.3f} ms{}", m.latency->median_ms, m.latency->measured ? "" : " (estimated)");
+}
+
+std::string say(const SiteTrial& trial) {
+    std::set<std::string> timed;
+    for (std::size_t v = trial.network.sites.kinds.size(); v < trial.found.variants.size(); ++v)
+        if (trial.tuning.best[v].best.latency) timed.insert(trial.found.variants[v].effect);
+    return fmt::format("{} configurations from {}, timed: {}; {:.3f} ms beside {:.3f}", trial.found.configurations, trial.from,
+                       join(std::vector<std::string>(timed.begin(), timed.end()), ", "), trial.ms, trial.beside_ms);
 }
 
 // Where the run gets its times from: workers on this machine, a board, or rounds of bundles.
@@ -207,18 +199,28 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
         return searches_networks(request) ? find_networks(request, input, *oracle, timing, KernelShelf(kernels.path()), progress) : WholeNetworks{};
     });
     const NetworkVerdict start = networks.best ? networks.judged[networks.timed[*networks.best].candidate].judged : NetworkVerdict{};
-    const Input network = networks.best ? networks.timed[*networks.best].input : input;
-    BesideOriginal beside(*oracle, input.graph, std::max(1e-6, kept_share(network.verdict)));
     if (!networks.judged.empty()) left.budget = std::max<std::int64_t>(1, left.budget - networks.asked), left.tune_seconds *= 0.35;
     log.done(networks.judged.empty()
                  ? std::string("no rule for whole networks")
                  : fmt::format("{} judged, {} timed; going on from {}", networks.judged.size(), networks.timed.size(),
                                networks.best ? networks.judged[networks.timed[*networks.best].candidate].origin : std::string("the original")));
 
+    // Rules on single sites go on from the network that the search found. Where that network may lose nothing more, they start from another one, and their
+    // network is returned if it is faster.
+    const std::string no_sites = why_no_sites(request, networks, start);
+    std::optional<SiteTrial> trial;
+    if (tries_elsewhere(request, networks, start)) {
+        trial = log.run("sites", 0, [&] { return try_sites(request, input, networks, *oracle, timing, progress); });
+        log.done(say(*trial));
+    }
+    const bool pays = trial && trial->pays();
+    const Input network = pays ? trial->network : networks.best ? networks.timed[*networks.best].input : input;
+    BesideOriginal beside(*oracle, input.graph, std::max(1e-6, kept_share(network.verdict)));
     ClassRules rules;
     Discovery found = log.run("discover", left.budget, [&] {
-        if (std::string why = why_no_sites(request, networks, start); !why.empty()) return originals_only(network.sites, why);
-        return discover_variants(left, network, beside, progress, rules);
+        if (pays) rules = trial->rules;
+        if (pays) return trial->found;
+        return no_sites.empty() ? discover_variants(left, network, beside, progress, rules) : originals_only(network.sites, no_sites);
     });
     log.done(fmt::format("{} variants from {} configurations ({} rejected by {})", found.variants.size() - network.sites.kinds.size(), found.configurations,
                          found.rejected, request.guard));
@@ -251,6 +253,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     const Input& told = back ? input : network;
     nlohmann::json result = result_of(request, told, found, tuning, selection, confirmed);
     result["search"] = request.search, result["networks"] = networks_json(networks);
+    if (trial) result["site_trial"] = site_trial_json(*trial);
     add_class(result, rules);
     result["counts"] = count_run(default_store(), rules, told, found, tuning, returned_variants(told, selection, confirmed));
     if (request.all_targets) {

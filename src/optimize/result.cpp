@@ -169,19 +169,6 @@ json sites_json(const Input& input, const Discovery& found, const Tuning& tuning
     return sites;
 }
 
-// How many variants the guard judged and admitted, by what they do to a site ("group", "S2"): {"judged": 40, "admitted": 38}.
-json effects_json(const Discovery& found) {
-    json effects = json::object();
-    for (const Admission& a : found.admissions) {
-        if (a.reader) continue;  // the guard was not asked
-        json& e = effects[found.variants[a.variant].effect];
-        if (e.is_null()) e = {{"judged", 0}, {"admitted", 0}};
-        e["judged"] = e["judged"].get<int>() + 1;
-        if (a.verdict.allowed) e["admitted"] = e["admitted"].get<int>() + 1;
-    }
-    return effects;
-}
-
 json front_json(const Selection& selection) {
     json front = json::array();
     for (const Chosen& point : selection.front) {
@@ -266,10 +253,27 @@ json result_of(const OptimizeRequest& request, const Input& input, const Discove
                      {"nodes", found.nodes},
                      {"classes", found.classes},
                      {"variants", found.variants.size() - input.sites.kinds.size()},
-                     {"effects", effects_json(found)}};
+                     {"effects", effects_json(found, tuning)}};
     r["kernels"] = {{"tried", tuning.compiled}, {"failed", tuning.failed}};
     r["metrics"] = metrics_json(request, confirmed.original, returned);
     return r;
+}
+
+json effects_json(const Discovery& found, const Tuning& tuning) {
+    json effects = json::object();
+    const auto count = [&](const Variant& v, const char* what) {
+        json& e = effects[v.effect];
+        if (e.is_null()) e = {{"judged", 0}, {"admitted", 0}, {"timed", 0}};
+        e[what] = e[what].get<int>() + 1;
+    };
+    for (const Admission& a : found.admissions) {
+        if (a.reader) continue;  // the guard was not asked
+        count(found.variants[a.variant], "judged");
+        if (a.verdict.allowed) count(found.variants[a.variant], "admitted");
+    }
+    for (std::size_t v = 0; v < found.variants.size(); ++v)
+        if (!found.variants[v].domain.whole() && tuning.best[v].best.latency) count(found.variants[v], "timed");
+    return effects;
 }
 
 void add_class(json& result, const ClassRules& rules) {

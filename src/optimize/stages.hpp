@@ -80,10 +80,15 @@ struct Timing {
 };
 
 Input read_input(const OptimizeRequest& request);
+// Variants of single sites by a phase of the rules, as far as the class of the network uses them (`rules` tells that).
+Discovery discover_variants(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Progress& progress, ClassRules& rules,
+                            std::string_view phase = "discover");
 // What every tuning of a run has in common: schedules by the rules of the target, with at most so many trials of a nest.
 TuneOptions tune_options(const OptimizeRequest& request, const Target& target, int trials);
-// Tunes with at most `trials` schedules of a nest, or with as many as the request asks for where `trials` is 0.
-Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress);
+// Tunes with at most `trials` schedules of a nest, or with as many as the request asks for where `trials` is 0. `known`: the tuning of the same network's
+// originals, for kinds that all of their sites keep.
+Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress,
+                     const Tuning* known = nullptr);
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);
 // Picks for each site the schedule that is fastest inside the network, among those that tuning found best and the default schedules. Each schedule is
 // compiled into the network, in folders inside `scratch`, and its steps are timed there. A site without an entry runs best with its default schedule.
@@ -108,6 +113,8 @@ nlohmann::json latency_json(const Measured& m);
 // result.json without `seconds`: everything else that docs/reference/formats.md names.
 nlohmann::json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection,
                          const Confirmed& confirmed);
+// By what they do to a site ("group", "S2"), how many variants the guard judged and admitted, and how many of them were timed.
+nlohmann::json effects_json(const Discovery& found, const Tuning& tuning);
 // The class that the rules were chosen for, and the rules that were left out.
 void add_class(nlohmann::json& result, const ClassRules& rules);
 // What each rule did for this network and which of its steps are in the returned network: result.json's "counts". If no rule was left out, the store gets

@@ -21,15 +21,16 @@
 namespace loopegg {
 namespace {
 
-// A kind has up to ten variants on its menu, and up to four variants that leave out what nobody reads. Where there are many kinds, each has fewer, so that
-// all kinds can be tuned in the same time.
+// A kind has up to ten variants on its menu, and up to four variants that leave out what nobody reads. Where many kinds may change, each has fewer, so that
+// all kinds can be tuned in the same time. Where one kind alone may change, it has more.
+constexpr std::size_t usual_menu = 10;
 struct MenuSize {
     std::size_t variants, unread;
 };
 MenuSize menu_size(std::size_t kinds) {
     constexpr std::size_t nests = 250;
     const std::size_t share = nests / std::max<std::size_t>(1, kinds);
-    return {std::clamp<std::size_t>(share, 3, 10), std::clamp<std::size_t>(share * 2 / 5, 1, 4)};
+    return {std::clamp<std::size_t>(share, 3, kinds == 1 ? 16 : usual_menu), std::clamp<std::size_t>(share * 2 / 5, 1, 4)};
 }
 constexpr std::size_t most_starts = 64;      // schedules of one nest, by the estimate
 constexpr std::size_t most_neighbours = 48;  // of one schedule and round; the model picks the few that are measured
@@ -50,19 +51,20 @@ struct OnOffer {
     int halvings;  // of the work (take_turns.hpp)
     double cost;   // of capacity, the mean over the sites that admit it
     std::size_t sites;
-    std::string how;  // restriction_kind
+    std::string how;  // the variant's name and its restriction_kind
 };
 
 // The menu has, for every halving of the work, the variant that costs least capacity, then the next variant for each, and so on. Within a halving the ways to
 // restrict a site take turns, because a family should be a mixture (mixture.hpp). A short menu has one variant of each way instead, with about a quarter of
-// the work left: to take equally much from all sites costs less than to take everything from a few.
+// the work left: to take equally much from all sites costs less than to take everything from a few. The menu of the only kind that may change has all ways,
+// too.
 std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most) {
     const auto nearness = [](const OnOffer& o) { return std::pair(std::abs(o.halvings - 2), -o.halvings); };
     std::stable_sort(candidates.begin(), candidates.end(), [&](const OnOffer& a, const OnOffer& b) {
         const auto key = [&](const OnOffer& o) { return std::tuple(nearness(o), o.cost, -static_cast<double>(o.sites)); };
         return key(a) < key(b);
     });
-    if (most < 6) {
+    if (most < 6 || most > usual_menu) {
         take_turns(candidates, [](const OnOffer& c) { return c.how; });
     } else {
         take_turns(candidates, [](const OnOffer& c) { return std::pair(c.halvings, c.how); });
@@ -73,6 +75,11 @@ std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most)
     std::vector<std::size_t> out;
     for (const OnOffer& c : candidates) out.push_back(c.variant);
     return out;
+}
+
+bool all_kept(const Sites& sites, std::size_t kind) {
+    const std::vector<std::size_t>& of_kind = sites.kinds[kind].sites;
+    return std::all_of(of_kind.begin(), of_kind.end(), [&](std::size_t s) { return sites.all[s].kept; });
 }
 
 // For each kind: the original, a menu of the variants that its sites admit, and a menu of the variants that leave out unread outputs. Kinds with most work
@@ -92,7 +99,8 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
     std::iota(kinds.begin(), kinds.end(), 0);
     const auto work = [&](std::size_t k) { return found.variants[k].macs * static_cast<std::int64_t>(input.sites.kinds[k].sites.size()); };
     std::stable_sort(kinds.begin(), kinds.end(), [&](std::size_t a, std::size_t b) { return work(a) > work(b); });
-    const MenuSize size = menu_size(kinds.size());
+    const auto may_change = [&](std::size_t k) { return !all_kept(input.sites, k); };
+    const MenuSize size = menu_size(static_cast<std::size_t>(std::count_if(kinds.begin(), kinds.end(), may_change)));
     for (std::size_t k : kinds) {
         picked.push_back(k);
         for (const auto& [uses, most] : {std::pair(&admitted, size.variants), std::pair(&unread, size.unread)}) {
@@ -102,7 +110,7 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
                 if (found.variants[v].kind != k || found.variants[v].unpaid || use.sites == 0 || std::find(picked.begin(), picked.end(), v) != picked.end())
                     continue;
                 candidates.push_back({v, halvings(found.variants[k].macs, found.variants[v].macs), use.cost / static_cast<double>(use.sites), use.sites,
-                                      restriction_kind(found.variants[v].domain)});
+                                      found.variants[v].effect + " " + restriction_kind(found.variants[v].domain)});
             }
             for (std::size_t v : menu(std::move(candidates), most)) picked.push_back(v);
         }
@@ -230,9 +238,11 @@ TuneOptions tune_options(const OptimizeRequest& request, const Target& target, i
     return options;
 }
 
-Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress) {
+Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress,
+                     const Tuning* known) {
     const Target target = target_of(request);
-    const std::vector<std::size_t> picked = worth_tuning(input, found);
+    std::vector<std::size_t> picked = worth_tuning(input, found);
+    if (known) std::erase_if(picked, [&](std::size_t v) { return all_kept(input.sites, found.variants[v].kind); });
     std::vector<Term> nests;
     std::map<std::size_t, std::size_t> second;  // by variant: where its second nest is
     const std::vector<Running> running = as_they_run(input, found, picked, target);
@@ -266,6 +276,8 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     Tuning tuning;
     tuning.best.resize(found.variants.size());
     for (const TunedNest& t : tuned) tuning.compiled += t.tried, tuning.failed += t.failed;
+    for (std::size_t k = 0; known && k < input.sites.kinds.size(); ++k)
+        if (all_kept(input.sites, k)) tuning.best[k] = known->best[k];
     for (std::size_t i = 0; i < picked.size(); ++i) tuning.best[picked[i]] = tuned[i];
     for (const SiteKind& kind : input.sites.kinds)  // without a time of the original there is nothing to compare with
         if (const TunedNest& t = tuning.best[static_cast<std::size_t>(&kind - input.sites.kinds.data())]; !t.best.latency)

@@ -50,6 +50,8 @@ const char* sequence_words(const std::string& name) {
                                                           {"bottleneck", "a part of the channels or of the kernel"},
                                                           {"spatial-bottleneck", "some rows and columns computed, the others copied"},
                                                           {"S1", "groups over a part of the image"},
+                                                          {"spatial-group", "groups over a part of the image"},
+                                                          {"part-group", "a part of the channels dense, the rest in groups"},
                                                           {"S2", "a part of the channels dense, the rest in groups"},
                                                           {"S3", "each half of the channels with groups of its own"},
                                                           {"mixed-group", "parts of the channels with groups of their own"},

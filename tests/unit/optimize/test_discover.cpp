@@ -71,6 +71,27 @@ TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, 
     }
 }
 
+TEST_CASE("on one kind of sites, 120 questions reach S1, S2 and S3, told by their steps", "[unit][optimize]") {
+    const Graph graph = zoo_graph("resnet34-cifar10");
+    Sites sites = sites_of(graph);
+    const std::size_t kind = sites.all[sites.index_of("layer2.1.conv1")].kind;
+    for (Site& s : sites.all) s.kept |= s.kind != kind;
+    const Discovery found = discovered(graph, sites, 120);
+    std::map<std::string, int> judged;
+    for (const Admission& a : found.admissions) {
+        CHECK(found.variants[a.variant].kind == kind);
+        ++judged[found.variants[a.variant].effect];
+        std::string steps;
+        for (const SequenceStep& step : found.variants[a.variant].steps) steps += " " + step.rule;
+        UNSCOPED_INFO(found.variants[a.variant].effect << ":" << steps);
+    }
+    for (const auto& [effect, count] : judged) UNSCOPED_INFO(effect << " x" << count);
+    for (const char* effect : {"S1", "S2", "S3"}) {
+        INFO(effect);
+        CHECK(judged[effect] > 0);
+    }
+}
+
 TEST_CASE("outputs that the next convolution may leave unread are left out without a question", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
     const Sites sites = sites_of(graph, {"layer3.1.conv1", "layer3.2.conv2"});
