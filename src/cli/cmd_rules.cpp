@@ -65,6 +65,7 @@ const std::vector<PhaseUse>& phase_uses() {
     static const std::vector<PhaseUse> all{
         {"networks", {"optimize"}, "networks with other depths and widths"},
         {"arrange", {"optimize"}, "every order of loops, before variants are looked for"},
+        {"trial", {"optimize"}, "variants of single layers, from a network that may lose more"},
         {"discover", {"optimize"}, "variants of the sites"},
         {"algorithms", {"optimize"}, "convolutions as rows of other nests"},
         {"layouts", {"optimize"}, "values between sites in blocks of channels"},

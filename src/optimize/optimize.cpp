@@ -86,10 +86,13 @@ std::string why_no_sites(const OptimizeRequest& request, const WholeNetworks& ne
     return networks.best && !has_room(start) ? "the network uses up what may be lost" : "";
 }
 
-// Whether rules on single sites are tried from another network than the one that the search found. A limit on time leaves them no use: there the network
-// that loses least is wanted.
+// Whether rules on single sites are tried from another network than the one that the search found. Where a limit decides which network is returned, another
+// start has no use. Where times come in rounds, the trial is not worth a round.
 bool tries_elsewhere(const OptimizeRequest& request, const WholeNetworks& networks, const NetworkVerdict& start) {
-    if (!networks.best || has_room(start) || request.search != "rules" || request.limits_time()) return false;
+    if (!networks.best || has_room(start) || request.search != "rules") return false;
+    const OptimizeRequest unlimited;
+    const bool limits = request.limits_time() || request.max_parameters != unlimited.max_parameters || std::isfinite(request.max_memory_mb);
+    if (limits || target_of(request).reach == Reach::bundle) return false;
     return load_rules(rules_file(request.rules), {.judge = false, .deep = false}).find_phase("trial") != nullptr;
 }
 

@@ -75,6 +75,7 @@ SiteTrial try_sites(const OptimizeRequest& request, const Input& read, const Who
     trial.beside_ms = best.latency ? best.latency->median_ms : 0;
     trial.ms = whole.latency ? with_variants(whole.latency->median_ms, trial.network.sites, trial.tuning, selection.chosen.variant)
                              : std::numeric_limits<double>::infinity();
+    if (trial.pays() && start) trial.network.proof = proof_of(request, read, networks, *start);
     return trial;
 }
 
@@ -82,10 +83,14 @@ nlohmann::json site_trial_json(const SiteTrial& trial) {
     nlohmann::json sites = nlohmann::json::array();
     for (const Site& s : trial.network.sites.all)
         if (!s.kept) sites.push_back(s.name);
-    return {{"from", trial.from},         {"sites", sites},
-            {"latency_ms", trial.ms},     {"beside_ms", trial.beside_ms},
-            {"paid", trial.pays()},       {"configurations", trial.found.configurations},
-            {"rejected", trial.found.rejected}, {"effects", effects_json(trial.found, trial.tuning)}};
+    return {{"from", trial.from},
+            {"sites", sites},
+            {"latency_ms", trial.ms},
+            {"beside_ms", trial.beside_ms},
+            {"paid", trial.pays()},
+            {"configurations", trial.found.configurations},
+            {"rejected", trial.found.rejected},
+            {"effects", effects_json(trial.found, trial.tuning)}};
 }
 
 }  // namespace loopegg

@@ -191,11 +191,14 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         if (!c.judged.allowed || (!limited && out.original.latency && c.ms >= out.original.latency->median_ms)) continue;
         if (!out.best || better(c, out.judged[out.timed[*out.best].candidate])) out.best = i;
     }
-    if (out.best) {
-        TimedNetwork& best = out.timed[*out.best];
-        best.input.proof = prove_shape(input.graph, space, out.judged[best.candidate].shape, load_rules(rules_file(request.rules)), best.input.verdict);
-    }
+    if (out.best) out.timed[*out.best].input.proof = proof_of(request, input, out, *out.best);
     return out;
+}
+
+nlohmann::json proof_of(const OptimizeRequest& request, const Input& read, const WholeNetworks& networks, std::size_t timed) {
+    const TimedNetwork& network = networks.timed[timed];
+    const ShapeSpace space(read.graph, read.sites, request.channels_multiple);
+    return prove_shape(read.graph, space, networks.judged[network.candidate].shape, load_rules(rules_file(request.rules)), network.input.verdict);
 }
 
 json networks_json(const WholeNetworks& networks) {

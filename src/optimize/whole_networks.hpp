@@ -35,6 +35,9 @@ struct WholeNetworks {
 WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, const Timing& timing, const KernelShelf& shelf,
                             Progress& progress);
 
+// The proof of the steps that made a timed network from the network that was read (network_proof.hpp).
+nlohmann::json proof_of(const OptimizeRequest& request, const Input& read, const WholeNetworks& networks, std::size_t timed);
+
 // result.json's "networks": what was judged, timed and chosen.
 nlohmann::json networks_json(const WholeNetworks& networks);
 
