@@ -1,7 +1,5 @@
 #include "optimize/discover.hpp"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -47,7 +45,7 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
     for (const SiteKind& k : sites.kinds) {
         roots.push_back(k.nest);
         // Nothing grows from a nest that all of its sites keep.
-        if (std::any_of(k.sites.begin(), k.sites.end(), [&](std::size_t s) { return !sites.all[s].kept; })) egraph.add(k.nest);
+        if (!sites.all_kept(k)) egraph.add(k.nest);
     }
     egraph.rebuild();
 

@@ -8,6 +8,7 @@
 #include "base/sexpr.hpp"
 #include "base/text.hpp"
 #include "nest/term/axis.hpp"
+#include "nest/term/grammar.hpp"
 
 namespace loopegg {
 namespace {
@@ -49,8 +50,8 @@ struct Grouping {
 
 std::string axis_in(const std::string& iterator) {
     const std::vector<Term> leaves = iterators_of(parse_term(iterator));
-    const std::string leaf = leaves.size() == 1 ? to_string(leaves.front()) : std::string();
-    return leaf.substr(0, leaf.find(':'));
+    const auto name = leaves.size() == 1 ? axis_name(leaves.front()) : std::nullopt;
+    return name ? name->name : std::string();
 }
 
 Grouping grouping_of(const SequenceStep& step) {

@@ -65,12 +65,12 @@ std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& 
     return make_oracle(std::move(options));
 }
 
-// Rules over several sites stand in the rule file. With a file that has none, no other network is searched, unless a rival's search is asked for.
-bool searches_networks(const OptimizeRequest& request) {
-    if (request.search != "rules") return true;
-    const RuleBook book = load_rules(rules_file(request.rules), {.judge = false, .deep = false});
-    return book.find_phase("networks") != nullptr;
+bool has_phase(const OptimizeRequest& request, const char* phase) {
+    return load_rules(rules_file(request.rules), {.judge = false, .deep = false}).find_phase(phase) != nullptr;
 }
+
+// Rules over several sites stand in the rule file. With a file that has none, no other network is searched, unless a rival's search is asked for.
+bool searches_networks(const OptimizeRequest& request) { return request.search != "rules" || has_phase(request, "networks"); }
 
 // What the sites take together with their whole domains.
 double original_ms(const Sites& sites, const Tuning& tuning) {
@@ -92,8 +92,7 @@ bool tries_elsewhere(const OptimizeRequest& request, const WholeNetworks& networ
     if (!networks.best || has_room(start) || request.search != "rules") return false;
     const OptimizeRequest unlimited;
     const bool limits = request.limits_time() || request.max_parameters != unlimited.max_parameters || std::isfinite(request.max_memory_mb);
-    if (limits || target_of(request).reach == Reach::bundle) return false;
-    return load_rules(rules_file(request.rules), {.judge = false, .deep = false}).find_phase("trial") != nullptr;
+    return !limits && target_of(request).reach != Reach::bundle && has_phase(request, "trial");
 }
 
 std::size_t changed_sites(const Input& input, const Selection& selection) {

@@ -27,6 +27,10 @@ void mark_kept(Sites& sites, const std::vector<std::string>& keep) {
 
 }  // namespace
 
+bool Sites::all_kept(const SiteKind& kind) const {
+    return std::all_of(kind.sites.begin(), kind.sites.end(), [&](std::size_t s) { return all[s].kept; });
+}
+
 std::size_t Sites::index_of(std::string_view name) const {
     auto it = std::find_if(all.begin(), all.end(), [&](const Site& s) { return s.name == name; });
     require(it != all.end(), "no such site");

@@ -29,6 +29,7 @@ struct Sites {
     std::vector<Site> all;
     std::vector<SiteKind> kinds;
     std::size_t index_of(std::string_view name) const;
+    bool all_kept(const SiteKind& kind) const;  // no site of the kind may change
 };
 
 // `keep`: globs over names. A glob that matches no site is a UserError that suggests near names.

@@ -77,11 +77,6 @@ std::vector<std::size_t> menu(std::vector<OnOffer> candidates, std::size_t most)
     return out;
 }
 
-bool all_kept(const Sites& sites, std::size_t kind) {
-    const std::vector<std::size_t>& of_kind = sites.kinds[kind].sites;
-    return std::all_of(of_kind.begin(), of_kind.end(), [&](std::size_t s) { return sites.all[s].kept; });
-}
-
 // For each kind: the original, a menu of the variants that its sites admit, and a menu of the variants that leave out unread outputs. Kinds with most work
 // come first. So, when time runs out, only small kinds (originals and variants alike) had fewer trials.
 std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found) {
@@ -99,8 +94,8 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
     std::iota(kinds.begin(), kinds.end(), 0);
     const auto work = [&](std::size_t k) { return found.variants[k].macs * static_cast<std::int64_t>(input.sites.kinds[k].sites.size()); };
     std::stable_sort(kinds.begin(), kinds.end(), [&](std::size_t a, std::size_t b) { return work(a) > work(b); });
-    const auto may_change = [&](std::size_t k) { return !all_kept(input.sites, k); };
-    const MenuSize size = menu_size(static_cast<std::size_t>(std::count_if(kinds.begin(), kinds.end(), may_change)));
+    const auto may_change = [&](const SiteKind& k) { return !input.sites.all_kept(k); };
+    const MenuSize size = menu_size(static_cast<std::size_t>(std::count_if(input.sites.kinds.begin(), input.sites.kinds.end(), may_change)));
     for (std::size_t k : kinds) {
         picked.push_back(k);
         for (const auto& [uses, most] : {std::pair(&admitted, size.variants), std::pair(&unread, size.unread)}) {
@@ -242,7 +237,7 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
                      const Tuning* known) {
     const Target target = target_of(request);
     std::vector<std::size_t> picked = worth_tuning(input, found);
-    if (known) std::erase_if(picked, [&](std::size_t v) { return all_kept(input.sites, found.variants[v].kind); });
+    if (known) std::erase_if(picked, [&](std::size_t v) { return input.sites.all_kept(input.sites.kinds[found.variants[v].kind]); });
     std::vector<Term> nests;
     std::map<std::size_t, std::size_t> second;  // by variant: where its second nest is
     const std::vector<Running> running = as_they_run(input, found, picked, target);
@@ -277,7 +272,7 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     tuning.best.resize(found.variants.size());
     for (const TunedNest& t : tuned) tuning.compiled += t.tried, tuning.failed += t.failed;
     for (std::size_t k = 0; known && k < input.sites.kinds.size(); ++k)
-        if (all_kept(input.sites, k)) tuning.best[k] = known->best[k];
+        if (input.sites.all_kept(input.sites.kinds[k])) tuning.best[k] = known->best[k];
     for (std::size_t i = 0; i < picked.size(); ++i) tuning.best[picked[i]] = tuned[i];
     for (const SiteKind& kind : input.sites.kinds)  // without a time of the original there is nothing to compare with
         if (const TunedNest& t = tuning.best[static_cast<std::size_t>(&kind - input.sites.kinds.data())]; !t.best.latency)
