@@ -1,14 +1,17 @@
 // How good the order is in which schedules are extracted: measures many of every distinct site of a model and says how much longer than the best
 // the first takes, and the best of the first three. The best of many times is also the luckiest. So the first three and the five best are timed again, in
 // turns, and only these times are told.
-//   bench_first_schedules [MODEL] [SCHEDULES] [TRIED]    TRIED: at most so many of SCHEDULES, evenly taken beside the first three
+//   bench_first_schedules [MODEL] [SCHEDULES] [TRIED] [TIMES]    TRIED: at most so many of SCHEDULES, evenly taken beside the first three
+//                                                                TIMES: all times go to this file, for bench_fit_cpu_costs
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "backends/measure/cold_weights.hpp"
 #include "backends/measure/tvm_measurer.hpp"
@@ -60,11 +63,18 @@ std::vector<double> median_times(const MeasurerOptions& options, const std::vect
     return medians;
 }
 
+void keep(const std::string& file, const std::vector<Candidate>& candidates, const std::vector<double>& ms) {
+    std::ofstream out(file, std::ios::app);
+    for (std::size_t i = 0; i < ms.size(); ++i)
+        if (ms[i] < std::numeric_limits<double>::infinity()) out << nlohmann::json{{"nest", to_string(candidates[i].nest)}, {"ms", ms[i]}} << '\n';
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
     const std::string model = argc > 1 ? argv[1] : "zoo:resnet34-cifar10";
     const std::size_t limit = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 300, tried = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 100;
+    const std::string times_file = argc > 4 ? argv[4] : "";
     const Target host = find_target("host");
     OptimizeRequest request;
     request.model = model;
@@ -79,7 +89,10 @@ int main(int argc, char** argv) {
         std::vector<Candidate> candidates;
         for (const Term& t : evenly(schedule_rules(host)->schedules(nest, limit), std::max<std::size_t>(tried, 4))) candidates.push_back({t, host.name});
         if (candidates.size() < 3) continue;
-        const std::vector<double> ms = median_times(options, promising(candidates, times(options, candidates)), 5);
+        const std::vector<double> once = times(options, candidates);
+        const std::vector<Candidate> again = promising(candidates, once);
+        const std::vector<double> ms = median_times(options, again, 5);
+        if (!times_file.empty()) keep(times_file, candidates, once), keep(times_file, again, ms);
         const double best = *std::min_element(ms.begin(), ms.end()), three = *std::min_element(ms.begin(), ms.begin() + 3);
         ++count, first_sum += ms[0] / best, three_sum += three / best;
         fmt::print("{:.2f} {:.2f}  {:.3f} ms, best of {}  {}\n", ms[0] / best, three / best, best, candidates.size(), to_string(nest_parts(nest).statement));

@@ -10,38 +10,9 @@ namespace {
 
 using Copy = CpuShape::Copy;
 
-// Two sets of data gave these constants. Most were fitted by eye to 1,100 tilings of ten convolutions on a Neoverse V1. The costs of numbers on x86,
-// of broken rows, of streams, of copies and of ragged vectors were chosen by timing nests of mobilenet_v2, resnet18, resnet34-cifar10 and vit-tiny
-// on a Xeon with AVX-512 (experiments/schedules.md). The first schedule hardly changes when one constant is halved or doubled.
-constexpr double enough_accumulators = 8;          // to hide the latency of a multiply-add
-constexpr double load = 1.5, crossing_load = 1.3;  // crossing: a vector that may begin anywhere
-constexpr double fetched_ahead = 4;                // registers for numbers that several multiply-adds share (x86)
-constexpr double beside_a_product = 0.25;          // the part of a load that a number costs which a multiply-add takes from memory (x86)
-// scattered_store, broken_rows: the lanes are no neighbours in memory, and the rows of a tile are put together from them
-constexpr double branch = 1, store = 2, scattered_store = 6, broken_rows = 4;
-constexpr double from_afar = 1, near_bytes = 96 * 1024;  // values that are read repeatedly and do not stay in near caches
-constexpr double streamed = 8, far_bytes = 1 << 20;      // an element that comes from beyond the caches of a core
-constexpr double too_few_registers = 1, windows_of_numbers = 0.5;
-// A body with many numbers, such as all 27 taps of a first layer for eight channels: the compiler loads numbers early and runs out of registers. The cost of
-// each number beyond the first ones, and the most that all of these cost (x86; timed with the first layer of resnet34-cifar10, experiments/schedules.md).
-constexpr double another_number = 0.004, few_numbers = 64, most_for_numbers = 0.6;
-// The cost of copying an element of the padded input, in multiply-adds of a lane. once: one core copies before the others begin. rows: each core copies its
-// rows and those around them. own: each core copies what it alone reads, which stays near. Where little is computed from an element, as in a depthwise
-// convolution, copying it is dear.
-constexpr double copied_by_one = 35, copied_twice = 17, copied_near = 1.2;
-// Steps of a long sum that read an input on another page of memory each, where caches do not fetch ahead: the cost of a step, in multiply-adds of a vector,
-// and how many steps are no long sum. Timed with 1x1 convolutions of densenet161 on a Xeon with AVX-512 (experiments/schedules.md).
-constexpr double another_page = 14, page_bytes = 4096, pages_at_hand = 64;
-constexpr double long_vectors = 0.5;  // vectors of several registers: each register but the first waits
-constexpr double put_together = 4;    // vectors that fill no whole number of registers: a load or store is several, with shuffles (experiments/schedules.md)
-constexpr double tested = 1;          // every read is tested, whether it is inside the input
-constexpr double picked_up = 2;       // a lane is loaded by itself and put into its place
-constexpr double interleaved = 4, left_over = 1.05;  // vectors that the compiler makes of a loop: so many at a time, and the cost of the iterations left over
-constexpr double start_of_cores = 10'000;            // multiply-adds of vectors that one core could do while the cores start
-
 class Cost {
 public:
-    Cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& m) : nest_(nest), s_(shape), m_(m) {
+    Cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& m, const CpuCosts& costs) : nest_(nest), s_(shape), m_(m), of_(costs) {
         if (!s_.along && s_.along_by_compiler && s_.body[*s_.along_by_compiler] == 1 && whole_sums_inside())
             s_.along = s_.along_by_compiler, s_.lanes = std::min<std::int64_t>(m.lanes, nest.loops[*s_.along_by_compiler].extent), by_compiler_ = true;
         lanes_ = static_cast<double>(s_.lanes);
@@ -67,36 +38,36 @@ public:
             const bool as_vectors = lanes_move(r);
             const double each = per_step(r);
             const double loaded = values(r);
-            loads += loaded * (as_vectors || m_.lane_factors ? 1 : beside_a_product);
+            loads += loaded * (as_vectors || m_.lane_factors ? 1 : of_.beside_a_product);
             if (as_vectors)
                 vectors += each;
             else
                 numbers += kept_numbers(r), written_out += loaded;
             windows = windows || (!as_vectors && two_windows(r));
-            if (read_again(r) && bytes_of_tile(r) > near_bytes) afar += as_vectors ? each : each / m_.lanes;
+            if (read_again(r) && bytes_of_tile(r) > of_.near_bytes) afar += as_vectors ? each : each / m_.lanes;
         }
-        const double at_once = accumulators_ * (by_compiler_ ? interleaved : 1);
-        double cost = (nest_.sums() ? std::max(1.0, enough_accumulators / at_once) : 1.0) + (load * loads + branch) / (steps_ * accumulators_) +
-                      (in_order() ? store : scattered_store * (1 + broken_rows / written_row())) / (s_.staged_output ? sum_ : steps_) +
-                      from_afar * afar / accumulators_;
-        if (accumulators_ + vectors + numbers > m_.registers) cost += too_few_registers;
-        if (windows) cost += windows_of_numbers;
-        if (!m_.lane_factors) cost += std::clamp(another_number * (written_out - few_numbers), 0.0, most_for_numbers);
-        cost += long_vectors * waits_;
-        if (by_compiler_) cost *= left_over;
-        if (ragged_ && !(nest_.padded && s_.copy != Copy::none)) cost *= put_together;  // a copied input may be loaded beyond its end
+        const double at_once = accumulators_ * (by_compiler_ ? of_.interleaved : 1);
+        double cost = (nest_.sums() ? std::max(1.0, of_.enough_accumulators / at_once) : 1.0) + (of_.load * loads + of_.branch) / (steps_ * accumulators_) +
+                      (in_order() ? of_.store : of_.scattered_store * (1 + of_.broken_rows / written_row())) / (s_.staged_output ? sum_ : steps_) +
+                      of_.from_afar * afar / accumulators_;
+        if (accumulators_ + vectors + numbers > m_.registers) cost += of_.too_few_registers;
+        if (windows) cost += of_.windows_of_numbers;
+        if (!m_.lane_factors) cost += std::clamp(of_.another_number * (written_out - of_.few_numbers), 0.0, of_.most_for_numbers);
+        cost += of_.long_vectors * waits_;
+        if (by_compiler_) cost *= of_.left_over;
+        if (ragged_ && !(nest_.padded && s_.copy != Copy::none)) cost *= of_.put_together;  // a copied input may be loaded beyond its end
         const double rounds = std::ceil(s_.tasks / m_.cores);
         cost *= rounds * m_.cores / s_.tasks * m_.lanes / lanes_;
-        if (s_.shared) cost += start_of_cores * m_.lanes * m_.cores / instances_;
+        if (s_.shared) cost += of_.start_of_cores * m_.lanes * m_.cores / instances_;
         if (nest_.padded)
             cost += copying() * (s_.copy == Copy::none ? 1 : elements_of(*nest_.padded) / instances_);
         else if (s_.gathers && nest_.scattered)
-            cost += copied_by_one * (s_.copy == Copy::whole ? s_.tasks : 1 / m_.cores) * elements_of(nest_.scattered->read) / instances_;
+            cost += of_.copied_by_one * (s_.copy == Copy::whole ? s_.tasks : 1 / m_.cores) * elements_of(nest_.scattered->read) / instances_;
         else
             cost += scattered_steps() / accumulators_;
-        if (s_.copy == Copy::rows) cost += streamed * weights_again() / instances_;
-        if (s_.weights_stay) cost += 0.005;       // rarely better, seldom much worse
-        if (other_is_contiguous()) cost -= 0.01;  // neighbours in memory are a little better
+        if (s_.copy == Copy::rows) cost += of_.streamed * weights_again() / instances_;
+        if (s_.weights_stay) cost += of_.weights_stay;
+        if (other_is_contiguous()) cost -= of_.other_is_contiguous;
         return cost;
     }
 
@@ -147,11 +118,11 @@ private:
             if (nest_.loops[i].moves(r)) most *= static_cast<double>(s_.body[i]);  // one loop may walk two dimensions
         for (std::size_t d = 0; d < dimensions(r); ++d) {
             const std::int64_t along = lanes_stride(r, d);
-            if (along > 0 && window(r, d)) dearer *= crossing_load;
+            if (along > 0 && window(r, d)) dearer *= of_.crossing_load;
             if (along > 0 && nest_.innermost[r] && *nest_.innermost[r] != d)
-                dearer *= picked_up * lanes_;  // no lane is a neighbour of another one
+                dearer *= of_.picked_up * lanes_;  // no lane is a neighbour of another one
             else if (gathered(along))
-                dearer *= by_compiler_ ? static_cast<double>(along) : picked_up * lanes_;
+                dearer *= by_compiler_ ? static_cast<double>(along) : of_.picked_up * lanes_;
             const Walk w = walk(r, d, [&](std::size_t i) { return s_.body[i]; });
             const bool shared = along == 0 && (as_vectors || d + 1 == dimensions(r));
             all *= shared ? std::min(w.values, w.reach) : w.values;
@@ -181,7 +152,7 @@ private:
     // Registers for the numbers that a step multiplies vectors by. Where windows overlap, compilers keep a row of numbers for the next steps.
     double kept_numbers(std::size_t r) const {
         if (m_.lane_factors) return std::ceil(per_step(r) / m_.lanes);
-        if (dimensions(r) == 0 || !window(r, dimensions(r) - 1)) return accumulators_ > per_step(r) ? fetched_ahead : 1;
+        if (dimensions(r) == 0 || !window(r, dimensions(r) - 1)) return accumulators_ > per_step(r) ? of_.fetched_ahead : 1;
         const std::size_t last = dimensions(r) - 1;
         const Walk row = walk(r, last, [&](std::size_t i) { return s_.body[i]; });
         return std::min(row.values, row.reach);
@@ -218,21 +189,21 @@ private:
     // What it costs a step of the sums in a tile that the input lies scattered.
     double scattered_steps() const {
         const auto& sum = nest_.scattered;
-        if (!sum || sum->steps <= pages_at_hand) return 0;
+        if (!sum || sum->steps <= of_.pages_at_hand) return 0;
         double runs = 1;
         for (std::size_t d = 0; d + 1 < dimensions(sum->read); ++d)
             for (std::size_t i = 0; i < nest_.loops.size(); ++i)
                 if (!nest_.loops[i].reduction && nest_.loops[i].strides[sum->read][d] > 0) runs *= static_cast<double>(s_.body[i]);
-        return another_page * runs * std::min(1.0, static_cast<double>(sum->bytes_apart) / page_bytes);
+        return of_.another_page * runs * std::min(1.0, static_cast<double>(sum->bytes_apart) / of_.page_bytes);
     }
 
     double copying() const {
         switch (s_.copy) {
-            case Copy::none: return tested;
-            case Copy::once: return copied_by_one;
-            case Copy::rows: return copied_twice / static_cast<double>(s_.rows);
-            case Copy::own: return copied_near;
-            case Copy::whole: return copied_by_one * s_.tasks;
+            case Copy::none: return of_.tested;
+            case Copy::once: return of_.copied_by_one;
+            case Copy::rows: return of_.copied_twice / static_cast<double>(s_.rows);
+            case Copy::own: return of_.copied_near;
+            case Copy::whole: return of_.copied_by_one * s_.tasks;
         }
         return 0;
     }
@@ -241,7 +212,7 @@ private:
     double weights_again() const {
         double all = 0;
         for (std::size_t r = 0; r < reads(); ++r)
-            if (const double n = elements_of(r); r != nest_.padded && n * sizeof(float) > far_bytes) all += n * (s_.tasks - 1);
+            if (const double n = elements_of(r); r != nest_.padded && n * sizeof(float) > of_.far_bytes) all += n * (s_.tasks - 1);
         return all;
     }
 
@@ -260,6 +231,7 @@ private:
     const NaiveLoops& nest_;
     CpuShape s_;
     const VectorMachine& m_;
+    const CpuCosts& of_;
     double steps_ = 1, sum_ = 1;  // multiply-adds of an accumulator: in the unrolled body, in all
     double accumulators_ = 1, instances_ = 1;
     double lanes_ = 1;  // of one vector of the machine
@@ -359,17 +331,27 @@ std::vector<Term> lists_of(const Term& schedule) {
 
 }  // namespace
 
-double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine) { return Cost(nest, shape, machine).total(); }
+double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine, const CpuCosts& costs) {
+    return Cost(nest, shape, machine, costs).total();
+}
+double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine) { return cpu_cost(nest, shape, machine, costs_of(machine)); }
 
-double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) {
+double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine, const CpuCosts& costs) {
     double all = 0, cost = 0;
+    for (const CpuPart& part : cpu_parts(nest, schedule)) all += part.instances, cost += part.instances * cpu_cost(nest, part.shape, machine, costs);
+    return cost / all;
+}
+double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) { return cpu_cost(nest, schedule, machine, costs_of(machine)); }
+
+std::vector<CpuPart> cpu_parts(const NaiveLoops& nest, const Term& schedule) {
+    std::vector<CpuPart> parts;
     for (const Term& list : lists_of(schedule)) {
         double instances = 1;
         for (Term t = list; t.size() > 0; t = Term(t[t.size() - 1]))
             if (!t.is("stage", 2)) instances *= static_cast<double>(axis_extent(t[t.size() - 2]));
-        all += instances, cost += instances * cpu_cost(nest, Reading(nest, list).shape, machine);
+        parts.push_back({Reading(nest, list).shape, instances});
     }
-    return cost / all;
+    return parts;
 }
 
 }  // namespace loopegg

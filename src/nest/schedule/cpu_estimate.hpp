@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/term.hpp"
+#include "nest/schedule/cpu_costs.hpp"
 #include "nest/schedule/naive_loops.hpp"
 #include "nest/schedule/vector_machine.hpp"
 
@@ -30,11 +31,20 @@ struct CpuShape {
     bool weights_stay = false;  // the cores share the lanes' loop, so that each goes through its own weights again and again
 };
 
+// The parts of a schedule, one for each way from its outermost loop to its innermost body, and how many instances each part visits.
+struct CpuPart {
+    CpuShape shape;
+    double instances = 1;
+};
+std::vector<CpuPart> cpu_parts(const NaiveLoops& nest, const Term& schedule);
+
 // About how long a multiply-add takes, in units of the time of an unhindered multiply-add. Good for comparing schedules of one nest.
+double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine, const CpuCosts& costs);
 double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine);
 
 // The same for a schedule that visits what the naive loops visit. A loop that is no digit of a naive loop counts as a plain loop. Where parts of the
 // schedule follow each other, each part counts as much as it has instances.
+double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine, const CpuCosts& costs);
 double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine);
 
 }  // namespace loopegg
