@@ -51,7 +51,7 @@ std::vector<Cell> read_cells(const std::string& file) {
 std::map<std::string, double> score_cell(const std::string& arch, const Batch& batch) {
     Graph graph = zoo_graph(arch);
     auto scorer = torch_room().scorer(graph, nullptr, {batch}, {1, false, false});
-    Measurement m = sizes_of(graph);
+    MeasureInput m = sizes_of(graph);
     m.raw = scorer->score(graph, 0, {true, true, true, true});
     std::map<std::string, double> scores;
     for (const Measure& measure : measures()) scores[std::string(measure.name)] = measure.value(m);

@@ -34,11 +34,11 @@ struct Stage {
     }
 };
 
-double log_view(const Measurement& m) { return std::min(0.0, std::log(std::max(m.spread, least_spread) / (sufficient_spread * m.image_side))); }
+double log_view(const MeasureInput& m) { return std::min(0.0, std::log(std::max(m.spread, least_spread) / (sufficient_spread * m.image_side))); }
 
 }  // namespace
 
-LossParts loss_parts(const Measurement& original, const Measurement& variant) {
+LossParts loss_parts(const MeasureInput& original, const MeasureInput& variant) {
     std::map<std::int64_t, Stage> before, after;
     double whole = 0;
     for (const SiteWork& site : original.sites) before[site.places].add(site);
@@ -58,7 +58,7 @@ LossParts loss_parts(const Measurement& original, const Measurement& variant) {
     return lost;
 }
 
-ExpectedLoss expected_loss(const Measurement& original, const LossParts& parts) {
+ExpectedLoss expected_loss(const MeasureInput& original, const LossParts& parts) {
     const double lost =
         work_weight * parts.work + depth_weight * parts.depth + mixing_weight * parts.mixing + view_weight * parts.view + unread_weight * parts.unread;
     const double points = std::pow(std::clamp(original.macs / 1e9, least_work, most_work), -spare) * lost;

@@ -27,8 +27,8 @@ struct LossParts {
     double work = 0, depth = 0, mixing = 0, view = 0, unread = 0;  // G, D, X, V and U
 };
 
-LossParts loss_parts(const Measurement& original, const Measurement& variant);
-ExpectedLoss expected_loss(const Measurement& original, const LossParts& parts);
+LossParts loss_parts(const MeasureInput& original, const MeasureInput& variant);
+ExpectedLoss expected_loss(const MeasureInput& original, const LossParts& parts);
 
 // The share of capacity that stands for a loss, and the loss that stands for a share. One point stands for half of the capacity.
 double kept_at_loss(double points);

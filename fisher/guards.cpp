@@ -44,7 +44,7 @@ double code_loss(const ScoredPair& p) { return p.original.raw.code_spread - p.va
 struct WorkLoss {
     double stages = 0, sites = 0;
 };
-WorkLoss work_loss(const Measurement& original, const Measurement& variant) {
+WorkLoss work_loss(const MeasureInput& original, const MeasureInput& variant) {
     // A site of which nothing is left counts as 1/64, because the network still works.
     const auto lost = [](double before, double after) { return std::max(0.0, std::log(before / std::max(after, before / 64))); };
     struct Work {
@@ -69,19 +69,19 @@ Kept paper(std::span<const ScoredPair> seeds) {
     return {ratio, {{"fisher", ratio}}};
 }
 
-double size_loss(const Measurement& original, const Measurement& variant, const WorkLoss& work) {
+double size_loss(const MeasureInput& original, const MeasureInput& variant, const WorkLoss& work) {
     constexpr double stage_weight = 0.25, site_weight = 0.1, parameter_weight = 0.1;
     return stage_weight * work.stages + site_weight * work.sites + parameter_weight * std::max(0.0, std::log(original.params / variant.params));
 }
 
-double band_by_size(const Measurement& original, const Measurement& variant) { return std::exp(-size_loss(original, variant, work_loss(original, variant))); }
+double band_by_size(const MeasureInput& original, const MeasureInput& variant) { return std::exp(-size_loss(original, variant, work_loss(original, variant))); }
 
 // The loss comes from how far the variant's Fisher Potential has moved, up or down, how much worse its ReLUs tell images apart, and what is left of the work
 // of stages and sites and of the parameters. The layer-wise distance and the multiplications of the whole network go into the evidence alone. The weights
 // come from trained networks: docs/explanation/guards.md.
 Kept band(std::span<const ScoredPair> seeds) {
     constexpr double fisher_weight = 0.15, code_weight = 6;
-    const Measurement &original = seeds[0].original, &variant = seeds[0].variant;
+    const MeasureInput &original = seeds[0].original, &variant = seeds[0].variant;
     double fisher = mean_over(seeds, [](const ScoredPair& p) { return std::log(fisher_total(p.variant.raw) / fisher_total(p.original.raw)); });
     double layers = layer_distance(seeds), codes = mean_over(seeds, code_loss);
     const WorkLoss work = work_loss(original, variant);
@@ -109,8 +109,8 @@ Kept by_expected_loss(std::span<const ScoredPair> seeds) {
         loss};
 }
 
-ExpectedLoss loss_by_size(const Measurement& original, const Measurement& variant) { return expected_loss(original, loss_parts(original, variant)); }
-double kept_by_loss(const Measurement& original, const Measurement& variant) { return kept_at_loss(loss_by_size(original, variant).points); }
+ExpectedLoss loss_by_size(const MeasureInput& original, const MeasureInput& variant) { return expected_loss(original, loss_parts(original, variant)); }
+double kept_by_loss(const MeasureInput& original, const MeasureInput& variant) { return kept_at_loss(loss_by_size(original, variant).points); }
 
 }  // namespace
 

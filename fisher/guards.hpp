@@ -18,7 +18,7 @@ namespace loopegg {
 
 // One seed of a comparison. Both networks see the same batch and share weights.
 struct ScoredPair {
-    Measurement original, variant;
+    MeasureInput original, variant;
 };
 
 struct Kept {
@@ -33,8 +33,8 @@ struct CapacityGuard {
     double capacity;  // the default threshold
     double spread;    // relative spread of `kept` from seed to seed, as seen on plans of trained networks (docs/explanation/guards.md)
     Kept (*kept)(std::span<const ScoredPair> seeds);
-    double (*kept_by_size)(const Measurement& original, const Measurement& variant) = nullptr;        // never less than `kept`; null where sizes tell nothing
-    ExpectedLoss (*loss_by_size)(const Measurement& original, const Measurement& variant) = nullptr;  // what sizes say of the loss; null: nothing
+    double (*kept_by_size)(const MeasureInput& original, const MeasureInput& variant) = nullptr;        // never less than `kept`; null where sizes tell nothing
+    ExpectedLoss (*loss_by_size)(const MeasureInput& original, const MeasureInput& variant) = nullptr;  // what sizes say of the loss; null: nothing
 };
 
 const std::vector<CapacityGuard>& guards();

@@ -16,13 +16,13 @@
 namespace loopegg {
 namespace {
 
-double fisher_by_layer(const Measurement& m) {
+double fisher_by_layer(const MeasureInput& m) {
     double sum = 0;
     for (const auto& [name, score] : m.raw.fisher) sum += std::log(std::max(score, 1e-30));
     return m.raw.fisher.empty() ? 0 : std::exp(sum / static_cast<double>(m.raw.fisher.size()));
 }
 
-double ensemble(const Measurement& m) {
+double ensemble(const MeasureInput& m) {
     double layers = static_cast<double>(m.raw.fisher.size()), even = std::log(fisher_by_layer(m) / (fisher_total(m.raw) / layers));
     return m.raw.naswot / static_cast<double>(m.raw.images) + 0.5 * even + 0.05 * m.raw.synflow + std::log(m.macs);
 }
@@ -98,8 +98,8 @@ double dense_macs(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Measurement sizes_of(const Graph& graph) {
-    Measurement m;
+MeasureInput sizes_of(const Graph& graph) {
+    MeasureInput m;
     if (!graph.inputs.empty() && graph.inputs[0].shape.size() == 4)
         m.image_side = static_cast<double>(graph.inputs[0].shape[2]), m.spread = spread_of(graph), m.unread = unread_of(graph);
     for (const Node& node : graph.nodes) {
@@ -119,14 +119,14 @@ Measurement sizes_of(const Graph& graph) {
 
 const std::vector<Measure>& measures() {
     static const std::vector<Measure> all{
-        {"fisher", "Fisher Potential of the whole network", fisher_only, [](const Measurement& m) { return fisher_total(m.raw); }, false},
+        {"fisher", "Fisher Potential of the whole network", fisher_only, [](const MeasureInput& m) { return fisher_total(m.raw); }, false},
         {"fisher-layer", "geometric mean of the layers' Fisher Potential", fisher_only, fisher_by_layer, false},
-        {"naswot", "how differently ReLUs code the images", codes_only, [](const Measurement& m) { return m.raw.naswot; }, true},
-        {"synflow", "flow through absolute weights, no data", synflow_only, [](const Measurement& m) { return m.raw.synflow; }, true},
-        {"snip", "sensitivity of the loss to each weight", weights_only, [](const Measurement& m) { return m.raw.snip; }, false},
-        {"grad-norm", "norm of the weight gradients", weights_only, [](const Measurement& m) { return m.raw.grad_norm; }, false},
-        {"params", "trained values", nothing, [](const Measurement& m) { return m.params; }, false},
-        {"macs", "multiply-accumulates", nothing, [](const Measurement& m) { return m.macs; }, false},
+        {"naswot", "how differently ReLUs code the images", codes_only, [](const MeasureInput& m) { return m.raw.naswot; }, true},
+        {"synflow", "flow through absolute weights, no data", synflow_only, [](const MeasureInput& m) { return m.raw.synflow; }, true},
+        {"snip", "sensitivity of the loss to each weight", weights_only, [](const MeasureInput& m) { return m.raw.snip; }, false},
+        {"grad-norm", "norm of the weight gradients", weights_only, [](const MeasureInput& m) { return m.raw.grad_norm; }, false},
+        {"params", "trained values", nothing, [](const MeasureInput& m) { return m.params; }, false},
+        {"macs", "multiply-accumulates", nothing, [](const MeasureInput& m) { return m.macs; }, false},
         {"ensemble", "codes, evenness of Fisher Potential over layers, flow and size together", {true, true, false, true}, ensemble, true},
     };
     return all;

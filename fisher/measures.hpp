@@ -34,7 +34,7 @@ struct SiteWork {
 };
 
 // What a measure may look at: one network on one seed.
-struct Measurement {
+struct MeasureInput {
     RawScores raw;
     double params = 0, macs = 0;
     std::vector<SiteWork> sites{};
@@ -44,12 +44,12 @@ struct Measurement {
 };
 
 // The sizes of a network, without scores.
-Measurement sizes_of(const Graph& graph);
+MeasureInput sizes_of(const Graph& graph);
 
 struct Measure {
     std::string_view name, summary;
     Wanted wanted;
-    double (*value)(const Measurement&);
+    double (*value)(const MeasureInput&);
     bool logarithm;  // the value is a logarithm: a ratio to the original is exp of the difference
 };
 

@@ -75,7 +75,7 @@ public:
     std::vector<double> kept_by_size(const Graph& original, std::span<const Graph> variants) override {
         std::vector<double> kept;
         if (!guard_.kept_by_size) return kept;
-        const Measurement whole = sizes_of(without_unread_outputs(original));
+        const MeasureInput whole = sizes_of(without_unread_outputs(original));
         for (const Graph& v : variants) kept.push_back(guard_.kept_by_size(whole, sizes_of(without_unread_outputs(v))));
         return kept;
     }
@@ -128,9 +128,9 @@ private:
         size_ = sizes_of(original);
     }
 
-    const Measurement& original_on(const Graph& original, int k) {
+    const MeasureInput& original_on(const Graph& original, int k) {
         while (originals_.size() <= static_cast<std::size_t>(k)) {
-            Measurement m = size_;
+            MeasureInput m = size_;
             m.raw = scorer_->score(original, options_.seed + originals_.size(), guard_.wanted);
             if (guard_.wanted.fisher && !(fisher_total(m.raw) > 0 && std::isfinite(fisher_total(m.raw))))
                 throw UserError(Diagnostic{
@@ -143,10 +143,10 @@ private:
     }
 
     // One variant while it is asked about.
-    struct Case {
+    struct AskedVariant {
         const Graph* variant;
         Hash128 key, variant_key;
-        Measurement size{};
+        MeasureInput size{};
         std::vector<ScoredPair> seen{};  // by seed
         Kept kept{};                     // from all seeds
         std::string broken{};
@@ -160,7 +160,7 @@ private:
     std::vector<Verdict> judge_some(const Graph& original, std::span<const Graph> variants) {
         auto began = Clock::now();
         std::vector<nlohmann::json> evidence(variants.size());
-        std::vector<Case> cases;
+        std::vector<AskedVariant> cases;
         std::vector<std::size_t> places;
         for (std::size_t i = 0; i < variants.size(); ++i) {
             Hash128 own = graph_key(variants[i]), key = Hasher().add(base_key_).add(own).finish();
@@ -170,7 +170,7 @@ private:
                 evidence[i] = std::move(*known);
                 continue;
             }
-            auto twin = std::find_if(cases.begin(), cases.end(), [&](const Case& c) { return c.key == key; });
+            auto twin = std::find_if(cases.begin(), cases.end(), [&](const AskedVariant& c) { return c.key == key; });
             places.resize(variants.size(), 0);
             places[i] = static_cast<std::size_t>(twin - cases.begin());
             if (twin != cases.end()) continue;
@@ -180,7 +180,7 @@ private:
         for (int k = 0; k < options_.seeds; ++k) ask(original, cases, k);
         std::vector<std::pair<Hash128, nlohmann::json>> fresh;
         double seconds = seconds_since(began) / static_cast<double>(std::max<std::size_t>(1, cases.size()));
-        for (const Case& c : cases) {
+        for (const AskedVariant& c : cases) {
             fresh.emplace_back(c.key, evidence_of(original, c));
             fresh.back().second["seconds"] = seconds;  // the variant's share of the time of all that were asked together
         }
@@ -194,25 +194,25 @@ private:
     }
 
     // A variant that sizes alone refuse needs no run.
-    void weigh(Case& c) const {
+    void weigh(AskedVariant& c) const {
         c.size = sizes_of(*c.variant);
         if (guard_.kept_by_size) c.by_size = guard_.kept_by_size(size_, c.size);
         c.open = !options_.early_stop || !c.by_size || *c.by_size >= capacity_;
     }
 
     // Asks one more seed for every case that is still open.
-    void ask(const Graph& original, std::vector<Case>& cases, int k) {
+    void ask(const Graph& original, std::vector<AskedVariant>& cases, int k) {
         std::vector<ScoreQuestion> questions;
-        std::vector<Case*> asked;
-        for (Case& c : cases)
+        std::vector<AskedVariant*> asked;
+        for (AskedVariant& c : cases)
             if (c.open) questions.push_back({c.variant, options_.seed + static_cast<std::uint64_t>(k)}), asked.push_back(&c);
         if (asked.empty()) return;
         if (fault_here(FaultPlace::guard)) throw UserError("the guard cannot score: out of memory");
-        const Measurement& base = original_on(original, k);
+        const MeasureInput& base = original_on(original, k);
         std::vector<RawScores> scores = scorer_->score(questions, guard_.wanted);
         counts_.passes += static_cast<std::int64_t>(scores.size());
         for (std::size_t i = 0; i < asked.size(); ++i) {
-            Case& c = *asked[i];
+            AskedVariant& c = *asked[i];
             c.seen.push_back({base, c.size});
             c.seen.back().variant.raw = std::move(scores[i]);
             c.kept = guard_.kept(c.seen);
@@ -223,7 +223,7 @@ private:
     }
 
     // The interval of `kept` by leaving one seed out at a time (Student's t, 90%).
-    double half_width(const Case& c) const {
+    double half_width(const AskedVariant& c) const {
         std::size_t n = c.seen.size();
         if (n < 2) return std::numeric_limits<double>::infinity();
         std::vector<double> without;
@@ -235,7 +235,7 @@ private:
         return interval_of(without).half * static_cast<double>(n - 1);  // each value leaves out one seed, so the interval is n - 1 times too small
     }
 
-    nlohmann::json evidence_of(const Graph& original, const Case& c) const {
+    nlohmann::json evidence_of(const Graph& original, const AskedVariant& c) const {
         nlohmann::json seeds = nlohmann::json::array();
         for (const ScoredPair& pair : c.seen) {
             Kept one = guard_.kept({&pair, 1});
@@ -297,8 +297,8 @@ private:
     std::shared_ptr<Scorer> scorer_;
     std::string source_;
     Hash128 original_key_{}, data_key_{}, base_key_{};
-    std::vector<Measurement> originals_;  // by seed
-    Measurement size_;
+    std::vector<MeasureInput> originals_;  // by seed
+    MeasureInput size_;
     OracleCounts counts_;
 };
 

@@ -120,7 +120,7 @@ public:
     // {score, ratio, low, high} of each measure; low and high bound the ratio's mean over seeds.
     nlohmann::json measures_of(const Graph& graph) {
         nlohmann::json all = nlohmann::json::object();
-        std::vector<Measurement> own;
+        std::vector<MeasureInput> own;
         for (int k = 0; k < options_.oracle.seeds; ++k) own.push_back(measure(graph, k));
         for (const Measure* m : chosen_) {
             std::vector<double> values, ratios;
@@ -151,8 +151,8 @@ public:
     const std::string& source() const { return source_; }
 
 private:
-    Measurement measure(const Graph& graph, int k) {
-        Measurement m = sizes_of(graph);
+    MeasureInput measure(const Graph& graph, int k) {
+        MeasureInput m = sizes_of(graph);
         m.raw = scorer_->score(graph, options_.oracle.seed + static_cast<std::uint64_t>(k), wanted_);
         return m;
     }
@@ -163,7 +163,7 @@ private:
     Wanted wanted_{false, false, false, false};
     std::string source_;
     std::shared_ptr<Scorer> scorer_;
-    std::vector<Measurement> base_;  // by seed
+    std::vector<MeasureInput> base_;  // by seed
 };
 
 // The mean rank over all measures that were asked for, among these variants.

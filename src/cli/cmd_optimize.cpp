@@ -102,7 +102,7 @@ void run_round(const std::string& runner, const std::string& folder, Progress& p
 }
 
 // What an ONNX file leaves open is said; where the user settles it, the pipeline reads the network from a copy in which it is settled.
-void settle(OptimizeRequest& r, const ReadingOptions& options, const ScratchFile& copy) {
+void read_as_asked(OptimizeRequest& r, const ReadingOptions& options, const ScratchFile& copy) {
     if (!is_onnx(r.model.string())) return;
     OnnxReading how = options.read();
     if (r.batch > 1) how.batch = r.batch;
@@ -129,7 +129,8 @@ Action setup(CLI::App& app) {
     app.add_option("--objective", r->objective, "what to make better: " + join(objective_names(), ", "))->capture_default_str();
     app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))
         ->capture_default_str();
-    app.add_option("--passes", r->passes, "AS-k: all rules in k rounds; PO-k: k rounds of one ruleset after another; otherwise as the rule file says");
+    app.add_option("--passes", r->passes,
+                   "together-K: all rules in each of K rounds; in-turn-K: K rounds of one ruleset after another; otherwise as the rule file says");
     app.add_option("--capacity", *capacity, "the guard's threshold as the share of capacity that must be kept; --max-loss tells it in points")
         ->check(CLI::Range(0.0, 10.0));
     app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of --capacity")
@@ -173,7 +174,7 @@ Action setup(CLI::App& app) {
         if (!runner->empty()) check_runner(*runner);
         preflight(*r, session.progress);
         const ScratchFile copy(".json");  // its weights lie beside it, in this process's own folder
-        settle(*r, *reading, copy);
+        read_as_asked(*r, *reading, copy);
         if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*capacity >= 0) r->capacity = *capacity;
         if (*max_loss >= 0) r->capacity = kept_at_loss(*max_loss);

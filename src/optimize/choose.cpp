@@ -41,9 +41,9 @@ public:
                     weight.latency * o.latency_ms + weight.capacity * o.capacity_cost + weight.parameters * static_cast<double>(o.parameters);
             }
         std::vector<SideConstraint> constraints = company();
-        for (const AtMost& few : limits.few) {
-            constraints.push_back({.nodes = {}, .upper = static_cast<double>(few.count)});
-            for (const auto& [site, option] : few.options) constraints.back().nodes.emplace_back(nodes_[site][option], 1.0);
+        for (const AtMost& some : limits.at_most) {
+            constraints.push_back({.nodes = {}, .upper = static_cast<double>(some.count)});
+            for (const auto& [site, option] : some.options) constraints.back().nodes.emplace_back(nodes_[site][option], 1.0);
         }
         const auto limit = [&](double upper, const auto& value) {
             if (upper == std::numeric_limits<double>::infinity()) return;
@@ -132,8 +132,8 @@ std::optional<NetworkChoice> choose_near(const Sites& sites, const NetworkChoice
             const bool gains = prices[s][o] < 0 || sites[s][o].latency_ms < sites[s][from.picked[s]].latency_ms;
             (gains ? changed : useless).options.emplace_back(s, o);
         }
-    limits.few.push_back(std::move(changed));
-    limits.few.push_back(std::move(useless));
+    limits.at_most.push_back(std::move(changed));
+    limits.at_most.push_back(std::move(useless));
     auto near = Network(priced).minimise({1, 0, 0}, limits, gap);
     if (!near) return std::nullopt;
     return add_up(sites, std::move(near->picked));

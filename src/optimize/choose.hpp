@@ -22,7 +22,7 @@ struct SiteOption {
         std::vector<std::size_t> options;
     };
     std::vector<Company> only_with{};
-    double beyond_size = 0;  // the part of the capacity cost that sizes do not tell (CapacityOracle::kept_by_size)
+    double loss_beyond_size = 0;  // the part of the capacity cost that sizes do not tell (CapacityOracle::kept_by_size)
 };
 
 // At most `count` of these options (site, option) may be picked.
@@ -35,7 +35,7 @@ struct ChoiceLimits {
     double capacity = std::numeric_limits<double>::infinity();
     double latency_ms = std::numeric_limits<double>::infinity();
     std::int64_t parameters = std::numeric_limits<std::int64_t>::max();
-    std::vector<AtMost> few{};  // see mixture.hpp
+    std::vector<AtMost> at_most{};  // see mixture.hpp
 };
 
 struct NetworkChoice {

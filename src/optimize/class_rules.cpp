@@ -114,7 +114,8 @@ std::string class_name(const std::string& asked, const Graph& graph) {
 
 PassOrder passes_named(const std::string& text) {
     if (const auto order = pass_order(text)) return *order;
-    throw UserError(fmt::format("'{}' is no order of passes: expected AS-k (all rules, k rounds) or PO-k (k rounds, one ruleset after another)", text));
+    throw UserError(
+        fmt::format("'{}' is no order of passes: expected together-K (all rules, K rounds) or in-turn-K (K rounds, one ruleset after another)", text));
 }
 
 ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::string& name, const CountTable& counts, const std::set<std::string>& keep) {
@@ -167,7 +168,7 @@ ClassRules rules_for_class(const RuleBook& book, const Phase& phase, const std::
 
 bool searched_for(const ClassRules& rules, const Variant& variant) {
     if (rules.paid.empty() || variant.steps.empty() || rules.paid.contains(neural_sequence(rules.book, variant))) return true;
-    return std::any_of(variant.steps.begin(), variant.steps.end(), [&](const SequenceStep& s) { return s.neural && rules.uncounted.contains(s.rule); });
+    return std::any_of(variant.steps.begin(), variant.steps.end(), [&](const DerivationStep& s) { return s.neural && rules.uncounted.contains(s.rule); });
 }
 
 }  // namespace loopegg

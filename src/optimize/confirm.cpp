@@ -118,7 +118,7 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     auto enter = [&](const Graph& graph, const Weights& w, const Sites& sites, const Tuning& tuned, const std::vector<std::size_t>& variant,
                      const char* folder) {
         progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
-        Entrant e{graph, w, settle(graph, w, sites, tuned, variant, target, request.out / ".loopegg-trying", kernels), {}};
+        Entrant e{graph, w, fastest_in_network(graph, w, sites, tuned, variant, target, request.out / ".loopegg-trying", kernels), {}};
         if (!timing.network) {
             const Layouts layouts = with_layouts(request, graph, e.schedules, target, timing.nests, progress);
             if (!layouts.note.empty()) progress.note(layouts.note);

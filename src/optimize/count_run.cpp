@@ -25,7 +25,7 @@ std::vector<double> after_rounds(const Sites& sites, const Tuning& tuning, const
 
 }  // namespace
 
-nlohmann::json count_run(const StoreAddress& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
+nlohmann::json count_run(const std::optional<StoreAddress>& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
                          const std::vector<std::size_t>& variant) {
     const Graph& read = input.as_read().graph;
     const Hash128 network = architecture_hash(read);
@@ -38,10 +38,10 @@ nlohmann::json count_run(const StoreAddress& store, const ClassRules& rules, con
     for (const auto& [rule, fired] : found.rules_fired) count_of(rule).fired = static_cast<std::int64_t>(fired);
     for (const auto& [rule, asked] : found.rules_asked) count_of(rule).asked = asked;
     for (std::size_t v : variant) {
-        for (const SequenceStep& step : found.variants[v].steps) ++count_of(step.rule).paid;
+        for (const DerivationStep& step : found.variants[v].steps) ++count_of(step.rule).paid;
         if (const std::string sequence = neural_sequence(rules.book, found.variants[v]); !sequence.empty()) run.sequences.insert(sequence);
     }
-    if (rules.pruned.empty() && !found.rules_fired.empty()) store_counts(store, to_string(classify_architecture(read).kind), network, run);
+    if (store && rules.pruned.empty() && !found.rules_fired.empty()) store_counts(*store, to_string(classify_architecture(read).kind), network, run);
     nlohmann::json j = to_json(run);
     j["architecture"] = network.hex();
     j["after_round_ms"] = after_rounds(input.sites, tuning, variant);

@@ -37,8 +37,8 @@ void append(Variant& v, const Proof& proof, const std::vector<Rewrite>& rules, b
     std::vector<Term> terms = terms_of(proof, rules);
     for (std::size_t i = 0; i < proof.steps.size(); ++i) {
         const ProofStep& s = proof.steps[i];
-        SequenceStep step{s.rule, neural, {}, terms[i], terms[i + 1], s.backwards != s.reversed_rule};
-        for (const auto& [variable, term] : s.substitution) step.with.emplace_back(variable.text(), to_string(term));
+        DerivationStep step{s.rule, neural, {}, terms[i], terms[i + 1], s.backwards != s.reversed_rule};
+        for (const auto& [variable, term] : s.substitution) step.with.emplace_back(variable.text(), term);
         v.steps.push_back(std::move(step));
     }
 }

@@ -30,17 +30,17 @@ Discovery originals_only(const Sites& sites, const std::string& why) {
     return found;
 }
 
-Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle, const DeskOptions& options,
+Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle, const GuardQueueOptions& options,
                    Progress& progress, const PassOrder& passes) {
-    DeskOptions with_progress = options;
+    GuardQueueOptions with_progress = options;
     with_progress.told = [&](std::int64_t judged, std::int64_t budget) { progress.advance(judged, fmt::format("of {} configurations judged", budget)); };
-    CapacityDesk desk(graph, sites, oracle, with_progress);
+    GuardQueue queue(graph, sites, oracle, with_progress);
 
     EGraph egraph(EGraph::Options{.proofs = true});
     Binding binding;
     binding.facts = book.language->make_facts ? book.language->make_facts() : nullptr;
     if (binding.facts) egraph.attach(binding.facts);
-    binding.capacity = [&](const EGraph& g, std::span<const CapacityProposal> proposals) { return desk.answer(g, proposals); };
+    binding.capacity = [&](const EGraph& g, std::span<const CapacityProposal> proposals) { return queue.answer(g, proposals); };
     std::vector<Term> roots;
     for (const SiteKind& k : sites.kinds) {
         roots.push_back(k.nest);
@@ -62,25 +62,25 @@ Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book,
         sets.push_back(bind_rules(of_set, binding));
     }
     RunOptions run = limits_of(phase);
-    run.after_iteration = [&](const IterationReport&) { return !desk.exhausted(); };  // nothing more could be admitted
+    run.after_iteration = [&](const IterationReport&) { return !queue.exhausted(); };  // nothing more could be admitted
     RunReport report = run_passes(egraph, sets, passes, run);
 
     Discovery found;
     found.variants = originals(sites);
     const std::size_t first = found.variants.size();
-    for (const Variant& v : desk.variants()) found.variants.push_back(v);
+    for (const Variant& v : queue.variants()) found.variants.push_back(v);
     derive_steps(egraph, rewrites, roots, std::span(found.variants).subspan(first));
     for (Variant& v : found.variants)
         if (std::string name = paper_sequence(v.steps); !name.empty()) v.effect = std::move(name);
-    for (Admission a : desk.judged()) {
+    for (Admission a : queue.judged()) {
         a.variant += first;
         found.admissions.push_back(std::move(a));
     }
     for (const Rule* r : rules) found.rules_fired[r->name] = 0;
     for (const IterationReport& it : report.iterations)
         for (const RuleReport& r : it.rules) found.rules_fired[r.rule] += r.applications;
-    found.rules_asked = desk.asked();
-    found.configurations = desk.configurations(), found.rejected = desk.rejected(), found.refused = desk.refused();
+    found.rules_asked = queue.asked();
+    found.configurations = queue.configurations(), found.rejected = queue.rejected(), found.refused = queue.refused();
     found.stop = name_of(report.stop), found.nodes = egraph.node_count(), found.classes = egraph.class_count();
     return found;
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/progress.hpp"
-#include "optimize/capacity_desk.hpp"
+#include "optimize/guard_queue.hpp"
 #include "optimize/passes.hpp"
 #include "optimize/sites.hpp"
 #include "optimize/variant.hpp"
@@ -26,7 +26,7 @@ struct Discovery {
 Discovery originals_only(const Sites& sites, const std::string& why = "no discover phase");
 
 // Uses the rules and limits of `phase`. Throws what the oracle throws.
-Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle, const DeskOptions& options,
+Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle, const GuardQueueOptions& options,
                    Progress& progress, const PassOrder& passes = {});
 
 }  // namespace loopegg

@@ -19,7 +19,7 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     const std::string kind = class_name(request.architecture, read);
     rules = rules_for_class(book, *phase, kind, wide ? CountTable{} : known_counts(default_store(), architecture_hash(read)), shipped_keep(kind));
     if (!rules.searches) return originals_only(input.sites, "no neural rule is for this class of architecture");
-    DeskOptions options;
+    GuardQueueOptions options;
     options.budget = request.budget;
     if (!rules.asked.empty()) {  // each rule gets as many questions as it asked when it was counted, or fewer in proportion where the budget is smaller
         const double part = std::min(1.0, static_cast<double>(request.budget) / rules.asked_by_all);

@@ -36,7 +36,7 @@ std::vector<std::vector<std::size_t>> families_of(const Graph& graph, const Site
     return runs;
 }
 
-std::vector<Verdict> shared_out(const Verdict& joint, const std::vector<std::string>& sites, const std::vector<std::int64_t>& saved) {
+std::vector<Verdict> verdict_of_each_site(const Verdict& joint, const std::vector<std::string>& sites, const std::vector<std::int64_t>& saved) {
     require(sites.size() == saved.size() && !sites.empty(), "a verdict is shared by the sites that it is about");
     if (sites.size() == 1) return {joint};
     const double all = static_cast<double>(std::accumulate(saved.begin(), saved.end(), std::int64_t{0}));

@@ -19,6 +19,6 @@ std::vector<std::vector<std::size_t>> families_of(const Graph& graph, const Site
 
 // Turns one verdict on several sites into one verdict for each site. The loss is shared out by the work that each site saves (`saved`), so that the
 // kept shares of the sites multiply to what all of them keep. The evidence names the other sites and the joint answer ("together").
-std::vector<Verdict> shared_out(const Verdict& joint, const std::vector<std::string>& sites, const std::vector<std::int64_t>& saved);
+std::vector<Verdict> verdict_of_each_site(const Verdict& joint, const std::vector<std::string>& sites, const std::vector<std::int64_t>& saved);
 
 }  // namespace loopegg

@@ -137,12 +137,12 @@ public:
             for (std::size_t v = 0; v < m.values.size(); ++v) meet(find(m.values[v]), orders_of(m, v));
         for (const std::string& value : orders.logical) meet(find(value), {MemoryOrder{}});
         for (const LyingAlike& pair : orders.alike) std::erase_if(offered_[find(pair.a)], [&](const MemoryOrder& order) { return !pair.takes(order); });
-        settle();
+        drop_impossible();
         for (auto& [group, some] : offered_) {  // the widest blocks alone
             const auto widest = std::max_element(some.begin(), some.end(), [](const MemoryOrder& a, const MemoryOrder& b) { return width(a) < width(b); });
             if (widest != some.end()) some = {MemoryOrder{}, MemoryOrder(*widest)};
         }
-        settle();
+        drop_impossible();
     }
 
     std::string find(const std::string& value) {
@@ -171,7 +171,7 @@ private:
 
     // Drops layouts that some value cannot have, and orders that no layout is left for, until nothing changes. Where one node has two values of a group,
     // both lie alike.
-    void settle() {
+    void drop_impossible() {
         for (bool changed = true; changed;) {
             changed = false;
             for (Movable& m : nodes_) {

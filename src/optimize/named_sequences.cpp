@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/sexpr.hpp"
 #include "base/text.hpp"
 #include "nest/term/axis.hpp"
 #include "nest/term/grammar.hpp"
@@ -48,18 +47,18 @@ struct Grouping {
     std::string rule, first, second, groups;
 };
 
-std::string axis_in(const std::string& iterator) {
-    const std::vector<Term> leaves = iterators_of(parse_term(iterator));
+std::string axis_in(const Term& iterator) {
+    const std::vector<Term> leaves = iterators_of(iterator);
     const auto name = leaves.size() == 1 ? axis_name(leaves.front()) : std::nullopt;
     return name ? name->name : std::string();
 }
 
-Grouping grouping_of(const SequenceStep& step) {
+Grouping grouping_of(const DerivationStep& step) {
     Grouping g{step.rule, {}, {}, {}};
     for (const auto& [name, value] : step.with) {
         if (name == "?a") g.first = axis_in(value);
         if (name == "?b") g.second = axis_in(value);
-        if (name == "?g") g.groups = value;
+        if (name == "?g") g.groups = to_string(value);
     }
     return g;
 }
@@ -90,10 +89,10 @@ std::string effect_name(const Domain& d, std::int64_t channels) {
     return "unnamed";
 }
 
-std::string paper_sequence(const std::vector<SequenceStep>& steps) {
+std::string paper_sequence(const std::vector<DerivationStep>& steps) {
     bool cut = false;
     std::vector<Grouping> groupings;
-    for (const SequenceStep& step : steps) {
+    for (const DerivationStep& step : steps) {
         cut |= step.rule == (step.backwards ? "join-domain" : "cut-domain");  // each is the other one backwards
         if (step.neural) groupings.push_back(grouping_of(step));
     }

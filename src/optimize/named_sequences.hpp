@@ -17,7 +17,7 @@ std::string effect_name(const Domain& domain, std::int64_t channels);
 
 // The name that the paper gives to these steps, or nothing. S1 groups a channel axis with rows or columns. S2 cuts the output channels in two and groups one
 // part. S3 cuts them in two and puts one part in 2 and the other in 4 groups.
-std::string paper_sequence(const std::vector<SequenceStep>& steps);
+std::string paper_sequence(const std::vector<DerivationStep>& steps);
 
 // The restriction in words: "co and ci in 4 diagonal blocks; oh keeps 1 of every 2".
 std::string effect_words(const Domain& domain);

@@ -180,7 +180,7 @@ private:
             const auto& options = selection_.options[s];
             prices.emplace_back();
             for (const SiteOption& o : options)
-                prices.back().push_back(std::log(kept[0] / *next++) + o.beyond_size - options[chosen.choice.picked[s]].beyond_size);
+                prices.back().push_back(std::log(kept[0] / *next++) + o.loss_beyond_size - options[chosen.choice.picked[s]].loss_beyond_size);
         }
         return prices;
     }

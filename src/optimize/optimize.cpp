@@ -257,7 +257,9 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     result["search"] = request.search, result["networks"] = networks_json(networks);
     if (trial) result["site_trial"] = site_trial_json(*trial);
     add_class(result, rules);
-    result["counts"] = count_run(default_store(), rules, told, found, tuning, returned_variants(told, selection, confirmed));
+    // A trial asks about some sites alone, so its counts say nothing about a run of the class.
+    const std::optional<StoreAddress> counts = pays ? std::nullopt : std::optional(default_store());
+    result["counts"] = count_run(counts, rules, told, found, tuning, returned_variants(told, selection, confirmed));
     if (request.all_targets) {
         result["targets"] = log.run("targets", 0, [&] { return compile_for_others(request, told, selection, confirmed, progress); });
         log.done(fmt::format("compiled for {} more", result["targets"].size()));

@@ -27,7 +27,7 @@ struct OptimizeRequest {
     std::string guard = "expected-loss";
     std::string objective = "latency";  // objective.hpp
     std::string architecture = "auto";  // which class's rules to use: auto, all, or a class (class_rules.hpp)
-    std::string passes{};               // AS-k or PO-k, instead of the order of the phase
+    std::string passes{};               // together-K or in-turn-K, instead of the order of the phase
     std::string search = "rules";       // how networks are searched: whole_networks.hpp
     std::optional<double> capacity{};   // the guard's threshold
     std::string data{};                 // for the guard; empty: seeded synthetic images

@@ -20,14 +20,14 @@ std::vector<std::string> steps_in(const std::string& sequence) {
 
 std::string neural_sequence(const RuleBook& book, const Variant& variant) {
     std::vector<std::string> steps;
-    for (const SequenceStep& s : variant.steps) {
+    for (const DerivationStep& s : variant.steps) {
         if (!s.neural) continue;
         const Rule* rule = book.find_rule(s.rule);
         require(rule, "a variant was made by a rule of the book");
         std::string step = s.rule;
         for (const ChoiceCall& choice : rule->choices)
             for (const auto& [variable, value] : s.with)
-                if (!choice.values.empty() && variable == choice.variable.text()) step += " " + variable + "=" + value;
+                if (!choice.values.empty() && variable == choice.variable.text()) step += " " + variable + "=" + to_string(value);
         steps.push_back(std::move(step));
     }
     std::sort(steps.begin(), steps.end());

@@ -8,7 +8,7 @@ namespace loopegg {
 namespace {
 
 // Runs one set after another. Each set has a runner of its own, which remembers what it has seen.
-RunReport phase_ordered(EGraph& graph, const std::vector<std::vector<Rewrite>>& sets, std::size_t rounds, RunOptions options) {
+RunReport one_set_after_another(EGraph& graph, const std::vector<std::vector<Rewrite>>& sets, std::size_t rounds, RunOptions options) {
     const auto start = std::chrono::steady_clock::now();
     const double seconds = options.limits.seconds;
     std::deque<Runner> runners;  // a deque, because a runner must not be moved
@@ -41,15 +41,18 @@ RunReport phase_ordered(EGraph& graph, const std::vector<std::vector<Rewrite>>& 
 }  // namespace
 
 std::optional<PassOrder> pass_order(std::string_view text) {
-    if (!text.starts_with("AS-") && !text.starts_with("PO-")) return {};
-    const auto rounds = integer_of(Symbol(std::string(text.substr(3))));
-    return rounds && *rounds > 0 ? std::optional(PassOrder{text[0] == 'P', *rounds}) : std::nullopt;
+    for (const auto& [word, by_set] : {std::pair<std::string_view, bool>{"together-", false}, {"in-turn-", true}}) {
+        if (!text.starts_with(word)) continue;
+        const auto rounds = integer_of(Symbol(std::string(text.substr(word.size()))));
+        return rounds && *rounds > 0 ? std::optional(PassOrder{by_set, *rounds}) : std::nullopt;
+    }
+    return {};
 }
 
 RunReport run_passes(EGraph& graph, const std::vector<std::vector<Rewrite>>& sets, const PassOrder& order, const RunOptions& options) {
     RunOptions limited = options;
     if (order.rounds > 0) limited.limits.iterations = static_cast<std::size_t>(order.rounds);
-    if (order.by_set) return phase_ordered(graph, sets, limited.limits.iterations, limited);
+    if (order.by_set) return one_set_after_another(graph, sets, limited.limits.iterations, limited);
     std::vector<Rewrite> all;
     for (const auto& set : sets) all.insert(all.end(), set.begin(), set.end());
     return Runner(graph, all).run(limited);

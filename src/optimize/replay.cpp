@@ -9,7 +9,7 @@
 #include "nest/judge/isl_judge.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/value.hpp"
-#include "optimize/capacity_desk.hpp"
+#include "optimize/guard_queue.hpp"
 
 namespace loopegg {
 namespace {

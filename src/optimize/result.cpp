@@ -17,8 +17,8 @@
 #include "nest/domain/with_domain.hpp"
 #include "nest/run/loop_tree.hpp"
 #include "nest/term/value.hpp"
-#include "optimize/capacity_desk.hpp"
 #include "optimize/dropped_site.hpp"
+#include "optimize/guard_queue.hpp"
 #include "optimize/judge_networks.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/pseudo.hpp"
@@ -77,10 +77,10 @@ json machine_json() {
 
 std::vector<std::string> step_lines(const Variant& v) {
     std::vector<std::string> lines;
-    for (const SequenceStep& s : v.steps) {
+    for (const DerivationStep& s : v.steps) {
         std::string line = s.rule;
         for (const auto& [name, value] : s.with)
-            if (value.size() <= 24 && name.size() <= 4) line += fmt::format(" {}={}", name, value);
+            if (const std::string text = to_string(value); text.size() <= 24 && name.size() <= 4) line += fmt::format(" {}={}", name, text);
         lines.push_back(std::move(line));
     }
     return lines;

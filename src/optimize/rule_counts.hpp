@@ -62,7 +62,7 @@ nlohmann::json to_json(const CountedNetworks& counted);
 // "capacity" (a threshold of the default guard), "trials" (how many schedules of a nest are worth their time) and "keep" (sequences that are searched for,
 // whatever was counted).
 CountedNetworks shipped_counts();
-std::string shipped_passes(const std::string& kind);  // "AS-6"; empty: the order of the phase
+std::string shipped_passes(const std::string& kind);  // "together-6"; empty: the order of the phase
 std::optional<double> shipped_capacity(const std::string& kind);
 int shipped_trials(const std::string& kind);  // 0: as many as the request asks for
 std::set<std::string> shipped_keep(const std::string& kind);

@@ -20,7 +20,7 @@ namespace {
 double lost_by(double kept) { return std::max(0.0, -std::log(std::max(1e-9, kept))); }
 
 // The part of the loss in a verdict that sizes do not tell.
-double beyond_size(const Verdict& v) {
+double loss_beyond_size(const Verdict& v) {
     const auto by_size = v.evidence.find("kept_by_size");
     return by_size == v.evidence.end() ? 0 : capacity_cost(v) - lost_by(by_size->get<double>());
 }
@@ -35,7 +35,7 @@ std::vector<std::vector<SiteOption>> options_of(const Input& input, const Discov
     for (const Admission& a : found.admissions) {
         const auto& latency = tuning.best[a.variant].best.latency;
         if (!a.verdict.allowed || !latency || a.reader) continue;
-        const SiteOption option{a.variant, latency->median_ms, capacity_cost(a.verdict), found.variants[a.variant].parameters, {}, beyond_size(a.verdict)};
+        const SiteOption option{a.variant, latency->median_ms, capacity_cost(a.verdict), found.variants[a.variant].parameters, {}, loss_beyond_size(a.verdict)};
         if (option.latency_ms < options[a.site][0].latency_ms) options[a.site].push_back(option);
     }
     return options;
@@ -52,7 +52,7 @@ void add_unread(std::vector<std::vector<SiteOption>>& options, const Input& inpu
                           capacity_cost(a.verdict),
                           found.variants[a.variant].parameters,
                           {SiteOption::Company{*a.reader, {}}},
-                          beyond_size(a.verdict)};
+                          loss_beyond_size(a.verdict)};
         for (std::size_t o = 0; o < readers[*a.reader].size(); ++o)
             if (leaves_unread(input.sites, found, a, readers[*a.reader][o].variant)) option.only_with.front().options.push_back(o);
         if (!option.only_with.front().options.empty()) options[a.site].push_back(std::move(option));
@@ -143,7 +143,7 @@ Selection select(const OptimizeRequest& request, const Input& input, const Disco
     if (request.objective == "memory") keep_smallest(selection.options);
     add_unread(selection.options, input, found, tuning);
     ChoiceLimits limits = limits_of(request, input);
-    limits.few = mixture_limits(families_of(input.graph, input.sites), selection.options, found.variants);
+    limits.at_most = mixture_limits(families_of(input.graph, input.sites), selection.options, found.variants);
     if (ChooseResult any = choose(selection.options, limits); !any.choice) throw UserError(any.why);
     search_networks(selection, limits, input, found, oracle, progress);
     return selection;

@@ -92,8 +92,8 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);
 // Picks for each site the schedule that is fastest inside the network, among those that tuning found best and the default schedules. Each schedule is
 // compiled into the network, in folders inside `scratch`, and its steps are timed there. A site without an entry runs best with its default schedule.
-Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant,
-                 const Target& target, const std::filesystem::path& scratch, KernelCache& kernels);
+Schedules fastest_in_network(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant,
+                             const Target& target, const std::filesystem::path& scratch, KernelCache& kernels);
 // `original`: schedules of the network as it was read. `shelf`: holds the kernels that tuning compiled.
 Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original, const Tuning& tuning, const Selection& selection,
                   const Timing& timing, const KernelShelf& shelf, Progress& progress);
@@ -118,8 +118,8 @@ nlohmann::json effects_json(const Discovery& found, const Tuning& tuning);
 // The class that the rules were chosen for, and the rules that were left out.
 void add_class(nlohmann::json& result, const ClassRules& rules);
 // What each rule did for this network and which of its steps are in the returned network: result.json's "counts". If no rule was left out, the store gets
-// these counts too.
-nlohmann::json count_run(const StoreAddress& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
+// these counts too; no store is given where the run asked about some sites alone.
+nlohmann::json count_run(const std::optional<StoreAddress>& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
                          const std::vector<std::size_t>& variant);
 // Every file of the out folder beside result.json, which is `result`.
 void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,

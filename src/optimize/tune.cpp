@@ -71,7 +71,7 @@ public:
         const int rounds = (options_.trials + options_.per_round - 1) / options_.per_round;
         std::vector<int> trials(searches.size(), std::clamp(first_trials / nests, std::min(least, per_round), per_round));
         for (int round = 0; round < rounds; ++round) {
-            if (round > 0) trials = shared_out(searches, std::max(0, options_.trials * nests - tried_) / (rounds - round));
+            if (round > 0) trials = verdict_of_each_site(searches, std::max(0, options_.trials * nests - tried_) / (rounds - round));
             for (std::size_t i = 0; i < searches.size(); ++i)
                 if (searches[i].waits()) trials[i] = 0;
             // Nests come in order, so that the first ones are tuned well when time is up. All nests share the model.
@@ -97,7 +97,7 @@ private:
 
     // Shares out the trials among all nests by the time that the network spends in each: most can be gained where the network spends most. No nest gets more
     // than three times an even part. A nest without a time yet gets an even part.
-    static std::vector<int> shared_out(const std::vector<Search>& searches, int all) {
+    static std::vector<int> verdict_of_each_site(const std::vector<Search>& searches, int all) {
         const double even = static_cast<double>(all) / static_cast<double>(searches.size());
         const auto part = [&](const Search& s, double rate) {
             if (!s.best.latency) return even;

@@ -195,7 +195,8 @@ std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<st
     return how;
 }
 
-// Takes the row in place of the one nest where the row is faster, and keeps the slower of the two as the next best, because settle.cpp decides inside the
+// Takes the row in place of the one nest where the row is faster, and keeps the slower of the two as the next best,
+// because schedules_in_network.cpp decides inside the
 // network.
 void offer_row(TunedNest& t, const Row& row, const std::vector<TunedNest>& tuned) {
     constexpr double close = 1.15;

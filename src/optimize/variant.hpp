@@ -8,17 +8,9 @@
 #include "base/term.hpp"
 #include "base/verdict.hpp"
 #include "graph/domain.hpp"
+#include "nest/plan/derivation_step.hpp"
 
 namespace loopegg {
-
-// One application of a rule on the way from an original nest to a variant.
-struct SequenceStep {
-    std::string rule;
-    bool neural = false;
-    std::vector<std::pair<std::string, std::string>> with;  // "?g" -> "4", in the rule's order
-    Term before, after;                                     // whole nests
-    bool backwards = false;                                 // the rule was applied from its right side to its left side
-};
 
 // A restricted nest, the same for every site of its kind.
 struct Variant {
@@ -26,7 +18,7 @@ struct Variant {
     Domain domain;                          // whole() for the original, which is variant 0 of every kind
     Term nest;                              // a naive nest over the domain
     std::int64_t macs = 0, parameters = 0;  // of all nests of the variant
-    std::vector<SequenceStep> steps;
+    std::vector<DerivationStep> steps;
     std::vector<nlohmann::json> proofs;  // what the steps were read from, for an independent checker to replay, in order
     std::string effect;                  // named_sequences.hpp
     bool unpaid = false;                 // no counted network of this class was returned with these neural steps, so tuning them is not worth its time

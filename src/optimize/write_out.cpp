@@ -10,11 +10,11 @@
 #include "graph/onnx/onnx.hpp"
 #include "graph/pytorch/network_py.hpp"
 #include "graph/safetensors.hpp"
+#include "nest/plan/derive_plan.hpp"
 #include "optimize/about_run.hpp"
-#include "optimize/capacity_desk.hpp"
 #include "optimize/exact_glob.hpp"
+#include "optimize/guard_queue.hpp"
 #include "optimize/named_sequences.hpp"
-#include "optimize/site_plan.hpp"
 #include "optimize/stages.hpp"
 #include "rewrite/plan_rules.hpp"
 
@@ -26,9 +26,9 @@ using nlohmann::json;
 
 json steps_json(const Variant& v) {
     json steps = json::array();
-    for (const SequenceStep& s : v.steps) {
+    for (const DerivationStep& s : v.steps) {
         json with = json::object();
-        for (const auto& [name, value] : s.with) with[name] = value;
+        for (const auto& [name, value] : s.with) with[name] = to_string(value);
         steps.push_back(
             {{"rule", s.rule}, {"kind", s.neural ? "neural" : "exact"}, {"with", with}, {"before", to_string(s.before)}, {"after", to_string(s.after)}});
         if (s.backwards) steps.back()["backwards"] = true;
@@ -41,7 +41,7 @@ json sequences_json(const Input& input, const Discovery& found, const std::vecto
     for (std::size_t s = 0; s < input.sites.all.size(); ++s) {
         const Variant& v = found.variants[variant[s]];
         std::string key;
-        for (const SequenceStep& step : v.steps) key += (key.empty() ? "" : " ") + step.rule;
+        for (const DerivationStep& step : v.steps) key += (key.empty() ? "" : " ") + step.rule;
         sites.push_back({{"name", input.sites.all[s].name},
                          {"sequence", sequence_name(input.sites, found, variant, s)},
                          {"key", key},
@@ -57,11 +57,12 @@ json sequences_json(const Input& input, const Discovery& found, const std::vecto
 }
 
 // The plan by which 'loopegg apply' makes the same network from the original.
-Plan plan_of(const Input& input, const json& sequences, const NamedRules& rules) {
+Plan plan_of(const Input& input, const Discovery& found, const std::vector<std::size_t>& variant, const NamedRules& rules) {
     Plan plan = input.plan;
-    for (const json& s : sequences.at("sites")) {
-        const Node& node = *input.graph.find(s.at("name").get<std::string>());
-        if (auto apply = site_applications(node, s, rules); !apply.empty()) plan.steps.push_back({exact_glob(node.name), std::move(apply)});
+    for (std::size_t s = 0; s < input.sites.all.size(); ++s) {
+        const Node& node = *input.graph.find(input.sites.all[s].name);
+        const Variant& v = found.variants[variant[s]];
+        if (auto apply = applications_for(node, v.steps, v.domain, rules); !apply.empty()) plan.steps.push_back({exact_glob(node.name), std::move(apply)});
     }
     return plan;
 }
@@ -103,7 +104,7 @@ void write_out(const OptimizeRequest& request, const Input& input, const Discove
     original.weights_file.clear();
     write_file(request.out / "original.json", write_model(original));
     const json sequences = sequences_json(input, found, variant);
-    const std::string plan = write_plan(confirmed.keep_original ? Plan{} : plan_of(input, sequences, plan_rules(rules_file(request.rules))));
+    const std::string plan = write_plan(confirmed.keep_original ? Plan{} : plan_of(input, found, variant, plan_rules(rules_file(request.rules))));
     write_network(graph, read.carried_to(graph, request.seed), about_run(result, plan), request.out, progress);
     write_file(request.out / "plan.json", plan);
     link_artifact(confirmed.keep_original ? confirmed.original.files.folder : confirmed.optimized.files.folder, request.out);

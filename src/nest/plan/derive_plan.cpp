@@ -1,5 +1,7 @@
 #include "nest/plan/derive_plan.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "graph/normalise.hpp"
@@ -35,8 +37,9 @@ std::vector<Application> typed(const std::vector<DerivationStep>& steps, const N
         if (!plans_see(step)) continue;
         Application a;
         a.rule = step.rule, a.backwards = step.backwards;
-        for (const std::string& variable : rules.arguments(step.rule, step.backwards))
-            if (const auto value = step.with.find(variable); value != step.with.end()) a.with.insert(*value);
+        const std::vector<std::string> typed = rules.arguments(step.rule, step.backwards);
+        for (const auto& [variable, value] : step.with)
+            if (std::find(typed.begin(), typed.end(), variable) != typed.end()) a.with.emplace(variable, value);
         all.push_back(std::move(a));
     }
     return all;

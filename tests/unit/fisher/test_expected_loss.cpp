@@ -12,16 +12,16 @@ using namespace loopegg;
 
 namespace {
 
-Measurement resnet34() { return sizes_of(zoo_graph("resnet34-cifar10")); }
+MeasureInput resnet34() { return sizes_of(zoo_graph("resnet34-cifar10")); }
 
 // Every site of a stage keeps a share of its work.
-Measurement with_share(Measurement m, std::int64_t places, double share) {
+MeasureInput with_share(MeasureInput m, std::int64_t places, double share) {
     for (SiteWork& s : m.sites)
         if (s.places == places) s.macs *= share, s.dense_macs *= share, s.weights *= share;
     return m;
 }
 
-ExpectedLoss loss_of(const Measurement& original, const Measurement& variant) { return expected_loss(original, loss_parts(original, variant)); }
+ExpectedLoss loss_of(const MeasureInput& original, const MeasureInput& variant) { return expected_loss(original, loss_parts(original, variant)); }
 
 }  // namespace
 
@@ -34,7 +34,7 @@ TEST_CASE("a network that is the original loses nothing") {
 }
 
 TEST_CASE("less work is expected to lose more, and the interval holds the loss") {
-    const Measurement original = resnet34();
+    const MeasureInput original = resnet34();
     double before = 0;
     for (double share : {0.9, 0.7, 0.5, 0.3, 0.1, 0.0}) {
         const ExpectedLoss loss = loss_of(original, with_share(original, 256, share));
@@ -48,32 +48,32 @@ TEST_CASE("less work is expected to lose more, and the interval holds the loss")
 
 TEST_CASE("parameters that few places cannot teach are cheap to lose") {
     // The last stage of this network has 13 million parameters on 16 pixels, the first a quarter of a million on 1,024.
-    const Measurement original = resnet34();
+    const MeasureInput original = resnet34();
     CHECK(loss_of(original, with_share(original, 16, 0.3)).points < 0.5 * loss_of(original, with_share(original, 1024, 0.3)).points);
 }
 
 TEST_CASE("at equal work, depth that is gone costs more than width that is gone") {
-    const Measurement original = resnet34();
-    Measurement shallow = original;
+    const MeasureInput original = resnet34();
+    MeasureInput shallow = original;
     double kept = 0, whole = 0;
     for (const SiteWork& s : original.sites)
         if (s.places == 256) whole += s.macs, kept += s.name.starts_with("layer2.1") || s.name.starts_with("layer2.2") ? 0 : s.macs;
     std::erase_if(shallow.sites, [](const SiteWork& s) { return s.name.starts_with("layer2.1") || s.name.starts_with("layer2.2"); });
-    const Measurement narrow = with_share(original, 256, kept / whole);
+    const MeasureInput narrow = with_share(original, 256, kept / whole);
     CHECK(loss_of(original, shallow).points > loss_of(original, narrow).points);
 }
 
 TEST_CASE("groups cost more than a width that saves as much work") {
-    const Measurement original = resnet34();
-    Measurement grouped = original, narrow = original;
+    const MeasureInput original = resnet34();
+    MeasureInput grouped = original, narrow = original;
     for (SiteWork& s : grouped.sites) s.macs /= 2, s.weights /= 2;
     for (SiteWork& s : narrow.sites) s.macs /= 2, s.weights /= 2, s.dense_macs /= 2;
     CHECK(loss_of(original, grouped).points > loss_of(original, narrow).points);
 }
 
 TEST_CASE("a site that is gone counts as work that is gone") {
-    const Measurement original = resnet34();
-    Measurement dropped = original, emptied = original;
+    const MeasureInput original = resnet34();
+    MeasureInput dropped = original, emptied = original;
     std::erase_if(dropped.sites, [](const SiteWork& s) { return s.name == "layer2.1.conv1"; });
     for (SiteWork& s : emptied.sites)
         if (s.name == "layer2.1.conv1") s.macs = s.dense_macs = s.weights = 0;
@@ -82,8 +82,8 @@ TEST_CASE("a site that is gone counts as work that is gone") {
 }
 
 TEST_CASE("an output that sees less of the image loses more") {
-    const Measurement original = sizes_of(zoo_graph("resnext29_2x64d"));
-    Measurement blind = original;
+    const MeasureInput original = sizes_of(zoo_graph("resnext29_2x64d"));
+    MeasureInput blind = original;
     blind.spread = 1.6;
     CHECK(loss_of(original, blind).points > 1);
 }

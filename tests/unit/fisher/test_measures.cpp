@@ -94,7 +94,7 @@ TEST_CASE("synflow of a chain is the logarithm of layers times flow", "[unit][fi
 }
 
 TEST_CASE("sizes and ratios", "[unit][fisher]") {
-    Measurement a{{}, 100, 1000}, b{{}, 50, 250};
+    MeasureInput a{{}, 100, 1000}, b{{}, 50, 250};
     a.raw.fisher = {{"x", 1.0}, {"y", 3.0}}, b.raw.fisher = {{"x", 2.0}, {"y", 1.5}};
     a.raw.naswot = 10, b.raw.naswot = 9;
     auto ratio = [&](const char* name) { return ratio_of(find_measure(name), find_measure(name).value(a), find_measure(name).value(b)); };
@@ -129,7 +129,7 @@ TEST_CASE("guards on both sides of the original", "[unit][fisher]") {
         ScoredPair p;
         p.original = {{}, 1, 2, {{"x", 1}, {"y", 1}}}, p.variant = {{}, 1, 1 + macs, {{"x", 1}, {"y", macs}}};
         p.original.raw.fisher = {{"x", 1.0}, {"y", 1.0}}, p.variant.raw.fisher = {{"x", first}, {"y", second}};
-        for (Measurement* m : {&p.original, &p.variant}) m->raw.code_spread = -0.5;
+        for (MeasureInput* m : {&p.original, &p.variant}) m->raw.code_spread = -0.5;
         return p;
     };
     const CapacityGuard &band = find_guard("fisher-band"), &paper = find_guard("fisher-paper");

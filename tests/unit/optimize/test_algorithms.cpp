@@ -8,7 +8,7 @@
 #include "nest/domain/domain.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/algorithms.hpp"
-#include "optimize/capacity_desk.hpp"
+#include "optimize/guard_queue.hpp"
 #include "optimize/replay.hpp"
 #include "rules/load.hpp"
 

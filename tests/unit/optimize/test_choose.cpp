@@ -17,7 +17,7 @@ std::optional<double> best_by_trying(const std::vector<std::vector<SiteOption>>&
         double latency = 0, capacity = 0;
         std::int64_t parameters = 0;
         bool together = true;
-        for (const AtMost& few : limits.few)
+        for (const AtMost& few : limits.at_most)
             together =
                 together && static_cast<std::size_t>(std::ranges::count_if(few.options, [&](const auto& o) { return pick[o.first] == o.second; })) <= few.count;
         for (std::size_t s = 0; s < sites.size(); ++s) {
@@ -57,7 +57,7 @@ TEST_CASE("the choice is the best of all choices", "[unit][optimize][property]")
         for (std::size_t s = 0; s < sites.size(); ++s)
             for (std::size_t o = 1; o < sites[s].size(); ++o)
                 if (*rc::gen::arbitrary<bool>()) few.options.emplace_back(s, o);
-        limits.few.push_back(few);
+        limits.at_most.push_back(few);
         auto expected = best_by_trying(sites, limits);
         auto got = choose(sites, limits);
         RC_ASSERT(expected.has_value() == got.choice.has_value());

@@ -31,16 +31,6 @@ Discovery discovered(const Graph& graph, const Sites& sites, std::int64_t budget
     return discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = budget, .expected = std::move(expected)}, quiet);
 }
 
-std::vector<DerivationStep> derivation(const Variant& v) {
-    std::vector<DerivationStep> all;
-    for (const SequenceStep& s : v.steps) {
-        DerivationStep step{s.rule, {}, s.before, s.after, s.backwards};
-        for (const auto& [variable, value] : s.with) step.with.emplace(variable, parse_term(value));
-        all.push_back(std::move(step));
-    }
-    return all;
-}
-
 }  // namespace
 
 TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, and sequences that no one has named", "[unit][optimize]") {
@@ -56,8 +46,7 @@ TEST_CASE("with a budget of 1000, S1, S2 and S3 of resnet34-cifar10 are judged, 
     for (std::size_t i = 0; i < found.admissions.size(); i += 7) {  // the way is what a plan types
         const Variant& v = found.variants[found.admissions[i].variant];
         INFO(to_string(v.nest));
-        CHECK(applications_for(*graph.find(sites.all[found.admissions[i].site].name), derivation(v), v.domain, shipped_plan_rules()).front().rule !=
-              "restrict-nest");
+        CHECK(applications_for(*graph.find(sites.all[found.admissions[i].site].name), v.steps, v.domain, shipped_plan_rules()).front().rule != "restrict-nest");
     }
     std::map<std::size_t, int> kinds;
     for (const Admission& a : found.admissions) kinds[found.variants[a.variant].kind] += found.variants[a.variant].effect == "group";
@@ -82,7 +71,7 @@ TEST_CASE("on one kind of sites, 120 questions reach S1, S2 and S3, told by thei
         CHECK(found.variants[a.variant].kind == kind);
         ++judged[found.variants[a.variant].effect];
         std::string steps;
-        for (const SequenceStep& step : found.variants[a.variant].steps) steps += " " + step.rule;
+        for (const DerivationStep& step : found.variants[a.variant].steps) steps += " " + step.rule;
         UNSCOPED_INFO(found.variants[a.variant].effect << ":" << steps);
     }
     for (const auto& [effect, count] : judged) UNSCOPED_INFO(effect << " x" << count);
@@ -129,7 +118,7 @@ TEST_CASE("channels that a 1x1 convolution brings back are found, counted with i
         std::vector<std::size_t> variant = original_variants(sites);
         variant[a.site] = a.variant;
         const Graph network = network_of(graph, sites, found, variant);
-        const auto applications = applications_for(*graph.find(site.name), derivation(v), v.domain, shipped_plan_rules());
+        const auto applications = applications_for(*graph.find(site.name), v.steps, v.domain, shipped_plan_rules());
         CHECK(network == apply_plan(graph, {{{site.name, applications}}}, shipped_plan_rules()));
         CHECK(applications.front().rule != "restrict-nest");
         CHECK(macs(network) - macs(graph) == v.macs - site.macs);

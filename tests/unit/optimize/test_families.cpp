@@ -86,7 +86,7 @@ TEST_CASE("a family differs in input channels alone, and reads and writes hidden
 
 TEST_CASE("what sites lose together is shared out by the work that each saves", "[unit][optimize]") {
     const Verdict joint{true, "enough", {{"kept", 0.64}, {"kept_by_size", 0.6561}, {"high", 0.81}, {"capacity", 0.5}}};
-    const auto shares = shared_out(joint, {"a", "b", "c"}, {1, 1, 2});
+    const auto shares = verdict_of_each_site(joint, {"a", "b", "c"}, {1, 1, 2});
     REQUIRE(shares.size() == 3);
     CHECK(shares[2].evidence["kept"].get<double>() == Approx(0.8));
     CHECK(shares[2].evidence["kept_by_size"].get<double>() == Approx(0.81));
@@ -95,8 +95,8 @@ TEST_CASE("what sites lose together is shared out by the work that each saves", 
     CHECK(shares[0].evidence["together"] == nlohmann::json{{"sites", {"a", "b", "c"}}, {"kept", 0.64}});
     CHECK(shares[0].evidence["capacity"] == 0.5);
     CHECK(shares[0].allowed);
-    CHECK(shared_out(joint, {"a"}, {7})[0].evidence == joint.evidence);
-    CHECK_FALSE(shared_out({false, "broken", {}}, {"a", "b"}, {1, 1})[1].allowed);
+    CHECK(verdict_of_each_site(joint, {"a"}, {7})[0].evidence == joint.evidence);
+    CHECK_FALSE(verdict_of_each_site({false, "broken", {}}, {"a", "b"}, {1, 1})[1].allowed);
 }
 
 TEST_CASE("a question is about a family, and the budget counts questions", "[unit][optimize]") {

@@ -29,12 +29,12 @@ TEST_CASE("at most half of a family is restricted in one way", "[unit][optimize]
     // Of three sites alike, all are fastest with a part of their inputs; the fourth is a family by itself.
     std::vector<std::vector<SiteOption>> options(4, {{0, 9, 0, 1}, {1, 1, 0, 1}, {2, 2, 0, 1}, {3, 3, 0, 1}});
     ChoiceLimits limits;
-    limits.few = mixture_limits({{0, 1, 2}, {3}}, options, variants);
+    limits.at_most = mixture_limits({{0, 1, 2}, {3}}, options, variants);
     const ChooseResult mixed = choose(options, limits);
     REQUIRE(mixed.choice);
     CHECK(mixed.choice->latency_ms == Approx(1 + 1 + 3 + 1));
     // What only leaves out what its neighbour does not read is the neighbour's restriction, not its own.
     options[0][1].only_with = {{3, {1}}};
-    limits.few = mixture_limits({{0, 1, 2}, {3}}, options, variants);
+    limits.at_most = mixture_limits({{0, 1, 2}, {3}}, options, variants);
     CHECK(choose(options, limits).choice->latency_ms == Approx(4));
 }

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include "base/sexpr.hpp"
 #include "optimize/named_sequences.hpp"
 
 using namespace loopegg;
@@ -29,12 +30,13 @@ TEST_CASE("an effect has the name that people know it by", "[unit][optimize]") {
 }
 
 TEST_CASE("the paper's sequences are told by the steps that led to a variant", "[unit][optimize]") {
-    const SequenceStep split{"split-loop", false, {{"?a", "oh:32"}, {"?k", "16"}}, {}, {}}, cut{"cut-domain", false, {{"?a", "co:64"}, {"?k", "32"}}, {}, {}};
+    const DerivationStep split{"split-loop", false, {{"?a", parse_term("oh:32")}, {"?k", parse_term("16")}}, {}, {}},
+        cut{"cut-domain", false, {{"?a", parse_term("co:64")}, {"?k", parse_term("32")}}, {}, {}};
     const auto group = [](const char* rule, const char* a, const char* b, const char* groups) {
-        return SequenceStep{rule, true, {{"?a", a}, {"?b", b}, {"?g", groups}}, {}, {}};
+        return DerivationStep{rule, true, {{"?a", parse_term(a)}, {"?b", parse_term(b)}, {"?g", parse_term(groups)}}, {}, {}};
     };
-    const SequenceStep first = group("group-first-part", "(span co:64 0 32)", "ci:64", "2"),
-                       second = group("group-second-part", "(span co:64 32 64)", "ci:64", "4");
+    const DerivationStep first = group("group-first-part", "(span co:64 0 32)", "ci:64", "2"),
+                         second = group("group-second-part", "(span co:64 32 64)", "ci:64", "4");
     CHECK(paper_sequence({split, group("group-axes", "(quo oh:32 16)", "ci:64", "2")}) == "S1");
     CHECK(paper_sequence({cut, first}) == "S2");
     CHECK(paper_sequence({cut, second}) == "S2");
@@ -43,5 +45,5 @@ TEST_CASE("the paper's sequences are told by the steps that led to a variant", "
     CHECK(paper_sequence({group("group-axes", "co:64", "ci:64", "2")}).empty());
     CHECK(paper_sequence({first}).empty());                                                          // no part was cut
     CHECK(paper_sequence({cut, first, group("group-second-part", "co:64", "ci:64", "2")}).empty());  // the paper's parts have other groups
-    CHECK(paper_sequence({cut, first, SequenceStep{"bottleneck-second-part", true, {{"?a", "ci:64"}}, {}, {}}}).empty());
+    CHECK(paper_sequence({cut, first, DerivationStep{"bottleneck-second-part", true, {{"?a", parse_term("ci:64")}}, {}, {}}}).empty());
 }

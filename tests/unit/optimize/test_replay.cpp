@@ -3,7 +3,7 @@
 
 #include "base/sexpr.hpp"
 #include "nest/domain/domain.hpp"
-#include "optimize/capacity_desk.hpp"
+#include "optimize/guard_queue.hpp"
 #include "optimize/optimize.hpp"
 #include "optimize/replay.hpp"
 #include "rules/load.hpp"

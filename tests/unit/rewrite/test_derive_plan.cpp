@@ -40,10 +40,10 @@ std::vector<DerivationStep> derivation(const std::vector<Step>& steps) {
     std::vector<DerivationStep> all;
     Term nest = nest_of(one_conv().nodes[0]);
     for (const Step& s : steps) {
-        DerivationStep step{s.rule, {}, nest, {}};
-        for (const auto& [variable, value] : s.with) step.with.emplace(variable, parse_term(value));
-        step.after = nest = shipped_plan_rules().apply({s.rule, step.with}, nest);
-        step.with.emplace("?s", parse_term("done"));
+        DerivationStep step{s.rule, false, {}, nest, {}};
+        for (const auto& [variable, value] : s.with) step.with.emplace_back(variable, parse_term(value));
+        step.after = nest = shipped_plan_rules().apply({s.rule, {step.with.begin(), step.with.end()}}, nest);
+        step.with.emplace_back("?s", parse_term("done"));
         all.push_back(std::move(step));
     }
     return all;

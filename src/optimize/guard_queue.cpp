@@ -1,4 +1,4 @@
-#include "optimize/capacity_desk.hpp"
+#include "optimize/guard_queue.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -76,12 +76,12 @@ std::string domain_text(const Domain& domain) {
     return text.empty() ? "whole" : text;
 }
 
-CapacityDesk::CapacityDesk(const Graph& original, const Sites& sites, CapacityOracle& oracle, DeskOptions options)
+GuardQueue::GuardQueue(const Graph& original, const Sites& sites, CapacityOracle& oracle, GuardQueueOptions options)
     : original_(original), sites_(sites), oracle_(oracle), options_(std::move(options)), families_(families_of(original, sites, options_.together)) {
     for (const HiddenWidth& h : hidden_widths(original)) reader_[sites.index_of(h.writer)] = sites.index_of(h.reader);
 }
 
-const CapacityDesk::Reading& CapacityDesk::reading(const EGraph& graph, ClassId c) {
+const GuardQueue::Reading& GuardQueue::reading(const EGraph& graph, ClassId c) {
     const auto [place, unread] = read_now_.try_emplace(graph.find(c));
     if (!unread) return *place->second;
     Term nest = graph.smallest_term(c);
@@ -97,9 +97,9 @@ const CapacityDesk::Reading& CapacityDesk::reading(const EGraph& graph, ClassId 
     return it->second;
 }
 
-CapacityDesk::Case CapacityDesk::read(const EGraph& graph, const CapacityProposal& proposal) {
+GuardQueue::ProposedNest GuardQueue::read(const EGraph& graph, const CapacityProposal& proposal) {
     const Reading& to = reading(graph, proposal.to);
-    Case c{to.kind, to.domain, to.nest, to.macs, reading(graph, proposal.from).macs, "", proposal.rule.text()};
+    ProposedNest c{to.kind, to.domain, to.nest, to.macs, reading(graph, proposal.from).macs, "", proposal.rule.text()};
     if (c.kind == sites_.kinds.size()) {
         c.refusal = "no site of the network has this nest";
         return c;
@@ -110,8 +110,8 @@ CapacityDesk::Case CapacityDesk::read(const EGraph& graph, const CapacityProposa
     return c;
 }
 
-// Why a case is not legal, as far as that is known without asking the oracle; empty where the case is legal.
-std::string CapacityDesk::legality(const Case& c) const {
+// Why a proposed nest is not legal, as far as that is known without asking the oracle; empty where it is legal.
+std::string GuardQueue::legality(const ProposedNest& c) const {
     // The guard sees a few images or tokens. It cannot know that other images differ at other places.
     if (restricts(c.domain, "n")) return "the rows of axis n are different images or tokens: each needs all of the layer";
     // The guard sees how strongly values influence the loss, not where they stand. An image whose upper rows are shown twice is as good to the guard as the
@@ -141,11 +141,11 @@ std::string CapacityDesk::legality(const Case& c) const {
     return "";
 }
 
-std::string CapacityDesk::effect_of(const Case& c) const {
+std::string GuardQueue::effect_of(const ProposedNest& c) const {
     return effect_name(c.domain, extent_of(graph_axes(statement_of(sites_.kinds[c.kind].statement)), "co"));
 }
 
-CapacityDesk::Likeness CapacityDesk::likeness(const Case& c) const {
+GuardQueue::EffectClass GuardQueue::effect_class(const ProposedNest& c) const {
     // Where a convolution restores channels, only the site's own work counts, because the convolution is the same whatever the site reads.
     const std::int64_t left =
         c.domain.restore == Restore::pointwise ? instance_count(c.domain, graph_axes(statement_of(sites_.kinds[c.kind].statement))) : c.macs;
@@ -157,7 +157,7 @@ CapacityDesk::Likeness CapacityDesk::likeness(const Case& c) const {
     return {std::move(effect), left / common, whole / common, c.domain.restore};
 }
 
-CapacityDesk::Question CapacityDesk::question(std::vector<std::pair<std::size_t, Case*>> sites) const {
+GuardQueue::Question GuardQueue::question(std::vector<std::pair<std::size_t, ProposedNest*>> sites) const {
     Question q{std::move(sites)};
     for (const auto& [site, c] : q.sites) q.whole += sites_.all[site].macs, q.left += c->macs;
     return q;
@@ -165,19 +165,20 @@ CapacityDesk::Question CapacityDesk::question(std::vector<std::pair<std::size_t,
 
 // The order of questions. Effects take turns, and so do the families of sites of one effect, so that a small budget still sees something of everything. The
 // questions of a family come in turns too: one that leaves half of the work, one that leaves a quarter, and so on, then the second of each, so that a small
-// budget does not go into extremes. Cases of one kind that are alike (as much work left, restored the same way, but for example another choice of channels)
+// budget does not go into extremes. Proposed nests of one kind that are alike (as much work left, restored the same
+// way, but for example another choice of channels)
 // stand for each other: only one of them is asked about.
-std::vector<CapacityDesk::Question> CapacityDesk::in_turn(const std::vector<Case*>& cases) const {
-    std::map<Likeness, std::map<std::size_t, Case*>> alike;  // by kind
-    for (Case* c : cases) {
-        const Likeness like = likeness(*c);
+std::vector<GuardQueue::Question> GuardQueue::in_turn(const std::vector<ProposedNest*>& cases) const {
+    std::map<EffectClass, std::map<std::size_t, ProposedNest*>> alike;  // by kind
+    for (ProposedNest* c : cases) {
+        const EffectClass like = effect_class(*c);
         const bool asked = asked_alike_.contains({c->kind, like}) || !alike[like].emplace(c->kind, c).second;
         if (asked) c->refusal = "one of the same effect and size was asked about";
     }
     std::map<std::string, std::map<std::size_t, std::vector<Question>>> piles;  // by effect and family
     for (const auto& [like, of_kind] : alike)
         for (std::size_t f = 0; f < families_.size(); ++f) {
-            std::vector<std::pair<std::size_t, Case*>> sites;
+            std::vector<std::pair<std::size_t, ProposedNest*>> sites;
             for (std::size_t site : families_[f])
                 if (const auto c = of_kind.find(sites_.all[site].kind); c != of_kind.end()) sites.emplace_back(site, c->second);
             if (!sites.empty()) piles[std::get<std::string>(like)][f].push_back(question(std::move(sites)));
@@ -203,7 +204,7 @@ std::vector<CapacityDesk::Question> CapacityDesk::in_turn(const std::vector<Case
     return order;
 }
 
-std::size_t CapacityDesk::variant_of(const Case& c) {
+std::size_t GuardQueue::variant_of(const ProposedNest& c) {
     auto [it, fresh] = variant_index_.try_emplace({c.kind, domain_text(c.domain)}, variants_.size());
     if (fresh) {
         const std::string& site = sites_.all[sites_.kinds[c.kind].sites.front()].name;
@@ -216,8 +217,8 @@ std::size_t CapacityDesk::variant_of(const Case& c) {
     return it->second;
 }
 
-// Outputs that are left out cost nothing where their reader does not read them. The guard need not be asked about such a case.
-std::vector<std::string> CapacityDesk::admit_unread(const Case& c) {
+// Outputs that are left out cost nothing where their reader does not read them. The guard need not be asked about such a nest.
+std::vector<std::string> GuardQueue::admit_unread(const ProposedNest& c) {
     std::vector<std::string> at;
     if (!leaves_out_channels(c.domain) || c.domain.restore != Restore::zero) return at;
     const std::vector<char> computed = projection(c.domain, graph_axes(statement_of(sites_.kinds[c.kind].statement)), {"co"});
@@ -234,7 +235,7 @@ std::vector<std::string> CapacityDesk::admit_unread(const Case& c) {
     return at;
 }
 
-std::vector<Verdict> CapacityDesk::ask(std::span<const Question> questions) {
+std::vector<Verdict> GuardQueue::ask(std::span<const Question> questions) {
     std::vector<Graph> graphs;
     for (const Question& q : questions) {
         std::vector<std::pair<std::string, Domain>> domains;
@@ -250,21 +251,21 @@ std::vector<Verdict> CapacityDesk::ask(std::span<const Question> questions) {
 }
 
 // Notes what the answer to a question says of each of the question's sites.
-void CapacityDesk::note(const Question& q, const Verdict& joint, std::map<Case*, Verdict>& by_case) {
+void GuardQueue::note(const Question& q, const Verdict& joint, std::map<ProposedNest*, Verdict>& by_nest) {
     std::vector<std::string> names;
     std::vector<std::int64_t> saved;
     for (const auto& [site, c] : q.sites) names.push_back(sites_.all[site].name), saved.push_back(sites_.all[site].macs - c->macs);
-    std::vector<Verdict> shares = shared_out(joint, names, saved);
+    std::vector<Verdict> shares = verdict_of_each_site(joint, names, saved);
     for (std::size_t i = 0; i < shares.size(); ++i) {
         const auto [site, c] = q.sites[i];
-        Verdict& w = by_case[c];
+        Verdict& w = by_nest[c];
         w.allowed |= joint.allowed;
         w.evidence[joint.allowed ? "admitted" : "rejected"].push_back(names[i]);
         judged_.push_back({site, variant_of(*c), std::move(shares[i])});
     }
 }
 
-void CapacityDesk::judge(const std::vector<Case*>& cases) {
+void GuardQueue::judge(const std::vector<ProposedNest*>& cases) {
     // Each rule asks by itself. A rule may use a part of the remaining budget, so that other rules and later iterations find some left, or as much as the
     // rule is known to need. Half as much again is for questions about parts of what was refused; a known need includes these questions.
     const std::int64_t left = options_.budget - configurations_;
@@ -276,11 +277,11 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
     std::vector<Question> first = in_turn(cases);
     std::deque<Question> waiting(first.begin(), first.begin() + std::min(static_cast<std::ptrdiff_t>(first.size()), static_cast<std::ptrdiff_t>(allowance)));
     for (const Question& q : waiting)
-        for (const auto& [site, c] : q.sites) asked_alike_.insert({c->kind, likeness(*c)});
-    for (Case* c : cases)
-        if (c->refusal.empty() && !asked_alike_.contains({c->kind, likeness(*c)}))
+        for (const auto& [site, c] : q.sites) asked_alike_.insert({c->kind, effect_class(*c)});
+    for (ProposedNest* c : cases)
+        if (c->refusal.empty() && !asked_alike_.contains({c->kind, effect_class(*c)}))
             c->refusal = "the budget of configurations is used up, or every site of this shape is kept";
-    std::map<Case*, Verdict> whole;
+    std::map<ProposedNest*, Verdict> whole;
     while (!waiting.empty()) {
         constexpr std::size_t batch = 32;  // small enough that progress moves and memory stays flat
         const auto end = waiting.begin() + static_cast<std::ptrdiff_t>(std::min(batch, waiting.size()));
@@ -296,13 +297,13 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
             }
             // A restriction that is too much for all sites of the question may be right for every second one.
             for (std::size_t half : {0, 1}) {
-                std::vector<std::pair<std::size_t, Case*>> part;
+                std::vector<std::pair<std::size_t, ProposedNest*>> part;
                 for (std::size_t k = half; k < sites.size(); k += 2) part.push_back(sites[k]);
                 waiting.push_back(question(std::move(part)));
             }
         }
     }
-    for (Case* c : cases)
+    for (ProposedNest* c : cases)
         if (const std::vector<std::string> unread = admit_unread(*c); !unread.empty()) {
             c->refusal.clear();
             whole[c].allowed = true;
@@ -317,7 +318,7 @@ void CapacityDesk::judge(const std::vector<Case*>& cases) {
 
 // The proposals that begin at an original or at a variant that was admitted before. A right side is a class of the e-graph even where it was refused, and
 // a variant that was made from a refused one has no derivation from the original.
-std::vector<std::size_t> CapacityDesk::derivable(const EGraph& graph, std::span<const CapacityProposal> proposals) {
+std::vector<std::size_t> GuardQueue::derivable(const EGraph& graph, std::span<const CapacityProposal> proposals) {
     std::unordered_map<ClassId, bool> known;
     for (ClassId c : admitted_) known[graph.find(c)] = true;
     std::vector<std::size_t> out;
@@ -330,7 +331,7 @@ std::vector<std::size_t> CapacityDesk::derivable(const EGraph& graph, std::span<
     return out;
 }
 
-std::vector<Verdict> CapacityDesk::answer(const EGraph& graph, std::span<const CapacityProposal> proposals) {
+std::vector<Verdict> GuardQueue::answer(const EGraph& graph, std::span<const CapacityProposal> proposals) {
     read_now_.clear();
     const std::string not_read = exhausted() ? "the budget of configurations is used up" : "more variants were proposed than one iteration may look at";
     std::vector<Verdict> out(proposals.size(), Verdict{false, not_read, {}});
@@ -338,17 +339,17 @@ std::vector<Verdict> CapacityDesk::answer(const EGraph& graph, std::span<const C
     const std::size_t looks = std::min(options_.most_read * sites_.kinds.size(), derived.size());
     std::vector<std::size_t> looked;
     for (std::size_t i = 0; i < looks; ++i) looked.push_back(derived[i * derived.size() / looks]);
-    std::vector<Case> cases;
+    std::vector<ProposedNest> cases;
     cases.reserve(looked.size());
     for (std::size_t i : looked) cases.push_back(read(graph, proposals[i]));
-    std::map<Key, Case*> fresh;
-    for (Case& c : cases)
+    std::map<Key, ProposedNest*> fresh;
+    for (ProposedNest& c : cases)
         if (c.refusal.empty() && !answers_.count({c.kind, domain_text(c.domain)})) fresh.emplace(Key{c.kind, domain_text(c.domain)}, &c);
-    std::vector<Case*> to_judge;
+    std::vector<ProposedNest*> to_judge;
     for (auto& [key, c] : fresh) to_judge.push_back(c);
     if (!to_judge.empty()) judge(to_judge);
     for (std::size_t i = 0; i < looked.size(); ++i) {
-        const Case& c = cases[i];
+        const ProposedNest& c = cases[i];
         auto it = c.refusal.empty() ? answers_.find({c.kind, domain_text(c.domain)}) : answers_.end();
         if (it != answers_.end()) {
             out[looked[i]] = it->second;

@@ -1,4 +1,5 @@
-// The desk takes the rules' proposals to the capacity oracle. It asks in batches, about similar sites together, about nothing twice, and never past the budget.
+// The queue takes the rules' proposals to the capacity oracle. It asks in batches, about similar sites together, about
+// nothing twice, and never past the budget.
 #pragma once
 #include <functional>
 #include <map>
@@ -17,7 +18,7 @@
 
 namespace loopegg {
 
-struct DeskOptions {
+struct GuardQueueOptions {
     std::int64_t budget = 1000;                      // configurations (networks in which some sites are restricted) that the oracle may be asked about
     std::size_t together = most_together;            // sites of one family that one question may be about (families.hpp)
     std::int64_t share = 5;                          // one batch of a rule may use 1/share of the remaining budget, so that later rules find some left
@@ -27,9 +28,9 @@ struct DeskOptions {
     std::function<void(std::int64_t judged, std::int64_t budget)> told{};
 };
 
-class CapacityDesk {
+class GuardQueue {
 public:
-    CapacityDesk(const Graph& original, const Sites& sites, CapacityOracle& oracle, DeskOptions options);
+    GuardQueue(const Graph& original, const Sites& sites, CapacityOracle& oracle, GuardQueueOptions options);
 
     // For Binding::capacity: gives one verdict for each proposal. A proposal is allowed where some site may use it, and the evidence names the sites.
     std::vector<Verdict> answer(const EGraph& graph, std::span<const CapacityProposal> proposals);
@@ -43,7 +44,7 @@ public:
     std::int64_t refused() const { return refused_; }  // refused without asking the oracle: no fewer MACs, not legal, past the budget
 
 private:
-    struct Case {  // one distinct (kind, domain) of a batch
+    struct ProposedNest {  // one distinct (kind, domain) of a batch
         std::size_t kind;
         Domain domain;
         Term nest;
@@ -52,9 +53,9 @@ private:
         std::string rule{};
     };
     using Key = std::pair<std::size_t, std::string>;
-    // The network in which each of these sites has its case. The cases are alike, and the sites are of one family.
+    // The network in which each of these sites has its proposed nest. These nests are alike, and the sites are of one family.
     struct Question {
-        std::vector<std::pair<std::size_t, Case*>> sites;
+        std::vector<std::pair<std::size_t, ProposedNest*>> sites;
         std::int64_t whole = 0, left = 0;  // MACs of the sites
     };
 
@@ -65,29 +66,29 @@ private:
         std::int64_t macs;
     };
     const Reading& reading(const EGraph& graph, ClassId nest);
-    Case read(const EGraph& graph, const CapacityProposal& proposal);
-    std::string legality(const Case& c) const;
-    // Cases that stand for each other have the same effect, the same part of the work left (a reduced fraction) and the same way to restore outputs.
-    using Likeness = std::tuple<std::string, std::int64_t, std::int64_t, Restore>;
-    std::string effect_of(const Case& c) const;
-    Likeness likeness(const Case& c) const;
-    Question question(std::vector<std::pair<std::size_t, Case*>> sites) const;
-    std::vector<Question> in_turn(const std::vector<Case*>& cases) const;
+    ProposedNest read(const EGraph& graph, const CapacityProposal& proposal);
+    std::string legality(const ProposedNest& c) const;
+    // Proposed nests that stand for each other have the same effect, the same part of the work left (a reduced fraction) and the same way to restore outputs.
+    using EffectClass = std::tuple<std::string, std::int64_t, std::int64_t, Restore>;
+    std::string effect_of(const ProposedNest& c) const;
+    EffectClass effect_class(const ProposedNest& c) const;
+    Question question(std::vector<std::pair<std::size_t, ProposedNest*>> sites) const;
+    std::vector<Question> in_turn(const std::vector<ProposedNest*>& cases) const;
     std::vector<Verdict> ask(std::span<const Question> questions);
-    void note(const Question& q, const Verdict& joint, std::map<Case*, Verdict>& by_case);
-    void judge(const std::vector<Case*>& cases);
-    std::size_t variant_of(const Case& c);
-    std::vector<std::string> admit_unread(const Case& c);  // returns the sites whose reader may leave the missing outputs unread
+    void note(const Question& q, const Verdict& joint, std::map<ProposedNest*, Verdict>& by_nest);
+    void judge(const std::vector<ProposedNest*>& cases);
+    std::size_t variant_of(const ProposedNest& c);
+    std::vector<std::string> admit_unread(const ProposedNest& c);  // returns the sites whose reader may leave the missing outputs unread
     std::vector<std::size_t> derivable(const EGraph& graph, std::span<const CapacityProposal> proposals);
 
     const Graph& original_;
     const Sites& sites_;
     CapacityOracle& oracle_;
-    DeskOptions options_;
+    GuardQueueOptions options_;
     std::map<Key, Verdict> answers_;
-    std::vector<std::vector<std::size_t>> families_;          // families_of
-    std::set<std::pair<std::size_t, Likeness>> asked_alike_;  // (kind, likeness) of every case that was asked about
-    std::map<Key, std::string> legality_;                     // what legality() said
+    std::vector<std::vector<std::size_t>> families_;             // families_of
+    std::set<std::pair<std::size_t, EffectClass>> asked_alike_;  // (kind, effect class) of every nest that was asked about
+    std::map<Key, std::string> legality_;                        // what legality() said
     std::unordered_map<Term, Reading> readings_;
     std::unordered_map<ClassId, const Reading*> read_now_;  // valid while the e-graph does not change
     std::vector<ClassId> admitted_;                         // classes that edges lead to

@@ -95,8 +95,8 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
 
 }  // namespace
 
-Schedules settle(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant,
-                 const Target& target, const std::filesystem::path& scratch, KernelCache& kernels) {
+Schedules fastest_in_network(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant,
+                             const Target& target, const std::filesystem::path& scratch, KernelCache& kernels) {
     std::vector<Version> versions = versions_of(graph, sites, tuning, variant, target);
     if (versions.size() == 1 || target.reach != Reach::here || !time_inside(versions, graph, weights, target, scratch, kernels)) return versions[0].schedules;
     // Sites with the same nests in all versions are one: together they tell better, and their kernels stay shared.
