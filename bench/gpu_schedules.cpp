@@ -65,7 +65,7 @@ int main(int argc, char** argv) try {
         }
         if (!first) first = std::move(model);
     }
-    const BundledNetwork whole[]{{first->graph, first->weights, fastest}};
+    const ScheduledNetwork whole[]{{first->graph, first->weights, fastest}};
     BundleOptions options;
     options.sources = false;
     const BundleReport report = write_bundle(nests, whole, target, argv[1], options);

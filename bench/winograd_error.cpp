@@ -231,7 +231,7 @@ int network(const Model& model, const Batch& data, int images) {
                                                 Term("then", {Term("then", {Term("site", {first(row->input)}), first(row->products)}), first(row->output)})}));
         }
         const ScratchFile folder(".network");
-        compile_network(model.graph, model.weights, rows, host, folder.path());
+        compile_network({model.graph, model.weights, rows}, host, folder.path());
         double worst = 0;
         LoadedNetwork loaded(folder.path());
         for (std::int64_t image = 0; image < images; ++image) {

@@ -21,10 +21,6 @@ BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t 
 
 // Everything in the folder, for training: the training part and the test part. CIFAR-10 has both; of .npy batches, the last tenth is the test
 // part. Each part has at most `limit` images, unless that is 0.
-struct Splits {
-    Batch train, test;
-    std::string source;
-};
 Splits load_splits(const std::string& spec, const Graph& graph, std::int64_t limit, std::uint64_t seed);
 
 std::int64_t classes_of(const Graph& graph);  // the last dimension of its first output

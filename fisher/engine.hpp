@@ -16,11 +16,19 @@
 
 namespace loopegg {
 
+struct Model;  // a network with its weights: graph/load.hpp
+
 // Images and their labels, as the network is fed them.
 struct Batch {
     Shape shape;  // n c h w
     std::vector<float> images;
     std::vector<std::int64_t> labels;
+};
+
+// The part of the images that a network is trained on, and the part that tests it.
+struct Splits {
+    Batch train, test;
+    std::string source;  // as in BatchSet (data.hpp)
 };
 
 enum class NormMode {
@@ -108,9 +116,10 @@ public:
     // Percent of right answers.
     virtual double accuracy(const Graph& graph, const Weights& weights, const Batch& data, int threads) = 0;
 
-    // Trains `weights` in place. `told` is called after each epoch, and the training ends when `told` returns false.
-    virtual void train(const Graph& graph, Weights& weights, const Batch& data, const Batch& test, const Graph* teacher, const Weights* teacher_weights,
-                       const TrainOptions& options, const std::function<bool(const TrainReport&)>& told) = 0;
+    // Trains `weights` in place. `teacher` may be null: then labels alone count. `told` is called after each epoch, and the training ends when `told`
+    // returns false.
+    virtual void train(const Graph& graph, Weights& weights, const Splits& data, const Model* teacher, const TrainOptions& options,
+                       const std::function<bool(const TrainReport&)>& told) = 0;
 };
 
 // Opens the module on first use. Throws UserError when it cannot be opened, and says why.

@@ -34,6 +34,12 @@ void write_signed(char* place, std::int64_t value) {
     write_at(place, static_cast<T>(value));
 }
 
+// The addresses of a symbol, of its table entry, and of a stub that jumps to it, all without an addend.
+struct SymbolAddresses {
+    std::int64_t target, entry, stub;
+    bool far;  // the symbol lies in another library
+};
+
 // A far call goes through a stub that jumps to the address in its table entry.
 constexpr std::size_t stub_bytes = 16, entry_bytes = 8;
 
@@ -44,21 +50,20 @@ void write_stub(char* stub, const char* entry) {  // jmp *entry(%rip)
     stub[0] = '\xff', stub[1] = '\x25';
     write_signed<std::int32_t>(stub + 2, entry - (stub + 6));
 }
-// The addresses of the symbol (target), of its table entry, and of a stub that jumps to it, all without the addend.
-void relocate(std::uint32_t type, char* place, std::int64_t addend, std::int64_t target, std::int64_t entry, std::int64_t stub, bool far) {
+void relocate(std::uint32_t type, char* place, std::int64_t addend, const SymbolAddresses& symbol) {
     const auto at = reinterpret_cast<std::int64_t>(place);
     switch (type) {
         case R_X86_64_NONE: return;
-        case R_X86_64_64: return write_at(place, target + addend);
-        case R_X86_64_PC64: return write_at(place, target + addend - at);
+        case R_X86_64_64: return write_at(place, symbol.target + addend);
+        case R_X86_64_PC64: return write_at(place, symbol.target + addend - at);
         case R_X86_64_PC32:
-            if (far) throw Unsupported{"data of another library"};
-            return write_signed<std::int32_t>(place, target + addend - at);
-        case R_X86_64_PLT32: return write_signed<std::int32_t>(place, (far ? stub : target) + addend - at);
-        case R_X86_64_32S: return write_signed<std::int32_t>(place, target + addend);
+            if (symbol.far) throw Unsupported{"data of another library"};
+            return write_signed<std::int32_t>(place, symbol.target + addend - at);
+        case R_X86_64_PLT32: return write_signed<std::int32_t>(place, (symbol.far ? symbol.stub : symbol.target) + addend - at);
+        case R_X86_64_32S: return write_signed<std::int32_t>(place, symbol.target + addend);
         case R_X86_64_GOTPCREL:
         case R_X86_64_GOTPCRELX:
-        case R_X86_64_REX_GOTPCRELX: return write_signed<std::int32_t>(place, entry + addend - at);
+        case R_X86_64_REX_GOTPCRELX: return write_signed<std::int32_t>(place, symbol.entry + addend - at);
         default: throw Unsupported{"relocation " + std::to_string(type)};
     }
 }
@@ -81,17 +86,17 @@ void insert_page(char* place, std::int64_t to) {
     insert(place, 3, 29, pages);
     insert(place, 0x7ffff, 5, pages >> 2);
 }
-void relocate(std::uint32_t type, char* place, std::int64_t addend, std::int64_t target, std::int64_t entry, std::int64_t stub, bool far) {
+void relocate(std::uint32_t type, char* place, std::int64_t addend, const SymbolAddresses& symbol) {
     const auto at = reinterpret_cast<std::int64_t>(place);
-    const std::int64_t to = target + addend;
+    const std::int64_t to = symbol.target + addend;
     switch (type) {
         case R_AARCH64_NONE: return;
         case R_AARCH64_ABS64: return write_at(place, to);
         case R_AARCH64_PREL64: return write_at(place, to - at);
         case R_AARCH64_PREL32: return write_signed<std::int32_t>(place, to - at);
         case R_AARCH64_ADR_PREL_PG_HI21: return insert_page(place, to);
-        case R_AARCH64_ADR_GOT_PAGE: return insert_page(place, entry);
-        case R_AARCH64_LD64_GOT_LO12_NC: return insert(place, 0xfff, 10, (entry & 0xfff) >> 3);
+        case R_AARCH64_ADR_GOT_PAGE: return insert_page(place, symbol.entry);
+        case R_AARCH64_LD64_GOT_LO12_NC: return insert(place, 0xfff, 10, (symbol.entry & 0xfff) >> 3);
         case R_AARCH64_ADD_ABS_LO12_NC:
         case R_AARCH64_LDST8_ABS_LO12_NC: return insert(place, 0xfff, 10, to & 0xfff);
         case R_AARCH64_LDST16_ABS_LO12_NC: return insert(place, 0xfff, 10, (to & 0xfff) >> 1);
@@ -100,7 +105,7 @@ void relocate(std::uint32_t type, char* place, std::int64_t addend, std::int64_t
         case R_AARCH64_LDST128_ABS_LO12_NC: return insert(place, 0xfff, 10, (to & 0xfff) >> 4);
         case R_AARCH64_JUMP26:
         case R_AARCH64_CALL26: {
-            const std::int64_t words = ((far ? stub : to) - at) >> 2;
+            const std::int64_t words = ((symbol.far ? symbol.stub : to) - at) >> 2;
             if (words >= 1 << 25 || words < -(1 << 25)) throw Unsupported{"a call that does not reach"};
             return insert(place, 0x3ffffff, 0, words);
         }
@@ -110,7 +115,7 @@ void relocate(std::uint32_t type, char* place, std::int64_t addend, std::int64_t
 #else
 constexpr Elf64_Half own_machine = EM_NONE;
 void write_stub(char*, const char*) {}
-void relocate(std::uint32_t, char*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool) { throw Unsupported{"this machine's relocations"}; }
+void relocate(std::uint32_t, char*, std::int64_t, const SymbolAddresses&) { throw Unsupported{"this machine's relocations"}; }
 #endif
 
 // The tables of an object, which are checked to lie inside the object.
@@ -227,7 +232,7 @@ std::unique_ptr<ObjectImage> ObjectImage::load(std::string_view bytes, std::stri
             char* place = base + at[s.sh_info] + r.r_offset;
             const auto entry = reinterpret_cast<std::int64_t>(base + entries + symbol * entry_bytes),
                        stub = reinterpret_cast<std::int64_t>(base + stubs + symbol * stub_bytes);
-            relocate(type, place, r.r_addend, address[symbol], entry, stub, far[symbol] != 0);
+            relocate(type, place, r.r_addend, {address[symbol], entry, stub, far[symbol] != 0});
         }
     }
     if (code_end && mprotect(base, code_end, PROT_READ | PROT_EXEC) != 0) throw Unsupported{"memory that may not be run"};

@@ -91,7 +91,7 @@ NetworkLatency measure_model(const std::string& model, const std::string& target
     ScratchFile folder(".network");
     NetworkLatency result;
     try {
-        result.compiled = compile_network(m.graph, m.weights, {}, target, folder.path(), &progress).kernels;
+        result.compiled = compile_network({m.graph, m.weights, {}}, target, folder.path(), &progress).kernels;
         result.latency = timed(folder.path(), rounds, progress);
         result.timed = result.latency.n;
     } catch (...) {

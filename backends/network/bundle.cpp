@@ -213,7 +213,7 @@ DrawnPlan draw_constants(NetworkPlan& plan) {
 }
 
 // The output of the network on this machine, by the same plan.
-std::vector<float> host_output(const BundledNetwork& network, const Target& target, const std::vector<Tensor>& inputs) {
+std::vector<float> host_output(const ScheduledNetwork& network, const Target& target, const std::vector<Tensor>& inputs) {
     const Target host = find_target("host");
     ScratchFile folder(".network");
     NetworkPlan plan = plan_network(network.graph, network.weights, rounded_here(network.graph, network.schedules, target), host);
@@ -225,7 +225,7 @@ std::vector<float> host_output(const BundledNetwork& network, const Target& targ
     return values;
 }
 
-Program network_program(const BundledNetwork& network, const Target& target, const fs::path& folder, bool sources, KernelCache& kernels) {
+Program network_program(const ScheduledNetwork& network, const Target& target, const fs::path& folder, bool sources, KernelCache& kernels) {
     NetworkPlan plan = plan_network(network.graph, network.weights, network.schedules, target);
     const Hash128 key = latency_key(target, network_term(plan));
     const DrawnPlan drawn = draw_constants(plan);
@@ -288,7 +288,7 @@ void write_whole(const std::vector<Program>& programs, const Target& target, con
 
 }  // namespace
 
-BundleReport write_bundle(std::span<const Term> nests, std::span<const BundledNetwork> networks, const Target& target, const fs::path& folder,
+BundleReport write_bundle(std::span<const Term> nests, std::span<const ScheduledNetwork> networks, const Target& target, const fs::path& folder,
                           const BundleOptions& options) {
     if (!target.gpu()) throw UserError("bundles are made for GPU targets; '" + target.name + "' is a CPU: carry the folder that 'loopegg compile' writes");
     fs::create_directories(folder);

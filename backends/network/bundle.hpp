@@ -17,13 +17,6 @@
 
 namespace loopegg {
 
-// A whole network as it would be compiled, which is one program of a bundle.
-struct BundledNetwork {
-    const Graph& graph;
-    const Weights& weights;
-    const Schedules& schedules;
-};
-
 struct BundleReport {
     int programs = 0;
     std::vector<std::string> left_out;  // "why: nest", for nests that cannot be compiled
@@ -36,7 +29,7 @@ struct BundleOptions {
 
 // Every nest is a program of its own, and so is every network. This machine and the other one both draw a network's weights from a seed, with the mean and
 // the spread of the original weights. So the weights need not be carried, and the network takes as long.
-BundleReport write_bundle(std::span<const Term> nests, std::span<const BundledNetwork> networks, const Target& target, const std::filesystem::path& folder,
+BundleReport write_bundle(std::span<const Term> nests, std::span<const ScheduledNetwork> networks, const Target& target, const std::filesystem::path& folder,
                           const BundleOptions& options = {});
 
 struct BundleResult {

@@ -301,9 +301,9 @@ void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, co
     written(graph, std::move(plan), target, folder, progress, own);
 }
 
-CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target, const fs::path& folder,
-                                Progress* progress, KernelCache* cache) {
+CompiledNetwork compile_network(const ScheduledNetwork& network, const Target& target, const fs::path& folder, Progress* progress, KernelCache* cache) {
     KernelCache own;
+    const auto& [graph, weights, schedules] = network;
     return written(graph, plan_network(graph, weights, schedules, target), target, folder, progress, cache ? *cache : own);
 }
 

@@ -19,6 +19,13 @@ namespace loopegg {
 // into the last nest of its row. A site without an entry gets default_nest.
 using Schedules = std::map<std::string, Term>;
 
+// A whole network as it is compiled.
+struct ScheduledNetwork {
+    const Graph& graph;
+    const Weights& weights;
+    const Schedules& schedules;
+};
+
 struct CompiledNetwork {
     std::filesystem::path folder;  // network.so | network.o, network.h, weights.bin, network.json, the sources
     std::string target;
@@ -34,8 +41,8 @@ class KernelCache;
 void require_compiler(const Target& target);
 
 // Writes everything into `folder`, which has no network in it yet. Throws UserError that names the site when a schedule cannot be lowered.
-CompiledNetwork compile_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target,
-                                const std::filesystem::path& folder, Progress* progress = nullptr, KernelCache* cache = nullptr);
+CompiledNetwork compile_network(const ScheduledNetwork& network, const Target& target, const std::filesystem::path& folder, Progress* progress = nullptr,
+                                KernelCache* cache = nullptr);
 
 // What each site is compiled as when everything that can be fused is fused: its nest, which is the nest to tune, or the VALUE of several nests.
 std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target);

@@ -394,8 +394,8 @@ private:
         return strides;
     }
     // Dimensions of 1 are left out, and neighbouring dimensions that can be walked as one are merged.
-    void copy(const Node& node, Shape shape, std::vector<std::int64_t> to, std::vector<std::int64_t> from, std::int64_t to_offset, std::int64_t from_offset,
-              const std::string& source) {
+    void copy(CopyStep step) {
+        const auto &shape = step.shape, &to = step.to_strides, &from = step.from_strides;
         Shape s;
         std::vector<std::int64_t> t, f;
         for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -406,7 +406,8 @@ private:
                 s.push_back(shape[d]), t.push_back(to[d]), f.push_back(from[d]);
         }
         if (s.empty()) s = {1}, t = {1}, f = {1};
-        plan_.steps.push_back({{}, CopyStep{node.name, node.name, source, s, t, f, to_offset, from_offset}, {}});
+        step.shape = std::move(s), step.to_strides = std::move(t), step.from_strides = std::move(f);
+        plan_.steps.push_back({{}, std::move(step), {}});
     }
 
     void transpose(const Node& node) {
@@ -414,7 +415,7 @@ private:
         const std::vector<std::int64_t> strides = strides_of(node.input_shapes[0]);
         std::vector<std::int64_t> from;
         for (std::int64_t d : node.integers("order")) from.push_back(strides[static_cast<std::size_t>(d)]);
-        copy(node, node.shape, strides_of(node.shape), from, 0, 0, actual(node.inputs[0]));
+        copy({node.name, node.name, actual(node.inputs[0]), node.shape, strides_of(node.shape), from});
     }
 
     // A slice that is contiguous and begins at an aligned place is a view.
@@ -429,18 +430,18 @@ private:
         if (piece && offset % 16 == 0)
             plan_.inside[node.name] = {actual(node.inputs[0]), offset};
         else
-            copy(node, node.shape, to, from, 0, offset, actual(node.inputs[0]));
+            copy({node.name, node.name, actual(node.inputs[0]), node.shape, to, from, 0, offset});
     }
 
     void pad(const Node& node) {
         const std::string fill = node.name + "#fill";
         plan_.constants[fill] = {static_cast<float>(node.real("value"))};
         plan_.sizes[fill] = 1;
-        copy(node, {element_count(node.shape)}, {1}, {0}, 0, 0, fill);
+        copy({node.name, node.name, fill, {element_count(node.shape)}, {1}, {0}});
         const std::vector<std::int64_t> to = strides_of(node.shape);
         std::int64_t offset = 0;
         for (std::size_t d = 0; d < to.size(); ++d) offset += node.integers("before")[d] * to[d];
-        copy(node, node.input_shapes[0], to, strides_of(node.input_shapes[0]), offset, 0, actual(node.inputs[0]));
+        copy({node.name, node.name, actual(node.inputs[0]), node.input_shapes[0], to, strides_of(node.input_shapes[0]), offset});
     }
 
     void expand(const Node& node) {
@@ -449,7 +450,7 @@ private:
         std::vector<std::int64_t> from(node.shape.size(), 0);
         for (std::size_t d = 0; d < in.size(); ++d)
             if (in[d] != 1) from[d + from.size() - in.size()] = own[d];
-        copy(node, node.shape, strides_of(node.shape), from, 0, 0, actual(node.inputs[0]));
+        copy({node.name, node.name, actual(node.inputs[0]), node.shape, strides_of(node.shape), from});
     }
 
     void opaque(const Node& node) {

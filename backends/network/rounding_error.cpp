@@ -12,7 +12,7 @@ namespace {
 
 std::vector<Tensor> outputs_of(const Graph& graph, const Weights& weights, const Schedules& schedules, std::span<const std::vector<Tensor>> inputs) {
     const ScratchFile folder(".network");
-    compile_network(graph, weights, schedules, find_target("host"), folder.path());
+    compile_network({graph, weights, schedules}, find_target("host"), folder.path());
     LoadedNetwork network(folder.path());
     std::vector<Tensor> all;
     for (const std::vector<Tensor>& one : inputs) all.push_back(network.run(one)[0]);

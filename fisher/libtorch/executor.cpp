@@ -132,19 +132,18 @@ Executor::Executor(const Graph& graph, std::int64_t batch) : graph_(with_batch(g
 
 std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs, const TensorMap& parameters, NormMode norm, const Watch& watch,
                                       Statistics statistics) const {
-    return run_from(0, std::vector<at::Tensor>(graph_.nodes.size()), inputs, parameters, norm, watch, statistics);
+    return run_from(0, std::vector<at::Tensor>(graph_.nodes.size()), {inputs, parameters, norm, watch, statistics});
 }
 
 std::vector<at::Tensor> Executor::run_after(const std::vector<at::Tensor>& first_nodes, const std::vector<at::Tensor>& inputs, const TensorMap& parameters,
                                             NormMode norm, const Watch& watch) const {
     std::vector<at::Tensor> values = first_nodes;
     values.resize(graph_.nodes.size());
-    return run_from(first_nodes.size(), std::move(values), inputs, parameters, norm, watch, {});
+    return run_from(first_nodes.size(), std::move(values), {inputs, parameters, norm, watch, {}});
 }
 
-std::vector<at::Tensor> Executor::run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& given, const TensorMap& parameters,
-                                           NormMode norm, const Watch& watch, Statistics statistics) const {
-    std::vector<at::Tensor> inputs = given;
+std::vector<at::Tensor> Executor::run_from(std::size_t first, std::vector<at::Tensor> values, const Pass& pass) const {
+    std::vector<at::Tensor> inputs = pass.inputs;
     if (inputs.size() == 1)  // the caller has images alone: the other inputs of the network are drawn once
         for (const at::Tensor& other : others_) inputs.push_back(other.to(inputs[0].scalar_type()));
     require(inputs.size() == graph_.inputs.size(), "one tensor for each input of the graph");
@@ -158,8 +157,8 @@ std::vector<at::Tensor> Executor::run_from(std::size_t first, std::vector<at::Te
     for (std::size_t i = first; i < graph_.nodes.size(); ++i) {
         std::vector<at::Tensor> in;
         for (std::ptrdiff_t source : sources_[i]) in.push_back(value(source));
-        at::Tensor out = apply(i, in, parameters, norm, statistics);
-        if (watch) watch(graph_.nodes[i], in, out);
+        at::Tensor out = apply(i, in, pass.parameters, pass.norm, pass.statistics);
+        if (pass.watch) pass.watch(graph_.nodes[i], in, out);
         values[i] = std::move(out);
         for (std::ptrdiff_t source : sources_[i])
             if (source >= 0 && last_use_[static_cast<std::size_t>(source)] == i) values[static_cast<std::size_t>(source)].reset();

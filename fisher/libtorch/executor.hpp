@@ -23,6 +23,10 @@ struct Statistics {
     double momentum = 0.1;
 };
 
+struct LabelledImages {
+    at::Tensor images, labels;  // a label for each image
+};
+
 class Executor {
 public:
     // The graph is copied with its batch replaced, so that shapes written into nodes (reshape) fit the batch.
@@ -42,8 +46,15 @@ public:
     const Graph& graph() const { return graph_; }
 
 private:
-    std::vector<at::Tensor> run_from(std::size_t first, std::vector<at::Tensor> values, const std::vector<at::Tensor>& inputs, const TensorMap& parameters,
-                                     NormMode norm, const Watch& watch, Statistics statistics) const;
+    // One pass through the network: what it reads, how it treats norms, and who watches it.
+    struct Pass {
+        const std::vector<at::Tensor>& inputs;
+        const TensorMap& parameters;
+        NormMode norm;
+        const Watch& watch;
+        Statistics statistics;
+    };
+    std::vector<at::Tensor> run_from(std::size_t first, std::vector<at::Tensor> values, const Pass& pass) const;
     at::Tensor apply(std::size_t i, const std::vector<at::Tensor>& in, const TensorMap& parameters, NormMode norm, Statistics statistics) const;
 
     Graph graph_;

@@ -17,6 +17,7 @@
 #include "fisher/libtorch/scoring.hpp"
 #include "fisher/libtorch/shared_weights.hpp"
 #include "fisher/libtorch/training.hpp"
+#include "graph/load.hpp"
 
 namespace loopegg {
 namespace {
@@ -34,6 +35,8 @@ at::Tensor labels_of(const Batch& batch) {
     require(batch.labels.size() == static_cast<std::size_t>(batch.shape[0]), "a label for each image");
     return at::tensor(at::ArrayRef<std::int64_t>(batch.labels), at::kLong).to(device());
 }
+
+LabelledImages tensors_of(const Batch& batch, at::ScalarType type) { return {images_of(batch, type), labels_of(batch)}; }
 
 TensorMap to_device(TensorMap map, at::ScalarType type) {
     for (auto& [name, tensor] : map) tensor = tensor.to(device(), type);
@@ -71,7 +74,7 @@ public:
     RawScores score_weights(const Graph& graph, const Weights& weights, const Batch& batch, const Wanted& wanted, bool double_precision) override {
         at::ScalarType type = double_precision ? at::kDouble : at::kFloat;
         Executor executor(graph, images_at_once(graph, batch.shape.at(0)));
-        return score_pass(executor, to_device(tensors_of(weights), type), images_of(batch, type), labels_of(batch), scored_layers(graph), wanted);
+        return score_pass(executor, to_device(tensors_of(weights), type), tensors_of(batch, type), scored_layers(graph), wanted);
     }
 
     std::unique_ptr<Scorer> scorer(const Graph& original, const Weights* trained, std::vector<Batch> batches, const ScorerOptions& options) override {
@@ -87,13 +90,13 @@ public:
         return accuracy_of(graph, to_device(tensors_of(weights), at::kFloat), images_of(data, at::kFloat), labels_of(data));
     }
 
-    void train(const Graph& graph, Weights& weights, const Batch& data, const Batch& test, const Graph* teacher, const Weights* teacher_weights,
-               const TrainOptions& options, const std::function<bool(const TrainReport&)>& told) override {
+    void train(const Graph& graph, Weights& weights, const Splits& data, const Model* teacher, const TrainOptions& options,
+               const std::function<bool(const TrainReport&)>& told) override {
         use_threads(options.threads);
-        TensorMap parameters = to_device(tensors_of(weights), at::kFloat), knowing;
-        if (teacher_weights) knowing = to_device(tensors_of(*teacher_weights), at::kFloat);
-        train_parameters(graph, parameters, images_of(data, at::kFloat), labels_of(data), images_of(test, at::kFloat), labels_of(test), teacher, knowing,
-                         options, told);
+        TensorMap parameters = to_device(tensors_of(weights), at::kFloat);
+        std::optional<Teacher> knowing;
+        if (teacher) knowing.emplace(Teacher{teacher->graph, to_device(tensors_of(teacher->weights), at::kFloat)});
+        train_parameters(graph, parameters, {tensors_of(data.train, at::kFloat), tensors_of(data.test, at::kFloat)}, knowing, options, told);
         weights = weights_of(parameters);
     }
 };

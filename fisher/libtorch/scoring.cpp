@@ -221,16 +221,17 @@ public:
         scores_.images = images;
     }
 
-    void show(const at::Tensor& images, const at::Tensor& labels, const KeptForward* known, std::size_t shared) {
+    void show(const at::Tensor& images, const at::Tensor& labels, SharedForward shared) {
         Watcher watcher(layers_, wanted_.fisher, wanted_.codes, each_);
         std::vector<std::pair<std::string, at::Tensor>> rectified;
         if (each_ < images_) watcher.rectified = &rectified;
         auto watch = [&](const Node& node, const Tensors& in, at::Tensor& out) { watcher(node, in, out); };
-        const bool shares = known && shared > 0 && !leaves_ && each_ == images_;
+        const bool shares = shared.pass && shared.nodes > 0 && !leaves_ && each_ == images_;
         at::Tensor logits;
         if (shares) {
-            watcher.begin_after(*known, shared);
-            Tensors first(known->values.begin(), known->values.begin() + static_cast<std::ptrdiff_t>(shared));
+            watcher.begin_after(*shared.pass, shared.nodes);
+            const Tensors& known = shared.pass->values;
+            Tensors first(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(shared.nodes));
             logits = executor_.run_after(first, {images}, parameters_, NormMode::batch, watch)[0];
         } else
             logits = executor_.run({images}, leaves_ ? leaves_->parameters : parameters_, NormMode::batch, watch)[0];
@@ -299,15 +300,16 @@ private:
 
 }  // namespace
 
-RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels,
-                     const std::vector<std::string>& layers, const Wanted& wanted, const KeptForward* known, std::size_t shared) {
+RawScores score_pass(const Executor& executor, const TensorMap& parameters, const LabelledImages& batch, const std::vector<std::string>& layers,
+                     const Wanted& wanted, SharedForward shared) {
+    const auto& [images, labels] = batch;
     const double flow = wanted.synflow ? synflow(executor.graph(), parameters, images) : 0.0;
     RawScores scores;
     if (wanted.fisher || wanted.codes || wanted.weights) {
         c10::AutoGradMode mode(wanted.fisher || wanted.weights);
         const std::int64_t each = executor.graph().inputs[0].shape[0];
         Pass pass(executor, parameters, layers, wanted, images.size(0));
-        for (std::int64_t i = 0; i < images.size(0); i += each) pass.show(images.narrow(0, i, each), labels.narrow(0, i, each), known, shared);
+        for (std::int64_t i = 0; i < images.size(0); i += each) pass.show(images.narrow(0, i, each), labels.narrow(0, i, each), shared);
         scores = pass.finish();
     }
     scores.synflow = flow;

@@ -47,10 +47,15 @@ KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, 
 // UserError where the number of images is no multiple of that size.
 std::int64_t images_at_once(const Graph& graph, std::int64_t images);
 
-// `layers` are names in the graph, in order. A layer that the graph lacks is left out of the result. `known` is the forward pass of a network whose first
-// `shared` nodes equal those of this one, parameters included. It is not used where weight gradients are wanted.
+// The forward pass of a network whose first nodes equal those of the network that is scored, parameters included.
+struct SharedForward {
+    const KeptForward* pass = nullptr;
+    std::size_t nodes = 0;  // how many are equal
+};
+
+// `layers` are names in the graph, in order. A layer that the graph lacks is left out of the result. `shared` is not used where weight gradients are wanted.
 // An executor for fewer images than the batch holds is run several times.
-RawScores score_pass(const Executor& executor, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels,
-                     const std::vector<std::string>& layers, const Wanted& wanted, const KeptForward* known = nullptr, std::size_t shared = 0);
+RawScores score_pass(const Executor& executor, const TensorMap& parameters, const LabelledImages& batch, const std::vector<std::string>& layers,
+                     const Wanted& wanted, SharedForward shared = {});
 
 }  // namespace loopegg

@@ -109,7 +109,7 @@ private:
         if (shared * 8 < complete_.nodes.size()) shared = 0;  // not worth the memory
         if (shared) std::call_once(s.once, [&] { keep(s, k); });
         if (s.forward.values.empty()) shared = 0;
-        return score_pass(executor, own, data_.images[k], data_.labels[k], layers_, wanted, &s.forward, shared);
+        return score_pass(executor, own, {data_.images[k], data_.labels[k]}, layers_, wanted, {&s.forward, shared});
     }
 
     void keep(Seed& s, std::size_t k) const {

@@ -131,13 +131,13 @@ double accuracy_of(const Graph& graph, const TensorMap& parameters, const at::Te
     return 100.0 * static_cast<double>(right) / static_cast<double>(n);
 }
 
-void train_parameters(const Graph& graph, TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels, const at::Tensor& test_images,
-                      const at::Tensor& test_labels, const Graph* teacher, const TensorMap& teacher_parameters, const TrainOptions& options,
+void train_parameters(const Graph& graph, TensorMap& parameters, const TensorSplits& data, const std::optional<Teacher>& teacher, const TrainOptions& options,
                       const std::function<bool(const TrainReport&)>& told) {
+    const auto& [images, labels] = data.train;
     std::int64_t n = images.size(0), batch = std::min<std::int64_t>(options.batch, n), steps = n / batch, total = steps * options.epochs;
     Executor executor(graph, batch);
     std::optional<Executor> knowing;
-    if (teacher) knowing.emplace(*teacher, batch);
+    if (teacher) knowing.emplace(teacher->graph, batch);
     Optimizer optimizer(graph, parameters);
     for (int epoch = load_checkpoint(options, optimizer, parameters); epoch < options.epochs; ++epoch) {
         auto began = std::chrono::steady_clock::now();
@@ -164,7 +164,7 @@ void train_parameters(const Graph& graph, TensorMap& parameters, const at::Tenso
                 at::Tensor soft;
                 {
                     c10::NoGradGuard none;
-                    soft = at::softmax(knowing->run({x}, teacher_parameters, NormMode::running)[0].flatten(1) / options.temperature, 1);
+                    soft = at::softmax(knowing->run({x}, teacher->parameters, NormMode::running)[0].flatten(1) / options.temperature, 1);
                 }
                 at::Tensor apart = -(soft * at::log_softmax(logits / options.temperature, 1)).sum(1).mean() * (options.temperature * options.temperature);
                 loss = (1 - options.distill) * loss + options.distill * apart;
@@ -175,7 +175,8 @@ void train_parameters(const Graph& graph, TensorMap& parameters, const at::Tenso
             sum += value;
             optimizer.step(torch::autograd::grad({loss}, optimizer.leaves, {}, false, false, true), rate_at(epoch * steps + i, total, options.rate), options);
         }
-        TrainReport report{epoch + 1, sum / static_cast<double>(std::max<std::int64_t>(1, steps)), accuracy_of(graph, parameters, test_images, test_labels), 0};
+        TrainReport report{epoch + 1, sum / static_cast<double>(std::max<std::int64_t>(1, steps)),
+                           accuracy_of(graph, parameters, data.test.images, data.test.labels), 0};
         report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
         if (!options.checkpoint.empty()) save_checkpoint(options, optimizer, parameters, epoch + 1);
         if (!told(report)) break;

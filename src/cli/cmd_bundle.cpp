@@ -80,7 +80,7 @@ int write(const Arguments& a, Session& session) {
         nests.insert(nests.end(), known.unmeasured.begin(), known.unmeasured.end());
     }
     session.progress.stage("write bundle");
-    std::vector<BundledNetwork> networks;
+    std::vector<ScheduledNetwork> networks;
     if (model) networks.push_back({model->graph, model->weights, schedules});
     const BundleReport r = write_bundle(nests, networks, target, a.out);
     session.progress.finish(fmt::format("{} programs", r.programs));

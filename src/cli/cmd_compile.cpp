@@ -52,7 +52,7 @@ Action setup(CLI::App& app) {
         require_compiler(target);
         const nlohmann::json rounding = a->allowed.empty() ? nlohmann::json() : check_rounding(*a, model, target);
         FolderUpdate update(a->out);
-        CompiledNetwork n = compile_network(model.graph, model.weights, {}, target, update.path(), &session.progress);
+        CompiledNetwork n = compile_network({model.graph, model.weights, {}}, target, update.path(), &session.progress);
         update.commit();
         n.folder = a->out;
         if (!n.linked)

@@ -55,12 +55,11 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
     }
     session.progress.stage("training", options.epochs);
     answer["epochs"] = nlohmann::json::array();
-    torch.train(model.graph, model.weights, data.train, data.test, teacher ? &teacher->graph : nullptr, teacher ? &teacher->weights : nullptr, options,
-                [&](const TrainReport& r) {
-                    answer["epochs"].push_back({{"epoch", r.epoch}, {"loss", r.loss}, {"accuracy", r.accuracy}, {"seconds", r.seconds}});
-                    session.progress.advance(r.epoch, fmt::format("loss {:.3f}, accuracy {:.2f}%", r.loss, r.accuracy));
-                    return true;
-                });
+    torch.train(model.graph, model.weights, data, teacher ? &*teacher : nullptr, options, [&](const TrainReport& r) {
+        answer["epochs"].push_back({{"epoch", r.epoch}, {"loss", r.loss}, {"accuracy", r.accuracy}, {"seconds", r.seconds}});
+        session.progress.advance(r.epoch, fmt::format("loss {:.3f}, accuracy {:.2f}%", r.loss, r.accuracy));
+        return true;
+    });
     session.progress.finish();
     answer["after"] = torch.accuracy(model.graph, model.weights, data.test, options.threads);
     save_model(model.graph, model.weights, out / "trained.json");

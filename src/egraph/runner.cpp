@@ -85,7 +85,7 @@ RunReport Runner::run(const RunOptions& options) {
             match_bytes -= states_[i].unfinished.matches.bytes();
             if (own.bytes != ~std::size_t{0}) own.bytes -= std::min(own.bytes, match_bytes);
             if (options.scheduler == Scheduler::backoff) own.matches = options.match_limit << states_[i].times_banned;
-            const SearchEnd end = search(graph_, index_, *rules_[i], states_[i].seen, options.search, own, matches[i], states_[i].unfinished);
+            const SearchEnd end = search(graph_, index_, {*rules_[i], states_[i].seen, options.search, own}, matches[i], states_[i].unfinished);
             const std::size_t width = rules_[i]->query().atoms.size();
             rule.matches = matches[i].size() / width;
             if (end == SearchEnd::too_many) {

@@ -381,8 +381,8 @@ void sort_matches(Flat<NodeId>& matches, std::size_t width) {
 
 }  // namespace
 
-SearchEnd search(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, SearchMode mode, const Budget& budget,
-                 Flat<NodeId>& matches, Unfinished& unfinished) {
+SearchEnd search(const EGraph& graph, SearchIndex& index, const SearchRequest& request, Flat<NodeId>& matches, Unfinished& unfinished) {
+    const auto& [rule, since, mode, budget] = request;
     if (rule.bare()) return search_bare(graph, rule, budget, matches);
     for (const Atom& a : rule.query().atoms)  // an operator that no node has: nothing to find
         if (graph.table().find_op(a.op, static_cast<std::uint32_t>(a.children.size())) == none) return SearchEnd::complete;

@@ -37,9 +37,16 @@ struct Unfinished {
     Flat<NodeId> matches;               // found before that
 };
 
-// Appends the matches of a rule to `matches`, query().atoms.size() words each. With since = 0 everything is fresh. The search goes on
-// with `unfinished`, which must be of the same rule and `since`. After too_many, `unfinished` may hold the matches instead.
-SearchEnd search(const EGraph& graph, SearchIndex& index, const CompiledRewrite& rule, std::uint32_t since, SearchMode mode, const Budget& budget,
-                 Flat<NodeId>& matches, Unfinished& unfinished);
+// What is looked for, and how.
+struct SearchRequest {
+    const CompiledRewrite& rule;
+    std::uint32_t since;  // the last epoch that the rule has seen; 0: everything is fresh
+    SearchMode mode;
+    const Budget& budget;
+};
+
+// Appends the matches of the rule to `matches`, query().atoms.size() words each. The search goes on with `unfinished`, which must be of the same rule
+// and `since`. After too_many, `unfinished` may hold the matches instead.
+SearchEnd search(const EGraph& graph, SearchIndex& index, const SearchRequest& request, Flat<NodeId>& matches, Unfinished& unfinished);
 
 }  // namespace loopegg

@@ -66,7 +66,7 @@ std::vector<Measured> measure_in_scratch(std::span<Entrant> entrants, const Targ
                                          Progress* progress) {
     const ScratchFolder trying(scratch);
     return measure_beside(entrants, target, Remember::all, [&](Entrant& e) {
-        e.record.files = compile_network(e.graph, e.weights, e.schedules, target, trying.path() / std::to_string(&e - entrants.data()), progress, &kernels);
+        e.record.files = compile_network({e.graph, e.weights, e.schedules}, target, trying.path() / std::to_string(&e - entrants.data()), progress, &kernels);
     });
 }
 
@@ -106,8 +106,8 @@ void measure(std::span<Entrant> entrants, const Target& target, const Timing& ti
 
 }  // namespace
 
-Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original_tuning, const Tuning& tuning, const Selection& selection,
-                  const Timing& timing, const KernelShelf& shelf, Progress& progress) {
+Confirmed confirm(const OptimizeRequest& request, const Contest& contest, const Timing& timing, const KernelShelf& shelf, Progress& progress) {
+    const auto& [input, original_tuning, tuning, selection] = contest;
     const Target target = target_of(request);
     const Objective objective = objective_for(request.objective, target);
     const Input& read = input.as_read();
@@ -115,10 +115,11 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
     const Weights weights = changed ? read.carried_to(selection.chosen.graph, request.seed) : Weights{};
     std::vector<Entrant> entrants;
     KernelCache kernels{shelf};
-    auto enter = [&](const Graph& graph, const Weights& w, const Sites& sites, const Tuning& tuned, const std::vector<std::size_t>& variant,
-                     const char* folder) {
+    auto enter = [&](const TunedNetwork& network, const char* folder) {
+        const Graph& graph = network.graph;
+        const Weights& w = network.weights;
         progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
-        Entrant e{graph, w, fastest_in_network(graph, w, sites, tuned, variant, target, request.out / ".loopegg-trying", kernels), {}};
+        Entrant e{graph, w, fastest_in_network(network, target, request.out / ".loopegg-trying", kernels), {}};
         if (!timing.network) {
             const Layouts layouts = with_layouts(request, graph, e.schedules, target, timing.nests, progress);
             if (!layouts.note.empty()) progress.note(layouts.note);
@@ -129,13 +130,13 @@ Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuni
             progress.note(fmt::format("the {} network keeps float32: {}", folder, e.record.rounding["why"].get<std::string>()));
             e.schedules = unrounded(graph, e.schedules, target);
         }
-        e.record.files = compile_network(graph, w, e.schedules, target, request.out / folder, &progress, &kernels);
+        e.record.files = compile_network({graph, w, e.schedules}, target, request.out / folder, &progress, &kernels);
         e.record.nests = fused_nests(graph, e.schedules, target);
         seal_folder(e.record.files.folder);  // people run this folder by itself, too
         entrants.push_back(std::move(e));
     };
-    enter(read.graph, read.weights, read.sites, input.read ? original_tuning : tuning, original_variants(read.sites), "original");
-    if (changed) enter(selection.chosen.graph, weights, input.sites, tuning, selection.chosen.variant, "optimized");
+    enter({read.graph, read.weights, read.sites, input.read ? original_tuning : tuning, original_variants(read.sites)}, "original");
+    if (changed) enter({selection.chosen.graph, weights, input.sites, tuning, selection.chosen.variant}, "optimized");
     measure(entrants, target, timing);
 
     Confirmed c;

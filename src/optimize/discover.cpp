@@ -30,8 +30,9 @@ Discovery originals_only(const Sites& sites, const std::string& why) {
     return found;
 }
 
-Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle, const GuardQueueOptions& options,
-                   Progress& progress, const PassOrder& passes) {
+Discovery discover(const Graph& graph, const Sites& sites, const PhaseRules& with, CapacityOracle& oracle, const GuardQueueOptions& options,
+                   Progress& progress) {
+    const auto& [book, phase, passes] = with;
     GuardQueueOptions with_progress = options;
     with_progress.told = [&](std::int64_t judged, std::int64_t budget) { progress.advance(judged, fmt::format("of {} configurations judged", budget)); };
     GuardQueue queue(graph, sites, oracle, with_progress);

@@ -25,8 +25,15 @@ struct Discovery {
 // The discovery of a rule file without a discover phase: every nest as it is.
 Discovery originals_only(const Sites& sites, const std::string& why = "no discover phase");
 
-// Uses the rules and limits of `phase`. Throws what the oracle throws.
-Discovery discover(const Graph& graph, const Sites& sites, const RuleBook& book, const Phase& phase, CapacityOracle& oracle, const GuardQueueOptions& options,
-                   Progress& progress, const PassOrder& passes = {});
+// The rules and limits of a phase, and in which order its sets are applied.
+struct PhaseRules {
+    const RuleBook& book;
+    const Phase& phase;
+    PassOrder passes{};
+};
+
+// Throws what the oracle throws.
+Discovery discover(const Graph& graph, const Sites& sites, const PhaseRules& with, CapacityOracle& oracle, const GuardQueueOptions& options,
+                   Progress& progress);
 
 }  // namespace loopegg

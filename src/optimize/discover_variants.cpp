@@ -29,7 +29,8 @@ Discovery discover_variants(const OptimizeRequest& request, const Input& input, 
     }
     options.channels_multiple = request.channels_multiple;
     const std::string passes = request.passes.empty() ? shipped_passes(rules.name) : request.passes;
-    Discovery found = discover(input.graph, input.sites, rules.book, *phase, oracle, options, progress, passes.empty() ? PassOrder{} : passes_named(passes));
+    const PassOrder order = passes.empty() ? PassOrder{} : passes_named(passes);
+    Discovery found = discover(input.graph, input.sites, {rules.book, *phase, order}, oracle, options, progress);
     for (Variant& v : found.variants) v.unpaid = !searched_for(rules, v);
     return found;
 }

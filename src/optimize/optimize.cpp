@@ -229,8 +229,8 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
 
     Tuning tuning = log.run("tune", 0, [&] {
         // The original gets as much time for tuning as the network that it is compared with: the speed-up is over the fastest original that we know.
-        if (network.read) networks.original_tuning = tune_variants(left, input, originals_only(input.sites), 0, timing.nests, progress);
-        return tune_variants(left, network, found, rules.name == "all" ? 0 : shipped_trials(rules.name), timing.nests, progress);
+        if (network.read) networks.original_tuning = tune_variants(left, input, originals_only(input.sites), timing.nests, progress);
+        return tune_variants(left, network, found, timing.nests, progress, {.trials = rules.name == "all" ? 0 : shipped_trials(rules.name)});
     });
     log.done(fmt::format("{} schedules tried, {} failed", tuning.compiled, tuning.failed));
 
@@ -241,8 +241,9 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
         selection.chosen.verdict = NetworkJudge(*oracle, input.graph).judge({&selection.chosen.graph, 1}).front().verdict;
     log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(network, selection), selection.backed_off));
 
-    Confirmed confirmed = log.run(
-        "confirm", 0, [&] { return confirm(request, network, networks.original_tuning, tuning, selection, timing, KernelShelf(kernels.path()), progress); });
+    Confirmed confirmed = log.run("confirm", 0, [&] {
+        return confirm(request, {network, networks.original_tuning, tuning, selection}, timing, KernelShelf(kernels.path()), progress);
+    });
     log.done(fmt::format("original {}, chosen {}", say(confirmed.original.time), say(confirmed.optimized.time)));
 
     if (const auto& time = confirmed.optimized.time.latency, &whole = confirmed.original.time.latency; time && whole)
@@ -253,7 +254,8 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     const bool back = confirmed.keep_original && network.read;  // back to the network that was read, and the answer is about that network
     if (back) found = originals_only(input.sites, found.stop), tuning = networks.original_tuning;
     const Input& told = back ? input : network;
-    nlohmann::json result = result_of(request, told, found, tuning, selection, confirmed);
+    const Outcome outcome{told, found, tuning, selection, confirmed};
+    nlohmann::json result = result_of(request, outcome);
     result["search"] = request.search, result["networks"] = networks_json(networks);
     if (trial) result["site_trial"] = site_trial_json(*trial);
     add_class(result, rules);
@@ -265,7 +267,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
         log.done(fmt::format("compiled for {} more", result["targets"].size()));
     }
     log.run("write", 0, [&] {
-        write_out(request, told, found, selection, confirmed, *oracle, result, progress), write_finalists(request.out, networks);
+        write_out(request, outcome, *oracle, result, progress), write_finalists(request.out, networks);
         return 0;
     });
     if (times.in_rounds()) {

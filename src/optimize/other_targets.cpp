@@ -30,12 +30,12 @@ Schedules estimated_best(const Graph& graph, const Target& target) {
 
 json compiled_for(const Target& target, const Graph& graph, const Weights& weights, const std::filesystem::path& folder, Progress& progress) {
     const Schedules schedules = estimated_best(graph, target);
-    const CompiledNetwork files = compile_network(graph, weights, schedules, target, folder, &progress);
+    const CompiledNetwork files = compile_network({graph, weights, schedules}, target, folder, &progress);
     seal_folder(folder);
     json j = latency_json(Measured{estimate_network(graph, schedules, target), ""});
     j["kernels"] = files.kernels, j["folder"] = folder.filename().string();
     if (target.reach == Reach::bundle) {
-        const BundledNetwork whole[]{{graph, weights, schedules}};
+        const ScheduledNetwork whole[]{{graph, weights, schedules}};
         const BundleReport bundle = write_bundle({}, whole, target, folder / "bundle");
         j["bundle"] = folder.filename().string() + "/bundle";
         if (!bundle.left_out.empty()) j["left_out"] = bundle.left_out;

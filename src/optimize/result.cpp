@@ -205,8 +205,8 @@ json latency_json(const Measured& m) {
     return {{"median_ms", l.median_ms}, {"iqr_ms", l.iqr_ms}, {"n", l.n}, {"target", l.target}, {"measured", l.measured}, {"disturbed", l.disturbed}};
 }
 
-json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection,
-               const Confirmed& confirmed) {
+json result_of(const OptimizeRequest& request, const Outcome& outcome) {
+    const auto& [input, found, tuning, selection, confirmed] = outcome;
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
     const Input& read = input.as_read();
     const Graph& graph = confirmed.keep_original ? read.graph : selection.chosen.graph;

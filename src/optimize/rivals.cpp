@@ -16,8 +16,9 @@ using Random = std::mt19937_64;
 std::int64_t one_of(Random& random, std::initializer_list<std::int64_t> all) { return *(all.begin() + static_cast<std::ptrdiff_t>(random() % all.size())); }
 
 // Draws networks until as many as the budget are judged, or until no new network comes.
-std::vector<NetworkCandidate> sample(const ShapeSpace& space, NetworkJudge& judge, const SiteClock& clock, const ShapeSearchOptions& options,
-                                     Progress& progress, const char* origin, const std::function<NetworkShape(Random&)>& draw) {
+std::vector<NetworkCandidate> sample(const JudgedSpace& judged, const ShapeSearchOptions& options, Progress& progress, const char* origin,
+                                     const std::function<NetworkShape(Random&)>& draw) {
+    const auto& [space, judge, clock] = judged;
     Random random(options.seed);
     std::vector<NetworkCandidate> all;
     std::set<NetworkShape> known{NetworkShape{}};
@@ -56,9 +57,9 @@ void narrow(NetworkShape& shape, const ShapeSpace::Width& w, std::int64_t diviso
 
 }  // namespace
 
-std::vector<NetworkCandidate> random_configurations(const ShapeSpace& space, NetworkJudge& paper, const SiteClock& clock, const ShapeSearchOptions& options,
-                                                    Progress& progress) {
-    return sample(space, paper, clock, options, progress, "random", [&](Random& random) {
+std::vector<NetworkCandidate> random_configurations(const JudgedSpace& judged, const ShapeSearchOptions& options, Progress& progress) {
+    const ShapeSpace& space = judged.space;
+    return sample(judged, options, progress, "random", [&](Random& random) {
         NetworkShape shape;
         for (const std::string& site : space.groupable())
             if (const std::int64_t g = one_of(random, {1, 1, 2, 4, 8, 16}); g > 1) shape.groups[site] = g;
@@ -68,9 +69,9 @@ std::vector<NetworkCandidate> random_configurations(const ShapeSpace& space, Net
     });
 }
 
-std::vector<NetworkCandidate> block_swaps(const ShapeSpace& space, NetworkJudge& paper, const SiteClock& clock, const ShapeSearchOptions& options,
-                                          Progress& progress) {
-    std::vector<NetworkCandidate> all = sample(space, paper, clock, options, progress, "blockswap", [&](Random& random) {
+std::vector<NetworkCandidate> block_swaps(const JudgedSpace& judged, const ShapeSearchOptions& options, Progress& progress) {
+    const ShapeSpace& space = judged.space;
+    std::vector<NetworkCandidate> all = sample(judged, options, progress, "blockswap", [&](Random& random) {
         NetworkShape shape;
         const auto swap = [&](const std::vector<std::string>& sites, std::int64_t groups, std::int64_t bottleneck) {
             const auto inside = [&](const std::string& name) { return std::find(sites.begin(), sites.end(), name) != sites.end(); };

@@ -80,7 +80,7 @@ nlohmann::json Rounds::next(const RoundMeasurer& measurer, Progress& progress) {
     RoundMeasurer::Wanted wanted = measurer.wanted(last ? 0 : static_cast<std::size_t>(limits_.programs));
     if (last) std::erase_if(wanted.networks, [](const RoundMeasurer::WantedNetwork& n) { return n.use != RoundMeasurer::Use::last; });
     if (wanted.empty()) return told;
-    std::vector<BundledNetwork> networks;
+    std::vector<ScheduledNetwork> networks;
     for (const RoundMeasurer::WantedNetwork& n : wanted.networks) networks.push_back({n.graph, n.weights, n.schedules});
     const fs::path writing = folder_ / ".writing";
     BundleOptions options;

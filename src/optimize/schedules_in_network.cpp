@@ -22,7 +22,8 @@ struct Version {
     std::map<std::string, double> ms;   // measured inside the network, by site
 };
 
-std::vector<Version> versions_of(const Graph& graph, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant, const Target& target) {
+std::vector<Version> versions_of(const TunedNetwork& network, const Target& target) {
+    const auto& [graph, weights, sites, tuning, variant] = network;
     std::vector<Version> all(2);  // the best, the next best
     auto offer = [&](const std::string& site, const TunedNest& t) {
         all[0].schedules[site] = t.nest;
@@ -71,8 +72,9 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
     for (std::size_t v = 0; v < versions.size(); ++v) paths.push_back(scratch / std::to_string(v));
     std::vector<std::future<CompiledNetwork>> compiled;  // side by side: while one network is linked, kernels of the next are compiled
     for (std::size_t v = 0; v < versions.size(); ++v)
-        compiled.push_back(
-            std::async(std::launch::async, [&, v] { return compile_network(graph, weights, versions[v].schedules, target, paths[v], nullptr, &kernels); }));
+        compiled.push_back(std::async(std::launch::async, [&, v] {
+            return compile_network({graph, weights, versions[v].schedules}, target, paths[v], nullptr, &kernels);
+        }));
     for (std::future<CompiledNetwork>& c : compiled) c.get();
     const std::vector<std::vector<double>> times = measure_steps(paths);
     std::vector<std::vector<std::string>> sites_of_steps;
@@ -95,10 +97,10 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
 
 }  // namespace
 
-Schedules fastest_in_network(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant,
-                             const Target& target, const std::filesystem::path& scratch, KernelCache& kernels) {
-    std::vector<Version> versions = versions_of(graph, sites, tuning, variant, target);
-    if (versions.size() == 1 || target.reach != Reach::here || !time_inside(versions, graph, weights, target, scratch, kernels)) return versions[0].schedules;
+Schedules fastest_in_network(const TunedNetwork& network, const Target& target, const std::filesystem::path& scratch, KernelCache& kernels) {
+    std::vector<Version> versions = versions_of(network, target);
+    if (versions.size() == 1 || target.reach != Reach::here || !time_inside(versions, network.graph, network.weights, target, scratch, kernels))
+        return versions[0].schedules;
     // Sites with the same nests in all versions are one: together they tell better, and their kernels stay shared.
     std::map<std::string, std::vector<std::string>> alike;
     for (const auto& [site, nest] : versions[0].nests) {

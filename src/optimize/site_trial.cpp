@@ -69,7 +69,7 @@ SiteTrial try_sites(const OptimizeRequest& request, const Input& read, const Who
     less.architecture = "all";  // what pays in a class saves time over all sites: here there are few
     BesideOriginal beside(oracle, read.graph, std::max(1e-6, kept_share(trial.network.verdict)));
     trial.found = discover_variants(less, trial.network, beside, progress, trial.rules, "trial");
-    trial.tuning = tune_variants(less, trial.network, trial.found, trials, timing.nests, progress, &known);
+    trial.tuning = tune_variants(less, trial.network, trial.found, timing.nests, progress, {trials, &known});
     const Selection selection = select(less, trial.network, trial.found, trial.tuning, beside, progress);
     const Measured& best = networks.timed[*networks.best].time;
     trial.beside_ms = best.latency ? best.latency->median_ms : 0;

@@ -79,24 +79,53 @@ struct Timing {
     std::function<Measured(const Graph& graph, const Weights& weights, const Schedules& schedules, bool last)> network{};
 };
 
+// What spares trials of a tuning.
+struct TuningShortcuts {
+    int trials = 0;                 // at most so many schedules of a nest; 0: as many as the request asks for
+    const Tuning* known = nullptr;  // the tuning of the same network's originals, for kinds that all of their sites keep
+};
+
+// A network whose sites are variants that were tuned.
+struct TunedNetwork {
+    const Graph& graph;
+    const Weights& weights;
+    const Sites& sites;
+    const Tuning& tuning;
+    const std::vector<std::size_t>& variant;  // by site
+};
+
+// What the last measurement compares: the network that was chosen, and the network as it was read.
+struct Contest {
+    const Input& input;
+    const Tuning& original;  // of the network as it was read, where `input` was made from another
+    const Tuning& tuning;
+    const Selection& selection;
+};
+
+// What a run came to, from its network to what the last measurement says.
+struct Outcome {
+    const Input& input;
+    const Discovery& found;
+    const Tuning& tuning;
+    const Selection& selection;
+    const Confirmed& confirmed;
+};
+
 Input read_input(const OptimizeRequest& request);
 // Variants of single sites by a phase of the rules, as far as the class of the network uses them (`rules` tells that).
 Discovery discover_variants(const OptimizeRequest& request, const Input& input, CapacityOracle& oracle, Progress& progress, ClassRules& rules,
                             std::string_view phase = "discover");
 // What every tuning of a run has in common: schedules by the rules of the target, with at most so many trials of a nest.
 TuneOptions tune_options(const OptimizeRequest& request, const Target& target, int trials);
-// Tunes with at most `trials` schedules of a nest, or with as many as the request asks for where `trials` is 0. `known`: the tuning of the same network's
-// originals, for kinds that all of their sites keep.
-Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress,
-                     const Tuning* known = nullptr);
+// Tunes the originals, and of each kind the variants that are worth it.
+Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, Measurer& measurer, Progress& progress,
+                     const TuningShortcuts& shortcuts = {});
 Selection select(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, CapacityOracle& oracle, Progress& progress);
 // Picks for each site the schedule that is fastest inside the network, among those that tuning found best and the default schedules. Each schedule is
 // compiled into the network, in folders inside `scratch`, and its steps are timed there. A site without an entry runs best with its default schedule.
-Schedules fastest_in_network(const Graph& graph, const Weights& weights, const Sites& sites, const Tuning& tuning, const std::vector<std::size_t>& variant,
-                             const Target& target, const std::filesystem::path& scratch, KernelCache& kernels);
-// `original`: schedules of the network as it was read. `shelf`: holds the kernels that tuning compiled.
-Confirmed confirm(const OptimizeRequest& request, const Input& input, const Tuning& original, const Tuning& tuning, const Selection& selection,
-                  const Timing& timing, const KernelShelf& shelf, Progress& progress);
+Schedules fastest_in_network(const TunedNetwork& network, const Target& target, const std::filesystem::path& scratch, KernelCache& kernels);
+// `shelf`: holds the kernels that tuning compiled.
+Confirmed confirm(const OptimizeRequest& request, const Contest& contest, const Timing& timing, const KernelShelf& shelf, Progress& progress);
 // By site, the time of its whole domain with its best schedule; a site that was not timed has no entry.
 std::map<std::string, double> site_times(const Sites& sites, const Tuning& tuning);
 // The schedules that tuning found best, with values in blocks of channels where that pays.
@@ -111,8 +140,7 @@ nlohmann::json compile_for_others(const OptimizeRequest& request, const Input& i
 // A time as every file of a run writes it (docs/reference/formats.md).
 nlohmann::json latency_json(const Measured& m);
 // result.json without `seconds`: everything else that docs/reference/formats.md names.
-nlohmann::json result_of(const OptimizeRequest& request, const Input& input, const Discovery& found, const Tuning& tuning, const Selection& selection,
-                         const Confirmed& confirmed);
+nlohmann::json result_of(const OptimizeRequest& request, const Outcome& outcome);
 // By what they do to a site ("group", "S2"), how many variants the guard judged and admitted, and how many of them were timed.
 nlohmann::json effects_json(const Discovery& found, const Tuning& tuning);
 // The class that the rules were chosen for, and the rules that were left out.
@@ -122,8 +150,7 @@ void add_class(nlohmann::json& result, const ClassRules& rules);
 nlohmann::json count_run(const std::optional<StoreAddress>& store, const ClassRules& rules, const Input& input, const Discovery& found, const Tuning& tuning,
                          const std::vector<std::size_t>& variant);
 // Every file of the out folder beside result.json, which is `result`.
-void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
-               Oracle& oracle, const nlohmann::json& result, Progress& progress);
+void write_out(const OptimizeRequest& request, const Outcome& outcome, Oracle& oracle, const nlohmann::json& result, Progress& progress);
 
 // The target that the run searches on, with the rules of the run.
 Target target_of(const OptimizeRequest& request);

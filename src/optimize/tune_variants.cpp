@@ -115,6 +115,7 @@ std::vector<std::size_t> worth_tuning(const Input& input, const Discovery& found
 
 // A variant as it is compiled.
 struct Running {
+    std::size_t variant;
     Term nest;
     Term restoring{};  // the second nest, of a variant with two nests
 };
@@ -123,7 +124,8 @@ struct Running {
 std::vector<Running> as_they_run(const Input& input, const Discovery& found, const std::vector<std::size_t>& picked, const Target& target) {
     std::vector<std::vector<std::size_t>> of_kind(input.sites.kinds.size());  // places in `picked`
     for (std::size_t i = 0; i < picked.size(); ++i) of_kind[found.variants[picked[i]].kind].push_back(i);
-    std::vector<Running> nests(picked.size());
+    std::vector<Running> nests;
+    for (std::size_t v : picked) nests.push_back({v, {}});
     for (std::size_t row = 0, shown = 0; shown < picked.size(); ++row) {
         std::vector<std::pair<std::size_t, std::string>> places;
         std::vector<std::pair<std::string, Domain>> domains;
@@ -167,15 +169,14 @@ Measured time_of(const Row& row, const std::vector<TunedNest>& tuned) {
 }
 
 // For each kind, the row that is fastest for the original after a few trials. The variants of the kind are tuned as this row, too.
-std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<std::size_t>& picked, const std::vector<Running>& running,
-                                        const std::function<std::vector<Term>(const Term&)>& rows_of, Measurer& measurer, TuneOptions options,
-                                        Progress& progress) {
+std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<Running>& running, const std::function<std::vector<Term>(const Term&)>& rows_of,
+                                        Measurer& measurer, TuneOptions options, Progress& progress) {
     std::vector<Row> rows;
     std::vector<Term> nests;
-    for (std::size_t i = 0; i < picked.size(); ++i) {
-        if (picked[i] >= input.sites.kinds.size() || running[i].restoring) continue;
-        for (const Term& value : rows_of(running[i].nest)) {
-            rows.push_back({picked[i], value, {}});
+    for (const Running& r : running) {
+        if (r.variant >= input.sites.kinds.size() || r.restoring) continue;
+        for (const Term& value : rows_of(r.nest)) {
+            rows.push_back({r.variant, value, {}});
             for (const Term& nest : nests_of(value[1])) rows.back().at.push_back(nests.size()), nests.push_back(nest);
         }
     }
@@ -195,9 +196,8 @@ std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<st
     return how;
 }
 
-// Takes the row in place of the one nest where the row is faster, and keeps the slower of the two as the next best,
-// because schedules_in_network.cpp decides inside the
-// network.
+// Takes the row in place of the one nest where the row is faster, and keeps the slower of the two as the next best, because schedules_in_network.cpp decides
+// inside the network.
 void offer_row(TunedNest& t, const Row& row, const std::vector<TunedNest>& tuned) {
     constexpr double close = 1.15;
     const Measured time = time_of(row, tuned);
@@ -234,8 +234,9 @@ TuneOptions tune_options(const OptimizeRequest& request, const Target& target, i
     return options;
 }
 
-Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, int trials, Measurer& measurer, Progress& progress,
-                     const Tuning* known) {
+Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, Measurer& measurer, Progress& progress,
+                     const TuningShortcuts& shortcuts) {
+    const auto& [trials, known] = shortcuts;
     const Target target = target_of(request);
     std::vector<std::size_t> picked = worth_tuning(input, found);
     if (known) std::erase_if(picked, [&](std::size_t v) { return input.sites.all_kept(input.sites.kinds[found.variants[v].kind]); });
@@ -257,7 +258,7 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     const auto algorithms = book_with_phase("algorithms", target.rules, shipped("rules/algorithms.rules"));
     if (const Phase* phase = timed && !request.strict_fp ? algorithms->find_phase("algorithms") : nullptr) {
         const auto rows_of = [&](const Term& nest) { return rows_for(nest, *algorithms, *phase, request.strict_fp); };
-        const std::map<std::size_t, Term> how = row_of_kind(input, picked, running, rows_of, measurer, options, progress);
+        const std::map<std::size_t, Term> how = row_of_kind(input, running, rows_of, measurer, options, progress);
         for (std::size_t i = 0; i < picked.size(); ++i) {
             const auto wanted = how.find(found.variants[picked[i]].kind);
             if (wanted == how.end() || running[i].restoring) continue;

@@ -58,8 +58,8 @@ std::unique_ptr<Oracle> paper_oracle(const OptimizeRequest& request, const Input
 }
 
 // The network that a rival picks, with the verdict of this run's guard.
-std::vector<NetworkCandidate> rival_candidates(const OptimizeRequest& request, const Input& input, const ShapeSpace& space, NetworkJudge& judge,
-                                               const SiteClock& clock, ShapeSearchOptions options, Progress& progress) {
+std::vector<NetworkCandidate> rival_candidates(const OptimizeRequest& request, const Input& input, const JudgedSpace& judged, ShapeSearchOptions options,
+                                               Progress& progress) {
     constexpr std::int64_t papers_budget = 1000;
     if (request.budget == OptimizeRequest{}.budget)
         options.budget = papers_budget;
@@ -67,19 +67,20 @@ std::vector<NetworkCandidate> rival_candidates(const OptimizeRequest& request, c
         options.budget = request.budget;
     const std::unique_ptr<Oracle> oracle = paper_oracle(request, input);
     NetworkJudge paper(*oracle, input.graph);
+    const JudgedSpace by_paper{judged.space, paper, judged.clock};
     std::vector<NetworkCandidate> all;
     if (request.search == "random") {
-        all = random_configurations(space, paper, clock, options, progress);
+        all = random_configurations(by_paper, options, progress);
         std::erase_if(all, [](const NetworkCandidate& c) { return !c.judged.allowed; });
         std::stable_sort(all.begin(), all.end(), [](const NetworkCandidate& a, const NetworkCandidate& b) { return a.ms < b.ms; });
     } else {
-        if (!std::isfinite(options.max_ms)) options.max_ms = clock.ms(input.graph) / 2;
-        all = block_swaps(space, paper, clock, options, progress);
+        if (!std::isfinite(options.max_ms)) options.max_ms = judged.clock.ms(input.graph) / 2;
+        all = block_swaps(by_paper, options, progress);
     }
     all.resize(std::min<std::size_t>(all.size(), 1));
     if (all.empty()) throw UserError("--search " + request.search + ": no configuration is legal within the limits");
     // This is the rival's pick. The verdict of this run's guard is reported, but it does not decide.
-    const NetworkVerdict ours = judge.judge({&all[0].graph, 1}).front();
+    const NetworkVerdict ours = judged.judge.judge({&all[0].graph, 1}).front();
     all[0].judged = ours, all[0].judged.allowed = all[0].judged.verdict.allowed = true, all[0].judged.excess = std::min(0.0, ours.excess);
     return all;
 }
@@ -110,7 +111,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     if (request.search == "sites" || (space.branches().empty() && space.widths().empty())) return out;
 
     progress.advance(0, "tuning the original");
-    out.original_tuning = tune_variants(with_less_time(request, original_share), input, originals_only(input.sites), 0, timing.nests, progress);
+    out.original_tuning = tune_variants(with_less_time(request, original_share), input, originals_only(input.sites), timing.nests, progress);
     const Schedules original_schedules = best_schedules(with_less_time(request, original_share), input, out.original_tuning, timing, progress);
     const Target target = target_of(request);
     SiteClock clock(target.gpu() ? 1 : vector_machine(target).lanes);
@@ -146,7 +147,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     search.go_on(scalings);
     std::vector<NetworkCandidate>& judged = search.judged();
     if (!own && request.search != "scale")
-        for (NetworkCandidate& c : rival_candidates(request, input, space, judge, clock, options, progress)) judged.push_back(std::move(c));
+        for (NetworkCandidate& c : rival_candidates(request, input, {space, judge, clock}, options, progress)) judged.push_back(std::move(c));
 
     const double share = finalists_share / static_cast<double>(own ? wanted + 3 : 4);  // besides them, the best of three naive kinds are tuned
     const auto tune_network = [&](std::size_t i) {
@@ -154,7 +155,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
                          fmt::format("tuning network {} that is timed ({})", out.timed.size() + 1, judged[i].origin));
         TimedNetwork t{i, input_of(input, space, judged[i], request), {}, {}, {}};
         const OptimizeRequest less = with_less_time(request, share);
-        t.tuning = tune_variants(less, t.input, originals_only(t.input.sites), 0, timing.nests, progress);
+        t.tuning = tune_variants(less, t.input, originals_only(t.input.sites), timing.nests, progress);
         t.schedules = best_schedules(less, t.input, t.tuning, timing, progress);
         judged[i].timed = true, judged[i].foretold_ms = judged[i].ms;
         clock.learn(t.input.graph, site_times(t.input.sites, t.tuning));

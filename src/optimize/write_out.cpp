@@ -95,8 +95,8 @@ void link_artifact(const fs::path& from, const fs::path& out) {
 
 }  // namespace
 
-void write_out(const OptimizeRequest& request, const Input& input, const Discovery& found, const Selection& selection, const Confirmed& confirmed,
-               Oracle& oracle, const json& result, Progress& progress) {
+void write_out(const OptimizeRequest& request, const Outcome& outcome, Oracle& oracle, const json& result, Progress& progress) {
+    const auto& [input, found, tuning, selection, confirmed] = outcome;
     const std::vector<std::size_t> variant = returned_variants(input, selection, confirmed);
     const Input& read = input.as_read();
     const Graph& graph = confirmed.keep_original ? read.graph : selection.chosen.graph;

@@ -56,9 +56,14 @@ private:
                     {x, integers(at + "/starts", starts), integers(at + "/ends", ends), integers(at + "/axes", places), integers(at + "/steps", steps)});
     }
 
-    // The channels of group run g and of the run within a group, as one axis of groups and one of channels.
-    std::string channels(const std::string& at, const std::string& x, const Shape& shape, std::size_t axis, std::int64_t groups, const Run& g,
-                         const Run& within) {
+    // Some channels of some groups.
+    struct GroupedChannels {
+        std::int64_t groups;    // of the node
+        const Run &g, &within;  // the groups, and the channels within each of them
+    };
+    // These channels, as one axis of groups and one of channels.
+    std::string channels(const std::string& at, const std::string& x, const Shape& shape, std::size_t axis, const GroupedChannels& chosen) {
+        const auto& [groups, g, within] = chosen;
         if (groups == 1) return slice(at, x, shape, {{static_cast<std::int64_t>(axis), within}});
         Shape split = shape, merged = shape;
         split[axis] = groups;
@@ -89,8 +94,8 @@ private:
         std::string x = slice(at + "/window", node_.inputs[0], in, window);
         Shape seen = in;
         for (const auto& [axis, run] : window) seen[static_cast<std::size_t>(axis)] = run.count;
-        x = channels(at + "/input", x, seen, 1, groups, g, ci);
-        std::string w = channels(at + "/out", node_.name + ".weight", weight, 0, groups, g, co);
+        x = channels(at + "/input", x, seen, 1, {groups, g, ci});
+        std::string w = channels(at + "/out", node_.name + ".weight", weight, 0, {groups, g, co});
         w = slice(at + "/weight", w, weight, {{1, ci}, {2, box.runs[6]}, {3, box.runs[7]}});
         return emit("Conv", at, {x, w},
                     {{"kernel_shape", Ints{box.runs[6].count, box.runs[7].count}},

@@ -11,8 +11,13 @@ std::string conv_norm_relu6(GraphBuilder& b, const std::string& at, const std::s
     return b.node("relu6", at + ".2", {b.norm(at + ".1", b.conv(at + ".0", x, c))});
 }
 
-std::string inverted_residual(GraphBuilder& b, const std::string& at, const std::string& x, std::int64_t in, std::int64_t out, std::int64_t stride,
-                              std::int64_t expand) {
+// The sizes of one block, which is wider inside than at its ends.
+struct Bottleneck {
+    std::int64_t in, out, stride, expand;
+};
+
+std::string inverted_residual(GraphBuilder& b, const std::string& at, const std::string& x, const Bottleneck& block) {
+    const auto& [in, out, stride, expand] = block;
     std::string y = x;
     int next = 0;
     if (expand != 1) y = conv_norm_relu6(b, fmt::format("{}.conv.{}", at, next++), y, {.out = in * expand, .kernel = 1});
@@ -35,7 +40,7 @@ Graph mobilenet_v2(std::string name, Shape input, std::int64_t first_stride, con
     int block = 1;
     for (const Stage& s : stages)
         for (int i = 0; i < s.count; ++i) {
-            x = inverted_residual(b, fmt::format("features.{}", block++), x, in, s.out, i == 0 ? s.stride : 1, s.expand);
+            x = inverted_residual(b, fmt::format("features.{}", block++), x, {.in = in, .out = s.out, .stride = i == 0 ? s.stride : 1, .expand = s.expand});
             in = s.out;
         }
     x = conv_norm_relu6(b, fmt::format("features.{}", block), x, {.out = 1280, .kernel = 1});

@@ -45,8 +45,13 @@ Graph resnet(std::string name, Stem stem, std::vector<int> blocks) {
     return b.finish({classifier(b, x, imagenet ? 1000 : 10)});
 }
 
-std::string resnext_block(GraphBuilder& b, const std::string& at, const std::string& x, std::int64_t in, std::int64_t width, std::int64_t groups,
-                          std::int64_t stride) {
+// The sizes of one block of ResNeXt: the convolution in its middle has `width` channels in groups.
+struct GroupedBlock {
+    std::int64_t in, width, groups, stride;
+};
+
+std::string resnext_block(GraphBuilder& b, const std::string& at, const std::string& x, const GroupedBlock& block) {
+    const auto& [in, width, groups, stride] = block;
     std::string y = b.relu(at + ".relu", b.norm(at + ".bn1", b.conv(at + ".conv1", x, {.out = width, .kernel = 1})));
     y = b.conv(at + ".conv2", y, {.out = width, .kernel = 3, .stride = stride, .padding = 1, .groups = groups});
     y = b.relu(at + ".relu_1", b.norm(at + ".bn2", y));
@@ -69,7 +74,8 @@ Graph build_resnext29_2x64d() {
     for (int stage = 0; stage < 3; ++stage)
         for (int i = 0; i < 3; ++i) {
             std::int64_t width = groups * 64 << stage;
-            x = resnext_block(b, fmt::format("layer{}.{}", stage + 1, i), x, in, width, groups, stage > 0 && i == 0 ? 2 : 1);
+            x = resnext_block(b, fmt::format("layer{}.{}", stage + 1, i), x,
+                              {.in = in, .width = width, .groups = groups, .stride = stage > 0 && i == 0 ? 2 : 1});
             in = 2 * width;
         }
     return b.finish({classifier(b, x, 10)});

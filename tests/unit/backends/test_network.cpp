@@ -82,7 +82,7 @@ void check_in_callers_memory(LoadedNetwork& network, const std::vector<Tensor>& 
 
 void check_against_interpreter(const Graph& graph, const Weights& weights) {
     Folder folder;
-    compile_network(graph, weights, {}, find_target("host"), folder.path());
+    compile_network({graph, weights, {}}, find_target("host"), folder.path());
     LoadedNetwork network(folder.path());
     std::vector<Tensor> inputs;
     Tensors named;
@@ -189,7 +189,7 @@ TEST_CASE("every operator with loops is compiled as the interpreter has it", "[f
 TEST_CASE("the steps of a network are timed inside it", "[flow]") {
     const Model m = small_model();
     Folder folder;
-    const CompiledNetwork compiled = compile_network(m.graph, m.weights, {}, find_target("host"), folder.path());
+    const CompiledNetwork compiled = compile_network({m.graph, m.weights, {}}, find_target("host"), folder.path());
     const std::filesystem::path none = folder.path() / "none", folders[]{folder.path(), none};
     const auto times = measure_steps(folders, 2);
     REQUIRE(times.size() == 2);
@@ -284,7 +284,7 @@ TEST_CASE("every kernel of a network is real machine code of its target", "[flow
     for (const char* target : {"i7", "a57", "gtx1080ti", "nano", "h200"}) {
         CAPTURE(target);
         Folder folder;
-        const CompiledNetwork n = compile_network(m.graph, m.weights, {}, find_target(target), folder.path());
+        const CompiledNetwork n = compile_network({m.graph, m.weights, {}}, find_target(target), folder.path());
         int seen = 0;
         for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
             const auto extension = entry.path().extension();
@@ -305,8 +305,8 @@ TEST_CASE("a network compiled for the Cortex-A57 gives the host's output", "[dev
     }
     const Model m = small_model();
     Folder a57, host;
-    compile_network(m.graph, m.weights, {}, find_target("a57"), a57.path());
-    compile_network(m.graph, m.weights, {}, find_target("host"), host.path());
+    compile_network({m.graph, m.weights, {}}, find_target("a57"), a57.path());
+    compile_network({m.graph, m.weights, {}}, find_target("host"), host.path());
     const Tensor input = normal_tensor(m.graph.inputs[0].shape, 3, "x");
     const std::vector<Tensor> inputs{input};
     const auto wanted = LoadedNetwork(host.path()).run(inputs);

@@ -46,7 +46,7 @@ TEST_CASE("whole networks compiled for this machine agree with LibTorch", "[flow
         for (const GraphInput& in : m.graph.inputs) inputs.push_back(normal_tensor(in.shape, 3, in.name));
         const auto wanted = torch_room().forward(m.graph, m.weights, inputs, NormMode::running);
         Folder folder;
-        compile_network(m.graph, m.weights, {}, find_target("host"), folder.path());
+        compile_network({m.graph, m.weights, {}}, find_target("host"), folder.path());
         const auto got = LoadedNetwork(folder.path()).run(inputs);
         REQUIRE(got.size() == wanted.size());
         double worst = 0;
@@ -75,7 +75,7 @@ TEST_CASE("whole networks become machine code of every architecture, kernel by k
         for (const char* target : targets) {
             CAPTURE(name, target);
             Folder folder;
-            const CompiledNetwork n = compile_network(m.graph, m.weights, {}, find_target(target), folder.path());
+            const CompiledNetwork n = compile_network({m.graph, m.weights, {}}, find_target(target), folder.path());
             int seen = 0;
             for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
                 if (entry.path().extension() != ".o" && entry.path().extension() != ".cubin") continue;

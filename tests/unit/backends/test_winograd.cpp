@@ -63,7 +63,7 @@ TEST_CASE("sites that run as rows of nests compute what the network computes", "
     std::vector<Tensor> inputs;
     for (const GraphInput& in : m.graph.inputs) inputs.push_back(normal_tensor(in.shape, 3, in.name));
     const ScratchFile plain(".network");
-    const CompiledNetwork before = compile_network(m.graph, m.weights, {}, host, plain.path());
+    const CompiledNetwork before = compile_network({m.graph, m.weights, {}}, host, plain.path());
     const auto wanted = LoadedNetwork(plain.path()).run(inputs);
     for (const int outputs : {2, 4}) {
         const auto nests = winograd_nests(nest, outputs, 3);
@@ -71,7 +71,7 @@ TEST_CASE("sites that run as rows of nests compute what the network computes", "
         const Term in = rules->schedules(nests->input, 1).front(), out = rules->schedules(nests->output, 1).front();
         const Term row("prepare", {Term("winograd", {Term(outputs), Term(3)}), Term("then", {Term("then", {Term("site", {in}), nests->products}), out})});
         const ScratchFile fast(".network");
-        const CompiledNetwork after = compile_network(m.graph, m.weights, {{"conv2", row}}, host, fast.path());
+        const CompiledNetwork after = compile_network({m.graph, m.weights, {{"conv2", row}}}, host, fast.path());
         CHECK(after.steps == before.steps + 2);
         CHECK(fused_nests(m.graph, {{"conv2", row}}, host).at("conv2") == row);
         const auto got = LoadedNetwork(fast.path()).run(inputs);

@@ -10,6 +10,7 @@
 #include "base/files.hpp"
 #include "fisher/engine.hpp"
 #include "graph/builder.hpp"
+#include "graph/load.hpp"
 #include "graph/operators.hpp"
 #include "graph/safetensors.hpp"
 #include "graph/weights.hpp"
@@ -52,10 +53,10 @@ TrainOptions options(const fs::path& checkpoint = {}) {
 
 struct Interrupted {};
 
-Weights trained(const Graph& graph, const TrainOptions& o, int interrupt_after = 0, std::vector<TrainReport>* reports = nullptr, const Graph* teacher = nullptr,
-                const Weights* knowing = nullptr) {
+Weights trained(const Graph& graph, const TrainOptions& o, int interrupt_after = 0, std::vector<TrainReport>* reports = nullptr,
+                const Model* teacher = nullptr) {
     Weights weights = initial_weights(graph, 5);
-    torch_room().train(graph, weights, images(96, 1), images(48, 2), teacher, knowing, o, [&](const TrainReport& r) {
+    torch_room().train(graph, weights, {images(96, 1), images(48, 2), "drawn"}, teacher, o, [&](const TrainReport& r) {
         if (reports) reports->push_back(r);
         if (r.epoch == interrupt_after) throw Interrupted{};
         return true;
@@ -92,12 +93,13 @@ TEST_CASE("a training that was interrupted goes on to the same weights, bit for 
 }
 
 TEST_CASE("a teacher is learned from", "[unit][fisher]") {
-    Graph teacher = classifier(16), student = classifier(4);
-    Weights knowing = trained(teacher, options());
+    Graph student = classifier(4);
+    Model teacher{classifier(16), {}};
+    teacher.weights = trained(teacher.graph, options());
     TrainOptions o = options();
     o.distill = 1.0;  // the labels count for nothing
     std::vector<TrainReport> reports;
-    Weights learned = trained(student, o, 0, &reports, &teacher, &knowing);
+    Weights learned = trained(student, o, 0, &reports, &teacher);
     CHECK(reports.back().loss < reports.front().loss);
     CHECK(reports.back().accuracy > 50);  // chance is a third
     CHECK(learned != trained(student, options()));

@@ -28,7 +28,7 @@ Discovery discovered(const Graph& graph, const Sites& sites, std::int64_t budget
     const RuleBook book = load_rules(shipped("rules/discover.rules"));
     Generous oracle;
     Progress quiet(Progress::Mode::quiet);
-    return discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = budget, .expected = std::move(expected)}, quiet);
+    return discover(graph, sites, {book, *book.find_phase("discover")}, oracle, {.budget = budget, .expected = std::move(expected)}, quiet);
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ private:
 Discovery discovered(const Graph& graph, const Sites& sites, CapacityOracle& oracle, std::int64_t budget) {
     static const RuleBook book = load_rules(shipped("rules/discover.rules"));
     Progress quiet(Progress::Mode::quiet);
-    return discover(graph, sites, book, *book.find_phase("discover"), oracle, {.budget = budget}, quiet);
+    return discover(graph, sites, {book, *book.find_phase("discover")}, oracle, {.budget = budget}, quiet);
 }
 
 std::set<std::string> names(const Sites& sites, const std::vector<std::size_t>& run) {

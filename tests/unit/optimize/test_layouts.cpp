@@ -89,7 +89,7 @@ void check_against_interpreter(const Graph& graph, const Schedules& schedules) {
     const ScratchFile name(".network");
     const ScratchFolder folder(name.path().string() + ".folder");
     const Weights weights = initial_weights(graph, 1);
-    compile_network(graph, weights, schedules, find_target("host"), folder.path());
+    compile_network({graph, weights, schedules}, find_target("host"), folder.path());
     LoadedNetwork network(folder.path());
     const Tensor x = normal_tensor(graph.inputs[0].shape, 3, "x");
     const std::vector<Tensor> got = network.run(std::vector{x});

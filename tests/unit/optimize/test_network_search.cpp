@@ -65,7 +65,7 @@ struct Chooser {
 
     Selection select_with(CapacityOracle&& oracle) const {
         Progress quiet(Progress::Mode::quiet);
-        const Discovery found = discover(input.graph, input.sites, book, *book.find_phase("discover"), oracle, {.budget = 60}, quiet);
+        const Discovery found = discover(input.graph, input.sites, {book, *book.find_phase("discover")}, oracle, {.budget = 60}, quiet);
         Tuning tuning;
         for (const Variant& v : found.variants) {  // as if time were work
             TunedNest nest;

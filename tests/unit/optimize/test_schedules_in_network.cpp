@@ -46,12 +46,13 @@ TEST_CASE("a site gets one of the schedules that were offered, and the same one 
     }
     const auto variant = original_variants(input.sites);
     KernelCache kernels;
-    const Schedules settled = fastest_in_network(input.graph, input.weights, input.sites, tuning, variant, target, scratch.path(), kernels);
+    const TunedNetwork network{input.graph, input.weights, input.sites, tuning, variant};
+    const Schedules settled = fastest_in_network(network, target, scratch.path(), kernels);
     for (const auto& [site, nest] : settled)
         CHECK(std::any_of(tuning.best.begin(), tuning.best.end(), [&](const TunedNest& t) { return t.nest == nest || t.also[0] == nest; }));
     CHECK_FALSE(std::filesystem::exists(scratch.path()));
     const long known = LatencyStore(default_store()).counts().known;
     CHECK(known > 0);
-    CHECK(fastest_in_network(input.graph, input.weights, input.sites, tuning, variant, target, scratch.path(), kernels) == settled);
+    CHECK(fastest_in_network(network, target, scratch.path(), kernels) == settled);
     CHECK(LatencyStore(default_store()).counts().known == known);
 }

@@ -388,11 +388,11 @@ TEST_CASE("rivals keep to their own menus", "[unit][optimize]") {
     Progress progress(Progress::Mode::quiet);
     ShapeSearchOptions options;
     options.budget = 20;
-    const std::vector<NetworkCandidate> random = random_configurations(space, judge, clock_of(graph), options, progress);
+    const std::vector<NetworkCandidate> random = random_configurations({space, judge, clock_of(graph)}, options, progress);
     CHECK(random.size() == 20);
     for (const NetworkCandidate& c : random) CHECK(c.shape.dropped.empty());
     options.max_ms = clock_of(graph).ms(graph) / 2;
-    const std::vector<NetworkCandidate> blocks = block_swaps(space, judge, clock_of(graph), options, progress);
+    const std::vector<NetworkCandidate> blocks = block_swaps({space, judge, clock_of(graph)}, options, progress);
     REQUIRE(!blocks.empty());
     for (const NetworkCandidate& c : blocks) CHECK(c.ms <= options.max_ms);
     CHECK(blocks.front().judged.loss.points <= blocks.back().judged.loss.points);  // the largest score first

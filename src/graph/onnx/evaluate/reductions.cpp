@@ -102,15 +102,19 @@ Outputs softmax(const OnnxNode& node, Inputs in, std::int64_t opset) {
     return {y};
 }
 
-void normalise(const OnnxTensor& x, OnnxTensor& y, const Ints& o, double eps, const std::function<double(double, std::size_t)>& finish,
-               double* mean_out = nullptr, double* inverse_out = nullptr) {
+// What a line was normalised by.
+struct Moments {
+    double mean = 0, inverse = 0;  // inverse: one over the standard deviation
+};
+
+Moments normalise(const OnnxTensor& x, OnnxTensor& y, const Ints& o, double eps, const std::function<double(double, std::size_t)>& finish) {
     double mean = 0, variance = 0;
     for (std::int64_t p : o) mean += number(x, at(p));
     mean /= static_cast<double>(o.size());
     for (std::int64_t p : o) variance += (number(x, at(p)) - mean) * (number(x, at(p)) - mean);
     const double inverse = 1 / std::sqrt(variance / static_cast<double>(o.size()) + eps);
     for (std::size_t k = 0; k < o.size(); ++k) set(y, at(o[k]), finish((number(x, at(o[k])) - mean) * inverse, k));
-    if (mean_out) *mean_out = mean, *inverse_out = inverse;
+    return {mean, inverse};
 }
 
 Outputs layer_norm(const OnnxNode& node, Inputs in, std::int64_t) {
@@ -129,17 +133,17 @@ Outputs layer_norm(const OnnxNode& node, Inputs in, std::int64_t) {
     OnnxTensor means = make(float32, stat), inverses = make(float32, stat);
     std::size_t line = 0;
     lines(x, axis, true, [&](const Ints& o) {
-        double mean = 0, inverse = 0;
+        Moments m;
         auto finish = [&](double v, std::size_t k) { return v * number(scale, at(places[k][0])) + (bias ? number(*bias, at(places[k][1])) : 0); };
         if (node.op == "RMSNormalization" || node.op == "SimplifiedLayerNormalization") {
             double square = 0;
             for (std::int64_t p : o) square += number(x, at(p)) * number(x, at(p));
-            inverse = 1 / std::sqrt(square / static_cast<double>(o.size()) + attr_float(node, "epsilon", 1e-5));
-            for (std::size_t k = 0; k < o.size(); ++k) set(y, at(o[k]), finish(number(x, at(o[k])) * inverse, k));
+            m.inverse = 1 / std::sqrt(square / static_cast<double>(o.size()) + attr_float(node, "epsilon", 1e-5));
+            for (std::size_t k = 0; k < o.size(); ++k) set(y, at(o[k]), finish(number(x, at(o[k])) * m.inverse, k));
         } else {
-            normalise(x, y, o, attr_float(node, "epsilon", 1e-5), finish, &mean, &inverse);
+            m = normalise(x, y, o, attr_float(node, "epsilon", 1e-5), finish);
         }
-        set(means, line, mean), set(inverses, line++, inverse);
+        set(means, line, m.mean), set(inverses, line++, m.inverse);
     });
     Outputs all{y, means, inverses};
     all.resize(std::min<std::size_t>(all.size(), std::max<std::size_t>(1, node.outputs.size())));

@@ -241,7 +241,14 @@ struct Resizing {
     bool exclude_outside = false, antialias = false;
 };
 
-Sample sample(const Resizing& r, std::int64_t o, std::int64_t n, std::int64_t m, double scale, double from, double to) {
+// One axis: its old and new size, their ratio, and the part of the old axis that is shown (for tf_crop_and_resize).
+struct ResizedAxis {
+    std::int64_t n, m;
+    double scale, from, to;
+};
+
+Sample sample(const Resizing& r, const ResizedAxis& axis, std::int64_t o) {
+    const auto& [n, m, scale, from, to] = axis;
     const auto x = static_cast<double>(o), in = static_cast<double>(n), out = static_cast<double>(m), exact = scale * in;
     double c = (x + 0.5) / scale - 0.5;
     if (r.place == "asymmetric")
@@ -258,7 +265,7 @@ Sample sample(const Resizing& r, std::int64_t o, std::int64_t n, std::int64_t m,
         c = m > 1 ? from * (in - 1) + x * (to - from) * (in - 1) / (out - 1) : 0.5 * (from + to) * (in - 1);
     Sample s;
     s.outside = r.place == "tf_crop_and_resize" && (c < 0 || c > in - 1);
-    auto clamped = [&](double v) { return std::clamp<std::int64_t>(static_cast<std::int64_t>(v), 0, n - 1); };
+    auto clamped = [&](double v) { return std::clamp<std::int64_t>(static_cast<std::int64_t>(v), 0, axis.n - 1); };
     if (r.mode == "nearest") {
         const double v = r.nearest == "floor"               ? std::floor(c)
                          : r.nearest == "ceil"              ? std::ceil(c)
@@ -323,7 +330,7 @@ Outputs resize(const OnnxNode& node, Inputs in, std::int64_t opset) {
         std::vector<Sample> samples;
         bool same = n == m;
         for (std::int64_t o = 0; o < m; ++o) {
-            samples.push_back(sample(r, o, n, m, scale, from, to));
+            samples.push_back(sample(r, {n, m, scale, from, to}, o));
             outside[d].push_back(samples.back().outside);
             same = same && !samples.back().outside && samples.back().parts.size() == 1 && samples.back().parts[0].first == o;
         }
