@@ -1,0 +1,59 @@
+"""The checker of the house counts parameters: of declarations and definitions alone, however they are written."""
+import importlib.machinery
+import importlib.util
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(SOURCE / "tests/flow"))
+from cases import run_cases
+
+spec = importlib.util.spec_from_loader("check_house", importlib.machinery.SourceFileLoader("check_house", str(SOURCE / "setup/check-house")))
+checker = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(checker)
+
+
+def faults(code):
+    return list(checker.parameter_faults("src/a.cpp", code))
+
+
+def a_function_with_seven_parameters_is_refused():
+    assert faults("int a;\n\nvoid f(int a, int b, int c, int d, int e, int f, int g);") == [
+        "src/a.cpp:3: f has 7 parameters; those that belong together become a struct"]
+    for code in ("void f(int, bool, char*, std::int64_t, std::int64_t, std::int64_t, bool) {}",
+                 "Room::Room(const A& a, B* b, std::map<K, V> c, int d = 3,\n           std::vector<int> e = {1, 2}, F f = {}, G g = g_of(1, 2)) : a_(a) {}",
+                 "auto f = [&](A a, B b, C c, D d, E e, F f, G g) { return 0; };",
+                 "bool operator()(A a, B b, C c, D d, E e, F f, G g) const;",
+                 "template <class T>\nT f(T a, T b, T c, T d, T e, T f, const std::function<void(int, int)>& g) try {"):
+        assert len(faults(code)) == 1, code
+
+
+def six_parameters_are_allowed():
+    assert not faults("void f(std::map<int, std::pair<int, int>> a, int b, int c, int d, int e, const std::function<void(int, int, int)>& f = {1, 2});")
+    assert not faults("void f(A a, B b, C c, D d, E e, F f = {1, 2, 3} /* , G g */);  // , H h")
+
+
+def calls_and_values_are_no_declarations():
+    for code in ("f(a, b & c, d * e, *f, &g, h < i, j > k, l ? m : n);",
+                 "const Point p(a, b, c, d, e, f, g);",
+                 "f(a, b, c, d, e, f, [&](const T& x, int y) -> int { return g(x, y); });",
+                 "f(1, 2, 3, 4, 5, new T(6), sizeof x);",
+                 "fmt::format(\"{} and {}\", a, b, c, d ? \"int a, int b\" : \"\", e, f(g, h), 1'000, 2'000);",
+                 "for (int a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0; a < b; ++a) {}"):
+        assert not faults(code), code
+
+
+def text_comments_and_macros_are_no_code():
+    seven = "void f(int a, int b, int c, int d, int e, int f, int g);"
+    for code in (f"// {seven}", f"/* {seven}\n{seven} */", f'auto s = "{seven}";', f'auto s = R"c(\n{seven}\n)c";', f"#define F {seven}"):
+        assert not faults(code), code
+    assert "a.cpp:4:" in faults(f'auto s = R"(\n)";\n\n{seven}')[0]
+
+
+def the_interface_to_compiled_networks_is_left_alone():
+    assert not faults('extern "C" int loopegg_run_opaque(const char* a, int b, int c, const float* const* d, const long* e, float* f, long g);')
+
+
+run_cases([a_function_with_seven_parameters_is_refused, six_parameters_are_allowed, calls_and_values_are_no_declarations, text_comments_and_macros_are_no_code,
+           the_interface_to_compiled_networks_is_left_alone])
