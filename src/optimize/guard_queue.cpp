@@ -165,9 +165,8 @@ GuardQueue::Question GuardQueue::question(std::vector<std::pair<std::size_t, Pro
 
 // The order of questions. Effects take turns, and so do the families of sites of one effect, so that a small budget still sees something of everything. The
 // questions of a family come in turns too: one that leaves half of the work, one that leaves a quarter, and so on, then the second of each, so that a small
-// budget does not go into extremes. Proposed nests of one kind that are alike (as much work left, restored the same
-// way, but for example another choice of channels)
-// stand for each other: only one of them is asked about.
+// budget does not go into extremes. Proposed nests of one kind that are alike (as much work left, restored the same way, but for example another choice of
+// channels) stand for each other: only one of them is asked about.
 std::vector<GuardQueue::Question> GuardQueue::in_turn(const std::vector<ProposedNest*>& cases) const {
     std::map<EffectClass, std::map<std::size_t, ProposedNest*>> alike;  // by kind
     for (ProposedNest* c : cases) {

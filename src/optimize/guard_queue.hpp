@@ -1,5 +1,5 @@
-// The queue takes the rules' proposals to the capacity oracle. It asks in batches, about similar sites together, about
-// nothing twice, and never past the budget.
+// The queue takes the rules' proposals to the capacity oracle. It asks in batches, about similar sites together, about nothing twice, and never past
+// the budget.
 #pragma once
 #include <functional>
 #include <map>

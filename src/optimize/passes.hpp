@@ -17,9 +17,9 @@ struct PassOrder {
 };
 std::optional<PassOrder> pass_order(std::string_view text);  // "together-6", "in-turn-2"; none for anything else
 
-// Runs the rules, which are given by set in the order of the phase. together-K: every rule in each of K iterations.
-// in-turn-K: K rounds, in each of which every set
-// has one iteration by itself, in order. An `order` without rounds takes the number of rounds from the limits. The report has one entry per iteration.
+// Runs the rules, which are given by set in the order of the phase. together-K: every rule in each of K iterations. in-turn-K: K rounds, in each of which
+// every set has one iteration by itself, in order. An `order` without rounds takes the number of rounds from the limits. The report has one entry per
+// iteration.
 RunReport run_passes(EGraph& graph, const std::vector<std::vector<Rewrite>>& sets, const PassOrder& order, const RunOptions& options);
 
 }  // namespace loopegg
