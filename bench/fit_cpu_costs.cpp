@@ -22,8 +22,8 @@ using namespace loopegg;
 
 namespace {
 
-constexpr double sharpness = 30;       // how much rather a cheaper schedule is taken: a tenth cheaper, twenty times as often
-constexpr double keeps_near = 0.0005;  // what it costs that a constant is e times as large as before
+constexpr double sharpness = 15;     // how much rather a cheaper schedule is taken: a tenth cheaper, four times as often
+constexpr double keeps_near = 0.01;  // what it costs that a constant is e times as large as before
 
 struct Schedule {
     NaiveLoops loops;
@@ -130,7 +130,7 @@ CpuCosts fit(std::span<const Network* const> networks, const VectorMachine& mach
 
 int main(int argc, char** argv) {
     const VectorMachine machine = vector_machine(find_target("host"));
-    const CpuCosts shipped = costs_of(machine);
+    const CpuCosts shipped = shipped_cpu_costs();
     std::vector<Network> networks;
     for (int i = 1; i < argc; ++i) networks.push_back(read_network(argv[i]));
     std::vector<const Network*> all;

@@ -5,9 +5,9 @@
 namespace loopegg {
 namespace {
 
-// Most were fitted by eye to 1,100 tilings of ten convolutions on a Neoverse V1. The others were chosen by timing nests on a Xeon with AVX-512
+// Most of these were fitted by eye to 1,100 tilings of ten convolutions on a Neoverse V1. The others were chosen by timing nests on a Xeon with AVX-512
 // (experiments/schedules.md). The first schedule hardly changes when one constant is halved or doubled.
-constexpr CpuCosts arm{
+constexpr CpuCosts shipped{
     .enough_accumulators = 8,
     .load = 1.5,
     .crossing_load = 1.3,
@@ -42,8 +42,6 @@ constexpr CpuCosts arm{
     .weights_stay = 0.005,
     .other_is_contiguous = 0.01,
 };
-
-constexpr CpuCosts x86 = arm;
 
 constexpr CpuCost by_name[] = {
     {"enough_accumulators", &CpuCosts::enough_accumulators},
@@ -86,6 +84,6 @@ static_assert(sizeof(CpuCosts) == std::size(by_name) * sizeof(double), "a cost h
 
 std::span<const CpuCost> all_cpu_costs() { return by_name; }
 
-const CpuCosts& costs_of(const VectorMachine& machine) { return machine.lane_factors ? arm : x86; }
+const CpuCosts& shipped_cpu_costs() { return shipped; }
 
 }  // namespace loopegg

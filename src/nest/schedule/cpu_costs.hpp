@@ -2,8 +2,6 @@
 #pragma once
 #include <span>
 
-#include "nest/schedule/vector_machine.hpp"
-
 namespace loopegg {
 
 // All costs are in multiply-adds of a vector, unless another unit is told.
@@ -50,7 +48,7 @@ struct CpuCost {
 };
 std::span<const CpuCost> all_cpu_costs();
 
-// The costs for a machine: one set for machines where a lane may be a factor (Arm), another for those where it may not (x86).
-const CpuCosts& costs_of(const VectorMachine& machine);
+// The costs that schedules are extracted by. Costs of Arm or of x86 alone apply where the machine has or lacks lane factors.
+const CpuCosts& shipped_cpu_costs();
 
 }  // namespace loopegg
