@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares trained networks of one base network: accuracy by seed, means, and the difference of paired seeds with its 95% interval.
 
-    python3 compare.py resnet34-cifar10 found5 width5-depth67 width4 original [--recipe short]
+    python3 compare.py resnet34-cifar10 found5 width5-depth67 width4 original [--recipe short] [--seeds 0,1,2,3,4,5]
 
 The first network is compared with each of the others. Only seeds that both have are paired.
+A seed that picked a network should not judge it: --seeds leaves it out.
 """
 import argparse
 import json
@@ -20,11 +21,12 @@ def main():
     parser.add_argument("base")
     parser.add_argument("names", nargs="+")
     parser.add_argument("--recipe", default="short")
+    parser.add_argument("--seeds", type=lambda text: {int(s) for s in text.split(",")}, help="only these")
     options = parser.parse_args()
     found = {n: {} for n in options.names}
     for line in open(os.path.join(HERE, "labels.jsonl")):
         r = json.loads(line)
-        if r["base"] == options.base and r["recipe"] == options.recipe and r["name"] in found:
+        if r["base"] == options.base and r["recipe"] == options.recipe and r["name"] in found and (not options.seeds or r["seed"] in options.seeds):
             found[r["name"]][r["seed"]] = r
     first = found[options.names[0]]
     for name, by_seed in found.items():

@@ -22,13 +22,15 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CAP = 8.0
 # No fit sees these labels. A search over such a base network is a search over a network that no label came from. experiments/rivals reports on
 # such a network, and the guard that let it through had not seen it.
-HELD_BACK = {"wide-resnet22-4-cifar10"}
+HELD_BACK = {"wide-resnet22-4-cifar10", "wide-resnet16-8-cifar10"}
+# The shipped constants were fitted to so many lines of labels.jsonl. Networks that came later judge the fit.
+FITTED_TO = 460
 REPORTED = {("resnext29_2x64d", "found-465"), ("resnet34-cifar10", "rival-blockswap")}
 
 
-def labels():
+def labels(lines=None):
     """(base, name, plan, points lost). The loss is the original's mean accuracy over seeds, less that of the network."""
-    lines = [json.loads(line) for line in open(os.path.join(HERE, "labels.jsonl"))]
+    lines = [json.loads(line) for line in open(os.path.join(HERE, "labels.jsonl"))][:lines]
     lines = [r for r in lines if r["recipe"] == "short"]
     accuracy = {}
     for r in lines:
@@ -121,11 +123,13 @@ def main():
     parser.add_argument("bases", help="the folder that networks.py wrote")
     parser.add_argument("--keep", help="write the parts that the program told here, and read them from here if they are there")
     options = parser.parse_args()
-    rows = labels()
+    rows, now = labels(FITTED_TO), labels()
+    before = {r[:2] for r in rows}
+    later = [r for r in now if r[:2] not in before]
     if options.keep and os.path.exists(options.keep):
         parts = json.load(open(options.keep))
     else:
-        parts = parts_of(options.program, options.bases, rows)
+        parts = parts_of(options.program, options.bases, rows + later)
         if options.keep:
             json.dump(parts, open(options.keep, "w"), indent=1)
     rows = [r for r in rows if f"{r[0]} {r[1]}" in parts]
@@ -149,6 +153,13 @@ def main():
     near = np.abs(unseen - 0.5) < 0.25
     if near.any():
         print(f"predicted to lose 0.25 to 0.75 points: {np.sum(near)} networks, mean loss {np.mean(y[near]):.2f}")
+    later = [r for r in later if f"{r[0]} {r[1]}" in parts]
+    x_later, work_later, y_later, base_later = table(later, parts)
+    predicted = predict(p, x_later, work_later)
+    for b in sorted(set(base_later)):
+        print(quality(b, predicted[base_later == b], y_later[base_later == b]) + ", labels that came after the fit")
+    print(quality("all labels after the fit", predicted, y_later))
+    print("predicted and lost: " + ", ".join(f"{b} {n} {q:.2f} {lost:.2f}" for (b, n, _, lost), q in zip(later, predicted)))
     # |error| <= relative * predicted + label for 90%: the smallest such line, with as much of either.
     half = float(np.quantile(np.abs(unseen - y) / (1 + unseen), 0.9))
     print(f"relative_error = label_error = {half:.2f}  (90% of the networks left out lie within it)")

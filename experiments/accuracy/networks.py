@@ -131,7 +131,8 @@ def wide_resnet(name="wide-resnet22-4-cifar10", blocks=(3, 3, 3), width=64):
     return b.finish(b.node("relu", "relu", [b.norm("bn", x)]), "fc")
 
 
-BASES = {g["name"]: g for g in (resnet(), resnext29(), densenet(), mobilenet(), vgg(), wide_resnet())}
+BASES = {g["name"]: g for g in (resnet(), resnext29(), densenet(), mobilenet(), vgg(), wide_resnet(),
+                              wide_resnet("wide-resnet16-8-cifar10", (2, 2, 2), 128))}
 
 # ---- channels ----------------------------------------------------------------------------------------------------------------
 
