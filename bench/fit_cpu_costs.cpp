@@ -61,11 +61,7 @@ Network read_network(const std::string& file) {
     return network;
 }
 
-double cost(const Schedule& s, const VectorMachine& machine, const CpuCosts& costs) {
-    double all = 0, sum = 0;
-    for (const CpuPart& part : s.parts) all += part.instances, sum += part.instances * cpu_cost(s.loops, part.shape, machine, costs);
-    return sum / all;
-}
+double cost(const Schedule& s, const VectorMachine& machine, const CpuCosts& costs) { return cpu_cost(s.loops, s.parts, machine, costs); }
 
 double best_time(const Nest& nest) {
     return std::min_element(nest.begin(), nest.end(), [](const Schedule& a, const Schedule& b) { return a.ms < b.ms; })->ms;

@@ -123,9 +123,9 @@ def main():
     parser.add_argument("bases", help="the folder that networks.py wrote")
     parser.add_argument("--keep", help="write the parts that the program told here, and read them from here if they are there")
     options = parser.parse_args()
-    rows, now = labels(FITTED_TO), labels()
+    rows = labels(FITTED_TO)
     before = {r[:2] for r in rows}
-    later = [r for r in now if r[:2] not in before]
+    later = [r for r in labels() if r[:2] not in before]
     if options.keep and os.path.exists(options.keep):
         parts = json.load(open(options.keep))
     else:

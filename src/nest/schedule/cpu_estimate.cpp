@@ -334,14 +334,14 @@ std::vector<Term> lists_of(const Term& schedule) {
 double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine, const CpuCosts& costs) {
     return Cost(nest, shape, machine, costs).total();
 }
-double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine) { return cpu_cost(nest, shape, machine, shipped_cpu_costs()); }
 
-double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine, const CpuCosts& costs) {
+double cpu_cost(const NaiveLoops& nest, std::span<const CpuPart> parts, const VectorMachine& machine, const CpuCosts& costs) {
     double all = 0, cost = 0;
-    for (const CpuPart& part : cpu_parts(nest, schedule)) all += part.instances, cost += part.instances * cpu_cost(nest, part.shape, machine, costs);
+    for (const CpuPart& part : parts) all += part.instances, cost += part.instances * cpu_cost(nest, part.shape, machine, costs);
     return cost / all;
 }
-double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) { return cpu_cost(nest, schedule, machine, shipped_cpu_costs()); }
+
+double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) { return cpu_cost(nest, cpu_parts(nest, schedule), machine); }
 
 std::vector<CpuPart> cpu_parts(const NaiveLoops& nest, const Term& schedule) {
     std::vector<CpuPart> parts;

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/term.hpp"
@@ -39,12 +40,10 @@ struct CpuPart {
 std::vector<CpuPart> cpu_parts(const NaiveLoops& nest, const Term& schedule);
 
 // About how long a multiply-add takes, in units of the time of an unhindered multiply-add. Good for comparing schedules of one nest.
-double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine, const CpuCosts& costs);
-double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine);
-
-// The same for a schedule that visits what the naive loops visit. A loop that is no digit of a naive loop counts as a plain loop. Where parts of the
-// schedule follow each other, each part counts as much as it has instances.
-double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine, const CpuCosts& costs);
+double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine, const CpuCosts& costs = shipped_cpu_costs());
+// The same for parts that follow each other: each part counts as much as it has instances.
+double cpu_cost(const NaiveLoops& nest, std::span<const CpuPart> parts, const VectorMachine& machine, const CpuCosts& costs = shipped_cpu_costs());
+// The same for a schedule that visits what the naive loops visit. A loop that is no digit of a naive loop counts as a plain loop.
 double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine);
 
 }  // namespace loopegg

@@ -1,18 +1,14 @@
 """The checker of pages finds the faults that it must find: figures without an experiment, figures that the experiment does not hold, links that lead nowhere."""
-import importlib.machinery
-import importlib.util
 import pathlib
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-SOURCE = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(SOURCE / "tests/flow"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from cases import run_cases
+from setup_program import setup_program
 
-spec = importlib.util.spec_from_loader("check_pages", importlib.machinery.SourceFileLoader("check_pages", str(SOURCE / "setup/check-pages")))
-checker = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(checker)
+checker = setup_program("check-pages")
 FOLDER = tempfile.TemporaryDirectory()
 checker.ROOT = pathlib.Path(FOLDER.name).resolve()
 (checker.ROOT / "experiments").mkdir()

@@ -1,17 +1,13 @@
 """The checker of the house counts parameters: of declarations and definitions alone, however they are written."""
-import importlib.machinery
-import importlib.util
 import pathlib
 import sys
 
 sys.dont_write_bytecode = True
-SOURCE = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(SOURCE / "tests/flow"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from cases import run_cases
+from setup_program import setup_program
 
-spec = importlib.util.spec_from_loader("check_house", importlib.machinery.SourceFileLoader("check_house", str(SOURCE / "setup/check-house")))
-checker = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(checker)
+checker = setup_program("check-house")
 
 
 def faults(code):
