@@ -26,8 +26,11 @@ constexpr std::size_t own_finalists = 4;  // unless the user asks for more; tune
 // 0.25 points (experiments/accuracy), as a share of the points that networks lose which are worth training.
 constexpr double finalists_spread = 0.25;
 constexpr std::int64_t asks_between = 12;  // questions to the guard before the next network is tuned
-// Of the time for tuning. Layouts take a share of each share beside it (layout_times.cpp), and rules on single sites take the rest.
-constexpr double original_share = 0.2, finalists_share = 0.3;
+// Of the time for tuning. The original and every network beside it get equal parts of this share: a speed-up over an original that was tuned for longer would
+// be too small, and the search would then return a network that is smaller than it had to be. Layouts take a share of each part beside it
+// (layout_times.cpp), and rules on single sites take the rest.
+constexpr double networks_share = 0.5;
+constexpr std::size_t naive_kinds = 3;  // the best scaling of width, of depth and of both are tuned and timed
 
 // A request with a share of the time. Fewer schedules are tried, but the same ones come first.
 OptimizeRequest with_less_time(OptimizeRequest request, double share) {
@@ -110,9 +113,12 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     const ShapeSpace space(input.graph, input.sites, request.channels_multiple);
     if (request.search == "sites" || (space.branches().empty() && space.widths().empty())) return out;
 
+    const bool own = request.search == "rules";
+    const std::size_t wanted = static_cast<std::size_t>(request.finalists.value_or(own_finalists));
+    const OptimizeRequest less = with_less_time(request, networks_share / static_cast<double>(1 + naive_kinds + (own ? wanted : 1)));
     progress.advance(0, "tuning the original");
-    out.original_tuning = tune_variants(with_less_time(request, original_share), input, originals_only(input.sites), timing.nests, progress);
-    const Schedules original_schedules = best_schedules(with_less_time(request, original_share), input, out.original_tuning, timing, progress);
+    out.original_tuning = tune_variants(less, input, originals_only(input.sites), timing.nests, progress);
+    const Schedules original_schedules = best_schedules(less, input, out.original_tuning, timing, progress);
     const Target target = target_of(request);
     SiteClock clock(target.gpu() ? 1 : vector_machine(target).lanes);
     clock.learn(input.graph, site_times(input.sites, out.original_tuning));
@@ -120,9 +126,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     ShapeSearchOptions options;
     options.seed = request.seed, options.budget = std::max<std::int64_t>(1, request.budget * 2 / 5);
     options.max_ms = request.allowed_ms(clock.ms(input.graph));
-    const bool own = request.search == "rules";
     const std::int64_t scalings = static_cast<std::int64_t>(naive_scalings(space).size());
-    const std::size_t wanted = static_cast<std::size_t>(request.finalists.value_or(own_finalists));
     if (request.finalists)
         options.spread = finalists_spread, options.budget = std::max(options.budget, scalings + asks_between * static_cast<std::int64_t>(wanted));
     ShapeSearch search(space, judge, clock, options, progress);
@@ -149,12 +153,10 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
     if (!own && request.search != "scale")
         for (NetworkCandidate& c : rival_candidates(request, input, {space, judge, clock}, options, progress)) judged.push_back(std::move(c));
 
-    const double share = finalists_share / static_cast<double>(own ? wanted + 3 : 4);  // besides them, the best of three naive kinds are tuned
     const auto tune_network = [&](std::size_t i) {
         progress.advance(static_cast<std::int64_t>(out.timed.size()),
                          fmt::format("tuning network {} that is timed ({})", out.timed.size() + 1, judged[i].origin));
         TimedNetwork t{i, input_of(input, space, judged[i], request), {}, {}, {}};
-        const OptimizeRequest less = with_less_time(request, share);
         t.tuning = tune_variants(less, t.input, originals_only(t.input.sites), timing.nests, progress);
         t.schedules = best_schedules(less, t.input, t.tuning, timing, progress);
         judged[i].timed = true, judged[i].foretold_ms = judged[i].ms;
