@@ -36,26 +36,47 @@ struct Stage {
 
 double log_view(const MeasureInput& m) { return std::min(0.0, std::log(std::max(m.spread, least_spread) / (sufficient_spread * m.image_side))); }
 
-}  // namespace
+// A stage of the original, and what a variant has left of it. A variant that computes at another resolution has stages of its own, which count for nothing.
+struct StagePair {
+    double places = 0, part = 0;  // part: of the original's useful work
+    Stage before, left;
+    double share_of_sites(double least) const { return std::clamp(left.sites / before.sites, least, 1.0); }
+};
 
-LossParts loss_parts(const MeasureInput& original, const MeasureInput& variant) {
+std::vector<StagePair> stage_pairs(const MeasureInput& original, const MeasureInput& variant) {
     std::map<std::int64_t, Stage> before, after;
     double whole = 0;
     for (const SiteWork& site : original.sites) before[site.places].add(site);
     for (const SiteWork& site : variant.sites) after[site.places].add(site);
     for (const auto& [places, stage] : before) whole += stage.useful(static_cast<double>(places));
+    std::vector<StagePair> pairs;
+    for (const auto& [places, stage] : before) {
+        const double at = static_cast<double>(places);
+        pairs.push_back({at, stage.useful(at) / whole, stage, after[places].at_least(stage)});
+    }
+    return pairs;
+}
+
+}  // namespace
+
+LossParts loss_parts(const MeasureInput& original, const MeasureInput& variant) {
     LossParts lost;
-    for (const auto& [places, stage] : before) {  // a variant that computes at another resolution has stages of its own
-        const double at = static_cast<double>(places), part = stage.useful(at) / whole;
-        const Stage left = after[places].at_least(stage);
-        lost.work += part * std::max(0.0, std::log(stage.useful(at) / left.useful(at)));
-        const double shallower = -std::log(std::clamp(left.sites / stage.sites, least_depth, 1.0));
-        lost.depth += part * shallower * shallower;
-        lost.mixing += part * std::max(0.0, stage.log_mixing() - left.log_mixing());
+    for (const StagePair& s : stage_pairs(original, variant)) {
+        lost.work += s.part * std::max(0.0, std::log(s.before.useful(s.places) / s.left.useful(s.places)));
+        const double shallower = -std::log(s.share_of_sites(least_depth));
+        lost.depth += s.part * shallower * shallower;
+        lost.mixing += s.part * std::max(0.0, s.before.log_mixing() - s.left.log_mixing());
     }
     lost.unread = std::max(0.0, variant.unread - original.unread);
     if (original.image_side > 0) lost.view = std::max(0.0, log_view(original) - log_view(variant));
     return lost;
+}
+
+std::vector<StageLeft> stages_left(const MeasureInput& original, const MeasureInput& variant) {
+    std::vector<StageLeft> out;
+    for (const StagePair& s : stage_pairs(original, variant))
+        out.push_back({s.part, std::min(0.0, std::log(s.left.macs / s.before.macs)), std::log(s.share_of_sites(1.0 / 4))});
+    return out;
 }
 
 ExpectedLoss expected_loss(const MeasureInput& original, const LossParts& parts) {

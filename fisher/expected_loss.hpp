@@ -15,6 +15,8 @@
 // experiments/accuracy/fit.py fits the six coefficients to trained networks, and tells how well the formula predicts the restricted forms of a base
 // network that the fit has not seen.
 #pragma once
+#include <vector>
+
 #include "fisher/measures.hpp"
 
 namespace loopegg {
@@ -28,6 +30,15 @@ struct LossParts {
 };
 
 LossParts loss_parts(const MeasureInput& original, const MeasureInput& variant);
+
+// What a variant has left of one stage of the original.
+struct StageLeft {
+    double part = 0;                     // the stage's part of the original's useful work
+    double log_work = 0, log_sites = 0;  // logarithms of the shares of multiply-accumulates and of sites that are left, at most 0
+};
+// One for each stage of the original, the stage of the fewest places first.
+std::vector<StageLeft> stages_left(const MeasureInput& original, const MeasureInput& variant);
+
 ExpectedLoss expected_loss(const MeasureInput& original, const LossParts& parts);
 
 // The share of capacity that stands for a loss, and the loss that stands for a share. One point stands for half of the capacity.

@@ -50,6 +50,8 @@ public:
         if (options_.seeds < 1) throw UsageError("--seeds must be at least 1");
         if (options_.batch < 1) throw UserError("--batch: expected at least 1 image, because an empty batch scores nothing");
         if (!std::isfinite(capacity_)) throw UsageError("--capacity must be a finite number");
+        if (options_.taught && !guard_.loss_by_size)
+            throw UsageError(fmt::format("--trainings: the guard '{}' does not speak in points of accuracy, so trainings teach it nothing", guard_.name));
     }
 
     // Outputs that nobody reads are no capacity, whether they are computed or not. So networks are judged without them.
@@ -76,7 +78,7 @@ public:
         std::vector<double> kept;
         if (!guard_.kept_by_size) return kept;
         const MeasureInput whole = sizes_of(without_unread_outputs(original));
-        for (const Graph& v : variants) kept.push_back(guard_.kept_by_size(whole, sizes_of(without_unread_outputs(v))));
+        for (const Graph& v : variants) kept.push_back(kept_by_sizes(whole, sizes_of(without_unread_outputs(v))));
         return kept;
     }
 
@@ -89,6 +91,23 @@ public:
     }
 
 private:
+    // What the guard says, as trainings have taught it.
+    double kept_by_sizes(const MeasureInput& original, const MeasureInput& variant) const {
+        return options_.taught ? kept_at_loss(options_.taught->loss(variant).points) : guard_.kept_by_size(original, variant);
+    }
+    std::optional<ExpectedLoss> loss_by_sizes(const MeasureInput& original, const MeasureInput& variant) const {
+        if (!guard_.loss_by_size) return std::nullopt;
+        return options_.taught ? options_.taught->loss(variant) : guard_.loss_by_size(original, variant);
+    }
+    Kept kept_by_scores(std::span<const ScoredPair> seeds) const {
+        Kept kept = guard_.kept(seeds);
+        if (!options_.taught) return kept;
+        kept.parts["untaught"] = kept.loss->points;
+        kept.loss = options_.taught->loss(seeds[0].variant);
+        if (std::isfinite(kept.value)) kept.value = kept_at_loss(kept.loss->points);
+        return kept;
+    }
+
     void prepare(const Graph& original) {
         Hash128 key = graph_key(original);
         if (scorer_ && key == original_key_) return;
@@ -116,6 +135,7 @@ private:
             .add(options_.seed)
             .add(static_cast<int>(options_.early_stop))
             .add(static_cast<int>(options_.double_precision));
+        if (options_.taught) base.add(options_.taught->key());
         if (options_.trained)
             for (const auto& [name, tensor] : *options_.trained)
                 base.add(name).add(std::string_view(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)));
@@ -196,7 +216,7 @@ private:
     // A variant that sizes alone refuse needs no run.
     void weigh(AskedVariant& c) const {
         c.size = sizes_of(*c.variant);
-        if (guard_.kept_by_size) c.by_size = guard_.kept_by_size(size_, c.size);
+        if (guard_.kept_by_size) c.by_size = kept_by_sizes(size_, c.size);
         c.open = !options_.early_stop || !c.by_size || *c.by_size >= capacity_;
     }
 
@@ -215,7 +235,7 @@ private:
             AskedVariant& c = *asked[i];
             c.seen.push_back({base, c.size});
             c.seen.back().variant.raw = std::move(scores[i]);
-            c.kept = guard_.kept(c.seen);
+            c.kept = kept_by_scores(c.seen);
             if (!std::isfinite(c.kept.value) || !std::isfinite(fisher_total(c.seen.back().variant.raw)))
                 c.broken = fmt::format("seed {} gives no finite score", k);
             c.open = c.broken.empty() && !(options_.early_stop && decided(c.kept.value, c.seen.size()));
@@ -230,7 +250,7 @@ private:
         for (std::size_t i = 0; i < n; ++i) {
             std::vector<ScoredPair> rest = c.seen;
             rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
-            without.push_back(guard_.kept(rest).value);
+            without.push_back(kept_by_scores(rest).value);
         }
         return interval_of(without).half * static_cast<double>(n - 1);  // each value leaves out one seed, so the interval is n - 1 times too small
     }
@@ -238,7 +258,7 @@ private:
     nlohmann::json evidence_of(const Graph& original, const AskedVariant& c) const {
         nlohmann::json seeds = nlohmann::json::array();
         for (const ScoredPair& pair : c.seen) {
-            Kept one = guard_.kept({&pair, 1});
+            Kept one = kept_by_scores({&pair, 1});
             seeds.push_back(std::move(one.parts));
             if (std::isfinite(one.value)) seeds.back()["kept"] = one.value;
         }
@@ -273,9 +293,8 @@ private:
         evidence["allowed"] = allowed;
         evidence["why"] =
             fmt::format("the network keeps {}{:.3f} of the capacity, and {:.3f} must be kept", run ? "" : "by its sizes no more than ", kept, capacity_);
-        if (const std::optional<ExpectedLoss> loss = run                   ? c.kept.loss
-                                                     : guard_.loss_by_size ? std::optional(guard_.loss_by_size(size_, c.size))
-                                                                           : std::nullopt) {
+        if (options_.taught) evidence["taught"] = {{"networks", options_.taught->networks()}, {"key", options_.taught->key().hex()}};
+        if (const std::optional<ExpectedLoss> loss = run ? c.kept.loss : loss_by_sizes(size_, c.size)) {
             evidence["loss"] = {{"points", loss->points}, {"low", loss->low}, {"high", loss->high}};
             evidence["why"] = fmt::format("the network is expected to lose {:.2f} points ({:.2f} to {:.2f}), and may lose {:.2f}", loss->points, loss->low,
                                           loss->high, loss_at_kept(capacity_));

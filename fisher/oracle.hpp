@@ -10,6 +10,7 @@
 #include "base/hash.hpp"
 #include "fisher/data.hpp"
 #include "fisher/guards.hpp"
+#include "fisher/taught_loss.hpp"
 #include "rules/capacity.hpp"
 #include "store/address.hpp"
 
@@ -24,9 +25,10 @@ struct OracleOptions {
     bool early_stop = true;  // use fewer seeds when the first ones decide the answer
     std::uint64_t seed = 0;  // draws batches and weights
     int threads = 0;
-    bool double_precision = false;     // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
-    const Weights* trained = nullptr;  // null: each seed draws its own weights
-    StoreAddress store{};              // empty: in memory only
+    bool double_precision = false;               // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
+    const Weights* trained = nullptr;            // null: each seed draws its own weights
+    std::shared_ptr<const TaughtLoss> taught{};  // what trainings of other networks taught, for a guard that speaks in points; null: nothing
+    StoreAddress store{};                        // empty: in memory only
     std::shared_ptr<Scorer> scorer{};  // shares passes with others; made for the same original, data, seeds and weights; null: the oracle makes its own
     std::function<void(std::int64_t done, std::int64_t all)> progress{};
 };

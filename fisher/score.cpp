@@ -207,6 +207,7 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
         OracleOptions own = options.oracle;
         own.scorer = scoring.scorer();
         if (name != options.oracle.guard) own.guard = name, own.capacity.reset();
+        if (!find_guard(name).loss_by_size) own.taught.reset();  // trainings teach a guard that speaks in points, and leave the others as they are
         oracles.push_back(make_oracle(own));
         if (options.recheck) own.store = {}, fresh.push_back(make_oracle(own));
     }

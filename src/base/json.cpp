@@ -9,6 +9,7 @@
 #include "base/files.hpp"
 #include "base/json_reader.hpp"
 #include "base/suggest.hpp"
+#include "base/text.hpp"
 
 namespace loopegg {
 
@@ -17,6 +18,17 @@ JsonView read_json(const SourcePtr& source) {
     document->source = source;
     parse_json(source, document->value, document->place);
     return {document, &document->value, &document->place};
+}
+
+std::vector<JsonView> read_json_lines(const SourcePtr& source) {
+    std::vector<JsonView> out;
+    std::size_t line = 0;
+    for (const std::string& text : split(source->text, '\n')) {
+        // Each line is a document of its own. Empty lines before it give its places the numbers that they have in the file.
+        if (text.find_first_not_of(" \t\r") != text.npos) out.push_back(read_json(make_source(source->name, std::string(line, '\n') + text)));
+        ++line;
+    }
+    return out;
 }
 
 nlohmann::json parse_json_file(const std::filesystem::path& file) {

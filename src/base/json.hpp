@@ -69,6 +69,9 @@ private:
 // are not UTF-8, a key twice in one object, nesting deeper than 200.
 JsonView read_json(const SourcePtr& source);
 
+// One JSON value on each line; empty lines are skipped. Places are those in the whole file.
+std::vector<JsonView> read_json_lines(const SourcePtr& source);
+
 // A file that the program wrote itself, as plain JSON. Throws UserError that names the file.
 nlohmann::json parse_json_file(const std::filesystem::path& file);
 

@@ -46,7 +46,7 @@ void print(const FinalistChoice& choice, const fs::path& out) {
 
 Action setup(CLI::App& app) {
     struct Asked {
-        std::string out, accuracies;
+        std::string out, accuracies, trainings;
         std::optional<double> max_loss;
     };
     auto asked = std::make_shared<Asked>();
@@ -54,10 +54,13 @@ Action setup(CLI::App& app) {
     app.add_option("--accuracies", asked->accuracies, R"(what the networks reached, in percent: {"original": 95.7, "rules-1": [95.1, 95.3]})")->required();
     app.add_option("--max-loss", asked->max_loss, "points of accuracy that the network may lose; otherwise what the run allowed")
         ->check(CLI::Range(0.0, 100.0));
+    app.add_option("--trainings", asked->trainings, "a file to add these accuracies to, with the plans of the networks, for 'loopegg optimize --trainings'");
     return [asked](Session& session) {
         const fs::path out = asked->out;
         require_whole(out, "loopegg optimize MODEL --out " + shell_word(asked->out), "report.html");
-        const FinalistChoice choice = choose_by_accuracy(out, read_accuracies(asked->accuracies), asked->max_loss);
+        const std::map<std::string, Trained> accuracies = read_accuracies(asked->accuracies);
+        const FinalistChoice choice = choose_by_accuracy(out, accuracies, asked->max_loss);
+        if (!asked->trainings.empty()) append_trainings(asked->trainings, out, accuracies);
         if (session.json)
             session.answer(to_json(choice, out));
         else

@@ -11,13 +11,14 @@
 #include "fisher/score.hpp"
 #include "graph/load.hpp"
 #include "optimize/optimize.hpp"
+#include "optimize/trainings.hpp"
 #include "rewrite/plan_rules.hpp"
 
 namespace loopegg {
 namespace {
 
 struct Arguments {
-    std::string model, data, precision, guard{default_guard}, rules = "discover";
+    std::string model, data, trainings, precision, guard{default_guard}, rules = "discover";
     std::vector<std::string> plans, models, measures, guards;
     double capacity = 0, max_loss = 0;
     CLI::Option *capacity_given = nullptr, *max_loss_given = nullptr;
@@ -71,6 +72,7 @@ int run(const Arguments& a, Session& session) {
     if (a.capacity_given->count()) options.oracle.capacity = a.capacity;
     if (a.max_loss_given->count()) options.oracle.capacity = kept_at_loss(a.max_loss);
     options.oracle.data = a.data;
+    if (!a.trainings.empty()) options.oracle.taught = read_trainings(a.trainings, original, rules_file(a.rules)).taught;
     options.oracle.batch = a.batch, options.oracle.seeds = a.seeds, options.oracle.seed = a.seed, options.oracle.threads = a.threads;
     if (!a.no_store) options.oracle.store = default_evidence();
     options.oracle.early_stop = false;  // the measures need every seed anyway
@@ -110,6 +112,8 @@ Action setup(CLI::App& app) {
             ->check(CLI::Range(0.0, 100.0))
             ->excludes(a->capacity_given);
     app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, seeded synthetic images");
+    app.add_option("--trainings", a->trainings,
+                   R"(a file of what networks made from MODEL reached in training, from which the guard learns: {"plan": ..., "accuracy": 91.4} on each line)");
     app.add_option("--batch", a->batch, "images for each seed")->capture_default_str();
     app.add_option("--seeds", a->seeds, "draws of weights and images")->capture_default_str()->check(CLI::Range(1, 1000));
     app.add_option("--seed", a->seed, "the first seed")->capture_default_str();

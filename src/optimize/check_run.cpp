@@ -37,6 +37,7 @@
 #include "optimize/pseudo.hpp"
 #include "optimize/site_plan.hpp"
 #include "optimize/sites.hpp"
+#include "optimize/trainings.hpp"
 #include "rewrite/plan_rules.hpp"
 #include "rules/load.hpp"
 
@@ -340,6 +341,7 @@ private:
         const std::string data = verdict_.at("data");
         if (const auto space = data.find(' '); space != data.npos) options.data = data.substr(space + 1);
         options.trained = trained ? &model.weights : nullptr;
+        if (verdict_.contains("taught")) options.taught = read_trainings(folder_ / "trainings.jsonl", original_, rules_file(result_.at("rules"))).taught;
         const Graph returned[]{returned_};
         const Verdict v = make_oracle(std::move(options))->judge(original_, returned).at(0);
         const double kept = v.evidence.value("kept", -1.0);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -34,8 +34,6 @@ Trained read_trained(const JsonView& value) {
 }
 
 }  // namespace
-
-double Trained::mean() const { return std::accumulate(accuracies.begin(), accuracies.end(), 0.0) / static_cast<double>(accuracies.size()); }
 
 std::vector<std::string> finalist_names(const WholeNetworks& networks) {
     std::map<std::string, int> count;
@@ -106,6 +104,22 @@ FinalistChoice choose_by_accuracy(const fs::path& out, const std::map<std::strin
     for (std::size_t i = 1; i < choice.rows.size() && !choice.chosen; ++i)
         if (choice.rows[i].lost && *choice.rows[i].lost <= choice.max_loss && choice.rows[i].speedup > 1) choice.chosen = i;
     return choice;
+}
+
+void append_trainings(const fs::path& file, const fs::path& out, const std::map<std::string, Trained>& accuracies) {
+    std::string text = fs::exists(file) ? read_file(file) : std::string();
+    const std::vector<std::string> lines = split(text, '\n');
+    std::set<std::string> known(lines.begin(), lines.end());
+    if (!text.empty() && text.back() != '\n') text += '\n';
+    const std::string base = read_model(read_source(out / "original.json")).name;
+    for (const auto& [name, trained] : accuracies) {
+        const json plan = name == "original" ? json{{"steps", json::array()}} : parse_json_file(out / "finalists" / name / "plan.json");
+        for (std::size_t seed = 0; seed < trained.accuracies.size(); ++seed) {
+            const std::string line = json{{"base", base}, {"name", name}, {"seed", seed}, {"plan", plan}, {"accuracy", trained.accuracies[seed]}}.dump();
+            if (known.insert(line).second) text += line + '\n';
+        }
+    }
+    write_file(file, text);
 }
 
 }  // namespace loopegg

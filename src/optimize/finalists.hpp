@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "optimize/trainings.hpp"
 #include "optimize/whole_networks.hpp"
 
 namespace loopegg {
@@ -15,12 +16,6 @@ std::vector<std::string> finalist_names(const WholeNetworks& networks);
 
 // Writes out/finalists/NAME with plan.json, model.json and network.py (a PyTorch module), and the weights where the run read trained ones.
 void write_finalists(const std::filesystem::path& out, const WholeNetworks& networks);
-
-// What a network reached in each of its trainings.
-struct Trained {
-    std::vector<double> accuracies;  // percent
-    double mean() const;
-};
 
 // {"original": 95.7, "rules-1": [95.1, 95.3], ...}: one accuracy or several, in percent. Throws UserError that says what was expected.
 std::map<std::string, Trained> read_accuracies(const std::filesystem::path& file);
@@ -42,5 +37,8 @@ struct FinalistChoice {
 // Picks the fastest of the trained networks that lose no more than `max_loss` points (without it: than the run allowed). Throws UserError for a run
 // without finalists, for a name that is no finalist, and where the original's accuracy is missing.
 FinalistChoice choose_by_accuracy(const std::filesystem::path& out, const std::map<std::string, Trained>& accuracies, std::optional<double> max_loss);
+
+// Appends a line for each accuracy of a run's finalists to a file that read_trainings reads, unless the file has such a line.
+void append_trainings(const std::filesystem::path& file, const std::filesystem::path& out, const std::map<std::string, Trained>& accuracies);
 
 }  // namespace loopegg

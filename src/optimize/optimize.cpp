@@ -61,6 +61,7 @@ std::unique_ptr<Oracle> oracle_for(const OptimizeRequest& request, const Input& 
         options.capacity = std::max(options.capacity, shipped_capacity(to_string(classify_architecture(input.graph).kind)));
     }
     options.trained = input.trained ? &input.weights : nullptr;
+    options.taught = input.trainings.taught;
     options.store = default_evidence();
     return make_oracle(std::move(options));
 }
@@ -174,6 +175,7 @@ Input read_input(const OptimizeRequest& request) {
     input.graph = with_batch(std::move(model.graph), request.batch);
     input.weights = std::move(model.weights);
     input.sites = sites_of(input.graph, request.keep);
+    if (!request.trainings.empty()) input.trainings = read_trainings(request.trainings, input.graph, rules_file(request.rules));
     return input;
 }
 

@@ -19,6 +19,7 @@
 #include "optimize/objective.hpp"
 #include "optimize/optimize.hpp"
 #include "optimize/sites.hpp"
+#include "optimize/trainings.hpp"
 #include "optimize/tune.hpp"
 
 namespace loopegg {
@@ -29,6 +30,7 @@ struct Input {
     Weights weights;       // complete: drawn from the seed where the model has none
     bool trained = false;  // the model has weights of its own
     Sites sites;
+    Trainings trainings{};  // what the guard has learned from
     // Where rules over several sites made this network from another: the network that was read, the steps, and what the guard says of the steps.
     const Input* read = nullptr;
     Plan plan{};

@@ -115,6 +115,7 @@ void write_out(const OptimizeRequest& request, const Outcome& outcome, Oracle& o
         if (!n->rounding.is_null())
             lines += json{{"oracle", "rounding"}, {"network", n->files.folder.filename().string()}, {"evidence", n->rounding}}.dump() + "\n";
     write_file(request.out / "evidence.jsonl", lines);
+    if (!read.trainings.lines.empty()) write_file(request.out / "trainings.jsonl", read.trainings.lines);
 }
 
 }  // namespace loopegg

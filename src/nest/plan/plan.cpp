@@ -3,7 +3,6 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "base/json.hpp"
 #include "base/sexpr.hpp"
 #include "base/suggest.hpp"
 
@@ -45,8 +44,9 @@ Application read_application(const JsonView& view) {
 
 }  // namespace
 
-Plan read_plan(const SourcePtr& source) {
-    JsonView root = read_json(source);
+Plan read_plan(const SourcePtr& source) { return read_plan(read_json(source)); }
+
+Plan read_plan(const JsonView& root) {
     root.only({"loopegg", "name", "steps"});
     Plan plan;
     for (const JsonView& step : root.at("steps").items()) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/source.hpp"
+#include "base/json.hpp"
 #include "base/term.hpp"
 
 namespace loopegg {
@@ -36,6 +36,7 @@ struct Plan {
 
 // Throws UserError that points into the file.
 Plan read_plan(const SourcePtr& source);
+Plan read_plan(const JsonView& view);      // a plan inside another file
 std::string write_plan(const Plan& plan);  // reading it gives the same plan
 
 }  // namespace loopegg

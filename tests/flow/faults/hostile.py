@@ -104,6 +104,8 @@ def readers():
     P.write("bundle/index.json", {"target": "h200", "id": "b", "programs": [{"key": "0" * 32, "what": "(x)"}, {"key": "1" * 32, "what": "(y)"}]})
     P.write("bundle/results.txt", "loopegg-results 1 b\n" + "0" * 32 + " ok 1.5 0.1 10\n" + "1" * 32 + " wrong element 3 is 1\n")
     P.write("accuracies.json", {"original": 95.7, "rules-1": [95.1, 95.3]})
+    half = {"steps": [{"site": "conv1", "apply": [{"rule": "bottleneck-output", "with": {"?w": 4}, "restore": "propagate"}]}]}
+    P.write("trainings.jsonl", "".join(json.dumps({"plan": p, "accuracy": a}) + "\n" for p, a in (({"steps": []}, 95.7), (half, 95.1))))
     P.write("data/images.npy", (CORPUS / "npy/f4").read_bytes())
     P.write("network/model.json", (P.path / "out/model.json").read_bytes())
     P.write("network/weights.safetensors", (P.path / "out/weights.safetensors").read_bytes())
@@ -136,6 +138,8 @@ def readers():
            inside("sequences", "out", "sequences.json", lambda f: ("explain", f), False), inside("study", "out", "result.json", lambda f: ("study", f, "--out", "studied"), False),
            inside("chosen", "out", "result.json", lambda f: ("choose", f, "--accuracies", "accuracies.json")),
            plain("accuracies", "json", [P.path / "accuracies.json"], lambda f: ("choose", "out", "--accuracies", f)),
+           plain("trainings", "jsonl", [P.path / "trainings.jsonl"],
+                 lambda f: ("score", P.model, "--trainings", f, "--measure", "params", "--seeds", "1", "--batch", "2", "--no-store")),
            inside("checked-plan", "out", "plan.json", lambda f: ("explain", f, "--check")), inside("checked-original", "out", "original.json", lambda f: ("explain", f, "--check")),
            inside("manifest", "compiled", "manifest.json", lambda f: ("run", f)), inside("network", "compiled", "network.json", lambda f: ("run", f)),
            inside("weights-bin", "compiled", "weights.bin", lambda f: ("run", f)), inside("library", "compiled", "network.so", lambda f: ("run", f)),

@@ -42,6 +42,23 @@ def the_command_that_choose_prints_compiles_what_was_trained(out, timed):
             pathlib.Path(out, "finalists", name, "trained.json").write_text("{}")
 
 
+def a_second_search_learns_from_what_was_trained(out, timed):
+    name, accuracies, trainings = timed[0]["finalist"], pathlib.Path(FOLDER.name, "lost.json"), f"{FOLDER.name}/trainings.jsonl"
+    lost = timed[0]["loss"]["points"] + 3
+    accuracies.write_text(json.dumps({"original": [90.0] * 9, name: [90 - lost] * 9}))
+    r = run("choose", out, "--accuracies", str(accuracies), "--trainings", trainings)
+    assert r.returncode == 0 and len(open(trainings).readlines()) == 18, r.stderr
+    plan = f"{out}/finalists/{name}/plan.json"
+    r = run("score", MODEL, "--plan", plan, "--trainings", trainings, "--seeds", "1", "--batch", "2", "--no-store", "--json")
+    guard = json.loads(r.stdout)["variants"][0]["guards"]["expected-loss"]["evidence"]
+    assert abs(guard["loss"]["points"] - lost) < 0.5 and abs(guard["parts"]["untaught"] - timed[0]["loss"]["points"]) < 1e-6, guard
+    r = optimize("taught", "--search", "rules", "--max-loss", "6", "--trainings", trainings)
+    assert [n["loss"]["points"] for n in r["networks"] if n.get("finalist") == name] != [timed[0]["loss"]["points"]], r["networks"]
+    assert len(open(f"{FOLDER.name}/taught/trainings.jsonl").readlines()) == 18
+    checked = run("explain", f"{FOLDER.name}/taught", "--check", "--recheck", MODEL)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
 def whole_networks_are_judged_timed_and_proven():
     r = optimize("whole", "--search", "rules", "--max-loss", "3")
     timed = [n for n in r["networks"] if n["measured"]]
@@ -52,6 +69,7 @@ def whole_networks_are_judged_timed_and_proven():
     assert run("apply", MODEL, f"{out}/plan.json", "-o", f"{FOLDER.name}/whole.json").returncode == 0
     assert json.load(open(f"{FOLDER.name}/whole.json"))["nodes"] == json.load(open(f"{out}/model.json"))["nodes"]
     the_command_that_choose_prints_compiles_what_was_trained(out, timed)
+    a_second_search_learns_from_what_was_trained(out, timed)
     checked = run("explain", out, "--check")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     sequences = json.load(open(f"{out}/sequences.json"))

@@ -1,0 +1,52 @@
+// What trainings of some networks teach about the loss of others that were made from the same original.
+//
+// The loss of a network is what the guard expects, g, and a correction. The correction is learned from networks that were trained. It is a Gaussian
+// process, and its covariance for two networks is
+//
+//   scale^2 g g'                                          the guard expects too much, or too little, of all networks of this original
+//   + work_slope^2 <w, w'> + sites_slope^2 <s, s'>        a stage counts for more, or for less, than the guard thinks
+//   + bend^2 sqrt(g g') exp(-d^2 / 2)                     networks that are alike err alike
+//
+// w and s hold, for each stage, the logarithms of the shares of work and of sites that are left, times the stage's part of the useful work
+// (expected_loss.hpp). d is the distance of two networks in these logarithms. All three terms are zero for the original, which loses nothing.
+// experiments/accuracy/teach.py fits the constants, and tells how much a few trainings teach about a base network that no fit has seen.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "fisher/expected_loss.hpp"
+
+namespace loopegg {
+
+struct TrainedNetwork {
+    MeasureInput size;
+    double lost = 0;  // points, beside the original's mean accuracy
+    int seeds = 1;    // trainings that `lost` is the mean of
+};
+
+class TaughtLoss {
+public:
+    // `original_seeds`: trainings of the original. Its error is in every loss.
+    TaughtLoss(MeasureInput original, std::vector<TrainedNetwork> trained, int original_seeds);
+
+    ExpectedLoss loss(const MeasureInput& variant) const;
+    std::size_t networks() const { return taught_.size(); }
+    Hash128 key() const { return key_; }  // of what was taught
+
+private:
+    struct Described {
+        double guess = 0;  // the guard's own expectation
+        std::vector<StageLeft> stages;
+    };
+    Described describe(const MeasureInput& variant) const;
+    std::vector<double> covariances(const Described& network) const;  // with each network that was taught
+
+    MeasureInput original_;
+    std::vector<Described> taught_;
+    std::vector<std::vector<double>> root_;  // of the covariance of what was taught: a lower triangle, by rows
+    std::vector<double> solved_;             // that covariance, solved for the errors of the guard
+    Hash128 key_;
+};
+
+}  // namespace loopegg

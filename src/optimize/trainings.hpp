@@ -1,0 +1,29 @@
+// A file of what networks reached in training. The guard learns from it (fisher/taught_loss.hpp).
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fisher/taught_loss.hpp"
+#include "graph/graph.hpp"
+
+namespace loopegg {
+
+// What a network reached in each of its trainings.
+struct Trained {
+    std::vector<double> accuracies;  // percent
+    double mean() const;
+};
+
+struct Trainings {
+    std::shared_ptr<const TaughtLoss> taught;
+    std::string lines;  // those of the file that are about this network
+};
+
+// One training on each line: {"plan": {"steps": [...]}, "accuracy": 91.4}. A plan without steps is the original, which must be there. "base" names the
+// network that the plan is for, and lines of other networks are skipped. "recipe" names how it was trained, and must be the same on all lines.
+// Throws UserError that points into the file.
+Trainings read_trainings(const std::filesystem::path& file, const Graph& original, const std::filesystem::path& rules);
+
+}  // namespace loopegg
