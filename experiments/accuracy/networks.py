@@ -51,21 +51,30 @@ def resnet(name="resnet34-cifar10", blocks=(3, 4, 6, 3), width=64):
     return b.finish(x, "fc")
 
 
-def resnext29(name="resnext29_2x64d", groups=2):
+def bottlenecks(name, blocks, width, groups=1, stem=1, widening=2):
+    """Residual branches of three convolutions: 1x1, 3x3 in groups, and 1x1 to `widening` times as many channels."""
     b = Builder(name)
-    x = b.node("relu", "relu", [b.norm("bn1", b.conv("conv1", "input", 64, 1))])
+    x = b.node("relu", "relu", [b.norm("bn1", b.conv("conv1", "input", 64, stem))])
     channels = 64
-    for stage in range(3):
-        for i in range(3):
-            at, width, stride = f"layer{stage + 1}.{i}", groups * 64 << stage, 2 if stage > 0 and i == 0 else 1
-            y = b.node(at + ".relu", "relu", [b.norm(at + ".bn1", b.conv(at + ".conv1", x, width, 1))])
-            y = b.node(at + ".relu_1", "relu", [b.norm(at + ".bn2", b.conv(at + ".conv2", y, width, 3, stride, groups))])
-            y = b.norm(at + ".bn3", b.conv(at + ".conv3", y, 2 * width, 1))
-            if stride != 1 or channels != 2 * width:
-                x = b.norm(at + ".downsample.1", b.conv(at + ".downsample.0", x, 2 * width, 1, stride))
+    for stage, count in enumerate(blocks):
+        for i in range(count):
+            at, hidden, stride = f"layer{stage + 1}.{i}", width << stage, 2 if stage > 0 and i == 0 else 1
+            y = b.node(at + ".relu", "relu", [b.norm(at + ".bn1", b.conv(at + ".conv1", x, hidden, 1))])
+            y = b.node(at + ".relu_1", "relu", [b.norm(at + ".bn2", b.conv(at + ".conv2", y, hidden, 3, stride, groups))])
+            y = b.norm(at + ".bn3", b.conv(at + ".conv3", y, widening * hidden, 1))
+            if stride != 1 or channels != widening * hidden:
+                x = b.norm(at + ".downsample.1", b.conv(at + ".downsample.0", x, widening * hidden, 1, stride))
             x = b.node(at + ".relu_2", "relu", [b.node(at + ".add", "add", [y, x])])
-            channels = 2 * width
+            channels = widening * hidden
     return b.finish(x, "fc")
+
+
+def resnext29(name="resnext29_2x64d", groups=2):
+    return bottlenecks(name, (3, 3, 3), groups * 64, groups)
+
+
+def resnet50(name="resnet50-cifar10"):
+    return bottlenecks(name, (3, 4, 6, 3), 64, stem=3, widening=4)
 
 
 def densenet(name="densenet64-cifar10", growth=24, blocks=(8, 10, 12)):
@@ -132,7 +141,7 @@ def wide_resnet(name="wide-resnet22-4-cifar10", blocks=(3, 3, 3), width=64):
 
 
 BASES = {g["name"]: g for g in (resnet(), resnext29(), densenet(), mobilenet(), vgg(), wide_resnet(),
-                              wide_resnet("wide-resnet16-8-cifar10", (2, 2, 2), 128))}
+                              wide_resnet("wide-resnet16-8-cifar10", (2, 2, 2), 128), resnet50())}
 
 # ---- channels ----------------------------------------------------------------------------------------------------------------
 
