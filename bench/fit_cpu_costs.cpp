@@ -14,6 +14,7 @@
 
 #include "backends/target/schedule_rules.hpp"
 #include "backends/target/target.hpp"
+#include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/schedule/cpu_estimate.hpp"
@@ -58,6 +59,7 @@ Network read_network(const std::string& file) {
         }
         if (nest.size() > 3) network.nests.push_back(std::move(nest));
     }
+    if (network.nests.empty()) throw UserError("'" + file + "' has no nest with more than three times: expected what bench_first_schedules wrote");
     return network;
 }
 
@@ -128,7 +130,12 @@ int main(int argc, char** argv) {
     const VectorMachine machine = vector_machine(find_target("host"));
     const CpuCosts shipped = shipped_cpu_costs();
     std::vector<Network> networks;
-    for (int i = 1; i < argc; ++i) networks.push_back(read_network(argv[i]));
+    try {
+        for (int i = 1; i < argc; ++i) networks.push_back(read_network(argv[i]));
+    } catch (const UserError& e) {
+        fmt::print(stderr, "error: {}\n", e.what());
+        return 1;
+    }
     std::vector<const Network*> all;
     for (const Network& n : networks) all.push_back(&n);
     const auto told = [&](const Network& n, const CpuCosts& costs) {
