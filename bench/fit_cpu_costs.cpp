@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
     try {
         for (int i = 1; i < argc; ++i) networks.push_back(read_network(argv[i]));
     } catch (const UserError& e) {
-        fmt::print(stderr, "error: {}\n", e.what());
+        fmt::print(stderr, "{}\n", e.what());
         return 1;
     }
     std::vector<const Network*> all;
