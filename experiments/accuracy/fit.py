@@ -74,6 +74,21 @@ def parts_of(program, bases, rows):
     return found
 
 
+def asked_parts(doc):
+    """Reads the command line that fit.py and teach.py share, and gives the parts of every labelled network."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("bases", help="the folder that networks.py wrote")
+    parser.add_argument("--keep", help="write the parts that the program told here, and read them from here if they are there")
+    options = parser.parse_args()
+    if options.keep and os.path.exists(options.keep):
+        return json.load(open(options.keep))
+    parts = parts_of(options.program, options.bases, labels())
+    if options.keep:
+        json.dump(parts, open(options.keep, "w"), indent=1)
+    return parts
+
+
 def predict(p, x, work):
     return work ** -p[0] * (x @ p[1:])
 
@@ -130,20 +145,10 @@ def quality(name, predicted, lost):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
-    parser.add_argument("bases", help="the folder that networks.py wrote")
-    parser.add_argument("--keep", help="write the parts that the program told here, and read them from here if they are there")
-    options = parser.parse_args()
+    parts = asked_parts(__doc__)
     rows = labels(FITTED_TO)
     before = {r[:2] for r in rows}
     later = [r for r in labels() if r[:2] not in before]
-    if options.keep and os.path.exists(options.keep):
-        parts = json.load(open(options.keep))
-    else:
-        parts = parts_of(options.program, options.bases, rows + later)
-        if options.keep:
-            json.dump(parts, open(options.keep, "w"), indent=1)
     rows = [r for r in rows if f"{r[0]} {r[1]}" in parts]
     held_back = table([r for r in rows if r[0] in HELD_BACK], parts)
     rows = [r for r in rows if r[0] not in HELD_BACK and r[:2] not in REPORTED]

@@ -5,12 +5,8 @@
 
 For each base network, fit.py's formula and the constants of the covariance are fitted to the other base networks. Then some labels of the base network are
 drawn and taught, and the loss of its other networks is predicted. The last line has the shipped constants, a fit to all base networks with the labels of
-that day. --keep is as in fit.py.
+that day.
 """
-import argparse
-import json
-import os
-
 import numpy as np
 import torch
 
@@ -103,12 +99,7 @@ def mean_error(predicted, lost):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
-    parser.add_argument("bases", help="the folder that networks.py wrote")
-    parser.add_argument("--keep", help="as in fit.py")
-    options = parser.parse_args()
-    parts = json.load(open(options.keep)) if options.keep and os.path.exists(options.keep) else guard.parts_of(options.program, options.bases, guard.labels())
+    parts = guard.asked_parts(__doc__)
     labels = labels_by_base(parts)
     random = np.random.default_rng(1)
     for b, its in labels.items():
