@@ -2,7 +2,9 @@
 """Compares trained networks of one base network: accuracy by seed, means, and the difference of paired seeds with its 95% interval.
 
     python3 compare.py resnet34-cifar10 found5 width5-depth67 width4 original [--recipe short] [--seeds 0,1,2,3,4,5]
+    python3 compare.py resnet34-cifar10 t2-rules-8@distil original@full
 
+NAME@RECIPE names the recipe of one network, and --recipe that of the others.
 The first network is compared with each of the others. Only seeds that both have are paired.
 A seed that picked a network should not judge it: --seeds leaves it out.
 """
@@ -23,12 +25,14 @@ def main():
     parser.add_argument("--recipe", default="short")
     parser.add_argument("--seeds", type=lambda text: {int(s) for s in text.split(",")}, help="only these")
     options = parser.parse_args()
-    found = {n: {} for n in options.names}
+    names = [n if "@" in n else f"{n}@{options.recipe}" for n in options.names]
+    found = {n: {} for n in names}
     for line in open(os.path.join(HERE, "labels.jsonl")):
         r = json.loads(line)
-        if r["base"] == options.base and r["recipe"] == options.recipe and r["name"] in found and (not options.seeds or r["seed"] in options.seeds):
-            found[r["name"]][r["seed"]] = r
-    first = found[options.names[0]]
+        name = f"{r['name']}@{r['recipe']}"
+        if r["base"] == options.base and name in found and (not options.seeds or r["seed"] in options.seeds):
+            found[name][r["seed"]] = r
+    first = found[names[0]]
     for name, by_seed in found.items():
         if not by_seed:
             print(f"{name}: no label")
@@ -38,9 +42,9 @@ def main():
         spread = f", standard deviation {statistics.stdev(values):.2f}" if len(values) > 1 else ""
         line = f"{name}: {statistics.mean(values):.2f}% ({len(values)} seeds{spread}), {one['macs'] / 1e6:.0f} M MACs, {one['params'] / 1e6:.1f} M parameters"
         both = sorted(set(first) & set(by_seed))
-        if name != options.names[0] and both:
+        if name != names[0] and both:
             gaps = [first[s]["accuracy"] - by_seed[s]["accuracy"] for s in both]
-            line += f"; {options.names[0]} is {statistics.mean(gaps):+.2f} points beside it"
+            line += f"; {names[0]} is {statistics.mean(gaps):+.2f} points beside it"
             if len(gaps) > 1:
                 half = STUDENT[min(len(gaps) - 1, 10)] * statistics.stdev(gaps) / len(gaps) ** 0.5
                 line += f" (95%: {statistics.mean(gaps) - half:+.2f} to {statistics.mean(gaps) + half:+.2f}, {len(gaps)} paired seeds)"
