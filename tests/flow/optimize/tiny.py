@@ -265,7 +265,8 @@ def several_inputs_and_outputs_are_optimized_run_and_saved():
             "outputs": ["sum", "mean"]}
     model, out = f"{FOLDER.name}/both.json", f"{FOLDER.name}/both"
     json.dump(both, open(model, "w"))
-    r = run("optimize", model, "--rules", "exact", "--target", "i7", "--trials", "2", "--out", out)
+    like_this = "i7" if os.uname().machine == "x86_64" else "a57"     # a target that this machine runs, and that is estimated, so nothing is timed
+    r = run("optimize", model, "--rules", "exact", "--target", like_this, "--trials", "2", "--out", out)
     assert r.returncode == 0, r.stderr
     saved = {}
     for what in (f"{out}/model.json", out):   # interpreted, compiled
