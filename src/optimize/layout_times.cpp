@@ -9,6 +9,7 @@
 #include "nest/term/statement.hpp"
 #include "nest/term/wrapped_statement.hpp"
 #include "optimize/stages.hpp"
+#include "optimize/statement_kind.hpp"
 #include "optimize/tune.hpp"
 
 namespace loopegg {
@@ -19,20 +20,6 @@ constexpr double share_to_explore = 0.6;  // of that time
 
 std::int64_t instances_of(const Term& nest) { return statement_of(nest_parts(nest).statement).instances(); }
 
-// The statement without its numbers of channels.
-std::string kind_of(const Term& stmt) {
-    if (is_wrapper(stmt)) {
-        std::string wrapper = stmt.op().text();
-        for (std::size_t i = 0; i + 1 < stmt.size(); ++i) wrapper += " " + to_string(stmt[i]);
-        return fmt::format("({} {})", wrapper, kind_of(stmt[stmt.size() - 1]));
-    }
-    Term kind = stmt;
-    for (const Iterator& axis : statement_of(stmt).axes)
-        for (const char* channels : {"g", "co", "ci", "c", "r"})
-            if (axis.name == channels && axis.extent > 1) kind = with_size(kind, axis.name, Term("several"));
-    return to_string(kind);
-}
-
 }  // namespace
 
 LayoutTimes::LayoutTimes(const OptimizeRequest& request, const Target& target, Measurer& measurer, Progress& progress)
@@ -42,7 +29,7 @@ void LayoutTimes::add(const Term& nest, const Term& now, bool site) {
     const auto [at, fresh] = entries_.try_emplace(nest);
     if (fresh) {
         order_.push_back(nest);
-        at->second = {.now = now, .kind = kind_of(nest_parts(nest).statement), .site = site};
+        at->second = {.now = now, .kind = statement_kind(nest_parts(nest).statement), .site = site};
     }
     ++at->second.uses;
 }

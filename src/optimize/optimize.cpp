@@ -20,6 +20,7 @@
 #include "graph/architecture_hash.hpp"
 #include "graph/load.hpp"
 #include "graph/model_json.hpp"
+#include "optimize/charged_once.hpp"
 #include "optimize/class_rules.hpp"
 #include "optimize/finalists.hpp"
 #include "optimize/rounds.hpp"
@@ -115,12 +116,17 @@ std::string say(const SiteTrial& trial) {
                        join(std::vector<std::string>(timed.begin(), timed.end()), ", "), trial.ms, trial.beside_ms);
 }
 
+// Where whole networks were searched, most of the time for tuning is spent. The original and the network that is returned each get such a share once more,
+// and such a share for their layouts (layout_times.cpp takes a part of it).
+constexpr double last_tuning_share = 0.25, last_layouts_share = 0.5;
+
 // Where the run gets its times from: workers on this machine, a board, or rounds of bundles.
 class Times {
 public:
     Times(const OptimizeRequest& request, const Input& input, const MeasurerOptions& options) : target_(target_of(request)) {
         if (target_.reach != Reach::bundle) {
             workers_ = std::make_unique<TvmMeasurer>(options);
+            nests_.emplace(*workers_);
             return;
         }
         if (!request.rounds.empty()) {
@@ -129,15 +135,16 @@ public:
             rounds_->take_in(options.store);
         }
         elsewhere_ = std::make_unique<RoundMeasurer>(target_, options.store, rounds_ ? rounds_->failed() : std::map<Hash128, std::string>{});
+        nests_.emplace(*elsewhere_);
     }
 
     Timing timing() {
         if (elsewhere_)
-            return {*elsewhere_, [this](const Graph& graph, const Weights& weights, const Schedules& schedules, bool last) {
+            return {*nests_, [this](const Graph& graph, const Weights& weights, const Schedules& schedules, bool last) {
                         return elsewhere_->network(graph, weights, schedules, last ? RoundMeasurer::Use::last : RoundMeasurer::Use::beside);
                     }};
-        if (target_.reach == Reach::here) return {*workers_, {}};
-        return {*workers_, [this](const Graph& graph, const Weights&, const Schedules& schedules, bool) {
+        if (target_.reach == Reach::here) return {*nests_, {}};
+        return {*nests_, [this](const Graph& graph, const Weights&, const Schedules& schedules, bool) {
                     return sum_of_steps(network_term(graph, schedules, target_), target_, *workers_);
                 }};
     }
@@ -149,6 +156,7 @@ private:
     Target target_;
     std::unique_ptr<TvmMeasurer> workers_;
     std::unique_ptr<RoundMeasurer> elsewhere_;
+    std::optional<ChargedOnce> nests_;  // one of the two
     std::optional<Rounds> rounds_;
 };
 
@@ -197,13 +205,16 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     measuring.cold_bytes = cold_bytes_for(input.weights);
     Times times(request, input, measuring);
     const Timing timing = times.timing();
-    OptimizeRequest left = request;  // what is left of the budget and of the time
+    OptimizeRequest left = request, last = request;  // what is left of the budget and of the time, for the last tuning and for its layouts
 
     WholeNetworks networks = log.run("networks", request.budget, [&] {
         return searches_networks(request) ? find_networks(request, input, *oracle, timing, KernelShelf(kernels.path()), progress) : WholeNetworks{};
     });
     const NetworkVerdict start = networks.best ? networks.judged[networks.timed[*networks.best].candidate].judged : NetworkVerdict{};
-    if (!networks.judged.empty()) left.budget = std::max<std::int64_t>(1, left.budget - networks.asked), left.tune_seconds *= 0.35;
+    if (!networks.judged.empty()) {
+        left.budget = std::max<std::int64_t>(1, left.budget - networks.asked);
+        left.tune_seconds *= last_tuning_share, last.tune_seconds *= last_layouts_share;
+    }
     log.done(networks.judged.empty()
                  ? std::string("no rule for whole networks")
                  : fmt::format("{} judged, {} timed; going on from {}", networks.judged.size(), networks.timed.size(),
@@ -244,7 +255,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     log.done(fmt::format("{} sites changed, {} whole networks refused on the way", changed_sites(network, selection), selection.backed_off));
 
     Confirmed confirmed = log.run("confirm", 0, [&] {
-        return confirm(request, {network, networks.original_tuning, tuning, selection}, timing, KernelShelf(kernels.path()), progress);
+        return confirm(last, {network, networks.original_tuning, tuning, selection}, timing, KernelShelf(kernels.path()), progress);
     });
     log.done(fmt::format("original {}, chosen {}", say(confirmed.original.time), say(confirmed.optimized.time)));
 

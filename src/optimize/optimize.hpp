@@ -37,7 +37,7 @@ struct OptimizeRequest {
     std::uint64_t seed = 1;
     std::optional<int> finalists{};  // networks of the search's own to time, unlike each other; without it as many as a search needs (whole_networks.cpp)
     int trials = 18;                 // schedules measured per nest, on average
-    double tune_seconds = 180;
+    double tune_seconds = 240;
     std::filesystem::path rounds{};             // the folder of the rounds that another machine measures; empty: unknown times are estimated
     int most_rounds = 6, round_programs = 300;  // rounds.hpp
     std::vector<std::string> keep{};

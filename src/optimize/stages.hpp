@@ -81,10 +81,14 @@ struct Timing {
     std::function<Measured(const Graph& graph, const Weights& weights, const Schedules& schedules, bool last)> network{};
 };
 
+// The fastest row of nests (algorithms.hpp) for each kind of statement (statement_kind.hpp).
+using RowChoices = std::map<std::string, Term>;
+
 // What spares trials of a tuning.
 struct TuningShortcuts {
     int trials = 0;                 // at most so many schedules of a nest; 0: as many as the request asks for
     const Tuning* known = nullptr;  // the tuning of the same network's originals, for kinds that all of their sites keep
+    RowChoices* rows = nullptr;     // what earlier tunings chose for statements that differ in their channels alone; this tuning adds its own choices
 };
 
 // A network whose sites are variants that were tuned.

@@ -25,6 +25,7 @@ struct Search {
     Term nest;
     double uses = 0;             // in the network
     std::size_t instead_of = 0;  // place of the search whose nest this nest would replace; its own place if it replaces none
+    bool needed = false;         // has one trial even when time is up
     std::vector<Term> waiting;   // not measured yet, most promising first by the estimate
     std::unordered_set<Term> seen;
     std::vector<Trial> trials;
@@ -77,8 +78,8 @@ public:
             // Nests come in order, so that the first ones are tuned well when time is up. All nests share the model.
             for (std::size_t at = 0, end = 0; at < searches.size(); at = end) {
                 if (round > 0 && spent_ > options_.seconds) return;
-                if (spent_ > options_.seconds)  // time is up in the first round: each original still has one schedule timed, because the run needs it
-                    for (std::size_t i = at; i < searches.size(); ++i) trials[i] = searches[i].instead_of == i ? 1 : 0;
+                if (spent_ > options_.seconds)  // time is up in the first round
+                    for (std::size_t i = at; i < searches.size(); ++i) trials[i] = searches[i].needed ? 1 : 0;
                 for (int together = 0; end < searches.size() && (end == at || together + trials[end] <= options_.together); ++end) together += trials[end];
                 step(std::span(searches).subspan(at, end - at), std::span(trials).subspan(at, end - at), round);
                 progress_.advance(tried_, fmt::format("{} nests, round {} of {}", searches.size(), round + 1, rounds));
@@ -200,12 +201,12 @@ std::vector<TunedNest> tune(std::span<const Term> nests, Measurer& measurer, con
     for (std::size_t i = 0; i < nests.size(); ++i) {
         const auto [at, fresh] = index.emplace(nests[i], searches.size());
         if (fresh) {
-            searches.push_back({nests[i], 0, at->second, {}, {}, {}, {}, {}, 0, {}});
+            searches.push_back({.nest = nests[i], .instead_of = at->second});
             searches.back().offer(options.starts(nests[i]));
         }
         Search& s = searches[at->second];
         const TuneOptions::Role role = options.role ? options.role(i) : TuneOptions::Role{1, i};
-        s.uses = std::max(s.uses, role.uses);
+        s.uses = std::max(s.uses, role.uses), s.needed |= role.needed;
         if (fresh && role.instead_of < i) s.instead_of = index.at(nests[role.instead_of]);
     }
     Tuner(measurer, options, progress).run(searches);

@@ -19,14 +19,16 @@ struct TuneOptions {
     int trials = 24;  // candidates measured per nest on average: after the first round, nests that can gain more time get more
     int per_round = 6;
     // For a nest, by its place among the nests: how often the network runs it, and the place of the nest that it would replace. A nest that replaces none
-    // has its own place here. Where `role` is empty, each nest runs once and replaces none.
+    // has its own place here. `needed`: the nest gets one trial even when time is up in the first round. Where `role` is empty, each nest runs once, replaces
+    // none and is needed.
     struct Role {
         double uses = 1;
         std::size_t instead_of = 0;
+        bool needed = true;
     };
     std::function<Role(std::size_t nest)> role{};
     int together = 24;     // candidates of one batch, of several nests: all cores compile, and the candidates are timed in turns
-    double seconds = 1e9;  // of measuring, for all nests together; every nest gets its first round in any case
+    double seconds = 1e9;  // of measuring, for all nests together
     // Gives nests near a schedule that turned out well, by the rules of the phase 'vary'. The function may be empty.
     std::function<std::vector<Term>(const Term& nest, std::uint64_t seed)> neighbours{};
     // Times come later, and estimates stand in for them until then. A nest with an estimated candidate gets no further round, because nothing was learnt.

@@ -13,8 +13,10 @@
 #include "nest/domain/with_domain.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/algorithms.hpp"
+#include "optimize/charged_once.hpp"
 #include "optimize/named_sequences.hpp"
 #include "optimize/stages.hpp"
+#include "optimize/statement_kind.hpp"
 #include "optimize/take_turns.hpp"
 #include "rewrite/rule_books.hpp"
 
@@ -32,6 +34,7 @@ MenuSize menu_size(std::size_t kinds) {
     const std::size_t share = nests / std::max<std::size_t>(1, kinds);
     return {std::clamp<std::size_t>(share, 3, kinds == 1 ? 16 : usual_menu), std::clamp<std::size_t>(share * 2 / 5, 1, 4)};
 }
+constexpr double share_for_rows = 0.4;       // of the time of a tuning, to find which row of nests is fastest for a kind
 constexpr std::size_t most_starts = 64;      // schedules of one nest, by the estimate
 constexpr std::size_t most_neighbours = 48;  // of one schedule and round; the model picks the few that are measured
 
@@ -168,21 +171,35 @@ Measured time_of(const Row& row, const std::vector<TunedNest>& tuned) {
     return sum;
 }
 
-// For each kind, the row that is fastest for the original after a few trials. The variants of the kind are tuned as this row, too.
-std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<Running>& running, const std::function<std::vector<Term>(const Term&)>& rows_of,
-                                        Measurer& measurer, TuneOptions options, Progress& progress) {
+// The rows that may compute a nest, and what earlier tunings chose among such rows.
+struct RowMenu {
+    std::function<std::vector<Term>(const Term& nest)> of;
+    RowChoices& known;
+};
+
+// For each kind, the row that is fastest for the original after a few trials. The variants of the kind are tuned as this row, too. `menu.known` gets what
+// this tuning chooses.
+std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<Running>& running, const RowMenu& menu, Measurer& measurer, TuneOptions options,
+                                        Progress& progress) {
     std::vector<Row> rows;
     std::vector<Term> nests;
+    std::map<std::size_t, Term> how;
+    std::map<std::size_t, std::string> kind;  // by variant that is measured
     for (const Running& r : running) {
         if (r.variant >= input.sites.kinds.size() || r.restoring) continue;
-        for (const Term& value : rows_of(r.nest)) {
+        const std::string its = statement_kind(nest_parts(r.nest).statement);
+        if (const auto at = menu.known.find(its); at != menu.known.end()) {
+            how[r.variant] = at->second;
+            continue;
+        }
+        kind[r.variant] = its;
+        for (const Term& value : menu.of(r.nest)) {
             rows.push_back({r.variant, value, {}});
             for (const Term& nest : nests_of(value[1])) rows.back().at.push_back(nests.size()), nests.push_back(nest);
         }
     }
-    std::map<std::size_t, Term> how;
     if (nests.empty()) return how;
-    options.trials = options.per_round = 4;  // the first schedules of each nest are good ones
+    options.trials = options.per_round = 2;  // the first schedules of each nest are good ones
     options.role = {};
     const std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     std::map<std::size_t, double> best;
@@ -193,6 +210,8 @@ std::map<std::size_t, Term> row_of_kind(const Input& input, const std::vector<Ru
         if (!fresh && time.latency->median_ms >= at->second) continue;
         at->second = time.latency->median_ms, how[row.variant] = row.value[0];
     }
+    for (const auto& [variant, its] : kind)
+        if (const auto at = how.find(variant); at != how.end()) menu.known[its] = at->second;
     return how;
 }
 
@@ -236,7 +255,7 @@ TuneOptions tune_options(const OptimizeRequest& request, const Target& target, i
 
 Tuning tune_variants(const OptimizeRequest& request, const Input& input, const Discovery& found, Measurer& measurer, Progress& progress,
                      const TuningShortcuts& shortcuts) {
-    const auto& [trials, known] = shortcuts;
+    const auto& [trials, known, row_choices] = shortcuts;
     const Target target = target_of(request);
     std::vector<std::size_t> picked = worth_tuning(input, found);
     if (known) std::erase_if(picked, [&](std::size_t v) { return input.sites.all_kept(input.sites.kinds[found.variants[v].kind]); });
@@ -244,32 +263,41 @@ Tuning tune_variants(const OptimizeRequest& request, const Input& input, const D
     std::map<std::size_t, std::size_t> second;  // by variant: where its second nest is
     const std::vector<Running> running = as_they_run(input, found, picked, target);
     std::vector<std::size_t> kinds;  // of each nest
-    const auto add = [&](std::size_t variant, const Term& nest) { nests.push_back(nest), kinds.push_back(found.variants[variant].kind); };
+    std::vector<bool> of_original;   // whether the nest computes an original, by itself or in a row
+    const auto add = [&](std::size_t variant, const Term& nest) {
+        nests.push_back(nest), kinds.push_back(found.variants[variant].kind), of_original.push_back(variant < input.sites.kinds.size());
+    };
     for (std::size_t i = 0; i < picked.size(); ++i) add(picked[i], running[i].nest);
     for (std::size_t i = 0; i < picked.size(); ++i)
         if (running[i].restoring) second[picked[i]] = nests.size(), add(picked[i], running[i].restoring);
     std::vector<Row> rows;
+    ChargedOnce charged(measurer);
     TuneOptions options = tune_options(request, target, trials > 0 ? std::min(request.trials, trials) : request.trials);
     options.role = [&](std::size_t i) {  // an original comes before its variants
         const auto first = std::find(kinds.begin(), kinds.end(), kinds[i]);
-        return TuneOptions::Role{static_cast<double>(input.sites.kinds[kinds[i]].sites.size()), static_cast<std::size_t>(first - kinds.begin())};
+        return TuneOptions::Role{static_cast<double>(input.sites.kinds[kinds[i]].sites.size()), static_cast<std::size_t>(first - kinds.begin()),
+                                 of_original[i]};
     };
     const bool timed = !target.gpu() && (target.reach == Reach::here || target.on_board());
     const auto algorithms = book_with_phase("algorithms", target.rules, shipped("rules/algorithms.rules"));
     if (const Phase* phase = timed && !request.strict_fp ? algorithms->find_phase("algorithms") : nullptr) {
-        const auto rows_of = [&](const Term& nest) { return rows_for(nest, *algorithms, *phase, request.strict_fp); };
-        const std::map<std::size_t, Term> how = row_of_kind(input, running, rows_of, measurer, options, progress);
+        RowChoices own;
+        const RowMenu menu{[&](const Term& nest) { return rows_for(nest, *algorithms, *phase, request.strict_fp); }, row_choices ? *row_choices : own};
+        TuneOptions first = options;
+        first.seconds *= share_for_rows;
+        const std::map<std::size_t, Term> how = row_of_kind(input, running, menu, charged, first, progress);
         for (std::size_t i = 0; i < picked.size(); ++i) {
             const auto wanted = how.find(found.variants[picked[i]].kind);
             if (wanted == how.end() || running[i].restoring) continue;
-            for (const Term& value : rows_of(running[i].nest)) {
+            for (const Term& value : menu.of(running[i].nest)) {
                 if (value[0] != wanted->second) continue;
                 rows.push_back({picked[i], value, {}});
                 for (const Term& nest : nests_of(value[1])) rows.back().at.push_back(nests.size()), add(picked[i], nest);
             }
         }
     }
-    std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
+    options.seconds = std::max(0.0, options.seconds - charged.charged());
+    std::vector<TunedNest> tuned = tune(nests, charged, options, progress);
     Tuning tuning;
     tuning.best.resize(found.variants.size());
     for (const TunedNest& t : tuned) tuning.compiled += t.tried, tuning.failed += t.failed;

@@ -26,15 +26,19 @@ constexpr std::size_t own_finalists = 4;  // unless the user asks for more; tune
 // 0.25 points (experiments/accuracy), as a share of the points that networks lose which are worth training.
 constexpr double finalists_spread = 0.25;
 constexpr std::int64_t asks_between = 12;  // questions to the guard before the next network is tuned
-// Of the time for tuning. The original and every network beside it get equal parts of this share: a speed-up over an original that was tuned for longer would
-// be too small, and the search would then return a network that is smaller than it had to be. Layouts take a share of each part beside it
+// Of the time for tuning. The original and every network beside it are tuned with equal effort: a speed-up over an original that was tuned better would be too
+// small, and the search would then return a network that is smaller than it had to be. A trial of the original takes about twice as long as one of a network
+// that is worth timing, so the original gets two parts of this share and each other network one. Layouts take a share of each part beside it
 // (layout_times.cpp), and rules on single sites take the rest.
-constexpr double networks_share = 0.5;
+constexpr double networks_share = 0.5, original_parts = 2;
+// What the trials of a nest are divided by. Every nest of every network should have its first trials before the time of the network is up: a network of which
+// some nests have none takes longer than it has to.
+constexpr int fewer_trials = 3;
 constexpr std::size_t naive_kinds = 3;  // the best scaling of width, of depth and of both are tuned and timed
 
 // A request with a share of the time. Fewer schedules are tried, but the same ones come first.
 OptimizeRequest with_less_time(OptimizeRequest request, double share) {
-    request.tune_seconds *= share;
+    request.tune_seconds *= share, request.trials = std::max(1, request.trials / fewer_trials);
     return request;
 }
 
@@ -115,10 +119,12 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
 
     const bool own = request.search == "rules";
     const std::size_t wanted = static_cast<std::size_t>(request.finalists.value_or(own_finalists));
-    const OptimizeRequest less = with_less_time(request, networks_share / static_cast<double>(1 + naive_kinds + (own ? wanted : 1)));
+    const double part = networks_share / (original_parts + static_cast<double>(naive_kinds + (own ? wanted : 1)));
+    const OptimizeRequest less = with_less_time(request, part), for_original = with_less_time(request, original_parts * part);
+    RowChoices rows;  // the networks are alike but for their channels, so they share what their sites are computed by
     progress.advance(0, "tuning the original");
-    out.original_tuning = tune_variants(less, input, originals_only(input.sites), timing.nests, progress);
-    const Schedules original_schedules = best_schedules(less, input, out.original_tuning, timing, progress);
+    out.original_tuning = tune_variants(for_original, input, originals_only(input.sites), timing.nests, progress, {.rows = &rows});
+    const Schedules original_schedules = best_schedules(for_original, input, out.original_tuning, timing, progress);
     const Target target = target_of(request);
     SiteClock clock(target.gpu() ? 1 : vector_machine(target).lanes);
     clock.learn(input.graph, site_times(input.sites, out.original_tuning));
@@ -157,7 +163,7 @@ WholeNetworks find_networks(const OptimizeRequest& request, const Input& input, 
         progress.advance(static_cast<std::int64_t>(out.timed.size()),
                          fmt::format("tuning network {} that is timed ({})", out.timed.size() + 1, judged[i].origin));
         TimedNetwork t{i, input_of(input, space, judged[i], request), {}, {}, {}};
-        t.tuning = tune_variants(less, t.input, originals_only(t.input.sites), timing.nests, progress);
+        t.tuning = tune_variants(less, t.input, originals_only(t.input.sites), timing.nests, progress, {.rows = &rows});
         t.schedules = best_schedules(less, t.input, t.tuning, timing, progress);
         judged[i].timed = true, judged[i].foretold_ms = judged[i].ms;
         clock.learn(t.input.graph, site_times(t.input.sites, t.tuning));

@@ -8,6 +8,8 @@
 #include "base/sexpr.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/run/loop_tree.hpp"
+#include "optimize/charged_once.hpp"
+#include "optimize/statement_kind.hpp"
 #include "optimize/tune.hpp"
 #include "rewrite/schedule_rules.hpp"
 
@@ -31,11 +33,12 @@ public:
             double ms = 10;
             if (text.find("(vec") != std::string::npos) ms = 3;
             if (text.find(" 8) done)") != std::string::npos) ms = 1;
-            out.push_back({Latency{ms, 0.1, 5, c.target, true, false}, ""});
+            out.push_back({Latency{ms, 0.1, 5, c.target, true, false}, "", seconds});
         }
         return out;
     }
     int asked = 0;
+    double seconds = 0;  // that each candidate costs
     std::unordered_set<Term> seen;
     bool fail_all = false;
 };
@@ -159,6 +162,49 @@ TEST_CASE("an estimate is never better than a measured time, and what is estimat
     tuned = tune(std::vector{conv}, machine, options, quiet)[0];
     CHECK(machine.asked.size() == 8);  // all of it is known, so the next round is asked for
     CHECK(tuned.best.latency->measured);
+}
+
+TEST_CASE("when time is up in the first round, the nests that are needed still have a trial", "[unit][optimize]") {
+    PaperMachine machine;
+    machine.seconds = 1;
+    Progress quiet(Progress::Mode::quiet);
+    TuneOptions options = small();
+    options.together = 4, options.seconds = 3;
+    options.role = [](std::size_t nest) { return TuneOptions::Role{1, nest == 3 ? 2 : nest, nest != 2}; };
+    std::vector<Term> nests;
+    for (int i = 1; i <= 4; ++i)
+        nests.push_back(complete(
+            parse_term("(nest (conv2d 1 1 " + std::to_string(16 * i) + " 8 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))")));
+    const auto tuned = tune(nests, machine, options, quiet);
+    CHECK(tuned[0].tried == 4);
+    CHECK(tuned[1].tried == 1);
+    CHECK(tuned[2].tried == 0);
+    CHECK(tuned[3].tried == 1);  // part of a row that computes an original
+}
+
+TEST_CASE("a candidate is charged once, and a repetition of the run spends as much", "[unit][optimize]") {
+    PaperMachine machine;
+    machine.seconds = 2;
+    for (int run = 0; run < 2; ++run) {
+        ChargedOnce charged(machine);
+        const std::vector<Candidate> all{{conv, "host"}, {first_schedules(conv)[0], "host"}, {conv, "host"}};
+        const std::vector<Measured> answers = charged.measure(all), again = charged.measure(std::span(all).first(1));
+        CHECK(answers[0].seconds == 2);
+        CHECK(answers[1].seconds == 2);
+        CHECK(answers[2].seconds == 0);
+        CHECK(again[0].seconds == 0);
+        CHECK(again[0].latency->median_ms == answers[0].latency->median_ms);
+        CHECK(charged.charged() == 4);
+    }
+}
+
+TEST_CASE("statements are of one kind where they differ in their channels alone", "[unit][optimize]") {
+    const auto kind = [](const std::string& stmt) { return statement_kind(parse_term(stmt)); };
+    const std::string narrow = kind("(epilogue relu (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1))");
+    CHECK(narrow == kind("(epilogue relu (conv2d 1 1 40 24 8 8 3 3 1 1 1 1 1 1))"));
+    CHECK(narrow != kind("(conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1)"));
+    CHECK(narrow != kind("(epilogue relu (conv2d 1 1 16 8 4 4 3 3 1 1 1 1 1 1))"));
+    CHECK(narrow != kind("(epilogue relu (conv2d 1 1 16 8 8 8 1 1 1 1 1 1 1 1))"));
 }
 
 TEST_CASE("a network on a machine that runs it step by step takes as long as its steps, measured where all of them are", "[unit][optimize]") {
