@@ -147,7 +147,7 @@ Action setup(CLI::App& app) {
     app.add_option("--batch", r->batch, "how many inputs the network takes at once")->capture_default_str()->check(CLI::Range(1, 65536));
     app.add_option("--seed", r->seed, "what data, weights and candidates are drawn from")->capture_default_str();
     app.add_option("--trials", r->trials, "how many schedules of a nest are timed, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
-    app.add_option("--tune-seconds", r->tune_seconds, "the most seconds that tuning may take")->capture_default_str();
+    app.add_option("--tune-seconds", r->tune_seconds, "seconds for trying schedules; a whole run takes about twice as long")->capture_default_str();
     app.add_option("--rounds", r->most_rounds, "for a target that is reached by bundles: how often programs go there; 0: all is estimated")
         ->capture_default_str()
         ->check(CLI::Range(0, 1000));
