@@ -271,12 +271,19 @@ def a_foreign_board_needs_a_cross_compiler_that_is_named():
 
 def cables():
     """Four boards, each with a cable of its own, as the target 'cabled'. The first board alone is the target 'single'."""
+    if "no cables" in MADE:
+        raise MADE["no cables"]
     if "cables" not in MADE:
-        MADE["cables"] = [Cable(n) for n in range(1, 5)]
-        add("cabled", *(Board(keys(), f"cabled{n}", c.address, c.inside) for n, c in enumerate(MADE["cables"])))
+        ours = [Cable(n) for n in range(1, 5)]
+        try:
+            add("cabled", *(Board(keys(), f"cabled{n}", c.address, c.inside) for n, c in enumerate(ours)))
+        except Skipped as why:      # the other test with cables cannot have them either
+            MADE["no cables"] = why
+            raise
         target = json.load(open(FOLDER / "targets/cabled.json"))
         target["name"], target["boards"] = "single", target["boards"][:1]
         (FOLDER / "targets/single.json").write_text(json.dumps(target))
+        MADE["cables"] = ours
     return MADE["cables"]
 
 
