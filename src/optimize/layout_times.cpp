@@ -2,12 +2,9 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "backends/lower/default_schedule.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
-#include "nest/term/wrapped_statement.hpp"
 #include "optimize/stages.hpp"
 #include "optimize/statement_kind.hpp"
 #include "optimize/tune.hpp"

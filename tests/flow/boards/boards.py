@@ -20,21 +20,24 @@ FOLDER = pathlib.Path(SCRATCH.name)
 MADE = {}
 
 
-def keys():
-    if "keys" not in MADE:
+def made(name, make):
+    """What `make` gives, made once. Where it cannot be had here, every test that wants it is skipped."""
+    if name not in MADE:
         try:
-            MADE["keys"] = Keys()
-        except Skipped as e:
-            MADE["keys"] = e
-    if isinstance(MADE["keys"], Skipped):
-        raise MADE["keys"]
-    return MADE["keys"]
+            MADE[name] = make()
+        except Skipped as why:
+            MADE[name] = why
+    if isinstance(MADE[name], Skipped):
+        raise MADE[name]
+    return MADE[name]
+
+
+def keys():
+    return made("keys", Keys)
 
 
 def board(name):
-    if name not in MADE:
-        MADE[name] = Board(keys(), name)
-    return MADE[name]
+    return made(name, lambda: Board(keys(), name))
 
 
 def environment(name, **more):
@@ -269,22 +272,18 @@ def a_foreign_board_needs_a_cross_compiler_that_is_named():
     assert not (FOLDER / "targets/foreign.json").exists()
 
 
+def four_cables():
+    ours = [Cable(n) for n in range(1, 5)]
+    add("cabled", *(Board(keys(), f"cabled{n}", c.address, c.inside) for n, c in enumerate(ours)))
+    target = json.load(open(FOLDER / "targets/cabled.json"))
+    target["name"], target["boards"] = "single", target["boards"][:1]
+    (FOLDER / "targets/single.json").write_text(json.dumps(target))
+    return ours
+
+
 def cables():
     """Four boards, each with a cable of its own, as the target 'cabled'. The first board alone is the target 'single'."""
-    if "no cables" in MADE:
-        raise MADE["no cables"]
-    if "cables" not in MADE:
-        ours = [Cable(n) for n in range(1, 5)]
-        try:
-            add("cabled", *(Board(keys(), f"cabled{n}", c.address, c.inside) for n, c in enumerate(ours)))
-        except Skipped as why:      # the other test with cables cannot have them either
-            MADE["no cables"] = why
-            raise
-        target = json.load(open(FOLDER / "targets/cabled.json"))
-        target["name"], target["boards"] = "single", target["boards"][:1]
-        (FOLDER / "targets/single.json").write_text(json.dumps(target))
-        MADE["cables"] = ours
-    return MADE["cables"]
+    return made("cables", four_cables)
 
 
 def four_boards_measure_more_than_one():
