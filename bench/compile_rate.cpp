@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
         lap(lowering);
         const tv::Obj module = tv::lower(tv::module_of({{"candidate", lowered.function}}), machine, machine).host;
         lap(passes);
-        const Kernel kernel{"__tvm_ffi_candidate", lowered.parameters, {}, {}, tv::object_of(module, machine)};
+        const Kernel kernel{"__tvm_ffi_candidate", lowered.parameters, {}, {}, 0, tv::object_of(module, machine)};
         lap(code);
         const LoadedKernel loaded(kernel);
         lap(loading);

@@ -18,7 +18,7 @@
 #include "backends/network/network.hpp"
 #include "backends/target/schedule_rules.hpp"
 #include "backends/target/target.hpp"
-#include "optimize/stages.hpp"
+#include "optimize/run/run.hpp"
 
 using namespace loopegg;
 
@@ -78,7 +78,8 @@ int main(int argc, char** argv) {
     const Target host = find_target("host");
     OptimizeRequest request;
     request.model = model;
-    const Input input = read_input(request);
+    const ReadNetwork read = read_network(request);
+    const Network& input = read.network;
     MeasurerOptions options;
     options.cold_bytes = cold_bytes_for(input.weights);
     const std::map<std::string, Term> nests = fused_nests(input.graph, {}, host);

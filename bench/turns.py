@@ -1,5 +1,6 @@
 """Compares times on a machine whose speed changes by the minute: contestants take turns, so that each has its share of good and bad minutes."""
 import ctypes
+import json
 import multiprocessing
 import os
 import signal
@@ -25,16 +26,20 @@ def aligned_floats(count):
 class Ours:
     def __init__(self, folder):
         library = ctypes.CDLL(os.path.join(folder, "network.so"))
-        library.loopegg_open.restype = ctypes.c_void_p
-        library.loopegg_input_size.restype = library.loopegg_output_size.restype = ctypes.c_long
-        self.network = ctypes.c_void_p(library.loopegg_open(os.path.join(folder, "weights.bin").encode()))
+        with open(os.path.join(folder, "network.json")) as file:
+            prefix = json.load(file)["prefix"]
+        entry = {name: getattr(library, prefix + name) for name in ("open", "create", "run", "input_size", "output_size")}
+        entry["open"].restype = entry["create"].restype = ctypes.c_void_p
+        entry["input_size"].restype = entry["output_size"].restype = ctypes.c_long
+        network = ctypes.c_void_p(entry["open"](os.path.join(folder, "weights.bin").encode()))
+        self.context = ctypes.c_void_p(entry["create"](network, 0))
         floats = ctypes.POINTER(ctypes.c_float)
-        self.input, self.output = aligned_floats(library.loopegg_input_size(0)), aligned_floats(library.loopegg_output_size(0))
+        self.input, self.output = aligned_floats(entry["input_size"](0)), aligned_floats(entry["output_size"](0))
         self.pointers = (floats * 1)(ctypes.cast(self.input, floats)), (floats * 1)(ctypes.cast(self.output, floats))
-        self.library = library
+        self.call = entry["run"]
 
     def run(self):
-        if self.library.loopegg_run(self.network, *self.pointers):
+        if self.call(self.context, *self.pointers):
             raise RuntimeError("the compiled network failed")
 
 

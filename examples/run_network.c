@@ -8,20 +8,22 @@
 #include "network.h"
 
 int main(int argc, char** argv) {
-    loopegg_network* network = loopegg_open(argc > 1 ? argv[1] : "weights.bin");
-    if (!network) return fprintf(stderr, "cannot open the weights\n"), 1;
-    const int inputs = loopegg_inputs(), outputs = loopegg_outputs();
+    loopegg_network* network = LOOPEGG_NAME(open)(argc > 1 ? argv[1] : "weights.bin");
+    loopegg_context* context = network ? LOOPEGG_NAME(create)(network, 0) : NULL;
+    if (!context) return fprintf(stderr, "cannot open the weights\n"), 1;
+    const int inputs = LOOPEGG_NAME(inputs)(), outputs = LOOPEGG_NAME(outputs)();
     float **in = calloc((size_t)inputs, sizeof *in), **out = calloc((size_t)outputs, sizeof *out);
     for (int i = 0; i < inputs; ++i) {
-        in[i] = malloc((size_t)loopegg_input_size(i) * sizeof(float));
-        for (long k = 0; k < loopegg_input_size(i); ++k) in[i][k] = 1.0f;
+        in[i] = malloc((size_t)LOOPEGG_NAME(input_size)(i) * sizeof(float));
+        for (long k = 0; k < LOOPEGG_NAME(input_size)(i); ++k) in[i][k] = 1.0f;
     }
-    for (int i = 0; i < outputs; ++i) out[i] = malloc((size_t)loopegg_output_size(i) * sizeof(float));
-    const int failed = loopegg_run(network, (const float* const*)in, out);
-    for (long k = 0; !failed && k < loopegg_output_size(0) && k < 10; ++k) printf("%g\n", out[0][k]);
+    for (int i = 0; i < outputs; ++i) out[i] = malloc((size_t)LOOPEGG_NAME(output_size)(i) * sizeof(float));
+    const int failed = LOOPEGG_NAME(run)(context, (const float* const*)in, out);
+    for (long k = 0; !failed && k < LOOPEGG_NAME(output_size)(0) && k < 10; ++k) printf("%g\n", out[0][k]);
     for (int i = 0; i < inputs; ++i) free(in[i]);
     for (int i = 0; i < outputs; ++i) free(out[i]);
     free(in), free(out);
-    loopegg_close(network);
+    LOOPEGG_NAME(destroy)(context);
+    LOOPEGG_NAME(close)(network);
     return failed != 0;
 }

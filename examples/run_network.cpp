@@ -7,13 +7,15 @@
 
 int main(int argc, char** argv) {
     if (argc != 2) return std::fprintf(stderr, "usage: run_network weights.bin\n"), 2;
-    loopegg_network* network = loopegg_open(argv[1]);
-    if (!network) return std::fprintf(stderr, "cannot open %s\n", argv[1]), 1;
-    std::vector<float> input(static_cast<std::size_t>(loopegg_input_size(0)), 1.0f), output(static_cast<std::size_t>(loopegg_output_size(0)));
+    loopegg_network* network = LOOPEGG_NAME(open)(argv[1]);
+    loopegg_context* context = network ? LOOPEGG_NAME(create)(network, 0) : nullptr;
+    if (!context) return std::fprintf(stderr, "cannot open %s\n", argv[1]), 1;
+    std::vector<float> input(static_cast<std::size_t>(LOOPEGG_NAME(input_size)(0)), 1.0f), output(static_cast<std::size_t>(LOOPEGG_NAME(output_size)(0)));
     const float* inputs[] = {input.data()};
     float* outputs[] = {output.data()};
-    const int failed = loopegg_run(network, inputs, outputs);
+    const int failed = LOOPEGG_NAME(run)(context, inputs, outputs);
     for (std::size_t i = 0; i < output.size() && i < 10; ++i) std::printf("%g\n", output[i]);
-    loopegg_close(network);
+    LOOPEGG_NAME(destroy)(context);
+    LOOPEGG_NAME(close)(network);
     return failed ? 1 : 0;
 }

@@ -158,6 +158,17 @@ Batch take(const Collection& from, const std::vector<std::size_t>& which, const 
     return batch;
 }
 
+// n different numbers below `size`: those of batch k.
+std::vector<std::size_t> drawn_numbers(std::size_t size, std::int64_t n, std::uint64_t seed, std::int64_t k) {
+    std::uint64_t state = Hasher().add(seed).add(static_cast<std::uint64_t>(k)).add(std::string_view("images")).finish().low;
+    std::vector<std::size_t> which;
+    while (which.size() < static_cast<std::size_t>(n)) {
+        std::size_t i = below(state, size);
+        if (std::find(which.begin(), which.end(), i) == which.end()) which.push_back(i);
+    }
+    return which;
+}
+
 Batch synthetic_batch(const Graph& graph, std::int64_t n, std::uint64_t seed, std::int64_t k) {
     Shape shape = image_shape(graph);
     shape.insert(shape.begin(), n);
@@ -209,15 +220,17 @@ BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t 
     if (all->size() < static_cast<std::size_t>(n))
         throw UserError(Diagnostic{
             fmt::format("{} holds {} images, and a batch takes {}", spec, all->size(), n), {}, "give a smaller --batch, or a folder with more images"});
-    for (std::int64_t k = 0; k < count; ++k) {
-        std::uint64_t state = Hasher().add(seed).add(static_cast<std::uint64_t>(k)).add(std::string_view("images")).finish().low;
-        std::vector<std::size_t> which;
-        while (which.size() < static_cast<std::size_t>(n)) {
-            std::size_t i = below(state, all->size());
-            if (std::find(which.begin(), which.end(), i) == which.end()) which.push_back(i);
-        }
-        data.batches.push_back(take(*all, which, graph));
-    }
+    for (std::int64_t k = 0; k < count; ++k) data.batches.push_back(take(*all, drawn_numbers(all->size(), n, seed, k), graph));
+    return data;
+}
+
+BatchSet load_some(const std::string& spec, const Graph& graph, std::int64_t n, std::uint64_t seed) {
+    if (is_synthetic(spec)) return load_batches(spec, graph, n, 1, seed);
+    expect_folder(spec);
+    BatchSet data;
+    std::unique_ptr<Collection> all = open_collection(spec, graph, false, data.source);
+    const std::int64_t some = std::min(n, static_cast<std::int64_t>(all->size()));
+    data.batches.push_back(take(*all, drawn_numbers(all->size(), some, seed, 0), graph));
     return data;
 }
 

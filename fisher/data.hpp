@@ -19,6 +19,9 @@ struct BatchSet {
 // a truncated or empty file, images of another shape, a label beyond the network's classes, and batches of fewer than one image.
 BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t n, std::int64_t count, std::uint64_t seed);
 
+// One batch of at most n different images.
+BatchSet load_some(const std::string& spec, const Graph& graph, std::int64_t n, std::uint64_t seed);
+
 // Everything in the folder, for training: the training part and the test part. CIFAR-10 has both; of .npy batches, the last tenth is the test
 // part. Each part has at most `limit` images, unless that is 0.
 Splits load_splits(const std::string& spec, const Graph& graph, std::int64_t limit, std::uint64_t seed);

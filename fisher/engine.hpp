@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/channel_worth.hpp"
 #include "graph/graph.hpp"
 
 namespace loopegg {
@@ -53,6 +54,15 @@ struct RawScores {
     double code_spread = 0;                                 // how differently ReLUs code images, whatever their number: measures.hpp
     std::vector<std::pair<std::string, double>> codes;      // the code spread of each rectifier by itself
     std::vector<std::pair<std::string, double>> gradients;  // norm of each site's weight gradient
+};
+
+// How much a trained network needs each of its channels.
+struct ChannelFisher {
+    // 1/(2N) sum_n (sum_ij A g)^2 of each channel, at the batch norm that alone reads the site, or else at the site itself.
+    SiteScores by_site;
+    std::int64_t images = 0;  // N
+    std::int64_t scored = 0;  // the images with the largest errors, which the sum runs over: the gradients of the others vanish
+    std::int64_t right = 0;   // how many of the N images the network answers correctly
 };
 
 struct ScorerOptions {
@@ -109,6 +119,9 @@ public:
 
     // Fisher by layer for weights that are given, for tests against other implementations.
     virtual RawScores score_weights(const Graph& graph, const Weights& weights, const Batch& batch, const Wanted& wanted, bool double_precision) = 0;
+
+    // Batch norms use their stored statistics.
+    virtual ChannelFisher channel_fisher(const Graph& graph, const Weights& weights, const Batch& batch, int threads) = 0;
 
     // Without trained weights, each seed draws its own.
     virtual std::unique_ptr<Scorer> scorer(const Graph& original, const Weights* trained, std::vector<Batch> batches, const ScorerOptions& options) = 0;

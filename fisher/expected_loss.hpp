@@ -15,6 +15,7 @@
 // experiments/accuracy/fit.py fits the six coefficients to trained networks, and tells how well the formula predicts the restricted forms of a base
 // network that the fit has not seen.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "fisher/measures.hpp"
@@ -30,6 +31,37 @@ struct LossParts {
 };
 
 LossParts loss_parts(const MeasureInput& original, const MeasureInput& variant);
+
+// The sites of one stage, or what is left of them.
+struct StageWork {
+    double macs = 0, dense_macs = 0, weights = 0, sites = 0;
+    void add(const SiteWork& site) { macs += site.macs, dense_macs += site.dense_macs, weights += site.weights, sites += site.macs > 0; }
+};
+
+// The loss as a sum over the stages of the original, and what the view costs beside it. So a search can add up a network stage by stage. What strides leave
+// unread (U) is not in the sum: it is told by the whole network alone.
+class StagewiseLoss {
+public:
+    explicit StagewiseLoss(const MeasureInput& original);
+
+    std::size_t stages() const { return stages_.size(); }
+    std::optional<std::size_t> stage_of(std::int64_t places) const;  // none where the original has no such stage: work there counts for nothing
+    // What it costs that only this is left of a stage. More work or more sites never cost more, and more dense work for the same work never costs less.
+    double points(std::size_t stage, const StageWork& left) const;
+    double view_points(double variance) const;  // of a network whose outputs gather from so far: the square of MeasureInput::spread
+    double unread_points(double unread) const;       // of so much more that is unread (MeasureInput::unread)
+    double variance() const { return variance_; }  // of the original
+    double enough_variance() const;                // beyond this, a wider view is worth nothing; 0 where the view does not count
+
+private:
+    struct Stage {
+        std::int64_t places;
+        double part;  // of the original's useful work
+        StageWork whole;
+    };
+    std::vector<Stage> stages_;
+    double scale_, variance_, image_side_;
+};
 
 // What a variant has left of one stage of the original.
 struct StageLeft {

@@ -1,22 +1,58 @@
 #include "rules/judged.hpp"
 
-#include <set>
 #include <sstream>
+#include <unordered_map>
+
+#include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
+#include "base/number.hpp"
 #include "base/places.hpp"
 
 namespace loopegg {
 namespace {
 
-std::set<std::string> read_hashes() {
-    std::set<std::string> all;
+using Verdicts = std::unordered_map<std::string, RuleVerdict>;
+
+constexpr const char* in_between = " | ";
+
+// "listed sums tf32 ?k<=32", and of a rule that was tried, how: "tried: on small networks".
+std::string in_file(const RuleVerdict& v) {
+    std::string text = to_string(v.proof);
+    if (v.reorders_sums) text += " sums";
+    if (v.rounds_operands) text += " tf32";
+    for (const auto& [variable, most] : v.most) text += fmt::format(" {}<={}", variable, most);
+    if (!v.why.empty()) text += ": " + v.why;
+    return text;
+}
+
+RuleVerdict from_file(const std::string& text) {
+    RuleVerdict v;
+    const std::size_t colon = text.find(": ");
+    if (colon != text.npos) v.why = text.substr(colon + 2);
+    std::istringstream words(text.substr(0, colon));
+    std::string word;
+    words >> word;
+    v.proof = proof_named(word);
+    while (words >> word) {
+        const std::size_t bound = word.find("<=");
+        if (word == "sums") v.reorders_sums = true;
+        if (word == "tf32") v.rounds_operands = true;
+        if (bound != word.npos) v.most[word.substr(0, bound)] = number_in<std::int64_t>(word.substr(bound + 2)).value_or(0);
+    }
+    return v;
+}
+
+Verdicts read_verdicts() {
+    Verdicts all;
     try {
         std::istringstream lines(read_file(shipped("rules/judged.txt")));
-        for (std::string hash, name; lines >> hash >> name;) all.insert(hash);
-    } catch (const UserError&) {  // an installation without the list tries every rule
+        for (std::string line; std::getline(lines, line);)
+            if (const std::size_t at = line.find(in_between); at != line.npos)
+                all.emplace(line.substr(at + std::string(in_between).size()), from_file(line.substr(0, at)));
+    } catch (const UserError&) {  // an installation without the list judges every rule
     }
     return all;
 }
@@ -25,11 +61,12 @@ std::set<std::string> read_hashes() {
 
 std::string rule_hash(const Rule& rule) { return hash_of(rule.text).hex(); }
 
-std::string judged_line(const Rule& rule) { return rule_hash(rule) + " " + rule.name + "\n"; }
+std::string judged_line(const Rule& rule, const RuleVerdict& verdict) { return in_file(verdict) + in_between + rule.text + "\n"; }
 
-bool judged_before(const Rule& rule) {
-    static const std::set<std::string> known = read_hashes();
-    return known.contains(rule_hash(rule));
+std::optional<RuleVerdict> judged_before(const Rule& rule) {
+    static const Verdicts known = read_verdicts();
+    const auto found = known.find(rule.text);
+    return found == known.end() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace loopegg

@@ -14,6 +14,7 @@
 #include "base/verdict.hpp"
 #include "egraph/analysis.hpp"
 #include "egraph/egraph.hpp"
+#include "rules/verdict.hpp"
 
 namespace loopegg {
 
@@ -96,8 +97,10 @@ struct Language {
     std::function<std::shared_ptr<Analysis>()> make_facts{};  // attach the result to the e-graph and give it to Binding; it may be null
     // A term as a person may write it, made whole ("co" becomes "co:64"). Throws UserError.
     std::function<Term(const Term&)> prepare{};
-    // Tries a rule on small instances, and on many more when `deep`. Loading a file asks this of every rule.
-    std::function<std::optional<Refutation>(const Language&, const Rule&, bool deep)> judge{};
+    // Proves a rule or refutes it; `deep` tries many more instances. Loading a file asks this of every rule. Languages without a judge give terms no meaning.
+    std::function<RuleVerdict(const Language&, const Rule&, bool deep)> judge{};
+    // The guards that a verdict asks for besides those that the rule's author wrote: "(sums-may-differ)".
+    std::function<std::vector<std::string>(const RuleVerdict&)> implied_guards{};
 
     const GuardKind* find_guard(std::string_view name) const;  // looks at the language's own guards, then at the arithmetic ones
     const ListKind* find_list(std::string_view name) const;

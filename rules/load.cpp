@@ -12,9 +12,11 @@
 #include "base/sexpr.hpp"
 #include "base/suggest.hpp"
 #include "rules/complaints.hpp"
+#include "rules/expressions.hpp"
 #include "rules/judged.hpp"
 #include "rules/read_phase.hpp"
 #include "rules/read_rule.hpp"
+#include "rules/unproved.hpp"
 
 namespace loopegg {
 namespace {
@@ -239,14 +241,43 @@ private:
     }
 
     void judge() {
-        for (const Rule* rule : book_.rules()) {
-            if (!options_.again && !options_.deep && judged_before(*rule)) continue;
-            const auto refutation = book_.language->judge(*book_.language, *rule, options_.deep);
-            if (!refutation) continue;
-            complaints_.enter_rule(rule->name);
-            complaints_.say(rule->where, fmt::format("rule '{}' is unsound: {}", rule->name, refutation->message),
-                            refutation->instance.empty() ? "" : fmt::format("it breaks {}", refutation->instance));
-            complaints_.leave_rule();
+        for (RuleSet& set : book_.sets)
+            for (Rule& rule : set.rules) judge(rule);
+    }
+
+    void judge(Rule& rule) {
+        const Language& language = *book_.language;
+        const bool known = !options_.again && !options_.deep;
+        if (known) rule.verdict = judged_before(rule);
+        if (!rule.verdict) rule.verdict = language.judge(language, rule, options_.deep);
+        const RuleVerdict& verdict = *rule.verdict;
+        if (verdict.proof == RuleVerdict::Proof::unproved && options_.unproved)
+            note_unproved_rule(rule.name);
+        else if (!verdict.accepted())
+            refuse(rule, verdict);
+        add_implied_guards(rule);
+    }
+
+    void refuse(const Rule& rule, const RuleVerdict& verdict) {
+        complaints_.enter_rule(rule.name);
+        const bool refuted = verdict.proof == RuleVerdict::Proof::refuted;
+        const std::string message = fmt::format("rule '{}' is {}: {}", rule.name, refuted ? "unsound" : "not proved", verdict.why);
+        std::string hint = verdict.counterexample.empty() ? "" : fmt::format("it {} {}", refuted ? "breaks" : "may break where", verdict.counterexample);
+        if (!refuted) hint += std::string(hint.empty() ? "" : "; ") + "--unproved uses it all the same";
+        complaints_.say(rule.where, message, hint);
+        complaints_.leave_rule();
+    }
+
+    // What the verdict says of sums, roundings and factors holds wherever the rule is used, because the rule asks for it.
+    void add_implied_guards(Rule& rule) {
+        if (!book_.language->implied_guards) return;
+        for (const std::string& text : book_.language->implied_guards(*rule.verdict)) {
+            if (std::any_of(rule.guards.begin(), rule.guards.end(), [&](const GuardCall& g) { return g.text == text; })) continue;
+            ExpressionReader reader(*book_.language, complaints_);
+            auto guard = reader.guard(read_sexprs(make_source("<implied>", text)).front());
+            require(guard.has_value(), "an implied guard is a guard of the language");
+            guard->where = rule.where;
+            rule.guards.push_back(std::move(*guard));
         }
     }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "rules/rule.hpp"
+#include "rules/unproved.hpp"
 
 namespace loopegg {
 
@@ -14,9 +15,10 @@ struct RuleMistake {
 };
 
 struct LoadOptions {
-    bool judge = true;                   // try every rule on small instances (Language::judge)
+    bool judge = true;                   // judge every rule (Language::judge)
     bool deep = false;                   // try every rule on many more instances
-    bool again = false;                  // try the rules of rules/judged.txt, too
+    bool again = false;                  // judge the rules of rules/judged.txt, too
+    bool unproved = admits_unproved();   // use rules that are neither proved nor refuted
     const Language* language = nullptr;  // of a file that names none; null: the language `free`
 };
 

@@ -7,6 +7,7 @@
 #include "rules/block_tiles.hpp"
 #include "rules/register_tiles.hpp"
 #include "rules/sweep_tiles.hpp"
+#include "rules/tile_contracts.hpp"
 #include "rules/transform_tiles.hpp"
 
 namespace loopegg {
@@ -103,16 +104,30 @@ struct Tiling {
     Part rest_of = nullptr;
 };
 
+// Whether the parts of a tile, and of its rest, are what the contract of the list says: the judge of rules relies on it.
+bool keeps_its_contract(const TileContract& contract, const Tiling& tiling, const NaiveLoops& nest, const Term& tile, bool strict_fp) {
+    const auto of = [&](Part part_of) {
+        return [&nest, &tile, part_of](std::string_view part) { return part_of(nest, tile, part).value_or(std::vector<Term>{}); };
+    };
+    if (!keeps_contract(contract, nest, of(tiling.part_of), strict_fp)) return false;
+    if (!tiling.rest_of) return true;
+    return of(tiling.part_of)("shared") == of(tiling.rest_of)("shared") && keeps_contract(contract, nest, of(tiling.rest_of), strict_fp);
+}
+
 ListKind tiles_that_cover(const char* name, Signature signature, const char* summary, Tiling tiling) {
-    return {name, std::move(signature), summary, [tiling = std::move(tiling)](const Question& q) {
-                const NaiveLoops* nest = loops(q);
-                const Statement* s = statement(q);
-                std::vector<Term> out;
-                if (!nest || !s || (q.arguments.size() > 2 && !q.arguments[2].number)) return out;
-                for (Term& t : tiling.tiles(q, *s, *nest))
-                    if (covers(q, *nest, t, tiling.part_of, tiling.parts, tiling.rest_of)) out.push_back(std::move(t));
-                return out;
-            }};
+    const TileContract* contract = contract_of_list(name);
+    require(contract != nullptr, "every list of tiles has a contract");
+    return {
+        name, std::move(signature), summary, [tiling = std::move(tiling), contract](const Question& q) {
+            const NaiveLoops* nest = loops(q);
+            const Statement* s = statement(q);
+            std::vector<Term> out;
+            if (!nest || !s || s->keeps_an_order() || (q.arguments.size() > 2 && !q.arguments[2].number)) return out;
+            for (Term& t : tiling.tiles(q, *s, *nest))
+                if (keeps_its_contract(*contract, tiling, *nest, t, facts(q).strict_fp()) && covers(q, *nest, t, tiling.part_of, tiling.parts, tiling.rest_of))
+                    out.push_back(std::move(t));
+            return out;
+        }};
 }
 
 // The third argument tells how many tiles to list.

@@ -1,19 +1,13 @@
-// Tries a rule over loop nests on small instances: isl, the analysis and the interpreter must all find nothing wrong.
+// Judges a rule over loop nests: it is proved for all sizes, or refused.
 #pragma once
-#include <optional>
-
 #include "rules/rule.hpp"
+#include "rules/verdict.hpp"
 
 namespace loopegg {
 
-struct JudgeEffort {
-    int instances = 12;  // how many instances that the rule matches are judged
-    int attempts = 600;  // draws of an instance before giving up
-};
-
-// Instances are drawn from a seed that depends on the rule alone, so the same rule gets the same answer. An exact rule is refused when some
-// instance changes its domain, reverses a dependence, runs dependent instances at once, or computes something else. A neural rule is refused
-// when it keeps everything or visits anything new. Any rule is refused when no instance could be tried.
-std::optional<Refutation> judge_nest_rule(const Rule& rule, const JudgeEffort& effort = {});
+// Small instances refute what is wrong in the usual ways. What they do not refute must be proved: rules over schedules and nests by
+// rules/judge/schedule_judge.hpp, rules over sites in a row by rules/judge/value_proof.hpp. Rules over whole networks are tried alone. `deep` tries many
+// more instances. The same words get the same answer.
+RuleVerdict judge_nest_rule(const Rule& rule, bool deep = false);
 
 }  // namespace loopegg

@@ -6,13 +6,15 @@
 
 #include "graph/functions.hpp"
 #include "nest/domain/winograd_nests.hpp"
+#include "nest/net/net.hpp"
 #include "nest/term/facts.hpp"
 #include "nest/term/grammar.hpp"
-#include "nest/term/net.hpp"
 #include "nest/term/statement_kinds.hpp"
 #include "nest/term/wrapped_statement.hpp"
 #include "rules/loop_lists.hpp"
+#include "rules/net_language.hpp"
 #include "rules/nest_judge.hpp"
+#include "rules/unproved.hpp"
 
 namespace loopegg {
 namespace {
@@ -160,6 +162,18 @@ std::vector<GuardKind> guards() {
                            if (s == nullptr || !s->statement) return no("not a statement");
                            return holds(s->plain) ? yes(to_string(s->plain)) : no(to_string(s->plain) + " is not");
                        }});
+    all.push_back({"output-shape",
+                   {{"statement", "images", "channels", "elements"}},
+                   "the output is so many images of so many channels of so many elements",
+                   [](const Question& q) {
+                       const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+                       if (s == nullptr || !s->statement || s->statement->buffers[0].shape.size() < 2) return no("no output with channels");
+                       const Shape& shape = s->statement->buffers[0].shape;
+                       const std::int64_t each = element_count(shape) / (shape[0] * shape[1]);
+                       const bool same = q.arguments[1].number == shape[0] && q.arguments[2].number == shape[1] && q.arguments[3].number == each;
+                       const std::string words = fmt::format("{} images of {} channels of {} elements", shape[0], shape[1], each);
+                       return same ? yes(words) : no("it is " + words);
+                   }});
     all.push_back({"epilogue-function",
                    {{"word"}},
                    "the function can be done to each output element as it is finished",
@@ -169,22 +183,7 @@ std::vector<GuardKind> guards() {
                        return is_epilogue_function(word) ? yes(word) : no(word + " is no epilogue");
                    },
                    false});
-    all.push_back({"fresh",
-                   {{"net"}},
-                   "all that the network writes is computed by its own sites: nothing of what comes in goes on",
-                   [](const Question& q) {
-                       if (q.arguments[0].eclass == none) return no("not a network");
-                       return passes_through(q.graph.smallest_term(q.arguments[0].eclass)) ? no("a part of what comes in goes on") : yes("its sites write all");
-                   },
-                   false});
-    all.push_back({"computes",
-                   {{"net"}},
-                   "the network has a site",
-                   [](const Question& q) {
-                       if (q.arguments[0].eclass == none) return no("not a network");
-                       return has_sites(q.graph.smallest_term(q.arguments[0].eclass)) ? yes("it has sites") : no("it computes nothing");
-                   },
-                   false});
+    for (GuardKind& guard : net_guards()) all.push_back(std::move(guard));
     all.push_back({"comes-back",
                    {{"how", "axis"}},
                    "what is left out of the axis may be restored that way: pointwise where its first values are the first output channels",
@@ -286,18 +285,6 @@ std::vector<ListKind> lists() {
                  if (k > 1 && k < a->extent && a->extent % k == 0 && std::find(out.begin(), out.end(), Term(k)) == out.end()) out.emplace_back(k);
              return out;
          }},
-        {"eighths",
-         {{"net"}},
-         "what one to seven eighths of the channels that it writes come to, in whole fours of sixteen and more",
-         [](const Question& q) {
-             std::vector<Term> out;
-             if (q.arguments[0].eclass == none) return out;
-             const auto channels = channels_written(q.graph.smallest_term(q.arguments[0].eclass));
-             if (channels)
-                 for (std::int64_t w : widths_offered(*channels)) out.emplace_back(w);
-             return out;
-         },
-         false},
         {"common-divisors",
          {{"axis", "axis"}},
          "the numbers above 1 that divide both extents",
@@ -354,17 +341,6 @@ std::vector<OperatorKind> operators() {
         {"then", "value", {"value", "nest"}},
         {"feed", "value", {"buffer", "value", "nest"}},
         {"prepare", "value", {"preparation", "value"}},
-        {"layer", "net", {"nest"}},
-        {"each", "net", {""}},
-        {"same", "net", {}},
-        {"row", "net", {"net", "net"}},
-        {"join", "net", {"", "net", "net"}},
-        {"stream", "net", {"net"}},
-        {"tangle", "net", {"net", "net"}},
-        {"none", "net", {"net"}},
-        {"write", "net", {"number", "net"}},
-        {"read", "net", {"number", "net"}},
-        {"within", "net", {"number", "net"}},
         {"epilogue", "statement", {"function", "statement"}},
         {"layout", "statement", {"buffer", "iterator", "number", "statement"}},
         {"order", "statement", {"buffer", "number", "statement"}},
@@ -390,7 +366,7 @@ std::vector<OperatorKind> operators() {
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
     for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread", "tensor.tf32"})
         all.push_back({word, "place", {}});
-    all.push_back({"concat", "joint", {}});  // `add` of (join add ...) is an operator already, as a function
+    for (OperatorKind& op : net_operator_kinds()) all.push_back(std::move(op));
     all.push_back({"winograd", "preparation", {"number", "number"}});
     for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
     for (const char* word : {"repeat", "zero", "pointwise"}) all.push_back({word, "how", {}});
@@ -423,6 +399,7 @@ const Language& nest_language() {
         l.leaf_kind = [](std::string_view word) -> std::optional<std::string> {
             // Functions of (zip F SIZE) and (map F SIZE) that elsewhere are operators or have no meaning.
             if (word == "+" || word == "-" || word == "*" || word == "copy") return "function";
+            if (word.starts_with('@')) return "site";  // net_name
             auto name = axis_name(Term(word));
             return name && name->extent > 0 ? std::optional<std::string>("axis") : std::nullopt;
         };
@@ -430,10 +407,19 @@ const Language& nest_language() {
         l.lists = lists();
         l.functions = functions();
         for (ListKind& k : loop_lists()) l.lists.push_back(std::move(k));
+        for (ListKind& k : net_lists()) l.lists.push_back(std::move(k));
         for (FunctionKind& f : loop_functions()) l.functions.push_back(std::move(f));
-        l.make_facts = [] { return std::make_shared<NestAnalysis>(); };
+        for (FunctionKind& f : net_functions()) l.functions.push_back(std::move(f));
+        l.make_facts = [] { return std::make_shared<NestAnalysis>(NestAnalysis::Options{.proven = !uses_unproved_rules()}); };
         l.prepare = prepared_term;
-        l.judge = [](const Language&, const Rule& rule, bool deep) { return judge_nest_rule(rule, deep ? JudgeEffort{200, 6000} : JudgeEffort{}); };
+        l.implied_guards = [](const RuleVerdict& v) {
+            std::vector<std::string> all;
+            if (v.reorders_sums) all.push_back("(sums-may-differ)");
+            if (v.rounds_operands) all.push_back("(may-round tf32)");
+            for (const auto& [variable, most] : v.most) all.push_back("(<= " + variable + " " + std::to_string(most) + ")");
+            return all;
+        };
+        l.judge = [](const Language&, const Rule& rule, bool deep) { return judge_nest_rule(rule, deep); };
         return l;
     }();
     return language;

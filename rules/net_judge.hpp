@@ -1,4 +1,4 @@
-// Judges rules over whole networks: the judge tries them on small networks and compares the results with the interpreter.
+// Judges rules over whole networks: the judge tries them on small networks and compares what their two sides leave of the sites, and what they compute.
 #pragma once
 #include <optional>
 
@@ -9,8 +9,8 @@ namespace loopegg {
 
 bool is_net_rule(const Rule& rule);  // by the operator at the root of its left side
 
-// A neural rule over networks must leave out sites, or instances of sites, and nothing else. The rest must compute what the whole network computes
-// when the weights that were left out are zero. The judge refuses exact rules over networks.
+// An exact rule must leave the same sites as they are, and the network must compute the same. A neural rule must leave out sites, or channels of sites, and
+// keep the rest in its order; what is left must be a network that writes as many channels as before.
 std::optional<Refutation> judge_net_rule(const Rule& rule);
 
 }  // namespace loopegg

@@ -9,6 +9,7 @@
 #include "base/source.hpp"
 #include "egraph/rewrite.hpp"
 #include "rules/language.hpp"
+#include "rules/verdict.hpp"
 
 namespace loopegg {
 
@@ -56,7 +57,8 @@ struct Rule {
     std::vector<ChoiceCall> choices{};  // in an order in which each needs only what is bound before it
     std::vector<GuardCall> guards{};
     Position where{};
-    std::string text{};  // the whole rule in one line, for lists and reports
+    std::string text{};                    // the whole rule in one line, for lists and reports
+    std::optional<RuleVerdict> verdict{};  // none: the rule was not judged, or its language gives terms no meaning
 };
 
 struct RuleSet {

@@ -2,7 +2,7 @@
 
 missing_packages() {
     local package
-    sed 's/#.*//' "$root/setup/$1" | while read -r package _; do
+    sed -e 's/^#.*//' -e '/\[/{/\['"$(uname -m)"'\]/!d}' "$root/setup/$1" | while read -r package _; do
         [ -z "$package" ] || dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || echo "$package"
     done
 }

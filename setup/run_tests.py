@@ -187,10 +187,27 @@ def targets(tests, build):
     return sorted({os.path.relpath(f, build) for t in tests for d in t["depends"] for f in files.get(d, [])})
 
 
-def show(outcomes):
+EXTRAS, DEEP = "setup/prepare test-extras", "./test --deep"
+
+
+def show_skipped(outcomes):
+    """A line for each reason and room, and what to type where a package or more time would cure it."""
+    lines, lacking, deep = {}, 0, 0
     for o in outcomes:
         for case, why in o.skipped:
-            print(f"SKIPPED {o.name}: {case}: {why}")
+            lacking, deep = lacking + (EXTRAS in why), deep + (DEEP in why)
+            if DEEP not in why:
+                lines.setdefault((o.name, why), []).append(case)
+    for (room, why), cases in lines.items():
+        print(f"SKIPPED {room}: {cases[0]}" + (f" and {len(cases) - 1} more" if len(cases) > 1 else "") + f": {why}")
+    if deep:
+        print(f"SKIPPED {deep} that only '{DEEP}' runs")
+    if lacking:
+        print(f"'{EXTRAS}' installs what {lacking} of the skipped tests lack")
+
+
+def show(outcomes):
+    show_skipped(outcomes)
     for o in filter(lambda o: o.failures, outcomes):
         lines = o.output.splitlines()
         print(f"\n---- {o.name}" + (f" (the last {SHOWN_LINES} of {len(lines)} lines)" if len(lines) > SHOWN_LINES else ""))
@@ -211,8 +228,6 @@ def main():
     kind = "debug" if args.debug else "release"
     build = ROOT / ("build-debug" if args.debug else "build")
     prepare = [str(ROOT / "setup/prepare"), kind]
-    if args.deep:
-        os.environ["LOOPEGG_DEEP"] = "1"   # set-up installs what the deep checks use
     # One room alone needs only its own executable built, and Meson's list of tests says which that is.
     narrow = bool(args.rooms or args.list)
     if code := subprocess.run(prepare + ["build.ninja" if narrow else "all"]).returncode:

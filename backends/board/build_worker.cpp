@@ -1,5 +1,6 @@
 #include "backends/board/build_worker.hpp"
 
+#include <memory>
 #include <vector>
 
 #include <fmt/format.h>
@@ -51,14 +52,18 @@ fs::path board_worker_program(const std::string& architecture) {
     const fs::path program = in_cache_folder(fmt::format("boards/loopegg-board-{}-{}", architecture, hash.finish().hex()));
     std::error_code none;
     if (fs::exists(program, none)) return program;
-    ScratchFile object(".o"), linked(".board");
+    ScratchFile linked(".board");
+    std::vector<std::unique_ptr<ScratchFile>> objects;
     const fs::path root = shipped("backends").parent_path();
     std::vector<std::string> words{compiler, "-std=c++20", "-O2", "-static", "-s", "-pthread", "-I", root.string(), "-I", (root / "src").string()};
     for (const std::string& file : files()) {
         if (file.ends_with(".cpp")) words.push_back(shipped(file).string());
-        if (file.ends_with(".c")) run_or_throw({compiler, "-x", "c", "-std=gnu11", "-O2", "-c", shipped(file).string(), "-o", object.path().string()}, doing);
+        if (!file.ends_with(".c")) continue;
+        const std::string object = objects.emplace_back(std::make_unique<ScratchFile>(".o"))->path().string();
+        run_or_throw({compiler, "-x", "c", "-std=gnu11", "-O2", "-c", shipped(file).string(), "-o", object}, doing);
+        words.push_back(object);
     }
-    words.insert(words.end(), {object.path().string(), "-o", linked.path().string()});
+    words.insert(words.end(), {"-o", linked.path().string()});
     run_or_throw(words, doing);
     const std::string bytes = read_file(linked.path());
     if (elf_architecture(bytes) != architecture) throw UserError(fmt::format("'{}' builds programs for {}", compiler, elf_architecture(bytes)));

@@ -14,7 +14,11 @@ void append(std::string& bytes, const std::vector<float>& values) { bytes.append
 BoardMessage pack_candidate(const Kernel& kernel, const Statement& statement, const std::vector<std::vector<float>>& operands, const std::vector<float>& wanted,
                             const TrialLimits& limits) {
     BoardMessage m;
-    m.add("symbol", kernel.symbol).add_count("samples", limits.samples).add("seconds", limits.seconds).add_count("memory", limits.memory_mb);
+    m.add("symbol", kernel.symbol)
+        .add_count("turns", kernel.turns)
+        .add_count("samples", limits.samples)
+        .add("seconds", limits.seconds)
+        .add_count("memory", limits.memory_mb);
     m.add("tolerance", rounding_allowed(statement)).add_count("object", static_cast<std::int64_t>(kernel.code.size()));
     m.bytes = kernel.code;
     for (std::size_t b = 0; b < kernel.parameters.size(); ++b) {

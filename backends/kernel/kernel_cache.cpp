@@ -2,6 +2,7 @@
 
 #include "base/places.hpp"
 #include "base/process.hpp"
+#include "runtime_objects.hpp"
 
 namespace loopegg {
 
@@ -24,13 +25,22 @@ TimedKernel KernelCache::compile(const Term& nest, const Target& target) {
     return once<TimedKernel>(kernels_, target.name + " " + to_string(nest), [&] { return shelf_.compile(nest, target); });
 }
 
+std::filesystem::path runtime_object_file(const std::string& architecture) {
+    const std::string name = "loopegg_runtime_" + architecture + ".o";
+    return module_library(name, std::filesystem::path(runtime_objects_folder) / name);
+}
+
 std::filesystem::path KernelCache::runtime(const std::string& compiler) {
     return once<std::shared_ptr<ScratchFile>>(runtimes_, compiler,
                                               [&] {
                                                   auto object = std::make_shared<ScratchFile>(".o");
-                                                  run_or_throw({compiler, "-O2", "-std=gnu11", "-fPIC", "-c",
-                                                                shipped("backends/runtime/loopegg_runtime.c").string(), "-o", object->path().string()},
-                                                               "building the runtime");
+                                                  std::vector<std::string> words{compiler, "-O2",       "-std=gnu11", "-fPIC",
+                                                                                 "-r",     "-nostdlib", "-o",         object->path().string()};
+                                                  if (compiler.starts_with("aarch64")) words.push_back("-mno-outline-atomics");  // they lie in libgcc
+                                                  for (const char* file : runtime_files)
+                                                      if (std::string_view(file).ends_with(".c"))
+                                                          words.push_back(shipped(std::string("backends/runtime/") + file).string());
+                                                  run_or_throw(words, "building the runtime");
                                                   return object;
                                               })
         ->path();

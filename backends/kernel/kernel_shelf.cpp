@@ -15,6 +15,8 @@ namespace loopegg {
 
 namespace {
 
+std::string name_of(const Term& nest) { return "k" + Hasher().add(to_string(nest)).finish().hex().substr(0, 12); }
+
 // A file holds the seconds, as the bytes of a double, then the code. A file that cannot be read, or was cut, counts as missing.
 std::optional<TimedKernel> taken(const std::filesystem::path& file, const Term& nest, const Target& target, const std::string& name) {
     std::string bytes;
@@ -33,26 +35,29 @@ std::optional<TimedKernel> taken(const std::filesystem::path& file, const Term& 
 }  // namespace
 
 TimedKernel KernelShelf::compile(const Term& nest, const Target& target) const {
-    const std::string name = "k" + Hasher().add(to_string(nest)).finish().hex().substr(0, 12);
+    const std::string name = name_of(nest);
     const std::filesystem::path file = folder_ / (name + "." + target.name);
     if (!folder_.empty() && std::filesystem::exists(file))
         if (auto found = taken(file, nest, target, name)) return *found;
     const double start = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
     TimedKernel made{compile_nest(nest, target, name), 0};
     made.seconds = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - start;
-    if (!folder_.empty()) {
-        std::string bytes(sizeof made.seconds, '\0');
-        std::memcpy(bytes.data(), &made.seconds, sizeof made.seconds);
-        const std::filesystem::path half = file.string() + "." + std::to_string(getpid());  // a process that is killed here leaves no half kernel
-        std::error_code ignored;
-        try {
-            write_scratch(half, bytes + made.kernel.code);
-            std::filesystem::rename(half, file, ignored);
-        } catch (const UserError&) {  // the disk is full: the kernel is compiled again where it is needed
-            std::filesystem::remove(half, ignored);
-        }
-    }
+    if (!folder_.empty()) put(nest, target, made.kernel.code, made.seconds);
     return made;
+}
+
+void KernelShelf::put(const Term& nest, const Target& target, const std::string& code, double seconds) const {
+    const std::filesystem::path file = folder_ / (name_of(nest) + "." + target.name);
+    std::string bytes(sizeof seconds, '\0');
+    std::memcpy(bytes.data(), &seconds, sizeof seconds);
+    const std::filesystem::path half = file.string() + "." + std::to_string(getpid());  // a process that is killed here leaves no half kernel
+    std::error_code ignored;
+    try {
+        write_scratch(half, bytes + code);
+        std::filesystem::rename(half, file, ignored);
+    } catch (const UserError&) {  // the disk is full: the kernel is compiled again where it is needed
+        std::filesystem::remove(half, ignored);
+    }
 }
 
 }  // namespace loopegg

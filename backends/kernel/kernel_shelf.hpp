@@ -16,6 +16,8 @@ public:
     explicit KernelShelf(std::filesystem::path folder = {}) : folder_(std::move(folder)) {}  // without a folder, nothing is kept
     // Compiles as compile_nest does, under a name that is made from the nest. A kernel that is found on the shelf keeps the seconds that it once took.
     TimedKernel compile(const Term& nest, const Target& target) const;
+    // Puts the code of a nest on the shelf, which was compiled elsewhere.
+    void put(const Term& nest, const Target& target, const std::string& code, double seconds = 0) const;
 
 private:
     std::filesystem::path folder_;

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "backends/kernel/on_team.hpp"
 #include "backends/runtime/loopegg_runtime.h"
 #include "base/error.hpp"
 #include "base/files.hpp"
@@ -49,7 +50,7 @@ void link_shared(const std::vector<std::string>& objects, const std::string& out
     if (waitpid(child, &status, 0) < 0 || status != 0) throw UserError("the linker 'ld' failed on " + out);
 }
 
-LoadedKernel::LoadedKernel(const Kernel& kernel) {
+LoadedKernel::LoadedKernel(const Kernel& kernel) : turns_(kernel.turns) {
     std::string why;
     image_ = ObjectImage::load(kernel.code, why, [](const char* name) { return dlsym(RTLD_DEFAULT, name); });
     if (!image_) {  // the object needs something that only a real linker does
@@ -81,6 +82,7 @@ void LoadedKernel::operator()(std::span<float* const> buffers) const {
         tensors[i] = {buffers[i], {}};
         arguments[i] = {7, 0, &tensors[i]};
     }
+    const OnTeam team(turns_);
     if (reinterpret_cast<loopegg_kernel>(entry_)(nullptr, arguments.data(), static_cast<std::int32_t>(arguments.size()), nullptr) != 0)
         throw UserError("a kernel reported an error");
 }

@@ -1,5 +1,6 @@
 // A CPU kernel made callable in this process: linked, loaded, given threads.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -26,6 +27,7 @@ private:
     std::unique_ptr<ObjectImage> image_;
     void* library_ = nullptr;  // of the system's loader, where there is no image
     void* entry_ = nullptr;
+    std::int64_t turns_ = 0;  // of its parallel loops
 };
 
 // The logical output for logical operands, which are laid out as the kernel wants them. `run` calls the kernel: a LoadedKernel, or the emulator of GPUs.

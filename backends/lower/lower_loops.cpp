@@ -98,7 +98,7 @@ Obj NestLoops::around(const TreeNode& n, const std::function<Obj()>& inner, bool
         return body;
     }
     tv::LoopKind kind = tv::LoopKind::serial;
-    if (n.loop == LoopKind::parallel && !gpu_ && !in_parallel_) kind = tv::LoopKind::parallel, in_parallel_ = true;
+    if (n.loop == LoopKind::parallel && !gpu_ && !in_parallel_) kind = tv::LoopKind::parallel, in_parallel_ = true, turns_.insert(n.extent);
     const bool wants_unroll = n.loop == LoopKind::unroll || (gpu_ && (n.loop == LoopKind::vector || n.loop == LoopKind::bind));
     if (wants_unroll && unrolled_ * n.extent <= most_unrolled) kind = tv::LoopKind::unrolled, unrolled_ *= n.extent;
     if (n.loop == LoopKind::vector && !gpu_ && may_vectorize && n.extent <= most_lanes && plain_below(n)) kind = tv::LoopKind::vectorized;
@@ -122,6 +122,7 @@ Obj NestLoops::over_tile(const Tile& tile, bool parallel, const std::function<Ob
     int outermost = -1;
     for (std::size_t i = 0; i < tile.steps.size() && !outermost_done; ++i)
         if (tile.steps[i].extent > 1) outermost = static_cast<int>(i), outermost_done = true;
+    if (outermost >= 0) turns_.insert(tile.steps[static_cast<std::size_t>(outermost)].extent);
     for (std::size_t i = tile.steps.size(); i-- > 0;)
         if (tile.steps[i].extent > 1)
             body = tv::loop(vars[i], tile.steps[i].extent, static_cast<int>(i) == outermost ? tv::LoopKind::parallel : tv::LoopKind::serial, body);

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <set>
 
 #include "backends/lower/lower_operands.hpp"
 
@@ -56,6 +57,7 @@ protected:
     bool guarded_here() const { return guard_.node.defined(); }
     bool inside_threads() const;  // inside a loop whose threads share outputs, not sums
     Obj launched(Obj body, Launch& launch);
+    std::int64_t turns() const { return turns_.size() == 1 ? *turns_.begin() : 0; }  // of the parallel loops, where all have equally many
 
     std::vector<const TreeNode*> loop_of_;  // by variable
     std::vector<int> depth_;                // by variable
@@ -78,6 +80,7 @@ private:
     Expr guard_{Obj{nullptr}};
     std::int64_t unrolled_ = 1;
     bool in_parallel_ = false;
+    std::set<std::int64_t> turns_;
 };
 
 }  // namespace loopegg

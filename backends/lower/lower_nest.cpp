@@ -27,6 +27,7 @@ public:
         Obj body = emit(t_.root);
         if (gpu_) body = launched(body, result.launch);
         result.function = tv::primitive(name, buffers_, body);
+        result.turns = turns();
         return result;
     }
 

@@ -13,6 +13,8 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
+#include "base/places.hpp"
+#include "tvm_paths.hpp"
 
 namespace loopegg {
 namespace {
@@ -28,10 +30,10 @@ struct Nvrtc {
     int (*log)(void*, char*) = nullptr;
 
     Nvrtc() {
-        std::filesystem::path path = LOOPEGG_NVRTC;
-        if (const char* site = std::getenv("LOOPEGG_SITE")) path = std::filesystem::path(site) / "nvidia/cuda_nvrtc/lib/libnvrtc.so.12";
+        const std::filesystem::path path = package_file("nvidia/cuda_nvrtc/lib/libnvrtc.so.12", site_folder);
         void* so = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (!so) throw UserError(Diagnostic{std::string("cannot load NVRTC: ") + dlerror(), {}, "run ./loopegg once to set it up"});
+        if (!so)
+            throw UserError(Diagnostic{std::string("cannot load NVRTC: ") + dlerror(), {}, "run ./loopegg once to set it up, or pip install loopegg[cuda]"});
         auto find = [&](const char* name, auto& f) {
             f = reinterpret_cast<std::remove_reference_t<decltype(f)>>(dlsym(so, name));
             if (!f) throw UserError(std::string("this NVRTC lacks ") + name);

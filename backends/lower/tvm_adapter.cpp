@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/error.hpp"
+#include "base/places.hpp"
 #include "base/text.hpp"
 #include "tvm_paths.hpp"
 
@@ -23,13 +24,8 @@ constexpr std::array function_names{
 std::array<ffi::Function, static_cast<std::size_t>(Fn::count)> functions;
 std::once_flag once;
 
-std::filesystem::path library_folder() {
-    if (const char* site = std::getenv("LOOPEGG_SITE")) return std::filesystem::path(site) / "tvm" / "lib";
-    return std::filesystem::path(site_folder) / "tvm" / "lib";
-}
-
 void open(const char* name, int scope) {
-    const std::filesystem::path path = library_folder() / name;
+    const std::filesystem::path path = package_file(std::string("tvm/lib/") + name, site_folder);
     if (!dlopen(path.c_str(), RTLD_NOW | scope))
         throw UserError(Diagnostic{"cannot load TVM: " + std::string(dlerror()),
                                    {},

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -10,6 +11,7 @@
 #include "backends/kernel/kernel_cache.hpp"
 #include "backends/lower/nvrtc.hpp"
 #include "backends/network/network.hpp"
+#include "backends/network/network_library.hpp"
 #include "backends/network/network_memory.hpp"
 #include "backends/network/network_source.hpp"
 #include "base/error.hpp"
@@ -78,7 +80,7 @@ std::map<std::string, int> ports_of(const Graph& graph, const NetworkPlan& plan)
     return ports;
 }
 
-PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPlan& memory, KernelSet& set) {
+PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const std::vector<StepRegion>& regions, const MemoryPlan& memory, KernelSet& set) {
     PlacedNetwork n;
     n.name = graph.name;
     n.inputs = graph.inputs;
@@ -99,7 +101,8 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPla
         const auto port = ports.find(root);
         return {false, memory.offsets.at(value), port == ports.end() ? -1 : port->second};
     };
-    for (const NetworkPlan::Step& step : plan.steps) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+        const NetworkPlan::Step& step = plan.steps[i];
         PlacedStep placed;
         if (step.nest) {
             placed.site = step.nest->site;
@@ -124,6 +127,7 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const MemoryPla
             placed.operands = {locate(o.to)};
             for (const std::string& from : o.from) placed.operands.push_back(locate(from));
         }
+        placed.together = regions[i].end - static_cast<int>(i);
         n.steps.push_back(std::move(placed));
     }
     for (const GraphInput& in : graph.inputs) n.input_offsets.push_back(memory.offsets.at(in.name));
@@ -149,7 +153,7 @@ nlohmann::json operands_json(const std::vector<PlacedOperand>& all) {
 }
 
 // All that another program needs to run the network. A bundle's runner reads it, too.
-nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, const Target& target) {
+nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, const Target& target, const Schedules* schedules) {
     nlohmann::json kernels = nlohmann::json::array(), steps = nlohmann::json::array();
     for (std::size_t i = 0; i < n.kernels.size(); ++i)
         kernels.push_back(
@@ -162,61 +166,84 @@ nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, 
                          {"shape", s.shape},
                          {"to_strides", s.to_strides},
                          {"from_strides", s.from_strides}});
-    return {{"loopegg", 1},
-            {"name", n.name},
-            {"target", target.name},
-            {"architecture", target.architecture()},
-            {"inputs", described(n.inputs)},
-            {"outputs", described(n.outputs)},
-            {"input_offsets", n.input_offsets},
-            {"output_places", operands_json(n.output_places)},
-            {"arena_floats", n.arena},
-            {"weight_floats", n.weights.size()},
-            {"kernels", kernels},
-            {"steps", steps}};
+    nlohmann::json all{{"loopegg", 1},
+                       {"name", n.name},
+                       {"abi", network_abi},
+                       {"prefix", network_prefix(n.name)},
+                       {"target", target.name},
+                       {"architecture", target.architecture()},
+                       {"inputs", described(n.inputs)},
+                       {"outputs", described(n.outputs)},
+                       {"input_offsets", n.input_offsets},
+                       {"output_places", operands_json(n.output_places)},
+                       {"arena_floats", n.arena},
+                       {"weight_floats", n.weights.size()},
+                       {"kernels", kernels},
+                       {"steps", steps}};
+    if (schedules) {
+        all["schedules"] = nlohmann::json::object();
+        for (const auto& [site, schedule] : *schedules) all["schedules"][site] = to_string(schedule);
+    }
+    return all;
 }
 
-// The C compiler for this target; "" where it is not installed. Without a compiler for this machine, throws UserError.
+// The C compiler for this target; "" where it is not installed.
 std::string c_compiler(const Target& target) {
-    const bool native = target.architecture() == native_architecture();
-    const std::string name = native ? "cc" : target.architecture() + "-linux-gnu-gcc";
-    if (program_exists(name)) return name;
-    if (native) throw UserError(Diagnostic{"there is no C compiler: '" + name + "' is not on the PATH", {}, "install gcc (Debian: apt install gcc)"});
-    return "";
+    const std::string name = target.architecture() == native_architecture() ? "cc" : target.architecture() + "-linux-gnu-gcc";
+    return program_exists(name) ? name : "";
 }
 
-const PlacedStep* first_opaque(const PlacedNetwork& n) {
-    for (const PlacedStep& s : n.steps)
-        if (s.kernel == -2) return &s;
-    return nullptr;
+bool has_operators(const PlacedNetwork& n) {
+    return std::any_of(n.steps.begin(), n.steps.end(), [](const PlacedStep& s) { return s.kernel == -2; });
 }
 
-// Sources and objects are written plainly, because only the library that the compiler makes from them counts.
-void write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& folder, const std::string& compiler, const fs::path& runtime_object) {
+// The object of the runtime for this target, as it came with loopegg, or as a compiler for the target makes it; "" where neither is there.
+std::string runtime_object(const Target& target, KernelCache& cache) {
+    const fs::path shipped_object = runtime_object_file(target.architecture());
+    if (fs::exists(shipped_object)) return read_file(shipped_object);
+    const std::string compiler = c_compiler(target);
+    return compiler.empty() ? "" : read_file(cache.runtime(compiler));
+}
+
+// The code of operators that run as they stand is C++, so a compiler links it. It keeps its names to itself.
+void link_with_operators(const Target& target, const fs::path& folder, KernelCache& cache) {
+    const std::string compiler = c_compiler(target);
+    std::vector<std::string> words{compiler,
+                                   "-O2",
+                                   "-std=gnu11",
+                                   "-shared",
+                                   "-fPIC",
+                                   "-Wl,--version-script=" + (folder / "network.map").string(),
+                                   (folder / "network.c").string(),
+                                   cache.runtime(compiler).string()};
+    for (const auto& entry : fs::directory_iterator(folder))
+        if (entry.path().extension() == ".o") words.push_back(entry.path().string());
+    for (const std::string& word : {opaque_library().string(), std::string("-lstdc++"), std::string("-Wl,--exclude-libs,ALL"), std::string("-o"),
+                                    (folder / "network.so").string(), std::string("-lm"), std::string("-lpthread")})
+        words.push_back(word);
+    run_or_throw(words, "building network.so");
+}
+
+// Sources and objects are written plainly, because only the library counts. False: there are objects and sources, and network.c says how to build the library.
+bool write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& folder, KernelCache& cache) {
     const fs::path runtime = shipped("backends/runtime");
     write_scratch(folder / "network.c", network_source(n));
     write_file(folder / "network.h", network_header(n, target));
-    for (const char* file : {"loopegg_runtime.c", "loopegg_runtime.h"}) write_scratch(folder / file, read_file(runtime / file));
-    std::vector<std::string> objects;
+    write_scratch(folder / "network.map", exported_names(n));
+    for (const char* file : runtime_files) write_scratch(folder / file, read_file(runtime / file));
     for (std::size_t i = 0; i < n.kernels.size(); ++i) {
-        const fs::path object = folder / fmt::format("kernel{:03}.o", i);
         const std::string architecture = elf_architecture(n.kernels[i].code);
         if (architecture != target.architecture()) throw InternalFault("a kernel's object is for " + architecture);
-        write_scratch(object, n.kernels[i].code);
-        objects.push_back(object.string());
-    }
-    if (compiler.empty()) return;  // objects and sources are there; network.c says how to build
-    std::vector<std::string> words{compiler, "-O2", "-std=gnu11", "-shared", "-fPIC", (folder / "network.c").string(), runtime_object.string()};
-    words.insert(words.end(), objects.begin(), objects.end());
-    if (first_opaque(n)) {  // the code of opaque nodes keeps its names to itself
-        for (const std::string& word : {opaque_library().string(), std::string("-lstdc++"), std::string("-Wl,--exclude-libs,ALL")}) words.push_back(word);
-    }
-    for (const char* w : {"-o", "-lm", "-lpthread"}) {
-        words.emplace_back(w);
-        if (std::string(w) == "-o") words.push_back((folder / "network.so").string());
+        write_scratch(folder / kernel_file(i, target), n.kernels[i].code);
     }
     if (fault_here(FaultPlace::compile)) throw UserError("building network.so failed: No space left on device");
-    run_or_throw(words, "building network.so");
+    if (has_operators(n)) {
+        link_with_operators(target, folder, cache);
+        return true;
+    }
+    const std::string object = runtime_object(target, cache);
+    if (!object.empty()) write_file(folder / "network.so", network_library(n, object));
+    return !object.empty();
 }
 
 // The library runs on a machine of this architecture that has the driver. It is built here if there is a C compiler. Otherwise the first line of network.c
@@ -227,14 +254,14 @@ bool write_gpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
     for (const Kernel& k : n.kernels) sources.push_back(k.code);
     const std::vector<std::string> cubins = make_cubins(sources, target.architecture());
     for (std::size_t i = 0; i < n.kernels.size(); ++i) {
-        write_file(folder / fmt::format("kernel{:03}.cu", i), n.kernels[i].code);
+        write_file(folder / kernel_file(i, target), n.kernels[i].code);
         const std::string architecture = elf_architecture(cubins[i]);
         if (architecture != target.architecture()) throw InternalFault("a kernel's cubin is for " + architecture);
         write_file(folder / fmt::format("kernel{:03}.cubin", i), cubins[i]);
     }
     write_file(folder / "network.c", gpu_network_source(n, cubins));
     write_file(folder / "network.h", network_header(n, target));
-    for (const char* file : {"gpu_network.h", "gpu_program.h", "cuda_driver.h"}) write_file(folder / file, read_file(runtime / file));
+    for (const char* file : {"gpu_network.h", "gpu_program.h", "cuda_driver.h", "loopegg_weights.h"}) write_file(folder / file, read_file(runtime / file));
     if (!program_exists("cc")) return false;
     run_or_throw({"cc", "-O2", "-std=gnu11", "-shared", "-fPIC", (folder / "network.c").string(), "-o", (folder / "network.so").string(), "-ldl"},
                  "building network.so");
@@ -247,13 +274,14 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
     std::vector<std::string> inputs;
     for (const GraphInput& i : graph.inputs) inputs.push_back(i.name);
     place_concats(plan, inputs);
-    const MemoryPlan memory = plan_memory(plan, inputs, graph.outputs);
+    const std::vector<StepRegion> regions = step_regions(plan);
+    const MemoryPlan memory = plan_memory(plan, regions, inputs, graph.outputs);
     KernelSet set;
     for (const NetworkPlan::Step& s : plan.steps)
         if (s.nest) set.add(s.nest->nest, s.nest->site);
     Progress::Inner stage(progress, "compile for " + target.name, static_cast<std::int64_t>(set.nests.size()));
     set.compile(target, progress, cache);
-    PlacedNetwork n = place(graph, plan, memory, set);
+    PlacedNetwork n = place(graph, plan, regions, memory, set);
     n.kernel_seconds = set.seconds;
     stage.finish(fmt::format("{} kernels, {} steps", set.nests.size(), n.steps.size()));
     nests = set.nests;
@@ -262,24 +290,23 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
 
 namespace {
 
-CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress, KernelCache& cache) {
+// What is compiled: a plan, and the schedules that it was made from, if it was made from schedules.
+struct Planned {
+    const Graph& graph;
+    NetworkPlan plan;
+    const Schedules* schedules = nullptr;
+};
+
+CompiledNetwork written(Planned what, const Target& target, const fs::path& folder, Progress* progress, KernelCache& cache) {
+    const Graph& graph = what.graph;
     std::vector<Term> nests;
-    const PlacedNetwork n = place_network(graph, std::move(plan), target, progress, nests, cache);
-    if (const PlacedStep* opaque = first_opaque(n); opaque && (target.gpu() || target.architecture() != native_architecture()))
-        throw UserError(
-            fmt::format("node '{}' is an ONNX operator ({}) that loopegg's own code runs, which is there for this machine's processor alone, not for {}",
-                        opaque->site, opaque_of(*graph.find(opaque->site)).node.op, target.name));
-    const std::string compiler = target.gpu() ? "" : c_compiler(target);
-    const fs::path runtime = compiler.empty() ? fs::path() : cache.runtime(compiler);  // before the clock starts, because all networks share the runtime
+    const PlacedNetwork n = place_network(graph, std::move(what.plan), target, progress, nests, cache);
+    if (has_operators(n)) require_linkable(graph, target);
     const auto start = std::chrono::steady_clock::now();
     fs::create_directories(folder);
     write_file(folder / "weights.bin", {reinterpret_cast<const char*>(n.weights.data()), n.weights.size() * sizeof(float)});
-    write_file(folder / "network.json", manifest(n, nests, target).dump(1) + "\n");
-    bool linked = !compiler.empty();
-    if (target.gpu())
-        linked = write_gpu(n, target, folder);
-    else
-        write_cpu(n, target, folder, compiler, runtime);
+    write_file(folder / "network.json", manifest(n, nests, target, what.schedules).dump(1) + "\n");
+    const bool linked = target.gpu() ? write_gpu(n, target, folder) : write_cpu(n, target, folder, cache);
     return {folder,
             target.name,
             static_cast<int>(nests.size()),
@@ -292,19 +319,26 @@ CompiledNetwork written(const Graph& graph, NetworkPlan plan, const Target& targ
 
 }  // namespace
 
-void require_compiler(const Target& target) {
-    if (!target.gpu()) c_compiler(target);
+void require_linkable(const Graph& graph, const Target& target) {
+    const auto node = std::find_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& n) { return n.op == "onnx"; });
+    if (node == graph.nodes.end()) return;
+    const std::string what = fmt::format("node '{}' is an ONNX operator ({}) that loopegg's own code runs", node->name, opaque_of(*node).node.op);
+    if (target.gpu() || target.architecture() != native_architecture())
+        throw UserError(fmt::format("{}, which is there for this machine's processor alone, not for {}", what, target.name));
+    if (c_compiler(target).empty())
+        throw UserError(
+            Diagnostic{what + ", and only a C++ compiler links that code: there is no 'cc' on the PATH", {}, "install g++ (Debian: apt install g++)"});
 }
 
 void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const fs::path& folder, Progress* progress) {
     KernelCache own;
-    written(graph, std::move(plan), target, folder, progress, own);
+    written({graph, std::move(plan)}, target, folder, progress, own);
 }
 
 CompiledNetwork compile_network(const ScheduledNetwork& network, const Target& target, const fs::path& folder, Progress* progress, KernelCache* cache) {
     KernelCache own;
     const auto& [graph, weights, schedules] = network;
-    return written(graph, plan_network(graph, weights, schedules, target), target, folder, progress, cache ? *cache : own);
+    return written({graph, plan_network(graph, weights, schedules, target), &schedules}, target, folder, progress, cache ? *cache : own);
 }
 
 std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target) {

@@ -82,7 +82,7 @@ std::string gpu_network_source(const PlacedNetwork& n, const std::vector<std::st
     s += table("kernel", "kernels", kernels, "{0}") + table("operand", "operands", operands, "{0, 0}") + table("long", "dims", dims, "0");
     s += table("step", "steps", steps, "{0, 0, 0, 0}") + table("long", "input_offsets", offsets, "0") + table("operand", "output_places", places, "{0, 0}");
     s += table("long", "input_sizes", input_sizes, "0") + table("long", "output_sizes", output_sizes, "0");
-    return s + "\n" + fingerprint_in_c + "\n#include \"gpu_network.h\"\n";
+    return s + "\n#include \"gpu_network.h\"\n";
 }
 
 }  // namespace loopegg

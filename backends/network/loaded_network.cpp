@@ -4,6 +4,7 @@
 
 #include "backends/kernel/elf.hpp"
 #include "backends/network/network.hpp"
+#include "backends/network/network_source.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
@@ -12,16 +13,12 @@ namespace loopegg {
 namespace {
 
 using Open = void* (*)(const char*);
+using Create = void* (*)(void*, int);
 using Run = int (*)(void*, const float* const*, float* const*);
 using RunSteps = int (*)(void*, const float* const*, float* const*, double*);
-using Close = void (*)(void*);
-
-template <class F>
-F entry(void* library, const char* name) {
-    void* f = dlsym(library, name);
-    if (!f) throw UserError(std::string("network.so has no ") + name);
-    return reinterpret_cast<F>(f);
-}
+using Release = void (*)(void*);
+using Count = int (*)();
+using Size = long (*)(int);
 
 constexpr const char* made_anew = "make the folder anew: loopegg compile MODEL --out DIR";
 
@@ -43,10 +40,30 @@ std::vector<GraphInput> values(const JsonView& j) {
 
 NetworkPorts read_ports(const std::filesystem::path& folder) {
     const JsonView j = read_json(read_source(folder / "network.json", 1 << 30));
-    return {values(j.at("inputs")), values(j.at("outputs")), j.at("steps").items().size(), j.at("architecture").text()};
+    const auto abi = j.find("abi");
+    if (!abi || abi->integer() != network_abi) throw UserError(Diagnostic{folder.string() + " was compiled by another version of loopegg", {}, made_anew});
+    return {values(j.at("inputs")), values(j.at("outputs")), j.at("steps").items().size(), j.at("architecture").text(), j.at("prefix").text()};
 }
 
-LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) : ports_(read_ports(folder)) {
+void* LoadedNetwork::entry(const char* name) const {
+    void* f = dlsym(library_, (ports_.prefix + name).c_str());
+    if (!f) throw UserError(Diagnostic{"network.so has no " + ports_.prefix + name, {}, made_anew});
+    return f;
+}
+
+// The sizes in network.json must be those of the code. Otherwise the code would write past our buffers.
+bool LoadedNetwork::agrees_with_its_manifest() const {
+    const auto count = [&](const char* name) { return reinterpret_cast<Count>(entry(name))(); };
+    const auto agree = [&](const std::vector<GraphInput>& all, const char* number, const char* size) {
+        if (count(number) != static_cast<int>(all.size())) return false;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (reinterpret_cast<Size>(entry(size))(static_cast<int>(i)) != element_count(all[i].shape)) return false;
+        return true;
+    };
+    return agree(ports_.inputs, "inputs", "input_size") && agree(ports_.outputs, "outputs", "output_size") && count("steps") == static_cast<int>(ports_.steps);
+}
+
+LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder, int threads) : ports_(read_ports(folder)) {
     if (ports_.architecture != native_architecture())
         throw UserError(Diagnostic{folder.string() + " was compiled for " + ports_.architecture + ", and this machine is " + native_architecture(),
                                    {},
@@ -54,36 +71,34 @@ LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder) : ports_(read_
     const std::filesystem::path so = std::filesystem::absolute(folder / "network.so");
     library_ = dlopen(so.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library_) throw UserError(Diagnostic{std::string("cannot load the network: ") + dlerror(), {}, made_anew});
-    // The sizes in network.json must be those of the code. Otherwise the code would write past our buffers.
-    using Count = int (*)();
-    using Size = long (*)(int);
-    const auto agree = [&](const std::vector<GraphInput>& all, const char* count, const char* size) {
-        if (entry<Count>(library_, count)() != static_cast<int>(all.size())) return false;
-        for (std::size_t i = 0; i < all.size(); ++i)
-            if (entry<Size>(library_, size)(static_cast<int>(i)) != element_count(all[i].shape)) return false;
-        return true;
-    };
-    if (!agree(ports_.inputs, "loopegg_inputs", "loopegg_input_size") || !agree(ports_.outputs, "loopegg_outputs", "loopegg_output_size") ||
-        entry<Count>(library_, "loopegg_steps")() != static_cast<int>(ports_.steps))
-        throw UserError(Diagnostic{folder.string() + ": network.json and network.so are not of one network", {}, made_anew});
-    network_ = entry<Open>(library_, "loopegg_open")((folder / "weights.bin").c_str());
-    if (!network_)
-        throw UserError(
-            Diagnostic{(folder / "weights.bin").string() + " does not hold the weights of this network, or there is not enough memory for it", {}, made_anew});
+    try {
+        if (!agrees_with_its_manifest()) throw UserError(Diagnostic{folder.string() + ": network.json and network.so are not of one network", {}, made_anew});
+        network_ = reinterpret_cast<Open>(entry("open"))((folder / "weights.bin").c_str());
+        if (!network_)
+            throw UserError(Diagnostic{
+                (folder / "weights.bin").string() + " does not hold the weights of this network, or there is not enough memory for it", {}, made_anew});
+        context_ = reinterpret_cast<Create>(entry("create"))(network_, threads);
+        if (!context_) throw UserError("there is not enough memory to run " + folder.string());
+    } catch (...) {
+        close();
+        throw;
+    }
 }
 
-// The library stays loaded, because its threads wait inside it.
-LoadedNetwork::~LoadedNetwork() {
-    if (network_) entry<Close>(library_, "loopegg_close")(network_);
+void LoadedNetwork::close() {
+    if (context_) reinterpret_cast<Release>(entry("destroy"))(context_);
+    if (network_) reinterpret_cast<Release>(entry("close"))(network_);
+    dlclose(library_);
 }
+LoadedNetwork::~LoadedNetwork() { close(); }
 
 void LoadedNetwork::run(std::span<const float* const> inputs, std::span<float* const> outputs) {
-    if (entry<Run>(library_, "loopegg_run")(network_, inputs.data(), outputs.data()) != 0) throw UserError("the network reported an error");
+    if (reinterpret_cast<Run>(entry("run"))(context_, inputs.data(), outputs.data()) != 0) throw UserError("the network reported an error");
 }
 
 std::vector<double> LoadedNetwork::run_steps(std::span<const float* const> inputs, std::span<float* const> outputs) {
     std::vector<double> ms(ports_.steps, 0.0);
-    if (entry<RunSteps>(library_, "loopegg_run_steps")(network_, inputs.data(), outputs.data(), ms.data()) != 0)
+    if (reinterpret_cast<RunSteps>(entry("run_steps"))(context_, inputs.data(), outputs.data(), ms.data()) != 0)
         throw UserError("the network reported an error");
     return ms;
 }

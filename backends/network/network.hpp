@@ -37,8 +37,8 @@ struct CompiledNetwork {
 
 class KernelCache;
 
-// Throws UserError where networks for this target cannot be put together here.
-void require_compiler(const Target& target);
+// Throws UserError where this network cannot be put together here for this target.
+void require_linkable(const Graph& graph, const Target& target);
 
 // Writes everything into `folder`, which has no network in it yet. Throws UserError that names the site when a schedule cannot be lowered.
 CompiledNetwork compile_network(const ScheduledNetwork& network, const Target& target, const std::filesystem::path& folder, Progress* progress = nullptr,
@@ -52,13 +52,14 @@ struct NetworkPorts {
     std::vector<GraphInput> inputs, outputs;
     std::size_t steps = 0;
     std::string architecture;
+    std::string prefix;  // of the names in network.h
 };
 NetworkPorts read_ports(const std::filesystem::path& folder);
 
-// A network loaded into this process. Inputs and outputs are in the order of the graph.
+// A network loaded into this process, with a context of its own. Inputs and outputs are in the order of the graph.
 class LoadedNetwork {
 public:
-    explicit LoadedNetwork(const std::filesystem::path& folder);
+    explicit LoadedNetwork(const std::filesystem::path& folder, int threads = 0);
     ~LoadedNetwork();
     LoadedNetwork(const LoadedNetwork&) = delete;
     LoadedNetwork& operator=(const LoadedNetwork&) = delete;
@@ -70,9 +71,14 @@ public:
     std::vector<double> run_steps(std::span<const float* const> inputs, std::span<float* const> outputs);  // milliseconds of each step
 
 private:
+    void* entry(const char* name) const;  // of the library, by its name without the prefix
+    bool agrees_with_its_manifest() const;
+    void close();
+
+    NetworkPorts ports_;
     void* library_ = nullptr;
     void* network_ = nullptr;
-    NetworkPorts ports_;
+    void* context_ = nullptr;
 };
 
 // Times of whole networks, each in a process of its own, interleaved so that a disturbance hits all of them.

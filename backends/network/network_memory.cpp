@@ -54,22 +54,23 @@ void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs) {
     plan.steps = std::move(kept);
 }
 
-MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<StepRegion>& regions, const std::vector<std::string>& inputs,
+                       const std::vector<std::string>& outputs) {
     struct Life {
         int first, last;
     };
     std::map<std::string, Life> lives;  // by home
     const int end = static_cast<int>(plan.steps.size());
-    auto touch = [&](const std::string& value, int at) {
+    auto touch = [&](const std::string& value, Life when) {
         const std::string root = home(plan, value).first;
         if (plan.constants.contains(root)) return;
-        auto [it, fresh] = lives.try_emplace(root, Life{at, at});
-        if (!fresh) it->second.first = std::min(it->second.first, at), it->second.last = std::max(it->second.last, at);
+        auto [it, fresh] = lives.try_emplace(root, when);
+        if (!fresh) it->second.first = std::min(it->second.first, when.first), it->second.last = std::max(it->second.last, when.last);
     };
-    for (const std::string& in : inputs) touch(in, -1);
-    for (int i = 0; i < end; ++i)
-        for (const std::string& value : plan.steps[static_cast<std::size_t>(i)].values()) touch(value, i);
-    for (const std::string& out : outputs) touch(out, end);
+    for (const std::string& in : inputs) touch(in, {-1, -1});
+    for (std::size_t i = 0; i < plan.steps.size(); ++i)
+        for (const std::string& value : plan.steps[i].values()) touch(value, {regions[i].first, regions[i].end - 1});
+    for (const std::string& out : outputs) touch(out, {end, end});
 
     struct Placed {
         std::int64_t offset, size;

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "backends/network/network_plan.hpp"
+#include "backends/network/step_regions.hpp"
 
 namespace loopegg {
 
@@ -16,8 +18,9 @@ struct MemoryPlan {
 // Lets the parts of a concat be written where they belong, and drops the copies that this saves.
 void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs);
 
-// Inputs live from the first step on, and outputs to the last.
-MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs);
+// Inputs live from the first step on, and outputs to the last. What one step of a region uses lives as long as the region.
+MemoryPlan plan_memory(const NetworkPlan& plan, const std::vector<StepRegion>& regions, const std::vector<std::string>& inputs,
+                       const std::vector<std::string>& outputs);
 
 // The value that holds `value`, and the offset of `value` in it.
 std::pair<std::string, std::int64_t> home(const NetworkPlan& plan, std::string value);

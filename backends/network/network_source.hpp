@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/kernel/kernel_cache.hpp"
+#include "backends/runtime/loopegg_network.h"
 #include "base/progress.hpp"
 #include "graph/graph.hpp"
 
@@ -26,6 +27,7 @@ struct PlacedStep {
     std::vector<std::string> fused{};  // the rules over sites that made it one step, each with the node that it took in
     std::string opaque{};              // the text of an opaque node
     std::int64_t output = 0;           // which output of the opaque node this step computes
+    int together = 1;                  // of this step and those behind it, how many need nothing of each other
     std::vector<Shape> read_shapes{};  // of what an opaque node reads; shape[0] is how much it writes
 };
 struct PlacedNetwork {
@@ -48,13 +50,22 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
 // Writes a planned network as compile_network does.
 void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, const std::filesystem::path& folder, Progress* progress);
 
+// What a program that was built with another version of network.h cannot use has another number. 1: one call at a time, names without a prefix.
+constexpr int network_abi = loopeggrt_abi_version;
+
+// What the names in network.h begin with: "loopegg_resnet18_". `with_prefix` puts it into a text in place of "NAME_".
+std::string network_prefix(const std::string& name);
+std::string with_prefix(std::string text, const std::string& prefix);
+
+// What the file of a kernel is called in the folder of a network: its object, or its source for a GPU.
+std::string kernel_file(std::size_t index, const Target& target);
+
 std::string network_source(const PlacedNetwork& network);
 std::string gpu_network_source(const PlacedNetwork& network, const std::vector<std::string>& cubins);  // one cubin for each kernel
 std::string network_header(const PlacedNetwork& network, const Target& target);
+std::string exported_names(const PlacedNetwork& network);  // the linker's script, by which network.so shows the names of network.h alone
 
-// Different weights have different fingerprints, also where there are equally many. So the library refuses a file of other weights. `fingerprint_in_c` is
-// the same function in C, the language of the library.
+// Different weights have different fingerprints, also where there are equally many. So the library refuses a file of other weights.
 std::uint64_t weights_fingerprint(const std::vector<float>& values);
-extern const char* const fingerprint_in_c;
 
 }  // namespace loopegg

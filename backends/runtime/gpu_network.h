@@ -1,27 +1,37 @@
-/* The entry points of a network on a GPU (network.h). network.c has the tables and the fingerprint above: weights are uploaded once, buffers are
- * planned, and the network is one graph. */
+/* The entry points of a network on a GPU (network.h). network.c has the tables above: weights are uploaded once, every context plans its own buffers, and
+ * the network is one graph.
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
+#include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "gpu_program.h"
+#include "loopegg_weights.h"
 
 struct loopegg_network {
     loopegg_cuda cuda;
     CUdevice device;
-    CUcontext context;
-    CUstream stream;
-    CUdeviceptr arena, weights;
+    CUcontext device_context;
+    CUdeviceptr weights;
     CUmodule modules[kernel_count];
     gpu_kernel kernels[kernel_count];
+    int retained;
+    _Atomic int users; /* contexts, and one until it is closed */
+};
+
+struct loopegg_context {
+    loopegg_network* network;
+    CUstream stream;
+    CUdeviceptr arena;
     CUdeviceptr arguments[operand_count];
     gpu_step steps[step_count];
     CUgraphExec ready;
-    int retained;
 };
 
-static char why_not[300];
+static _Thread_local char why_not[300];
 
-const char* loopegg_error(void) { return why_not; }
+const char* LOOPEGG_NAME(error)(void) { return why_not; }
 
 static int failed(const loopegg_cuda* cuda, CUresult r, const char* doing) {
     const char* name = NULL;
@@ -31,18 +41,16 @@ static int failed(const loopegg_cuda* cuda, CUresult r, const char* doing) {
     return -1;
 }
 
-static CUdeviceptr at(const loopegg_network* n, operand o) { return (o.constant ? n->weights : n->arena) + (CUdeviceptr)o.offset * sizeof(float); }
+static int enter(const loopegg_network* n) { return failed(&n->cuda, n->cuda.push(n->device_context), "using the device"); }
+static void leave(const loopegg_network* n) {
+    CUcontext before;
+    n->cuda.pop(&before);
+}
 
-static float* read_weights(const char* path) {
-    FILE* file = fopen(path, "rb");
-    float* values = malloc((size_t)weight_floats * sizeof(float) + 1);
-    int ok = file && values && fread(values, sizeof(float), (size_t)weight_floats, file) == (size_t)weight_floats && fgetc(file) == EOF;
-    ok = ok && fingerprint(values, weight_floats) == weight_fingerprint;
-    if (file) fclose(file);
-    if (ok) return values;
-    snprintf(why_not, sizeof why_not, "the file of weights cannot be read, or is not of this network");
-    free(values);
-    return NULL;
+static CUdeviceptr at(const loopegg_context* c, operand o) { return (o.constant ? c->network->weights : c->arena) + (CUdeviceptr)o.offset * sizeof(float); }
+
+static int allocate_floats(const loopegg_network* n, CUdeviceptr* memory, long count) {
+    return failed(&n->cuda, n->cuda.allocate(memory, (size_t)count * sizeof(float) + 256), "allocating");
 }
 
 static int load_kernels(loopegg_network* n) {
@@ -55,106 +63,146 @@ static int load_kernels(loopegg_network* n) {
 }
 
 static int upload_weights(loopegg_network* n, const float* values) {
-    const size_t arena = (size_t)arena_floats * sizeof(float), weights = (size_t)weight_floats * sizeof(float);
-    if (failed(&n->cuda, n->cuda.allocate(&n->arena, arena + 256), "allocating")) return -1;
-    if (failed(&n->cuda, n->cuda.allocate(&n->weights, weights + 256), "allocating")) return -1;
-    if (failed(&n->cuda, n->cuda.fill(n->arena, 0, arena), "clearing")) return -1;
-    return weights == 0 ? 0 : failed(&n->cuda, n->cuda.upload(n->weights, values, weights), "uploading weights");
-}
-
-static int record(loopegg_network* n) {
-    for (int i = 0; i < operand_count; ++i) n->arguments[i] = at(n, operands[i]);
-    for (int s = 0; s < step_count; ++s) {
-        const gpu_step step = {steps[s].kernel, steps[s].count, &n->arguments[steps[s].first], &dims[steps[s].first_dim]};
-        n->steps[s] = step;
-    }
-    return failed(&n->cuda, gpu_record(&n->cuda, n->kernels, n->steps, step_count, n->stream, &n->ready), "recording the network");
+    if (allocate_floats(n, &n->weights, weight_floats)) return -1;
+    return weight_floats == 0 ? 0 : failed(&n->cuda, n->cuda.upload(n->weights, values, (size_t)weight_floats * sizeof(float)), "uploading weights");
 }
 
 static int open_device(loopegg_network* n) {
     if (loopegg_find_cuda(&n->cuda, why_not, sizeof why_not)) return -1;
     if (failed(&n->cuda, n->cuda.init(0), "starting the driver")) return -1;
     if (failed(&n->cuda, n->cuda.device(&n->device, 0), "finding a device")) return -1;
-    if (failed(&n->cuda, n->cuda.retain(&n->context, n->device), "using the device")) return -1;
+    if (failed(&n->cuda, n->cuda.retain(&n->device_context, n->device), "using the device")) return -1;
     n->retained = 1;
-    if (failed(&n->cuda, n->cuda.push(n->context), "using the device")) return -1;
-    return failed(&n->cuda, n->cuda.stream(&n->stream, CU_STREAM_NON_BLOCKING), "making a stream");
+    return 0;
 }
 
-loopegg_network* loopegg_open(const char* weights_file) {
-    CUcontext before;
-    loopegg_network* n = calloc(1, sizeof *n);
-    float* values = n ? read_weights(weights_file) : NULL;
-    const int ok = values && open_device(n) == 0 && load_kernels(n) == 0 && upload_weights(n, values) == 0 && record(n) == 0;
-    free(values);
-    if (n && n->retained) n->cuda.pop(&before);
-    if (!ok) return loopegg_close(n), NULL;
-    return n;
-}
-
-void loopegg_close(loopegg_network* n) {
-    CUcontext before;
-    if (!n) return;
-    if (n->retained && n->cuda.push(n->context) == CUDA_SUCCESS) {
-        if (n->stream) n->cuda.wait(n->stream);
-        if (n->ready) n->cuda.end_ready(n->ready);
-        if (n->stream) n->cuda.end_stream(n->stream);
-        if (n->arena) n->cuda.free_memory(n->arena);
+static void release_network(loopegg_network* n) {
+    if (!n || atomic_fetch_sub(&n->users, 1) > 1) return;
+    if (n->retained && enter(n) == 0) {
         if (n->weights) n->cuda.free_memory(n->weights);
         for (int k = 0; k < kernel_count; ++k)
             if (n->modules[k]) n->cuda.unload(n->modules[k]);
-        n->cuda.pop(&before);
+        leave(n);
         n->cuda.release(n->device);
     }
     free(n);
 }
 
-unsigned long long loopegg_input_address(const loopegg_network* n, int index) { return n->arena + (CUdeviceptr)input_offsets[index] * sizeof(float); }
-unsigned long long loopegg_output_address(const loopegg_network* n, int index) { return at(n, output_places[index]); }
+static int load_network(loopegg_network* n, const float* values) {
+    if (open_device(n) || enter(n)) return -1;
+    const int r = load_kernels(n) || upload_weights(n, values);
+    leave(n);
+    return r ? -1 : 0;
+}
 
-int loopegg_launch(loopegg_network* n, void* stream) {
-    CUcontext before;
-    if (failed(&n->cuda, n->cuda.push(n->context), "using the device")) return -1;
-    int r = failed(&n->cuda, n->cuda.launch_graph(n->ready, stream ? (CUstream)stream : n->stream), "launching");
-    if (!r && !stream) r = failed(&n->cuda, n->cuda.wait(n->stream), "running");
-    n->cuda.pop(&before);
+loopegg_network* LOOPEGG_NAME(open)(const char* weights_file) {
+    loopegg_network* n = calloc(1, sizeof *n);
+    float* values = malloc((size_t)weight_floats * sizeof(float) + 1);
+    int ok = n && values;
+    if (n) atomic_init(&n->users, 1);
+    if (!ok) snprintf(why_not, sizeof why_not, "there is not enough memory");
+    if (ok && !loopeggrt_read_weights(weights_file, values, weight_floats, weight_fingerprint)) {
+        snprintf(why_not, sizeof why_not, "the file of weights cannot be read, or is not of this network");
+        ok = 0;
+    }
+    ok = ok && load_network(n, values) == 0;
+    free(values);
+    if (ok) return n;
+    release_network(n);
+    return NULL;
+}
+void LOOPEGG_NAME(close)(loopegg_network* n) { release_network(n); }
+
+static int record(loopegg_context* c) {
+    const loopegg_network* n = c->network;
+    for (int i = 0; i < operand_count; ++i) c->arguments[i] = at(c, operands[i]);
+    for (int s = 0; s < step_count; ++s) {
+        const gpu_step step = {steps[s].kernel, steps[s].count, &c->arguments[steps[s].first], &dims[steps[s].first_dim]};
+        c->steps[s] = step;
+    }
+    return failed(&n->cuda, gpu_record(&n->cuda, n->kernels, c->steps, step_count, c->stream, &c->ready), "recording the network");
+}
+
+static int prepare(loopegg_context* c) {
+    const loopegg_network* n = c->network;
+    if (enter(n)) return -1;
+    int r = failed(&n->cuda, n->cuda.stream(&c->stream, CU_STREAM_NON_BLOCKING), "making a stream");
+    if (!r) r = allocate_floats(n, &c->arena, arena_floats);
+    if (!r) r = failed(&n->cuda, n->cuda.fill(c->arena, 0, (size_t)arena_floats * sizeof(float)), "clearing");
+    if (!r) r = record(c);
+    leave(n);
     return r;
 }
 
-static int upload_inputs(loopegg_network* n, const float* const* inputs) {
+void LOOPEGG_NAME(destroy)(loopegg_context* c) {
+    if (!c) return;
+    loopegg_network* n = c->network;
+    if (enter(n) == 0) {
+        if (c->stream) n->cuda.wait(c->stream);
+        if (c->ready) n->cuda.end_ready(c->ready);
+        if (c->stream) n->cuda.end_stream(c->stream);
+        if (c->arena) n->cuda.free_memory(c->arena);
+        leave(n);
+    }
+    free(c);
+    release_network(n);
+}
+
+loopegg_context* LOOPEGG_NAME(create)(loopegg_network* network, int threads) {
+    (void)threads;
+    loopegg_context* c = network ? calloc(1, sizeof *c) : NULL;
+    if (!c) return NULL;
+    atomic_fetch_add(&network->users, 1);
+    c->network = network;
+    if (prepare(c) == 0) return c;
+    LOOPEGG_NAME(destroy)(c);
+    return NULL;
+}
+int LOOPEGG_NAME(threads)(const loopegg_context* c) {
+    (void)c;
+    return 1;
+}
+
+unsigned long long LOOPEGG_NAME(input_address)(const loopegg_context* c, int index) { return c->arena + (CUdeviceptr)input_offsets[index] * sizeof(float); }
+unsigned long long LOOPEGG_NAME(output_address)(const loopegg_context* c, int index) { return at(c, output_places[index]); }
+
+int LOOPEGG_NAME(launch)(loopegg_context* c, void* stream) {
+    const loopegg_network* n = c->network;
+    if (enter(n)) return -1;
+    int r = failed(&n->cuda, n->cuda.launch_graph(c->ready, stream ? (CUstream)stream : c->stream), "launching");
+    if (!r && !stream) r = failed(&n->cuda, n->cuda.wait(c->stream), "running");
+    leave(n);
+    return r;
+}
+
+static int upload_inputs(const loopegg_context* c, const float* const* inputs) {
+    const loopegg_network* n = c->network;
     for (int i = 0; i < input_count; ++i)
-        if (failed(&n->cuda, n->cuda.upload_on(loopegg_input_address(n, i), inputs[i], (size_t)input_sizes[i] * sizeof(float), n->stream), "uploading"))
+        if (failed(&n->cuda, n->cuda.upload_on(LOOPEGG_NAME(input_address)(c, i), inputs[i], (size_t)input_sizes[i] * sizeof(float), c->stream), "uploading"))
             return -1;
     return 0;
 }
 
-static int download_outputs(loopegg_network* n, float* const* outputs) {
+static int download_outputs(const loopegg_context* c, float* const* outputs) {
+    const loopegg_network* n = c->network;
     for (int i = 0; i < output_count; ++i)
-        if (failed(&n->cuda, n->cuda.download_on(outputs[i], loopegg_output_address(n, i), (size_t)output_sizes[i] * sizeof(float), n->stream), "downloading"))
+        if (failed(&n->cuda, n->cuda.download_on(outputs[i], LOOPEGG_NAME(output_address)(c, i), (size_t)output_sizes[i] * sizeof(float), c->stream),
+                   "downloading"))
             return -1;
-    return failed(&n->cuda, n->cuda.wait(n->stream), "running");
-}
-
-int loopegg_run(loopegg_network* n, const float* const* inputs, float* const* outputs) {
-    CUcontext before;
-    if (failed(&n->cuda, n->cuda.push(n->context), "using the device")) return -1;
-    int r = upload_inputs(n, inputs);
-    if (!r) r = failed(&n->cuda, n->cuda.launch_graph(n->ready, n->stream), "launching");
-    if (!r) r = download_outputs(n, outputs);
-    n->cuda.pop(&before);
-    return r;
+    return failed(&n->cuda, n->cuda.wait(c->stream), "running");
 }
 
 /* Step by step, each between two events: what a step takes by itself, launched alone. */
-static int run_timed(loopegg_network* n, double* ms) {
+static int run_timed(const loopegg_context* c, double* ms) {
+    const loopegg_network* n = c->network;
     CUevent events[step_count + 1] = {0};
     int r = 0;
     for (int s = 0; !r && s <= step_count; ++s) {
         r = failed(&n->cuda, n->cuda.event(&events[s], 0), "making an event");
-        if (!r) r = failed(&n->cuda, n->cuda.note(events[s], n->stream), "timing");
-        if (!r && s < step_count) r = failed(&n->cuda, gpu_enqueue(&n->cuda, n->kernels, &n->steps[s], n->stream), "launching");
+        if (!r) r = failed(&n->cuda, n->cuda.note(events[s], c->stream), "timing");
+        if (!r && s < step_count) r = failed(&n->cuda, gpu_enqueue(&n->cuda, n->kernels, &c->steps[s], c->stream), "launching");
     }
-    if (!r) r = failed(&n->cuda, n->cuda.wait(n->stream), "running");
+    if (!r) r = failed(&n->cuda, n->cuda.wait(c->stream), "running");
     for (int s = 0; !r && s < step_count; ++s) {
         float took = 0;
         r = failed(&n->cuda, n->cuda.elapsed(&took, events[s], events[s + 1]), "timing");
@@ -165,20 +213,23 @@ static int run_timed(loopegg_network* n, double* ms) {
     return r;
 }
 
-int loopegg_run_steps(loopegg_network* n, const float* const* inputs, float* const* outputs, double* ms) {
-    CUcontext before;
-    if (!ms) return loopegg_run(n, inputs, outputs);
-    if (failed(&n->cuda, n->cuda.push(n->context), "using the device")) return -1;
-    int r = upload_inputs(n, inputs);
-    if (!r) r = run_timed(n, ms);
-    if (!r) r = download_outputs(n, outputs);
-    n->cuda.pop(&before);
+/* One graph, or step by step where the steps are timed. */
+static int run(loopegg_context* c, const float* const* inputs, float* const* outputs, double* ms) {
+    const loopegg_network* n = c->network;
+    if (enter(n)) return -1;
+    int r = upload_inputs(c, inputs);
+    if (!r) r = ms ? run_timed(c, ms) : failed(&n->cuda, n->cuda.launch_graph(c->ready, c->stream), "launching");
+    if (!r) r = download_outputs(c, outputs);
+    leave(n);
     return r;
 }
 
-int loopegg_steps(void) { return step_count; }
-int loopegg_inputs(void) { return input_count; }
-int loopegg_outputs(void) { return output_count; }
-long loopegg_input_size(int index) { return input_sizes[index]; }
-long loopegg_output_size(int index) { return output_sizes[index]; }
-void loopegg_set_threads(int count) { (void)count; }
+int LOOPEGG_NAME(run)(loopegg_context* c, const float* const* inputs, float* const* outputs) { return run(c, inputs, outputs, NULL); }
+int LOOPEGG_NAME(run_steps)(loopegg_context* c, const float* const* inputs, float* const* outputs, double* ms) { return run(c, inputs, outputs, ms); }
+
+int LOOPEGG_NAME(abi)(void) { return LOOPEGG_ABI; }
+int LOOPEGG_NAME(steps)(void) { return step_count; }
+int LOOPEGG_NAME(inputs)(void) { return input_count; }
+int LOOPEGG_NAME(outputs)(void) { return output_count; }
+long LOOPEGG_NAME(input_size)(int index) { return input_sizes[index]; }
+long LOOPEGG_NAME(output_size)(int index) { return output_sizes[index]; }

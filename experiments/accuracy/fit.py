@@ -70,7 +70,7 @@ def parts_of(program, bases, rows):
             answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         for name, v in zip(names, answer["variants"]):
             evidence = v["guards"]["expected-loss"]["evidence"]
-            found[f"{base} {name}"] = {**evidence["parts"], "macs": v["macs"], "original_macs": answer["original"]["macs"]}
+            found[f"{base} {name}"] = {**evidence["parts"], "expected": evidence["loss"]["points"], "macs": v["macs"], "original_macs": answer["original"]["macs"]}
     return found
 
 

@@ -303,12 +303,20 @@ class Pieces:
         return params + self.pointwise * self.out * bool(self.pointwise), macs + self.pointwise * self.out * side ** 2
 
 
+def sides(graph):
+    """By name: how many pixels a value has along one side."""
+    side = {"input": 32}
+    for n in graph["nodes"]:
+        stride = n.get("attrs", {}).get("stride", [1])[0] if n["op"] in ("conv2d", "max_pool", "avg_pool") else 1
+        side[n["name"]] = side[n["inputs"][0]] // stride
+    return side
+
+
 def sizes(graph):
     """(parameters, multiply-accumulates), as `loopegg show` counts them."""
-    c, side, params, macs = Channels(graph), {"input": 32}, 0, 0
+    c, side, params, macs = Channels(graph), sides(graph), 0, 0
     for n in graph["nodes"]:
-        a, ins, before = n.get("attrs", {}), c.total(c.of[n["inputs"][0]]), side[n["inputs"][0]]
-        side[n["name"]] = before // a.get("stride", [1])[0] if n["op"] in ("conv2d", "max_pool", "avg_pool") else before
+        a, ins = n.get("attrs", {}), c.total(c.of[n["inputs"][0]])
         if n["op"] == "conv2d":
             p, m = Pieces(n, ins).counts(side[n["name"]])
             params, macs = params + p, macs + m

@@ -108,6 +108,7 @@ class Network(nn.Module):
                 self.layers.append(layer)
         last = {i: at for at, s in enumerate(self.steps) for i in s[2]}
         self.dead = [[i for i in set(s[2]) if last[i] == at] for at, s in enumerate(self.steps)]
+        self.watched, self.seen = (), {}        # nodes whose values are wanted, and their values of the last call
 
     def forward(self, x):
         v = {"input": x}
@@ -136,6 +137,8 @@ class Network(nn.Module):
             else:
                 raise ValueError(op)
             v[name] = y
+            if name in self.watched:
+                self.seen[name] = y
             for i in dead:
                 v.pop(i, None)
         return v[self.output].float()

@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "fisher/engine.hpp"
+#include "fisher/libtorch/channel_fisher.hpp"
 #include "fisher/libtorch/executor.hpp"
 #include "fisher/libtorch/parameters.hpp"
 #include "fisher/libtorch/scoring.hpp"
@@ -75,6 +76,11 @@ public:
         at::ScalarType type = double_precision ? at::kDouble : at::kFloat;
         Executor executor(graph, images_at_once(graph, batch.shape.at(0)));
         return score_pass(executor, to_device(tensors_of(weights), type), tensors_of(batch, type), scored_layers(graph), wanted);
+    }
+
+    ChannelFisher channel_fisher(const Graph& graph, const Weights& weights, const Batch& batch, int threads) override {
+        use_threads(threads);
+        return channel_fisher_of(graph, to_device(tensors_of(weights), at::kFloat), tensors_of(batch, at::kFloat));
     }
 
     std::unique_ptr<Scorer> scorer(const Graph& original, const Weights* trained, std::vector<Batch> batches, const ScorerOptions& options) override {

@@ -187,9 +187,7 @@ KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, 
     return kept;
 }
 
-namespace {
-
-[[noreturn]] void refuse_without_derivative(const Graph& graph) {
+void refuse_without_derivative(const Graph& graph) {
     std::string between;
     for (const auto& [op, count] : opaque_operators(graph)) between += (between.empty() ? "" : ", ") + op;
     throw UserError(Diagnostic{fmt::format("the guard cannot score '{}': no derivative reaches its layers from the first output{}", graph.name,
@@ -197,6 +195,8 @@ namespace {
                                {},
                                "'--rules exact' makes a network faster without a guard"});
 }
+
+namespace {
 
 // The sum over images and channels of the square of what a channel adds to the loss.
 double fisher_of(const at::Tensor& activation, const at::Tensor& gradient) {

@@ -69,6 +69,13 @@ std::string shell_word(std::string_view text) {
     return out + "'";
 }
 
+std::string c_name(std::string_view name) {
+    std::string out(name.substr(0, 60));
+    for (char& c : out)
+        if (!letter_or_digit(c)) c = '_';
+    return out.empty() ? "network" : out;
+}
+
 std::string terminal_text(std::string_view text) {
     std::string out;
     for (char c : valid(text)) out += control(c) && c != '\t' ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);

@@ -13,6 +13,9 @@ std::string python_string(std::string_view text);  // with its quotes; bytes tha
 std::string dot_string(std::string_view text);     // with its quotes; a line break is shown as one
 std::string shell_word(std::string_view text);     // one word of sh, quoted where it must be
 
+// A name of C, and a part of longer ones: letters and digits stay, everything else becomes '_'; at most 60 of them, and at least one.
+std::string c_name(std::string_view name);
+
 // One line for a terminal. It has no control character, because an escape sequence could hide or forge what is shown.
 std::string terminal_text(std::string_view text);
 

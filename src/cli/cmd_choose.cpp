@@ -4,7 +4,7 @@
 #include "base/quote.hpp"
 #include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
-#include "optimize/finalists.hpp"
+#include "optimize/answer/finalists.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;

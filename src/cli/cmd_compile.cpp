@@ -49,7 +49,7 @@ Action setup(CLI::App& app) {
         const Model model = load_model(a->model, a->seed, reading->read());
         say_notes(model.notes);
         const Target target = allowing(find_target(a->target), a->allowed);
-        require_compiler(target);
+        require_linkable(model.graph, target);
         const nlohmann::json rounding = a->allowed.empty() ? nlohmann::json() : check_rounding(*a, model, target);
         FolderUpdate update(a->out);
         CompiledNetwork n = compile_network({model.graph, model.weights, {}}, target, update.path(), &session.progress);

@@ -10,8 +10,9 @@
 #include "base/text.hpp"
 #include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
+#include "cli/unproved_option.hpp"
 #include "nest/term/grammar.hpp"
-#include "optimize/check_run.hpp"
+#include "optimize/audit/check_run.hpp"
 
 namespace loopegg {
 namespace {
@@ -61,11 +62,27 @@ void print_checks(const RunChecks& checks) {
 
 void print_network(const json& network) {
     fmt::print("the network as a whole:\n");
+    int exact = 0;
+    const auto print_exact = [&] {
+        if (exact > 0) fmt::print("  =  {} exact step{}\n", exact, exact == 1 ? "" : "s");
+        exact = 0;
+    };
     for (const auto& step : network.at("steps")) {
+        if (!step["neural"].get<bool>()) {
+            ++exact;
+            continue;
+        }
+        print_exact();
         std::string with;
-        for (const auto& [name, value] : step["with"].items()) with += fmt::format(" {}={}", name, value.get<std::string>());
-        fmt::print("  ~> {:<28} {}\n", step["rule"].get<std::string>() + with, step["site"].get<std::string>());
+        const json values = step.value("with", json::object());
+        for (const auto& [name, value] : values.items()) with += fmt::format(" {}={}", name, value.get<std::string>());
+        fmt::print("  ~> {:<28} {}\n", step["rule"].get<std::string>() + with, join(step["sites"].get<std::vector<std::string>>(), ", "));
+        for (const auto& guard : step["guards"]) {
+            const std::string why = guard["why"];
+            if (!why.empty()) fmt::print("       {} {}\n", guard["guard"].get<std::string>(), why);
+        }
     }
+    print_exact();
 }
 
 Action setup(CLI::App& app) {
@@ -77,6 +94,7 @@ Action setup(CLI::App& app) {
     app.add_option("DIR", o->dir, "the folder that 'loopegg optimize' wrote")->required();
     app.add_option("--site", o->site, "only sites that match this glob")->capture_default_str();
     app.add_flag("--check", o->check, "check the whole folder: its files, plan, proofs, schedules, figures and evidence, and run what was compiled");
+    add_unproved_option(app);
     app.add_option("--recheck", o->recheck, "the original MODEL: check, and ask the guard again about the returned network");
     return [o](Session& session) {
         const std::filesystem::path folder = o->dir;

@@ -3,6 +3,7 @@
 
 #include "backends/network/bundle.hpp"
 #include "backends/target/target.hpp"
+#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/quote.hpp"
 #include "base/scratch.hpp"
@@ -12,14 +13,14 @@
 #include "cli/reading_options.hpp"
 #include "cli/rounding_options.hpp"
 #include "cli/store_option.hpp"
+#include "cli/unproved_option.hpp"
 #include "fisher/expected_loss.hpp"
 #include "fisher/guards.hpp"
 #include "graph/architecture.hpp"
-#include "optimize/objective.hpp"
+#include "optimize/run/objective.hpp"
 #include "optimize/optimize.hpp"
-#include "optimize/preflight.hpp"
-#include "optimize/rounds.hpp"
-#include "optimize/whole_networks.hpp"
+#include "optimize/run/preflight.hpp"
+#include "optimize/run/rounds.hpp"
 #include "report/page.hpp"
 
 namespace loopegg {
@@ -91,6 +92,9 @@ void print(const nlohmann::json& r, const std::string& out) {
     if (r["optimized"].contains("rounding"))
         fmt::print("\n  rounding:  {}{}\n",
                    r["optimized"]["rounding"]["allowed"].get<bool>() ? "" : "refused: ", r["optimized"]["rounding"]["why"].get<std::string>());
+    if (const auto unproved = r.value("unproved_rules", std::vector<std::string>{}); !unproved.empty())
+        fmt::print("\n  rules:     not proved, and used as --unproved asked: {}\n", join(unproved, ", "));
+    if (r.contains("importance") && r["returned"] != "original") fmt::print("\n  channels:  {}\n", r["importance"]["why"].get<std::string>());
     print_rounds(r);
     print_next(r, out);
 }
@@ -129,14 +133,10 @@ Action setup(CLI::App& app) {
     app.add_option("--objective", r->objective, "what to make better: " + join(objective_names(), ", "))->capture_default_str();
     app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))
         ->capture_default_str();
-    app.add_option("--passes", r->passes,
-                   "together-K: all rules in each of K rounds; in-turn-K: K rounds of one ruleset after another; otherwise as the rule file says");
     app.add_option("--capacity", *capacity, "the guard's threshold as the share of capacity that must be kept; --max-loss tells it in points")
         ->check(CLI::Range(0.0, 10.0));
     app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of --capacity")
         ->check(CLI::Range(0.0, 100.0));
-    app.add_option("--search", r->search, "how whole networks are looked for: " + join(search_names(), ", ") + " (scale, random and blockswap are rivals)")
-        ->capture_default_str();
     app.add_option("--data", r->data, "images for the guard: a folder of CIFAR-10's binary files or of .npy batches; without it, loopegg draws images");
     app.add_option("--trainings", r->trainings,
                    R"(a file of what networks made from MODEL reached in training, from which the guard learns: {"plan": ..., "accuracy": 91.4} on each line)");
@@ -160,6 +160,7 @@ Action setup(CLI::App& app) {
     app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
     app.add_flag("--strict-fp", r->strict_fp, "every sum keeps its order; this leaves out Winograd's transforms");
     add_rounding_options(app, r->allowed, r->max_rounding_error);
+    add_unproved_option(app);
     app.add_option("--channels-multiple-of", r->channels_multiple, "blocks of channels must be multiples of this")->check(CLI::Range(1, 4096));
     app.add_option("--max-latency", r->max_latency_ms,
                    "milliseconds that the network may take; of the networks that take no longer, the one that is expected to lose least is returned")

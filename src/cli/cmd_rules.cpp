@@ -8,6 +8,7 @@
 #include "base/places.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "cli/unproved_option.hpp"
 #include "rules/expressions.hpp"
 #include "rules/load.hpp"
 
@@ -20,6 +21,8 @@ struct Arguments {
     bool check = false, deep = false;
 };
 
+const char* text_of(Arrow arrow) { return arrow == Arrow::both ? "<=>" : arrow == Arrow::neural ? "~>" : "=>"; }
+
 nlohmann::json as_json(const RuleMistake& m) {
     nlohmann::json e{{"file", nullptr}, {"line", nullptr}, {"column", nullptr}, {"rule", nullptr}, {"message", m.what.message}};
     if (m.what.where.known()) e["file"] = m.what.where.source->name, e["line"] = m.what.where.line(), e["column"] = m.what.where.column();
@@ -28,8 +31,32 @@ nlohmann::json as_json(const RuleMistake& m) {
     return e;
 }
 
+nlohmann::json as_json(const Rule& rule) {
+    nlohmann::json v{{"rule", rule.name}, {"set", rule.set}, {"file", rule.where.source->name}, {"line", rule.where.line()}, {"arrow", text_of(rule.arrow)}};
+    if (!rule.verdict) {
+        v["proof"] = "not judged";
+        return v;
+    }
+    const RuleVerdict& verdict = *rule.verdict;
+    v["proof"] = to_string(verdict.proof), v["words"] = in_words(verdict);
+    v["reorders_sums"] = verdict.reorders_sums, v["rounds_operands"] = verdict.rounds_operands;
+    v["factors"] = nlohmann::json::object();
+    for (const auto& [variable, most] : verdict.most) v["factors"][variable] = most;
+    if (!verdict.why.empty()) v["why"] = verdict.why;
+    if (!verdict.counterexample.empty()) v["counterexample"] = verdict.counterexample;
+    return v;
+}
+
+void print_verdicts(const RuleBook& book) {
+    std::size_t longest = 0;
+    for (const Rule* rule : book.rules()) longest = std::max(longest, rule->name.size());
+    for (const Rule* rule : book.rules())
+        fmt::print("  {:<{}}  {}\n", rule->name, longest,
+                   rule->verdict ? in_words(*rule->verdict) : fmt::format("not judged: the language {} gives terms no meaning", book.language->name));
+}
+
 int check(const std::vector<std::string>& files, bool deep, Session& session) {
-    nlohmann::json errors = nlohmann::json::array();
+    nlohmann::json errors = nlohmann::json::array(), verdicts = nlohmann::json::array();
     std::size_t rules = 0;
     for (const std::string& file : files) {
         session.progress.stage(fmt::format("check {}", file));
@@ -42,6 +69,7 @@ int check(const std::vector<std::string>& files, bool deep, Session& session) {
         session.progress.finish(loaded.mistakes.empty() ? fmt::format("{} rules", loaded.book.rule_count())
                                                         : fmt::format("{} mistakes", loaded.mistakes.size()));
         rules += loaded.book.rule_count();
+        for (const Rule* rule : loaded.book.rules()) verdicts.push_back(as_json(*rule));
         for (const RuleMistake& m : loaded.mistakes) {
             if (!session.json) fmt::print(stderr, "{}\n", describe(m.what));
             errors.push_back(as_json(m));
@@ -49,9 +77,10 @@ int check(const std::vector<std::string>& files, bool deep, Session& session) {
         if (loaded.mistakes.empty() && !session.json)
             fmt::print("{}: {} rules in {} sets, {} phases, language {}: no mistakes\n", file, loaded.book.rule_count(), loaded.book.sets.size(),
                        loaded.book.phases.size(), loaded.book.language->name);
+        if (!session.json) print_verdicts(loaded.book);
     }
     const bool ok = errors.empty();
-    if (session.json) session.answer({{"ok", ok}, {"rules", rules}, {"errors", std::move(errors)}});
+    if (session.json) session.answer({{"ok", ok}, {"rules", rules}, {"errors", std::move(errors)}, {"verdicts", std::move(verdicts)}});
     return static_cast<int>(ok ? ExitCode::done : ExitCode::failed);
 }
 
@@ -63,10 +92,8 @@ struct PhaseUse {
 };
 const std::vector<PhaseUse>& phase_uses() {
     static const std::vector<PhaseUse> all{
-        {"networks", {"optimize"}, "networks with other depths and widths"},
-        {"arrange", {"optimize"}, "every order of loops, before variants are looked for"},
-        {"trial", {"optimize"}, "variants of single layers, from a network that may lose more"},
-        {"discover", {"optimize"}, "variants of the sites"},
+        {"networks", {"optimize"}, "networks that are faster and may lose accuracy"},
+        {"sites", {"saturate"}, "variants of the nest of one site"},
         {"algorithms", {"optimize"}, "convolutions as rows of other nests"},
         {"layouts", {"optimize"}, "values between sites in blocks of channels"},
         {"schedule", {"optimize", "compile", "measure", "bundle"}, "schedules of a nest as a whole"},
@@ -135,8 +162,6 @@ std::string users(const std::vector<SetUse>& uses) {
         all.push_back(fmt::format("{}{} ({})", u.phase, u.file.empty() ? "" : " of " + u.file, u.commands.empty() ? "no command" : join(u.commands, ", ")));
     return all.empty() ? "no phase" : join(all, ", ");
 }
-
-const char* text_of(Arrow arrow) { return arrow == Arrow::both ? "<=>" : arrow == Arrow::neural ? "~>" : "=>"; }
 
 int list_file(const std::string& file, Session& session) {
     const RuleBook book = load_rules(std::filesystem::path(file), {.judge = false, .deep = false});
@@ -236,6 +261,7 @@ Action setup(CLI::App& app) {
     CLI::App* checking = app.add_subcommand("check", "say everything that is wrong with rule files")->fallthrough();
     checking->add_option("FILE", args->files, "rule files")->required();
     checking->add_flag("--deep", args->deep, "try each rule on many more instances");
+    add_unproved_option(*checking);
     checking->callback([args] { args->check = true; });
     CLI::App* listing = app.add_subcommand("list", "print the rules of a file, or what the languages offer")->fallthrough();
     checking->footer("Example:\n  loopegg rules check rules/math.rules");

@@ -9,6 +9,7 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "cli/unproved_option.hpp"
 #include "egraph/explain.hpp"
 #include "egraph/runner.hpp"
 #include "egraph/serialize.hpp"
@@ -162,6 +163,7 @@ Action setup(CLI::App& app) {
     a->seconds_given = app.add_option("--seconds", a->seconds, "the most seconds");
     a->scheduler_given = app.add_option("--scheduler", a->scheduler, "simple (every rule every time) or backoff (busy rules rest)")->capture_default_str();
     app.add_flag("--proofs", a->proofs, "keep the reason of every merge");
+    add_unproved_option(app);
     app.add_option("--explain", a->explain, "two terms: show why they are equal")->expected(2);
     app.add_option("--out", a->out, "write the e-graph here as egraph-serialize JSON");
     app.add_option("--dot", a->dot, "draw the e-graph here in Graphviz's language; small ones only");

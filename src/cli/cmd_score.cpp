@@ -6,12 +6,13 @@
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "cli/store_option.hpp"
+#include "cli/unproved_option.hpp"
 #include "fisher/evidence.hpp"
 #include "fisher/guards.hpp"
 #include "fisher/score.hpp"
 #include "graph/load.hpp"
-#include "optimize/optimize.hpp"
-#include "optimize/trainings.hpp"
+#include "optimize/run/request.hpp"
+#include "optimize/run/trainings.hpp"
 #include "rewrite/plan_rules.hpp"
 
 namespace loopegg {
@@ -103,6 +104,7 @@ Action setup(CLI::App& app) {
     app.add_option("MODEL", a->model, "the network: model.json, .onnx, or zoo:NAME")->required();
     app.add_option("--plan", a->plans, "a plan.json whose network is scored beside the original (repeatable)");
     app.add_option("--rules", a->rules, "the rule file whose rules the plans name: a path, discover or exact")->capture_default_str();
+    add_unproved_option(app);
     app.add_option("--variant", a->models, "a model whose network is scored beside the original (repeatable)");
     app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, ensemble, or all (repeatable)");
     app.add_option("--guard", a->guards, "a guard to ask beside the default one: " + join(guard_names(), ", ") + " (repeatable)");

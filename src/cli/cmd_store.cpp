@@ -6,7 +6,7 @@
 #include "base/quote.hpp"
 #include "cli/commands.hpp"
 #include "fisher/evidence.hpp"
-#include "optimize/store_care.hpp"
+#include "optimize/audit/store_care.hpp"
 
 namespace loopegg {
 namespace {

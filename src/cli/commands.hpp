@@ -32,6 +32,7 @@ extern const Command manual_command;
 
 extern const Command optimize_command;
 extern const Command explain_command;
+extern const Command adopt_command;
 extern const Command choose_command;
 
 }  // namespace loopegg

@@ -1,9 +1,7 @@
 #include "graph/carry_weights.hpp"
 
 #include <algorithm>
-#include <cmath>
 
-#include "graph/channel_maps.hpp"
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
 #include "graph/weights.hpp"
@@ -85,39 +83,6 @@ Tensor conv_weight(const Node& from, const Tensor& old, const Node& to, const Sh
     return out;
 }
 
-// What the batch norm that reads a site does to each channel; empty where none does.
-std::vector<double> scales_after(const Graph& from, const Weights& weights, const std::string& site) {
-    for (const Node& node : from.nodes)
-        if (node.op == "batch_norm" && node.inputs[0] == site) {
-            const auto scale = weights.find(node.name + ".weight"), variance = weights.find(node.name + ".running_var");
-            if (scale == weights.end() || variance == weights.end()) break;
-            std::vector<double> out;
-            for (std::size_t c = 0; c < scale->second.values.size(); ++c)
-                out.push_back(std::abs(double{scale->second.values[c]}) / std::sqrt(double{variance->second.values[c]} + node.real("eps")));
-            return out;
-        }
-    return {};
-}
-
-// By channel of a stream: the length of the weights that write it, as the batch norm behind them leaves it, summed over writers, each of which counts as
-// much as the others.
-std::vector<double> written_sizes(const Graph& from, const Weights& weights, const Stream& stream) {
-    std::vector<double> sizes(at(stream.width), 0.0);
-    for (const std::string& writer : stream.writers) {
-        const Node* node = from.find(writer);
-        const auto w = weights.find(writer + ".weight");
-        if (!node || w == weights.end() || w->second.shape[0] != stream.width) continue;  // a parameter, or an input
-        std::vector<double> own(sizes.size(), 0.0);
-        const std::size_t each = w->second.values.size() / own.size();
-        double all = 0;
-        for (std::size_t i = 0; i < w->second.values.size(); ++i) own[i / each] += double{w->second.values[i]} * w->second.values[i];
-        const std::vector<double> scales = scales_after(from, weights, writer);
-        for (std::size_t c = 0; c < own.size(); ++c) own[c] = std::sqrt(own[c]) * (scales.size() == own.size() ? scales[c] : 1.0), all += own[c];
-        for (std::size_t c = 0; c < own.size() && all > 0; ++c) sizes[c] += own[c] / all;
-    }
-    return sizes;
-}
-
 void mask_out(Tensor& tensor, const std::vector<char>& mask) {
     for (std::size_t i = 0; i < mask.size(); ++i)
         if (!mask[i]) tensor.values[i] = 0;
@@ -125,10 +90,8 @@ void mask_out(Tensor& tensor, const std::vector<char>& mask) {
 
 }  // namespace
 
-Weights carry_weights(const Graph& from, const Weights& weights, const Graph& to, std::uint64_t seed, KeepChannels keep) {
+Weights carry_weights(const Graph& from, const Weights& weights, const Graph& to, std::uint64_t seed, const ChannelWorth& worth) {
     Weights out, drawn;
-    ChannelWorth worth;
-    if (keep == KeepChannels::largest) worth = [&](const Stream& stream) { return written_sizes(from, weights, stream); };
     const std::map<std::string, ChannelMap> maps = channel_maps(from, to, worth);
     const Streams streams = streams_of(to);
     for (const Node& node : to.nodes) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "graph/channel_maps.hpp"
 #include "graph/graph.hpp"
 
 namespace loopegg {
@@ -9,9 +10,7 @@ namespace loopegg {
 // Weights for `to`, tensor by tensor name. A convolution's values are found by output channel, input channel and kernel place, whatever its
 // groups, kernel and padding have become. Where channels are fewer, the same ones are kept wherever they are written or read (channel_maps.hpp).
 // Entries outside a domain are zero. A tensor that `from` did not have (of a node that a rule added) is drawn from the seed.
-// `keep` says which channels of a stream are kept: the first ones, or, of trained weights, those whose weights are largest over all writers of the
-// stream.
-enum class KeepChannels { first, largest };
-Weights carry_weights(const Graph& from, const Weights& weights, const Graph& to, std::uint64_t seed = 0, KeepChannels keep = KeepChannels::first);
+// `worth` says how much each channel of a stream counts (channel_worth.hpp), and those that count most are kept; without it, the first ones.
+Weights carry_weights(const Graph& from, const Weights& weights, const Graph& to, std::uint64_t seed = 0, const ChannelWorth& worth = {});
 
 }  // namespace loopegg

@@ -1,58 +1,11 @@
 // The whole pipeline: from a network to the fastest network that rules and guard allow, compiled, measured and explained.
 #pragma once
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <filesystem>
-#include <limits>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include <nlohmann/json.hpp>
 
 #include "base/progress.hpp"
+#include "optimize/run/request.hpp"
 
 namespace loopegg {
-
-struct OptimizeRequest {
-    std::filesystem::path model;
-    std::filesystem::path out = "out";
-    std::string rules = "discover";  // a name in rules/, or a file
-    std::string target = "host";
-    bool strict_fp = false;              // sums keep their order: no rule that rounds differently is used
-    std::vector<std::string> allowed{};  // roundings (nest/term/rounding.hpp) that schedules may use
-    double max_rounding_error = 0.01;    // how far these roundings may move an output, as a share of the largest output
-    bool all_targets = false;            // compile the chosen network for every other target too
-    std::string guard = "expected-loss";
-    std::string objective = "latency";  // objective.hpp
-    std::string architecture = "auto";  // which class's rules to use: auto, all, or a class (class_rules.hpp)
-    std::string passes{};               // together-K or in-turn-K, instead of the order of the phase
-    std::string search = "rules";       // how networks are searched: whole_networks.hpp
-    std::optional<double> capacity{};   // the guard's threshold
-    std::string data{};                 // for the guard; empty: seeded synthetic images
-    std::filesystem::path trainings{};  // what the guard learns from (trainings.hpp); empty: nothing
-    std::int64_t budget = 400;          // configurations that the guard may be asked about
-    std::int64_t batch = 1;
-    std::uint64_t seed = 1;
-    std::optional<int> finalists{};  // networks of the search's own to time, unlike each other; without it as many as a search needs (whole_networks.cpp)
-    int trials = 18;                 // schedules measured per nest, on average
-    double tune_seconds = 240;
-    std::filesystem::path rounds{};             // the folder of the rounds that another machine measures; empty: unknown times are estimated
-    int most_rounds = 6, round_programs = 300;  // rounds.hpp
-    std::vector<std::string> keep{};
-    int channels_multiple = 1;
-    double max_latency_ms = std::numeric_limits<double>::infinity();
-    double min_speedup = 0;  // over the tuned original, timed in turns with the network; 0: none is asked for
-    bool limits_time() const { return std::isfinite(max_latency_ms) || min_speedup > 0; }
-    // The time that a network may take beside an original that takes `original_ms`.
-    double allowed_ms(double original_ms) const { return min_speedup > 0 ? std::min(max_latency_ms, original_ms / min_speedup) : max_latency_ms; }
-    double max_memory_mb = std::numeric_limits<double>::infinity();  // weights, and activations that are needed at once
-    std::int64_t max_parameters = std::numeric_limits<std::int64_t>::max();
-};
-
-// The file of a rule set by name ("discover": in rules/), or the path itself.
-std::filesystem::path rules_file(const std::string& rules);
 
 // Runs every stage and writes `out`; returns what result.json holds (docs/reference/formats.md). Throws UserError for what cannot be done.
 nlohmann::json optimize(const OptimizeRequest& request, Progress& progress);

@@ -223,17 +223,13 @@ json pareto_chart(const FinishedRun& run) {
 
 json networks_chart(const FinishedRun& run) {
     json values = json::array();
-    auto naive = [](const std::string& origin) { return origin == "width" || origin == "depth" || origin == "both"; };
     for (const json& n : run.result.value("networks", json::array())) {
-        const std::string origin = n.at("origin");
         const double ms = n.at("latency_ms"), points = n.at("loss").at("points");
         const bool measured = n.value("measured", false);
         values.push_back({{"ms", ms},
                           {"points", points},
-                          {"kind", n.value("chosen", false) ? "chosen"
-                                   : naive(origin)          ? "naive scaling"
-                                                            : "judged"},
-                          {"origin", naive(origin) ? "naive: " + origin : origin},
+                          {"kind", n.value("chosen", false) ? "chosen" : "extracted"},
+                          {"name", n.value("finalist", "network")},
                           {"latency", human_ms(ms) + (measured ? "" : " (estimated)")},
                           {"loss", fmt::format("{:.2f} ({:.2f} to {:.2f})", points, n["loss"]["low"].get<double>(), n["loss"]["high"].get<double>())},
                           {"allowed", n.value("allowed", false) ? "allowed" : "not allowed"},
@@ -244,7 +240,7 @@ json networks_chart(const FinishedRun& run) {
     values.push_back({{"ms", run.original.latency.median_ms},
                       {"points", 0.0},
                       {"kind", "original"},
-                      {"origin", "as it was read"},
+                      {"name", "as it was read"},
                       {"latency", describe(run.original.latency)},
                       {"loss", "0"},
                       {"allowed", "allowed"},
@@ -254,13 +250,13 @@ json networks_chart(const FinishedRun& run) {
     json x = field("ms", "quantitative", {{"title", "latency, ms"}, {"scale", {{"zero", false}, {"padding", 12}}}});
     json y = field("points", "quantitative", {{"title", "points of accuracy expected to be lost"}, {"scale", {{"reverse", true}, {"padding", 12}}}});
     json tips =
-        tooltip({{"origin", "network"}, {"latency", "latency"}, {"loss", "points lost"}, {"allowed", "guard"}, {"macs", "MACs"}, {"parameters", "parameters"}});
-    std::vector<std::string> kinds{"original", "chosen", "naive scaling", "judged"};
+        tooltip({{"name", "network"}, {"latency", "latency"}, {"loss", "points lost"}, {"allowed", "guard"}, {"macs", "MACs"}, {"parameters", "parameters"}});
+    std::vector<std::string> kinds{"original", "chosen", "extracted"};
     json shape{{"field", "kind"},
                {"type", "nominal"},
-               {"scale", {{"domain", kinds}, {"range", {"square", "diamond", "triangle-up", "circle"}}}},
+               {"scale", {{"domain", kinds}, {"range", {"square", "diamond", "circle"}}}},
                {"legend", {{"orient", "top"}, {"title", nullptr}}}};
-    return chart("Every whole network that the guard judged: latency against the points of accuracy that it is expected to lose", values,
+    return chart("The networks that were extracted from the e-graph and timed: latency against the points of accuracy that each is expected to lose", values,
                  {{"height", 280},
                   {"mark", {{"type", "point"}, {"filled", true}, {"strokeWidth", 1.5}}},
                   {"encoding",
@@ -268,7 +264,7 @@ json networks_chart(const FinishedRun& run) {
                     {"y", y},
                     {"shape", shape},
                     {"tooltip", tips},
-                    {"color", colour_by("kind", kinds, {"var(--before)", "var(--after)", "var(--second)", "var(--estimated)"})},
+                    {"color", colour_by("kind", kinds, {"var(--before)", "var(--after)", "var(--second)"})},
                     {"opacity", {{"condition", {{"test", "datum.timed == 1"}, {"value", 1}}}, {"value", 0.55}}},
                     {"size", {{"condition", {{"test", "datum.kind == 'chosen'"}, {"value", 260}}}, {"value", 80}}}}}});
 }

@@ -77,7 +77,7 @@ std::string networks_table(const FinishedRun& run) {
     for (const auto& n : run.result["networks"])
         if (n.value("measured", false))
             rows +=
-                fmt::format("<tr><td>{}{}</td><td>{}</td><td>{:.2f}</td><td>{}</td><td>{}</td><td>{}</td></tr>", escape_html(n.at("origin").get<std::string>()),
+                fmt::format("<tr><td>{}{}</td><td>{}</td><td>{:.2f}</td><td>{}</td><td>{}</td><td>{}</td></tr>", escape_html(n.value("finalist", "network")),
                             n.value("chosen", false) ? " (chosen)" : "", human_ms(n.at("latency_ms").get<double>()), n.at("loss").at("points").get<double>(),
                             n.value("allowed", false) ? "yes" : "no", human_count(n.at("macs").get<double>()), human_count(n.at("parameters").get<double>()));
     return "<table><thead><tr><th>Network</th><th>Latency</th><th>Points lost</th><th>Allowed</th><th>MACs</th><th>Parameters</th></tr></thead><tbody>" + rows +
@@ -223,12 +223,11 @@ std::string report_page(const FinishedRun& run) {
     out += section("sites", "Layer by layer", "Open a row for its steps and for its loop nest before and after.", sites_part(run));
     if (has_networks(run))
         out += section("networks", "Whole networks",
-                       "Every point is a whole network that the guard judged. Triangles are what anyone would train: the same share of every width, of the "
-                       "depth, or of both. Solid points were timed in turns with the original.",
+                       "Every point is a network of the front, extracted from the e-graph by the latency model, tuned, and timed interleaved with the original.",
                        figure("networks", "Latency against the loss that is expected", networks_table(run)));
     if (!run.pareto.empty())
         out += section("pareto", "Other choices",
-                       "Every point is a whole network that no other beats in both latency and capacity. The chosen one is the diamond.",
+                       "Every point is a network of the front of the last extraction: by the latency model, no other network is both faster and expected to lose less.",
                        figure("pareto", "Latency against capacity", pareto_table(run)));
     out += guard_section(run) + run_section(run) + estimated_section(run);
     out += fmt::format("<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page asks nothing of a network.</p></footer>\n",

@@ -81,6 +81,9 @@ std::string changed(const FinishedRun& run) {
     };
     body +=
         "<p>" + line("MACs:", run.optimized.macs, run.original.macs) + "; " + line("parameters:", run.optimized.parameters, run.original.parameters) + ".</p>";
+    if (const auto& chosen = run.result.value("importance", nlohmann::json::object()); run.gained() && chosen.contains("kept"))
+        body += fmt::format("<p>Where channels are fewer, {}; they hold {:.0f}% of what all of them score.</p>", escape_html(chosen.value("why", "")),
+                            100 * chosen.at("kept").value("channels", 1.0));
     if (!kinds.empty()) body += "<ul class=\"kinds\" aria-label=\"sequences and how often each was chosen\">" + kinds + "</ul>";
     return card("changed", "What changed?", body);
 }

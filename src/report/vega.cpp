@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/places.hpp"
 #include "report/assets.hpp"
 
 namespace loopegg {
@@ -18,7 +19,8 @@ std::string inside_script(std::string text) {
 
 std::string vega_script() {
     const char* named = std::getenv("LOOPEGG_VEGA");
-    std::filesystem::path path = named && *named ? named : LOOPEGG_VEGA_FILE;
+    std::filesystem::path path = named && *named ? std::filesystem::path(named) : shipped("report/vega.js");
+    if (!std::filesystem::exists(path)) path = LOOPEGG_VEGA_FILE;
     if (!std::filesystem::exists(path))
         throw UserError(Diagnostic{fmt::format("the plotting library is not at '{}'", path.string()),
                                    {},

@@ -12,6 +12,7 @@
 #include "rewrite/rule_books.hpp"
 #include "rules/limits.hpp"
 #include "rules/load.hpp"
+#include "rules/unproved.hpp"
 
 namespace loopegg {
 namespace {
@@ -45,7 +46,7 @@ std::shared_ptr<const FusionRules> FusionRules::of(const std::filesystem::path& 
 std::vector<FusionStep> FusionRules::derive(const Term& value) const {
     EGraph graph(EGraph::Options{.proofs = true});
     Binding binding;
-    const auto facts = std::make_shared<NestAnalysis>();
+    const auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.proven = !uses_unproved_rules()});
     binding.facts = facts;
     graph.attach(facts);
     const ClassId added = graph.add(value);

@@ -232,6 +232,19 @@ std::string one_restore(const std::string& before, const std::string& made) {
 
 }  // namespace
 
+PlanRules::PlanRules(std::vector<std::shared_ptr<const RuleBook>> books) : books_(std::move(books)) {
+    if (!books_.empty()) networks_ = std::make_shared<NetRewriter>(*books_.front());
+}
+
+bool PlanRules::over_networks(const std::string& rule) const { return networks_ && networks_->find(rule) != nullptr; }
+
+std::optional<Graph> PlanRules::apply(const Application& a, const Graph& graph, const std::string& site) const {
+    ChosenValues values;
+    for (const auto& [variable, value] : a.with) values[variable] = value;
+    if (!a.restore.empty()) throw Refusal("restore is for rules over single nests");
+    return apply_at_site(*networks_, a.rule, values, graph, site);
+}
+
 std::vector<std::string> PlanRules::names() const {
     std::vector<std::string> all;
     for (const auto& book : books_)

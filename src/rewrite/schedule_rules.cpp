@@ -19,6 +19,7 @@
 #include "nest/term/facts.hpp"
 #include "rules/limits.hpp"
 #include "rules/load.hpp"
+#include "rules/unproved.hpp"
 
 namespace loopegg {
 namespace {
@@ -111,7 +112,7 @@ std::shared_ptr<const ScheduleRules> ScheduleRules::of(const std::filesystem::pa
 }
 
 std::shared_ptr<NestAnalysis> ScheduleRules::facts() const {
-    NestAnalysis::Options options{.strict_fp = machine_.strict_fp, .proven = true, .gpu = {}, .cpu = {}};
+    NestAnalysis::Options options{.strict_fp = machine_.strict_fp, .proven = !uses_unproved_rules(), .gpu = {}, .cpu = {}};
     if (const GpuMachine* gpu = machine_.gpu()) options.gpu = *gpu;
     if (const VectorMachine* cpu = machine_.cpu()) options.cpu = *cpu;
     return std::make_shared<NestAnalysis>(options);

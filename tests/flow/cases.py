@@ -10,6 +10,20 @@ class Skipped(Exception):
     """A case raises this when the machine lacks something that the case needs. The message says what."""
 
 
+class Lacking(Skipped):
+    """The machine lacks something that one command installs."""
+
+    def __str__(self):
+        return f"{super().__str__()} (setup/prepare test-extras installs it)"
+
+
+class OnlyDeep(Skipped):
+    """The case takes too long for every run of the tests. The message says how long."""
+
+    def __str__(self):
+        return f"only ./test --deep runs it: {super().__str__()}"
+
+
 def sentence(case):
     """A function's name as words: a_command_s_name is "a command's name"."""
     return case.__name__.replace("_s_", "'s ").replace("_", " ")

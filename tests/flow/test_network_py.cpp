@@ -45,7 +45,7 @@ bool same_in_torch(const Graph& graph, const char* test_name) {
     REQUIRE(test::shell("python3 -m py_compile " + test::quoted(folder / "network.py")).code == 0);
     test::Ran ran = test::shell(test::quoted(python()) + " " LOOPEGG_SOURCE "/tests/flow/check_network.py " + test::quoted(folder.path().string()) + " 2>&1");
     if (ran.code == 77) {
-        std::printf("SKIPPED: %s: no Python with PyTorch here (name one in LOOPEGG_TORCH_PYTHON)\n", test_name);
+        std::printf("SKIPPED: %s: no Python with PyTorch here (setup/prepare test-extras installs it)\n", test_name);
         return false;
     }
     INFO(ran.out);

@@ -37,7 +37,7 @@ json check(const std::string& page, const std::string& options) {
 }
 
 bool skip(const json& answer, const char* name) {
-    if (answer.is_null()) std::printf("SKIPPED: %s: no Chromium on this machine (Debian: chromium)\n", name);
+    if (answer.is_null()) std::printf("SKIPPED: %s: there is no Chromium here (setup/prepare test-extras installs it)\n", name);
     return answer.is_null();
 }
 

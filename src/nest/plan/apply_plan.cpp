@@ -7,11 +7,8 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/domain_sets.hpp"
-#include "graph/drop_branch.hpp"
-#include "graph/narrow_stream.hpp"
 #include "graph/normalise.hpp"
 #include "graph/operators.hpp"
-#include "graph/streams.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/domain/with_domain.hpp"
 #include "nest/plan/site_form.hpp"
@@ -41,7 +38,7 @@ public:
             throw Refusal("there is no part " + std::to_string(*a.part) + ": the nest has " + std::to_string(form_.parts()));
         if (a.rule == whole_nest)
             restrict_nest(argument(a, "?n"));
-        else if (a.rule == "narrow-width" || (is_bottleneck(a) && a.restore == "propagate"))
+        else if (is_bottleneck(a) && a.restore == "propagate")
             narrow_width(a);
         else
             by_name(is_bottleneck(a) ? bottleneck(a) : a);
@@ -220,47 +217,19 @@ void apply_to_sites(Graph& graph, const SiteStep& step, std::span<const Applicat
     }
 }
 
-// Where two sites of the glob end the two branches of one addition, the branch with more work is dropped.
-void drop_branches(Graph& graph, const SiteStep& step) {
-    const std::vector<std::string> sites = sites_of(graph, step);
-    std::vector<std::string> ends;
-    for (const Branch& b : branches_of(graph))
-        if (std::find(sites.begin(), sites.end(), b.site) != sites.end()) ends.push_back(b.site);
-    if (ends.empty()) ends.push_back(sites.front());  // it ends the branch with less work, or no branch, and the refusal says why
-    for (const std::string& site : ends)
-        if (graph.find(site)) graph = without_branch(graph, branch_written_by(graph, site));
-}
-
-void narrow_streams(Graph& graph, const SiteStep& step, const Application& a) {
-    const auto width = a.with.find("?w");
-    if (width == a.with.end()) throw Refusal("narrow-stream needs ?w, the number of channels that are kept");
-    const Streams streams = streams_of(graph);
-    std::map<std::size_t, std::int64_t> widths;
-    const std::vector<std::string> sites = sites_of(graph, step);
-    for (bool joined : {true, false}) {  // where no site of the glob writes a residual stream, the streams that these sites write
-        if (!widths.empty()) break;
-        for (const std::string& site : sites)
-            if (const auto s = streams.written_by(site); s && streams.all[*s].joined == joined)
-                widths.try_emplace(*s, SiteForm(*graph.find(site)).number(0, width->second));
-    }
-    if (widths.empty()) throw Refusal("no site of '" + step.site + "' writes channels of its own");
-    for (const auto& [s, w] : widths)
-        if (w < 1) throw Refusal("at least one channel is kept, not " + std::to_string(w));
-    graph = with_widths(std::move(graph), streams, widths);
-}
-
-bool spans_sites(const std::string& rule) { return rule == "drop-branch" || rule == "narrow-stream" || rule == "narrow-branch"; }
-
+// What is taken from one site of the glob may be taken from others at once.
 void apply_to_network(Graph& graph, const SiteStep& step, const Application& a, const NamedRules& rules) {
-    try {
-        expect_rule(rules, a.rule);
-        if (a.rule == "drop-branch")
-            drop_branches(graph, step);
-        else
-            narrow_streams(graph, step, a);
-    } catch (const UserError& e) {
-        blame(e, step.site, &a);
+    bool any = false;
+    std::optional<UserError> refusal;  // a glob may match sites from which the rule takes nothing
+    for (const std::string& site : sites_of(graph, step)) {
+        if (!graph.find(site)) continue;  // left out with an earlier one
+        try {
+            if (auto made = rules.apply(a, graph, site)) graph = std::move(*made), any = true;
+        } catch (const UserError& e) {
+            if (!refusal) refusal = e;
+        }
     }
+    if (!any) blame(refusal.value_or(UserError("it takes nothing from a site of that name")), step.site, &a);
 }
 
 }  // namespace
@@ -270,8 +239,9 @@ Graph apply_plan(const Graph& original, const Plan& plan, const NamedRules& rule
     for (const SiteStep& step : plan.steps) {
         sites_of(graph, step);  // throws: a glob that matches no site is a mistake, whatever the rules
         for (auto first = step.apply.begin(), last = first; first != step.apply.end(); first = last) {
-            const bool several = spans_sites(first->rule);
-            last = several ? first + 1 : std::find_if(first, step.apply.end(), [](const Application& a) { return spans_sites(a.rule); });
+            const auto several_sites = [&](const Application& a) { return rules.over_networks(a.rule); };
+            const bool several = several_sites(*first);
+            last = several ? first + 1 : std::find_if(first, step.apply.end(), several_sites);
             if (several)
                 apply_to_network(graph, step, *first, rules);
             else

@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-// Rules of single sites by their names. The code that reads rule files implements this (rewrite/plan_rules.hpp).
+// Rules by their names. The code that reads rule files implements this (rewrite/plan_rules.hpp).
 class NamedRules {
 public:
     virtual ~NamedRules() = default;
@@ -19,6 +19,12 @@ public:
     virtual std::vector<std::string> arguments(const std::string& rule, bool backwards) const = 0;
     // The NEST that a rule of these names makes of a NEST. Throws Refusal.
     virtual Term apply(const Application& a, const Term& nest) const = 0;
+    // Whether a rule is one over whole networks.
+    virtual bool over_networks(const std::string& rule) const = 0;
+    // The network that a rule over networks makes of a network where it takes something from the site: it leaves the site out, or some of its output channels.
+    // Of several places where the rule does that, the one with the fewest such sites counts. None where the rule takes nothing from the site. Throws Refusal
+    // where it would, and a guard or the network refuses.
+    virtual std::optional<Graph> apply(const Application& a, const Graph& graph, const std::string& site) const = 0;
 };
 
 // The network with every step of the plan done, complete and checked. Throws UserError, naming the site and the reason, for a glob that
@@ -27,9 +33,8 @@ public:
 // - bottleneck-axis of an output axis, with a restore, is bottleneck-output. Without ?a, bottleneck-output is of the output channels (co), and its ?w counts
 //   the channels of all groups.
 // - restrict-nest (?n: a whole NEST) is for restrictions that no list of rules makes.
-// - drop-branch, narrow-stream (?w), narrow-branch and narrow-width are rules over several sites. Of the sites that match the glob, drop-branch takes those
-//   that end a branch (drop_branch.hpp). narrow-stream takes the streams that these sites write (streams.hpp), and only the residual streams where there are
-//   any. narrow-branch is another name of narrow-stream. narrow-width is also written as a bottleneck with restore propagate.
+// - A rule over networks (drop-branch, narrow-stream, ...) is applied where it takes something from a site of the glob. narrow-width is also written as a
+//   bottleneck with restore propagate.
 Graph apply_plan(const Graph& graph, const Plan& plan, const NamedRules& rules);
 
 // Gives the node a domain, or makes it an ordinary operator of the same meaning where there is one: grouped channels become `groups`.

@@ -5,6 +5,8 @@
 #include "base/hash.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/domain/instance_sets.hpp"
+#include "nest/net/net.hpp"
+#include "nest/net/resize.hpp"
 #include "nest/term/schedule_fact.hpp"
 
 namespace loopegg {
@@ -26,6 +28,24 @@ bool is_ordered(const Term& axis, bool sequential_only) {
     if (axis.is("diag", 3)) return is_ordered(axis[1], sequential_only) && is_ordered(axis[2], sequential_only);
     if (axis.is("pair", 2)) return is_ordered(axis[0], sequential_only) || is_ordered(axis[1], sequential_only);
     return is_ordered(axis[0], sequential_only);
+}
+
+std::string key_of(const NetSizes& sizes) {
+    std::string key = std::to_string(sizes.in.value_or(-1)) + (sizes.mixes ? "m" : "") + (sizes.computes ? "c" : "") + (sizes.kept ? "k" : "") +
+                      (sizes.trimmed ? "t" : "") + (sizes.adds_input ? "a" : "") + (sizes.narrowable ? "n" : "");
+    for (const ChannelCount& c : sizes.out) key += " " + std::to_string(c.fixed) + "+" + std::to_string(c.copies);
+    return key;
+}
+
+// What two equal networks both say; none where they contradict each other. A term need not tell how many channels come in, or go out.
+std::optional<NetSizes> both(const NetSizes& a, const NetSizes& b) {
+    NetSizes sizes = a;
+    if (!sizes.in) sizes.in = b.in;
+    if (sizes.out.empty()) sizes.out = b.out;
+    sizes.adds_input |= b.adds_input, sizes.narrowable |= b.narrowable;  // whichever of the terms shows it
+    const bool agree = (!b.in || sizes.in == b.in) && (b.out.empty() || sizes.out == b.out);
+    const bool alike = a.mixes == b.mixes && a.computes == b.computes && a.kept == b.kept && a.trimmed == b.trimmed;
+    return agree && alike ? std::optional(sizes) : std::nullopt;
 }
 
 int depth_of(const Term& axis) {
@@ -53,6 +73,9 @@ struct NestAnalysis::Tables {
     std::map<std::tuple<std::uint32_t, std::uint32_t, std::string>, std::uint32_t> nest_ids;
     std::vector<std::string> broken;
     std::unordered_map<std::string, std::uint32_t> broken_ids;
+    std::vector<NetSizes> nets;
+    std::map<std::string, std::uint32_t> net_ids;
+    std::unordered_map<Term, std::int64_t> whole_outputs;  // by site
     std::vector<std::int64_t> numbers;
     std::unordered_map<std::int64_t, std::uint32_t> number_ids;
 
@@ -64,6 +87,12 @@ struct NestAnalysis::Tables {
         auto [it, fresh] = number_ids.emplace(value, static_cast<std::uint32_t>(numbers.size()));
         if (fresh) numbers.push_back(value);
         return {NestFact::Kind::number, it->second};
+    }
+    NestFact net(NetSizes sizes) {
+        if (!sizes.broken.empty()) return refuse(sizes.broken);
+        auto [it, fresh] = net_ids.emplace(key_of(sizes), static_cast<std::uint32_t>(nets.size()));
+        if (fresh) nets.push_back(std::move(sizes));
+        return {NestFact::Kind::net, it->second};
     }
     NestFact refuse(const std::string& why) {
         auto [it, fresh] = broken_ids.emplace(why, static_cast<std::uint32_t>(broken.size()));
@@ -227,6 +256,7 @@ NestFact NestAnalysis::fact_of(const EGraph& graph, const NodeView& node) const 
         const Tables::NestEntry& n = tables_->nests[children[1].id];
         return tables_->nest(n.statement, n.schedule, graph.smallest_term(node.children[0]).op().text());
     }
+    if (std::find(net_operators().begin(), net_operators().end(), name) != net_operators().end()) return net_fact(graph, node);
     if ((name == "epilogue" && children.size() == 2 && children[1].kind == Kind::statement) ||
         (name == "layout" && children.size() == 4 && children[3].kind == Kind::statement) ||
         (name == "order" && children.size() == 3 && children[2].kind == Kind::statement)) {
@@ -252,6 +282,33 @@ NestFact NestAnalysis::fact_of(const EGraph& graph, const NodeView& node) const 
     }
     NestFact statement = tables_->statement(Term(node.op, std::move(parts)));
     return tables_->statements[statement.id].statement ? statement : fact;
+}
+
+NestFact NestAnalysis::net_fact(const EGraph& graph, const NodeView& node) const {
+    const std::string& op = node.op.text();
+    if (op == "layer") {
+        if (node.children.size() != 2) return {};
+        const NestFact nest = (*this)[graph.find(node.children[1])];
+        if (nest.kind != NestFact::Kind::nest) return {};
+        const auto& statement = tables_->statements[tables_->nests[nest.id].statement].statement;
+        const Term site = graph.smallest_term(graph.find(node.children[0]));
+        NetSizes sizes = sizes_of_layer(*statement, site.is("kept", 1));
+        // A network is there before rules narrow it, so the first nest of a site is the whole one.
+        const auto [whole, fresh] = tables_->whole_outputs.emplace(site, output_channels(*statement));
+        sizes.trimmed = sizes.mixes && output_channels(*statement) < whole->second;  // a depthwise site writes what it reads
+        return tables_->net(std::move(sizes));
+    }
+    std::vector<NetSizes> parts;
+    std::int64_t number = 0;
+    for (ClassId child : node.children) {
+        const NestFact fact = (*this)[graph.find(child)];
+        if (fact.kind == NestFact::Kind::broken) return fact;
+        if (fact.kind == NestFact::Kind::net) parts.push_back(tables_->nets[fact.id]);
+        if (fact.kind == NestFact::Kind::number) number = tables_->numbers[fact.id];
+    }
+    if (parts.size() != net_parts(op)) return {};  // the sizes of a part are not known yet
+    const std::string joining = op == "join" ? graph.smallest_term(graph.find(node.children[0])).op().text() : "";
+    return tables_->net(sizes_of_net(op, joining, number, parts));
 }
 
 NestFact NestAnalysis::of_term(const Term& term) const {
@@ -301,6 +358,11 @@ bool NestAnalysis::join_facts(NestFact& into, const NestFact& other) const {
         into = other;
         return true;
     }
+    if (into.kind == NestFact::Kind::net && other.kind == NestFact::Kind::net && into != other) {
+        const NestFact before = into;
+        if (const auto sizes = both(tables_->nets[into.id], tables_->nets[other.id])) into = tables_->net(*sizes);
+        return into != before;
+    }
     return false;
 }
 
@@ -311,6 +373,8 @@ std::optional<std::string> NestAnalysis::conflict_of(const NestFact& a, const Ne
     if (b.kind == Kind::broken) return t.broken[b.id];
     if (a.kind == Kind::broken) return t.broken[a.id];
     if (a.kind != b.kind) return "one is a schedule, the other is none";
+    if (a.kind == Kind::net)
+        return both(t.nets[a.id], t.nets[b.id]) ? std::nullopt : std::optional<std::string>("they read or write different numbers of channels");
     if (a.kind == Kind::number) return std::to_string(t.numbers[a.id]) + " is not " + std::to_string(t.numbers[b.id]);
     auto compare = [&](auto& cache, std::uint32_t x, std::uint32_t y, auto&& differs) {
         auto it = cache.find(key(std::min(x, y), std::max(x, y)));
@@ -352,6 +416,11 @@ const ScheduleFact* NestAnalysis::schedule(ClassId c) const {
 const StatementFact* NestAnalysis::statement(ClassId c) const {
     const NestFact& f = (*this)[c];
     return f.kind == NestFact::Kind::statement ? &tables_->statements[f.id] : nullptr;
+}
+
+const NetSizes* NestAnalysis::net(ClassId c) const {
+    const NestFact& f = (*this)[c];
+    return f.kind == NestFact::Kind::net ? &tables_->nets[f.id] : nullptr;
 }
 
 std::optional<Domain> NestAnalysis::domain(ClassId c) const {

@@ -1,5 +1,5 @@
 // The fact of every e-class of a nest e-graph: the extent of an axis, the digits that a schedule enumerates and the part of the domain that
-// it keeps, the domain of a nest. Two classes with different facts are never merged.
+// it keeps, the domain of a nest, the channels that a network reads and writes. Two classes with different facts are never merged.
 //
 // A schedule's fact is about the list from here to its end, whatever stands before it: `open` is the set of digits that it enumerates
 // (neighbouring digits are joined, so it does not matter how an axis was split). `parts` is the union of restrictions under which the list
@@ -15,6 +15,7 @@
 
 #include "egraph/analysis.hpp"
 #include "egraph/egraph.hpp"
+#include "nest/net/net_sizes.hpp"
 #include "nest/schedule/gpu_machine.hpp"
 #include "nest/schedule/naive_loops.hpp"
 #include "nest/schedule/vector_machine.hpp"
@@ -40,7 +41,7 @@ struct StatementFact {
 };
 
 struct NestFact {
-    enum class Kind : std::uint8_t { unknown, number, axis, schedule, statement, nest, broken };
+    enum class Kind : std::uint8_t { unknown, number, axis, schedule, statement, nest, net, broken };
     Kind kind = Kind::unknown;
     std::uint32_t id = 0;  // into the table of facts of this kind
     friend bool operator==(const NestFact&, const NestFact&) = default;
@@ -53,6 +54,7 @@ public:
         bool proven = true;      // the rules were tried when they were loaded: a conflict is our fault
         GpuMachine gpu{};        // the machine that tiles for blocks of threads are made for
         VectorMachine cpu{};     // the machine that tiles of registers are made for
+        std::int64_t channels_step = 1;  // widths that rules offer are multiples of this
     };
     NestAnalysis() : NestAnalysis(Options{}) {}
     explicit NestAnalysis(Options options);
@@ -68,11 +70,13 @@ public:
     const AxisFact* axis(ClassId c) const;
     const ScheduleFact* schedule(ClassId c) const;
     const StatementFact* statement(ClassId c) const;
+    const NetSizes* net(ClassId c) const;
     // Of a nest: the statement and what its schedule visits, as a graph domain.
     std::optional<Domain> domain(ClassId c) const;
     bool strict_fp() const { return options_.strict_fp; }
     const GpuMachine& gpu() const { return options_.gpu; }
     const VectorMachine& cpu() const { return options_.cpu; }
+    std::int64_t channels_step() const { return options_.channels_step; }
 
     // The naive loops over the instances that a schedule visits; null where these loops are no list (because the domain was cut) or where the classes
     // are of other kinds.
@@ -87,6 +91,7 @@ public:
 private:
     struct Tables;
     NestFact of_term(const Term& term) const;
+    NestFact net_fact(const EGraph& graph, const NodeView& node) const;
     NestFact make(Symbol op, std::span<const NestFact> children, Symbol leaf) const;
 
     Options options_;

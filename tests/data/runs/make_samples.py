@@ -131,7 +131,7 @@ def make(out, model, arch, sites, target, seed, measured=True, names=None, gain=
     guard = {"name": "fisher-band", "allowed": True, "ratio": 0.968 if gain else 1.0, "low": 0.931 if gain else 1.0, "high": 1.012 if gain else 1.0, "threshold": [0.8, 1.25], "seeds": 4,
              "why": "the whole network's score is preserved on both sides" if gain else "nothing was changed"}
     result = {"loopegg": 1, "sample": True, "model": model, "class": arch, "target": target, "batch": 1, "seed": seed, "rules": "default",
-              "machine": {"cpu": "a sample machine", "cores": 2, "arch": "x86_64", "memory_gib": 23.5}, "date": "2026-11-15T06:30:00Z", "version": "0.1.0",
+              "machine": {"cpu": "a sample machine", "cores": 2, "arch": "x86_64", "memory_gib": 23.5}, "date": "2026-11-15T06:30:00Z", "version": "0.2.0",
               "original": {**original, "parameters": before_params, "macs": before_macs}, "optimized": {**(optimized if gain else original), "parameters": after_params, "macs": after_macs},
               "speedup": speedup if gain else 1.0, "speedup_low": speedup * 0.96 if gain else 1.0, "speedup_high": speedup * 1.04 if gain else 1.0, "returned": "optimized" if gain else "original",
               "why": f"{changed} of {len(rows)} sites changed; the whole was timed in interleaved runs against the original compiled with the same effort" if gain

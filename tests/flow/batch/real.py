@@ -14,7 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cases import Skipped, run_cases
+from cases import OnlyDeep, run_cases
 
 LOOPEGG, SOURCE = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 SCRATCH = tempfile.TemporaryDirectory()
@@ -72,7 +72,7 @@ def each_once():
 
 def when_deep(case):
     if os.environ.get("LOOPEGG_DEEP", "") in ("", "0"):
-        raise Skipped("ten minutes long, part of --deep")
+        raise OnlyDeep("it takes ten minutes")
     case()
 
 

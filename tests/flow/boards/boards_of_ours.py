@@ -12,7 +12,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cases import Skipped
+from cases import Lacking, Skipped
 
 SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
@@ -22,7 +22,7 @@ class Keys:
 
     def __init__(self):
         if not SSHD or not shutil.which("ssh") or not shutil.which("ssh-keygen"):
-            raise Skipped("there is no sshd here (Debian's package 'openssh-server')")
+            raise Lacking("there is no sshd here")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lboards", dir="/tmp"))
         atexit.register(shutil.rmtree, self.folder, True)
         for name in ("host", "client", "stranger"):
@@ -118,7 +118,7 @@ class Cable:
         self.name, self.here, self.there = f"lbd{os.getpid() % 10000}x{number}", f"lbh{os.getpid() % 10000}x{number}", f"lbt{os.getpid() % 10000}x{number}"
         self.address = f"10.213.{number}.2"
         if os.getuid() != 0 or not shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"):
-            raise Skipped("network namespaces want root and 'ip' (Debian's package 'iproute2')")
+            raise Skipped("network namespaces want root") if os.geteuid() else Lacking("there is no 'ip' here")
         atexit.register(self.remove)
         for words in (f"netns add {self.name}", f"link add {self.here} type veth peer name {self.there}", f"link set {self.there} netns {self.name}", f"addr add 10.213.{number}.1/30 dev {self.here}",
                       f"link set {self.here} up", f"netns exec {self.name} ip addr add {self.address}/30 dev {self.there}", f"netns exec {self.name} ip link set {self.there} up",

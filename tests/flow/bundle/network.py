@@ -1,5 +1,6 @@
 """Runs a network that was compiled for a GPU by its own entry points, on a driver that emulates its kernels. The output must be that of the same network on this machine."""
 import ctypes
+import json
 import os
 import pathlib
 import subprocess
@@ -26,21 +27,28 @@ os.environ.update(LOOPEGG_CUDA_DRIVER=build_driver(FOLDER.name), LOOPEGG_EMULATE
 
 class Network:
     def __init__(self, folder, weights=None):
-        self.library = ctypes.CDLL(folder + "/network.so")
-        self.library.loopegg_open.restype = ctypes.c_void_p
-        self.library.loopegg_input_size.restype = self.library.loopegg_output_size.restype = ctypes.c_long
+        self.library, self.prefix = ctypes.CDLL(folder + "/network.so"), json.loads(pathlib.Path(folder, "network.json").read_text())["prefix"]
+        self.entry("open").restype = self.entry("create").restype = ctypes.c_void_p
+        self.entry("input_size").restype = self.entry("output_size").restype = ctypes.c_long
         if folder == GPU:
-            self.library.loopegg_error.restype = ctypes.c_char_p
-            self.library.loopegg_input_address.restype = self.library.loopegg_output_address.restype = ctypes.c_ulonglong
-        self.handle = ctypes.c_void_p(self.library.loopegg_open((weights or folder + "/weights.bin").encode()))
-        self.given = (ctypes.c_float * self.library.loopegg_input_size(0))(*[(i * 37 % 101 - 50) / 50 for i in range(self.library.loopegg_input_size(0))])
-        self.result = (ctypes.c_float * self.library.loopegg_output_size(0))()
+            self.entry("error").restype = ctypes.c_char_p
+            self.entry("input_address").restype = self.entry("output_address").restype = ctypes.c_ulonglong
+        self.network = ctypes.c_void_p(self.entry("open")((weights or folder + "/weights.bin").encode()))
+        self.contexts = [self.another_context()] if self.network else []
+        self.given = (ctypes.c_float * self.entry("input_size")(0))(*[(i * 37 % 101 - 50) / 50 for i in range(self.entry("input_size")(0))])
+        self.result = (ctypes.c_float * self.entry("output_size")(0))()
+
+    def entry(self, name):
+        return getattr(self.library, self.prefix + name)
+
+    def another_context(self):
+        return ctypes.c_void_p(self.entry("create")(self.network, 0))
 
     def addresses(self):
-        return self.handle, (FLOATS * 1)(ctypes.cast(self.given, FLOATS)), (FLOATS * 1)(ctypes.cast(self.result, FLOATS))
+        return self.contexts[0], (FLOATS * 1)(ctypes.cast(self.given, FLOATS)), (FLOATS * 1)(ctypes.cast(self.result, FLOATS))
 
     def run(self):
-        assert self.library.loopegg_run(*self.addresses()) == 0
+        assert self.entry("run")(*self.addresses()) == 0
         return list(self.result)
 
 
@@ -53,24 +61,35 @@ WANTED = Network(HOST).run()
 
 def it_gives_what_the_network_gives_here():
     network = Network(GPU)
-    assert network.handle, network.library.loopegg_error()
+    assert network.network, network.entry("error")()
     assert close(network.run(), WANTED) and close(network.run(), WANTED), (list(network.result), WANTED)   # weights stay where they were uploaded
-    network.library.loopegg_close(network.handle)
+    network.entry("close")(network.network)   # its context keeps the weights
+    assert close(network.run(), WANTED)
+    network.entry("destroy")(network.contexts.pop())
 
 
 def one_launch_runs_it_on_the_device():
     network = Network(GPU)
-    at = network.library.loopegg_input_address(network.handle, 0)
+    at = network.entry("input_address")(network.contexts[0], 0)
     ctypes.memmove(at, network.given, ctypes.sizeof(network.given))   # this device's memory is ours
-    assert network.library.loopegg_launch(network.handle, None) == 0, network.library.loopegg_error()
-    ctypes.memmove(network.result, network.library.loopegg_output_address(network.handle, 0), ctypes.sizeof(network.result))
+    assert network.entry("launch")(network.contexts[0], None) == 0, network.entry("error")()
+    ctypes.memmove(network.result, network.entry("output_address")(network.contexts[0], 0), ctypes.sizeof(network.result))
     assert close(list(network.result), WANTED), (list(network.result), WANTED)
+
+
+def every_context_has_its_own_memory():
+    network = Network(GPU)
+    other, result = network.another_context(), (ctypes.c_float * len(network.result))()
+    zeros = (ctypes.c_float * len(network.given))()
+    pointers = (FLOATS * 1)(ctypes.cast(zeros, FLOATS)), (FLOATS * 1)(ctypes.cast(result, FLOATS))
+    assert network.entry("input_address")(other, 0) != network.entry("input_address")(network.contexts[0], 0)
+    assert network.entry("run")(other, *pointers) == 0 and close(network.run(), WANTED) and not close(list(result), WANTED)
 
 
 def its_steps_are_timed():
     network = Network(GPU)
-    ms = (ctypes.c_double * network.library.loopegg_steps())()
-    assert network.library.loopegg_run_steps(*network.addresses(), ms) == 0 and all(m == 1 for m in ms), list(ms)   # this driver's clock
+    ms = (ctypes.c_double * network.entry("steps")())()
+    assert network.entry("run_steps")(*network.addresses(), ms) == 0 and all(m == 1 for m in ms), list(ms)   # this driver's clock
     assert close(list(network.result), WANTED)
 
 
@@ -78,10 +97,10 @@ def what_is_missing_is_told():
     cut = FOLDER.name + "/cut.bin"
     pathlib.Path(cut).write_bytes(pathlib.Path(GPU, "weights.bin").read_bytes()[:-8])
     network = Network(GPU, cut)
-    assert not network.handle and b"weights" in network.library.loopegg_error(), network.library.loopegg_error()
+    assert not network.network and b"weights" in network.entry("error")(), network.entry("error")()
     os.environ["LOOPEGG_CUDA_DRIVER"], driver = "/nowhere/libcuda.so", os.environ["LOOPEGG_CUDA_DRIVER"]
-    said = subprocess.run([sys.executable, "-c", f"import ctypes\nl = ctypes.CDLL({GPU + '/network.so'!r})\nl.loopegg_open.restype, l.loopegg_error.restype = ctypes.c_void_p, ctypes.c_char_p\n"
-                           f"print(l.loopegg_open({GPU + '/weights.bin'!r}.encode()), l.loopegg_error().decode())"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([sys.executable, "-c", f"import ctypes\nl = ctypes.CDLL({GPU + '/network.so'!r})\nopened, error = l.{network.prefix}open, l.{network.prefix}error\n"
+                           f"opened.restype, error.restype = ctypes.c_void_p, ctypes.c_char_p\nprint(opened({GPU + '/weights.bin'!r}.encode()), error().decode())"], capture_output=True, text=True, check=True).stdout
     os.environ["LOOPEGG_CUDA_DRIVER"] = driver
     assert said.startswith("None the driver of the GPU cannot be loaded"), said
 
@@ -100,5 +119,5 @@ def it_can_be_built_by_hand():
     subprocess.run([*command, "-Wall", "-Wextra", "-Werror"], check=True, cwd=GPU)
 
 
-run_cases([it_gives_what_the_network_gives_here, one_launch_runs_it_on_the_device, its_steps_are_timed, what_is_missing_is_told,
+run_cases([it_gives_what_the_network_gives_here, one_launch_runs_it_on_the_device, every_context_has_its_own_memory, its_steps_are_timed, what_is_missing_is_told,
            the_examples_of_c_and_cpp_build_with_it_alone, it_can_be_built_by_hand], "network on a GPU: ")

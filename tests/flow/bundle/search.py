@@ -38,7 +38,7 @@ def environment(store):
 
 
 def words(out, *more):
-    return [LOOPEGG, "optimize", MODEL, "--target", "gtx1080ti", "--search", "sites", "--budget", "6", "--trials", "4", "--round-programs", "12", "--out", f"{FOLDER.name}/{out}", "--json", *more]
+    return [LOOPEGG, "optimize", MODEL, "--target", "gtx1080ti", "--max-loss", "6", "--trials", "4", "--round-programs", "12", "--out", f"{FOLDER.name}/{out}", "--json", *more]
 
 
 def optimize(out, *more, store=None):

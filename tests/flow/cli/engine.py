@@ -160,7 +160,7 @@ def every_shipped_rule_over_nests_is_used_by_a_phase_of_a_command():
         for phase in listed["phases"]:
             assert phase["commands"], f"no command uses the phase '{phase['name']}' of {path.name}"
     structure = answer("rules", "list", SOURCE / "rules/structure.rules")["sets"][0]
-    assert {"file": "discover.rules", "phase": "arrange", "commands": ["optimize"]} in structure["used_by"], structure["used_by"]
+    assert {"file": "discover.rules", "phase": "sites", "commands": ["saturate"]} in structure["used_by"], structure["used_by"]
     own = file("own.rules", '(language nest)\n(ruleset mine (rule swap (at ?a (at ?b ?s)) => (at ?b (at ?a ?s)) :when (permutable ?a ?b)))\n(phase grow :rules mine)\n')
     assert answer("rules", "list", own)["sets"][0]["used_by"] == [{"file": None, "phase": "grow", "commands": []}]
     assert "mine, in grow (no command)" in run("rules", "list", own).stdout

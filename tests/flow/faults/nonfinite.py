@@ -188,7 +188,7 @@ def has_peer():
 
 def what_is_expected_is_what_onnx_runtime_computes():
     if not has_peer():
-        raise Skipped("no onnxruntime in .deps/peers (bench/peers installs it)")
+        raise Lacking("no onnxruntime in .deps/peers")
     answers = by_onnx_runtime()
     refused = {n: a for n, a in answers.items() if isinstance(a, str)}
     assert not refused, refused

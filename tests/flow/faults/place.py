@@ -9,7 +9,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cases import Skipped, run_cases  # noqa: F401
+from cases import Lacking, Skipped, run_cases  # noqa: F401
 
 LOOPEGG = os.path.abspath(sys.argv[1])
 DEEP = os.environ.get("LOOPEGG_DEEP") == "1"

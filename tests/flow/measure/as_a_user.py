@@ -10,11 +10,11 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cases import Skipped, run_cases
+from cases import Lacking, Skipped, run_cases
 
 LOOPEGG = os.environ.get("LOOPEGG") or sys.argv[1]
 SITE = pathlib.Path(os.environ.get("LOOPEGG_SITE") or sys.argv[2])
-PYTHONS = [SITE.parent / "peers/bin/python", sys.executable]   # TVM's Python side wants numpy
+PYTHONS = [SITE.parent / "peers/bin/python", sys.executable]
 
 MODEL = {"loopegg": 1, "name": "two", "inputs": [{"name": "x", "shape": [1, 4, 8, 8]}], "outputs": ["fc"], "nodes": [
     {"name": "c", "op": "conv2d", "inputs": ["x"], "attrs": {"out_channels": 8, "kernel": 3, "padding": 1}},
@@ -57,8 +57,8 @@ def two_at_once_share_the_work(folder):
 def tvm(module, *words, needs=()):
     """Starts one of TVM's own programs. Returns its process and the first port that it says it listens on."""
     for python in PYTHONS:
-        env = dict(os.environ, PYTHONPATH=os.pathsep.join([str(SITE), os.environ.get("PYTHONPATH", "")]), PYTHONUNBUFFERED="1")
-        probe = subprocess.run([str(python), "-c", f"import tvm.rpc, {', '.join(('numpy',) + needs)}"], env=env, capture_output=True, text=True) if pathlib.Path(python).exists() else None
+        env = dict(os.environ, PYTHONUNBUFFERED="1")
+        probe = subprocess.run([str(python), "-c", f"import tvm.rpc, {', '.join(('numpy', 'cloudpickle') + needs)}"], env=env, capture_output=True, text=True) if pathlib.Path(python).exists() else None
         if probe is None or probe.returncode != 0:
             continue
         process = subprocess.Popen([str(python), "-m", module, "--host", "127.0.0.1", *words], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
@@ -67,7 +67,7 @@ def tvm(module, *words, needs=()):
                 return process, int(found[1])
         process.wait()
         raise Skipped(f"{module} does not start")
-    raise Skipped("no Python with " + " and ".join(("TVM", "numpy") + needs))
+    raise Lacking("no Python with " + " and ".join(("TVM", "numpy", "cloudpickle") + needs))
 
 
 def end(process):

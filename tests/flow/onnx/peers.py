@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cases import Skipped, run_cases
+from cases import Lacking, OnlyDeep, Skipped, run_cases
 
 PROGRAM, SOURCE = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
 PYTHON = pathlib.Path(os.environ.get("LOOPEGG_PEERS", SOURCE / ".deps/peers")) / "bin/python3"
@@ -19,9 +19,9 @@ PYTHON = pathlib.Path(os.environ.get("LOOPEGG_PEERS", SOURCE / ".deps/peers")) /
 
 def ask(script, *words):
     if os.environ.get("LOOPEGG_DEEP", "") in ("", "0"):
-        raise Skipped("it takes minutes: LOOPEGG_DEEP=1")
+        raise OnlyDeep("it takes minutes")
     if not PYTHON.exists() or subprocess.run([PYTHON, "-c", "import onnx, onnxruntime, numpy"], capture_output=True).returncode:
-        raise Skipped("no onnx and onnxruntime in .deps/peers (bench/peers installs them)")
+        raise Lacking("no onnx and onnxruntime in .deps/peers")
     ran = subprocess.run([PYTHON, SOURCE / "bench" / script, *words, "--loopegg", PROGRAM], capture_output=True, text=True)
     return ran.returncode, ran.stdout
 
@@ -33,6 +33,8 @@ def what_is_read_of_onnx_s_node_tests_is_right():
 
 
 def models():
+    if os.environ.get("LOOPEGG_DEEP", "") in ("", "0"):
+        raise OnlyDeep("it takes minutes")
     folder = os.environ.get("LOOPEGG_MODELS")
     if not folder:
         raise Skipped("LOOPEGG_MODELS names no folder (bench/anyones_models.py export DIR writes it)")
@@ -78,7 +80,7 @@ numpy.save("x.npy", x), numpy.save("theirs.npy", session.run(None, {session.get_
 
 def the_tutorial_s_own_line_of_pytorch_is_read_and_computed_right():
     if not PYTHON.exists() or subprocess.run([PYTHON, "-c", "import onnxscript, onnxruntime, torch"], capture_output=True).returncode:
-        raise Skipped("no torch, onnxscript and onnxruntime in .deps/peers (bench/peers installs them)")
+        raise Lacking("no torch, onnxscript and onnxruntime in .deps/peers")
     fence = re.search(r"```python\n(torch\.onnx\.export\(.*?)```", (SOURCE / "docs/tutorial/README.md").read_text(), re.S)
     assert fence, "the tutorial has no fence of Python that begins with torch.onnx.export"
     with tempfile.TemporaryDirectory() as folder:

@@ -52,16 +52,16 @@ def own(name, files, phases, leave_out=()):
     return path
 
 
-CPU = {"discover": (["structure", "neural"], ":iterations 2 :nodes 20000 :capacity 0.1"),
+CPU = {"networks": (["networks", "widths"], ":iterations 60 :nodes 20000 :capacity 0.1"),
        "schedule": (["registers", "sweeps"], ":iterations 1 :nodes 60000"),
        "refine": (["vectors", "one-core"], ":iterations 1 :nodes 80000"),
        "fuse": (["fusion-of-sites", "folding"], ":iterations 12 :nodes 10000")}
-GPU = {"discover": (["structure"], ":iterations 1 :nodes 20000"), "schedule": (["gpu-blocks"], ":iterations 1 :nodes 60000")}
+GPU = {"schedule": (["gpu-blocks"], ":iterations 1 :nodes 60000")}
 
 
 def run(name, rules, *more, model=ROOT / "examples/tiny-residual.json"):
     out = f"{FOLDER.name}/{name}"
-    r = subprocess.run([LOOPEGG, "optimize", str(model), "--search", "sites", "--class", "all", "--budget", "4", "--trials", "1", "--rules", str(rules),
+    r = subprocess.run([LOOPEGG, "optimize", str(model), "--class", "all", "--tune-seconds", "10", "--trials", "1", "--rules", str(rules),
                         "--out", out, "--json", *more], capture_output=True, text=True, stdin=subprocess.DEVNULL, env=ENVIRONMENT, timeout=300)
     assert r.returncode == 0, r.stderr
     result = json.loads(r.stdout)
@@ -71,7 +71,7 @@ def run(name, rules, *more, model=ROOT / "examples/tiny-residual.json"):
 
 
 def cpu(name, *leave_out, **more):
-    return run(name, own(name, ["structure", "neural", "tune-cpu", "fusion"], CPU, leave_out), **more)
+    return run(name, own(name, ["networks", "tune-cpu", "fusion"], CPU, leave_out), **more)
 
 
 def sums(answer):
@@ -88,12 +88,11 @@ def with_all_rules_there_are_tiles_vectors_fused_nests_and_variants():
     answer = whole()
     assert any("(quo " in n for n in sums(answer)) and any("(vec " in n for n in sums(answer)), answer["nests"]
     assert any(f.startswith("fuse-activation ") for f in answer["fused"]) and "fold-scale" in answer["fused"], answer["fused"]
-    assert answer["fired"]["group-axes"] > 0, answer["fired"]
+    assert answer["fired"]["narrow-stream"] > 0, answer["fired"]
 
 
 def without_rules_that_tile_loops_stay_whole():
-    neural = ["group-axes", "group-all-axes", "bottleneck-axis", "bottleneck-output"]   # what they leave is written with digits, too
-    answer = cpu("untiled", "tile-registers", "share-rows", "share-weights", "share-channels", *neural)
+    answer = cpu("untiled", "tile-registers", "share-rows", "share-weights", "share-channels")
     assert sums(answer) and not any("(quo " in n or "(rem " in n for n in sums(answer)), answer["nests"]
 
 
@@ -112,8 +111,8 @@ def without_a_rule_that_fuses_sites_stay_apart():
 
 
 def without_a_neural_rule_there_are_none_of_its_variants():
-    answer = cpu("ungrouped", "group-axes")
-    assert "group-axes" not in answer["fired"] and answer["fired"]["bottleneck-output"] > 0, answer["fired"]
+    answer = cpu("unnarrowed", "narrow-stream")
+    assert "narrow-stream" not in answer["fired"] and answer["fired"]["drop-branch"] > 0, answer["fired"]
 
 
 def without_a_rule_that_binds_threads_they_are_bound_by_the_others_alone():

@@ -1,6 +1,8 @@
-"""The checker of the house counts parameters: of declarations and definitions alone, however they are written."""
+"""The checkers of the tree look at what git tracks. The checker of the house counts parameters, of declarations and definitions alone, however they are written."""
 import pathlib
+import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -51,5 +53,17 @@ def the_interface_to_compiled_networks_is_left_alone():
     assert not faults('extern "C" int loopegg_run_opaque(const char* a, int b, int c, const float* const* d, const long* e, float* f, long g);')
 
 
-run_cases([a_function_with_seven_parameters_is_refused, six_parameters_are_allowed, calls_and_values_are_no_declarations, text_comments_and_macros_are_no_code,
+def what_a_user_leaves_in_the_clone_is_not_looked_at():
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        for name in ("src/a.cpp", "README.md", "out2/optimized/network.c", "venv/lib/site.py", "notes/Untitled.ipynb", "m.json"):
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text("x" * 500 + "\n")
+        subprocess.run("git init -q && git add src README.md", shell=True, check=True, cwd=folder)
+        assert checker.tree_files(root) == ["README.md", "src/a.cpp"], checker.tree_files(root)
+        subprocess.run(["rm", "-rf", folder + "/.git"], check=True)   # an unpacked archive: the folders of the tree alone
+        assert checker.tree_files(root) == ["README.md", "m.json", "src/a.cpp"], checker.tree_files(root)
+
+
+run_cases([what_a_user_leaves_in_the_clone_is_not_looked_at, a_function_with_seven_parameters_is_refused, six_parameters_are_allowed, calls_and_values_are_no_declarations, text_comments_and_macros_are_no_code,
            the_interface_to_compiled_networks_is_left_alone])

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cases import Skipped, run_cases
+from cases import Lacking, OnlyDeep, run_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("LOOPEGG_BUILD") or sys.argv[1])
@@ -23,7 +23,7 @@ FOLDERS = os.environ.get("LOOPEGG_TIDY", "src rules extract backends fisher").sp
 
 def deep_only():
     if os.environ.get("LOOPEGG_DEEP") != "1":
-        raise Skipped("it takes an hour: only with --deep")
+        raise OnlyDeep("it takes an hour")
 
 
 def jobs():
@@ -78,7 +78,7 @@ def our_rooms_are_clean_under_the_thread_sanitizer():
 def clang_tidy_finds_nothing():
     deep_only()
     if not TIDY:
-        raise Skipped("clang-tidy 15 or later is not installed (setup/debian-deep.txt names it; 14 lacks source_location)")
+        raise Lacking("there is no clang-tidy 15 or later here")
     sources = [str(f) for room in FOLDERS for f in sorted((ROOT / room).rglob("*.cpp")) if "runtime" not in f.parts]
     found = []
     for at in range(0, len(sources), 8):

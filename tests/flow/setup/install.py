@@ -31,7 +31,7 @@ with tempfile.TemporaryDirectory() as scratch:
     assert json.loads(r.stdout)["parameters"] == 21282122, r
     print("ok - runs")
 
-    for file in ("share/loopegg/backends/targets/host.json", "share/loopegg/backends/runtime/loopegg_runtime.c", "share/loopegg/rules/math.rules",
+    for file in ("share/loopegg/backends/targets/host.json", "share/loopegg/backends/runtime/loopegg_team.c", "share/loopegg/rules/math.rules",
                  "share/man/man1/loopegg.1", "share/bash-completion/completions/loopegg.bash"):
         assert (prefix / file).is_file(), file
     assert not list(prefix.glob("share/loopegg/rules/*.cpp"))   # the rules room keeps sources beside its rule files

@@ -42,4 +42,15 @@ def counts(script, limit, passed, failures, skipped):
     assert right, f"passed {o.passed}, failures {o.failures}, skipped {o.skipped}".replace("SKIPPED: ", "")
 
 
-run_cases([(name, functools.partial(counts, *expected)) for name, *expected in CASES])
+def what_is_skipped_is_named_with_what_cures_it():
+    room = run_tests.Outcome("room")
+    lacking = "no sshd here (setup/prepare test-extras installs it)"
+    room.skipped = [("a", lacking), ("b", lacking), ("c", "no GPU"), ("d", "only ./test --deep runs it: it takes an hour")]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        run_tests.show_skipped([room])
+    assert said.getvalue().splitlines() == [f"SKIPPED room: a and 1 more: {lacking}".replace("\n", ""), "SKIPPED room: c: no GPU", "SKIPPED 1 that only './test --deep' runs",
+                                            "'setup/prepare test-extras' installs what 2 of the skipped tests lack"], "other words than these were said"
+
+
+run_cases([(name, functools.partial(counts, *expected)) for name, *expected in CASES] + [what_is_skipped_is_named_with_what_cures_it])

@@ -52,7 +52,7 @@ def done(*words, **more):
 
 
 def optimize(out, *words, **more):
-    return json.loads(done("optimize", MODEL, "--search", "sites", "--budget", "12", "--trials", "2", "--out", FOLDER / out, "--json", *words, **more).stdout)
+    return json.loads(done("optimize", MODEL, "--max-loss", "6", "--tune-seconds", "10", "--trials", "2", "--out", FOLDER / out, "--json", *words, **more).stdout)
 
 
 def both_kinds_of_store_give_the_same_answer():

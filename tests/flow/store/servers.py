@@ -12,7 +12,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cases import Skipped
+from cases import Lacking, Skipped
 
 
 class Postgres:
@@ -25,7 +25,7 @@ class Postgres:
         self.durable, self.superuser = durable, superuser
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"))
         if not found:
-            raise Skipped("there is no PostgreSQL server here (Debian's package 'postgresql')")
+            raise Lacking("there is no PostgreSQL server here")
         self.programs = pathlib.Path(found[-1]).parent
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lpg", dir="/tmp"))   # a socket's path may have 107 letters
         self.user = next((u for u in ("postgres", "nobody") if os.getuid() == 0 and u in {p.pw_name for p in pwd.getpwall()}), None)
@@ -90,7 +90,7 @@ class Slurm:
     def __init__(self):
         missing = [p for p in ("munged", "slurmctld", "slurmd", "sbatch", "scancel", "squeue") if not shutil.which(p, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]
         if missing:
-            raise Skipped(f"there is no {missing[0]} here (Debian's package 'slurm-wlm')")
+            raise Lacking(f"there is no {missing[0]} here")
         if os.getuid() != 0:
             raise Skipped("slurmd starts jobs for other users, so it wants root")
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="lslurm", dir="/tmp"))

@@ -7,6 +7,13 @@
 
 using namespace loopegg;
 
+TEST_CASE("a name of C has letters, digits and underscores") {
+    CHECK(c_name("resnet34-cifar10") == "resnet34_cifar10");
+    CHECK(c_name("a(b);\n\"*/") == "a_b______");
+    CHECK(c_name("") == "network");
+    CHECK(c_name(std::string(500, 'x')).size() == 60);
+}
+
 TEST_CASE("a name in a comment is one line that ends no comment and no string", "[unit]") {
     const std::string s = comment_text("a */ \"\"\" ''' \\\n ??/ layer1.0.conv2[3]");
     for (const char* end : {"*/", "\"", "'", "\\", "\n", "??/\n"}) CHECK(s.find(end) == s.npos);

@@ -214,7 +214,7 @@ TEST_CASE("wrong names and numbers and tensors in ONNX are refused", "[errors][g
 
 TEST_CASE("ONNX Runtime computes what the interpreter computes", "[flow][graph]") {
     if (!have_runtime()) {
-        std::puts("SKIPPED: ONNX Runtime computes what the interpreter computes: no onnxruntime in .deps/peers (bench/peers installs it)");
+        std::puts("SKIPPED: ONNX Runtime computes what the interpreter computes: no onnxruntime in .deps/peers (setup/prepare test-extras installs it)");
         return;
     }
     Folder folder;

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "graph/builder.hpp"
 #include "graph/carry_weights.hpp"
+#include "graph/channel_worth.hpp"
 #include "graph/drop_branch.hpp"
 #include "graph/flops.hpp"
 #include "graph/interpreter.hpp"
@@ -176,10 +177,50 @@ TEST_CASE("of trained weights the largest channels stay, the same for every writ
     for (const std::string& norm : {"stem.bn", "block0.bn2", "block1.bn2"})
         for (std::size_t c : {1, 3, 6, 7}) weights[norm + ".weight"].values[c] = 100;
     const Graph narrow = with_widths(graph, streams, {{s, 4}});
-    const Weights carried = carry_weights(graph, weights, narrow, 0, KeepChannels::largest);
+    const Weights carried = carry_weights(graph, weights, narrow, 0, summed_over_writers(weight_magnitudes(graph, weights)));
     for (const std::string& norm : {"stem.bn", "block0.bn2", "block1.bn2"}) CHECK(carried.at(norm + ".weight").values == std::vector<float>(4, 100.0f));
     const Tensor &old = weights.at("block0.conv1.weight"), &now = carried.at("block0.conv1.weight");
     CHECK(now.shape == Shape{8, 4, 3, 3});
     CHECK(now.values[9] == old.values[3 * 9]);  // its second input is the old fourth
     CHECK(now.values[2 * 9] == old.values[6 * 9]);
+}
+
+TEST_CASE("worth by site is summed over the writers of a stream, and a network keeps the shares of what is left", "[unit][graph]") {
+    const Graph graph = small_residual();
+    const Streams streams = streams_of(graph);
+    const std::size_t s = *streams.written_by("stem");
+    // Summed over its three writers, channels 0, 2, 5 and 7 count most, though no writer by itself says so. With two groups, two of each four stay.
+    const SiteScores scores{{"stem", {3, 1, 0, 0, 1, 0, 0, 2}},
+                            {"block0.conv2", {0, 0, 2, 1, 0, 3, 0, 0}},
+                            {"block1.conv2", {0, 1, 1, 0, 0, 0, 2, 3}},
+                            {"block0.conv1", {1, 1, 1, 1, 1, 1, 1, 1}}};
+    const Graph narrow = with_widths(graph, streams, {{s, 4}});
+    const Weights weights = initial_weights(graph, 1), carried = carry_weights(graph, weights, narrow, 0, summed_over_writers(scores));
+    const Tensor &old = weights.at("stem.weight"), &now = carried.at("stem.weight");
+    const std::int64_t kept[] = {0, 2, 5, 7};
+    for (std::size_t c = 0; c < 4; ++c)
+        for (std::size_t i = 0; i < 27; ++i) CHECK(now.values[c * 27 + i] == old.values[static_cast<std::size_t>(kept[c]) * 27 + i]);
+    // The stream keeps 3 + 3 + 3 + 5 of 20, and the hidden stream of the first block all. Nobody scored the second one.
+    const KeptWorth worth = kept_worth(graph, scores, narrow);
+    CHECK(worth.channels == Approx((14.0 / 20 + 1) / 2));
+    CHECK(worth.branches == 1);
+    // The branches score 6 and 7.
+    const KeptWorth shallow = kept_worth(graph, scores, without_branch(graph, branch_written_by(graph, "block1.conv2")));
+    CHECK(shallow.channels == 1);
+    CHECK(shallow.branches == Approx(6.0 / 13));
+    CHECK(kept_worth(graph, {}, narrow).channels == 1);
+}
+
+TEST_CASE("the magnitude of a channel is its weights' norm times the norm's scale, as a share of its site", "[unit][graph]") {
+    GraphBuilder b("two");
+    Graph graph = b.finish({b.norm("bn", b.conv("c", b.input("x", {1, 1, 2, 2}), {.out = 2, .kernel = 1}))});
+    const Weights weights{{"c.weight", {{2, 1, 1, 1}, {-3, 2}}},
+                          {"bn.weight", {{2}, {1, -2}}},
+                          {"bn.bias", {{2}, {0, 0}}},
+                          {"bn.running_mean", {{2}, {0, 0}}},
+                          {"bn.running_var", {{2}, {1, 16}}}};
+    const SiteScores scores = weight_magnitudes(graph, weights);
+    REQUIRE(scores.size() == 1);
+    CHECK(scores.at("c")[0] == Approx(0.75).epsilon(1e-4));  // 3 * 1 / 1 of 3 + 2 * 2 / 4
+    CHECK(scores.at("c")[1] == Approx(0.25).epsilon(1e-4));
 }

@@ -7,9 +7,9 @@
 #include "base/sexpr.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/term/value.hpp"
-#include "optimize/algorithms.hpp"
-#include "optimize/guard_queue.hpp"
-#include "optimize/replay.hpp"
+#include "optimize/answer/named_sequences.hpp"
+#include "optimize/audit/replay.hpp"
+#include "optimize/tune/algorithms.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;

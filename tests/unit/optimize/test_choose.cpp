@@ -3,7 +3,7 @@
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
 
-#include "optimize/choose.hpp"
+#include "optimize/tune/choose.hpp"
 
 using namespace loopegg;
 

@@ -6,7 +6,7 @@
 #include "base/scratch.hpp"
 #include "graph/model_json.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "optimize/finalists.hpp"
+#include "optimize/answer/finalists.hpp"
 #include "rewrite/plan_rules.hpp"
 
 using namespace loopegg;
@@ -14,15 +14,15 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-// A run with three finalists: two of the search's own, and a naive scaling.
+// A run with three finalists: the last one slower than the others.
 void write_run(const std::filesystem::path& out) {
     const auto network = [](const char* name, double ms, double points) {
-        return nlohmann::json{{"finalist", name}, {"measured", true}, {"latency_ms", ms}, {"beside_ms", 12.0}, {"loss", {{"points", points}}}};
+        return nlohmann::json{{"finalist", name}, {"measured", true}, {"latency_ms", ms}, {"baseline_ms", 12.0}, {"loss", {{"points", points}}}};
     };
     const nlohmann::json result{
         {"guard", {{"threshold", 0.5}}},
         {"original", {{"median_ms", 11.0}}},
-        {"networks", {network("rules-1", 3, 0.9), network("rules-2", 4, 0.6), network("width-1", 5, 0.5), {{"origin", "rules"}, {"measured", false}}}}};
+        {"networks", {network("front-1", 3, 0.9), network("front-2", 4, 0.6), network("front-3", 5, 0.5), {{"origin", "front"}, {"measured", false}}}}};
     write_file(out / "result.json", result.dump());
 }
 
@@ -36,20 +36,20 @@ FinalistChoice choose(const std::filesystem::path& out, const std::string& accur
 TEST_CASE("the fastest finalist whose trained loss is small enough is chosen", "[unit][optimize]") {
     const ScratchFolder folder(std::filesystem::temp_directory_path() / "loopegg-finalists");
     write_run(folder.path());
-    const char* accuracies = R"({"original": [95.6, 95.8], "rules-1": 94.6, "rules-2": [95.3, 95.5], "width-1": 95.6})";
+    const char* accuracies = R"({"original": [95.6, 95.8], "front-1": 94.6, "front-2": [95.3, 95.5], "front-3": 95.6})";
     const FinalistChoice by_run = choose(folder.path(), accuracies);  // half of the capacity: one point
     CHECK(by_run.max_loss == Approx(1));
     REQUIRE(by_run.chosen);
-    CHECK(by_run.rows[*by_run.chosen].name == "rules-2");  // rules-1 loses 1.1
+    CHECK(by_run.rows[*by_run.chosen].name == "front-2");  // front-1 loses 1.1
     CHECK(*by_run.rows[*by_run.chosen].lost == Approx(0.3));
     CHECK(by_run.rows[*by_run.chosen].speedup == Approx(3));  // beside the original in the same turns
     const FinalistChoice strict = choose(folder.path(), accuracies, 0.2);
     REQUIRE(strict.chosen);
-    CHECK(strict.rows[*strict.chosen].name == "width-1");
+    CHECK(strict.rows[*strict.chosen].name == "front-3");
     CHECK(!choose(folder.path(), accuracies, 0.01).chosen);
-    const FinalistChoice one = choose(folder.path(), R"({"original": 95, "width-1": 94.9})");  // the others were not trained
+    const FinalistChoice one = choose(folder.path(), R"({"original": 95, "front-3": 94.9})");  // the others were not trained
     REQUIRE(one.chosen);
-    CHECK(one.rows[*one.chosen].name == "width-1");
+    CHECK(one.rows[*one.chosen].name == "front-3");
 }
 
 TEST_CASE("accuracies that make no sense are named", "[errors][optimize]") {
@@ -63,8 +63,8 @@ TEST_CASE("accuracies that make no sense are named", "[errors][optimize]") {
         }
         return std::string("nothing");
     };
-    CHECK_THAT(said(R"({"rules-1": 94})"), Contains("the accuracy of 'original' is missing"));
-    CHECK_THAT(said(R"({"original": 95, "rules-3": 94})"), Contains("'rules-3' is no finalist") && Contains("rules-1, rules-2, width-1"));
+    CHECK_THAT(said(R"({"front-1": 94})"), Contains("the accuracy of 'original' is missing"));
+    CHECK_THAT(said(R"({"original": 95, "rules-3": 94})"), Contains("'rules-3' is no finalist") && Contains("front-1, front-2, front-3"));
     CHECK_THAT(said(R"({"original": 195})"),
                Contains("accuracies.json:1:14: error: expected an accuracy in percent, 0 to 100, or a list of them, but found 195"));
     CHECK_THAT(said(R"({"original": "good"})"), Contains("expected an accuracy in percent"));
@@ -77,21 +77,22 @@ TEST_CASE("accuracies that make no sense are named", "[errors][optimize]") {
 
 TEST_CASE("a finalist is written as its plan, its network and a module", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
-    const ShapeSpace space(graph, sites_of(graph));
-    WholeNetworks networks;
-    for (double width : {0.5, 0.75}) {
-        const NetworkShape shape = space.scaled(width, 1);
-        networks.judged.push_back({"width", shape, space.network(shape).value(), {}});
-        TimedNetwork t{networks.judged.size() - 1, {}, {}, {}, {}};
-        t.input.graph = networks.judged.back().graph, t.input.plan = space.plan(shape);
-        networks.timed.push_back(std::move(t));
+    const auto narrowed = [](int width) {
+        return read_plan(make_source(
+            "plan.json", R"({"steps": [{"site": "layer1.*.conv1", "apply": [{"rule": "bottleneck-output", "with": {"?w": )" + std::to_string(width) +
+                             R"(}, "restore": "propagate"}]}]})"));
+    };
+    FoundNetworks found;
+    for (int width : {32, 48}) {
+        FoundNetwork one{.name = "front-" + std::to_string(found.timed.size() + 1)};
+        one.plan = narrowed(width), one.network.graph = apply_plan(graph, one.plan, shipped_plan_rules());
+        found.timed.push_back(std::move(one));
     }
-    CHECK(finalist_names(networks) == std::vector<std::string>{"width-1", "width-2"});
     const ScratchFolder folder(std::filesystem::temp_directory_path() / "loopegg-finalists");
-    write_finalists(folder.path(), networks);
-    const std::filesystem::path second = folder.path() / "finalists" / "width-2";
-    CHECK(read_model(second / "model.json") == networks.judged[1].graph);
-    CHECK(apply_plan(graph, read_plan(make_source("plan.json", read_file(second / "plan.json"))), shipped_plan_rules()) == networks.judged[1].graph);
+    write_finalists(folder.path(), found, false);
+    const std::filesystem::path second = folder.path() / "finalists" / "front-2";
+    CHECK(read_model(second / "model.json") == found.timed[1].network.graph);
+    CHECK(apply_plan(graph, read_plan(make_source("plan.json", read_file(second / "plan.json"))), shipped_plan_rules()) == found.timed[1].network.graph);
     CHECK_THAT(read_file(second / "network.py"), Contains("class Network"));
     CHECK(!std::filesystem::exists(second / "weights.safetensors"));  // nothing was trained
 }

@@ -17,8 +17,9 @@
 #include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
 #include "nest/term/value.hpp"
-#include "optimize/algorithms.hpp"
-#include "optimize/layouts.hpp"
+#include "optimize/tune/algorithms.hpp"
+#include "optimize/tune/layouts.hpp"
+#include "test_runs.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;
@@ -80,8 +81,10 @@ Schedules laid_out(const Graph& graph, std::function<double(const Term&)> ms, co
     OptimizeRequest request;
     request.target = "host", request.trials = 2;
     PaperMachine machine(std::move(ms));
-    Progress quiet(Progress::Mode::quiet);
-    return with_layouts(request, graph, before, find_target("host"), machine, quiet).schedules;
+    ReadNetwork read;
+    read.network.graph = graph;
+    const TestRun test(request, std::move(read), machine);
+    return with_layouts(test.run, graph, before, {request.tune_seconds, request.trials}).schedules;
 }
 
 double gains_by_blocks(const Term& nest) { return 1 - 0.3 * blocked(nest).input - 0.3 * blocked(nest).output; }

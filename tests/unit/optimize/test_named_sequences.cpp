@@ -1,7 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/sexpr.hpp"
-#include "optimize/named_sequences.hpp"
+#include "optimize/answer/named_sequences.hpp"
 
 using namespace loopegg;
 

@@ -4,7 +4,7 @@
 #include "backends/measure/sensors.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "optimize/objective.hpp"
+#include "optimize/run/objective.hpp"
 
 using namespace loopegg;
 
@@ -30,14 +30,6 @@ TEST_CASE("each objective looks at its own figure", "[unit][optimize]") {
     CHECK_FALSE(figure_of(Objective::energy, n));
     CHECK(figure_words(Objective::memory, n) == "3.00 MB of weights and activations");
     CHECK(figure_of(Objective::compile, n) == 4);
-}
-
-TEST_CASE("for memory, each site keeps the original and its smallest variant", "[unit][optimize]") {
-    std::vector<std::vector<SiteOption>> options{{{0, 5, 0, 100}, {3, 2, 0.1, 60}, {4, 3, 0.1, 20}, {5, 2.5, 0.1, 20}}, {{1, 5, 0, 100}}};
-    keep_smallest(options);
-    REQUIRE(options[0].size() == 2);
-    CHECK(options[0][1].variant == 5);
-    CHECK(options[1].size() == 1);
 }
 
 TEST_CASE("energy and temperature are read where a machine tells them", "[unit][optimize]") {

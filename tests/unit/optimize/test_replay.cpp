@@ -3,9 +3,9 @@
 
 #include "base/sexpr.hpp"
 #include "nest/domain/domain.hpp"
-#include "optimize/guard_queue.hpp"
-#include "optimize/optimize.hpp"
-#include "optimize/replay.hpp"
+#include "optimize/answer/named_sequences.hpp"
+#include "optimize/audit/replay.hpp"
+#include "optimize/run/request.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;

@@ -6,9 +6,8 @@
 #include "base/scratch.hpp"
 #include "graph/model_json.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "optimize/finalists.hpp"
-#include "optimize/optimize.hpp"
-#include "optimize/trainings.hpp"
+#include "optimize/answer/finalists.hpp"
+#include "optimize/run/trainings.hpp"
 
 using namespace loopegg;
 using Catch::Matchers::Contains;

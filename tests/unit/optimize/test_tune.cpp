@@ -8,9 +8,9 @@
 #include "base/sexpr.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/run/loop_tree.hpp"
-#include "optimize/charged_once.hpp"
-#include "optimize/statement_kind.hpp"
-#include "optimize/tune.hpp"
+#include "optimize/run/charged_once.hpp"
+#include "optimize/tune/statement_kind.hpp"
+#include "optimize/tune/tune.hpp"
 #include "rewrite/schedule_rules.hpp"
 
 using namespace loopegg;

@@ -47,9 +47,13 @@ inline const Language& tiles_language() {
                     }}};
         l.functions = {{"extent", {{"axis"}}, "how many values it has", [extent](const Question& q) -> std::optional<std::int64_t> { return extent(q); }}};
         l.make_facts = [] { return std::make_shared<TileFacts>(); };
-        l.judge = [](const Language&, const Rule& rule, bool) -> std::optional<Refutation> {  // as if the judge had found a fault
-            if (!rule.name.starts_with("unsound")) return {};
-            return Refutation{"visits 8 instances on the left, 4 on the right", "(at co:8 done)"};
+        l.judge = [](const Language&, const Rule& rule, bool) {  // as if the judge had found a fault
+            RuleVerdict verdict;
+            verdict.proof = RuleVerdict::Proof::all_sizes;
+            if (!rule.name.starts_with("unsound")) return verdict;
+            verdict.proof = RuleVerdict::Proof::refuted;
+            verdict.why = "visits 8 instances on the left, 4 on the right", verdict.counterexample = "(at co:8 done)";
+            return verdict;
         };
         return l;
     }();

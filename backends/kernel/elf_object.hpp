@@ -1,0 +1,48 @@
+// A relocatable ELF object: its tables, which are checked to lie inside the object.
+#pragma once
+#include <elf.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace loopegg {
+
+// What only a real linker does, or an object that is no object.
+struct Unlinkable {
+    std::string why;
+};
+
+class ElfObject {
+public:
+    explicit ElfObject(std::string_view bytes);  // throws Unlinkable
+
+    std::uint16_t machine() const { return header_.e_machine; }
+    const std::vector<Elf64_Shdr>& sections() const { return sections_; }
+    const std::vector<Elf64_Sym>& symbols() const { return symbols_; }
+    std::string_view content(const Elf64_Shdr& section) const;
+    std::string name(const Elf64_Sym& symbol) const;
+
+    // Sections that are in memory when the code runs, but for tables that only debuggers and exceptions read.
+    static bool loaded(const Elf64_Shdr& section);
+
+    struct Relocations {
+        std::size_t section;  // that they are for
+        std::vector<Elf64_Rela> all;
+    };
+    std::vector<Relocations> relocations() const;  // of loaded sections; places and symbols lie inside their tables
+
+private:
+    template <class T>
+    std::vector<T> table(std::uint64_t offset, std::uint64_t count) const;
+
+    std::string_view bytes_, names_;
+    Elf64_Ehdr header_{};
+    std::vector<Elf64_Shdr> sections_;
+    std::vector<Elf64_Sym> symbols_;
+    std::string_view section_names_;
+};
+
+}  // namespace loopegg

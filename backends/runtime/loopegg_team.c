@@ -1,0 +1,354 @@
+/* Teams of threads for the parallel loops of kernels. The caller is member 0 and never waits for a helper that has not come: whoever is there takes the parts
+ * of those who are not. So a team is right with any number of helpers running, also with none (after a fork, on a busy machine, in a container).
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
+#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "loopegg_runtime.h"
+
+typedef struct {
+    void* sync;
+    int32_t count;
+} group;
+typedef int (*task)(int index, group* env, void* data);
+
+enum { most_threads = 256, most_loops = 8, shares = 4, kept_blocks = 8, line = 64 };
+/* How long a helper looks for the next loop before it sleeps, in a call and between calls. It never yields: one who yields on a busy machine comes back
+   milliseconds later, and one who sleeps comes when it is called. */
+enum { spin_ns = 100000, linger_ns = 50000 };
+
+typedef struct member member;
+struct member {
+    /* The parts of each loop that are this member's by right and still free: round << 32 | end << 16 | next. Others may take them from the end. */
+    _Alignas(line) _Atomic uint64_t free_parts[most_loops];
+    _Alignas(line) _Atomic uint64_t done; /* round << 32 | parts that this member finished in that round */
+    _Alignas(line) _Atomic uint32_t asleep;
+    int index, inside; /* inside: runs a part of a loop */
+    loopegg_team* team;
+    pthread_t thread;
+    struct {
+        void* memory;
+        uint64_t bytes;
+        int used;
+    } blocks[kept_blocks];
+};
+
+typedef struct {
+    task run;
+    void* data;
+    int parts;
+} loop;
+
+struct loopegg_team {
+    _Alignas(line) _Atomic uint32_t round; /* counts regions; a change calls the helpers */
+    _Atomic int use, loops, active, quit;  /* members and loops of the region; whether a call is inside; whether helpers end */
+    _Alignas(line) _Atomic int failed;
+    _Atomic int busy;
+    int size, started, waiting;
+    int64_t turns;
+    loop region[most_loops];
+    loopegg_more more;
+    void* more_data;
+    pid_t process;
+    cpu_set_t allowed;
+    int caller; /* the processor that the caller was last seen on, plus one */
+    member* members;
+    member* outer; /* of the team that the calling thread was in before */
+};
+
+/* The member that this thread is while it runs kernels. It is set in a call and reset at its end. */
+static _Thread_local member* here;
+
+static void pause_briefly(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
+}
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void futex_wait(_Atomic uint32_t* word, uint32_t value) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0); }
+static void futex_wake(_Atomic uint32_t* word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
+
+/* Takes one free part of a member in this round: its own from the front, another's from the back. -1: there is none. */
+static int take(member* from, int which, uint32_t round, int own) {
+    _Atomic uint64_t* word = &from->free_parts[which];
+    uint64_t seen = atomic_load_explicit(word, memory_order_relaxed);
+    for (;;) {
+        const unsigned next = seen & 0xffff, end = seen >> 16 & 0xffff;
+        if ((uint32_t)(seen >> 32) != round || next >= end) return -1;
+        const uint64_t left = own ? seen + 1 : seen - (1u << 16);
+        if (atomic_compare_exchange_weak_explicit(word, &seen, left, memory_order_acq_rel, memory_order_relaxed)) return (int)(own ? next : end - 1);
+    }
+}
+
+/* What the region says stays true while a part that was taken from it is unfinished. */
+static void run_part(member* me, int which, int part) {
+    loopegg_team* team = me->team;
+    const loop* l = &team->region[which];
+    group env = {team, l->parts};
+    me->inside = 1;
+    if (l->run(part, &env, l->data)) atomic_store_explicit(&team->failed, 1, memory_order_relaxed);
+    me->inside = 0;
+}
+
+/* Takes parts of the given round until none is left: first its own, then those of others, the next neighbour's first. */
+static void work(member* me, uint32_t round) {
+    loopegg_team* team = me->team;
+    const int use = atomic_load_explicit(&team->use, memory_order_relaxed), loops = atomic_load_explicit(&team->loops, memory_order_relaxed);
+    uint32_t finished = 0;
+    for (int step = 0; step < use; ++step) {
+        const int whose = (me->index + step) % use;
+        for (int which = 0; which < loops && which < most_loops; ++which)
+            for (int part = 0; (part = take(&team->members[whose], which, round, step == 0)) >= 0; ++finished) run_part(me, which, part);
+        atomic_store_explicit(&me->done, (uint64_t)round << 32 | finished, memory_order_release);
+    }
+}
+
+/* Members wake each other as a tree, so that nobody pays for all. */
+static void wake_children(member* me) {
+    loopegg_team* team = me->team;
+    const int use = atomic_load_explicit(&team->use, memory_order_relaxed);
+    for (int child = 2 * me->index + 1; child <= 2 * me->index + 2 && child < use; ++child) {
+        _Atomic uint32_t* asleep = &team->members[child].asleep;
+        if (atomic_load(asleep) && atomic_exchange(asleep, 0)) futex_wake(asleep);
+    }
+}
+
+/* Waits until the round is another, first awake and then asleep. */
+static uint32_t next_round(member* me, uint32_t seen) {
+    loopegg_team* team = me->team;
+    const int64_t began = now_ns();
+    uint32_t round;
+    for (;;) {
+        for (int i = 0; i < 16; ++i) {
+            if ((round = atomic_load_explicit(&team->round, memory_order_acquire)) != seen) return round;
+            pause_briefly();
+        }
+        if (now_ns() - began > (atomic_load_explicit(&team->active, memory_order_relaxed) ? spin_ns : linger_ns)) break;
+    }
+    for (;;) {
+        atomic_store(&me->asleep, 1);
+        if ((round = atomic_load(&team->round)) != seen) break;
+        futex_wait(&me->asleep, 1);
+        if ((round = atomic_load(&team->round)) != seen) break;
+    }
+    atomic_store(&me->asleep, 0);
+    return round;
+}
+
+static void* help(void* argument) {
+    member* me = argument;
+    here = me;
+    uint32_t seen = 0;
+    for (;;) {
+        seen = next_round(me, seen);
+        if (atomic_load_explicit(&me->team->quit, memory_order_acquire)) return NULL;
+        if (me->index >= atomic_load_explicit(&me->team->use, memory_order_relaxed)) continue;
+        wake_children(me);
+        work(me, seen);
+    }
+}
+
+/* A helper that wakes behind its caller on one processor, while others do something unimportant, helps nobody: helpers stay off it. */
+static void keep_apart(loopegg_team* team) {
+    const int now = sched_getcpu();
+    if (now < 0 || team->caller == now + 1) return;
+    team->caller = now + 1;
+    cpu_set_t others = team->allowed;
+    CPU_CLR(now, &others);
+    if (CPU_COUNT(&others) < team->started) return;
+    for (int i = 1; i <= team->started; ++i) pthread_setaffinity_np(team->members[i].thread, sizeof others, &others);
+}
+
+static void start_helpers(loopegg_team* team, int wanted) {
+    while (team->started < wanted) {
+        if (pthread_create(&team->members[team->started + 1].thread, NULL, help, &team->members[team->started + 1])) return;
+        ++team->started;
+        team->caller = 0;
+    }
+}
+
+/* Gives every member its share of each loop, calls the helpers, works, and waits for the parts that others have taken. */
+static int run_region(loopegg_team* team) {
+    member* me = &team->members[0];
+    const int loops = team->waiting, wanted = atomic_load_explicit(&team->use, memory_order_relaxed);
+    team->waiting = 0;
+    start_helpers(team, wanted - 1);
+    const int use = team->started + 1 < wanted ? team->started + 1 : wanted;
+    keep_apart(team);
+    const uint32_t round = atomic_load_explicit(&team->round, memory_order_relaxed) + 1;
+    uint32_t parts = 0;
+    for (int which = 0; which < loops; ++which) {
+        const uint64_t all = (uint64_t)team->region[which].parts;
+        for (uint64_t m = 0; m < (uint64_t)use; ++m)
+            atomic_store_explicit(&team->members[m].free_parts[which], (uint64_t)round << 32 | all * (m + 1) / (uint64_t)use << 16 | all * m / (uint64_t)use,
+                                  memory_order_relaxed);
+        parts += (uint32_t)all;
+    }
+    atomic_store_explicit(&team->failed, 0, memory_order_relaxed);
+    atomic_store_explicit(&team->loops, loops, memory_order_relaxed);
+    atomic_store_explicit(&team->use, use, memory_order_relaxed);
+    atomic_store(&team->round, round);
+    wake_children(me);
+    work(me, round);
+    for (int64_t began = 0, tries = 1;; ++tries) {
+        uint32_t finished = 0;
+        for (int m = 0; m < use; ++m) {
+            const uint64_t done = atomic_load_explicit(&team->members[m].done, memory_order_acquire);
+            if ((uint32_t)(done >> 32) == round) finished += (uint32_t)done;
+        }
+        if (finished == parts) break;
+        pause_briefly();
+        if (tries % 64) continue;
+        if (!began) began = now_ns();
+        if (now_ns() - began > spin_ns) sched_yield();
+    }
+    atomic_store_explicit(&team->use, wanted, memory_order_relaxed);
+    return atomic_load_explicit(&team->failed, memory_order_relaxed) ? -1 : 0;
+}
+
+/* As many parts as there are turns, or a few for each thread, so that one who is held up holds up little. */
+static int parts_of(const loopegg_team* team) {
+    const int64_t most = (int64_t)shares * atomic_load_explicit(&team->use, memory_order_relaxed);
+    if (team->turns <= 0) return (int)most;
+    const int64_t each = team->turns <= most ? 1 : team->turns / most;
+    const int64_t parts = (team->turns + each - 1) / each;
+    return (int)(parts < 1 ? 1 : parts);
+}
+
+/* What generated code calls for a parallel loop. */
+static int launch(task run, void* data, int count) {
+    (void)count;
+    member* me = here;
+    loopegg_team* team = me && me->index == 0 && !me->inside ? me->team : NULL;
+    if (!team || (atomic_load_explicit(&team->use, memory_order_relaxed) == 1 && !team->waiting && !team->more)) {
+        group env = {team, 1};
+        return run(0, &env, data);
+    }
+    int failed = 0;
+    team->region[team->waiting++] = (loop){run, data, parts_of(team)};
+    if (team->more && team->waiting < most_loops) {
+        const loopegg_more more = team->more;
+        team->more = NULL;
+        failed = more(team->more_data);
+    }
+    if (team->waiting && run_region(team)) failed = -1;
+    return failed;
+}
+
+loopegg_team* loopeggrt_team_create(int threads) {
+    if (threads <= 0) threads = loopeggrt_default_threads();
+    if (threads > most_threads) threads = most_threads;
+    loopegg_team* team = aligned_alloc(line, (sizeof *team + line - 1) / line * line);
+    member* members = aligned_alloc(line, (size_t)threads * sizeof *members);
+    if (!team || !members) return free(team), free(members), NULL;
+    memset(team, 0, sizeof *team);
+    memset(members, 0, (size_t)threads * sizeof *members);
+    for (int m = 0; m < threads; ++m) members[m].index = m, members[m].team = team;
+    team->members = members;
+    team->size = threads;
+    team->process = getpid();
+    if (sched_getaffinity(0, sizeof team->allowed, &team->allowed) != 0) CPU_ZERO(&team->allowed);
+    atomic_store(&team->use, threads);
+    return team;
+}
+
+void loopeggrt_team_destroy(loopegg_team* team) {
+    if (!team) return;
+    if (team->started && team->process == getpid()) { /* after a fork they are the parent's */
+        atomic_store(&team->quit, 1);
+        atomic_fetch_add(&team->round, 1);
+        for (int i = 1; i <= team->started; ++i)
+            if (atomic_exchange(&team->members[i].asleep, 0)) futex_wake(&team->members[i].asleep);
+        for (int i = 1; i <= team->started; ++i) pthread_join(team->members[i].thread, NULL);
+    }
+    for (int m = 0; m < team->size; ++m)
+        for (int b = 0; b < kept_blocks; ++b) free(team->members[m].blocks[b].memory);
+    free(team->members);
+    free(team);
+}
+
+int loopeggrt_team_size(const loopegg_team* team) { return team->size; }
+
+/* A child that was forked has the memory of its parent's helpers and not their threads. */
+static void forget_helpers(loopegg_team* team) {
+    for (int i = 1; i <= team->started; ++i) atomic_store_explicit(&team->members[i].asleep, 0, memory_order_relaxed);
+    team->started = 0;
+    team->process = getpid();
+}
+
+int loopeggrt_team_enter(loopegg_team* team) {
+    if (atomic_exchange_explicit(&team->busy, 1, memory_order_acquire)) return 0;
+    if (team->started && team->process != getpid()) forget_helpers(team);
+    team->outer = here;
+    here = &team->members[0];
+    atomic_store_explicit(&team->active, 1, memory_order_relaxed);
+    return 1;
+}
+void loopeggrt_team_leave(loopegg_team* team) {
+    here = team->outer;
+    atomic_store_explicit(&team->active, 0, memory_order_relaxed);
+    atomic_store_explicit(&team->busy, 0, memory_order_release);
+}
+
+void loopeggrt_team_use(loopegg_team* team, int threads) {
+    atomic_store_explicit(&team->use, threads < 1 ? 1 : threads > team->size ? team->size : threads, memory_order_relaxed);
+}
+void loopeggrt_team_turns(loopegg_team* team, int64_t turns) { team->turns = turns; }
+void loopeggrt_team_join(loopegg_team* team, loopegg_more more, void* data) { team->more = more, team->more_data = data; }
+int loopeggrt_team_waits(const loopegg_team* team) { return team->waiting > 0; }
+
+/* Scratch memory of kernels. Blocks are kept per member and given out again: a kernel asks for the same sizes every time. */
+static void* allocate(int device, int device_index, uint64_t bytes, int code, int bits) {
+    (void)device, (void)device_index, (void)code, (void)bits;
+    member* me = here;
+    int empty = -1;
+    bytes = (bytes + line - 1) / line * line;
+    if (!me) return aligned_alloc(line, bytes);
+    for (int i = 0; i < kept_blocks; ++i) {
+        if (me->blocks[i].memory && !me->blocks[i].used && me->blocks[i].bytes >= bytes && me->blocks[i].bytes <= 4 * bytes) {
+            me->blocks[i].used = 1;
+            return me->blocks[i].memory;
+        }
+        if (!me->blocks[i].used) empty = i;
+    }
+    if (empty < 0) return aligned_alloc(line, bytes);
+    free(me->blocks[empty].memory);
+    me->blocks[empty].memory = aligned_alloc(line, bytes);
+    me->blocks[empty].bytes = bytes;
+    me->blocks[empty].used = me->blocks[empty].memory != NULL;
+    return me->blocks[empty].memory;
+}
+static int release(int device, int device_index, void* memory) {
+    (void)device, (void)device_index;
+    member* me = here;
+    for (int i = 0; me && i < kept_blocks; ++i)
+        if (me->blocks[i].memory == memory && me->blocks[i].used) {
+            me->blocks[i].used = 0;
+            return 0;
+        }
+    free(memory);
+    return 0;
+}
+
+/* Generated code reaches its helpers through these pointers (weak in every kernel object). */
+int (*__TVMBackendParallelLaunch)(task, void*, int) = launch;
+void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t, int, int) = allocate;
+int (*__TVMBackendFreeWorkspace)(int, int, void*) = release;
+void* TVMBackendAllocWorkspace(int device, int device_index, uint64_t bytes, int code, int bits) { return allocate(device, device_index, bytes, code, bits); }
+int TVMBackendFreeWorkspace(int device, int device_index, void* memory) { return release(device, device_index, memory); }

@@ -1,0 +1,21 @@
+"""The exceptions of the package, with the place in the file that was at fault."""
+from __future__ import annotations
+
+from typing import Optional
+
+
+class LoopeggError(Exception):
+    """loopegg could not do it. `file`, `line` and `column` (from 1) say where, if a file was at fault, and `hint` what to do."""
+
+    def __init__(self, message: str, file: Optional[str] = None, line: Optional[int] = None, column: Optional[int] = None, hint: Optional[str] = None) -> None:
+        self.message, self.file, self.line, self.column, self.hint = message, file, line, column, hint
+        place = ":".join(str(part) for part in (file, line, column) if part is not None)
+        super().__init__((f"{place}: " if place else "") + message + (f"\n  {hint}" if hint else ""))
+
+
+class UsageError(LoopeggError, ValueError):
+    """loopegg was called with arguments that it does not accept."""
+
+
+class InternalFault(LoopeggError):
+    """A fault of loopegg itself."""

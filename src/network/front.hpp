@@ -1,0 +1,82 @@
+// The front of an e-graph of networks: for each loss that may be expected, the network that takes the least time.
+//
+// A label of a class is one network of the class, by what it adds to two sums: its time, and what it leaves of the stages of the original (sites whose outputs
+// have as many pixels). An edge of a neural rule leads from a class to a variant, whose labels are labels of the class too. The labels of a row or of a join are
+// the sums of the labels of its parts. Where all sites of a stage are below a class, the stage is closed: what is left of it becomes points of expected loss.
+// Labels that another one beats in everything are dropped, and of labels that are nearly alike the fastest is kept.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/term.hpp"
+#include "egraph/edges.hpp"
+#include "fisher/expected_loss.hpp"
+#include "network/network_graph.hpp"
+
+namespace loopegg {
+
+// What a site with a nest adds to a network.
+struct LayerWork {
+    double ms = 0;
+    std::optional<std::size_t> stage{};  // of the loss; none: the site counts for nothing there
+    StageWork work{};
+    double unread = 0;    // -log of the share of the pixels of its input that the site reads
+    double variance = 0;  // how much farther outputs gather because of the site, in squared pixels (MeasureInput::spread is the root of the sum)
+};
+
+class LayerCosts {
+public:
+    virtual ~LayerCosts() = default;
+    // None where the site cannot have the nest.
+    virtual std::optional<LayerWork> of(const std::string& site, const Term& nest) = 0;
+};
+
+// What a step of extraction does: it takes a node of a class, or goes over an edge to a variant of the class.
+struct Taken {
+    ClassId from = 0;
+    std::optional<NodeId> node{};     // its parts follow in `parts`
+    std::optional<std::size_t> edge{};  // index into EGraph::edges(); one part follows
+    std::vector<Taken> parts{};
+};
+
+struct FrontPoint {
+    double ms = 0, points = 0;
+    Term term;    // of the network, in which every width is in the layers
+    Taken taken;  // how the term was extracted
+};
+
+struct FrontOptions {
+    double mixing_precision = 0.01;   // labels whose connections or weights differ by less, as a share of the original's, are nearly alike
+    double points_precision = 0.004;  // and so are labels whose loss differs by less
+    std::size_t max_labels = 40'000;  // of a class
+    std::size_t max_pairs = 2'000'000;  // of labels of the two parts of a class: where there are more, steps are made longer
+    double max_points = 8;            // networks that are expected to lose more are of no interest
+    std::function<bool(const Edge& edge, const std::vector<std::string>& sites)> refused{};  // edges to leave out, by the sites below their class
+    bool optimistic = false;          // a curve that no network is below, instead of one of networks
+};
+
+class Front {
+public:
+    // `facts` of the network's graph, which must be rebuilt, and not change while the front is used.
+    Front(const NetworkGraph& network, const StagewiseLoss& loss, LayerCosts& costs, const FrontOptions& options = {});
+    ~Front();
+
+    // Time and loss of the networks of the front, the fastest first.
+    std::span<const std::pair<double, double>> curve() const;  // (ms, points)
+    // The network itself.
+    FrontPoint network(std::size_t on_curve) const;
+    std::size_t labels() const;  // that were kept
+
+private:
+    struct Extracted;
+    std::unique_ptr<Extracted> extracted_;
+};
+
+// By how many points the networks of a front may lose more than the best networks that take as long: how far it lies above a curve that no network is below.
+double gap_between(std::span<const std::pair<double, double>> front, std::span<const std::pair<double, double>> bound);
+
+}  // namespace loopegg

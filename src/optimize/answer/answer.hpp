@@ -1,0 +1,31 @@
+// What a run came to, from its network to what the last measurement says.
+#pragma once
+#include "optimize/answer/confirm.hpp"
+#include "optimize/run/run.hpp"
+#include "optimize/search/find_networks.hpp"
+
+namespace loopegg {
+
+struct Answer {
+    const Run& run;
+    const FoundNetworks& found;
+    const FoundNetwork* chosen;  // null: no network was better than the original
+    const Tuning& original_tuning;
+    const Tuning& tuning;  // of the chosen network
+    const Confirmed& confirmed;
+
+    const Network& returned() const { return confirmed.keep_original ? run.read.network : chosen->network; }
+    const Tuning& returned_tuning() const { return confirmed.keep_original ? original_tuning : tuning; }
+    const Derivation* derivation() const { return confirmed.keep_original ? nullptr : &chosen->derivation; }
+};
+
+// result.json without `seconds`: everything else that docs/reference/formats.md names.
+nlohmann::json result_of(const Answer& answer);
+
+// Every file of the out folder beside result.json, which is `result`.
+void write_out(const Answer& answer, const nlohmann::json& result);
+
+// The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
+nlohmann::json compile_for_others(const Answer& answer);
+
+}  // namespace loopegg

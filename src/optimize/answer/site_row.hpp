@@ -1,0 +1,16 @@
+// What became of each site of the network that was read.
+#pragma once
+#include <nlohmann/json.hpp>
+
+#include "optimize/answer/answer.hpp"
+
+namespace loopegg {
+
+// What was done to a site, in a word: "dense" where nothing was, "dropped", "narrower" where its channels are fewer, or the name of what became of its nest
+// (named_sequences.hpp).
+std::string sequence_of(const Answer& answer, const Site& was);
+
+// The row of result.json's "sites".
+nlohmann::json site_json(const Answer& answer, const Site& was);
+
+}  // namespace loopegg

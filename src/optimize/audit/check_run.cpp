@@ -1,0 +1,357 @@
+#include "optimize/audit/check_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "backends/kernel/elf.hpp"
+#include "backends/measure/run_confined.hpp"
+#include "backends/network/network.hpp"
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/sexpr.hpp"
+#include "base/text.hpp"
+#include "base/whole_folder.hpp"
+#include "fisher/oracle.hpp"
+#include "graph/architecture.hpp"
+#include "graph/flops.hpp"
+#include "graph/hidden_widths.hpp"
+#include "graph/interpreter.hpp"
+#include "graph/load.hpp"
+#include "graph/model_json.hpp"
+#include "graph/onnx/onnx.hpp"
+#include "graph/pytorch/network_py.hpp"
+#include "graph/weights.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/net/resize.hpp"
+#include "nest/plan/apply_plan.hpp"
+#include "nest/plan/plan.hpp"
+#include "optimize/answer/about_run.hpp"
+#include "optimize/run/exact_glob.hpp"
+#include "optimize/answer/named_sequences.hpp"
+#include "optimize/audit/network_replay.hpp"
+#include "optimize/run/request.hpp"
+#include "optimize/answer/pseudo.hpp"
+#include "optimize/audit/site_plan.hpp"
+#include "optimize/run/sites.hpp"
+#include "optimize/run/trainings.hpp"
+#include "rewrite/plan_rules.hpp"
+#include "rules/load.hpp"
+
+namespace loopegg {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string text_of(Graph graph) {
+    graph.weights_file.clear();
+    return write_model(graph);
+}
+
+bool near(double a, double b, double part = 1e-6) { return std::abs(a - b) <= part * std::max({std::abs(a), std::abs(b), 1e-12}); }
+
+class Checker {
+public:
+    Checker(fs::path folder, Progress& progress) : folder_(std::move(folder)), progress_(progress) {}
+
+    RunChecks run(const std::string& recheck) {
+        finish_update(folder_);
+        for (const std::string& f : manifest_faults(folder_)) out_.faults.push_back(f);
+        if (out_.faults.empty()) out_.held.push_back("every file is as it was written");
+        const std::vector<std::pair<const char*, std::function<void()>>> parts{
+            {"result.json",
+             [&] {
+                 result_ = read("result.json"), sequences_ = read("sequences.json");
+                 rules_ = plan_rules(rules_file(result_.at("rules")));
+             }},
+            {"the network", [&] { networks(); }},
+            {"plan.json", [&] { plan(); }},
+            {"sequences.json", [&] { sequences(); }},
+            {"result.json", [&] { figures(); }},
+            {"evidence.jsonl", [&] { evidence(); }},
+            {"the compiled network", [&] { compiled(); }},
+            {"the guard",
+             [&] {
+                 if (!recheck.empty()) ask_again(recheck);
+             }},
+        };
+        for (const auto& [name, part] : parts) {
+            progress_.stage(std::string("check ") + name);
+            const std::size_t before = out_.faults.size();
+            try {
+                part();
+            } catch (const UserError& e) {
+                fault(name, e.what());
+            } catch (const json::exception& e) {
+                fault(name, std::string("it is not as docs/reference/formats.md says: ") + e.what());
+            } catch (const std::system_error& e) {
+                fault(name, e.what());
+            }
+            progress_.finish(out_.faults.size() == before ? "" : "NOT VALID");
+        }
+        return std::move(out_);
+    }
+
+private:
+    void fault(const std::string& where, const std::string& why) { out_.faults.push_back(where + ": " + why); }
+    template <class... A>
+    void expect(bool holds, const std::string& where, fmt::format_string<A...> why, A&&... a) {
+        if (!holds) fault(where, fmt::format(why, std::forward<A>(a)...));
+    }
+    json read(const char* name) const { return json::parse(read_file(folder_ / name)); }
+
+    void networks() {
+        original_ = read_model(folder_ / "original.json");
+        Model model = load_model((folder_ / "model.json").string());
+        expect(model.graph.weights_file == "weights.safetensors", "model.json", "it names '{}' as its weights", model.graph.weights_file);
+        const auto about = about_run(result_, read_file(folder_ / "plan.json"));
+        const OnnxFiles onnx = onnx_files(model.graph, model.weights, "model.onnx", {about});
+        const bool same = read_file(folder_ / "model.onnx") == onnx.model && (onnx.data.empty() || read_file(folder_ / "model.onnx.data") == onnx.data);
+        expect(same, "model.onnx", "it is not the network of model.json and weights.safetensors, with what result.json and plan.json tell");
+        expect(read_file(folder_ / "network.py") == network_py(model.graph, about), "network.py",
+               "it is not the network of model.json, with what result.json and plan.json tell");
+        returned_ = std::move(model.graph), weights_ = std::move(model.weights);
+        whole_sites_ = sites_of(original_), sites_ = sites_of(returned_);
+        shaped_ = original_;
+        if (!sequences_.contains("network")) return;
+        NetworkReplay replay = replay_network(sequences_.at("network"), original_, load_rules(rules_file(result_.at("rules"))));
+        network_steps_ = replay.steps;
+        if (!replay.fault.empty()) return fault("sequences.json", "the network: " + replay.fault);
+        shaped_ = std::move(*replay.graph);
+        out_.held.push_back("the steps lead from the term of the original network to the one that is claimed");
+    }
+
+    void plan() {
+        const Plan plan = read_plan(read_source(folder_ / "plan.json"));
+        expect(text_of(apply_plan(original_, plan, rules_)) == text_of(returned_), "plan.json", "applied to original.json it does not give model.json");
+        Graph made = shaped_;  // what the steps say, site by site
+        for (const json& site : sequences_.at("sites")) {
+            const Node* node = shaped_.find(site.at("name").get<std::string>());
+            if (!node || site.at("steps").empty()) continue;
+            made = apply_plan(made, {{{exact_glob(node->name), site_applications(*node, site, rules_)}}}, rules_);
+        }
+        expect(text_of(made) == text_of(returned_), "sequences.json", "its steps do not make the network of model.json");
+        if (out_.faults.empty()) out_.held.push_back("the plan makes the network of the original");
+    }
+
+    // Every site of the returned network is there once, and begins at its own nest.
+    void sequences() {
+        json all = sequences_.at("sites");
+        const RuleBook book = load_rules(rules_file(result_.at("rules")));
+        expect(all.size() == sites_.all.size(), "sequences.json", "it has {} sites and the network {}", all.size(), sites_.all.size());
+        std::map<std::string, const json*> results;
+        for (const json& r : result_.at("sites")) results[r.at("name")] = &r;
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            json& s = all[i];
+            const std::string name = s.at("name");
+            if (i >= sites_.all.size() || name != sites_.all[i].name) {
+                fault("sequences.json", fmt::format("site {} is '{}', expected '{}'", i, name, i < sites_.all.size() ? sites_.all[i].name : "none"));
+                continue;
+            }
+            if (const Node* node = shaped_.find(name))  // a convolution that brings channels back is not there yet
+                expect(s.at("original") == to_string(s.at("steps").empty() ? nest_of(*returned_.find(name)) : channels_first(*node)), "sequences.json",
+                       "'{}' does not begin at its original nest", name);
+            steps(s);
+            const auto r = results.find(name);
+            if (r == results.end()) continue;
+            if (r->second->contains("nest_after")) s["schedule"] = r->second->at("nest_after");
+            if (r->second->contains("restoring")) s["restoring"] = r->second->at("restoring").at("nest");
+        }
+        out_.sites = replay(all, book);
+        std::size_t steps = network_steps_;
+        for (const SiteCheck& c : out_.sites) steps += c.steps;
+        out_.held.push_back(fmt::format("{} steps replayed", steps));
+    }
+
+    // The steps that people are shown are the steps of the proofs.
+    void steps(const json& site) {
+        json proven = json::array(), shown = json::array();
+        std::string key;
+        for (const json& proof : site.at("proofs"))
+            for (const json& s : proof.at("steps")) proven.push_back({s.at("rule"), proof.at("neural").get<bool>() ? "neural" : "exact", s.at("with")});
+        std::string at = site.at("original");
+        for (const json& s : site.at("steps")) {
+            shown.push_back({s.at("rule"), s.at("kind"), s.at("with")});
+            key += (key.empty() ? "" : " ") + s.at("rule").get<std::string>();
+            expect(s.at("before") == at, "sequences.json", "a step of '{}' does not begin where the one before it ended", site.at("name").get<std::string>());
+            at = s.at("after");
+        }
+        expect(at == site.at("chosen"), "sequences.json", "the steps of '{}' do not end at the chosen nest", site.at("name").get<std::string>());
+        expect(shown == proven && key == site.at("key"), "sequences.json", "the steps of '{}' are not those of its proofs", site.at("name").get<std::string>());
+    }
+
+    void figures() {
+        const json &before = result_.at("original"), &after = result_.at("optimized");
+        expect(before.at("parameters") == parameters(original_) && before.at("macs") == macs(original_), "result.json",
+               "parameters or MACs of the original are not those of original.json");
+        expect(after.at("parameters") == parameters(returned_) && after.at("macs") == macs(returned_), "result.json",
+               "parameters or MACs of the returned network are not those of model.json");
+        expect(result_.at("model") == original_.name, "result.json", "it is about another model than original.json");
+        const double a = before.at("median_ms"), b = after.at("median_ms"), ia = before.at("iqr_ms"), ib = after.at("iqr_ms");
+        expect(a > 0 && b > 0 && ia >= 0 && ib >= 0, "result.json", "its times are none");
+        expect(near(result_.at("speedup"), a / b) && near(result_.at("speedup_low"), std::max(0.0, a - ia / 2) / (b + ib / 2)) &&
+                   near(result_.at("speedup_high"), (a + ia / 2) / std::max(1e-9, b - ib / 2)),
+               "result.json", "the speed-up is not the quotient of its times");
+        const bool same = text_of(original_) == text_of(returned_);
+        const std::string returned = result_.at("returned");
+        expect(returned == (same ? "original" : "optimized"), "result.json", "it says that the {} network is returned", returned);
+        const json& sites = result_.at("sites");
+        expect(sites.size() == whole_sites_.all.size(), "result.json", "it has {} sites and the original {}", sites.size(), whole_sites_.all.size());
+        for (std::size_t i = 0; i < std::min(sites.size(), whole_sites_.all.size()); ++i) site_row(sites[i], whole_sites_.all[i]);
+        const Architecture architecture = classify_architecture(original_);
+        expect(result_.at("class") == to_string(architecture.kind) && result_.at("class_why") == architecture.why, "result.json",
+               "the network's class is not that of original.json");
+        expect(before.at("target") == result_.at("target") && after.at("target") == result_.at("target"), "result.json", "its times are of another target");
+        sizes(result_.at("metrics"), folder_), sizes(result_.at("metrics").at("original"), folder_ / "original");
+    }
+
+    // A site of the original, and what its row says became of it.
+    void site_row(const json& r, const Site& s) {
+        const auto now = std::find_if(sites_.all.begin(), sites_.all.end(), [&](const Site& t) { return t.name == s.name; });
+        const auto back = std::find_if(sites_.all.begin(), sites_.all.end(), [&](const Site& t) { return t.name == s.name + ".restore"; });
+        const bool gone = now == sites_.all.end();
+        expect(r.at("name") == s.name && r.at("op") == s.op && r.at("original_statement") == to_string(s.statement) && r.at("original_macs") == s.macs &&
+                   r.at("original_parameters") == s.parameters,
+               "result.json", "it says something else of the original's '{}'", s.name);
+        if (gone) {
+            expect(r.at("sequence") == "dropped" && r.at("macs") == 0 && r.at("parameters") == 0, "result.json", "'{}' is not there any more", s.name);
+            return;
+        }
+        const bool restored = back != sites_.all.end();
+        expect(r.at("shape") == now->shape && r.at("statement") == to_string(now->statement) && r.at("macs") == now->macs + (restored ? back->macs : 0) &&
+                   r.at("parameters") == now->parameters + (restored ? back->parameters : 0),
+               "result.json", "'{}' is not the site of model.json", s.name);
+        for (const json& q : sequences_.at("sites")) {
+            if (q.at("name") != s.name) continue;
+            expect(r.at("variant") == q.at("effect") && r.at("sequence") == q.at("sequence"), "result.json", "'{}' is not what sequences.json says", s.name);
+        }
+        for (const char* when : {"before", "after"}) {
+            if (!r.contains(std::string("nest_") + when)) continue;
+            const Term nest = parse_term(r.at(std::string("nest_") + when).get<std::string>());
+            if (nest.is("prepare", 2)) continue;  // nests in a row have no axes of their own to complete
+            expect(r.at(std::string("pseudo_") + when) == pseudo(complete(nest)), "result.json", "the loops of '{}' are not those of its nest {}", s.name, when);
+        }
+        for (const char* which : {"original_latency", "latency"})
+            expect(r.at(which).value("target", result_.at("target")) == result_.at("target"), "result.json", "'{}' was timed for another target", s.name);
+    }
+
+    void sizes(const json& metrics, const fs::path& folder) {
+        if (!fs::exists(folder / "network.json")) return;
+        const json network = json::parse(read_file(folder / "network.json"));
+        for (const auto& [figure, floats] : {std::pair{"weights_mb", "weight_floats"}, {"activations_mb", "arena_floats"}})
+            expect(near(metrics.at(figure), network.at(floats).get<double>() * 4 / 1e6), "result.json", "{} is not what {} says", figure,
+                   (folder.filename() / "network.json").string());
+    }
+
+    // Every verdict agrees with its own figures, and the verdict about the returned network is there.
+    void evidence() {
+        const std::string network = graph_key(without_unread_outputs(original_)).hex(), variant = graph_key(without_unread_outputs(returned_)).hex();
+        std::size_t line = 0;
+        const json* whole = nullptr;
+        for (const std::string& text : split(read_file(folder_ / "evidence.jsonl"), '\n')) {
+            ++line;
+            if (text.empty()) continue;
+            rows_.push_back(json::parse(text));
+            const json& e = rows_.back();
+            if (e.contains("kept"))
+                expect(e.at("allowed") == (e.at("kept").get<double>() >= e.at("capacity").get<double>()) &&
+                           near(e.at("margin"), e.at("kept").get<double>() - e.at("capacity").get<double>(), 1e-9),
+                       "evidence.jsonl", "line {}: the verdict is not what its figures say", line);
+            else
+                expect(!e.at("allowed").get<bool>(), "evidence.jsonl", "line {}: admitted without a score", line);
+        }
+        const json& guard = result_.at("guard");
+        expect(guard.at("allowed").get<bool>(), "result.json", "the guard did not allow the network that was returned");
+        if (result_.at("returned") == "original") return;
+        for (const json& e : rows_)
+            if (e.at("network_key") == network && e.at("variant_key") == variant && e.at("oracle") == guard.at("name")) whole = &e;
+        if (!whole) return fault("evidence.jsonl", "there is no verdict about the network that was returned");
+        expect(whole->at("allowed").get<bool>(), "evidence.jsonl", "the guard did not allow the network that was returned");
+        expect(near(whole->at("kept"), guard.at("ratio"), 1e-9) && whole->at("why") == guard.at("why"), "result.json",
+               "the guard's figures are not those of its evidence");
+        verdict_ = *whole;
+        out_.held.push_back(fmt::format("{} verdicts agree with their figures, one of them about the returned network", rows_.size()));
+    }
+
+    // Runs the compiled network once and compares the result with the interpreter, which sums in double.
+    void compiled() {
+        const NetworkPorts ports = read_ports(folder_);
+        std::vector<GraphInput> outputs;
+        for (const std::string& o : returned_.outputs) outputs.push_back({o, returned_.shape_of(o)});
+        auto same = [](const std::vector<GraphInput>& a, const std::vector<GraphInput>& b) {
+            return a.size() == b.size() &&
+                   std::equal(a.begin(), a.end(), b.begin(), [](const GraphInput& x, const GraphInput& y) { return x.name == y.name && x.shape == y.shape; });
+        };
+        expect(same(ports.inputs, returned_.inputs) && same(ports.outputs, outputs), "network.json", "its inputs and outputs are not those of model.json");
+        if (ports.architecture != native_architecture()) {
+            out_.held.push_back("the compiled network is for " + ports.architecture + " and was not run");
+            return;
+        }
+        std::vector<Tensor> in;
+        std::map<std::string, Tensor> named;
+        for (const GraphInput& i : returned_.inputs) in.push_back(normal_tensor(i.shape, 7, i.name)), named[i.name] = in.back();
+        const std::vector<Tensor> got = run_confined(folder_, in);
+        const auto wanted = interpret(returned_, weights_, named);
+        double worst = 0;
+        for (std::size_t o = 0; o < got.size(); ++o) {
+            const Tensor& w = wanted.at(returned_.outputs[o]);
+            double largest = 1e-3;
+            for (float v : w.values) largest = std::max(largest, static_cast<double>(std::abs(v)));
+            for (std::size_t i = 0; i < w.values.size(); ++i) {
+                const double apart = std::abs(static_cast<double>(got[o].values[i]) - static_cast<double>(w.values[i])) / largest;
+                if (!(apart <= 1e-3))
+                    return fault("network.so",
+                                 fmt::format("element {} of '{}' is {} and should be {}", i, returned_.outputs[o], got[o].values[i], w.values[i]));
+                worst = std::max(worst, apart);
+            }
+        }
+        out_.held.push_back(fmt::format("what was compiled computes the network (largest difference {:.1e} of the largest value)", worst));
+    }
+
+    void ask_again(const std::string& file) {
+        Model model = load_model(file, result_.at("seed"));
+        const bool trained = !model.graph.weights_file.empty();
+        model.graph = with_batch(std::move(model.graph), result_.at("batch"));
+        if (text_of(model.graph) != text_of(original_)) return fault("original.json", "it is not the network of '" + file + "'");
+        if (result_.at("returned") == "original") return;
+        if (verdict_.is_null()) return fault("evidence.jsonl", "there is nothing to ask again");
+        OracleOptions options;
+        options.guard = verdict_.at("oracle"), options.capacity = verdict_.at("capacity").get<double>(), options.batch = verdict_.at("batch"),
+        options.seed = verdict_.at("seed");
+        const std::string data = verdict_.at("data");
+        if (const auto space = data.find(' '); space != data.npos) options.data = data.substr(space + 1);
+        options.trained = trained ? &model.weights : nullptr;
+        if (verdict_.contains("taught")) options.taught = read_trainings(folder_ / "trainings.jsonl", original_, rules_file(result_.at("rules"))).taught;
+        const Graph returned[]{returned_};
+        const Verdict v = make_oracle(std::move(options))->judge(original_, returned).at(0);
+        const double kept = v.evidence.value("kept", -1.0);
+        expect(v.allowed && near(kept, verdict_.at("kept"), 1e-3), "the guard", "asked again it says '{}', and said '{}'", v.why,
+               verdict_.at("why").get<std::string>());
+        out_.held.push_back("the guard, asked again, says the same");
+    }
+
+    fs::path folder_;
+    Progress& progress_;
+    RunChecks out_;
+    json result_, sequences_, verdict_;
+    std::vector<json> rows_;
+    PlanRules rules_{{}};  // of the run
+    Graph original_, shaped_, returned_;  // shaped: what rules over networks made of the original
+    std::size_t network_steps_ = 0;
+    Weights weights_;
+    Sites whole_sites_, sites_;  // of the original, and of the returned network
+};
+
+}  // namespace
+
+bool RunChecks::valid() const {
+    return faults.empty() && std::all_of(sites.begin(), sites.end(), [](const SiteCheck& s) { return s.valid; });
+}
+
+RunChecks check_run(const fs::path& folder, const std::string& recheck, Progress& progress) { return Checker(folder, progress).run(recheck); }
+
+}  // namespace loopegg

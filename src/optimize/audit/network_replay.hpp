@@ -1,0 +1,25 @@
+// Replays the steps that made a network from the original, on their terms.
+#pragma once
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "base/term.hpp"
+#include "graph/graph.hpp"
+#include "rules/rule.hpp"
+
+namespace loopegg {
+
+struct NetworkReplay {
+    std::size_t steps = 0;
+    std::string fault{};           // empty: the steps hold
+    std::optional<Graph> graph{};  // of the term that they lead to
+};
+
+// `network`: sequences.json's "network". The term of `original` must be the one that the steps begin at. Each step must be an application of its rule in the
+// book at its place: its left side matches, its guards hold, and its values are offered. Exact rules come from left to right. The last term must be the one that
+// is claimed, topology and all.
+NetworkReplay replay_network(const nlohmann::json& network, const Graph& original, const RuleBook& book);
+
+}  // namespace loopegg

@@ -1,0 +1,372 @@
+#include "optimize/search/find_networks.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "backends/target/schedule_rules.hpp"
+#include "base/error.hpp"
+#include "base/hash.hpp"
+#include "fisher/measures.hpp"
+#include "graph/flops.hpp"
+#include "graph/hidden_widths.hpp"
+#include "nest/net/graph_of_net.hpp"
+#include "network/front.hpp"
+#include "network/layer_costs.hpp"
+#include "network/network_graph.hpp"
+#include "optimize/run/objective.hpp"
+#include "optimize/search/application_guard.hpp"
+#include "optimize/search/latency_model.hpp"
+#include "optimize/search/plan_of.hpp"
+#include "optimize/tune/time_networks.hpp"
+#include "rewrite/plan_rules.hpp"
+
+namespace loopegg {
+namespace {
+
+using nlohmann::json;
+
+constexpr int usual_rounds = 6;  // networks that are extracted, tuned and timed one after another, because the latency model learns from each
+// Of the time for tuning. The original and every network beside it are tuned with equal effort: a speed-up over an original that was tuned better would be too
+// small. A trial of the original takes about twice as long as one of a network that is worth timing, so the original gets two parts of this share and each
+// other network one.
+constexpr double networks_share = 0.5, original_parts = 2;
+// What the trials of a nest are divided by. Every nest of every network should have its first trials before the time of the network is up.
+constexpr int fewer_trials = 3;
+constexpr std::size_t looked_at = 12;      // networks of the front near the limit that the guard ranks again
+constexpr std::size_t shown_of_front = 24;  // in result.json
+constexpr double unlike = 0.05;            // how far the times of sites are varied to extract finalists that are unlike each other
+constexpr int most_refusals = 40;          // extractions that the guard refuses before the search gives up
+
+// A network of the front, made.
+struct Made {
+    std::size_t at = 0;  // on the curve
+    Graph graph;
+    double ms = 0;
+    NetworkVerdict judged;
+};
+
+class NetworkSearch {
+public:
+    NetworkSearch(const Run& run, const Phase& phase)
+        : run_(run),
+          original_(run.read.network.graph),
+          judge_(*run.oracle, original_, run.needed),
+          rewriter_(run.book, run.request.channels_multiple),
+          sizes_(sizes_of(without_unread_outputs(original_))),
+          loss_(sizes_),
+          model_(run.target.gpu() ? 1 : vector_machine(run.target).lanes),
+          costs_(original_, loss_, [this](const Node& node, const Term& nest) { return model_.site_ms(node) * variation(nest); }),
+          network_(original_, run.book, graph_options()),
+          applications_(run, judge_, rewriter_, network_.graph()) {
+        out_.growth = grow(phase);
+    }
+
+    FoundNetworks search() {
+        const int wanted = run_.request.finalists.value_or(usual_rounds);
+        const Effort effort{run_.request.tune_seconds * networks_share / (original_parts + wanted), std::max(1, run_.request.trials / fewer_trials)};
+        tune_original(effort.share(original_parts));
+        for (int round = 0; round < wanted; ++round) {
+            std::optional<FoundNetwork> next = extract();
+            for (std::uint64_t seed = 1; next && known(*next) && run_.request.finalists && seed < 8; ++seed) {
+                vary(run_.request.seed * 1000 + static_cast<std::uint64_t>(round) * 10 + seed);
+                next = extract();
+            }
+            if (!next || known(*next)) break;
+            next->name = fmt::format("front-{}", out_.timed.size() + 1);
+            tune(std::move(*next), effort);
+            vary(0);
+        }
+        if (!out_.timed.empty()) time_from(0);
+        out_.best = best();
+        const PlanRules rules = plan_rules(rules_file(run_.request.rules));
+        for (FoundNetwork& t : out_.timed) t.plan = plan_of(t.derivation, original_, t.network.graph, rules);
+        draw_front();
+        out_.asked = judge_.asked() + applications_.asked(), out_.rejected = applications_.rejected() + rejected_;
+        return std::move(out_);
+    }
+
+private:
+    NetworkGraphOptions graph_options() const {
+        NetworkGraphOptions options;
+        for (const Site& s : run_.read.network.sites.all)
+            if (s.kept) options.kept.push_back(s.name);
+        options.channels_step = run_.request.channels_multiple;
+        return options;
+    }
+
+    Growth grow(const Phase& phase) {
+        const RunReport report = network_.grow(phase);
+        Growth g{std::string(name_of(report.stop)), network_.graph().node_count(), network_.graph().class_count(), network_.graph().edges().size(),
+                 report.seconds, {}};
+        for (const Rule* rule : run_.book.rules_of(phase)) g.rules_fired[rule->name] = 0;
+        for (const IterationReport& it : report.iterations)
+            for (const RuleReport& r : it.rules) g.rules_fired[r.rule] += r.applications;
+        return g;
+    }
+
+    void tune_original(const Effort& effort) {
+        const Network& network = run_.read.network;
+        run_.progress.advance(0, "tuning the original");
+        out_.original_tuning = tune_network(run_, network, effort, rows_);
+        out_.original_schedules = best_schedules(run_, network, out_.original_tuning, effort);
+        model_.learn(original_, site_times(network.sites, out_.original_tuning));
+        time_from(0);
+    }
+
+    void tune(FoundNetwork found, const Effort& effort) {
+        run_.progress.advance(static_cast<std::int64_t>(out_.timed.size()),
+                              fmt::format("tuning {}: {:.2f} ms predicted, {:.2f} points", found.name, found.predicted_ms, found.judged.loss.points));
+        found.tuning = tune_network(run_, found.network, effort, rows_);
+        found.schedules = best_schedules(run_, found.network, found.tuning, effort);
+        model_.learn(found.network.graph, site_times(found.network.sites, found.tuning));
+        out_.timed.push_back(std::move(found));
+        time_from(out_.timed.size() - 1);
+    }
+
+    // Times the original and the networks from `first` on, interleaved. The extraction follows the latency model, so the model learns its error at once.
+    void time_from(std::size_t first) {
+        std::vector<std::pair<const Network*, const Schedules*>> networks{{&run_.read.network, &out_.original_schedules}};
+        for (std::size_t t = first; t < out_.timed.size(); ++t) networks.emplace_back(&out_.timed[t].network, &out_.timed[t].schedules);
+        const std::vector<Measured> times = time_interleaved(run_, networks);
+        out_.original = times.front();
+        for (std::size_t i = 1; i < times.size(); ++i) out_.timed[first + i - 1].time = times[i];
+        std::vector<std::pair<const Graph*, double>> known;
+        if (out_.original.latency) known.emplace_back(&original_, out_.original.latency->median_ms);
+        for (const FoundNetwork& t : out_.timed)
+            if (t.time.latency) known.emplace_back(&t.network.graph, t.time.latency->median_ms);
+        model_.learn_networks(known);
+        costs_.forget_times();
+    }
+
+    double limit_ms() const { return run_.request.allowed_ms(out_.original.latency ? out_.original.latency->median_ms : model_.ms(original_)); }
+
+    // --- extraction -------------------------------------------------------------------------------------------------------
+
+    void vary(std::uint64_t seed) { variation_ = seed, costs_.forget_times(); }
+    double variation(const Term& nest) const {
+        if (variation_ == 0) return 1;
+        const double unit = static_cast<double>(Hasher().add(to_string(nest)).add(std::to_string(variation_)).finish().low % 20001) / 10000 - 1;
+        return 1 + unlike * unit;
+    }
+
+    Front front_now() {
+        FrontOptions options;
+        options.max_points = std::max(1.0, 2 * loss_at_kept(run_.needed));
+        options.refused = [this](const Edge& edge, const std::vector<std::string>& sites) { return applications_.refused(edge, sites); };
+        run_.progress.advance(static_cast<std::int64_t>(out_.timed.size()), "extracting the front of the e-graph");
+        return Front(network_, loss_, costs_, options);
+    }
+
+    // The next network to time: by the limits of the user, of those that the guard allows.
+    std::optional<FoundNetwork> extract() {
+        for (int refusals = 0; refusals < most_refusals; ++refusals) {
+            const Front front = front_now();
+            std::optional<Made> picked = pick(front);
+            if (!picked) return {};
+            const FrontPoint point = front.network(picked->at);
+            Derivation derivation = derive(network_, run_.book, rewriter_, point);
+            if (!applications_.ask(derivation.steps, network_.term())) continue;  // without the refused applications
+            picked->judged = judge_.judge({&picked->graph, 1}).front();
+            if (!picked->judged.allowed && !run_.request.limits_time()) {
+                if (limits_size() && point.points > loss_at_kept(run_.needed)) refuse_limits(front);
+                ++rejected_;
+                most_points_ = std::min(most_points_, point.points) * 0.95;  // sizes do not tell all that this guard looks at
+                continue;
+            }
+            return found(std::move(*picked), std::move(derivation));
+        }
+        return {};
+    }
+
+    FoundNetwork found(Made made, Derivation derivation) {
+        FoundNetwork out;
+        out.network.graph = std::move(made.graph);
+        out.network.weights = run_.read.carried_to(out.network.graph, run_.request.seed);
+        out.network.sites = sites_of(out.network.graph);
+        out.derivation = std::move(derivation), out.judged = std::move(made.judged), out.predicted_ms = made.ms;
+        return out;
+    }
+
+    bool known(const FoundNetwork& found) const {
+        return found.network.graph == original_ || std::any_of(out_.timed.begin(), out_.timed.end(), [&](const FoundNetwork& t) { return t.network.graph == found.network.graph; });
+    }
+
+    static double memory_mb(const Graph& graph) {
+        double bytes = static_cast<double>(peak_activation_bytes(graph));
+        for (const Node& node : graph.nodes)
+            for (const Parameter& p : parameters_of(node)) bytes += 4 * static_cast<double>(element_count(p.shape));
+        return bytes / 1e6;
+    }
+    bool limits_size() const { return run_.request.max_parameters != OptimizeRequest{}.max_parameters || std::isfinite(run_.request.max_memory_mb); }
+    bool within_limits(const Graph& graph) const {
+        return parameters(graph) <= run_.request.max_parameters && memory_mb(graph) <= run_.request.max_memory_mb;
+    }
+
+    // No network of the front is so small, or those that are lose too much.
+    [[noreturn]] void refuse_limits(const Front& front) {
+        std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+        double least_mb = std::numeric_limits<double>::infinity();
+        for (std::size_t at = 0; at < front.curve().size(); ++at) {
+            if (front.curve()[at].second > loss_at_kept(run_.needed)) continue;
+            const Graph graph = graph_of(front.network(at).term, original_);
+            fewest = std::min(fewest, parameters(graph)), least_mb = std::min(least_mb, memory_mb(graph));
+        }
+        throw UserError(fmt::format("no network meets all limits; with the others as given, possible would be {}",
+                                    std::isfinite(run_.request.max_memory_mb) ? fmt::format("--max-memory {:.3f}", std::ceil(least_mb * 1000) / 1000)
+                                                                              : fmt::format("--max-params {}", fewest)));
+    }
+
+    std::vector<Made> made(const Front& front, std::span<const std::size_t> places) {
+        std::vector<Made> all;
+        std::vector<Graph> graphs;
+        for (std::size_t at : places) {
+            Graph graph = graph_of(front.network(at).term, original_);
+            if (!within_limits(graph)) continue;
+            graphs.push_back(graph);
+            all.push_back({at, std::move(graph), front.curve()[at].first, {}});
+        }
+        const std::vector<NetworkVerdict> verdicts = graphs.empty() ? std::vector<NetworkVerdict>{} : judge_.judge_by_size(graphs);
+        for (std::size_t i = 0; i < all.size(); ++i) all[i].judged = verdicts[i];
+        return all;
+    }
+
+    // What the front adds up is what sizes say stage by stage. Of the networks near the limit, the guard ranks: it may have learned from training runs.
+    std::optional<Made> pick(const Front& front) {
+        const auto curve = front.curve();
+        const double ms = limit_ms(), points = std::min(most_points_, loss_at_kept(run_.needed));
+        const bool limited = std::isfinite(ms);
+        // The first place that is slower than the limit, or that loses no more than is allowed.
+        std::size_t edge = 0;
+        while (edge < curve.size() && (limited ? curve[edge].first <= ms : curve[edge].second > points)) ++edge;
+        std::vector<std::size_t> places;
+        const bool small = limits_size();
+        for (std::size_t step = 1; places.empty() || (small && step <= 64); step *= 2) {  // farther away, where limits of size leave nothing near
+            places.clear();
+            for (std::size_t k = 0; k < looked_at; ++k) {
+                const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(edge) + (limited ? -1 - static_cast<std::ptrdiff_t>(k * step)
+                                                                                       : static_cast<std::ptrdiff_t>(k * step) - 2);
+                if (at >= 0 && at < static_cast<std::ptrdiff_t>(curve.size())) places.push_back(static_cast<std::size_t>(at));
+            }
+            if (places.empty() && !curve.empty()) places.push_back(limited ? 0 : curve.size() - 1);  // nothing is so fast, or loses so little
+            if (curve.empty()) return {};
+            std::vector<Made> all = made(front, places);
+            if (all.empty()) {
+                places.clear();
+                if (step > 64) refuse_limits(front);
+                continue;
+            }
+            const auto worse = [&](const Made& a, const Made& b) {
+                if (limited) return a.judged.loss.points < b.judged.loss.points;
+                const auto over = [&](const Made& m) { return std::max(0.0, m.judged.loss.points - points); };
+                return std::pair(over(a), figure(a)) < std::pair(over(b), figure(b));
+            };
+            return *std::min_element(all.begin(), all.end(), worse);
+        }
+        return {};
+    }
+
+    // What is to be small: milliseconds, or megabytes for --objective memory.
+    double figure(const Made& m) const {
+        return objective_for(run_.request.objective, run_.target) == Objective::memory ? static_cast<double>(parameters(m.graph)) : m.ms;
+    }
+
+    // --- the answer -------------------------------------------------------------------------------------------------------
+
+    // The fastest network that is allowed; where a limit is set, the one that loses least within it. Where no network is within the limit, the run goes on
+    // with the one that exceeds it least: it is tuned further, and compared with the limit at the end.
+    std::optional<std::size_t> best() const {
+        const double ms = limit_ms();
+        const bool limited = std::isfinite(ms);
+        std::optional<std::size_t> best;
+        const auto rank = [&](const FoundNetwork& t) {
+            const double took = t.time.latency->median_ms, over = std::max(0.0, took - ms);
+            return limited ? std::tuple(over, t.judged.loss.points, took) : std::tuple(0.0, took, t.judged.loss.points);
+        };
+        for (std::size_t i = 0; i < out_.timed.size(); ++i) {
+            const FoundNetwork& t = out_.timed[i];
+            if (!t.time.latency || !t.judged.allowed) continue;
+            if (!limited && within_limits(original_) && out_.original.latency && t.time.latency->median_ms >= out_.original.latency->median_ms) continue;
+            if (!best || rank(t) < rank(out_.timed[*best])) best = i;
+        }
+        return best;
+    }
+
+    void draw_front() {
+        const Front front = front_now();
+        FrontOptions bound;
+        bound.max_points = std::max(1.0, 2 * loss_at_kept(run_.needed)), bound.optimistic = true;
+        const auto curve = front.curve();
+        std::vector<std::size_t> places;
+        for (std::size_t k = 0; k < shown_of_front && !curve.empty(); ++k) {
+            const std::size_t at = k * (curve.size() - 1) / std::max<std::size_t>(1, shown_of_front - 1);
+            if (places.empty() || places.back() != at) places.push_back(at);
+        }
+        for (Made& m : made(front, places)) out_.front.push_back({m.ms, std::move(m.judged), parameters(m.graph), macs(m.graph)});
+        out_.gap = gap_between(curve, Front(network_, loss_, costs_, bound).curve());
+    }
+
+    const Run& run_;
+    const Graph& original_;
+    NetworkJudge judge_;
+    NetRewriter rewriter_;
+    MeasureInput sizes_;
+    StagewiseLoss loss_;
+    LatencyModel model_;
+    SiteCosts costs_;
+    NetworkGraph network_;
+    ApplicationGuard applications_;
+    RowChoices rows_;  // the networks are alike but for their channels, so they share what their sites are computed by
+    std::uint64_t variation_ = 0;
+    double most_points_ = 1e9;  // by the front's own sums; less where the guard refused networks
+    std::int64_t rejected_ = 0;
+    FoundNetworks out_;
+};
+
+}  // namespace
+
+FoundNetworks find_networks(const Run& run) {
+    const Phase* phase = run.book.find_phase("networks");
+    if (!phase) return {};
+    return NetworkSearch(run, *phase).search();
+}
+
+json front_json(const FoundNetworks& found) {
+    json all = json::array();
+    for (const FrontRow& row : found.front)
+        all.push_back({{"latency_ms", row.ms},
+                       {"measured", false},
+                       {"loss", {{"points", row.judged.loss.points}}},
+                       {"capacity", kept_at_loss(row.judged.loss.points)},
+                       {"allowed", row.judged.allowed},
+                       {"parameters", row.parameters},
+                       {"macs", row.macs}});
+    return all;
+}
+
+json networks_json(const FoundNetworks& found) {
+    json all = json::array();
+    for (std::size_t i = 0; i < found.timed.size(); ++i) {
+        const FoundNetwork& t = found.timed[i];
+        const ExpectedLoss& l = t.judged.loss;
+        json j{{"finalist", t.name},
+               {"origin", "front"},
+               {"latency", latency_json(t.time)},
+               {"latency_ms", t.time.latency ? json(t.time.latency->median_ms) : json(nullptr)},
+               {"measured", t.time.latency && t.time.latency->measured},
+               {"predicted_ms", t.predicted_ms},
+               {"chosen", found.best == i},
+               {"allowed", t.judged.allowed},
+               {"loss", {{"points", l.points}, {"low", l.low}, {"high", l.high}}},
+               {"macs", macs(t.network.graph)},
+               {"parameters", parameters(t.network.graph)},
+               {"plan", json::parse(write_plan(t.plan))}};
+        if (found.original.latency) j["baseline_ms"] = found.original.latency->median_ms;
+        all.push_back(std::move(j));
+    }
+    return all;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,62 @@
+// The stage that takes networks out of the e-graph: extract, tune what was extracted, learn its times, and extract again.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "network/derivation.hpp"
+#include "nest/plan/plan.hpp"
+#include "optimize/run/run.hpp"
+#include "optimize/search/judge_networks.hpp"
+#include "optimize/tune/tuning.hpp"
+
+namespace loopegg {
+
+// A network that was extracted.
+struct FoundNetwork {
+    std::string name;  // "front-1"
+    Network network;   // with the weights carried over
+    Derivation derivation;
+    Plan plan;
+    NetworkVerdict judged;
+    double predicted_ms = 0;  // before it was tuned
+    Tuning tuning{};
+    Schedules schedules{};
+    Measured time{};  // of the whole network, interleaved with the original
+};
+
+// One network of the front, by the latency model and by the guard.
+struct FrontRow {
+    double ms = 0;
+    NetworkVerdict judged;  // without a verdict where the guard told the loss from sizes alone
+    std::int64_t parameters = 0, macs = 0;
+};
+
+// How the e-graph of the network grew.
+struct Growth {
+    std::string stop;
+    std::size_t nodes = 0, classes = 0, edges = 0;
+    double seconds = 0;
+    std::map<std::string, std::size_t> rules_fired{};
+};
+
+struct FoundNetworks {
+    Tuning original_tuning;
+    Schedules original_schedules;
+    Measured original;  // interleaved with `timed`
+    std::vector<FoundNetwork> timed;
+    std::optional<std::size_t> best;  // into `timed`; none: the original
+    std::vector<FrontRow> front;      // of the last extraction, the fastest first
+    double gap = 0;                   // by how many points the front may lie above the best one (network/front.hpp)
+    Growth growth;
+    std::int64_t asked = 0, rejected = 0;  // questions to the guard
+};
+
+// `best` of a rule file without a phase 'networks' is none: the network stays as it is.
+FoundNetworks find_networks(const Run& run);
+
+// result.json's "front" and "networks".
+nlohmann::json front_json(const FoundNetworks& found);
+nlohmann::json networks_json(const FoundNetworks& found);
+
+}  // namespace loopegg

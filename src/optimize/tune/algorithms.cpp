@@ -1,0 +1,37 @@
+#include "optimize/tune/algorithms.hpp"
+
+#include "egraph/runner.hpp"
+#include "nest/term/class_terms.hpp"
+#include "rules/limits.hpp"
+#include "rules/unproved.hpp"
+
+namespace loopegg {
+
+std::vector<Term> equal_terms(const Term& term, const RuleBook& book, const Phase& phase, const NestAnalysis::Options& options, std::size_t most) {
+    EGraph egraph;
+    Binding binding;
+    NestAnalysis::Options allowed = options;
+    allowed.proven = options.proven && !uses_unproved_rules();
+    binding.facts = std::make_shared<NestAnalysis>(allowed);
+    egraph.attach(binding.facts);
+    const ClassId root = egraph.add(term);
+    egraph.rebuild();
+    Runner(egraph, bind_rules(book.rules_of(phase), binding)).run(limits_of(phase));
+    return ClassTerms(egraph).all(egraph.find(root), most);
+}
+
+std::vector<Term> rows_for(const Term& nest, const RuleBook& book, const Phase& phase, bool strict_fp) {
+    constexpr std::size_t most = 16;
+    std::vector<Term> rows;
+    for (Term& value : equal_terms(Term("site", {nest}), book, phase, {.strict_fp = strict_fp, .proven = true, .gpu = {}, .cpu = {}}, most))
+        if (value.is("prepare", 2)) rows.push_back(std::move(value));
+    return rows;
+}
+
+Term with_nests(const Term& row, const std::vector<Term>& nests) {
+    Term value("site", {nests.front()});
+    for (std::size_t i = 1; i < nests.size(); ++i) value = Term("then", {value, nests[i]});
+    return Term("prepare", {row[0], value});
+}
+
+}  // namespace loopegg
