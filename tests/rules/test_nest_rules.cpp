@@ -121,9 +121,9 @@ TEST_CASE("extents that no tile divides are tiled with a shorter last tile", "[r
     }
 }
 
-TEST_CASE("discover finds the effects of the paper's sequences, which no rule names", "[rules]") {
+TEST_CASE("the phase of single sites finds the effects of the paper's sequences, which no rule names", "[rules]") {
     RuleBook book = load_rules(std::filesystem::path(LOOPEGG_RULES) / "discover.rules", {.judge = false, .deep = false});
-    const Phase* phase = book.find_phase("discover");
+    const Phase* phase = book.find_phase("sites");
     REQUIRE(phase != nullptr);
     std::vector<std::string> names;
     for (const Rule* r : book.rules_of(*phase)) names.push_back(r->name);
@@ -134,7 +134,7 @@ TEST_CASE("discover finds the effects of the paper's sequences, which no rule na
     std::set<std::string> domains;
     for (ClassId c : variants)
         if (auto domain = g->facts->domain(c)) domains.insert(to_string(*domain));
-    std::printf("discover: %zu nodes, %zu edges, %zu distinct domains, %.2f s\n", g->graph.node_count(), g->graph.edges().size(), domains.size(),
+    std::printf("sites: %zu nodes, %zu edges, %zu distinct domains, %.2f s\n", g->graph.node_count(), g->graph.edges().size(), domains.size(),
                 g->report.seconds);
     auto found = [&](const std::string& words) {
         return std::any_of(domains.begin(), domains.end(), [&](const std::string& d) { return d.find(words) != std::string::npos; });
