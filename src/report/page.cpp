@@ -222,13 +222,15 @@ std::string report_page(const FinishedRun& run) {
                    figure("sites", "Latency before and after", ""));
     out += section("sites", "Layer by layer", "Open a row for its steps and for its loop nest before and after.", sites_part(run));
     if (has_networks(run))
-        out += section("networks", "Whole networks",
-                       "Every point is a network of the front, extracted from the e-graph by the latency model, tuned, and timed interleaved with the original.",
-                       figure("networks", "Latency against the loss that is expected", networks_table(run)));
+        out +=
+            section("networks", "Whole networks",
+                    "Every point is a network of the front, extracted from the e-graph by the latency model, tuned, and timed interleaved with the original.",
+                    figure("networks", "Latency against the loss that is expected", networks_table(run)));
     if (!run.pareto.empty())
-        out += section("pareto", "Other choices",
-                       "Every point is a network of the front of the last extraction: by the latency model, no other network is both faster and expected to lose less.",
-                       figure("pareto", "Latency against capacity", pareto_table(run)));
+        out += section(
+            "pareto", "Other choices",
+            "Every point is a network of the front of the last extraction: by the latency model, no other network is both faster and expected to lose less.",
+            figure("pareto", "Latency against capacity", pareto_table(run)));
     out += guard_section(run) + run_section(run) + estimated_section(run);
     out += fmt::format("<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page asks nothing of a network.</p></footer>\n",
                        escape_html(run.version), escape_html(run.folder.filename().string()), run.seed, escape_html(run.rules));
