@@ -140,7 +140,6 @@ Action setup(CLI::App& app) {
     app.add_option("--data", r->data, "images for the guard: a folder of CIFAR-10's binary files or of .npy batches; without it, loopegg draws images");
     app.add_option("--trainings", r->trainings,
                    R"(a file of what networks made from MODEL reached in training, from which the guard learns: {"plan": ..., "accuracy": 91.4} on each line)");
-    app.add_option("--budget", r->budget, "how many questions the guard may be asked")->capture_default_str()->check(CLI::Range(1, 10'000'000));
     app.add_option("--finalists", r->finalists,
                    "how many networks of its own the search times and writes to out/finalists, unlike each other, for users who train them ('loopegg choose')")
         ->check(CLI::Range(1, 1000));
