@@ -165,7 +165,7 @@ Action setup(CLI::App& app) {
                    "milliseconds that the network may take; of the networks that take no longer, the one that is expected to lose least is returned")
         ->check(CLI::PositiveNumber);
     app.add_option("--min-speedup", r->min_speedup,
-                   "how many times as fast as the tuned original the network shall be, both timed in turns; of the networks that are so fast, the one that is "
+                   "how many times as fast as the tuned original the network shall be, both timed interleaved; of the networks that are so fast, the one that is "
                    "expected to lose least is returned")
         ->check(CLI::PositiveNumber);
     app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
