@@ -164,9 +164,10 @@ Action setup(CLI::App& app) {
     app.add_option("--max-latency", r->max_latency_ms,
                    "milliseconds that the network may take; of the networks that take no longer, the one that is expected to lose least is returned")
         ->check(CLI::PositiveNumber);
-    app.add_option("--min-speedup", r->min_speedup,
-                   "how many times as fast as the tuned original the network shall be, both timed interleaved; of the networks that are so fast, the one that is "
-                   "expected to lose least is returned")
+    app.add_option(
+           "--min-speedup", r->min_speedup,
+           "how many times as fast as the tuned original the network shall be, both timed interleaved; of the networks that are so fast, the one that is "
+           "expected to lose least is returned")
         ->check(CLI::PositiveNumber);
     app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
     app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
