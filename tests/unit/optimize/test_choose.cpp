@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include <rapidcheck.h>
 #include <catch2/catch.hpp>
