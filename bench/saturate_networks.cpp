@@ -1,16 +1,16 @@
 // Saturates the term of each network of the zoo by the phase 'networks' of the shipped rules, and prints the size of the e-graph and the seconds.
 #include <fmt/format.h>
 
-#include "base/places.hpp"
 #include "base/clock.hpp"
+#include "base/places.hpp"
 #include "fisher/measures.hpp"
 #include "graph/flops.hpp"
 #include "graph/zoo/zoo.hpp"
+#include "nest/net/graph_of_net.hpp"
 #include "network/derivation.hpp"
 #include "network/front.hpp"
 #include "network/layer_costs.hpp"
 #include "network/network_graph.hpp"
-#include "nest/net/graph_of_net.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;
@@ -45,7 +45,8 @@ int main(int argc, char** argv) {
                    gap_between(front.curve(), bound.curve()), seconds, clock_seconds(CLOCK_MONOTONIC) - begin - seconds);
         for (const auto& [ms, points] : front.curve()) {
             double b = 1e9;
-            for (const auto& [m, q] : bound.curve()) if (m <= ms) b = q;
+            for (const auto& [m, q] : bound.curve())
+                if (m <= ms) b = q;
             static int k = 0;
             if (++k % (1 + front.curve().size() / 12) == 0) fmt::print("      {:.3f} ms {:.3f} bound {:.3f}\n", ms, points, b);
         }
@@ -56,8 +57,10 @@ int main(int argc, char** argv) {
             static NetRewriter rewriter(book);
             const double t0 = clock_seconds(CLOCK_MONOTONIC);
             const Derivation d = derive(network, book, rewriter, p);
-            fmt::print("    {} steps, {} nests, {} in json, {:.2f} s, same graph: {}\n", d.steps.size(), d.nests.size(), to_json(d.steps).dump().size(), clock_seconds(CLOCK_MONOTONIC) - t0, d.nests.empty() ? graph_of(d.to, graph) == made : true);
-            fmt::print("    {:.3f} ms {:.3f} points; the guard says {:.3f}, {} M\n", p.ms, p.points, expected_loss(sizes, loss_parts(sizes, left)).points, macs(made) / 1000000);
+            fmt::print("    {} steps, {} nests, {} in json, {:.2f} s, same graph: {}\n", d.steps.size(), d.nests.size(), to_json(d.steps).dump().size(),
+                       clock_seconds(CLOCK_MONOTONIC) - t0, d.nests.empty() ? graph_of(d.to, graph) == made : true);
+            fmt::print("    {:.3f} ms {:.3f} points; the guard says {:.3f}, {} M\n", p.ms, p.points, expected_loss(sizes, loss_parts(sizes, left)).points,
+                       macs(made) / 1000000);
         }
         if (argc > 2)
             for (const auto& it : report.iterations) {

@@ -1,6 +1,6 @@
 """Tries `optimize` on other people's models: does it end well with a small budget, and is model.onnx a file to deploy in place of the original?
 
-    python bench/what_comes_back.py MODELS OUT [--only NAME...] [--loopegg build/src/cli/loopegg] [--again] [--options --budget 6 --trials 2 --tune-seconds 20]
+    python bench/what_comes_back.py MODELS OUT [--only NAME...] [--loopegg build/src/cli/loopegg] [--again] [--options --trials 2 --tune-seconds 20]
 
 MODELS is the folder that 'bench/anyones_models.py export' wrote. For each model this script runs `loopegg optimize`. It compares the outputs of network.so and
 of model.onnx in ONNX Runtime on x.npy (within 1e-4 of the largest value). It compares the processor times of model.onnx and of the original in ONNX Runtime,
@@ -103,7 +103,7 @@ def main():
     parser.add_argument("--limit", type=int, default=900, help="seconds for one optimize")
     parser.add_argument("--again", action="store_true", help="keep the runs that OUT holds")
     parser.add_argument("--loopegg", default=str(pathlib.Path(__file__).resolve().parent.parent / "build/src/cli/loopegg"))
-    parser.add_argument("--options", nargs=argparse.REMAINDER, default=["--budget", "6", "--trials", "2", "--tune-seconds", "20"], help="for optimize; the last word here")
+    parser.add_argument("--options", nargs=argparse.REMAINDER, default=["--trials", "2", "--tune-seconds", "20"], help="for optimize; the last word here")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     good = 0

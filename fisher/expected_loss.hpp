@@ -48,8 +48,8 @@ public:
     std::optional<std::size_t> stage_of(std::int64_t places) const;  // none where the original has no such stage: work there counts for nothing
     // What it costs that only this is left of a stage. More work or more sites never cost more, and more dense work for the same work never costs less.
     double points(std::size_t stage, const StageWork& left) const;
-    double view_points(double variance) const;  // of a network whose outputs gather from so far: the square of MeasureInput::spread
-    double unread_points(double unread) const;       // of so much more that is unread (MeasureInput::unread)
+    double view_points(double variance) const;     // of a network whose outputs gather from so far: the square of MeasureInput::spread
+    double unread_points(double unread) const;     // of so much more that is unread (MeasureInput::unread)
     double variance() const { return variance_; }  // of the original
     double enough_variance() const;                // beyond this, a wider view is worth nothing; 0 where the view does not count
 

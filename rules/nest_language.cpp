@@ -12,8 +12,8 @@
 #include "nest/term/statement_kinds.hpp"
 #include "nest/term/wrapped_statement.hpp"
 #include "rules/loop_lists.hpp"
-#include "rules/net_language.hpp"
 #include "rules/nest_judge.hpp"
+#include "rules/net_language.hpp"
 #include "rules/unproved.hpp"
 
 namespace loopegg {

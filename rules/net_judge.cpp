@@ -30,7 +30,8 @@ constexpr std::int64_t image_channels = 3, image_places = 4;
 class Builder {
 public:
     std::string layer(int out, int in, bool depthwise = false) {
-        const std::string statement = depthwise ? fmt::format("conv2d 1 {} 1 1 2 2 1 1 1 1 0 0 1 1", out) : fmt::format("conv2d 1 1 {} {} 2 2 1 1 1 1 0 0 1 1", out, in);
+        const std::string statement =
+            depthwise ? fmt::format("conv2d 1 {} 1 1 2 2 1 1 1 1 0 0 1 1", out) : fmt::format("conv2d 1 1 {} {} 2 2 1 1 1 1 0 0 1 1", out, in);
         return fmt::format("(layer {} {})", name(), to_string(channels_first(statement_of(parse_term("(" + statement + ")")))));
     }
     std::string row(const std::string& a, const std::string& b) { return "(row " + a + " " + b + ")"; }
@@ -62,8 +63,9 @@ std::vector<Term> small_networks() {
 }
 
 // The network with another term in place of each part in turn.
-void each_part(const Term& net, const std::function<void(const Term& part, const std::function<Term(const Term&)>& with)>& visit,
-               const std::function<Term(const Term&)>& around = [](const Term& t) { return t; }) {
+void each_part(
+    const Term& net, const std::function<void(const Term& part, const std::function<Term(const Term&)>& with)>& visit,
+    const std::function<Term(const Term&)>& around = [](const Term& t) { return t; }) {
     visit(net, around);
     for (std::size_t i = 0; i < net.size(); ++i)
         if (is_net(net[i]))

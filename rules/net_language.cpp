@@ -75,15 +75,19 @@ std::vector<GuardKind> net_guards() {
         net_guard(
             "channelwise", "each channel that the network writes comes from one that it reads", [](const NetSizes& n) { return n.channelwise(); },
             "some channels are made from others"),
-        net_guard("whole", "none of the channels that the network writes is left out already", [](const NetSizes& n) { return !n.trimmed; }, "it is narrower already"),
         net_guard(
-            "narrowable", "the last sites of the network make all channels that it writes, and may write fewer of them", [](const NetSizes& n) { return n.narrowable; },
-            "not all channels that it writes are made by its last sites alone"),
+            "whole", "none of the channels that the network writes is left out already", [](const NetSizes& n) { return !n.trimmed; },
+            "it is narrower already"),
+        net_guard(
+            "narrowable", "the last sites of the network make all channels that it writes, and may write fewer of them",
+            [](const NetSizes& n) { return n.narrowable; }, "not all channels that it writes are made by its last sites alone"),
         net_guard(
             "separate", "nothing that comes in is added to channels of the network's own sites: it may read fewer channels by itself",
             [](const NetSizes& n) { return !n.adds_input; }, "it adds what comes in to channels of its own"),
-        net_guard("computes", "the network has a site", [](const NetSizes& n) { return n.computes; }, "it computes nothing"),
-        net_guard("free", "the network has no site that is kept as it is", [](const NetSizes& n) { return !n.kept; }, "it has a site that is kept"),
+        net_guard(
+            "computes", "the network has a site", [](const NetSizes& n) { return n.computes; }, "it computes nothing"),
+        net_guard(
+            "free", "the network has no site that is kept as it is", [](const NetSizes& n) { return !n.kept; }, "it has a site that is kept"),
     };
     guards.push_back({"changeable",
                       {{"site"}},
@@ -97,16 +101,14 @@ std::vector<GuardKind> net_guards() {
 }
 
 std::vector<ListKind> net_lists() {
-    return {{"eighths",
-             {{"net"}},
-             "what one to seven eighths of the channels that it writes come to, in whole fours of sixteen and more",
-             [](const Question& q) {
-                 std::vector<Term> out;
-                 if (const NetSizes* sizes = net(q, 0))
-                     if (const auto channels = sizes->written())
-                         for (std::int64_t w : widths_offered(*channels, facts(q).channels_step())) out.emplace_back(w);
-                 return out;
-             }}};
+    return {
+        {"eighths", {{"net"}}, "what one to seven eighths of the channels that it writes come to, in whole fours of sixteen and more", [](const Question& q) {
+             std::vector<Term> out;
+             if (const NetSizes* sizes = net(q, 0))
+                 if (const auto channels = sizes->written())
+                     for (std::int64_t w : widths_offered(*channels, facts(q).channels_step())) out.emplace_back(w);
+             return out;
+         }}};
 }
 
 std::vector<FunctionKind> net_functions() {

@@ -14,13 +14,13 @@ struct Job {
     std::string name;  // also the name of its folder: "resnet34-cifar10.host.default.fisher-band.1"
     std::string model, target, rules, guard;
     std::int64_t seed = 1;
-    std::vector<std::string> options;  // further arguments: {"--budget", "200"}
+    std::vector<std::string> options;  // further arguments: {"--trials", "12"}
 
     // The arguments of the child, without the program: optimize MODEL --target ... --out folder
     std::vector<std::string> arguments(const std::filesystem::path& folder) const;
 };
 
-// {"models": [...], "targets": ["host"], "rules": ["default"], "guards": ["fisher-band"], "seeds": [1], "options": {"budget": 200}}:
+// {"models": [...], "targets": ["host"], "rules": ["default"], "guards": ["fisher-band"], "seeds": [1], "options": {"trials": 12}}:
 // stands for every combination. Only "models" must be there. Paths of models and rule files are relative to the file's own folder.
 // Throws UserError with the place of what is wrong.
 std::vector<Job> read_jobs(const SourcePtr& source);

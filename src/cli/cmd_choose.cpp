@@ -51,7 +51,7 @@ Action setup(CLI::App& app) {
     };
     auto asked = std::make_shared<Asked>();
     app.add_option("OUT", asked->out, "the out folder of a run")->required();
-    app.add_option("--accuracies", asked->accuracies, R"(what the networks reached, in percent: {"original": 95.7, "rules-1": [95.1, 95.3]})")->required();
+    app.add_option("--accuracies", asked->accuracies, R"(what the networks reached, in percent: {"original": 95.7, "front-1": [95.1, 95.3]})")->required();
     app.add_option("--max-loss", asked->max_loss, "points of accuracy that the network may lose; otherwise what the run allowed")
         ->check(CLI::Range(0.0, 100.0));
     app.add_option("--trainings", asked->trainings, "a file to add these accuracies to, with the plans of the networks, for 'loopegg optimize --trainings'");

@@ -17,8 +17,8 @@
 #include "fisher/expected_loss.hpp"
 #include "fisher/guards.hpp"
 #include "graph/architecture.hpp"
-#include "optimize/run/objective.hpp"
 #include "optimize/optimize.hpp"
+#include "optimize/run/objective.hpp"
 #include "optimize/run/preflight.hpp"
 #include "optimize/run/rounds.hpp"
 #include "report/page.hpp"
@@ -140,7 +140,6 @@ Action setup(CLI::App& app) {
     app.add_option("--data", r->data, "images for the guard: a folder of CIFAR-10's binary files or of .npy batches; without it, loopegg draws images");
     app.add_option("--trainings", r->trainings,
                    R"(a file of what networks made from MODEL reached in training, from which the guard learns: {"plan": ..., "accuracy": 91.4} on each line)");
-    app.add_option("--budget", r->budget, "how many questions the guard may be asked")->capture_default_str()->check(CLI::Range(1, 10'000'000));
     app.add_option("--finalists", r->finalists,
                    "how many networks of its own the search times and writes to out/finalists, unlike each other, for users who train them ('loopegg choose')")
         ->check(CLI::Range(1, 1000));
@@ -165,9 +164,10 @@ Action setup(CLI::App& app) {
     app.add_option("--max-latency", r->max_latency_ms,
                    "milliseconds that the network may take; of the networks that take no longer, the one that is expected to lose least is returned")
         ->check(CLI::PositiveNumber);
-    app.add_option("--min-speedup", r->min_speedup,
-                   "how many times as fast as the tuned original the network shall be, both timed in turns; of the networks that are so fast, the one that is "
-                   "expected to lose least is returned")
+    app.add_option(
+           "--min-speedup", r->min_speedup,
+           "how many times as fast as the tuned original the network shall be, both timed interleaved; of the networks that are so fast, the one that is "
+           "expected to lose least is returned")
         ->check(CLI::PositiveNumber);
     app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
     app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);

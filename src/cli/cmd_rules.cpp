@@ -155,7 +155,7 @@ std::vector<SetUse> uses_of(const RuleBook& book, const RuleSet& set, const std:
     return all;
 }
 
-// "schedule (optimize, compile), tune (no command); discover of exact.rules (optimize)".
+// "schedule (optimize, compile), own-phase (no command), networks of discover.rules (optimize)".
 std::string users(const std::vector<SetUse>& uses) {
     std::vector<std::string> all;
     for (const SetUse& u : uses)

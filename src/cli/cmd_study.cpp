@@ -31,9 +31,9 @@ void print_summary(const Study& study) {
     fmt::print("{} over {}, {} changed: {} by S1 to S3, {} by known operators, {} by sequences without a name\n\n",
                plural(static_cast<std::int64_t>(study.sites.size()), "site"), plural(static_cast<std::int64_t>(study.runs.size()), "run"), study.changed,
                study.paper, study.known, study.unnamed);
-    fmt::print("{:<46} {:>6} {:>9} {:>10} {:>9}\n", "sequence", "sites", "speed-up", "saved ms", "capacity");
+    fmt::print("{:<46} {:>6} {:>9} {:>10} {:>9}\n", "sequence", "sites", "speed-up", "saved ms", "MACs kept");
     for (const SequenceCount& c : study.sequences)
-        fmt::print("{:<46} {:>6} {:>8.2f}x {:>10.3f} {:>9}\n", c.label, c.sites, c.speedup, c.saved_ms, c.capacity ? fmt::format("{:.3f}", *c.capacity) : "");
+        fmt::print("{:<46} {:>6} {:>9} {:>10.3f} {:>9.3f}\n", c.label, c.sites, c.speedup ? fmt::format("{:.2f}x", *c.speedup) : "", c.saved_ms, c.macs_kept);
     if (!study.never_fired.empty()) fmt::print("\nrules that never fired: {}\n", join(study.never_fired, ", "));
 }
 

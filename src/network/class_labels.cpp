@@ -12,9 +12,7 @@ namespace {
 
 bool is_width(std::string_view op) { return op == "write" || op == "read" || op == "lack" || op == "within"; }
 
-void add(StageWork& to, const StageWork& more) {
-    to.macs += more.macs, to.dense_macs += more.dense_macs, to.weights += more.weights, to.sites += more.sites;
-}
+void add(StageWork& to, const StageWork& more) { to.macs += more.macs, to.dense_macs += more.dense_macs, to.weights += more.weights, to.sites += more.sites; }
 
 const LabelSet& one_label_of_nothing() {
     static const LabelSet label{{}, {0}, {0}, {0}, {}, {{}}};
@@ -196,7 +194,7 @@ ClassLabels::ClassLabels(const NetworkGraph& network, const StagewiseLoss& loss,
     for (std::size_t e = 0; e < graph_.edges().size(); ++e) edges_[graph_.find(graph_.edges()[e].from)].push_back(e);
     measure_original();
     precision_ = {options.mixing_precision, options.points_precision, options.max_points, std::max(0.0, loss.enough_variance() - other_variance_),
-                  options.max_labels, options.optimistic};
+                  options.max_labels,       options.optimistic};
     find_sites(network_.root());
     labels_of(network_.root());
 }
@@ -349,7 +347,8 @@ double ClassLabels::unread_points(ClassId c) {
         const NodeView node = graph_.node(n);
         const std::string& op = node.op.text();
         if (op == "layer" && node.children.size() == 2) {
-            const auto work = costs_.of(net_site(graph_.smallest_term(graph_.find(node.children[0]))).name, graph_.smallest_term(graph_.find(node.children[1])));
+            const auto work =
+                costs_.of(net_site(graph_.smallest_term(graph_.find(node.children[0]))).name, graph_.smallest_term(graph_.find(node.children[1])));
             return work ? loss_.unread_points(work->unread) : 0;
         }
         if (op == "row" || op == "stream") return unread_points(graph_.find(node.children[0]));

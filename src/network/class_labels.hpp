@@ -76,9 +76,9 @@ private:
     LayerCosts& costs_;
     FrontOptions options_;
     LabelPrecision precision_;
-    std::map<std::string, std::size_t> numbers_;                   // of sites
-    std::vector<StageWork> whole_;                                 // by stage
-    std::vector<std::vector<std::size_t>> of_stage_;               // sites, by stage
+    std::map<std::string, std::size_t> numbers_;      // of sites
+    std::vector<StageWork> whole_;                    // by stage
+    std::vector<std::vector<std::size_t>> of_stage_;  // sites, by stage
     double other_variance_ = 0;
     std::unordered_map<ClassId, std::vector<std::size_t>> edges_;  // by class
     std::unordered_map<ClassId, Entry> entries_;

@@ -27,8 +27,7 @@ const Term* part_at(const Term& term, const TreePath& path) {
 // Follows an extraction through the term of the original: rules move widths, and leave rows, joins and streams where they are.
 class Follower {
 public:
-    Follower(NetworkGraph& network, const RuleBook& book, NetRewriter& rewriter)
-        : network_(network), book_(book), rewriter_(rewriter), term_(network.term()) {}
+    Follower(NetworkGraph& network, const RuleBook& book, NetRewriter& rewriter) : network_(network), book_(book), rewriter_(rewriter), term_(network.term()) {}
 
     // `at`: a place in the term as it is so far; `in_original`: the same place in the original, where there are no widths.
     void follow(const Taken& taken, TreePath at, const TreePath& in_original) {

@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nest/plan/derivation_step.hpp"
 #include "network/front.hpp"
 #include "rewrite/net_rewriter.hpp"
-#include "nest/plan/derivation_step.hpp"
 
 namespace loopegg {
 

@@ -1,7 +1,8 @@
 // The front of an e-graph of networks: for each loss that may be expected, the network that takes the least time.
 //
 // A label of a class is one network of the class, by what it adds to two sums: its time, and what it leaves of the stages of the original (sites whose outputs
-// have as many pixels). An edge of a neural rule leads from a class to a variant, whose labels are labels of the class too. The labels of a row or of a join are
+// have as many pixels). An edge of a neural rule leads from a class to a variant, whose labels are labels of the class
+// too. The labels of a row or of a join are
 // the sums of the labels of its parts. Where all sites of a stage are below a class, the stage is closed: what is left of it becomes points of expected loss.
 // Labels that another one beats in everything are dropped, and of labels that are nearly alike the fastest is kept.
 #pragma once
@@ -38,7 +39,7 @@ public:
 // What a step of extraction does: it takes a node of a class, or goes over an edge to a variant of the class.
 struct Taken {
     ClassId from = 0;
-    std::optional<NodeId> node{};     // its parts follow in `parts`
+    std::optional<NodeId> node{};       // its parts follow in `parts`
     std::optional<std::size_t> edge{};  // index into EGraph::edges(); one part follows
     std::vector<Taken> parts{};
 };
@@ -50,13 +51,13 @@ struct FrontPoint {
 };
 
 struct FrontOptions {
-    double mixing_precision = 0.01;   // labels whose connections or weights differ by less, as a share of the original's, are nearly alike
-    double points_precision = 0.004;  // and so are labels whose loss differs by less
-    std::size_t max_labels = 40'000;  // of a class
+    double mixing_precision = 0.01;     // labels whose connections or weights differ by less, as a share of the original's, are nearly alike
+    double points_precision = 0.004;    // and so are labels whose loss differs by less
+    std::size_t max_labels = 40'000;    // of a class
     std::size_t max_pairs = 2'000'000;  // of labels of the two parts of a class: where there are more, steps are made longer
-    double max_points = 8;            // networks that are expected to lose more are of no interest
+    double max_points = 8;              // networks that are expected to lose more are of no interest
     std::function<bool(const Edge& edge, const std::vector<std::string>& sites)> refused{};  // edges to leave out, by the sites below their class
-    bool optimistic = false;          // a curve that no network is below, instead of one of networks
+    bool optimistic = false;                                                                 // a curve that no network is below, instead of one of networks
 };
 
 class Front {

@@ -72,8 +72,7 @@ bool nowhere_above(const Coordinates& a, const Coordinates& b, std::size_t coord
 
 }  // namespace
 
-LabelPool::LabelPool(std::vector<std::size_t> open, const LabelPrecision& precision, std::span<const StageWork> whole)
-    : precision_(precision), table_(256) {
+LabelPool::LabelPool(std::vector<std::size_t> open, const LabelPrecision& precision, std::span<const StageWork> whole) : precision_(precision), table_(256) {
     require(open.size() <= max_open, "few stages are open at once");
     for (std::size_t stage : open) whole_.push_back(whole[stage]);
     labels_.open = std::move(open);
@@ -167,9 +166,8 @@ std::vector<std::uint32_t> LabelPool::unbeaten() const {
     const auto [x, y] = widest(at_, coordinates);
     std::vector<std::uint32_t> order(at_.size()), out;
     std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return labels_.ms[a] != labels_.ms[b] ? labels_.ms[a] < labels_.ms[b] : at_[a] < at_[b];
-    });
+    std::sort(order.begin(), order.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return labels_.ms[a] != labels_.ms[b] ? labels_.ms[a] < labels_.ms[b] : at_[a] < at_[b]; });
     std::vector<std::pair<Coordinates, Staircase>> kept;  // by the other coordinates
     std::map<Coordinates, std::size_t> index;
     for (std::uint32_t i : order) {

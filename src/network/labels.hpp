@@ -58,8 +58,8 @@ private:
     std::vector<std::uint32_t> unbeaten() const;
 
     LabelPrecision precision_;
-    int coarser_ = 0;                // steps are longer by this power of two
-    std::vector<StageWork> whole_;   // of the open stages
+    int coarser_ = 0;               // steps are longer by this power of two
+    std::vector<StageWork> whole_;  // of the open stages
     LabelSet labels_;
     std::vector<Coordinates> at_;
     std::vector<std::uint32_t> table_;  // open addressing; 0: empty, or the place of a label and one

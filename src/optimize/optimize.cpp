@@ -6,7 +6,6 @@
 
 #include "backends/measure/cold_weights.hpp"
 #include "backends/network/network.hpp"
-#include "store/store_cost.hpp"
 #include "backends/target/target.hpp"
 #include "base/clock.hpp"
 #include "base/files.hpp"
@@ -17,6 +16,7 @@
 #include "optimize/answer/finalists.hpp"
 #include "optimize/run/times.hpp"
 #include "rewrite/rule_books.hpp"
+#include "store/store_cost.hpp"
 
 namespace loopegg {
 namespace {

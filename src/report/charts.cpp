@@ -178,33 +178,33 @@ json sites_chart(const FinishedRun& run) {
 
 json pareto_chart(const FinishedRun& run) {
     json values = json::array();
-    auto kind = [](const ParetoPoint& p) { return p.chosen ? "chosen" : p.measured ? "measured" : "estimated"; };
+    auto kind = [](const ParetoPoint& p) { return p.chosen ? "chosen" : p.measured ? "measured" : "predicted"; };
     for (const ParetoPoint& p : run.pareto)
         values.push_back({{"ms", p.latency_ms},
-                          {"capacity", p.capacity},
+                          {"points", p.points},
                           {"kind", kind(p)},
-                          {"latency", human_ms(p.latency_ms) + (p.measured ? "" : " (estimated)")},
-                          {"score", fmt::format("{:.3f}", p.capacity)},
+                          {"latency", human_ms(p.latency_ms) + (p.measured ? "" : " (predicted)")},
+                          {"loss", fmt::format("{:.2f}", p.points)},
+                          {"allowed", p.allowed ? "allowed" : "not allowed"},
                           {"parameters", human_count(static_cast<double>(p.parameters))},
-                          {"macs", human_count(static_cast<double>(p.macs))},
-                          {"changed", p.sites_changed}});
+                          {"macs", human_count(static_cast<double>(p.macs))}});
     values.push_back({{"ms", run.original.latency.median_ms},
-                      {"capacity", 1.0},
+                      {"points", 0.0},
                       {"kind", "original"},
                       {"latency", describe(run.original.latency)},
-                      {"score", "1.000"},
+                      {"loss", "0"},
+                      {"allowed", "allowed"},
                       {"parameters", human_count(static_cast<double>(run.original.parameters))},
-                      {"macs", human_count(static_cast<double>(run.original.macs))},
-                      {"changed", 0}});
+                      {"macs", human_count(static_cast<double>(run.original.macs))}});
     json x = field("ms", "quantitative", {{"title", "latency, ms"}, {"scale", {{"zero", false}, {"padding", 12}}}});
-    json y = field("capacity", "quantitative", {{"title", "capacity kept (1 = original)"}, {"scale", {{"zero", false}, {"padding", 12}}}});
-    json tips = tooltip(
-        {{"kind", "point"}, {"latency", "latency"}, {"score", "capacity"}, {"parameters", "parameters"}, {"macs", "MACs"}, {"changed", "sites changed"}});
+    json y = field("points", "quantitative", {{"title", "points of accuracy expected to be lost"}, {"scale", {{"reverse", true}, {"padding", 12}}}});
+    json tips =
+        tooltip({{"kind", "point"}, {"latency", "latency"}, {"loss", "points lost"}, {"allowed", "guard"}, {"parameters", "parameters"}, {"macs", "MACs"}});
     json shape{{"field", "kind"},
                {"type", "nominal"},
-               {"scale", {{"domain", {"original", "chosen", "measured", "estimated"}}, {"range", {"square", "diamond", "circle", "circle"}}}},
+               {"scale", {{"domain", {"original", "chosen", "measured", "predicted"}}, {"range", {"square", "diamond", "circle", "circle"}}}},
                {"legend", {{"orient", "top"}, {"title", nullptr}}}};
-    return chart("The choices that nothing beats: latency against the capacity kept", values,
+    return chart("The front of the e-graph: latency against the points of accuracy that each network is expected to lose", values,
                  {{"height", 280},
                   {"layer",
                    {{{"transform", {{{"filter", "datum.kind != 'original'"}}}},
@@ -216,7 +216,7 @@ json pareto_chart(const FinishedRun& run) {
                        {"y", y},
                        {"shape", shape},
                        {"tooltip", tips},
-                       {"color", colour_by("kind", {"original", "chosen", "measured", "estimated"},
+                       {"color", colour_by("kind", {"original", "chosen", "measured", "predicted"},
                                            {"var(--before)", "var(--after)", "var(--second)", "var(--estimated)"})},
                        {"size", {{"condition", {{"test", "datum.kind == 'chosen'"}, {"value", 260}}}, {"value", 80}}}}}}}}});
 }
@@ -224,6 +224,7 @@ json pareto_chart(const FinishedRun& run) {
 json networks_chart(const FinishedRun& run) {
     json values = json::array();
     for (const json& n : run.result.value("networks", json::array())) {
+        if (!n.at("latency_ms").is_number()) continue;  // it could not be timed
         const double ms = n.at("latency_ms"), points = n.at("loss").at("points");
         const bool measured = n.value("measured", false);
         values.push_back({{"ms", ms},
@@ -274,7 +275,7 @@ json intervals_chart(const FinishedRun& run) {
     std::vector<double> all{1.0};
     auto add = [&](const std::string& name, const GuardResult& g) {
         all.insert(all.end(), {g.low, g.high});
-        values.push_back({{"site", name},
+        values.push_back({{"step", name},
                           {"ratio", g.ratio},
                           {"low", g.low},
                           {"high", g.high},
@@ -282,20 +283,20 @@ json intervals_chart(const FinishedRun& run) {
                           {"about", fmt::format("{:.3f} ({})", g.ratio, interval(g.low, g.high))}});
     };
     add("whole network", run.guard);
-    for (const SiteResult& s : run.sites)
-        if (s.guard && s.changed()) add(s.name, *s.guard);
+    for (const NetworkStep& s : run.steps)
+        if (s.guard) add(s.title(), *s.guard);
     all.insert(all.end(), run.guard.threshold.begin(), run.guard.threshold.end());
     auto [from, to] = bounds(all);
-    json y = field("site", "nominal",
-                   {{"sort", nullptr}, {"title", nullptr}, {"axis", {{"labelLimit", 150}, {"domain", false}, {"ticks", false}, {"labelPadding", 6}}}});
+    json y = field("step", "nominal",
+                   {{"sort", nullptr}, {"title", nullptr}, {"axis", {{"labelLimit", 220}, {"domain", false}, {"ticks", false}, {"labelPadding", 6}}}});
     json x = field(
         "ratio", "quantitative",
         {{"title", "score relative to the original"}, {"scale", {{"domain", {from, to}}, {"nice", false}}}, {"axis", {{"orient", "top"}, {"tickCount", 6}}}});
     json low = field("low", "quantitative", {{"scale", x["scale"]}});
-    json tips = tooltip({{"site", "site"}, {"about", "score"}, {"verdict", "verdict"}});
+    json tips = tooltip({{"step", "step"}, {"about", "score"}, {"verdict", "verdict"}});
     json colour = colour_by("verdict", {"admitted", "rejected"}, {"var(--after)", "var(--bad)"}, nullptr);
     return chart(
-        "The guard's score of each changed site with its interval; the band is what the guard allows", values,
+        "The guard's score of the whole network, and of each step by itself, with its interval; the band is what the guard allows", values,
         {{"height", rows(values.size(), 18)},
          {"layer", layers({limits_layer(run.guard.threshold, false),
                            one_line(false),

@@ -9,9 +9,9 @@ namespace loopegg {
 nlohmann::json latency_chart(const FinishedRun& run);    // before and after, with the quartile spread
 nlohmann::json capacity_chart(const FinishedRun& run);   // the guard's interval for the whole network inside its limits
 nlohmann::json sites_chart(const FinishedRun& run);      // one row for each site, before and after
-nlohmann::json pareto_chart(const FinishedRun& run);     // latency against capacity
-nlohmann::json networks_chart(const FinishedRun& run);   // every whole network that was judged, naive scalings too: latency against expected loss
-nlohmann::json intervals_chart(const FinishedRun& run);  // the guard's interval of every changed site
+nlohmann::json pareto_chart(const FinishedRun& run);     // the front: latency against expected loss
+nlohmann::json networks_chart(const FinishedRun& run);   // every network that was extracted and timed: latency against expected loss
+nlohmann::json intervals_chart(const FinishedRun& run);  // the guard's interval of the network and of every step over it
 nlohmann::json verdicts_chart(const FinishedRun& run);   // every verdict of the run, worst to best
 nlohmann::json stages_chart(const FinishedRun& run);     // where the run's time went
 

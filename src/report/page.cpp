@@ -71,26 +71,32 @@ std::string section(const char* id, const char* title, const std::string& lead, 
 
 bool has_networks(const FinishedRun& run) { return run.result.contains("networks") && !run.result["networks"].empty(); }
 
-// Those that were timed.
+// Those that have a time.
 std::string networks_table(const FinishedRun& run) {
     std::string rows;
     for (const auto& n : run.result["networks"])
-        if (n.value("measured", false))
+        if (n.at("latency_ms").is_number())
             rows +=
-                fmt::format("<tr><td>{}{}</td><td>{}</td><td>{:.2f}</td><td>{}</td><td>{}</td><td>{}</td></tr>", escape_html(n.value("finalist", "network")),
-                            n.value("chosen", false) ? " (chosen)" : "", human_ms(n.at("latency_ms").get<double>()), n.at("loss").at("points").get<double>(),
-                            n.value("allowed", false) ? "yes" : "no", human_count(n.at("macs").get<double>()), human_count(n.at("parameters").get<double>()));
+                fmt::format("<tr><td>{}{}</td><td>{}{}</td><td>{:.2f}</td><td>{}</td><td>{}</td><td>{}</td></tr>", escape_html(n.value("finalist", "network")),
+                            n.value("chosen", false) ? " (chosen)" : "", human_ms(n.at("latency_ms").get<double>()),
+                            n.value("measured", false) ? "" : " (estimated)", n.at("loss").at("points").get<double>(), n.value("allowed", false) ? "yes" : "no",
+                            human_count(n.at("macs").get<double>()), human_count(n.at("parameters").get<double>()));
     return "<table><thead><tr><th>Network</th><th>Latency</th><th>Points lost</th><th>Allowed</th><th>MACs</th><th>Parameters</th></tr></thead><tbody>" + rows +
            "</tbody></table>";
+}
+
+// Extraction keeps one of several networks that are nearly alike.
+std::string front_gap(const FinishedRun& run) {
+    const auto gap = run.result.find("front_gap");
+    return gap == run.result.end() || !gap->is_number() ? "" : fmt::format(", by more than {:.2f} points", gap->get<double>());
 }
 
 std::string pareto_table(const FinishedRun& run) {
     std::vector<std::vector<std::string>> rows;
     for (const ParetoPoint& p : run.pareto)
-        rows.push_back({human_ms(p.latency_ms), fmt::format("{:.3f}", p.capacity), human_count(static_cast<double>(p.parameters)),
-                        human_count(static_cast<double>(p.macs)), std::to_string(p.sites_changed), p.chosen ? "chosen" : "",
-                        p.measured ? "measured" : "estimated"});
-    return table({"#latency", "#capacity", "#parameters", "#MACs", "#sites changed", "", ""}, rows);
+        rows.push_back({human_ms(p.latency_ms), fmt::format("{:.2f}", p.points), p.allowed ? "yes" : "no", human_count(static_cast<double>(p.parameters)),
+                        human_count(static_cast<double>(p.macs)), p.chosen ? "chosen" : "", p.measured ? "measured" : "predicted"});
+    return table({"#latency", "#points lost", "allowed", "#parameters", "#MACs", "", ""}, rows);
 }
 
 std::string intervals_table(const FinishedRun& run) {
@@ -100,9 +106,9 @@ std::string intervals_table(const FinishedRun& run) {
             {name, fmt::format("{:.3f}", g.ratio), fmt::format("{:.3f}", g.low), fmt::format("{:.3f}", g.high), g.allowed ? "admitted" : "rejected"});
     };
     add("whole network", run.guard);
-    for (const SiteResult& s : run.sites)
-        if (s.guard && s.changed()) add(s.name, *s.guard);
-    return table({"site", "#score", "#low", "#high", "verdict"}, rows);
+    for (const NetworkStep& s : run.steps)
+        if (s.guard) add(s.title(), *s.guard);
+    return table({"step", "#score", "#low", "#high", "verdict"}, rows);
 }
 
 std::string verdicts_table(const FinishedRun& run) {
@@ -122,14 +128,14 @@ std::string stages_table(const FinishedRun& run) {
 }
 
 std::string guard_section(const FinishedRun& run) {
-    std::string body = figure("intervals", "Changed sites and the whole network", intervals_table(run));
+    std::string body = figure("intervals", "The whole network, and each step by itself", intervals_table(run));
     if (!run.evidence.empty()) {
         std::string more = run.evidence.size() > 300 ? "<p>The first 300 of them; evidence.jsonl holds all.</p>" : "";
         body +=
             figure("verdicts", fmt::format("All {} of the run", plural(static_cast<std::int64_t>(run.evidence.size()), "verdict")), verdicts_table(run) + more);
     }
-    std::string lead = fmt::format("Each change was judged by <strong>{}</strong> before it could be chosen, and the whole network again at the end{}.",
-                                   escape_html(run.guard.name), run.guard.why.empty() ? "" : ": " + escape_html(run.guard.why));
+    std::string lead = fmt::format("<strong>{}</strong> judged each step over the network by itself, and the whole network{}.", escape_html(run.guard.name),
+                                   run.guard.why.empty() ? "" : ": " + escape_html(run.guard.why));
     return section("guard", "Evidence of the guard", lead, body);
 }
 
@@ -150,12 +156,11 @@ std::string run_section(const FinishedRun& run) {
                                                {"compiling this network", or_unknown(metrics, "compile_seconds", 1, " s")},
                                                {"energy", or_unknown(metrics, "energy_j", 1, " J an inference")},
                                                {"temperature", or_unknown(metrics, "temperature_c", 1, " °C")}};
-    for (auto [key, words] : {std::pair{"tried", "schedules tried"},
-                              {"compiled", "kernels compiled"},
-                              {"timed", "kernels timed"},
-                              {"failed", "schedules that failed"},
-                              {"from_store", "known from an earlier run"}})
+    for (auto [key, words] : {std::pair{"tried", "schedules tried"}, {"failed", "schedules that failed"}})
         if (kernels.contains(key) && kernels[key].is_number()) rows.push_back({words, with_commas(kernels[key].get<std::int64_t>())});
+    const json growth = run.result.value("growth", json::object());
+    for (auto [key, words] : {std::pair{"nodes", "e-nodes"}, {"classes", "e-classes"}, {"edges", "edges of neural rules"}})
+        if (growth.contains(key) && growth[key].get<std::int64_t>() > 0) rows.push_back({words, with_commas(growth[key].get<std::int64_t>())});
     std::vector<std::vector<std::string>> fired, never;
     for (const auto& [rule, count] : run.rules_fired) (count ? fired : never).push_back({rule, with_commas(count)});
     std::sort(fired.begin(), fired.end(), [&](auto& a, auto& b) { return run.rules_fired.at(a[0]) > run.rules_fired.at(b[0]); });
@@ -185,8 +190,8 @@ std::string estimated_section(const FinishedRun& run) {
         points.push_back(fmt::format("{} taken while the machine was busy with something else, and marked 'disturbed'.",
                                      disturbed == 1 ? "One site time was" : fmt::format("{} site times were", disturbed)));
     if (estimated_points)
-        points.push_back(fmt::format("{} of {} points of the Pareto front are sums of site times; the chosen one was {}.", estimated_points, run.pareto.size(),
-                                     b.measured ? "measured as a whole" : "not measured either"));
+        points.push_back(fmt::format("{} of {} points of the front are predicted by the latency model; the chosen one was {}.", estimated_points,
+                                     run.pareto.size(), b.measured ? "measured as a whole" : "not measured either"));
     points.push_back("Capacity is a score of an untrained or given network on a minibatch, not an accuracy.");
     std::string list;
     for (const std::string& p : points) list += "<li>" + p + "</li>";
@@ -222,13 +227,16 @@ std::string report_page(const FinishedRun& run) {
                    figure("sites", "Latency before and after", ""));
     out += section("sites", "Layer by layer", "Open a row for its steps and for its loop nest before and after.", sites_part(run));
     if (has_networks(run))
-        out += section("networks", "Whole networks",
-                       "Every point is a network of the front, extracted from the e-graph by the latency model, tuned, and timed interleaved with the original.",
-                       figure("networks", "Latency against the loss that is expected", networks_table(run)));
+        out +=
+            section("networks", "Whole networks",
+                    "Every point is a network of the front, extracted from the e-graph by the latency model, tuned, and timed interleaved with the original.",
+                    figure("networks", "Latency against the loss that is expected", networks_table(run)));
     if (!run.pareto.empty())
-        out += section("pareto", "Other choices",
-                       "Every point is a network of the front of the last extraction: by the latency model, no other network is both faster and expected to lose less.",
-                       figure("pareto", "Latency against capacity", pareto_table(run)));
+        out += section(
+            "pareto", "Other choices",
+            "Every point is a network of the front of the last extraction: by the latency model, no other network is both faster and expected to lose less" +
+                front_gap(run) + ".",
+            figure("pareto", "Latency against the loss that is expected", pareto_table(run)));
     out += guard_section(run) + run_section(run) + estimated_section(run);
     out += fmt::format("<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page asks nothing of a network.</p></footer>\n",
                        escape_html(run.version), escape_html(run.folder.filename().string()), run.seed, escape_html(run.rules));

@@ -27,6 +27,12 @@ std::string faster(const FinishedRun& run) {
     return card("faster", "How much faster?", figure + "<div data-chart=\"latency\"><div class=\"plot\"></div></div><p>" + how + "</p>");
 }
 
+std::string what_it_says(const GuardResult& g) {
+    if (g.name != "expected-loss" || !g.points) return "scores the whole network";  // other guards predict no accuracy
+    return fmt::format("expects the network to lose {:.2f} points of accuracy after training ({:.2f} to {:.2f}), which is a capacity of", *g.points,
+                       g.points_low, g.points_high);
+}
+
 std::string safe(const FinishedRun& run) {
     const GuardResult& g = run.guard;
     const std::string limits = g.threshold.size() == 2   ? fmt::format("; it must stay within {} to {}", g.threshold[0], g.threshold[1])
@@ -37,8 +43,8 @@ std::string safe(const FinishedRun& run) {
         head = "<p class=\"figure\">Yes <small>nothing was changed</small></p>";
     } else {
         head = fmt::format("<p class=\"figure\">{} <small>capacity {:.3f} of the original</small></p>", g.allowed ? "Allowed" : "Not allowed", g.ratio);
-        text = fmt::format("<p><strong>{}</strong> scores the whole network {:.3f} to {:.3f}{}{}. A score is not an accuracy: retrain before you ship.</p>",
-                           escape_html(g.name), g.low, g.high, g.seeds ? " over " + plural(g.seeds, "seed") : "", limits);
+        text = fmt::format("<p><strong>{}</strong> {} {:.3f} to {:.3f}{}{}. A score is not an accuracy: retrain before you ship.</p>", escape_html(g.name),
+                           what_it_says(g), g.low, g.high, g.seeds ? " over " + plural(g.seeds, "seed") : "", limits);
     }
     return card("safe", "Is it safe?", head + "<div data-chart=\"capacity\"><div class=\"plot\"></div></div>" + text);
 }
@@ -56,7 +62,8 @@ const char* sequence_words(const std::string& name) {
                                                           {"S3", "each half of the channels with groups of its own"},
                                                           {"mixed-group", "parts of the channels with groups of their own"},
                                                           {"pointwise", "fewer channels computed, a 1x1 convolution makes all of these"},
-                                                          {"propagate", "outputs that the next layer does not read are not computed"},
+                                                          {"narrower", "fewer channels read or written, as the whole network has them"},
+                                                          {"dropped", "not computed, because its branch is left out"},
                                                           {"unnamed", "a way that no menu lists: open the layer below"}};
     const auto it = words.find(name);
     return it == words.end() ? "" : it->second;
@@ -96,9 +103,8 @@ std::string believe(const FinishedRun& run) {
     std::string body = fmt::format("<p class=\"figure\">{} <small>{}</small></p><ul>", run.optimized.latency.measured ? "Measured" : "Estimated",
                                    run.optimized.latency.measured ? "end to end" + (where.empty() ? "" : " on " + escape_html(where)) : "no such device here");
     if (!run.why.empty()) body += "<li>" + escape_html(run.why) + ".</li>";
-    body +=
-        fmt::format("<li>The guard answered {}; <strong>{}</strong> were rejected{}.</li>", plural(run.configurations, "proposal"), with_commas(run.rejected),
-                    run.refused ? fmt::format(", and {} never reached it: not legal, no work saved, or past the budget", with_commas(run.refused)) : "");
+    body += fmt::format("<li>The guard was asked {} about steps and networks; <strong>{}</strong> were refused.</li>", plural(run.configurations, "time"),
+                        with_commas(run.rejected));
     body += estimated || disturbed
                 ? fmt::format("<li>{} of {} site times are estimated, {} were taken while the machine was busy.</li>", estimated, run.sites.size(), disturbed)
                 : std::string("<li>Every site's time is a median on the device itself.</li>");

@@ -28,12 +28,10 @@ std::string nest(const char* title, const std::string& pseudo, const std::string
 
 std::string inside(const SiteResult& s) {
     std::string out = "<div class=\"inside\"><h3>Steps</h3>" + steps_list(s);
-    if (s.guard)
-        out += fmt::format("<h3>Guard</h3><p class=\"term\">score {:.3f} of the original, interval {:.3f} to {:.3f}: {}{}</p>", s.guard->ratio, s.guard->low,
-                           s.guard->high, s.guard->allowed ? "admitted" : "rejected", s.guard->why.empty() ? "" : " (" + escape_html(s.guard->why) + ")");
-    out += fmt::format("<h3>Work</h3><p class=\"term\">{} → {} MACs, {} parameters, output {}; before {}, after {}</p>",
-                       human_count(static_cast<double>(s.original_macs)), human_count(static_cast<double>(s.macs)),
-                       human_count(static_cast<double>(s.parameters)), human_shape(s.shape), describe(s.original_latency), describe(s.latency));
+    out +=
+        fmt::format("<h3>Work</h3><p class=\"term\">{} → {} MACs, {} parameters, output {}; before {}, after {}</p>",
+                    human_count(static_cast<double>(s.original_macs)), human_count(static_cast<double>(s.macs)), human_count(static_cast<double>(s.parameters)),
+                    human_shape(s.shape), describe(s.original_latency), s.dropped() ? "not computed" : describe(s.latency));
     if (!s.pseudo_before.empty() || !s.nest_before.empty())
         out += "<h3>Loop nest</h3><div class=\"nests\">" + nest("before", s.pseudo_before, s.nest_before) + nest("after", s.pseudo_after, s.nest_after) +
                (s.pseudo_restoring.empty() ? "" : nest("then, for all channels", s.pseudo_restoring, s.nest_restoring)) + "</div>";
@@ -47,18 +45,17 @@ std::string site_row(const SiteResult& s, std::size_t index) {
     std::string flags;
     if (!s.latency.measured) flags += " <span class=\"chip warn\">estimated</span>";
     if (s.latency.disturbed || s.original_latency.disturbed) flags += " <span class=\"chip warn\">disturbed</span>";
-    std::string guard = s.guard ? fmt::format("<span class=\"phone\">capacity </span>{:.3f}", s.guard->ratio)
-                                : std::string(s.changed() ? "" : "<span class=\"phone\">capacity </span>unchanged");
+    const std::string work = "<span class=\"phone\">MACs </span>" + human_change(static_cast<double>(s.macs), static_cast<double>(s.original_macs));
+    const std::string after = s.dropped() ? "not computed" : human_ms(s.latency.median_ms), faster = s.dropped() ? "" : fmt::format("{:.2f}×", gain);
     return fmt::format(
         "<details class=\"site\" data-site=\"{}\" data-index=\"{}\" data-changed=\"{}\" data-gain=\"{}\" data-saved=\"{}\" data-time=\"{}\" data-before=\"{}\" "
         "data-after=\"{}\" data-text=\"{}\">"
         "<summary class=\"row\"><span class=\"mark\" aria-hidden=\"true\"></span><span class=\"name\">{}</span><span class=\"shape\">{} {}</span><span "
         "class=\"seq\"><span class=\"chip{}\">{}</span></span>"
-        "<span class=\"time n\">{} → {}{}</span><span class=\"gain n\">{:.2f}×</span><span class=\"guard n\">{}</span></summary>{}</details>\n",
+        "<span class=\"time n\">{} → {}{}</span><span class=\"gain n\">{}</span><span class=\"work n\">{}</span></summary>{}</details>\n",
         escape_html(s.name), index, s.changed() ? "yes" : "no", gain, s.original_latency.median_ms - s.latency.median_ms, s.latency.median_ms,
         s.original_latency.median_ms, s.latency.median_ms, escape_html(text), escape_html(s.name), escape_html(s.op), human_shape(s.shape),
-        s.changed() ? " good" : "", escape_html(s.sequence), human_ms(s.original_latency.median_ms), human_ms(s.latency.median_ms), flags, gain, guard,
-        inside(s));
+        s.changed() ? " good" : "", escape_html(s.sequence), human_ms(s.original_latency.median_ms), after, flags, faster, work, inside(s));
 }
 
 }  // namespace
@@ -72,7 +69,7 @@ std::string sites_part(const FinishedRun& run) {
         "value=\"gain\">largest speed-up</option><option value=\"time\">slowest after</option></select></label>"
         "<span class=\"count\" id=\"count\" role=\"status\"></span></div>\n"
         "<div class=\"sites\"><div class=\"row head\" aria-hidden=\"true\"><span></span><span>site</span><span>operator, "
-        "output</span><span>sequence</span><span class=\"n\">latency</span><span class=\"n\">gain</span><span class=\"n\">capacity</span></div>"
+        "output</span><span>sequence</span><span class=\"n\">latency</span><span class=\"n\">gain</span><span class=\"n\">MACs</span></div>"
         "<div id=\"site-list\">\n";
     for (std::size_t i = 0; i < run.sites.size(); ++i) out += site_row(run.sites[i], i);
     return out + "</div></div>\n";

@@ -1,6 +1,7 @@
 #include "report/run.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -50,6 +51,10 @@ GuardResult guard_from_json(const json& j) {
     else if (j.contains("threshold") && j["threshold"].is_number())
         g.threshold = {j["threshold"].get<double>()};
     if (j.contains("seeds")) g.seeds = j["seeds"].is_array() ? static_cast<int>(j["seeds"].size()) : get(j, "seeds", 0);
+    if (const json loss = get(j, "loss", json::object()); loss.contains("points")) {
+        g.points = loss.at("points").get<double>();
+        g.points_low = get(loss, "low", *g.points), g.points_high = get(loss, "high", *g.points);
+    }
     return g;
 }
 
@@ -71,7 +76,6 @@ SiteResult site_from_json(const json& j) {
     s.pseudo_before = get<std::string>(j, "pseudo_before", ""), s.pseudo_after = get<std::string>(j, "pseudo_after", "");
     if (j.contains("restoring"))
         s.nest_restoring = get<std::string>(j["restoring"], "nest", ""), s.pseudo_restoring = get<std::string>(j["restoring"], "pseudo", "");
-    if (j.contains("guard") && j["guard"].is_object() && !j["guard"].empty()) s.guard = guard_from_json(j["guard"]);
     return s;
 }
 
@@ -86,10 +90,29 @@ StepTaken step_from_json(const json& j) {
     return s;
 }
 
+NetworkStep network_step_from_json(const json& j) {
+    NetworkStep s{step_from_json(j), get(j, "sites", std::vector<std::string>{}), {}};
+    s.step.kind = "neural";
+    for (const json& g : j.value("guards", json::array())) {
+        if (!g.at("guard").get<std::string>().starts_with("(capacity")) continue;
+        json answer = get(g, "evidence", json::object());  // what was scored, with the verdict beside it
+        if (answer.contains("kept")) answer["ratio"] = answer["kept"];
+        answer["allowed"] = g.at("allowed"), answer["why"] = g.value("why", "");
+        s.guard = guard_from_json(answer);
+    }
+    return s;
+}
+
 void read_sequences(const fs::path& path, FinishedRun& run) {
     std::map<std::string, SiteResult*> by_name;
     for (SiteResult& s : run.sites) by_name[s.name] = &s;
     json file = parse(path, read_file(path));
+    for (const json& step : file.value("network", json::object()).value("steps", json::array())) {
+        if (!get(step, "neural", false)) continue;
+        run.steps.push_back(network_step_from_json(step));
+        for (const std::string& site : run.steps.back().sites)
+            if (const auto it = by_name.find(site); it != by_name.end()) it->second->proof.push_back(run.steps.back().step);
+    }
     for (const json& entry : file.at("sites")) {
         auto it = by_name.find(entry.at("name").get<std::string>());
         if (it == by_name.end()) continue;
@@ -116,6 +139,12 @@ void read_evidence(const fs::path& path, FinishedRun& run) {
     }
 }
 
+// Version 0.1 wrote the share of capacity alone, of which a half stands for one point.
+double points_of(const json& point) {
+    if (point.contains("loss")) return point.at("loss").at("points").get<double>();
+    return -std::log2(std::max(1e-9, point.at("capacity").get<double>()));
+}
+
 Whole whole_from_json(const json& j) { return {latency_from_json(j), get<std::int64_t>(j, "parameters", 0), get<std::int64_t>(j, "macs", 0)}; }
 
 void read_result(const json& j, FinishedRun& run) {
@@ -131,13 +160,12 @@ void read_result(const json& j, FinishedRun& run) {
     if (j.contains("guard")) run.guard = guard_from_json(j["guard"]);
     for (const json& s : j.at("sites")) run.sites.push_back(site_from_json(s));
     for (const json& p : j.value("pareto", json::array()))
-        run.pareto.push_back({p.at("latency_ms").get<double>(), p.at("capacity").get<double>(), get<std::int64_t>(p, "parameters", 0),
-                              get<std::int64_t>(p, "macs", 0), get(p, "chosen", false), get(p, "measured", false), get(p, "sites_changed", 0)});
+        run.pareto.push_back({p.at("latency_ms").get<double>(), points_of(p), get<std::int64_t>(p, "parameters", 0), get<std::int64_t>(p, "macs", 0),
+                              get(p, "chosen", false), get(p, "measured", false), get(p, "allowed", true)});
     run.configurations = get<std::int64_t>(j, "configurations", 0), run.rejected = get<std::int64_t>(j, "rejected", 0);
-    run.refused = get<std::int64_t>(j, "refused", 0);
     if (j.contains("rules_fired")) run.rules_fired = j["rules_fired"].get<std::map<std::string, std::int64_t>>();
     json seconds = j.value("seconds", json::object());
-    std::vector<std::string> order{"read", "discover", "tune", "choose", "confirm", "write"};
+    std::vector<std::string> order{"read", "importance", "networks", "tune", "confirm", "targets", "write", "round"};
     for (auto& [stage, value] : seconds.items())
         if (stage != "total" && std::find(order.begin(), order.end(), stage) == order.end()) order.push_back(stage);
     for (const std::string& stage : order)
@@ -167,6 +195,11 @@ std::string StepTaken::text() const {
     return out;
 }
 
+std::string NetworkStep::title() const {
+    if (sites.empty()) return step.text();
+    return step.text() + " at " + sites.front() + (sites.size() == 1 ? "" : fmt::format(" and {} more", sites.size() - 1));
+}
+
 std::string StepTaken::words() const {
     auto of = [&](const char* name) {
         auto it = with.find(name);
@@ -181,6 +214,11 @@ std::string StepTaken::words() const {
                                                     : "";
         return fmt::format("keep one part in {} of {}{}{}", k, a, where, back);
     }
+    if (rule == "drop-branch") return "leave a branch out";
+    if (rule == "drop-growth") return "leave a branch out, with the channels that it adds";
+    if (rule == "narrow-stream") return fmt::format("keep {} channels of a residual stream", of("?w"));
+    if (rule == "narrow-branch") return fmt::format("keep {} of the channels that a branch adds", of("?w"));
+    if (rule == "narrow-width") return fmt::format("keep {} channels between two layers", of("?w"));
     if (rule == "cut-domain") return fmt::format("cut {} in two at {}", a, k);
     if (rule == "split-loop") return fmt::format("split {} into runs of {}{}", a, k, where);
     if (rule == "swap-loops") return fmt::format("swap the loops over {} and {}{}", a, b, where);

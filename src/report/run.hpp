@@ -21,6 +21,8 @@ struct GuardResult {
     std::string name, why;
     bool allowed = false;
     double ratio = 1, low = 1, high = 1;
+    std::optional<double> points{};  // of accuracy that are expected to be lost
+    double points_low = 0, points_high = 0;
     std::vector<double> threshold;
     int seeds = 0;
 };
@@ -37,25 +39,33 @@ struct StepTaken {
     std::string words() const;
 };
 
+// A neural step over the whole network, with the guard's answer about this step alone.
+struct NetworkStep {
+    StepTaken step;
+    std::vector<std::string> sites;  // that lose outputs, or are left out
+    std::optional<GuardResult> guard;
+
+    std::string title() const;  // "narrow-stream ?w=48 at layer1.0.conv2 and 5 more"
+};
+
 struct SiteResult {
     std::string name, op, statement, variant, sequence, key;
     std::vector<std::int64_t> shape;
     std::vector<std::string> steps;
-    std::vector<StepTaken> proof;  // from sequences.json; empty when the file is absent
+    std::vector<StepTaken> proof;  // from sequences.json: steps over the network that took something from the site, then those of its nest
     Latency original_latency, latency;
     std::int64_t macs = 0, original_macs = 0, parameters = 0;
     std::string nest_before, nest_after, pseudo_before, pseudo_after;
     std::string nest_restoring, pseudo_restoring;  // the second nest of a site whose channels a convolution brings back
-    std::optional<GuardResult> guard;
 
     bool changed() const { return !sequence.empty() && sequence != "dense"; }
+    bool dropped() const { return sequence == "dropped"; }  // it is not computed, and its latency is none
 };
 
 struct ParetoPoint {
-    double latency_ms = 0, capacity = 1;
+    double latency_ms = 0, points = 0;  // points of accuracy that are expected to be lost
     std::int64_t parameters = 0, macs = 0;
-    bool chosen = false, measured = false;
-    int sites_changed = 0;
+    bool chosen = false, measured = false, allowed = true;
 };
 
 struct Evidence {
@@ -79,9 +89,10 @@ struct FinishedRun {
     double speedup = 1, speedup_low = 1, speedup_high = 1;
     GuardResult guard;
     std::vector<SiteResult> sites;
+    std::vector<NetworkStep> steps;  // neural ones, in order
     std::vector<ParetoPoint> pareto;
     std::vector<Evidence> evidence;
-    std::int64_t configurations = 0, rejected = 0, refused = 0;
+    std::int64_t configurations = 0, rejected = 0;
     std::map<std::string, std::int64_t> rules_fired;
     std::vector<std::pair<std::string, double>> stages;  // in the order of the pipeline, without the total
     double total_seconds = 0;

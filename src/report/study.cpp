@@ -29,7 +29,6 @@ StudySite site_row(const FinishedRun& run, std::size_t index) {
     row.depth = std::min(2, static_cast<int>(index * 3 / std::max<std::size_t>(1, run.sites.size())));
     row.before_ms = s.original_latency.median_ms, row.after_ms = s.latency.median_ms;
     row.macs_kept = s.original_macs > 0 ? static_cast<double>(s.macs) / static_cast<double>(s.original_macs) : 1;
-    if (s.guard) row.capacity = s.guard->ratio;
     row.measured = s.latency.measured && s.original_latency.measured;
     return row;
 }
@@ -37,8 +36,8 @@ StudySite site_row(const FinishedRun& run, std::size_t index) {
 std::vector<SequenceCount> count_sequences(const std::vector<StudySite>& sites) {
     struct Sum {
         SequenceCount count;
-        double logs = 0, capacity = 0;
-        int judged = 0;
+        double logs = 0, macs_kept = 0;
+        int timed = 0;
     };
     std::map<std::string, Sum> sums;
     for (const StudySite& s : sites) {
@@ -47,14 +46,14 @@ std::vector<SequenceCount> count_sequences(const std::vector<StudySite>& sites) 
         c.label = s.label, c.fame = s.fame, ++c.sites;
         ++c.by_target[s.target], ++c.by_model[s.model], ++c.by_shape[s.shape], ++c.by_depth[static_cast<std::size_t>(s.depth)];
         c.saved_ms += s.before_ms - s.after_ms;
-        if (s.before_ms > 0 && s.after_ms > 0) sum.logs += std::log(s.before_ms / s.after_ms);
-        if (s.capacity) sum.capacity += *s.capacity, ++sum.judged;
+        if (s.before_ms > 0 && s.after_ms > 0) sum.logs += std::log(s.before_ms / s.after_ms), ++sum.timed;
+        sum.macs_kept += s.macs_kept;
         c.estimated += !s.measured;
     }
     std::vector<SequenceCount> out;
     for (auto& [label, sum] : sums) {
-        sum.count.speedup = std::exp(sum.logs / sum.count.sites);
-        if (sum.judged) sum.count.capacity = sum.capacity / sum.judged;
+        if (sum.timed) sum.count.speedup = std::exp(sum.logs / sum.timed);
+        sum.count.macs_kept = sum.macs_kept / sum.count.sites;
         out.push_back(std::move(sum.count));
     }
     std::stable_sort(out.begin(), out.end(), [](const SequenceCount& a, const SequenceCount& b) {
@@ -93,8 +92,7 @@ json optional_json(const std::optional<double>& value) { return value ? json(*va
 }  // namespace
 
 Fame fame_of(const std::string& sequence) {
-    static const std::set<std::string> known{"group",     "depthwise", "bottleneck", "spatial-bottleneck", "mixed-group",
-                                             "pointwise", "propagate", "group-axes", "bottleneck-axis"};
+    static const std::set<std::string> known{"group", "depthwise", "bottleneck", "spatial-bottleneck", "mixed-group", "pointwise", "narrower", "dropped"};
     if (sequence.empty() || sequence == "dense") return Fame::dense;
     if (sequence == "S1" || sequence == "S2" || sequence == "S3") return Fame::paper;
     return known.contains(sequence) ? Fame::known : Fame::unnamed;
@@ -148,8 +146,8 @@ json to_json(const Study& study) {
                              {"by_shape", c.by_shape},
                              {"by_depth", c.by_depth},
                              {"saved_ms", c.saved_ms},
-                             {"speedup", c.speedup},
-                             {"capacity", optional_json(c.capacity)},
+                             {"speedup", optional_json(c.speedup)},
+                             {"macs_kept", c.macs_kept},
                              {"estimated", c.estimated}});
     for (const StepCount& c : study.steps)
         steps.push_back({{"rule", c.rule},
@@ -175,19 +173,19 @@ json to_json(const Study& study) {
 }
 
 std::string sites_csv(const Study& study) {
-    std::string out = "run,model,class,target,seed,site,op,shape,depth,sequence,fame,steps,before_ms,after_ms,macs_kept,capacity,measured\n";
+    std::string out = "run,model,class,target,seed,site,op,shape,depth,sequence,fame,steps,before_ms,after_ms,macs_kept,measured\n";
     for (const StudySite& s : study.sites)
         out += csv_line({s.run, s.model, s.architecture, s.target, std::to_string(s.seed), s.site, s.op, s.shape, std::to_string(s.depth), s.label,
                          to_string(s.fame), s.key, fmt::format("{}", s.before_ms), fmt::format("{}", s.after_ms), fmt::format("{:.4f}", s.macs_kept),
-                         optional_text(s.capacity), s.measured ? "true" : "false"});
+                         s.measured ? "true" : "false"});
     return out;
 }
 
 std::string sequences_csv(const Study& study) {
-    std::string out = "sequence,fame,sites,early,middle,late,saved_ms,speedup,capacity,estimated\n";
+    std::string out = "sequence,fame,sites,early,middle,late,saved_ms,speedup,macs_kept,estimated\n";
     for (const SequenceCount& c : study.sequences)
         out += csv_line({c.label, to_string(c.fame), std::to_string(c.sites), std::to_string(c.by_depth[0]), std::to_string(c.by_depth[1]),
-                         std::to_string(c.by_depth[2]), fmt::format("{:.5f}", c.saved_ms), fmt::format("{:.4f}", c.speedup), optional_text(c.capacity),
+                         std::to_string(c.by_depth[2]), fmt::format("{:.5f}", c.saved_ms), optional_text(c.speedup), fmt::format("{:.4f}", c.macs_kept),
                          std::to_string(c.estimated)});
     return out;
 }

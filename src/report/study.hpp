@@ -12,7 +12,7 @@
 
 namespace loopegg {
 
-// Whether a sequence has a name: the paper's S1 to S3, an operator people know (group, bottleneck), or none.
+// Whether a sequence has a name: the paper's S1 to S3, a change people know (group, bottleneck, narrower, dropped), or none.
 enum class Fame { dense, paper, known, unnamed };
 Fame fame_of(const std::string& sequence);
 const char* to_string(Fame fame);
@@ -27,7 +27,6 @@ struct StudySite {
     int depth = 0;  // 0 early, 1 middle, 2 late third of the network
     Fame fame = Fame::dense;
     double before_ms = 0, after_ms = 0, macs_kept = 1;
-    std::optional<double> capacity;
     bool measured = true;
 };
 
@@ -38,13 +37,13 @@ struct SequenceCount {
     int sites = 0;
     std::map<std::string, int> by_target, by_model, by_shape;
     std::array<int, 3> by_depth{};
-    double saved_ms = 0;             // summed over its sites
-    double speedup = 1;              // geometric mean over its sites
-    std::optional<double> capacity;  // mean of the guard's scores relative to the original
-    int estimated = 0;               // sites whose times are estimates
+    double saved_ms = 0;            // summed over its sites
+    std::optional<double> speedup;  // geometric mean over its sites; none where none of them is computed any more
+    double macs_kept = 1;           // the share of the multiply-accumulates that its sites keep
+    int estimated = 0;              // sites whose times are estimates
 };
 
-// How often a step was taken with which parameters.
+// How often a step was taken with which parameters. A step over the network counts at each site that it took something from.
 struct StepCount {
     std::string rule, kind, parameters;  // "?a=co ?b=ci ?g=4"
     int times = 0;

@@ -13,7 +13,9 @@ namespace {
 constexpr std::size_t most_bars = 24;  // what a reader can take in at once; the CSV has all
 const char* const depth_names[] = {"early third", "middle third", "late third"};
 
-std::string bought(const SequenceCount& c) { return fmt::format("{:.2f}×{}", c.speedup, c.capacity ? fmt::format(", capacity {:.2f}", *c.capacity) : ""); }
+std::string bought(const SequenceCount& c) {
+    return c.speedup ? fmt::format("{:.2f}×, {} of the MACs", *c.speedup, human_percent(c.macs_kept)) : "not computed";
+}
 
 json spec(const char* description, json values, int height, json encoding, const char* mark) {
     return {{"$schema", "https://vega.github.io/schema/vega-lite/v4.json"},
@@ -74,11 +76,11 @@ json depth_chart(const Study& study) {
 json bargain_chart(const Study& study) {
     json values = json::array();
     for (const SequenceCount& c : study.sequences)
-        if (c.capacity && c.fame != Fame::dense)
-            values.push_back({{"sequence", c.label}, {"fame", to_string(c.fame)}, {"speedup", c.speedup}, {"capacity", *c.capacity}, {"sites", c.sites}});
-    return spec("What each sequence bought and cost: mean speed-up of a site against the mean score of the guard", values, 300,
+        if (c.speedup && c.fame != Fame::dense)
+            values.push_back({{"sequence", c.label}, {"fame", to_string(c.fame)}, {"speedup", *c.speedup}, {"macs_kept", c.macs_kept}, {"sites", c.sites}});
+    return spec("What each sequence bought and cost: mean speed-up of a site against the mean share of its MACs that is kept", values, 300,
                 {{"x", {{"field", "speedup"}, {"type", "quantitative"}, {"title", "speed-up of a site"}, {"scale", {{"zero", false}, {"padding", 14}}}}},
-                 {"y", {{"field", "capacity"}, {"type", "quantitative"}, {"title", "capacity kept"}, {"scale", {{"zero", false}, {"padding", 14}}}}},
+                 {"y", {{"field", "macs_kept"}, {"type", "quantitative"}, {"title", "MACs kept"}, {"scale", {{"zero", false}, {"padding", 14}}}}},
                  {"size", {{"field", "sites"}, {"type", "quantitative"}, {"legend", nullptr}, {"scale", {{"range", {60, 500}}}}}},
                  {"color",
                   {{"field", "fame"},
@@ -89,7 +91,7 @@ json bargain_chart(const Study& study) {
                   {{{"field", "sequence"}, {"type", "nominal"}},
                    {{"field", "sites"}, {"type", "quantitative"}},
                    {{"field", "speedup"}, {"type", "quantitative"}, {"format", ".2f"}},
-                   {{"field", "capacity"}, {"type", "quantitative"}, {"format", ".3f"}}}}},
+                   {{"field", "macs_kept"}, {"type", "quantitative"}, {"format", ".3f"}}}}},
                 "point");
 }
 
@@ -124,7 +126,7 @@ std::string study_page(const Study& study) {
     std::vector<std::vector<std::string>> sequences, steps, rules;
     for (const SequenceCount& c : study.sequences)
         sequences.push_back({c.label, to_string(c.fame), std::to_string(c.sites), fmt::format("{}/{}/{}", c.by_depth[0], c.by_depth[1], c.by_depth[2]),
-                             fmt::format("{:.2f}×", c.speedup), human_ms(std::max(0.0, c.saved_ms)), c.capacity ? fmt::format("{:.3f}", *c.capacity) : "",
+                             c.speedup ? fmt::format("{:.2f}×", *c.speedup) : "not computed", human_ms(std::max(0.0, c.saved_ms)), human_percent(c.macs_kept),
                              c.estimated ? fmt::format("{} estimated", c.estimated) : "measured"});
     for (const StepCount& c : study.steps) {
         if (steps.size() == 200) break;
@@ -143,9 +145,9 @@ std::string study_page(const Study& study) {
                                    plural(static_cast<std::int64_t>(study.models.size()), "network"), escape_html(join(study.targets, ", ")), lead);
     body += section("frequency", "How often each sequence was chosen",
                     figure("frequency", "Sites by sequence and target",
-                           table({"sequence", "name", "#sites", "#early/middle/late", "#speed-up", "#saved", "#capacity", ""}, sequences)));
+                           table({"sequence", "name", "#sites", "#early/middle/late", "#speed-up", "#saved", "#MACs kept", ""}, sequences)));
     body += section("depth", "Where in the network", figure("depth", "Sites by sequence and depth", ""));
-    body += section("bargain", "What each bought and cost", figure("bargain", "Speed-up against capacity, larger dots are more sites", ""));
+    body += section("bargain", "What each bought and cost", figure("bargain", "Speed-up against MACs, larger dots are more sites", ""));
     body += section("steps", "Steps and their parameters",
                     "<div class=\"panel\">" + table({"rule", "parameters", "kind", "#times", "#early/middle/late"}, steps) + "</div>");
     body += section("rules", "Rules", "<div class=\"panel\"><p>" + never + "</p>" + table({"rule", "#fired"}, rules) + "</div>");

@@ -128,7 +128,8 @@ std::optional<Term> NetRewriter::apply(const std::string& rule, const Term& term
     require(rewrite != nullptr, "a rule over networks");
     std::string reason = "it is no instance of " + to_string(rewrite->left.front().term);
     Bound bound;
-    const bool done = matches(rewrite->left.front().term, term, bound) && choose(*rewrite, values, offered, bound, reason) && guards_hold(*rewrite, bound, reason);
+    const bool done =
+        matches(rewrite->left.front().term, term, bound) && choose(*rewrite, values, offered, bound, reason) && guards_hold(*rewrite, bound, reason);
     if (!done) {
         if (why) *why = reason;
         return {};

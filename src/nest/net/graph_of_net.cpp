@@ -45,9 +45,7 @@ public:
         if (before && before->op == original.op && (before->op == "relu" || before->op == "relu6") && !is_output(node)) return in.name;
         return copy(node, {in.name});
     }
-    std::string add(const std::string& node, const std::vector<NetValue>& operands) override {
-        return copy(node, in_order(known(node), names_of(operands)));
-    }
+    std::string add(const std::string& node, const std::vector<NetValue>& operands) override { return copy(node, in_order(known(node), names_of(operands))); }
     std::string concat(const std::string& node, const std::vector<NetValue>& operands) override {
         std::vector<std::string> values;
         for (const std::string& value : names_of(operands)) {
@@ -90,9 +88,7 @@ private:
         throw UserError("the network has no node '" + name + "'");
     }
 
-    bool is_output(const std::string& name) const {
-        return std::find(original_.outputs.begin(), original_.outputs.end(), name) != original_.outputs.end();
-    }
+    bool is_output(const std::string& name) const { return std::find(original_.outputs.begin(), original_.outputs.end(), name) != original_.outputs.end(); }
 
     static std::vector<std::string> names_of(const std::vector<NetValue>& values) {
         std::vector<std::string> names;
@@ -195,7 +191,8 @@ Graph graph_of(const Term& net, const Graph& original) {
         Term own = channels_first(*node);
         if (!node->domain.whole() && own == nest) continue;
         if (statement_in(own) != statement_in(nest))
-            throw UserError("'" + site + "' would be " + to_string(statement_in(own)) + " in the network, and is " + to_string(statement_in(nest)) + " in its term");
+            throw UserError("'" + site + "' would be " + to_string(statement_in(own)) + " in the network, and is " + to_string(statement_in(nest)) +
+                            " in its term");
         if (const Domain domain = domain_of(nest); !domain.whole()) domains.emplace_back(site, domain);
     }
     return normalise(domains.empty() ? std::move(graph) : with_domains(graph, domains));

@@ -33,7 +33,9 @@ Statement statement_in(const Term& nest) { return statement_of(nest_parts(nest).
 
 class Run final : public NetVisitor {
 public:
-    Run(const NetImage& input, const NetWeights& weights, NetMemory& memory) : weights_(weights), memory_(memory) { values_[""] = {first(input.channels), input.channels, input.values}; }
+    Run(const NetImage& input, const NetWeights& weights, NetMemory& memory) : weights_(weights), memory_(memory) {
+        values_[""] = {first(input.channels), input.channels, input.values};
+    }
 
     std::string layer(const NetSite& site, const Term& nest, const NetValue& in) override {
         const auto whole = weights_.whole.find(site.name);

@@ -26,9 +26,7 @@ std::span<const std::string_view> net_operators() {
     return all;
 }
 
-bool is_net(const Term& term) {
-    return std::find(net_operators().begin(), net_operators().end(), term.op().text()) != net_operators().end();
-}
+bool is_net(const Term& term) { return std::find(net_operators().begin(), net_operators().end(), term.op().text()) != net_operators().end(); }
 
 std::size_t net_parts(std::string_view op) {
     if (op == "row" || op == "join" || op == "stream" || op == "tangle") return 2;

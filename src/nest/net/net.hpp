@@ -50,7 +50,8 @@ struct NetSite {
 NetSite net_site(const Term& site);
 Term net_site(const NetSite& site);
 
-// The network from its input to its output. Sites that `kept` names are written as kept. Where the way of values cannot be told by joins, the term has a tangle.
+// The network from its input to its output. Sites that `kept` names are written as kept. Where the way of values cannot
+// be told by joins, the term has a tangle.
 Term net_of(const Graph& graph, const std::vector<std::string>& kept = {});
 
 // What is left of a site.

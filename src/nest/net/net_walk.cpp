@@ -52,8 +52,7 @@ private:
         const Statement s = statement_of(nest_parts(net[1]).statement);
         const std::int64_t reads = input_channels(s), writes = output_channels(s);
         if (reads == 0) return {visitor_.layer(site, net[1], in), {}};
-        if (in.channels && *in.channels > reads)
-            throw UserError(fmt::format("'{}' reads {} channels, and {} come in", site.name, reads, *in.channels));
+        if (in.channels && *in.channels > reads) throw UserError(fmt::format("'{}' reads {} channels, and {} come in", site.name, reads, *in.channels));
         const std::int64_t present = in.channels.value_or(reads), wanted = std::min(writes, limit.value_or(writes));
         Term nest = net[1];
         if (is_depthwise(s)) {
@@ -75,8 +74,7 @@ private:
 
     NetValue lack(const Term& net, const NetValue& in, Count limit) {
         const Count says = sizes_of(net).in;
-        if (says && in.channels && *says != *in.channels)
-            throw UserError(fmt::format("{} channels come in where {} are said to", *in.channels, *says));
+        if (says && in.channels && *says != *in.channels) throw UserError(fmt::format("{} channels come in where {} are said to", *in.channels, *says));
         return go(net[1], {in.name, in.channels ? in.channels : says}, limit);
     }
 

@@ -50,10 +50,10 @@ struct NestFact {
 class NestAnalysis final : public LatticeAnalysis<NestFact> {
 public:
     struct Options {
-        bool strict_fp = false;  // sums keep the order of the naive nest
-        bool proven = true;      // the rules were tried when they were loaded: a conflict is our fault
-        GpuMachine gpu{};        // the machine that tiles for blocks of threads are made for
-        VectorMachine cpu{};     // the machine that tiles of registers are made for
+        bool strict_fp = false;          // sums keep the order of the naive nest
+        bool proven = true;              // the rules were tried when they were loaded: a conflict is our fault
+        GpuMachine gpu{};                // the machine that tiles for blocks of threads are made for
+        VectorMachine cpu{};             // the machine that tiles of registers are made for
         std::int64_t channels_step = 1;  // widths that rules offer are multiples of this
     };
     NestAnalysis() : NestAnalysis(Options{}) {}

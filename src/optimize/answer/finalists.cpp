@@ -50,7 +50,7 @@ void write_finalists(const fs::path& out, const FoundNetworks& found, bool train
 
 std::map<std::string, Trained> read_accuracies(const fs::path& file) {
     const JsonView all = read_json(read_source(file));
-    if (!all.value().is_object()) all.fail(R"(expected an object such as {"original": 95.7, "rules-1": [95.1, 95.3]})");
+    if (!all.value().is_object()) all.fail(R"(expected an object such as {"original": 95.7, "front-1": [95.1, 95.3]})");
     std::map<std::string, Trained> out;
     for (const auto& [name, value] : all.members()) out[name] = read_trained(value);
     return out;

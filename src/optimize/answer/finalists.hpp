@@ -14,7 +14,7 @@ namespace loopegg {
 // Writes out/finalists/NAME with plan.json, model.json and network.py (a PyTorch module), and the weights where the run read trained ones.
 void write_finalists(const std::filesystem::path& out, const FoundNetworks& found, bool trained);
 
-// {"original": 95.7, "rules-1": [95.1, 95.3], ...}: one accuracy or several, in percent. Throws UserError that says what was expected.
+// {"original": 95.7, "front-1": [95.1, 95.3], ...}: one accuracy or several, in percent. Throws UserError that says what was expected.
 std::map<std::string, Trained> read_accuracies(const std::filesystem::path& file);
 
 struct FinalistRow {

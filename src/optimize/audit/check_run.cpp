@@ -30,12 +30,12 @@
 #include "nest/plan/apply_plan.hpp"
 #include "nest/plan/plan.hpp"
 #include "optimize/answer/about_run.hpp"
-#include "optimize/run/exact_glob.hpp"
 #include "optimize/answer/named_sequences.hpp"
-#include "optimize/audit/network_replay.hpp"
-#include "optimize/run/request.hpp"
 #include "optimize/answer/pseudo.hpp"
+#include "optimize/audit/network_replay.hpp"
 #include "optimize/audit/site_plan.hpp"
+#include "optimize/run/exact_glob.hpp"
+#include "optimize/run/request.hpp"
 #include "optimize/run/sites.hpp"
 #include "optimize/run/trainings.hpp"
 #include "rewrite/plan_rules.hpp"
@@ -233,7 +233,8 @@ private:
             if (!r.contains(std::string("nest_") + when)) continue;
             const Term nest = parse_term(r.at(std::string("nest_") + when).get<std::string>());
             if (nest.is("prepare", 2)) continue;  // nests in a row have no axes of their own to complete
-            expect(r.at(std::string("pseudo_") + when) == pseudo(complete(nest)), "result.json", "the loops of '{}' are not those of its nest {}", s.name, when);
+            expect(r.at(std::string("pseudo_") + when) == pseudo(complete(nest)), "result.json", "the loops of '{}' are not those of its nest {}", s.name,
+                   when);
         }
         for (const char* which : {"original_latency", "latency"})
             expect(r.at(which).value("target", result_.at("target")) == result_.at("target"), "result.json", "'{}' was timed for another target", s.name);
@@ -339,7 +340,7 @@ private:
     RunChecks out_;
     json result_, sequences_, verdict_;
     std::vector<json> rows_;
-    PlanRules rules_{{}};  // of the run
+    PlanRules rules_{{}};                 // of the run
     Graph original_, shaped_, returned_;  // shaped: what rules over networks made of the original
     std::size_t network_steps_ = 0;
     Weights weights_;

@@ -18,7 +18,8 @@ struct NetworkReplay {
 };
 
 // `network`: sequences.json's "network". The term of `original` must be the one that the steps begin at. Each step must be an application of its rule in the
-// book at its place: its left side matches, its guards hold, and its values are offered. Exact rules come from left to right. The last term must be the one that
+// book at its place: its left side matches, its guards hold, and its values are offered. Exact rules come from left to
+// right. The last term must be the one that
 // is claimed, topology and all.
 NetworkReplay replay_network(const nlohmann::json& network, const Graph& original, const RuleBook& book);
 

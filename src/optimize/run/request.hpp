@@ -26,7 +26,6 @@ struct OptimizeRequest {
     std::optional<double> capacity{};   // the guard's threshold
     std::string data{};                 // for the guard; empty: seeded synthetic images
     std::filesystem::path trainings{};  // what the guard learns from (trainings.hpp); empty: nothing
-    std::int64_t budget = 400;          // configurations that the guard may be asked about
     std::int64_t batch = 1;
     std::uint64_t seed = 1;
     std::optional<int> finalists{};  // networks to time, unlike each other; without it as many as the search needs (find_networks.cpp)

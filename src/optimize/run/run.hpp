@@ -46,13 +46,13 @@ struct Timing {
 
 struct Run {
     OptimizeRequest request;
-    Target target;         // with the rules of the run
-    RuleBook book;         // of the rule file, without sets that are meant for other classes of networks
+    Target target;  // with the rules of the run
+    RuleBook book;  // of the rule file, without sets that are meant for other classes of networks
     ReadNetwork read;
-    double needed;         // the share of capacity that has to be kept
-    Oracle* oracle;        // the guard
+    double needed;   // the share of capacity that has to be kept
+    Oracle* oracle;  // the guard
     Timing timing;
-    KernelShelf shelf;     // the kernels that tuning compiled
+    KernelShelf shelf;  // the kernels that tuning compiled
     Progress& progress;
 };
 

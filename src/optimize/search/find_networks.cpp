@@ -35,10 +35,10 @@ constexpr int usual_rounds = 6;  // networks that are extracted, tuned and timed
 constexpr double networks_share = 0.5, original_parts = 2;
 // What the trials of a nest are divided by. Every nest of every network should have its first trials before the time of the network is up.
 constexpr int fewer_trials = 3;
-constexpr std::size_t looked_at = 12;      // networks of the front near the limit that the guard ranks again
+constexpr std::size_t looked_at = 12;       // networks of the front near the limit that the guard ranks again
 constexpr std::size_t shown_of_front = 24;  // in result.json
-constexpr double unlike = 0.05;            // how far the times of sites are varied to extract finalists that are unlike each other
-constexpr int most_refusals = 40;          // extractions that the guard refuses before the search gives up
+constexpr double unlike = 0.05;             // how far the times of sites are varied to extract finalists that are unlike each other
+constexpr int most_refusals = 40;           // extractions that the guard refuses before the search gives up
 
 // A network of the front, made.
 struct Made {
@@ -99,8 +99,12 @@ private:
 
     Growth grow(const Phase& phase) {
         const RunReport report = network_.grow(phase);
-        Growth g{std::string(name_of(report.stop)), network_.graph().node_count(), network_.graph().class_count(), network_.graph().edges().size(),
-                 report.seconds, {}};
+        Growth g{std::string(name_of(report.stop)),
+                 network_.graph().node_count(),
+                 network_.graph().class_count(),
+                 network_.graph().edges().size(),
+                 report.seconds,
+                 {}};
         for (const Rule* rule : run_.book.rules_of(phase)) g.rules_fired[rule->name] = 0;
         for (const IterationReport& it : report.iterations)
             for (const RuleReport& r : it.rules) g.rules_fired[r.rule] += r.applications;
@@ -191,7 +195,8 @@ private:
     }
 
     bool known(const FoundNetwork& found) const {
-        return found.network.graph == original_ || std::any_of(out_.timed.begin(), out_.timed.end(), [&](const FoundNetwork& t) { return t.network.graph == found.network.graph; });
+        return found.network.graph == original_ ||
+               std::any_of(out_.timed.begin(), out_.timed.end(), [&](const FoundNetwork& t) { return t.network.graph == found.network.graph; });
     }
 
     static double memory_mb(const Graph& graph) {
@@ -201,9 +206,7 @@ private:
         return bytes / 1e6;
     }
     bool limits_size() const { return run_.request.max_parameters != OptimizeRequest{}.max_parameters || std::isfinite(run_.request.max_memory_mb); }
-    bool within_limits(const Graph& graph) const {
-        return parameters(graph) <= run_.request.max_parameters && memory_mb(graph) <= run_.request.max_memory_mb;
-    }
+    bool within_limits(const Graph& graph) const { return parameters(graph) <= run_.request.max_parameters && memory_mb(graph) <= run_.request.max_memory_mb; }
 
     // No network of the front is so small, or those that are lose too much.
     [[noreturn]] void refuse_limits(const Front& front) {
@@ -246,8 +249,8 @@ private:
         for (std::size_t step = 1; places.empty() || (small && step <= 64); step *= 2) {  // farther away, where limits of size leave nothing near
             places.clear();
             for (std::size_t k = 0; k < looked_at; ++k) {
-                const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(edge) + (limited ? -1 - static_cast<std::ptrdiff_t>(k * step)
-                                                                                       : static_cast<std::ptrdiff_t>(k * step) - 2);
+                const std::ptrdiff_t at =
+                    static_cast<std::ptrdiff_t>(edge) + (limited ? -1 - static_cast<std::ptrdiff_t>(k * step) : static_cast<std::ptrdiff_t>(k * step) - 2);
                 if (at >= 0 && at < static_cast<std::ptrdiff_t>(curve.size())) places.push_back(static_cast<std::size_t>(at));
             }
             if (places.empty() && !curve.empty()) places.push_back(limited ? 0 : curve.size() - 1);  // nothing is so fast, or loses so little

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "network/derivation.hpp"
 #include "nest/plan/plan.hpp"
+#include "network/derivation.hpp"
 #include "optimize/run/run.hpp"
 #include "optimize/search/judge_networks.hpp"
 #include "optimize/tune/tuning.hpp"

@@ -49,7 +49,8 @@ std::vector<NetworkVerdict> NetworkJudge::judge_by_size(std::span<const Graph> n
     for (double k : kept) {
         const double points = loss_at_kept(k);
         const bool allowed = k >= needed_;
-        out.push_back(read({allowed, fmt::format("by its sizes it is expected to lose {:.2f} points, and {:.2f} are allowed", points, loss_at_kept(needed_)),
+        out.push_back(read({allowed,
+                            fmt::format("by its sizes it is expected to lose {:.2f} points, and {:.2f} are allowed", points, loss_at_kept(needed_)),
                             {{"by", "sizes"}, {"kept", k}, {"capacity", needed_}, {"loss", {{"points", points}}}}}));
     }
     return out;

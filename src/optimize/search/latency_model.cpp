@@ -31,7 +31,12 @@ std::string likeness(const Node& node) {
 LatencyModel::Timed LatencyModel::site_of(const Node& node, double ms) {
     const double work = std::max(1.0, static_cast<double>(macs(node))), written = static_cast<double>(element_count(node.shape));
     if (!is_convolution(node)) return {1, 1, 1, ms, work, written, false};
-    return {static_cast<double>(node.input_shapes[0][1]), static_cast<double>(node.shape[1]), static_cast<double>(node.integer("groups")), ms, work, written,
+    return {static_cast<double>(node.input_shapes[0][1]),
+            static_cast<double>(node.shape[1]),
+            static_cast<double>(node.integer("groups")),
+            ms,
+            work,
+            written,
             !node.domain.whole()};
 }
 

@@ -5,9 +5,9 @@
 #include "backends/lower/default_schedule.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
-#include "optimize/tune/tuning.hpp"
 #include "optimize/tune/statement_kind.hpp"
 #include "optimize/tune/tune.hpp"
+#include "optimize/tune/tuning.hpp"
 
 namespace loopegg {
 namespace {

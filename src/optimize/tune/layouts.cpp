@@ -200,18 +200,18 @@ struct Way {
     double ms;
 };
 
-// One site of the integer program for each node. All nodes that write or read values of one group agree with the first of them.
-std::vector<std::vector<SiteOption>> options_of(const std::vector<Movable>& nodes, const std::vector<std::vector<Way>>& ways, Groups& groups) {
+// The options of each node. All nodes that write or read values of one group agree with the first of them.
+std::vector<std::vector<NodeOption>> options_of(const std::vector<Movable>& nodes, const std::vector<std::vector<Way>>& ways, Groups& groups) {
     std::map<std::string, std::pair<std::size_t, std::size_t>> first;  // by group: a node, and the place of a value
-    std::vector<std::vector<SiteOption>> options(nodes.size());
+    std::vector<std::vector<NodeOption>> options(nodes.size());
     for (std::size_t n = 0; n < nodes.size(); ++n) {
-        for (std::size_t w = 0; w < ways[n].size(); ++w) options[n].push_back({w, ways[n][w].ms, 0, 0});
+        for (std::size_t w = 0; w < ways[n].size(); ++w) options[n].push_back({ways[n][w].ms});
         for (std::size_t v = 0; v < nodes[n].values.size(); ++v) {
             if (!groups.moves(nodes[n].values[v])) continue;
             const auto [other, value] = first.try_emplace(groups.find(nodes[n].values[v]), n, v).first->second;
             if (other == n) continue;
             for (std::size_t w = 0; w < ways[n].size(); ++w) {
-                SiteOption::Company company{other, {}};
+                NodeOption::Company company{other, {}};
                 for (std::size_t o = 0; o < ways[other].size(); ++o)
                     if (ways[other][o].orders[value] == ways[n][w].orders[v]) company.options.push_back(o);
                 options[n][w].only_with.push_back(std::move(company));
@@ -254,7 +254,7 @@ Layouts with_layouts(const Run& run, const Graph& graph, const Schedules& schedu
         }
     times.explore();
     std::vector<std::vector<Way>> ways;
-    ChooseResult best;
+    std::optional<NodeChoice> best;
     double plain = 0;
     for (const bool last : {false, true}) {
         ways = ways_of(nodes, times);
@@ -263,17 +263,17 @@ Layouts with_layouts(const Run& run, const Graph& graph, const Schedules& schedu
             if (ways[n].empty() || ways[n].front().orders != nodes[n].now) return {schedules};
             plain += ways[n].front().ms;
         }
-        best = choose(options_of(nodes, ways, groups), {});
-        if (!best.choice || best.choice->latency_ms > (1 - least_gain) * plain) return {schedules};
+        best = choose(options_of(nodes, ways, groups));
+        if (!best || best->ms > (1 - least_gain) * plain) return {schedules};
         if (last) break;
         for (std::size_t n = 0; n < nodes.size(); ++n)
-            for (const Term& nest : *ways[n][best.choice->picked[n]].nests) times.want(nest);
+            for (const Term& nest : *ways[n][best->picked[n]].nests) times.want(nest);
         times.tune_wanted();
     }
     Schedules out = schedules;
     std::size_t blocked = 0;
     for (std::size_t n = 0; n < nodes.size(); ++n) {
-        const Way& way = ways[n][best.choice->picked[n]];
+        const Way& way = ways[n][best->picked[n]];
         if (way.orders == nodes[n].now) continue;
         std::vector<Term> nests;
         for (const Term& nest : *way.nests) nests.push_back(times.scheduled(nest));
@@ -281,7 +281,7 @@ Layouts with_layouts(const Run& run, const Graph& graph, const Schedules& schedu
         ++blocked;
     }
     return {std::move(out), fmt::format("{} of {} steps write or read blocks of channels: {:.3f} ms instead of {:.3f}, by the nests alone", blocked,
-                                        nodes.size(), best.choice->latency_ms, plain)};
+                                        nodes.size(), best->ms, plain)};
 }
 
 }  // namespace loopegg

@@ -27,7 +27,7 @@ struct TuneOptions {
         bool needed = true;
     };
     std::function<Role(std::size_t nest)> role{};
-    int together = 24;     // candidates of one batch, of several nests: all cores compile, and the candidates are timed in turns
+    int together = 24;     // candidates of one batch, of several nests: all cores compile, and the candidates are timed interleaved
     double seconds = 1e9;  // of measuring, for all nests together
     // Gives nests near a schedule that turned out well, by the rules of the phase 'vary'. The function may be empty.
     std::function<std::vector<Term>(const Term& nest, std::uint64_t seed)> neighbours{};

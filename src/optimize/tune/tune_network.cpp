@@ -33,8 +33,7 @@ struct Running {
 std::vector<Running> as_they_run(const Network& network, const Target& target) {
     const std::map<std::string, Term> fused = fused_nests(network.graph, {}, target);
     std::vector<Running> nests;
-    for (std::size_t k = 0; k < network.sites.kinds.size(); ++k)
-        nests.push_back({k, fused.at(network.sites.all[network.sites.kinds[k].sites.front()].name)});
+    for (std::size_t k = 0; k < network.sites.kinds.size(); ++k) nests.push_back({k, fused.at(network.sites.all[network.sites.kinds[k].sites.front()].name)});
     const auto work = [&](const Running& r) {
         const SiteKind& kind = network.sites.kinds[r.kind];
         return network.sites.all[kind.sites.front()].macs * static_cast<std::int64_t>(kind.sites.size());
@@ -183,7 +182,8 @@ Tuning tune_network(const Run& run, const Network& network, const Effort& effort
     TuneOptions options = tune_options(run, effort);
     options.role = [&](std::size_t i) {  // a row comes after the nest that it would replace
         const auto first = std::find(all.kinds.begin(), all.kinds.end(), all.kinds[i]);
-        return TuneOptions::Role{static_cast<double>(network.sites.kinds[all.kinds[i]].sites.size()), static_cast<std::size_t>(first - all.kinds.begin()), true};
+        return TuneOptions::Role{static_cast<double>(network.sites.kinds[all.kinds[i]].sites.size()), static_cast<std::size_t>(first - all.kinds.begin()),
+                                 true};
     };
     options.seconds = std::max(0.0, options.seconds - charged.charged());
     const std::vector<TunedNest> tuned = tune(all.nests, charged, options, run.progress);

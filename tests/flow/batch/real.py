@@ -23,7 +23,7 @@ FOLDER = pathlib.Path(SCRATCH.name)
 ENVIRONMENT = dict(os.environ, LOOPEGG_STORE=f"{FOLDER}/latency.sqlite", LOOPEGG_EVIDENCE=f"{FOLDER}/evidence.sqlite", TALLY=f"{FOLDER}/tally")
 JOBS = FOLDER / "jobs.json"
 JOBS.write_text(json.dumps({"models": [str(SOURCE / "examples" / m) for m in ("tiny-residual.json", "tiny-plain.json")], "rules": ["default", str(SOURCE / "examples/group-large.rules")],
-                            "seeds": [1, 2, 3], "options": {"budget": 6, "trials": 2, "objective": "memory"}}))
+                            "seeds": [1, 2, 3], "options": {"trials": 2, "objective": "memory"}}))
 COUNTED = FOLDER / "counted"
 COUNTED.write_text(f'#!/bin/sh\n"{LOOPEGG}" "$@" || exit $?\necho "$2 $6 $*" >> "$TALLY"\n')
 COUNTED.chmod(0o755)

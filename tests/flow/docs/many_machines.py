@@ -34,7 +34,7 @@ SCRATCH = tempfile.TemporaryDirectory()
 FOLDER = pathlib.Path(SCRATCH.name)
 HOME = FOLDER / "home"
 SHARED = FOLDER / "shared"
-JOBS = {"models": [str(SOURCE / "examples/tiny-residual.json")], "targets": ["i7"], "options": {"budget": 2, "trials": 1, "search": "sites"}}
+JOBS = {"models": [str(SOURCE / "examples/tiny-residual.json")], "targets": ["i7"], "options": {"trials": 1}}
 
 
 class TeamServer(Postgres):

@@ -122,7 +122,7 @@ def reseal(folder):
 def made():
     if not OUT.exists():
         model = pathlib.Path(__file__).resolve().parents[3] / "examples" / "tiny-residual.json"
-        P.done("optimize", model, "--budget", "16", "--trials", "3", "--max-loss", "20", "--out", "out", "--quiet")
+        P.done("optimize", model, "--trials", "3", "--max-loss", "20", "--out", "out", "--quiet")
         P.done("explain", "out", "--check")
         for file in OUT.rglob("*"):
             if file.is_file() and file.stat().st_nlink > 1:   # links would change two files by one edit

@@ -103,7 +103,7 @@ def readers():
     P.done("export", P.model, "-o", "seed.onnx")
     P.write("bundle/index.json", {"target": "h200", "id": "b", "programs": [{"key": "0" * 32, "what": "(x)"}, {"key": "1" * 32, "what": "(y)"}]})
     P.write("bundle/results.txt", "loopegg-results 1 b\n" + "0" * 32 + " ok 1.5 0.1 10\n" + "1" * 32 + " wrong element 3 is 1\n")
-    P.write("accuracies.json", {"original": 95.7, "rules-1": [95.1, 95.3]})
+    P.write("accuracies.json", {"original": 95.7, "front-1": [95.1, 95.3]})
     half = {"steps": [{"site": "conv1", "apply": [{"rule": "bottleneck-output", "with": {"?w": 4}, "restore": "propagate"}]}]}
     P.write("trainings.jsonl", "".join(json.dumps({"plan": p, "accuracy": a}) + "\n" for p, a in (({"steps": []}, 95.7), (half, 95.1))))
     P.write("data/images.npy", (CORPUS / "npy/f4").read_bytes())

@@ -57,7 +57,7 @@ def close(a, b):
 def returned(name, *more):
     """A run, and weights that a training could have left: all of them other than before."""
     out = HOME / name
-    run("optimize", MODEL, "--budget", 8, "--trials", 2, "--out", out, "-q", *more)
+    run("optimize", MODEL, "--trials", 2, "--out", out, "-q", *more)
     header, data = tensors(out / "weights.safetensors")
     values = struct.unpack(f"<{len(data) // 4}f", data)
     write_tensors(HOME / f"{name}.safetensors", header, struct.pack(f"<{len(values)}f", *[1.5 * v + 0.01 if i % 3 else 0.5 * v for i, v in enumerate(values)]))

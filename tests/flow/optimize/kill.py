@@ -19,7 +19,7 @@ ENVIRONMENT = dict(os.environ, LOOPEGG_STORE=STORE, LOOPEGG_EVIDENCE=FOLDER.name
 
 
 def command(out):
-    return [LOOPEGG, "optimize", MODEL, "--budget", "16", "--trials", "6", "--out", f"{FOLDER.name}/{out}", "--quiet"]
+    return [LOOPEGG, "optimize", MODEL, "--trials", "6", "--out", f"{FOLDER.name}/{out}", "--quiet"]
 
 
 def measured():

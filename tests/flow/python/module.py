@@ -27,7 +27,7 @@ FOLDER = tempfile.TemporaryDirectory()
 HOME = pathlib.Path(FOLDER.name)
 os.environ.update(LOOPEGG_STORE=f"{HOME}/latency.sqlite", LOOPEGG_EVIDENCE=f"{HOME}/evidence.sqlite")
 TINY = ROOT / "examples/tiny-residual.json"
-SHORT = {"budget": 8, "trials": 2}
+SHORT = {"trials": 2}
 runs = {}
 
 

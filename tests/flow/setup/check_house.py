@@ -53,6 +53,15 @@ def the_interface_to_compiled_networks_is_left_alone():
     assert not faults('extern "C" int loopegg_run_opaque(const char* a, int b, int c, const float* const* d, const long* e, float* f, long g);')
 
 
+def a_folder_of_a_room_does_not_include_a_later_one():
+    def folder_faults(path, include):
+        return list(checker.include_faults(path, [f'#include "optimize/{include}"']))
+    assert folder_faults("src/optimize/tune/a.cpp", "answer/b.hpp") == [
+        "src/optimize/tune/a.cpp:1: optimize/answer/b.hpp is of a folder that comes later (run, tune, search, answer, audit)"]
+    assert not folder_faults("src/optimize/answer/a.cpp", "tune/b.hpp") and not folder_faults("src/optimize/tune/a.cpp", "tune/b.hpp")
+    assert not folder_faults("src/optimize/optimize.cpp", "answer/b.hpp") and not folder_faults("src/cli/a.cpp", "audit/b.hpp")
+
+
 def what_a_user_leaves_in_the_clone_is_not_looked_at():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
@@ -65,5 +74,5 @@ def what_a_user_leaves_in_the_clone_is_not_looked_at():
         assert checker.tree_files(root) == ["README.md", "m.json", "src/a.cpp"], checker.tree_files(root)
 
 
-run_cases([what_a_user_leaves_in_the_clone_is_not_looked_at, a_function_with_seven_parameters_is_refused, six_parameters_are_allowed, calls_and_values_are_no_declarations, text_comments_and_macros_are_no_code,
+run_cases([a_folder_of_a_room_does_not_include_a_later_one, what_a_user_leaves_in_the_clone_is_not_looked_at, a_function_with_seven_parameters_is_refused, six_parameters_are_allowed, calls_and_values_are_no_declarations, text_comments_and_macros_are_no_code,
            the_interface_to_compiled_networks_is_left_alone])

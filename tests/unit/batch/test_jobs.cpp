@@ -47,7 +47,7 @@ public:
 TEST_CASE("a batch file is every combination of its lists", "[unit][batch]") {
     auto jobs = jobs_of(
         R"({"models": ["zoo:resnet18", "m.json"], "targets": ["host", "nano"], "seeds": [1, 2, 3],
-            "options": {"budget": 20, "strict-fp": true, "batch": "4"}})");
+            "options": {"strict-fp": true, "trials": 20, "batch": "4"}})");
     CHECK(jobs.size() == 12);
     std::set<std::string> ids, names;
     for (const Job& j : jobs) ids.insert(j.id), names.insert(j.name);
@@ -55,7 +55,7 @@ TEST_CASE("a batch file is every combination of its lists", "[unit][batch]") {
     CHECK(names.size() == 12);
     CHECK(jobs[0].name == "resnet18.host.default.default.1");
     CHECK(jobs[0].arguments("out") == std::vector<std::string>{"optimize", "zoo:resnet18", "--target", "host", "--seed", "1", "--out", "out", "--batch", "4",
-                                                               "--budget", "20", "--strict-fp"});
+                                                               "--strict-fp", "--trials", "20"});
     CHECK(jobs_of(R"({"models": "a", "guards": ["g"], "rules": "r.rules"})")[0].arguments("o") ==
           std::vector<std::string>{"optimize", "a", "--target", "host", "--seed", "1", "--out", "o", "--rules", "r.rules", "--guard", "g"});
     CHECK(jobs_of(R"({"models": ["a", "a"]})").size() == 1);

@@ -52,7 +52,11 @@ inline RuleBook network_rules(const std::string& text, const std::string& sets =
 // The front of a network by a latency that sizes determine.
 struct SmallFront {
     SmallFront(Graph graph, RuleBook rules, FrontOptions options = {})
-        : original(std::move(graph)), book(std::move(rules)), sizes(sizes_of(original)), loss(sizes), network(original, book, {}),
+        : original(std::move(graph)),
+          book(std::move(rules)),
+          sizes(sizes_of(original)),
+          loss(sizes),
+          network(original, book, {}),
           costs(original, loss, [](const Node& node, const Term&) { return ms_of(node); }) {
         network.grow(*book.find_phase("networks"));
         front.emplace(network, loss, costs, options);

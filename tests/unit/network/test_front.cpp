@@ -77,7 +77,8 @@ TEST_CASE("no uniform scaling beats the front", "[unit][network]") {
         const Graph scaled = residual_chain(width);
         const double ms = ms_of(scaled), points = points_of(small.sizes, scaled);
         INFO(width << " of 32 channels: " << ms << " ms, " << points << " points");
-        CHECK(std::any_of(small.front->curve().begin(), small.front->curve().end(), [&](const auto& p) { return p.first <= ms + 1e-9 && p.second <= points + 0.01; }));
+        CHECK(std::any_of(small.front->curve().begin(), small.front->curve().end(),
+                          [&](const auto& p) { return p.first <= ms + 1e-9 && p.second <= points + 0.01; }));
     }
 }
 
@@ -98,7 +99,8 @@ TEST_CASE("without drop-branch in the rule file, no network of the front drops a
         return std::any_of(networks.begin(), networks.end(), [](const Graph& g) { return !has(g, "conv1a") || !has(g, "conv1b"); });
     };
     CHECK(dropped(networks_of(all)));
-    const SmallFront without(residual_chain(), network_rules(replaced_in(shipped_network_rules(), "(computes ?f) (free ?f) (capacity)", "(= 0 1) (computes ?f) (capacity)")));
+    const SmallFront without(residual_chain(),
+                             network_rules(replaced_in(shipped_network_rules(), "(computes ?f) (free ?f) (capacity)", "(= 0 1) (computes ?f) (capacity)")));
     CHECK(without.front->curve().size() > 1);
     CHECK_FALSE(dropped(networks_of(without)));
 }
@@ -107,7 +109,8 @@ TEST_CASE("of the widths that a rule lists, only those come back", "[unit][netwo
     const SmallFront eighths(chain_of(32, 32), network_rules(shipped_network_rules()));
     CHECK(widths_of(networks_of(eighths), "conv1").size() > 2);
     std::string text = shipped_network_rules();
-    text = replaced_in(text, ":for ?w (eighths ?x) :when (narrowable ?x) (whole ?x) (computes ?y)", ":for ?w (list 8 32) :when (narrowable ?x) (whole ?x) (computes ?y)");
+    text = replaced_in(text, ":for ?w (eighths ?x) :when (narrowable ?x) (whole ?x) (computes ?y)",
+                       ":for ?w (list 8 32) :when (narrowable ?x) (whole ?x) (computes ?y)");
     const SmallFront listed(chain_of(32, 32), network_rules(text));
     for (const char* site : {"conv1", "conv2"})
         for (std::int64_t width : widths_of(networks_of(listed), site)) CHECK((width == 8 || width == 32));
@@ -115,7 +118,8 @@ TEST_CASE("of the widths that a rule lists, only those come back", "[unit][netwo
 }
 
 TEST_CASE("a custom rule over networks is on the front where it pays", "[unit][network]") {
-    const std::string skip = "(ruleset own (rule skip-layer (row ?x (row ?y ?z)) ~> (row ?x ?z) :when (computes ?y) (= (channels ?x) (channels ?y)) (capacity)))";
+    const std::string skip =
+        "(ruleset own (rule skip-layer (row ?x (row ?y ?z)) ~> (row ?x ?z) :when (computes ?y) (= (channels ?x) (channels ?y)) (capacity)))";
     const SmallFront small(chain_of(32, 32), network_rules(shipped_network_rules() + skip, "own widths"), {.max_points = 1e6});
     const std::vector<Graph> networks = networks_of(small);
     CHECK(std::any_of(networks.begin(), networks.end(), [](const Graph& g) { return !has(g, "conv2") && has(g, "conv1"); }));

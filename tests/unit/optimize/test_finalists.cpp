@@ -78,9 +78,8 @@ TEST_CASE("accuracies that make no sense are named", "[errors][optimize]") {
 TEST_CASE("a finalist is written as its plan, its network and a module", "[unit][optimize]") {
     const Graph graph = zoo_graph("resnet34-cifar10");
     const auto narrowed = [](int width) {
-        return read_plan(make_source(
-            "plan.json", R"({"steps": [{"site": "layer1.*.conv1", "apply": [{"rule": "bottleneck-output", "with": {"?w": )" + std::to_string(width) +
-                             R"(}, "restore": "propagate"}]}]})"));
+        return read_plan(make_source("plan.json", R"({"steps": [{"site": "layer1.*.conv1", "apply": [{"rule": "bottleneck-output", "with": {"?w": )" +
+                                                      std::to_string(width) + R"(}, "restore": "propagate"}]}]})"));
     };
     FoundNetworks found;
     for (int width : {32, 48}) {

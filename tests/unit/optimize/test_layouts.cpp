@@ -19,8 +19,8 @@
 #include "nest/term/value.hpp"
 #include "optimize/tune/algorithms.hpp"
 #include "optimize/tune/layouts.hpp"
-#include "test_runs.hpp"
 #include "rules/load.hpp"
+#include "test_runs.hpp"
 
 using namespace loopegg;
 

@@ -64,11 +64,11 @@ TEST_CASE("a file of trainings that cannot be used says where and why", "[errors
 
 TEST_CASE("accuracies of finalists become trainings, each once", "[unit][optimize]") {
     const ScratchFolder folder(std::filesystem::temp_directory_path() / "loopegg-trainings");
-    std::filesystem::create_directories(folder.path() / "finalists/rules-1");
+    std::filesystem::create_directories(folder.path() / "finalists/front-1");
     write_file(folder.path() / "original.json", write_model(zoo_graph("resnet34-cifar10")));
-    write_file(folder.path() / "finalists/rules-1/plan.json", nlohmann::json::parse(halved + R"("accuracy": 1})").at("plan").dump());
+    write_file(folder.path() / "finalists/front-1/plan.json", nlohmann::json::parse(halved + R"("accuracy": 1})").at("plan").dump());
     const std::filesystem::path file = folder.path() / "trainings.jsonl";
-    const std::map<std::string, Trained> accuracies{{"original", {{92.1, 92.3}}}, {"rules-1", {{91.0}}}};
+    const std::map<std::string, Trained> accuracies{{"original", {{92.1, 92.3}}}, {"front-1", {{91.0}}}};
     append_trainings(file, folder.path(), accuracies);
     const std::string once = read_file(file);
     CHECK(std::count(once.begin(), once.end(), '\n') == 3);

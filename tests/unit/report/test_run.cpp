@@ -40,7 +40,15 @@ TEST_CASE("a run folder is read into values", "[unit][report]") {
         CHECK(s.changed() == !s.steps.empty());
         CHECK(s.proof.size() == s.steps.size());
     }
-    CHECK(headline(run).find("runs 1.63× faster on host") != std::string::npos);
+    CHECK(run.pareto.size() == 15);
+    CHECK(run.pareto.front().points == run.result["pareto"][0]["loss"]["points"].get<double>());
+    REQUIRE_FALSE(run.steps.empty());
+    for (const NetworkStep& s : run.steps) {
+        CHECK((s.step.rule == "narrow-stream" || s.step.rule == "drop-branch"));
+        REQUIRE(s.guard);
+        CHECK(s.guard->points == 0.05);
+    }
+    CHECK(headline(run).find("runs 1.51× faster on host") != std::string::npos);
     CHECK(headline(read_run(test::sample_runs() / "resnet34-nano")).find("is estimated to run") != std::string::npos);
     CHECK(headline(read_run(test::sample_runs() / "tiny-original")).find("stays as it is") != std::string::npos);
 }
@@ -49,6 +57,9 @@ TEST_CASE("steps are told in words", "[unit][report]") {
     StepTaken group{"group-axes", "neural", {{"?a", "co"}, {"?b", "ci"}, {"?g", "4"}}, 1, "", "", ""};
     CHECK(group.words() == "group co with ci in 4 blocks in part 1");
     CHECK(group.text() == "group-axes ?a=co ?b=ci ?g=4 (part 1)");
+    StepTaken narrow{"narrow-stream", "neural", {{"?w", "48"}}, {}, "", "", ""};
+    CHECK(narrow.words() == "keep 48 channels of a residual stream");
+    CHECK(NetworkStep{narrow, {"conv1", "conv2", "fc"}, {}}.title() == "narrow-stream ?w=48 at conv1 and 2 more");
     StepTaken unknown{"my-rule", "exact", {{"?x", "3"}}, {}, "", "", ""};
     CHECK(unknown.words() == "my-rule ?x=3");
 }
@@ -71,6 +82,16 @@ TEST_CASE("a folder that is no run is refused in words", "[errors][report]") {
     CHECK(read_run(folder.path()).evidence.at(0).ratio == 0.9);
     write_file(folder / "evidence.jsonl", "{\"key\": \"1\"}\nnot json\n");
     CHECK_THROWS_WITH(read_run(folder.path()), Catch::Contains("evidence.jsonl") && Catch::Contains("line 2"));
+}
+
+TEST_CASE("a page tells what rules over the network did, and leaves a network out that could not be timed", "[unit][report]") {
+    FinishedRun run = read_run(test::sample_runs() / "resnet34-host");
+    run.result["networks"][1]["latency_ms"] = nullptr;
+    const std::string page = report_page(run);
+    for (const char* words :
+         {"keep 48 channels of a residual stream", "leave a branch out", "not computed", "front-1 (chosen)", "by more than 0.02 points", "points lost"})
+        CHECK(page.find(words) != std::string::npos);
+    CHECK(page.find("front-2") == std::string::npos);
 }
 
 TEST_CASE("a page without its plotting library is refused in words", "[errors][report]") {

@@ -32,7 +32,7 @@ TEST_CASE("a study counts every site once", "[unit][report]") {
     CHECK(study.sequences.back().label == "dense");
     CHECK(study.sequences.back().speedup == Approx(1));
     CHECK(study.targets == std::vector<std::string>{"host", "nano"});
-    CHECK(study.never_fired == std::vector<std::string>{"stage-output"});
+    CHECK(study.never_fired == std::vector<std::string>{"drop-growth"});
 }
 
 TEST_CASE("a study's figures follow from its sites", "[unit][report]") {
@@ -51,10 +51,28 @@ TEST_CASE("a study's figures follow from its sites", "[unit][report]") {
     CHECK(depth_svg(study).find("late third") != std::string::npos);
 }
 
+TEST_CASE("a study counts the steps over networks, and says no speed-up of what is not computed", "[unit][report]") {
+    const Study study = study_runs({read_run(test::sample_runs() / "mobilenet-host")});
+    std::map<std::string, int> sites, steps;
+    for (const SequenceCount& c : study.sequences) {
+        sites[c.label] = c.sites;
+        CHECK(c.speedup.has_value() == (c.label != "dropped"));
+        if (c.label == "dropped") CHECK(c.macs_kept == 0);
+    }
+    for (const StepCount& c : study.steps) steps[c.rule + " " + c.parameters] = c.times;
+    REQUIRE((sites["narrower"] > 0 && sites["dropped"] > 0));
+    CHECK(steps["narrow-stream ?w=48"] == sites["narrower"]);
+    CHECK(steps["drop-branch "] == sites["dropped"]);
+    CHECK_FALSE(steps.contains("write-layer "));
+    CHECK(to_json(study)["sequences"].dump().find("null") != std::string::npos);
+}
+
 TEST_CASE("fame tells the paper's sequences from operators and from the unnamed", "[unit][report]") {
     CHECK(fame_of("S2") == Fame::paper);
     CHECK(fame_of("depthwise") == Fame::known);
     CHECK(fame_of("dense") == Fame::dense);
+    CHECK(fame_of("narrower") == Fame::known);
+    CHECK(fame_of("dropped") == Fame::known);
     CHECK(fame_of("unnamed") == Fame::unnamed);
     SiteResult site;
     site.sequence = "unnamed", site.key = "cut-domain group-axes bottleneck-axis";
