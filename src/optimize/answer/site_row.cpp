@@ -53,15 +53,15 @@ std::vector<std::string> step_lines(const Answer& answer, const std::string& sit
 
 json no_time() { return {{"median_ms", 0.0}, {"iqr_ms", 0.0}, {"n", 0}, {"target", ""}, {"measured", true}, {"disturbed", false}}; }
 
-std::string effect_of(const Answer& answer, const Site& was, const Site* is) {
+}  // namespace
+
+std::string effect_of(const Site& was, const Site* is, const Domain& domain) {
     if (!is) return "not computed: its branch was dropped";
     std::vector<std::string> words;
     if (is->statement != was.statement) words.push_back(narrower_words(is->statement, was.statement));
-    if (const Domain domain = domain_at(answer, was.name); !domain.whole() || words.empty()) words.push_back(effect_words(domain));
+    if (!domain.whole() || words.empty()) words.push_back(effect_words(domain));
     return words.size() == 1 ? words[0] : words[0] + "; " + words[1];
 }
-
-}  // namespace
 
 std::string sequence_of(const Answer& answer, const Site& was) {
     const Site* is = find_site(answer.returned().sites, was.name);
@@ -85,7 +85,7 @@ json site_json(const Answer& answer, const Site& was) {
            {"original_statement", to_string(was.statement)},
            {"statement", to_string(is ? is->statement : was.statement)},
            {"variant", is ? domain_text(domain_at(answer, was.name)) : "dropped"},
-           {"effect", effect_of(answer, was, is)},
+           {"effect", effect_of(was, is, domain_at(answer, was.name))},
            {"sequence", sequence_of(answer, was)},
            {"steps", step_lines(answer, was.name)},
            {"original_latency", latency_json(before.best)},

@@ -32,6 +32,7 @@
 #include "optimize/answer/about_run.hpp"
 #include "optimize/answer/named_sequences.hpp"
 #include "optimize/answer/pseudo.hpp"
+#include "optimize/answer/site_row.hpp"
 #include "optimize/audit/network_replay.hpp"
 #include "optimize/audit/site_plan.hpp"
 #include "optimize/run/exact_glob.hpp"
@@ -50,6 +51,14 @@ using nlohmann::json;
 std::string text_of(Graph graph) {
     graph.weights_file.clear();
     return write_model(graph);
+}
+
+// A nest, or nests in a row, with the extents of all axes.
+Term completed(const Term& nest) {
+    if (nest.is("prepare", 2)) return Term(nest.op(), {nest[0], completed(nest[1])});
+    if (nest.is("site", 1)) return Term(nest.op(), {complete(nest[0])});
+    if (nest.is("then", 2)) return Term(nest.op(), {completed(nest[0]), complete(nest[1])});
+    return complete(nest);
 }
 
 bool near(double a, double b, double part = 1e-6) { return std::abs(a - b) <= part * std::max({std::abs(a), std::abs(b), 1e-12}); }
@@ -218,22 +227,29 @@ private:
                    r.at("original_parameters") == s.parameters,
                "result.json", "it says something else of the original's '{}'", s.name);
         if (gone) {
-            expect(r.at("sequence") == "dropped" && r.at("macs") == 0 && r.at("parameters") == 0, "result.json", "'{}' is not there any more", s.name);
+            expect(r.at("sequence") == "dropped" && r.at("variant") == "dropped" && r.at("effect") == effect_of(s, nullptr, {}) && r.at("macs") == 0 &&
+                       r.at("parameters") == 0 && !r.contains("pseudo_after"),
+                   "result.json", "'{}' is not there any more", s.name);
             return;
         }
         const bool restored = back != sites_.all.end();
         expect(r.at("shape") == now->shape && r.at("statement") == to_string(now->statement) && r.at("macs") == now->macs + (restored ? back->macs : 0) &&
                    r.at("parameters") == now->parameters + (restored ? back->parameters : 0),
                "result.json", "'{}' is not the site of model.json", s.name);
-        for (const json& q : sequences_.at("sites")) {
-            if (q.at("name") != s.name) continue;
-            expect(r.at("variant") == q.at("effect") && r.at("sequence") == q.at("sequence"), "result.json", "'{}' is not what sequences.json says", s.name);
-        }
+        Domain domain;
+        for (const json& q : sequences_.at("sites"))
+            if (q.at("name") == s.name) {
+                domain = domain_of(parse_term(q.at("chosen").get<std::string>()));
+                expect(r.at("sequence") == q.at("sequence"), "result.json", "'{}' is not what sequences.json says", s.name);
+            }
+        expect(r.at("variant") == domain_text(domain) && r.at("effect") == effect_of(s, &*now, domain), "result.json",
+               "'{}' is not restricted as sequences.json says", s.name);
         for (const char* when : {"before", "after"}) {
-            if (!r.contains(std::string("nest_") + when)) continue;
+            expect(r.contains(std::string("nest_") + when) == r.contains(std::string("pseudo_") + when), "result.json", "'{}' has loops without a nest",
+                   s.name);
+            if (!r.contains(std::string("nest_") + when) || !r.contains(std::string("pseudo_") + when)) continue;
             const Term nest = parse_term(r.at(std::string("nest_") + when).get<std::string>());
-            if (nest.is("prepare", 2)) continue;  // nests in a row have no axes of their own to complete
-            expect(r.at(std::string("pseudo_") + when) == pseudo(complete(nest)), "result.json", "the loops of '{}' are not those of its nest {}", s.name,
+            expect(r.at(std::string("pseudo_") + when) == pseudo(completed(nest)), "result.json", "the loops of '{}' are not those of its nest {}", s.name,
                    when);
         }
         for (const char* which : {"original_latency", "latency"})

@@ -40,7 +40,7 @@ def whole_files(out):
 
 def answer(out):
     result = json.load(open(f"{FOLDER.name}/{out}/result.json"))
-    return result["configurations"], result["rejected"], [p["sites_changed"] for p in result["pareto"]], [p["latency_ms"] for p in result["pareto"]]
+    return result["configurations"], result["rejected"], [p["macs"] for p in result["pareto"]], [p["latency_ms"] for p in result["pareto"]]
 
 
 def main():

@@ -35,7 +35,13 @@ class Machine:
         path.chmod(0o755)
 
     def loopegg(self, **environment):
-        return subprocess.run([self.folder / "tree/loopegg", "--version"], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
+        return self.run(["loopegg", "--version"], environment)
+
+    def test_extras(self):
+        return self.run(["setup/prepare", "test-extras"], {})
+
+    def run(self, words, environment):
+        return subprocess.run([self.folder / "tree" / words[0], *words[1:]], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120,
                               env={"PATH": f"{self.folder}/bin:/usr/bin:/bin", "HOME": str(self.folder), **environment})
 
 
@@ -102,7 +108,7 @@ def a_dead_mirror_is_named(folder):
     expect(r.stderr, "cannot reach the Debian mirror, so libisl-dev could not be installed")
 
 
-def what_only_the_deep_tests_use_is_asked_for_by_them_alone_and_not_insisted_on(folder):
+def what_only_tests_use_is_installed_by_their_own_command_alone(folder):
     m = Machine(folder)
     m.pretend("dpkg-query", 'case "$*" in *clang-tidy*) exit 1;; *) echo installed;; esac')
     m.pretend("id", "echo 0")
@@ -112,7 +118,7 @@ def what_only_the_deep_tests_use_is_asked_for_by_them_alone_and_not_insisted_on(
     (m.folder / "tree/.deps/ready").write_text(ready)
     m.pretend("meson", "exit 1")
     assert "clang-tidy" not in m.loopegg().stderr
-    expect(m.loopegg(LOOPEGG_DEEP="1").stderr, "so clang-tidy-19 could not be installed", "going on without what setup/debian-deep.txt lists", "configuring build")
+    expect(m.test_extras().stderr, "installing Debian packages: clang-tidy-19", "so clang-tidy-19 could not be installed", "run this again")
 
 
 def an_installation_that_was_cut_off_is_finished_first(folder):
@@ -208,7 +214,7 @@ def in_a_folder(case):
 
 
 CASES = [another_architecture_is_refused_in_a_sentence, without_root_the_missing_packages_and_one_command_are_named, a_dead_mirror_is_named,
-         what_only_the_deep_tests_use_is_asked_for_by_them_alone_and_not_insisted_on, an_installation_that_was_cut_off_is_finished_first, no_network_is_said_and_the_next_try_goes_on, too_little_disk_is_said, a_wheel_is_unpacked_without_what_is_never_loaded_and_its_record_last,
+         what_only_tests_use_is_installed_by_their_own_command_alone, an_installation_that_was_cut_off_is_finished_first, no_network_is_said_and_the_next_try_goes_on, too_little_disk_is_said, a_wheel_is_unpacked_without_what_is_never_loaded_and_its_record_last,
          a_half_unpacked_wheel_is_unpacked_again, another_version_replaces_the_files_of_the_old_one, a_file_with_another_hash_is_refused,
          a_second_process_waits_for_the_first]
 run_cases(CASES, call=in_a_folder)
