@@ -65,6 +65,12 @@ public:
     Tuner(Measurer& measurer, const TuneOptions& options, Progress& progress) : measurer_(measurer), options_(options), progress_(progress) {}
 
     void run(std::vector<Search>& searches) {
+        run_rounds(searches);
+        try_until_one_works(searches);
+    }
+
+private:
+    void run_rounds(std::vector<Search>& searches) {
         // Every nest has a first round. Where there are very many nests, the first round is short, so that the best nests still get another.
         constexpr int first_trials = 1000, least = 3;
         const int nests = std::max(1, static_cast<int>(searches.size()));
@@ -88,7 +94,17 @@ public:
         }
     }
 
-private:
+    // Without a time of each nest that it needs, there is no network: such a nest has further trials, also when its trials or the time are used up.
+    void try_until_one_works(std::vector<Search>& searches) {
+        constexpr int most_tries = 8;
+        for (int tries = 0; tries < most_tries; ++tries) {
+            std::vector<int> trials;
+            for (const Search& s : searches) trials.push_back(s.needed && !s.best.latency && !s.waiting.empty() ? 1 : 0);
+            if (std::count(trials.begin(), trials.end(), 1) == 0) return;
+            step(searches, trials, 0);
+        }
+    }
+
     // Whether a nest is so much slower than the nest that it would replace that no schedule will make it useful.
     static bool hopeless(const std::vector<Search>& searches, const Search& s) {
         constexpr double catch_up = 1.3;  // more than tuning gains after a first round

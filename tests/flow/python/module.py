@@ -197,7 +197,8 @@ def an_interrupt_ends_the_program():
     script = (f"import sys; sys.path.insert(0, {str(ROOT / 'python')!r}); import loopegg\ntry:\n"
               f"    loopegg.optimize('zoo:resnet34-cifar10', out={str(HOME / 'long')!r}, progress=lambda line: print('line', flush=True))\n"
               "except KeyboardInterrupt:\n    print('interrupted', flush=True)\n")
-    user = subprocess.Popen([sys.executable, "-I", "-c", script], stdout=subprocess.PIPE, text=True)
+    user = subprocess.Popen([sys.executable, "-I", "-c", script], stdout=subprocess.PIPE, text=True,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))   # a test in the background is started with it ignored
     assert user.stdout.readline() == "line\n"
     children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(user.pid)], capture_output=True, text=True).stdout.split()
     user.send_signal(signal.SIGINT)

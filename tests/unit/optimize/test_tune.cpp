@@ -26,7 +26,7 @@ public:
             ++asked;
             seen.insert(c.nest);
             const std::string text = to_string(c.nest);
-            if (fail_all) {
+            if (fail_all || asked <= fail_first) {
                 out.push_back({std::nullopt, "it crashed"});
                 continue;
             }
@@ -41,6 +41,7 @@ public:
     double seconds = 0;  // that each candidate costs
     std::unordered_set<Term> seen;
     bool fail_all = false;
+    int fail_first = 0;  // so many candidates
 };
 
 const Term conv = complete(parse_term("(nest (conv2d 1 1 16 8 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"));
@@ -80,6 +81,18 @@ TEST_CASE("a nest that nothing can be measured for keeps its schedule and its re
     CHECK_FALSE(tuned[0].best.latency);
     CHECK(tuned[0].best.why == "it crashed");
     CHECK(tuned[0].failed == tuned[0].tried);
+}
+
+TEST_CASE("where all trials of a nest failed, other schedules are tried until one works", "[unit][optimize]") {
+    PaperMachine machine;
+    machine.fail_first = 3;
+    Progress quiet(Progress::Mode::quiet);
+    TuneOptions options = small();
+    options.trials = options.per_round = 1;
+    const auto tuned = tune(std::vector{conv}, machine, options, quiet);
+    REQUIRE(tuned[0].best.latency);
+    CHECK(tuned[0].failed == 3);
+    CHECK(machine.asked == 4);
 }
 
 TEST_CASE("the schedule that a nest comes with is measured, whatever was learnt from others", "[unit][optimize]") {
