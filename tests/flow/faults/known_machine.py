@@ -108,7 +108,7 @@ def few_files_are_a_reason_not_a_crash():
 
 def files_that_may_not_grow_are_a_reason_not_a_crash():
     def small():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, 8_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
     for words in (("compile", P.model, "--out", "small"), ("optimize", P.model, "--rules", "exact", "--trials", "1", "--out", "small")):
         r = P.refused(*words, before=small, codes=(1,))
         assert "internal fault" not in r.stderr, r.stderr
