@@ -19,8 +19,9 @@ std::string inside_script(std::string text) {
 
 std::string vega_script() {
     const char* named = std::getenv("LOOPEGG_VEGA");
-    std::filesystem::path path = named && *named ? std::filesystem::path(named) : shipped("report/vega.js");
-    if (!named && !std::filesystem::exists(path)) path = LOOPEGG_VEGA_FILE;
+    const bool chosen = named && *named;  // a copy that a user names is not replaced by another one
+    std::filesystem::path path = chosen ? std::filesystem::path(named) : shipped("report/vega.js");
+    if (!chosen && !std::filesystem::exists(path)) path = LOOPEGG_VEGA_FILE;
     if (!std::filesystem::exists(path))
         throw UserError(Diagnostic{fmt::format("the plotting library is not at '{}'", path.string()),
                                    {},

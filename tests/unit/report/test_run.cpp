@@ -84,6 +84,13 @@ TEST_CASE("a folder that is no run is refused in words", "[errors][report]") {
     CHECK_THROWS_WITH(read_run(folder.path()), Catch::Contains("evidence.jsonl") && Catch::Contains("line 2"));
 }
 
+TEST_CASE("a page without its plotting library is refused in words", "[errors][report]") {
+    ::setenv("LOOPEGG_VEGA", "/nowhere/index.js", 1);
+    FinishedRun run = read_run(test::sample_runs() / "tiny-original");
+    CHECK_THROWS_WITH(report_page(run), Catch::Contains("/nowhere/index.js") && Catch::Contains("./loopegg"));
+    ::unsetenv("LOOPEGG_VEGA");
+}
+
 TEST_CASE("a page tells what rules over the network did, and leaves a network out that could not be timed", "[unit][report]") {
     FinishedRun run = read_run(test::sample_runs() / "resnet34-host");
     run.result["networks"][1]["latency_ms"] = nullptr;
@@ -92,13 +99,6 @@ TEST_CASE("a page tells what rules over the network did, and leaves a network ou
          {"keep 48 channels of a residual stream", "leave a branch out", "not computed", "front-1 (chosen)", "by more than 0.02 points", "points lost"})
         CHECK(page.find(words) != std::string::npos);
     CHECK(page.find("front-2") == std::string::npos);
-}
-
-TEST_CASE("a page without its plotting library is refused in words", "[errors][report]") {
-    ::setenv("LOOPEGG_VEGA", "/nowhere/index.js", 1);
-    FinishedRun run = read_run(test::sample_runs() / "tiny-original");
-    CHECK_THROWS_WITH(report_page(run), Catch::Contains("/nowhere/index.js") && Catch::Contains("./loopegg"));
-    ::unsetenv("LOOPEGG_VEGA");
 }
 
 TEST_CASE("names from a file cannot become markup", "[unit][report]") {
