@@ -102,11 +102,15 @@ std::vector<GuardKind> net_guards() {
 
 std::vector<ListKind> net_lists() {
     return {
-        {"eighths", {{"net"}}, "what one to seven eighths of the channels that it writes come to, in whole fours of sixteen and more", [](const Question& q) {
+        {"shares",
+         {{"number", "net"}},
+         "1/N to (N-1)/N of the channels that the network writes, in multiples of 4 from 16 channels on",
+         [](const Question& q) {
              std::vector<Term> out;
-             if (const NetSizes* sizes = net(q, 0))
-                 if (const auto channels = sizes->written())
-                     for (std::int64_t w : widths_offered(*channels, facts(q).channels_step())) out.emplace_back(w);
+             const NetSizes* sizes = net(q, 1);
+             const auto channels = sizes ? sizes->written() : std::nullopt;
+             if (channels && q.arguments[0].number && *q.arguments[0].number <= *channels)
+                 for (std::int64_t w : widths_offered(*channels, *q.arguments[0].number, facts(q).channels_step())) out.emplace_back(w);
              return out;
          }}};
 }

@@ -109,12 +109,15 @@ TEST_CASE("of the widths that a rule lists, only those come back", "[unit][netwo
     const SmallFront eighths(chain_of(32, 32), network_rules(shipped_network_rules()));
     CHECK(widths_of(networks_of(eighths), "conv1").size() > 2);
     std::string text = shipped_network_rules();
-    text = replaced_in(text, ":for ?w (eighths ?x) :when (narrowable ?x) (whole ?x) (computes ?y)",
+    text = replaced_in(text, ":for ?w (shares 8 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)",
                        ":for ?w (list 8 32) :when (narrowable ?x) (whole ?x) (computes ?y)");
     const SmallFront listed(chain_of(32, 32), network_rules(text));
     for (const char* site : {"conv1", "conv2"})
         for (std::int64_t width : widths_of(networks_of(listed), site)) CHECK((width == 8 || width == 32));
     CHECK(widths_of(networks_of(listed), "conv1").contains(8));
+    const SmallFront halves(chain_of(32, 32), network_rules(replaced_in(shipped_network_rules(), "(shares 8 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)",
+                                                                        "(shares 2 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)")));
+    CHECK(widths_of(networks_of(halves), "conv1") == std::set<std::int64_t>{16, 32});
 }
 
 TEST_CASE("a custom rule over networks is on the front where it pays", "[unit][network]") {
