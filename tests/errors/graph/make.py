@@ -1,4 +1,4 @@
-"""Writes the broken models of this folder. Their messages are in expected/ (LOOPEGG_REGENERATE=1 test_graph writes those).
+"""Writes broken models into a folder: make.py FOLDER. What reading each of them says is in messages.txt.
 
 Each case is one file; the few that need two (a model and its weights) share a stem. Plain Python: ONNX bytes are put together by hand here,
 because no library writes broken ones.
@@ -6,8 +6,10 @@ because no library writes broken ones.
 import json
 import pathlib
 import struct
+import sys
 
-HERE = pathlib.Path(__file__).parent
+OUT = pathlib.Path(sys.argv[1])
+OUT.mkdir(parents=True, exist_ok=True)
 GOOD = """{"loopegg": 1,
  "name": "small",
  "inputs": [{"name": "x", "shape": [1, 8, 6, 6]}],
@@ -23,7 +25,7 @@ GOOD = """{"loopegg": 1,
 
 
 def write(name, content):
-    (HERE / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    (OUT / name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 def edited(name, old, new, text=GOOD):
@@ -81,7 +83,7 @@ edited("input-nine-dimensions.json", "[1, 8, 6, 6]", "[1, 1, 1, 1, 1, 1, 1, 1, 1
 edited("inputs-text.json", '[{"name": "x", "shape": [1, 8, 6, 6]}]', '"x"')
 edited("weights-elsewhere.json", ' "outputs"', ' "weights": "../../secret.safetensors",\n "outputs"')
 edited("weights-missing.json", ' "outputs"', ' "weights": "no-such.safetensors",\n "outputs"')
-edited("weights-directory.json", ' "outputs"', ' "weights": "expected",\n "outputs"')
+edited("weights-directory.json", ' "outputs"', ' "weights": "folder",\n "outputs"')
 
 # Nodes
 edited("unknown-operator.json", "conv2d", "convv2d")
@@ -249,8 +251,8 @@ def onnx(nodes, inputs=None, tensors=(), opset=17, output="y"):
 
 CONV_WEIGHT = tensor("w", [4, 4, 3, 3], bytes(4 * 144))
 write("empty.onnx", b"")
-(HERE / "directory.onnx").mkdir(exist_ok=True)
-write("directory.onnx/.keep", "")
+(OUT / "directory.onnx").mkdir(exist_ok=True)
+(OUT / "folder").mkdir(exist_ok=True)
 write("text.onnx", "this is a network")
 write("no-graph.onnx", message((1, 8)))
 write("truncated.onnx", onnx([node("Conv", ["x", "w"], ["y"])], tensors=[CONV_WEIGHT])[:400])

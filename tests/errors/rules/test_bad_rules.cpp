@@ -1,11 +1,9 @@
-// Every file of rules/bad that is written wrongly must be refused with exactly the words beside it (.txt). LOOPEGG_REGENERATE=1 writes them
-// anew. Files with .expected beside them are written rightly but unsound: tests/rules holds them to that.
-#include <cstdlib>
+// Every case of rules/bad/mistakes.txt is refused in exactly its words. Rules that are well formed and unsound are the matter of tests/rules.
 #include <filesystem>
 
 #include <catch2/catch.hpp>
 
-#include "base/files.hpp"
+#include "case_table.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;
@@ -15,15 +13,7 @@ namespace {
 
 const fs::path folder = fs::path(LOOPEGG_SOURCE) / "rules/bad";
 
-std::vector<fs::path> bad_files() {
-    std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(folder))
-        if (entry.path().extension() == ".rules" && !fs::exists(fs::path(entry.path()).replace_extension(".expected"))) files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
-    return files;
-}
-
-// Files are named from their own folder, so that the words are the same everywhere.
+// Cases include files of this folder, and messages name them from it, so that the words are the same everywhere.
 struct InFolder {
     fs::path before = fs::current_path();
     InFolder() { fs::current_path(folder); }
@@ -32,23 +22,19 @@ struct InFolder {
 
 }  // namespace
 
-TEST_CASE("every kind of mistake in a rule file is told with its place and words", "[errors]") {
+TEST_CASE("every kind of mistake in a rule file is reported with its place and words", "[errors]") {
     const InFolder there;
-    const auto files = bad_files();
-    REQUIRE(files.size() >= 100);
-    for (const fs::path& file : files) {
-        INFO(file.filename().string());
-        const Loaded loaded = check_rules(file.filename());
-        CHECK(!loaded.mistakes.empty());
+    CaseTable table(folder / "mistakes.txt");
+    REQUIRE(table.cases().size() >= 100);
+    for (TableCase& c : table.cases()) {
+        INFO(c.name);
+        const Loaded loaded = check_rules(make_source(c.name, c.input));
         std::string words;
         for (const RuleMistake& m : loaded.mistakes) {
             CHECK(m.what.where.known());
             words += describe(m.what) + "\n" + (m.rule.empty() ? "" : "in rule " + m.rule + "\n") + "\n";
         }
-        fs::path golden = file;
-        golden.replace_extension(".txt");
-        if (std::getenv("LOOPEGG_REGENERATE")) write_file(golden, words);
-        REQUIRE(fs::exists(golden));
-        CHECK(read_file(golden) == words);
+        table.check(c, words);
     }
+    table.finish();
 }
