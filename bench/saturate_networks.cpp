@@ -2,7 +2,8 @@
 //
 //     bench_saturate_networks [NETWORK [RULES [POINTS]]]     all: every network; RULES: rules/discover.rules; POINTS: the most that may be lost, 3
 //
-// A layer's time is a line in its multiply-accumulates, so the table needs no machine's latency model; the gap is in points, to a bound that no network is below.
+// A layer takes a time that is linear in its multiply-accumulates, so the table needs no latency model of a machine. The gap is in points, to a bound that no
+// network is below.
 #include <fmt/format.h>
 
 #include "base/clock.hpp"

@@ -102,10 +102,7 @@ std::vector<GuardKind> net_guards() {
 
 std::vector<ListKind> net_lists() {
     return {
-        {"shares",
-         {{"number", "net"}},
-         "1/N to (N-1)/N of the channels that the network writes, in multiples of 4 from 16 channels on",
-         [](const Question& q) {
+        {"shares", {{"number", "net"}}, "1/N to (N-1)/N of the channels that the network writes, in multiples of 4 from 16 channels on", [](const Question& q) {
              std::vector<Term> out;
              const NetSizes* sizes = net(q, 1);
              const auto channels = sizes ? sizes->written() : std::nullopt;
