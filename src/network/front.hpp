@@ -51,11 +51,11 @@ struct FrontPoint {
 };
 
 struct FrontOptions {
-    double mixing_precision = 0.01;     // labels whose connections or weights differ by less, as a share of the original's, are nearly alike
-    double points_precision = 0.004;    // and so are labels whose loss differs by less
-    std::size_t max_labels = 3'000;     // of a class
-    std::size_t max_pairs = 300'000;    // of labels of the two parts of a class: where there are more, steps are made longer
-    double max_points = 8;              // networks that are expected to lose more are of no interest
+    double mixing_precision = 0.01;   // labels whose connections or weights differ by less, as a share of the original's, are nearly alike
+    double points_precision = 0.004;  // and so are labels whose loss differs by less
+    std::size_t max_labels = 3'000;   // of a class
+    std::size_t max_pairs = 300'000;  // of labels of the two parts of a class: where there are more, steps are made longer
+    double max_points = 8;            // networks that are expected to lose more are of no interest
     std::function<bool(const Edge& edge, const std::vector<std::string>& sites)> refused{};  // edges to leave out, by the sites below their class
     bool optimistic = false;                                                                 // a curve that no network is below, instead of one of networks
 };
