@@ -106,7 +106,7 @@ std::vector<ListKind> net_lists() {
              std::vector<Term> out;
              const NetSizes* sizes = net(q, 1);
              const auto channels = sizes ? sizes->written() : std::nullopt;
-             if (channels && q.arguments[0].number && *q.arguments[0].number <= *channels)
+             if (channels && q.arguments[0].number)
                  for (std::int64_t w : widths_offered(*channels, *q.arguments[0].number, facts(q).channels_step())) out.emplace_back(w);
              return out;
          }}};

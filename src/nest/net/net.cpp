@@ -63,6 +63,7 @@ Term net_site(const NetSite& site) { return site.kept ? Term("kept", {net_name(s
 
 std::vector<std::int64_t> widths_offered(std::int64_t channels, std::int64_t parts, std::int64_t step) {
     const std::int64_t block = std::max<std::int64_t>(step, channels >= 16 ? 4 : 1);
+    parts = std::min(parts, channels);
     std::vector<std::int64_t> out;
     for (std::int64_t k = 1; k < parts; ++k)
         if (const std::int64_t w = channels * k / parts / block * block; w > 0 && w < channels && (out.empty() || out.back() < w)) out.push_back(w);
