@@ -1,6 +1,8 @@
 // Saturates the term of each network of the zoo by the phase 'networks' of a rule file, extracts the front, and prints a Markdown table of sizes and seconds.
 //
-//     bench_saturate_networks [NETWORK [RULES [POINTS]]]     all: every network; RULES: rules/discover.rules; POINTS: the most that may be lost, 3
+//     bench_saturate_networks [NETWORK [RULES [POINTS [LABELS [PAIRS]]]]]
+//
+// NETWORK may be 'all'. RULES is rules/discover.rules, POINTS the most that may be lost (3), LABELS and PAIRS the limits of FrontOptions unless they are given.
 //
 // A layer takes a time that is linear in its multiply-accumulates, so the table needs no latency model of a machine. The gap is in points, to a bound that no
 // network is below.
@@ -22,11 +24,9 @@ namespace {
 
 double seconds_since(double begin) { return clock_seconds(CLOCK_MONOTONIC) - begin; }
 
-std::string front_columns(const Graph& graph, const NetworkGraph& network, double points) {
+std::string front_columns(const Graph& graph, const NetworkGraph& network, FrontOptions options) {
     const StagewiseLoss loss(sizes_of(graph));
     SiteCosts costs(graph, loss, [](const Node& node, const Term&) { return 1e-8 * static_cast<double>(macs(node)) + 1e-2; });
-    FrontOptions options;
-    options.max_points = points;
     const double begin = clock_seconds(CLOCK_MONOTONIC);
     const Front front(network, loss, costs, options);
     const double extracted = seconds_since(begin);
@@ -40,7 +40,10 @@ std::string front_columns(const Graph& graph, const NetworkGraph& network, doubl
 
 int main(int argc, char** argv) {
     const std::string only = argc > 1 ? argv[1] : "all", rules = argc > 2 ? argv[2] : shipped("rules/discover.rules");
-    const double points = argc > 3 ? std::stod(argv[3]) : 3;
+    FrontOptions options;
+    options.max_points = argc > 3 ? std::stod(argv[3]) : 3;
+    if (argc > 4) options.max_labels = std::stoul(argv[4]);
+    if (argc > 5) options.max_pairs = std::stoul(argv[5]);
     const RuleBook book = load_rules(rules, {.judge = false, .deep = false});
     const Phase* phase = book.find_phase("networks");
     if (phase == nullptr) return fmt::print(stderr, "{} has no phase 'networks'\n", rules), 2;
@@ -53,7 +56,7 @@ int main(int argc, char** argv) {
         const RunReport report = network.grow(*phase);
         fmt::print("| {} | {} | {} | {} | {:.2f} | {:.0f} | {} | {} |\n", entry.name, network.graph().node_count(), network.graph().class_count(),
                    network.graph().edges().size(), report.seconds, static_cast<double>(report.peak_bytes) / (1 << 20), name_of(report.stop),
-                   front_columns(graph, network, points));
+                   front_columns(graph, network, options));
         std::fflush(stdout);
     }
 }
