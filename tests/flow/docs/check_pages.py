@@ -15,7 +15,7 @@ checker.ROOT = pathlib.Path(FOLDER.name).resolve()
 (checker.ROOT / "experiments").mkdir()
 (checker.ROOT / "docs").mkdir()
 (checker.ROOT / "setup").mkdir()
-(checker.ROOT / "setup/wording.txt").write_text("# pattern | instead\n\\b(tells?|told)\\b | reports\n\\bby `(short|full)` | the recipe in words\n")
+(checker.ROOT / "setup/wording.txt").write_text("# pattern | instead\n\\b(tells?|told)\\b | reports\n\\bby `(short|full)` | the recipe in words\n\\bgoes on\\b | resumes\n")
 (checker.ROOT / "experiments/a.md").write_text("# A page\n\nIt took 11.72 ms and lost -0.4 points; 1,159 M.\n")
 
 
@@ -60,6 +60,7 @@ def wordings(path, text):
 def a_page_has_none_of_the_words_that_are_replaced():
     found = wordings("docs/p.md", "# A page\n\nIt was told\nby `short`.\n")
     assert [f.split(": ")[0] for f in found] == ["docs/p.md:3", "docs/p.md:4"] and "write reports" in found[0], found
+    assert wordings("docs/p.md", "It goes\non.\n")[0].startswith("docs/p.md:1: 'goes on'")
     assert wordings("docs/p.md", "```sh\nrun it   # tells the time\n```\n") and wordings("docs/p.md", "```text\n  --told NAME  what it tells\n```\n")
 
 
