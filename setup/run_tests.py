@@ -220,15 +220,15 @@ def show(outcomes):
 
 def main():
     p = argparse.ArgumentParser(prog="./test", description="Builds loopegg and runs its tests.")
-    p.add_argument("rooms", metavar="ROOM", nargs="*", help="only the tests of these rooms")
+    p.add_argument("rooms", metavar="SUITE", nargs="*", help="only these suites")
     p.add_argument("--deep", action="store_true", help="the full counts (LOOPEGG_DEEP=1): hours instead of minutes")
     p.add_argument("--debug", action="store_true", help="the debug build, in build-debug, instead of the release build")
-    p.add_argument("--list", action="store_true", help="name the rooms and stop")
+    p.add_argument("--list", action="store_true", help="list the suites and exit")
     args = p.parse_args()
     kind = "debug" if args.debug else "release"
     build = ROOT / ("build-debug" if args.debug else "build")
     prepare = [str(ROOT / "setup/prepare"), kind]
-    # One room alone needs only its own executable built, and Meson's list of tests says which that is.
+    # One suite alone needs only its own executable built, and Meson's list of tests says which that is.
     narrow = bool(args.rooms or args.list)
     if code := subprocess.run(prepare + ["build.ninja" if narrow else "all"]).returncode:
         sys.exit(code)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the table of the networks that `optimize` chose: the trainings of fisher/truth/chosen/results.jsonl, beside the originals of the same day.
+"""Prints the table of the networks that `optimize` chose: the training runs of fisher/truth/chosen/results.jsonl, compared with the originals of the same day.
 
     python3 experiments/chosen-networks/table.py
 """
@@ -11,7 +11,7 @@ RESULTS = pathlib.Path(__file__).resolve().parent.parent.parent / "fisher/truth/
 
 
 def groups():
-    """Each original of a day with the networks that were trained beside it, in the order of the file."""
+    """Each original of a day with the networks that were trained with it, in the order of the file."""
     found = []
     for line in RESULTS.read_text().splitlines():
         row = json.loads(line)
@@ -36,8 +36,8 @@ def main():
             mean, name = statistics.mean(accuracies), rows[0]["name"].split("-")[0]
             lost = "" if name.startswith("original") else f"{same_day - mean:.2f}"
             lost_of_all = "" if name.startswith("original") else f"{statistics.mean(originals) - mean:.2f}"
-            print(f"| {name} | {rows[0]['macs'] / 1e6:.0f} M | {rows[0]['params'] / 1e6:.1f} M | {len(rows)} | {mean:.2f}% | {statistics.stdev(accuracies):.2f} | {lost} | {lost_of_all} |")
-    print(f"\nAll {len(originals)} trainings of the original: {statistics.mean(originals):.2f}% on average, standard deviation {statistics.stdev(originals):.2f}.")
+            print(f"| {name.replace(' beside', ', for')} | {rows[0]['macs'] / 1e6:.0f} M | {rows[0]['params'] / 1e6:.1f} M | {len(rows)} | {mean:.2f}% | {statistics.stdev(accuracies):.2f} | {lost} | {lost_of_all} |")
+    print(f"\nAll {len(originals)} training runs of the original: {statistics.mean(originals):.2f}% on average, standard deviation {statistics.stdev(originals):.2f}.")
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ std::unique_ptr<CLI::App> make_app(Parsed& parsed) {
     app->require_subcommand(0, 1);  // after the first, a word that happens to name a command is an argument
     app->get_formatter()->column_width(26);
     app->get_formatter()->label("SUBCOMMAND", "COMMAND");
-    app->footer("'loopegg COMMAND --help' tells more about one command, with an example.");
+    app->footer("'loopegg COMMAND --help' describes one command, with an example.");
     for (const Command& c : commands()) {
         CLI::App* sub = app->add_subcommand(c.name, c.summary)->group("Commands");
         sub->add_flag("--json", parsed.json, "answer with one JSON object on standard output");

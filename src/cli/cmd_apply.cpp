@@ -39,7 +39,7 @@ Action setup(CLI::App& app) {
     app.add_option("--rules", o->rules, "the rule file whose rules the plan names: a path, discover or exact")->capture_default_str();
     add_unproved_option(app);
     app.add_option("--data", o->data,
-                   "images that tell by Fisher Potential which channels of trained weights stay; without them, those with the largest weights");
+                   "images from which Fisher Potential selects the channels of trained weights that stay; without them, those with the largest weights");
     app.add_flag("--weights", o->weights, "write weights too, also when the model names none (slices of seeded ones)");
     return [o](Session& session) {
         Graph original = load_graph(o->model);

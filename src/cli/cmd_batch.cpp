@@ -193,7 +193,7 @@ int submit(Session& session, const std::vector<Job>& jobs, const std::string& fi
     else if (open == 0)
         fmt::print("nothing is to be done: {}\n", counts.text());
     else
-        fmt::print("array job {}: {} ({} open); 'loopegg batch {} --out {} --status' tells how far it is\n", array,
+        fmt::print("array job {}: {} ({} open); 'loopegg batch {} --out {} --status' shows its progress\n", array,
                    plural(static_cast<std::int64_t>(jobs.size()), "job"), open, file, out.string());
     return 0;
 }
@@ -219,7 +219,7 @@ Action setup(CLI::App& app) {
         app.add_flag("--slurm", o->slurm, "submit one array job to Slurm, whose tasks take the jobs; the store must be a server that all nodes reach");
     app.add_option("--tasks", o->cluster.tasks, "tasks of the array (default: one for each open job, 16 at most)")->check(CLI::Range(1, 100000))->needs(slurm);
     app.add_option("--sbatch", o->cluster.words, "a further option for sbatch, as --sbatch=--time=2:00:00 (repeatable)")->needs(slurm);
-    app.add_flag("--status", o->status, "tell how far the batch is, and run nothing")->excludes(slurm);
+    app.add_flag("--status", o->status, "show the progress of the batch, and run nothing")->excludes(slurm);
     app.add_flag("--leave", o->batch.leave, "end when no job is left to take")->group("");  // for the tasks of an array
     app.add_flag("--retry", o->retry, "run failed jobs again");
     app.add_flag("--dry-run", o->dry, "show the jobs and the expected time, and run nothing");
@@ -254,12 +254,12 @@ Action setup(CLI::App& app) {
         else
             print_table(result);
         if (!whole && !(o->batch.leave && !interrupted)) {
-            session.progress.note("stopped; the same command goes on from here");
+            session.progress.note("stopped; the same command resumes from here");
             return 1;
         }
         const int failed = result["failed"];
         if (failed > 0)
-            fmt::print(stderr, "error: {} of {} jobs failed; 'loopegg batch {} --out {} --status' tells why\n", failed, jobs.size(), o->file,
+            fmt::print(stderr, "error: {} of {} jobs failed; 'loopegg batch {} --out {} --status' shows why\n", failed, jobs.size(), o->file,
                        o->batch.out.string());
         return failed == 0 ? 0 : 1;
     };

@@ -18,7 +18,7 @@ Action setup(CLI::App& app) {
     };
     auto o = std::make_shared<Options>();
     app.add_option("MODEL", o->model, "a model.json, an ONNX file, or zoo:NAME")->required();
-    app.add_option("-o,--out", o->out, "the file to write: .onnx, or .py for a PyTorch module with weights.safetensors beside it")->required();
+    app.add_option("-o,--out", o->out, "the file to write: .onnx, or .py for a PyTorch module with weights.safetensors next to it")->required();
     app.add_option("--seed", o->seed, "draws the weights of a model that has none");
     auto reading = add_reading_options(app);
     return [o, reading](Session& session) {

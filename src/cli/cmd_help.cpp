@@ -11,7 +11,7 @@ namespace {
 
 Action setup(CLI::App& app) {
     auto words = std::make_shared<std::vector<std::string>>();
-    app.add_option("COMMAND", *words, "the command to tell about, such as 'rules check'")->expected(1, 3);
+    app.add_option("COMMAND", *words, "the command to describe, such as 'rules check'")->expected(1, 3);
     return [words](Session& session) {
         Parsed unused;
         auto whole = make_app(unused);
@@ -32,6 +32,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command help_command{"help", "tell about the program or one command", "loopegg help show", setup};
+const Command help_command{"help", "describe the program or one command", "loopegg help show", setup};
 
 }  // namespace loopegg

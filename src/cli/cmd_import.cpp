@@ -16,7 +16,7 @@ Action setup(CLI::App& app) {
     };
     auto o = std::make_shared<Options>();
     app.add_option("FILE", o->file, "an .onnx file")->required();
-    app.add_option("-o,--out", o->out, "the model.json to write; the weights go to a .safetensors file beside it")->required();
+    app.add_option("-o,--out", o->out, "the model.json to write; the weights go to a .safetensors file next to it")->required();
     auto reading = add_reading_options(app);
     return [o, reading](Session& session) {
         Model model = read_onnx(o->file, reading->read());
@@ -35,7 +35,7 @@ Action setup(CLI::App& app) {
             fmt::print("{}: {} nodes, {:.2f} M parameters, {:.2f} G MACs\n", o->out, model.graph.nodes.size(),
                        static_cast<double>(parameters(model.graph)) / 1e6, static_cast<double>(macs(model.graph)) / 1e9);
         for (const auto& [op, count] : opaque)
-            if (!session.json) fmt::print("{} x {}: run as it stands; what is around it is optimized\n", count, op);
+            if (!session.json) fmt::print("{} x {}: runs unoptimized; what is around it is optimized\n", count, op);
         return 0;
     };
 }

@@ -54,7 +54,7 @@ Action setup(CLI::App& app) {
     add_store_option(app);
     app.add_option("--target", a->target, "the machine to compile for ('loopegg targets' lists them)")->capture_default_str();
     app.add_option("--rounds", a->rounds, "how often three samples are taken")->check(CLI::Range(1, 10000));
-    app.add_flag("--steps", a->steps, "tell how long each step of a compiled network takes inside it");
+    app.add_flag("--steps", a->steps, "report how long each step of a compiled network takes inside it");
     app.add_option("--seed", a->seed, "draws the weights of a model that has none");
     return [a](Session& session) {
         if (a->steps) return tell_steps(a->model, a->rounds, session);

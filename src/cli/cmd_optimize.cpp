@@ -45,7 +45,7 @@ void print_next(const nlohmann::json& r, const std::string& out) {
     row(out + "/report.html", "open it in a browser: how much faster, is it safe, what changed, why believe it");
     row("loopegg explain " + folder + " --check", "replays every step and runs what was compiled");
     if (r["returned"] != "original") row("loopegg train " + folder + " --data IMAGES", "trains the network; network.py is the same for PyTorch");
-    row("loopegg run " + folder + " --input x.npy", "runs network.so; network.h tells how to link it, model.onnx is for other tools");
+    row("loopegg run " + folder + " --input x.npy", "runs network.so; network.h says how to link it, model.onnx is for other tools");
 }
 
 // What of the answer is measured, and what to do for more.
@@ -62,7 +62,7 @@ void print_rounds(const nlohmann::json& r) {
     const std::string folder = waiting["folder"];
     fmt::print("  round {}:   {} programs wait in {}; on a machine with the GPU:\n    sh {}/run_bundle.sh\n", waiting["round"].get<int>(),
                waiting["programs"].get<int>(), folder, shell_word(folder));
-    fmt::print("  bring results.txt back into that folder, and the same command goes on; --runner 'COMMAND {{}}' does it all\n");
+    fmt::print("  bring results.txt back into that folder, and the same command continues; --runner 'COMMAND {{}}' does it all\n");
 }
 
 void print(const nlohmann::json& r, const std::string& out) {
@@ -93,7 +93,7 @@ void print(const nlohmann::json& r, const std::string& out) {
         fmt::print("\n  rounding:  {}{}\n",
                    r["optimized"]["rounding"]["allowed"].get<bool>() ? "" : "refused: ", r["optimized"]["rounding"]["why"].get<std::string>());
     if (const auto unproved = r.value("unproved_rules", std::vector<std::string>{}); !unproved.empty())
-        fmt::print("\n  rules:     not proved, and used as --unproved asked: {}\n", join(unproved, ", "));
+        fmt::print("\n  rules:     not proved, and used because of --unproved: {}\n", join(unproved, ", "));
     if (r.contains("importance") && r["returned"] != "original") fmt::print("\n  channels:  {}\n", r["importance"]["why"].get<std::string>());
     print_rounds(r);
     print_next(r, out);
@@ -133,7 +133,7 @@ Action setup(CLI::App& app) {
     app.add_option("--objective", r->objective, "what to make better: " + join(objective_names(), ", "))->capture_default_str();
     app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))
         ->capture_default_str();
-    app.add_option("--capacity", *capacity, "the guard's threshold as the share of capacity that must be kept; --max-loss tells it in points")
+    app.add_option("--capacity", *capacity, "the guard's threshold as the share of capacity that must be kept; --max-loss sets it in points")
         ->check(CLI::Range(0.0, 10.0));
     app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of --capacity")
         ->check(CLI::Range(0.0, 100.0));

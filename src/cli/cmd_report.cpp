@@ -20,7 +20,7 @@ Action setup(CLI::App& app) {
         if (std::filesystem::exists(std::filesystem::path(*folder) / "manifest.json"))
             require_whole(*folder, "loopegg optimize MODEL --out " + shell_word(*folder), "report.html");
         else
-            session.progress.note("this folder has no manifest.json: nobody can tell whether its files belong together");
+            session.progress.note("this folder has no manifest.json, so whether its files belong together is unknown");
         FinishedRun run = read_run(*folder);
         std::filesystem::path path = out->empty() ? std::filesystem::path(*folder) / "report.html" : std::filesystem::path(*out);
         std::string page = report_page(run);

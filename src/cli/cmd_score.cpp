@@ -57,7 +57,7 @@ void print_answer(const nlohmann::json& answer) {
                            100 * n["spread"].get<double>(), n["pairs"].get<int>());
     }
     if (answer.contains("recheck"))
-        fmt::print("\nasked again: {} verdicts agree, {} differ\n", answer["recheck"]["agree"].get<int>(), answer["recheck"]["differ"].size());
+        fmt::print("\nrecomputed: {} verdicts agree, {} differ\n", answer["recheck"]["agree"].get<int>(), answer["recheck"]["differ"].size());
 }
 
 int run(const Arguments& a, Session& session) {
@@ -102,12 +102,12 @@ int run(const Arguments& a, Session& session) {
 Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("MODEL", a->model, "the network: model.json, .onnx, or zoo:NAME")->required();
-    app.add_option("--plan", a->plans, "a plan.json whose network is scored beside the original (repeatable)");
+    app.add_option("--plan", a->plans, "a plan.json whose network is scored along with the original (repeatable)");
     app.add_option("--rules", a->rules, "the rule file whose rules the plans name: a path, discover or exact")->capture_default_str();
     add_unproved_option(app);
-    app.add_option("--variant", a->models, "a model whose network is scored beside the original (repeatable)");
+    app.add_option("--variant", a->models, "a model whose network is scored along with the original (repeatable)");
     app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, ensemble, or all (repeatable)");
-    app.add_option("--guard", a->guards, "a guard to ask beside the default one: " + join(guard_names(), ", ") + " (repeatable)");
+    app.add_option("--guard", a->guards, "a guard to query in addition to the default one: " + join(guard_names(), ", ") + " (repeatable)");
     a->capacity_given = app.add_option("--capacity", a->capacity, "the default guard's threshold: the share of capacity to keep");
     a->max_loss_given =
         app.add_option("--max-loss", a->max_loss, "the default guard's threshold: points of accuracy that may be lost; a point is half of the capacity")
@@ -124,9 +124,9 @@ Action setup(CLI::App& app) {
         ->check(CLI::IsMember({"single", "double"}));
     add_store_option(app);
     app.add_flag("--no-store", a->no_store, "neither read nor write the evidence store");
-    app.add_flag("--noise", a->noise, "also tell what chance alone does to each measure");
-    app.add_flag("--raw", a->raw, "also tell what each seed gave, layer by layer (with --json)");
-    app.add_flag("--recheck", a->recheck, "ask again what the store has, and compare");
+    app.add_flag("--noise", a->noise, "also report what chance alone does to each measure");
+    app.add_flag("--raw", a->raw, "also report the result of each seed, layer by layer (with --json)");
+    app.add_flag("--recheck", a->recheck, "recompute what the store has, and compare");
     return [a](Session& session) { return run(*a, session); };
 }
 

@@ -48,7 +48,7 @@ void print_table(const Graph& graph) {
     }
     fmt::print("\n{}: {} nodes, {} sites, {:.2f} M parameters ({}), {:.2f} G MACs ({})\n", graph.name, graph.nodes.size(), sites,
                static_cast<double>(parameters(graph)) / 1e6, with_commas(parameters(graph)), static_cast<double>(macs(graph)) / 1e9, with_commas(macs(graph)));
-    for (const auto& [op, count] : opaque_operators(graph)) fmt::print("{} x {}: run as it stands; what is around it is optimized\n", count, op);
+    for (const auto& [op, count] : opaque_operators(graph)) fmt::print("{} x {}: runs unoptimized; what is around it is optimized\n", count, op);
     const Architecture architecture = classify_architecture(graph);
     fmt::print("class {}: {}\n", to_string(architecture.kind), architecture.why);
 }

@@ -223,7 +223,7 @@ nlohmann::json boards_json(const Target& t, const std::vector<BoardHealth>& know
 void print_boards(const Target& t, const std::vector<BoardHealth>& known) {
     for (const BoardAddress& b : t.boards) {
         const auto h = std::find_if(known.begin(), known.end(), [&](const BoardHealth& one) { return one.address == b.words(); });
-        fmt::print("  {:<28} {}\n", b.words(), h == known.end() ? "not asked yet" : health_words(*h));
+        fmt::print("  {:<28} {}\n", b.words(), h == known.end() ? "not queried yet" : health_words(*h));
     }
 }
 
@@ -256,7 +256,7 @@ int list(Session& session) {
 
 Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
-    app.add_option("ACTION", a->action, "'add' writes a target of your own; 'check' asks every board of a target now; nothing lists all");
+    app.add_option("ACTION", a->action, "'add' writes a target; 'check' queries every board of a target now; without an action, all are listed");
     app.add_option("NAME", a->name, "the name of the target to add or to check");
     app.add_option("--ssh", a->ssh, "[USER@]HOST[:PORT] of a board that ssh reaches (repeatable: equal boards are one target)");
     app.add_option("--rpc", a->rpc, "HOST:PORT of a TVM RPC server, or, with --key, of a tracker");

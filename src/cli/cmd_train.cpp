@@ -76,7 +76,7 @@ Action setup(CLI::App& app) {
     app.add_option("--distill", a->distill, "a model whose soft answers are learned as well");
     app.add_option("--distill-weight", a->distill_weight, "the share of the teacher in the loss; unless given, 0.5")->check(CLI::Range(0.0, 1.0));
     app.add_option("--mix", a->options.mixed, "the share of the images that are mixed with another image")->capture_default_str()->check(CLI::Range(0.0, 1.0));
-    app.add_option("--original", a->original, "a model whose accuracy is told beside; unless given, the teacher's");
+    app.add_option("--original", a->original, "a model whose accuracy is reported for comparison; by default the teacher's");
     app.add_option("--batch", a->options.batch, "images a step")->capture_default_str()->check(CLI::Range(1, 65536));
     app.add_option("--rate", a->options.rate, "the highest learning rate")->capture_default_str();
     app.add_option("--limit", a->limit, "at most so many images of each split");
@@ -99,6 +99,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command train_command{"train", "fine-tune a network and tell its accuracy before and after", "loopegg train out --data cifar10 --epochs 5", setup};
+const Command train_command{"train", "fine-tune a network and report its accuracy before and after", "loopegg train out --data cifar10 --epochs 5", setup};
 
 }  // namespace loopegg

@@ -1,4 +1,5 @@
-"""The checker of pages finds the faults that it must find: figures without an experiment, figures that the experiment does not hold, links that lead nowhere."""
+"""The checker of pages finds the faults that it must find: figures without an experiment, figures that the experiment does not hold,
+links that lead nowhere, words that setup/wording.txt replaces."""
 import pathlib
 import sys
 import tempfile
@@ -13,6 +14,8 @@ FOLDER = tempfile.TemporaryDirectory()
 checker.ROOT = pathlib.Path(FOLDER.name).resolve()
 (checker.ROOT / "experiments").mkdir()
 (checker.ROOT / "docs").mkdir()
+(checker.ROOT / "setup").mkdir()
+(checker.ROOT / "setup/wording.txt").write_text("# pattern | instead\n\\b(tells?|told)\\b | reports\n\\bby `(short|full)` | the recipe in words\n\\bgoes on\\b | resumes\n")
 (checker.ROOT / "experiments/a.md").write_text("# A page\n\nIt took 11.72 ms and lost -0.4 points; 1,159 M.\n")
 
 
@@ -50,4 +53,25 @@ def pages_are_short():
     assert not list(checker.size_faults("docs/p.md", "x\n" * 250)) and not list(checker.size_faults("docs/p.md", "| " + "x" * 121 + " |\n"))
 
 
-run_cases([a_figure_names_its_experiment, a_figure_is_in_the_experiment_that_it_names, a_table_is_held_by_its_caption, links_and_anchors_resolve, pages_are_short])
+def wordings(path, text):
+    return list(checker.wording_faults(path, text))
+
+
+def a_page_has_none_of_the_words_that_are_replaced():
+    found = wordings("docs/p.md", "# A page\n\nIt was told\nby `short`.\n")
+    assert [f.split(": ")[0] for f in found] == ["docs/p.md:3", "docs/p.md:4"] and "write reports" in found[0], found
+    assert wordings("docs/p.md", "It goes\non.\n")[0].startswith("docs/p.md:1: 'goes on'")
+    assert wordings("docs/p.md", "```sh\nrun it   # tells the time\n```\n") and wordings("docs/p.md", "```text\n  --told NAME  what it tells\n```\n")
+
+
+def code_and_links_may_have_any_word():
+    assert not wordings("docs/p.md", "`--told` is [here](told.md#tells); `full` is a word.\n\n    {\"told\": 1}\n\n```console\n$ tell\ntold\n```\n```sh\ntell told\n```\n")
+
+
+def a_message_has_none_of_the_words_that_are_replaced():
+    assert wordings("src/a.cpp", 'x;\nthrow UserError("it tells the time");\n')[0].startswith("src/a.cpp:2: 'tells'")
+    assert not wordings("src/a.cpp", 'int told = j["told"];  // it tells\nadd("--told", "src/told.cpp, told_ms");\n')
+
+
+run_cases([a_page_has_none_of_the_words_that_are_replaced, code_and_links_may_have_any_word, a_message_has_none_of_the_words_that_are_replaced,
+           a_figure_names_its_experiment, a_figure_is_in_the_experiment_that_it_names, a_table_is_held_by_its_caption, links_and_anchors_resolve, pages_are_short])
