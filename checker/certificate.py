@@ -3,18 +3,17 @@ import hashlib
 import json
 import math
 
-from faults import NotCovered, Refused
-from graphs import read_network
+from graphs import Network
 from loss import Measured, expected_loss
-from meaning import network_of
+from meaning import layers_in, network_of
 from nests import channels, statement_in
-from rules import Application, rule_of
+from rules import Application, Rule
 from sizes import Facts, site_of
-from terms import part_at, read_term, with_part
+from terms import NotCovered, Refused, part_at, read_forms, read_term, require, with_part
 
 VERSION = 1
 KEYS = {"loopegg_certificate", "model", "original", "steps", "final", "rules", "channels_multiple", "claims", "files"}
-# What must be hashed where it is in the folder.
+# What must be hashed where it is in the folder, beside the kernels.
 HASHED = ("original.json", "model.json", "plan.json", "weights.safetensors", "network.so", "network.json", "network.h", "weights.bin")
 
 
@@ -22,25 +21,16 @@ def near(a, b):
     return isinstance(a, (int, float)) and math.isfinite(a) and abs(a - b) <= 1e-9 * max(1.0, abs(a), abs(b))
 
 
-def require(holds, why):
-    if not holds:
-        raise Refused(why)
-
-
-def layers_in(net):
-    if net.op == "layer" and len(net.parts) == 2:
-        yield net
-    else:
-        for part in net.parts:
-            yield from layers_in(part)
+def keys_are(j, *keys):
+    require(isinstance(j, dict) and set(j) == set(keys), f"{', '.join(map(str, j))} stand where {', '.join(keys)} are expected")
 
 
 class Check:
-    """The checks in order. `held` says what was found; `open` what this version does not cover."""
+    """The checks in order. `held` says what was found; `open` what this version does not cover. `trusted`: texts of rules by name, or None."""
 
     def __init__(self, folder, trusted):
-        self.folder, self.trusted, self.held, self.open = folder, trusted, [], []
-        self.c = self.read("certificate.json")
+        self.folder, self.trusted, self.held, self.open, self.places = folder, trusted, [], [], []
+        self.c, self.result = self.read("certificate.json"), self.read("result.json")
 
     def read(self, name):
         try:
@@ -49,8 +39,8 @@ class Check:
             raise Refused(f"{name} cannot be read: {e}") from e
 
     def run(self):
-        require(self.c.get("loopegg_certificate") == VERSION, f"it is no certificate of version {VERSION}")
-        require(set(self.c) == KEYS, "its keys are not those of the format")
+        keys_are(self.c, *KEYS)
+        require(self.c["loopegg_certificate"] == VERSION, f"it is no certificate of version {VERSION}")
         for part in (self.files, self.rules, self.networks, self.replay, self.claims, self.judged):
             try:
                 part()
@@ -61,115 +51,106 @@ class Check:
 
     def files(self):
         """The files of the folder are those that the certificate is about."""
-        files = self.c["files"]
-        missing = [n for n in HASHED if n not in files and (self.folder / n).exists()]
-        missing += [n for n in (f"{p.parent.name}/{p.name}" for p in sorted((self.folder / self.returned()).glob("*.c"))) if n not in files]
-        require(not missing, f"it has no hash of {', '.join(missing)}")
+        files, returned = self.c["files"], self.result["returned"]
+        require(returned in ("original", "optimized"), "result.json names no network that is returned")
+        kernels = [p for pattern in ("kernel*", "network.c") for p in (self.folder / returned).glob(pattern)]
+        named = {name for name in HASHED if (self.folder / name).exists()} | {f"{returned}/{p.name}" for p in kernels}
+        require(named == set(files), f"it has to name {', '.join(sorted(named ^ set(files)))}, or must not")
         for name, digest in files.items():
-            path = self.folder / name
-            require(not {"..", ""} & set(name.split("/")) and path.is_file() and not path.is_symlink(), f"there is no file '{name}'")
-            with path.open("rb") as f:
+            require(not (self.folder / name).is_symlink(), f"{name} is a link")
+            with (self.folder / name).open("rb") as f:
                 require(hashlib.file_digest(f, "sha256").hexdigest() == digest, f"{name} is not the file that the certificate is about")
         self.held.append(f"{len(files)} files have the hashes that are stated")
-
-    def returned(self):
-        returned = self.read("result.json")["returned"]
-        require(returned in ("original", "optimized"), "result.json names no network that is returned")
-        return returned
 
     def rules(self):
         """Each rule has the name and the hash that are stated and, where rule files are trusted, the text that it has there."""
         self.book = {}
         for name, row in self.c["rules"].items():
-            rule = self.book[name] = rule_of(row["text"])
-            require(rule.name == name and rule.text == row["text"], f"the text of the rule {name} is not that of a rule of this name")
+            keys_are(row, "text", "sha256")
+            rule = self.book[name] = Rule(*read_forms(row["text"]))
+            require((rule.name, rule.text) == (name, row["text"]), f"the text of the rule {name} is not that of a rule of this name")
             require(hashlib.sha256(row["text"].encode()).hexdigest() == row["sha256"], f"the text of the rule {name} was changed")
-            if self.trusted is not None:
-                require(self.trusted.get(name) == row["text"], f"the rule {name} is not that of the trusted rules")
+            require(self.trusted is None or self.trusted.get(name) == row["text"], f"the rule {name} is not that of the trusted rules")
         require(set(self.book) == {s["rule"] for s in self.c["steps"]}, "its rules are not those of its steps")
-        self.held.append(f"{len(self.book)} rules" + ("" if self.trusted is None else ", as in the trusted rule files"))
+        self.held.append(f"{len(self.book)} rules " + ("are in the certificate" if self.trusted is None else "are those of the trusted rule files"))
 
     def networks(self):
         """The first and the last term mean the networks of the files."""
         self.first, self.last = read_term(self.c["original"]), read_term(self.c["final"])
         self.facts = Facts({site_of(layer)[0]: channels(statement_in(layer.parts[1]))[1] for layer in layers_in(self.first)})
-        self.original, self.final = read_network(self.read("original.json")), read_network(self.read("model.json"))
-        require(self.c["model"] == self.original.name == self.final.name, "it is about another model")
-        for term, network, file in ((self.first, self.original, "original.json"), (self.last, self.final, "model.json")):
-            made = network_of(term, self.original, self.facts)
-            require(made.inputs == network.inputs and made.outputs == network.outputs and made.nodes == network.nodes,
-                    f"the network of {file} is not what its term means{self.difference(made, network)}")
+        self.original, self.final = Network.read(self.read("original.json")), Network.read(self.read("model.json"))
+        require(self.c["model"] == self.original.name == self.final.name == self.result["model"], "it is about another model")
+        require(network_of(self.first, self.original, self.facts).same(self.original), "the first term does not mean the network of original.json")
+        require(network_of(self.last, self.original, self.facts).same(self.final), "the last term does not mean the network of model.json")
         self.held.append(f"the terms mean the networks of original.json and model.json ({len(self.final.nodes)} nodes)")
-
-    @staticmethod
-    def difference(made, network):
-        names = [n for n in {**made.nodes, **network.nodes} if made.nodes.get(n) is None or network.nodes.get(n) is None or made.nodes[n] != network.nodes[n]]
-        return f": '{names[0]}' differs" if names else ""
 
     def apply(self, step, here):
         given = {variable: read_term(value) for variable, value in step.get("with", {}).items()}
         return Application(self.book[step["rule"]], self.facts, given, self.c["channels_multiple"]).apply(here)
 
     def replay(self):
-        """Each step is an application of its rule at its place, and exact steps change nothing."""
-        net, meant = self.first, None
+        """Each step is an application of its rule at its place. Exact steps do not change what the term means."""
+        net, meant = self.first, None       # meant: by the term before a run of exact steps
         for i, step in enumerate(self.c["steps"], 1):
+            keys_are(step, "rule", "neural", "at", *(["judged"] if step["neural"] else []), *(["with"] if "with" in step else []))
             try:
-                rule = self.book[step["rule"]]
-                require(rule.neural is step["neural"] and ("judged" in step) is rule.neural, f"{rule.name} is of the other kind")
-                if not rule.neural and meant is None:
+                require(step["neural"] is self.book[step["rule"]].neural, f"{step['rule']} is of the other kind")
+                if step["neural"]:
+                    meant = self.kept(meant, net)
+                elif meant is None:
                     meant = network_of(net, self.original, self.facts)
-                if rule.neural:
-                    meant = self.same(meant, net)
+                self.places.append(self.place_in_original(net, step["at"]))
                 net = with_part(net, step["at"], self.apply(step, part_at(net, step["at"])))
             except Refused as e:
                 raise Refused(f"step {i}: {e}") from e
-        self.same(meant, net)
         require(net is self.last, "the steps do not lead to the network that is claimed")
+        self.kept(meant, net)
         self.held.append(f"{len(self.c['steps'])} steps lead from the one to the other")
 
-    def same(self, meant, net):
-        """Where exact steps went before, the network is what it was before them."""
-        if meant is not None:
-            now = network_of(net, self.original, self.facts)
-            require(now.nodes == meant.nodes and now.outputs == meant.outputs, "exact steps changed the network")
+    @staticmethod
+    def place_in_original(net, path):
+        """The same place in the original, where there are no widths."""
+        return [i for depth, i in enumerate(path) if part_at(net, path[:depth]).op not in ("write", "read", "lack", "within")]
+
+    def kept(self, meant, net):
+        require(meant is None or network_of(net, self.original, self.facts).same(meant), "exact steps changed the network")
 
     def claims(self):
         """The figures that are claimed, here and in result.json."""
-        c, result = self.c["claims"], self.read("result.json")
+        c, guard = self.c["claims"], self.result["guard"]
+        keys_are(c, "original", "returned", "loss")
         for which, network, row in (("original", self.original, "original"), ("returned", self.final, "optimized")):
-            require(c[which] == network.claims(), f"the {which} network has {network.claims()}, and {c[which]} is claimed")
-            require(all(result[row][k] == v for k, v in c[which].items()), f"result.json says something else of the {which} network")
+            require(c[which] == network.figures(), f"the {which} network has {network.figures()}, and {c[which]} is claimed")
+            require(all(self.result[row][k] == v for k, v in c[which].items()), f"result.json says something else of the {which} network")
         self.held.append("multiply-accumulates and parameters are those of the networks")
         loss = c["loss"]
-        require(all(near(result["guard"]["loss"][k], loss[k]) for k in ("points", "low", "high")) and result["guard"]["name"] == loss["guard"]
-                and near(result["guard"]["needed"], loss["needed"]), "result.json says something else of the loss")
-        if not self.c["steps"]:
-            return require(loss["points"] == loss["low"] == loss["high"] == 0, "a network without steps loses nothing")
-        if loss["by"] != "expected-loss":
+        keys_are(loss, "guard", "by", "needed", "points", "low", "high")
+        same = {**guard["loss"], "guard": guard["name"], "needed": guard["needed"], "by": loss["by"]}
+        require(loss == same, "result.json says something else of the loss")
+        if self.c["steps"] and loss["by"] != "expected-loss":
             raise NotCovered(f"the loss is what '{loss['by']}' says, and only the formula of expected-loss is covered")
-        want = expected_loss(Measured(self.original), Measured(self.final))
-        require(all(near(loss[k], want[k]) for k in want), f"the expected loss is {want['points']:.6f} points, and {loss['points']} are claimed")
+        want = expected_loss(Measured(self.original), Measured(self.final)) if self.c["steps"] else dict.fromkeys(("points", "low", "high"), 0)
+        require(all(near(loss[k], v) for k, v in want.items()), f"the expected loss is {want['points']:.6f} points, and {loss['points']} are claimed")
         require(2 ** -want["points"] >= loss["needed"] - 1e-9, "the network loses more than is allowed")
         self.held.append(f"the expected loss is {want['points']:.3f} points ({want['low']:.3f} to {want['high']:.3f})")
 
     def judged(self):
         """What the guard said of each neural step: by itself, at its place in the original."""
         asked, whole = 0, Measured(self.original)
-        for i, step in enumerate(self.c["steps"], 1):
+        for i, (step, place) in enumerate(zip(self.c["steps"], self.places), 1):
             if not step["neural"]:
                 continue
-            verdict = step["judged"]
-            if verdict["by"] not in ("sizes", "network"):
-                raise NotCovered(f"step {i} was judged by '{verdict['by']}'")
+            by, claimed = step["judged"]["by"], step["judged"].get("points")
+            keys_are(step["judged"], *(["by", "points"] if by == "sizes" else ["by"]))
+            if by not in ("sizes", "network"):
+                raise NotCovered(f"step {i} was judged by '{by}'")
             try:
-                here = part_at(self.first, verdict["at"])
-                made = network_of(with_part(self.first, verdict["at"], self.apply(step, here)), self.original, self.facts)
-            except Refused as e:
-                require(verdict == {"by": "network", "at": verdict["at"]}, f"step {i} by itself is no network: {e}")
-                continue        # the rule applies only after others: the verdict about the whole network counts
-            want = expected_loss(whole, Measured(made))["points"]
-            require(verdict["by"] == "sizes" and near(verdict["points"], want), f"step {i} by itself loses {want:.6f} points, and its evidence says something else")
-            require(2 ** -want >= self.c["claims"]["loss"]["needed"] - 1e-9, f"step {i} loses more than is allowed")
+                alone = with_part(self.first, place, self.apply(step, part_at(self.first, place)))
+                points = expected_loss(whole, Measured(network_of(alone, self.original, self.facts)))["points"]
+            except Refused as e:    # the rule applies only after others: the verdict about the whole network counts
+                require(by == "network", f"step {i} by itself is no network: {e}")
+                continue
+            require(by == "sizes" and near(claimed, points), f"step {i} by itself loses {points:.6f} points, and its evidence differs")
+            require(2 ** -points >= self.c["claims"]["loss"]["needed"] - 1e-9, f"step {i} loses more than is allowed")
             asked += 1
         self.held.append(f"the guard's evidence of {asked} neural steps")

@@ -1,17 +1,29 @@
 """Terms, read from s-expressions. Equal terms are one object, so that they are compared and looked up at no cost."""
 import re
 
-from faults import Refused
-
 DEEPEST = 2000      # parentheses, as the engine's reader allows
-TOKEN = re.compile(r'(?:[ \t\r\n]|;[^\n]*)*(?:([()])|("(?:[^"\\\n]|\\.)*")|([^\s();"]+))')
-BLANK = re.compile(r"(?:[ \t\r\n]|;[^\n]*)*\Z")
+BLANK = r"(?:[ \t\r\n]|;[^\n]*)*"
+TOKEN = re.compile(BLANK + r'(?:([()])|("(?:[^"\\\n]|\\.)*")|([^\s();"]+)|\Z)')
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+class Refused(Exception):
+    """The certificate claims what does not hold."""
+
+
+class NotCovered(Exception):
+    """The certificate, or the network, uses what this version of the format does not cover: nothing is said about it."""
+
+
+def require(holds, why):
+    if not holds:
+        raise Refused(why)
 
 
 class Term:
     """An operator over terms; made by `term` alone."""
     __slots__ = ("op", "parts")
+    known = {}
 
     def is_(self, op, count):
         return self.op == op and len(self.parts) == count
@@ -24,64 +36,50 @@ class Term:
         return "(" + " ".join([self.op, *map(str, self.parts)]) + ")" if self.parts else self.op
 
 
-KNOWN = {}
-
-
 def term(op, *parts):
     key = (op, parts)
-    if key not in KNOWN:
-        made = KNOWN[key] = Term()
+    if key not in Term.known:
+        made = Term.known[key] = Term()
         made.op, made.parts = op, parts
-    return KNOWN[key]
-
-
-def number(value):
-    return term(str(value))
+    return Term.known[key]
 
 
 def read_forms(text):
     """Nested lists of words. A quoted string keeps its first quote, so that it is no word."""
     open_, at = [[]], 0
-    while not BLANK.match(text, at):
+    while at < len(text):
         token = TOKEN.match(text, at)
-        if not token:
-            raise Refused(f"'{text[at:at + 30]}' is no s-expression")
-        at = token.end()
-        if token[1] == "(":
+        require(token, f"'{text[at:at + 30]}' is no s-expression")
+        at, bracket = token.end(), token[1]
+        if bracket == "(":
             open_.append([])
-            if len(open_) > DEEPEST:
-                raise Refused(f"an s-expression is deeper than {DEEPEST} parentheses")
-        elif token[1] == ")":
-            if len(open_) == 1:
-                raise Refused("a ')' closes nothing")
+            require(len(open_) <= DEEPEST, f"an s-expression is deeper than {DEEPEST} parentheses")
+        elif bracket:
+            require(len(open_) > 1, "a ')' closes nothing")
             done = open_.pop()
             open_[-1].append(done)
-        else:
+        elif token[2] or token[3]:
             open_[-1].append(token[3] or token[2][:-1])
-    if len(open_) > 1:
-        raise Refused("a '(' is never closed")
+    require(len(open_) == 1, "a '(' is never closed")
     return open_[0]
 
 
 def to_term(form):
     if isinstance(form, str):
         return term(form)
-    if not form or not isinstance(form[0], str):
-        raise Refused("a term begins with its operator")
+    require(form and isinstance(form[0], str), "a term begins with its operator")
     return term(form[0], *map(to_term, form[1:]))
 
 
 def read_term(text):
     forms = read_forms(text)
-    if len(forms) != 1:
-        raise Refused(f"one term is expected, and '{text[:40]}' has {len(forms)}")
+    require(len(forms) == 1, f"one term is expected, and '{text[:40]}' has {len(forms)}")
     return to_term(forms[0])
 
 
 def part_at(whole, path):
     for i in path:
-        if not 0 <= i < len(whole.parts):
-            raise Refused("there is no such place in the network")
+        require(0 <= i < len(whole.parts), "there is no such place in the network")
         whole = whole.parts[i]
     return whole
 
@@ -89,6 +87,5 @@ def part_at(whole, path):
 def with_part(whole, path, part):
     if not path:
         return part
-    parts = list(whole.parts)
-    parts[path[0]] = with_part(parts[path[0]], path[1:], part)
-    return term(whole.op, *parts)
+    i, parts = path[0], whole.parts
+    return term(whole.op, *parts[:i], with_part(parts[i], path[1:], part), *parts[i + 1:])

@@ -152,7 +152,7 @@ json to_json(const std::vector<NetStep>& steps) {
             guards.push_back({{"guard", g.guard}, {"allowed", g.verdict.allowed}, {"why", g.verdict.why}, {"evidence", g.verdict.evidence}});
         json step{{"rule", s.rule}, {"neural", s.neural}, {"at", s.at}};
         if (!s.with.empty()) step["with"] = with;
-        if (s.neural) step["in_original"] = s.in_original, step["sites"] = s.sites, step["guards"] = guards;
+        if (s.neural) step["sites"] = s.sites, step["guards"] = guards;
         all.push_back(std::move(step));
     }
     return all;

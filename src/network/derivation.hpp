@@ -34,7 +34,7 @@ std::vector<std::string> site_names(const Term& net);
 // What the variables of `:for` stood for when the rule made the edge.
 ChosenValues chosen_values(const Rewrite& rule, const Edge& edge, const EGraph& graph);
 
-// {"rule", "neural", "at", "with"} of each step, and of neural ones where they stand in the original, their sites and their evidence. Terms are s-expressions.
+// {"rule", "at", "with"} of each step, for an independent checker; terms as s-expressions.
 nlohmann::json to_json(const std::vector<NetStep>& steps);
 
 }  // namespace loopegg

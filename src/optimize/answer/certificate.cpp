@@ -18,7 +18,7 @@ constexpr std::array own_files{"original.json", "model.json", "plan.json", "weig
 
 // What the guard said of one neural step. Evidence from sizes can be computed again by anybody; other evidence names the guard.
 json judged(const json& step) {
-    json out{{"by", "network"}, {"at", step.at("in_original")}};
+    json out{{"by", "network"}};
     for (const json& g : step.at("guards")) {
         const json& evidence = g.at("evidence");
         if (!g.at("guard").get<std::string>().starts_with("(capacity") || !evidence.is_object()) continue;
