@@ -18,7 +18,7 @@ HASHED = ("original.json", "model.json", "plan.json", "weights.safetensors", "ne
 
 
 def near(a, b):
-    return isinstance(a, (int, float)) and math.isfinite(a) and abs(a - b) <= 1e-9 * max(1.0, abs(a), abs(b))
+    return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
 
 
 def keys_are(j, *keys):
@@ -33,10 +33,7 @@ class Check:
         self.c, self.result = self.read("certificate.json"), self.read("result.json")
 
     def read(self, name):
-        try:
-            return json.loads((self.folder / name).read_text())
-        except (OSError, ValueError, RecursionError) as e:
-            raise Refused(f"{name} cannot be read: {e}") from e
+        return json.loads((self.folder / name).read_text())
 
     def run(self):
         keys_are(self.c, *KEYS)
@@ -126,7 +123,7 @@ class Check:
         loss = c["loss"]
         keys_are(loss, "guard", "by", "needed", "points", "low", "high")
         same = {**guard["loss"], "guard": guard["name"], "needed": guard["needed"], "by": loss["by"]}
-        require(loss == same, "result.json says something else of the loss")
+        require(loss == same and loss["by"] in (loss["guard"], "trainings"), "result.json says something else of the loss")
         if self.c["steps"] and loss["by"] != "expected-loss":
             raise NotCovered(f"the loss is what '{loss['by']}' says, and only the formula of expected-loss is covered")
         want = expected_loss(Measured(self.original), Measured(self.final)) if self.c["steps"] else dict.fromkeys(("points", "low", "high"), 0)

@@ -110,19 +110,12 @@ def windows(node, into):
 
 
 def reshaped(node, into):
-    """Where the channels of the input became fewer, the one extent that can follow does."""
     out = [into[i] if d == 0 else d for i, d in enumerate(node.attrs["shape"])]
-    total, known = math.prod(into), math.prod(out)
-    if -1 not in out and known == total:
-        return out
-    given = [i for i, d in enumerate(node.attrs["shape"]) if d > 1 and total * d % known == 0]
-    place = out.index(-1) if -1 in out else given[0] if len(given) == 1 else None
-    if place is None or -1 in out[place + 1:] or total % (known // out[place]):
-        raise NotCovered(f"which extent of '{node.name}' follows from {into} cannot be told")
-    left = total // (known // out[place])
-    if out[place] != -1:
-        node.attrs["shape"] = [left if i == place else d for i, d in enumerate(node.attrs["shape"])]
-    return [left if i == place else d for i, d in enumerate(out)]
+    if -1 in out:
+        out[out.index(-1)] = math.prod(into) // -math.prod(out)
+    if math.prod(out) != math.prod(into):
+        raise NotCovered(f"'{node.name}' brings {into} into the shape {out}: shapes that became narrower are not covered")
+    return out
 
 
 def joined(node, shapes):

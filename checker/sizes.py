@@ -92,11 +92,9 @@ class Facts:
         into = x.into
         if into is None and x.channelwise() and y.into is not None:
             into = y.into // x.out[0][1]
-        if y.fresh():
-            return Sizes(into, y.out, x.mixes or y.mixes, trimmed=y.trimmed, narrowable=narrowable and y.narrowable,
-                         adds_input=x.adds_input or (not x.fresh() and y.adds_input))
-        out = largest((d + c * b, c * a) for b, a in x.out for d, c in y.out)
-        return Sizes(into, out, x.mixes or y.mixes, trimmed=y.trimmed or x.trimmed, narrowable=narrowable and y.channelwise() and x.narrowable,
+        out, makes = largest((d + c * b, c * a) for b, a in x.out for d, c in y.out), y.fresh()
+        return Sizes(into, y.out if makes else out, x.mixes or y.mixes, trimmed=y.trimmed or (not makes and x.trimmed),
+                     narrowable=narrowable and (y.narrowable if makes else y.channelwise() and x.narrowable),
                      adds_input=x.adds_input or (not x.fresh() and y.adds_input))
 
     @staticmethod
