@@ -1,8 +1,9 @@
 """Networks as files: model.json, the shapes of its values, its parameters and its multiply-accumulates."""
+import collections
 import math
 
 from nests import extents
-from terms import NotCovered, require, term
+from terms import NotCovered, Term, require
 
 NEEDED, ONE, NONE = object(), [1, 1], [0, 0]
 WINDOW = {"kernel": NEEDED, "stride": "kernel", "padding": NONE, "padding_end": "padding"}
@@ -20,17 +21,11 @@ PLAIN = set("matmul global_avg_pool identity relu relu6 silu gelu gelu_tanh sigm
 SITES, SLIDING = ("conv2d", "linear", "matmul"), ("conv2d", "max_pool", "avg_pool")
 
 
-class Node:
+class Node(collections.namedtuple("Node", "name op inputs attrs")):
     """A node of a network; its attributes are all there."""
 
-    def __init__(self, name, op, inputs, attrs):
-        self.name, self.op, self.inputs, self.attrs = name, op, inputs, attrs
-
-    def __eq__(self, other):
-        return (self.name, self.op, self.inputs, self.attrs) == (other.name, other.op, other.inputs, other.attrs)
-
     def changed(self, inputs, **attrs):
-        return Node(self.name, self.op, inputs, {**self.attrs, **attrs})
+        return self._replace(inputs=inputs, attrs={**self.attrs, **attrs})
 
     @staticmethod
     def read(j):
@@ -78,11 +73,12 @@ class Network:
         out, into, a = self.shapes[node.name], self.shapes[node.inputs[0]], node.attrs
         if node.op == "conv2d":
             g = a["groups"]
+            require(into[1] % g == out[1] % g == 0, f"'{node.name}' has {g} groups of {into[1]} and {out[1]} channels")
             sizes = [into[0], g, out[1] // g, into[1] // g, *into[2:], *a["kernel"], *a["stride"], *a["padding"], *a["dilation"]]
         else:
             sizes = [math.prod(out[:-1]), out[-1], into[-1]] if node.op == "linear" else [math.prod(out[:-2]), *out[-2:], into[-1]]
-        plain = term(node.op, *(term(str(size)) for size in sizes))
-        return term("epilogue", term("bias"), plain) if a.get("bias") else plain
+        plain = Term(node.op, *(Term(str(size)) for size in sizes))
+        return Term("epilogue", Term("bias"), plain) if a.get("bias") else plain
 
     def macs(self, node):
         return math.prod(extents(self.statement(node)).values()) if node.op in SITES else 0
@@ -104,8 +100,7 @@ class Network:
 
 def windows(node, into):
     a = node.attrs
-    reaches = [d * (k - 1) + 1 for d, k in zip(a.get("dilation", ONE), a["kernel"])]
-    ends = a.get("padding_end", a["padding"])
+    reaches, ends = [d * (k - 1) + 1 for d, k in zip(a.get("dilation", ONE), a["kernel"])], a.get("padding_end", a["padding"])
     return [(size + p + e - reach) // s + 1 for size, p, e, reach, s in zip(into[2:], a["padding"], ends, reaches, a["stride"])]
 
 
@@ -131,22 +126,10 @@ def stretched(node, shapes):
     return map(max, a, b)
 
 
-def multiplied(node, shapes):
-    a, b = shapes
-    require(a[:-2] == b[:-2] and a[-1] == b[-2], f"'{node.name}' multiplies {a} by {b}")
-    return [*a[:-1], b[-1]]
-
-
-def convolved(node, shapes):
-    into, a = shapes[0], node.attrs
-    require(into[1] % a["groups"] == a["out_channels"] % a["groups"] == 0, f"'{node.name}' has {a['groups']} groups of {into[1]} channels")
-    return [into[0], a["out_channels"], *windows(node, into)]
-
-
 # The shape of what a node writes, from the node, the shapes that it reads, its first one, and its attributes. All others write what they read.
 SHAPES = {
-    "conv2d": lambda n, s, i, a: convolved(n, s), "linear": lambda n, s, i, a: [*i[:-1], a["out_features"]],
-    "matmul": lambda n, s, i, a: multiplied(n, s), **dict.fromkeys(("max_pool", "avg_pool"), lambda n, s, i, a: [*i[:2], *windows(n, i)]),
+    "conv2d": lambda n, s, i, a: [i[0], a["out_channels"], *windows(n, i)], "linear": lambda n, s, i, a: [*i[:-1], a["out_features"]],
+    "matmul": lambda n, s, i, a: [*i[:-1], s[1][-1]], **dict.fromkeys(("max_pool", "avg_pool"), lambda n, s, i, a: [*i[:2], *windows(n, i)]),
     "concat": lambda n, s, i, a: joined(n, s), "global_avg_pool": lambda n, s, i, a: [*i[:2], 1, 1],
     "flatten": lambda n, s, i, a: [*i[:a["axis"] % len(i)], math.prod(i[a["axis"] % len(i):])], "reshape": lambda n, s, i, a: reshaped(n, i),
     "transpose": lambda n, s, i, a: [i[d] for d in a["order"]], "parameter": lambda n, s, i, a: a["shape"],

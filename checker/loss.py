@@ -24,25 +24,14 @@ class Measured:
             work = network.macs(node)
             if not work:
                 continue
-            restores = node.name == before + ".restore"     # it brings the channels of the site before it back, and belongs to it
-            if not restores:
-                before, places = node.name, self.places(network, node)
+            restores, shape, dense = node.name == before + ".restore", network.shapes[node.name], work
+            if node.op == "conv2d":     # if every output read every input channel
+                dense = math.prod(shape) * network.shapes[node.inputs[0]][1] * math.prod(node.attrs["kernel"])
+            if not restores:    # it brings the channels of the site before it back, and belongs to it
+                before, places = node.name, shape[2] * shape[3] if node.op == "conv2d" else max(1, math.prod(shape) // shape[-1])
             s = self.stages.get(places, Stage())
-            dense = work if restores else self.dense(network, node)
             self.stages[places] = Stage(s.macs + work, s.dense + dense, s.weights + network.parameters(node), s.sites + (not restores))
             self.macs += work
-
-    @staticmethod
-    def places(network, node):
-        shape = network.shapes[node.name]
-        return shape[2] * shape[3] if node.op == "conv2d" else max(1, math.prod(shape) // shape[-1])
-
-    @staticmethod
-    def dense(network, node):
-        """The work if every output read every input channel."""
-        if node.op != "conv2d":
-            return network.macs(node)
-        return math.prod(network.shapes[node.name]) * network.shapes[node.inputs[0]][1] * math.prod(node.attrs["kernel"])
 
     def view_of(self, network):
         """From how far along one side an output gathers, on the widest way through the network."""
@@ -82,8 +71,8 @@ def expected_loss(original, variant):
         if left.macs < LEAST_SHARE * before.macs:
             left = Stage(*(LEAST_SHARE * x for x in before[:3]), left.sites)
         depth = math.log(min(1.0, max(LEAST_DEPTH, left.sites / before.sites)))
-        lost += part * WORK * max(0.0, math.log(useful(before, places) / useful(left, places))) + part * DEPTH * depth * depth
-        lost += part * MIXING * max(0.0, math.log(before.macs / before.dense) - math.log(left.macs / left.dense))
+        mixing = math.log(before.macs / before.dense) - math.log(left.macs / left.dense)
+        lost += part * (WORK * max(0.0, math.log(useful(before, places) / useful(left, places))) + DEPTH * depth * depth + MIXING * max(0.0, mixing))
     points = min(MOST_WORK, max(LEAST_WORK, original.macs / 1e9)) ** -SPARE * lost
     half = RELATIVE_ERROR * points + (LABEL_ERROR if lost > 0 else 0)
     return {"points": points, "low": points - half, "high": points + half}

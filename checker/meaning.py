@@ -4,7 +4,7 @@ import re
 from graphs import SITES, Network
 from nests import channels, is_depthwise, sizes_of, statement_in, with_fewer_inputs, with_outputs
 from sizes import networks_in, site_of
-from terms import require
+from terms import Term, require
 
 
 def node_named(leaf):
@@ -25,21 +25,23 @@ class Meaning:
 
     def __init__(self, original, facts):
         self.original, self.facts, self.nodes, self.statements, self.joined = original, facts, {}, {}, {}
-        self.depends = {name for name, _ in original.inputs}
-        for node in original.nodes.values():
+        self.depends = {name for name, _ in original.inputs}    # the values that depend on the inputs; parameters do not
+        for name, node in original.nodes.items():
             if self.depends & set(node.inputs):
-                self.depends.add(node.name)
+                self.depends.add(name)
+            else:
+                self.nodes[name] = node
 
     def network(self, net):
         """The network that the term makes of the original's nodes, with its shapes."""
         inputs, original = self.original.inputs, self.original.nodes
         output, _ = self.walk(net, (inputs[0][0] if len(inputs) == 1 else "", None), None)
-        needed = set([output] if output else self.original.outputs)
+        outputs = [output] if output else self.original.outputs
+        needed = set(outputs)
         for name in reversed(original):
-            if name in needed and name in self.nodes:
-                needed.update(self.nodes[name].inputs)
+            needed.update(self.nodes[name].inputs if name in needed and name in self.nodes else ())
         nodes = {name: self.nodes[name] for name in original if name in self.nodes and name in needed}
-        made = Network(self.original.name, inputs, nodes, [output] if output else self.original.outputs).infer()
+        made = Network(self.original.name, inputs, nodes, outputs).infer()
         require(set(self.statements) == {n.name for n in nodes.values() if n.op in SITES}, "the sites of the network are not those of its term")
         for site, statement in self.statements.items():
             require(made.statement(nodes[site]) is statement, f"'{site}' is {made.statement(nodes[site])} in the network, and {statement} in its term")
@@ -47,32 +49,27 @@ class Meaning:
 
     def walk(self, net, into, limit):
         networks_in(net)
-        return getattr(self, "walk_" + net.op)(net, into, limit)
+        if net.op == "none":
+            return "", 0
+        if net.op == "same":
+            return into[0], smaller(into[1], limit)
+        if net.op == "write":
+            return self.walk(net.parts[1], into, smaller(net.parts[0].whole(), limit))
+        if net.op == "read":
+            return self.walk(net.parts[1], (into[0], net.parts[0].whole()), limit)
+        return getattr(self, "walk_" + {"opaque": "each", "stream": "row"}.get(net.op, net.op))(net, into, limit)
 
     def copy(self, name, values, **attrs):
-        """A node of the original that reads these values in place of its own. Its parameters come with it."""
+        """A node of the original that reads these values in place of its own."""
         require(name not in self.nodes and name in self.original.nodes, f"'{name}' is computed twice, or is no node of the original")
         node, inputs, values = self.original.nodes[name], [], list(values)
         for value in node.inputs:
             if value not in self.depends:
-                self.copy_constant(value)
                 inputs.append(value)
             elif values:
                 inputs.append(values.pop(0))
         self.nodes[name] = node.changed(inputs + values, **attrs)
         return name
-
-    def copy_constant(self, name):
-        if name not in self.nodes:
-            self.nodes[name] = self.original.nodes[name]
-            for value in self.nodes[name].inputs:
-                self.copy_constant(value)
-
-    def walk_same(self, net, into, limit):
-        return into[0], smaller(into[1], limit)
-
-    def walk_none(self, net, into, limit):
-        return "", 0
 
     def walk_layer(self, net, into, limit):
         (leaf, kept), nest = site_of(net), net.parts[1]
@@ -107,8 +104,6 @@ class Meaning:
             return into
         return self.copy(name, [into[0]]), into[1]
 
-    walk_opaque = walk_each
-
     def walk_spread(self, net, into, limit):
         value, count = self.walk_each(net, into, limit)
         return value, None if count is None else count * net.parts[0].whole()
@@ -118,26 +113,18 @@ class Meaning:
         before = limit // second.out[0][1] if limit is not None and second.channelwise() else None
         return self.walk(net.parts[1], self.walk(net.parts[0], into, before), limit)
 
-    walk_stream = walk_row
-
-    def walk_write(self, net, into, limit):
-        return self.walk(net.parts[1], into, smaller(net.parts[0].whole(), limit))
-
-    def walk_read(self, net, into, limit):
-        return self.walk(net.parts[1], (into[0], net.parts[0].whole()), limit)
-
     def walk_lack(self, net, into, limit):
         says = self.facts.of(net).into
         require(None in (says, into[1]) or into[1] <= says, f"{into[1]} channels come in where {says} are said to")
         return self.walk(net.parts[1], (into[0], smaller(says, into[1])), limit)
 
     def walk_within(self, net, into, limit):
-        return self.within(net.parts[1], into, net.parts[0].whole())
-
-    def within(self, net, into, width):
-        if net.op == "row":
-            return self.within(net.parts[1], self.within(net.parts[0], into, width), width)
-        return self.walk(net, (into[0], width), width)
+        width, inner = net.parts[0].whole(), net.parts[1]
+        if inner.op != "row":
+            return self.walk(inner, (into[0], width), width)
+        for part in inner.parts:
+            into = self.walk_within(Term("within", net.parts[0], part), into, limit)
+        return into
 
     def operands(self, net, join, into, limit):
         """All operands of joins of one node; nothing is written by what is left out."""
@@ -176,7 +163,3 @@ class Meaning:
             if node.name in inside or not end:
                 self.nodes.setdefault(node.name, node.changed([into[0] if end and i == start else i for i in node.inputs]))
         return end, None
-
-
-def network_of(net, original, facts):
-    return Meaning(original, facts).network(net)

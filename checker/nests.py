@@ -1,5 +1,5 @@
 """The nests of sites: the loops of a statement, and the same site with other numbers of channels."""
-from terms import NotCovered, require, term
+from terms import NotCovered, Term, require
 
 # The sizes of each statement, and its loops in order.
 SIZES = {"conv2d": "N G CO CI IH IW KH KW SH SW PH PW DH DW".split(), "linear": "N CO CI".split(), "matmul": "B M N K".split()}
@@ -30,11 +30,11 @@ def extents(statement):
 
 def whole_nest(statement):
     """The naive nest over the whole domain, with the loops over channels first."""
-    size, loops = extents(statement), term("done")
+    size, loops = extents(statement), Term("done")
     for axis in sorted(size, key=lambda a: a not in ("co", "ci"))[::-1]:
         if size[axis] > 1:
-            loops = term("at", term(f"{axis}:{size[axis]}"), loops)
-    return term("nest", statement, loops)
+            loops = Term("at", Term(f"{axis}:{size[axis]}"), loops)
+    return Term("nest", statement, loops)
 
 
 def statement_in(nest):
@@ -45,8 +45,7 @@ def statement_in(nest):
 
 
 def is_depthwise(statement):
-    e = extents(statement)
-    return e.get("g", 1) > 1 and e["co"] == e["ci"] == 1
+    return extents(statement).get("g", 1) > 1 and extents(statement)["co"] == extents(statement)["ci"] == 1
 
 
 def channels(statement):
@@ -57,14 +56,13 @@ def channels(statement):
 
 def resized(statement, size, value):
     if statement.op == "epilogue":
-        return term("epilogue", statement.parts[0], resized(statement.parts[1], size, value))
-    return term(statement.op, *(term(str(value)) if name == size else p for name, p in zip(SIZES[statement.op], statement.parts)))
+        return Term("epilogue", statement.parts[0], resized(statement.parts[1], size, value))
+    return Term(statement.op, *(Term(str(value)) if name == size else p for name, p in zip(SIZES[statement.op], statement.parts)))
 
 
 def with_outputs(nest, wanted):
     """The nest of the same site with so many output channels, or None."""
-    statement = statement_in(nest)
-    groups = extents(statement).get("g", 1)
+    statement, groups = statement_in(nest), extents(nest.parts[0]).get("g", 1)
     if not 1 <= wanted <= channels(statement)[1] or is_depthwise(statement) or wanted % groups:
         return None
     return whole_nest(resized(statement, "CO", wanted // groups))

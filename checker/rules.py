@@ -1,17 +1,17 @@
 """Rules: their texts, how they match, and the conditions and values that they compute."""
 import math
+from operator import add, eq, ge, gt, le, lt, mul, ne, sub
 
 from nests import with_fewer_inputs, with_outputs
 from sizes import Sizes
-from terms import NotCovered, Term, WHOLE, read_forms, require, term
+from terms import NotCovered, Term, WHOLE, read_forms, require
 
 ARROWS = {"=>": False, "<=>": False, "~>": True}     # neural?
 # Functions and conditions over whole numbers.
-NUMBERS = {"+": lambda a, b: a + b, "*": lambda a, b: a * b, "-": lambda a, b: a - b, "min": min, "max": max,
+NUMBERS = {"+": add, "*": mul, "-": sub, "min": min, "max": max,
            "gcd": lambda a, b: math.gcd(a, b) if a > 0 and b > 0 else None, "/": lambda a, b: a // b if b and a % b == 0 else None,
            "floor-div": lambda a, b: a // b if b else None, "%": lambda a, b: a % b if b else None}
-COMPARED = {"=": lambda a, b: a == b, "!=": lambda a, b: a != b, "<": lambda a, b: a < b, "<=": lambda a, b: a <= b, ">": lambda a, b: a > b,
-            ">=": lambda a, b: a >= b, "divides": lambda a, b: a != 0 and b % a == 0}
+COMPARED = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge, "divides": lambda a, b: a != 0 and b % a == 0}
 OF_NETWORKS = {"fresh": Sizes.fresh, "channelwise": Sizes.channelwise, "whole": lambda s: not s.trimmed, "narrowable": lambda s: s.narrowable,
                "separate": lambda s: not s.adds_input, "computes": lambda s: s.computes, "free": lambda s: not s.kept}
 COUNTS = {"channels": Sizes.written, "channels-in": lambda s: s.into}
@@ -59,23 +59,11 @@ def texts_in(path, seen):
     return texts
 
 
-def is_variable(form):
-    return isinstance(form, str) and form.startswith("?")
-
-
 def match(pattern, t, bound):
     """Whether the term is an instance of the pattern. What the variables stand for is added to `bound`."""
-    if is_variable(pattern):
-        return bound.setdefault(pattern, t) is t
     if isinstance(pattern, str):
-        return term(pattern) is t
+        return (bound.setdefault(pattern, t) if pattern[0] == "?" else Term(pattern)) is t
     return pattern[0] == t.op and len(pattern) == len(t.parts) + 1 and all(match(p, q, bound) for p, q in zip(pattern[1:], t.parts))
-
-
-def widths_offered(count, step):
-    """One to seven eighths of the channels, in whole multiples of the step; from 16 channels on, of four at least."""
-    block = max(step, 4 if count >= 16 else 1)
-    return [str(w) for w in sorted({count * k // 8 // block * block for k in range(1, 8)}) if 0 < w < count]
 
 
 class Application:
@@ -99,25 +87,26 @@ class Application:
 
     def offered(self, list_):
         if list_[0] == "eighths":
-            count = self.sizes(list_[1]).written()
-            return [] if count is None else list(map(term, widths_offered(count, self.step)))
+            count = self.sizes(list_[1]).written() or 0
+            block = max(self.step, 4 if count >= 16 else 1)
+            return [Term(str(w)) for w in sorted({count * k // 8 // block * block for k in range(1, 8)}) if 0 < w < count]
         if not all(isinstance(word, str) and WHOLE.fullmatch(word) for word in list_):
             raise NotCovered(f"the list {spelled(list_)} is not covered")
-        return list(map(term, list_))
+        return list(map(Term, list_))
 
     def instance(self, form):
         if isinstance(form, str):
-            return self.bound.get(form, term(form))
+            return self.bound.get(form, Term(form))
         if form[0] not in FUNCTIONS:
-            return term(form[0], *map(self.instance, form[1:]))
+            return Term(form[0], *map(self.instance, form[1:]))
         value = self.value(form)
         require(value is not None, f"{self.rule.name}: {spelled(form)} has no value")
-        return value if isinstance(value, Term) else term(str(value))
+        return value if isinstance(value, Term) else Term(str(value))
 
     def value(self, form):
         """A term for a variable, a number or a term for a call; None where there is no value."""
         if isinstance(form, str):
-            return self.bound.get(form) if is_variable(form) else int(form) if WHOLE.fullmatch(form) else None
+            return self.bound.get(form, int(form) if WHOLE.fullmatch(form) else None)
         name, first, *rest = form
         if name not in FUNCTIONS:
             raise NotCovered(f"the function {spelled(form)} is not covered")

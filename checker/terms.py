@@ -2,8 +2,7 @@
 import re
 
 DEEPEST = 2000      # parentheses, as the engine's reader allows
-BLANK = r"(?:[ \t\r\n]|;[^\n]*)*"
-TOKEN = re.compile(BLANK + r'(?:([()])|("(?:[^"\\\n]|\\.)*")|([^\s();"]+)|\Z)')
+TOKEN = re.compile(r'(?:[ \t\r\n]|;[^\n]*)*(?:([()])|("(?:[^"\\\n]|\\.)*")|([^\s();"]+)|\Z)')
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
@@ -21,9 +20,15 @@ def require(holds, why):
 
 
 class Term:
-    """An operator over terms; made by `term` alone."""
+    """An operator over terms."""
     __slots__ = ("op", "parts")
     known = {}
+
+    def __new__(cls, op, *parts):
+        if (op, parts) not in cls.known:
+            made = cls.known[op, parts] = super().__new__(cls)
+            made.op, made.parts = op, parts
+        return cls.known[op, parts]
 
     def is_(self, op, count):
         return self.op == op and len(self.parts) == count
@@ -34,14 +39,6 @@ class Term:
 
     def __str__(self):
         return "(" + " ".join([self.op, *map(str, self.parts)]) + ")" if self.parts else self.op
-
-
-def term(op, *parts):
-    key = (op, parts)
-    if key not in Term.known:
-        made = Term.known[key] = Term()
-        made.op, made.parts = op, parts
-    return Term.known[key]
 
 
 def read_forms(text):
@@ -66,9 +63,9 @@ def read_forms(text):
 
 def to_term(form):
     if isinstance(form, str):
-        return term(form)
+        return Term(form)
     require(form and isinstance(form[0], str), "a term begins with its operator")
-    return term(form[0], *map(to_term, form[1:]))
+    return Term(form[0], *map(to_term, form[1:]))
 
 
 def read_term(text):
@@ -88,4 +85,4 @@ def with_part(whole, path, part):
     if not path:
         return part
     i, parts = path[0], whole.parts
-    return term(whole.op, *parts[:i], with_part(parts[i], path[1:], part), *parts[i + 1:])
+    return Term(whole.op, *parts[:i], with_part(parts[i], path[1:], part), *parts[i + 1:])

@@ -76,7 +76,7 @@ json adopt_weights(const fs::path& from, const fs::path& weights_file, const fs:
     write_file(to / "result.json", result.dump(1));
     json certificate = parse_json_file(from / "certificate.json");
     certificate["files"] = certified_files(to, result);
-    write_file(to / "certificate.json", certificate.dump(1));
+    write_file(to / "certificate.json", certificate.dump() + "\n");
     progress.finish("");
     return result;
 }
