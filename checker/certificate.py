@@ -13,7 +13,6 @@ from terms import NotCovered, Refused, part_at, read_forms, read_term, require, 
 
 VERSION, WIDTHS = 1, ("write", "read", "lack", "within")
 KEYS = {"loopegg_certificate", "model", "original", "steps", "final", "rules", "channels_multiple", "claims", "files"}
-# What must be hashed where it is in the folder, beside the kernels.
 HASHED = ("original.json", "model.json", "plan.json", "weights.safetensors", "network.so", "network.json", "network.h", "weights.bin")
 
 
@@ -38,7 +37,7 @@ class Check:
             self.held.append(part())
 
     def files(self):
-        """The files of the folder are those that the certificate is about."""
+        """The files of the folder are those that the certificate is about: these and the kernels."""
         files, returned = self.c["files"], self.result["returned"]
         require(returned in ("original", "optimized"), "result.json names no network that is returned")
         kernels = [p for pattern in ("kernel*", "network.c") for p in (self.folder / returned).glob(pattern)]

@@ -1,4 +1,6 @@
 """The nests of sites: the loops of a statement, and the same site with other numbers of channels."""
+import functools
+
 from terms import NotCovered, Term, require
 
 # The sizes of each statement, and its loops in order.
@@ -17,6 +19,7 @@ def sizes_of(statement):
     return statement.op, sizes
 
 
+@functools.cache
 def extents(statement):
     """The extent of each loop, by its name, in order."""
     op, s = sizes_of(statement)

@@ -14,8 +14,7 @@ NUMBERS = {"+": add, "*": mul, "-": sub, "min": min, "max": max,
 COMPARED = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge, "divides": lambda a, b: a != 0 and b % a == 0}
 OF_NETWORKS = {"fresh": Sizes.fresh, "channelwise": Sizes.channelwise, "whole": lambda s: not s.trimmed, "narrowable": lambda s: s.narrowable,
                "separate": lambda s: not s.adds_input, "computes": lambda s: s.computes, "free": lambda s: not s.kept}
-COUNTS = {"channels": Sizes.written, "channels-in": lambda s: s.into}
-RESIZING = {"with-outputs": with_outputs, "with-fewer-inputs": with_fewer_inputs}
+COUNTS, RESIZING = {"channels": Sizes.written, "channels-in": lambda s: s.into}, {"with-outputs": with_outputs, "with-fewer-inputs": with_fewer_inputs}
 FUNCTIONS = {*NUMBERS, *COUNTS, *RESIZING, "absent"}
 
 

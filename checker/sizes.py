@@ -2,7 +2,7 @@
 import collections
 
 from nests import channels, is_depthwise, statement_in
-from terms import require
+from terms import Refused, require
 
 # How many operands an operator of networks has, and how many of them, the last ones, are networks.
 OPERANDS = {"layer": (2, 0), "each": (2, 0), "spread": (2, 0), "opaque": (1, 0), "same": (0, 0), "row": (2, 2), "join": (3, 2), "stream": (2, 2),
@@ -12,7 +12,8 @@ OPERANDS = {"layer": (2, 0), "each": (2, 0), "spread": (2, 0), "opaque": (1, 0),
 def networks_in(net):
     """The operands of a network that are networks."""
     count, networks = OPERANDS.get(net.op, (-1, 0))
-    require(len(net.parts) == count, f"'{str(net)[:60]}' is no network")
+    if len(net.parts) != count:
+        raise Refused(f"'{str(net)[:60]}' is no network")
     return net.parts[count - networks:]
 
 
