@@ -15,10 +15,14 @@ def codes_of(code):
 
 def jumps_of(code):
     """{offset of a conditional jump: (line, offset of what follows it)}"""
-    instructions, jumps = list(dis.get_instructions(code)), {}
+    instructions, jumps, begin = list(dis.get_instructions(code)), {}, None
     for i, instruction in enumerate(instructions[:-1]):
+        begin = instruction.offset if begin is None else begin
+        if instruction.opname == "EXTENDED_ARG":    # a part of the next one, and traced in its place
+            continue
         if instruction.opcode in (*dis.hasjrel, *dis.hasjabs) and instruction.opname not in ALWAYS:
-            jumps[instruction.offset] = (instruction.positions.lineno, instructions[i + 1].offset)
+            jumps[begin] = (instruction.positions.lineno, instructions[i + 1].offset)
+        begin = None
     return jumps
 
 

@@ -26,7 +26,9 @@ RESULT = {"model": None, "returned": None, "original": ("macs", "parameters"), "
 
 
 def program():
-    """checker/__main__.py as a module."""
+    """checker/__main__.py as a module, with all its modules loaded anew."""
+    for file in CHECKER.glob("*.py"):
+        sys.modules.pop(file.stem, None) if file.stem != "__main__" else None
     spec = importlib.util.spec_from_file_location("checker_program", CHECKER / "__main__.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
