@@ -39,8 +39,8 @@ class Meaning:
         outputs = [output] if output else self.original.outputs
         needed = set(outputs)
         for name in reversed(original):
-            needed.update(self.nodes[name].inputs if name in needed and name in self.nodes else ())
-        nodes = {name: self.nodes[name] for name in original if name in self.nodes and name in needed}
+            needed.update(self.nodes[name].inputs if name in needed else ())
+        nodes = {name: self.nodes[name] for name in original if name in needed}
         made = Network(self.original.name, inputs, nodes, outputs).infer()
         require(set(self.statements) == {n.name for n in nodes.values() if n.op in SITES}, "the sites of the network are not those of its term")
         for site, statement in self.statements.items():
@@ -74,8 +74,6 @@ class Meaning:
     def walk_layer(self, net, into, limit):
         (leaf, kept), nest = site_of(net), net.parts[1]
         name, (reads, writes) = node_named(leaf), channels(statement_in(nest))
-        if reads == 0:
-            return self.site(name, nest, into), None
         present, wanted = reads if into[1] is None else into[1], smaller(writes, limit)
         require(present <= reads, f"'{name}' reads {reads} channels, and {present} come in")
         resized = nest
@@ -91,10 +89,10 @@ class Meaning:
     def site(self, name, nest, into):
         self.statements[name] = statement_in(nest)
         op, s = sizes_of(self.statements[name])
-        require(name in self.original.nodes and self.original.nodes[name].op == op, f"'{name}' is no {op} of the original")
+        require(name in self.original.nodes and self.original.nodes[name].op == op != "matmul", f"'{name}' is no {op} of the original in a row")
         if op == "conv2d":
             return self.copy(name, [into[0]], out_channels=s["G"] * s["CO"], groups=s["G"])
-        return self.copy(name, [into[0]], **({"out_features": s["CO"]} if op == "linear" else {}))
+        return self.copy(name, [into[0]], out_features=s["CO"])
 
     def walk_each(self, net, into, limit):
         name, nodes = node_named(net.parts[-1]), self.original.nodes

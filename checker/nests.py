@@ -14,7 +14,7 @@ def sizes_of(statement):
         statement = statement.parts[1]
     if statement.op not in SIZES or len(statement.parts) != len(SIZES[statement.op]):
         raise NotCovered(f"'{statement}' is no statement of a site that is covered")
-    sizes = dict(zip(SIZES[statement.op], (p.whole() for p in statement.parts)))
+    sizes = dict(zip(SIZES[statement.op], [p.whole() for p in statement.parts]))
     require(all(v is not None and v >= (k not in ("PH", "PW")) for k, v in sizes.items()), f"'{statement}' has sizes that are none")
     return statement.op, sizes
 

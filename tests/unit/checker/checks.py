@@ -2,16 +2,17 @@
 import copy
 import json
 import pathlib
+import random
+import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from recorded import CHECKER, MODELS, RULES, program, recorded, write_run   # first: it makes the folders importable
 
 from branches import Branches
 from cases import run_cases
 from mutants import edit_hashes, mutants
 from parts import PARTS
-
-import random
 
 PROGRAM = program()
 

@@ -59,7 +59,7 @@ def terms_read_back_as_they_were_written(program):
     for text in ("same", "(row same (each relu @a))", "(write -3 same)"):
         assert str(term(text)) == text and term(text) is term(" " + text + " ; comment\n")
     t = module("terms")
-    assert t.read_forms('(include "x.rules") ; end') == [["include", '"x.rules']]
+    assert t.read_forms("") == [] and t.read_forms('(include "x.rules") ; end') == [["include", '"x.rules']]
     for text, saying in (("(", "never closed"), (")", "closes nothing"), ('"', "no s-expression"), ("((a) b)", "begins with its operator"), ("()", "begins with"),
                          ("a b", "one term"), ("(" * 2001, "deeper")):
         refuses(t.read_term, text, saying=saying)
@@ -100,6 +100,7 @@ def nests_are_resized_by_whole_groups(program):
     assert not n.is_depthwise(term(GROUPED)) and not n.is_depthwise(term("(conv2d 1 2 1 4 6 6 3 3 1 1 1 1 1 1)"))
     refuses(n.statement_in, term(f"(nest {CONV} done)"), kind="NotCovered", saying="not whole")
     refuses(n.statement_in, term("(restore zero x)"), kind="NotCovered")
+    assert n.sizes_of(term("(epilogue relu (epilogue bias (linear 1 2 3)))")) == ("linear", {"N": 1, "CO": 2, "CI": 3})
     refuses(n.sizes_of, term("(linear 1 2)"), kind="NotCovered")
     refuses(n.sizes_of, term("(map relu 4)"), kind="NotCovered")
     for wrong in ("(linear 1 0 4)", "(linear 1 a 4)", CONV.replace("1 1 1 1 1 1)", "1 1 -1 1 1 1)")):
@@ -133,7 +134,9 @@ def facts_of_networks_are_those_of_the_page(program):
     assert of(f"(row (join (add @j) same (none {conv})) (each relu @r))").computes is False and of(f"(none {conv})").written() == 0
     assert of(f"(join (add @j) (each relu @r) (join (concat @k) same {depthwise}))").absent(1) == 2
     assert s.Sizes(out=((8, 0), (0, 1))).absent(1) is None and s.Sizes().written() is None and s.Sizes(out=((0, 1),)).written() is None
-    assert not s.Sizes(out=((1, 1),)).channelwise() and not s.Sizes(out=((0, 0),)).channelwise()
+    assert not s.Sizes(out=((1, 1),)).channelwise() and not s.Sizes(out=((0, 0),)).channelwise() and not s.Sizes().channelwise()
+    assert s.Sizes(out=((8, 0),)).written() == 8
+    assert of(f"(join (concat @k) {add} same)").adds_input and of(f"(join (concat @k) same {add})").adds_input
     assert of(f"(within 3 {conv})") == of(conv)._replace(into=3, out=((3, 0),), trimmed=True) and of(f"(write 8 {conv})").trimmed is False
     assert of("(write 3 same)").trimmed and of(f"(lack 1 {conv})").into == 3 and of("(lack 1 same)").into is None and of(f"(read 2 {conv})").into == 2
     kept = of(conv.replace("@a", "(kept @a)"))
@@ -220,6 +223,8 @@ def trusted_rules_come_with_what_their_files_include(program):
         (folder / "a.rules").write_text('(language nest) (include "b.rules") (include "b.rules") (rule one a => b) (phase p :rules s)')
         (folder / "b.rules").write_text("(ruleset s :tags cpu (rule two (a ?x)   => b) ; why\n (rule three a ~> b :when (capacity)))")
         texts = module("rules").texts_in((folder / "a.rules").resolve(), set())
+        (folder / "none.rules").write_text("; nothing")
+        assert module("rules").texts_in((folder / "none.rules").resolve(), set()) == {}
     assert texts == {"one": "(rule one a => b)", "two": "(rule two (a ?x) => b)", "three": "(rule three a ~> b :when (capacity))"}
 
 
@@ -297,12 +302,12 @@ def terms_mean_networks(program):
     assert list(dropped.nodes) == ["a", "r1", "f", "y"] and dropped.nodes["f"].inputs == ["r1"]
     narrow = text.replace(a, f"(write 2 {a})").replace(block, f"(write 2 (read 2 {block}))").replace(fc, f"(read 72 {fc})")
     refuses(mean, narrow, whole, kind="NotCovered", saying="parameters")
-    for wrong, saying in ((text.replace("@f)", "@g)"), "no operator"), (text.replace("(each relu @r1)", "(each relu @b)"), "no operator"), (text.replace("@a", "a"), "name of a node"),
+    for wrong, saying in ((text.replace("@f)", "@g)"), "no operator"), (text.replace("(each relu @r1)", "(each relu @b)"), "no operator"), (text.replace("@a", "a"), "name of a node"), (text.replace("@scaled", "(@ scaled)"), "name of a node"),
                           (text.replace("(spread 36 @f)", "(row (spread 36 @f) (spread 1 @f))"), "computed twice"), (text.replace(a, layer("s", square)), "is no conv2d"),
                           (text.replace(a, layer("c", square)), "is no conv2d"), (text.replace(a, layer("a", square.replace("4 4", "4 3"))), "in its term"),
                           (text.replace("(add @s)", "(add @q)"), "is no add"), (text.replace("(add @s)", "(concat @s)"), "is no concat"),
-                          (text.replace(block, f"(none {block})"), "reads"), (text.replace("(add @s)", "(mul @s)"), "cannot be told"),
-                          (f"(row {a} (join (concat @s) same (none same)))", "sites of the network"), (f"(row {a} (write 2 (join (concat @s) same same)))", "cannot be told"),
+                          (text.replace(block, f"(none {block})"), "so many channels"), (text.replace("(add @s)", "(mul @s)"), "cannot be told"),
+                          (f"(row {a} (join (add @s) same (row {b} (none same))))", "sites of the network"), (f"(row {a} (write 2 (join (concat @s) same same)))", "cannot be told"),
                           (f"(row {a} (join (add @s) (none same) (none same)))", "nothing is left"), (f"(row {a} (join (add @s) (write 2 same) (write 3 same)))", "adds values"),
                           (f"(row {a} (row (read 9 {b}) same))", "come in"), (f"(row {a} (read 5 (lack 1 {b})))", "are said to"),
                           (f"(row {a} (write 2 {b.replace('@b', '(kept @b)')}))", "so many channels"), (f"(row {a} (write 0 {b}))", "so many channels"),
@@ -318,11 +323,17 @@ def values_of_unknown_width_are_walked(program):
     join = "(join (concat @c) (join (add @s) (each relu @q) same) same)"
     made = mean(f"(row (tangle (between @x @m) {product} same) (row (each relu6 @r) (row {join} (spread 4 @y))))", whole)
     assert made.same(whole) and list(made.nodes) == ["t", "m", "r", "q", "s", "c", "y"]
+    joined = network([1, 2, 4, 4], node("relu", name="r"), node("concat", "x", "r", name="c"), node("sqrt", name="z"), node("concat", "c", "z", name="d"),
+                     node("relu", "d", name="s"), node("relu", "s"))
+    assert mean("(row (join (concat @d) (join (concat @c) same (each relu @r)) (each sqrt @z)) (row (each relu @s) (each relu @y)))", joined).same(joined)
+    assert mean("(each concat @y)", network([1, 2], node("concat", "x", "x"))).nodes["y"].inputs == ["x"]
+    gate = network([2, 4], node("relu", name="a"), node("sqrt", "a", name="b"), node("mul", "b", "x", name="c"), node("add", "c", "b", name="y"))
+    assert mean("(row (each relu @a) (row (each sqrt @b) (tangle (between @b @y) same same)))", gate).same(gate)
     both = module("graphs").Network.read({"name": "n", "inputs": [{"name": i, "shape": [1, 2, 2]} for i in ("x", "z")], "outputs": ["m", "r"],
                                           "nodes": [node("matmul", "x", "z", name="m"), node("relu", "m", name="r")]})
     assert mean(f"(tangle (between @ @) {layer('m', '(matmul 1 2 2 2)')} same)", both).same(both)
     alone = network([1, 2, 2], node("matmul", "x", "x", name="y"))
-    assert mean(layer("y", "(matmul 1 2 2 2)"), alone).same(alone)
+    refuses(mean, layer("y", "(matmul 1 2 2 2)"), alone, saying="is no matmul of the original in a row")
 
 
 # --- the loss ------------------------------------------------------------------------------------------------------------
@@ -419,6 +430,62 @@ def steps_that_depend_on_others_and_runs_of_exact_steps(program):
                 s.pop("judged", None)
     code, line = answer(program, "plain", exact_that_is_none, rules=[])
     assert code == 1 and "exact steps changed the network" in line, line
+
+
+@part
+def each_claim_is_compared(program):
+    def at_first(files):
+        files["certificate.json"]["steps"][0]["at"] = [1]
+
+    def other_loss(files):
+        files["result.json"]["guard"]["loss"]["points"] += 1
+
+    def other_words(files):
+        next(s for s in files["certificate.json"]["steps"] if s["neural"])["judged"] = {"by": "network"}
+
+    def other_points(files):
+        next(s for s in files["certificate.json"]["steps"] if s["neural"])["judged"]["points"] += 0.01
+
+    def named(file):
+        def change(files):
+            files[file]["model" if file in ("certificate.json", "result.json") else "name"] = "other"
+        return change
+    for change, saying in ((at_first, "step 1: "), (other_loss, "says something else of the loss"), (other_words, "evidence differs"), (other_points, "evidence differs"),
+                           *((named(file), "another model") for file in ("certificate.json", "original.json", "model.json", "result.json"))):
+        code, line = answer(program, "plain", change)
+        assert code == 1 and saying in line, (saying, line)
+    with run_of("plain") as folder:
+        (folder / "certificate.json").write_text("[]")
+        assert program.check(folder, [])[0] == 1
+    with run_of("plain") as folder:
+        c = json.loads((folder / "certificate.json").read_text())
+        (folder / "plan.json").unlink()
+        assert program.check(folder, [])[0] == 1
+        del c["files"]["plan.json"]
+        (folder / "certificate.json").write_text(json.dumps(c))
+        assert program.check(folder, [])[0] == 0
+    with run_of("plain") as folder:
+        (folder / "weights.bin").unlink()
+        (folder / "weights.bin").symlink_to(folder / "model.json")
+        assert "is a link" in program.check(folder, [])[1][-1]
+
+
+@part
+def a_step_that_is_not_covered_by_itself_is_not_checked(program):
+    check, calls = program.Check, []
+    mean_ = check.mean
+
+    def not_covered(self, net):
+        calls.append(net)
+        if len(calls) > 4:
+            raise program.NotCovered("by itself")
+        return mean_(self, net)
+    check.mean = not_covered
+    try:
+        code, line = answer(program, "plain", None)
+    finally:
+        check.mean = mean_
+    assert code == 2 and "by itself" in line, (code, line, len(calls))
 
 
 @part

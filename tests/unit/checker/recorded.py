@@ -20,6 +20,7 @@ RULES = [ROOT / "rules/discover.rules"]
 sys.path[:0] = [str(CHECKER), str(HERE), str(ROOT / "tests/flow")]
 from models import MODELS   # noqa: E402
 
+ANEW = set()    # what was written anew
 JSON_FILES = ("original.json", "model.json", "result.json", "certificate.json")
 # What a checker reads of result.json.
 RESULT = {"model": None, "returned": None, "original": ("macs", "parameters"), "optimized": ("macs", "parameters"), "guard": ("name", "needed", "loss")}
@@ -60,7 +61,8 @@ def record(name):
 
 def recorded(name):
     """The JSON files of a run, by their names."""
-    if os.environ.get("LOOPEGG_REGENERATE"):
+    if os.environ.get("LOOPEGG_REGENERATE") and name not in ANEW:
+        ANEW.add(name)
         record(name)
     return json.loads((DATA / f"{name}.json").read_text())
 
