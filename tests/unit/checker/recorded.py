@@ -56,7 +56,7 @@ def record(name):
     result = files["result.json"]
     files["result.json"] = {key: {k: result[key][k] for k in keys} if keys else result[key] for key, keys in RESULT.items()}
     DATA.mkdir(exist_ok=True)
-    (DATA / f"{name}.json").write_text(json.dumps(files, indent=1) + "\n")
+    (DATA / f"{name}.json").write_text("{\n" + ",\n".join(f"{json.dumps(file)}: {json.dumps(j)}" for file, j in files.items()) + "}\n")
 
 
 def recorded(name):
