@@ -37,7 +37,7 @@ class Rule:
             if form[start] == ":for" and end == start + 3:
                 self.choices.append((form[start + 1], form[start + 2]))
             else:
-                require(form[start] == ":when", f"the rule {self.name} has a condition that is none: '{form[start]}'")
+                require(form[start] == ":when" and end > start + 1, f"the rule {self.name} has a condition that is none: '{form[start]}'")
                 self.guards += form[start + 1:end]
 
 

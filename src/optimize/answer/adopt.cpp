@@ -74,9 +74,11 @@ json adopt_weights(const fs::path& from, const fs::path& weights_file, const fs:
     write_network(graph, weights, about_run(result, read_file(from / "plan.json")), to, progress);
     link_artifact(to / compiled[0], to);
     write_file(to / "result.json", result.dump(1));
-    json certificate = parse_json_file(from / "certificate.json");
-    certificate["files"] = certified_files(to, result);
-    write_file(to / "certificate.json", certificate.dump() + "\n");
+    if (fs::exists(from / "certificate.json")) {  // versions before 0.2 wrote none
+        json certificate = parse_json_file(from / "certificate.json");
+        certificate["files"] = certified_files(to, result);
+        write_file(to / "certificate.json", certificate.dump() + "\n");
+    }
     progress.finish("");
     return result;
 }

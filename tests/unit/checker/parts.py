@@ -210,7 +210,7 @@ def widths_are_offered_in_eighths(program):
 @part
 def what_is_no_rule_is_refused(program):
     r, forms = module("rules"), module("terms").read_forms
-    for text, kind in (("(rule r a => b :for ?k)", "Refused"), ("(rule r a => b :why x)", "Refused"), ("(rule r a b)", "Refused"), ("word", "Refused"),
+    for text, kind in (("(rule r a => b :for ?k)", "Refused"), ("(rule r a => b :why x)", "Refused"), ("(rule r a => b :when)", "Refused"), ("(rule r a b)", "Refused"), ("word", "Refused"),
                        ("(ruleset r a => b)", "Refused"), ("(rule (r) a => b)", "Refused"), ("(rule r a b => c)", "NotCovered"), ("(rule r a (=>) b)", "NotCovered"),
                        ("(rule r a => b c)", "NotCovered"), ("(rule r a := b)", "NotCovered")):
         refuses(lambda: r.Rule(*forms(text)), kind=kind)
