@@ -12,7 +12,7 @@ from sizes import Facts, site_of
 from terms import NotCovered, Refused, part_at, read_forms, read_term, require, with_part
 
 VERSION, WIDTHS = 1, ("write", "read", "lack", "within")
-KEYS = {"loopegg_certificate", "model", "original", "steps", "final", "rules", "channels_multiple", "claims", "files"}
+KEYS = {"loopegg_certificate", "model", "original", "steps", "final", "nests", "rules", "channels_multiple", "claims", "files"}
 HASHED = ("original.json", "model.json", "plan.json", "weights.safetensors", "network.so", "network.json", "network.h", "weights.bin")
 
 
@@ -63,6 +63,8 @@ class Check:
 
     def networks(self):
         """The first and the last term mean the networks of the files."""
+        if self.c["nests"]:
+            raise NotCovered(f"the steps over the nests of {', '.join(self.c['nests'])} are not covered")
         self.first, self.last = read_term(self.c["original"]), read_term(self.c["final"])
         self.facts = Facts({site_of(layer)[0]: channels(statement_in(layer.parts[1]))[1] for layer in layers_in(self.first)})
         self.original, self.final = Network.read(self.read("original.json")), Network.read(self.read("model.json"))

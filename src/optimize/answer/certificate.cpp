@@ -40,6 +40,14 @@ json steps_of(const json& network) {
     return steps;
 }
 
+// The sites whose nests have steps of their own.
+json restricted_sites(const json& sequences) {
+    json names = json::array();
+    for (const json& site : sequences.at("sites"))
+        if (!site.at("steps").empty()) names.push_back(site.at("name"));
+    return names;
+}
+
 json rules_of(const json& steps, const RuleBook& book) {
     json rules = json::object();
     for (const json& s : steps) {
@@ -88,6 +96,7 @@ json certificate_of(const fs::path& folder, const json& result, const json& sequ
             {"original", network.at("original")},
             {"steps", steps},
             {"final", network.at("chosen")},
+            {"nests", restricted_sites(sequences)},
             {"rules", rules_of(steps, rules)},
             {"channels_multiple", network.value("channels_multiple", 1)},
             {"claims", claims_of(folder, result)},

@@ -498,6 +498,8 @@ def restricted_nests_in_steps_are_not_covered(program):
         c["rules"][rule] = {"text": text, "sha256": sha256(text.encode())}
     code, line = answer(program, "plain", unknown, rules=[])
     assert code == 2 and "unsplit" in line, line
+    code, line = answer(program, "plain", lambda files: files["certificate.json"].update(nests=["fc1"]))
+    assert code == 2 and "nests of fc1" in line, line
 
 
 @part
