@@ -91,16 +91,11 @@ json certificate_of(const fs::path& folder, const json& result, const json& sequ
     else
         network["original"] = network["chosen"] = to_string(net_of(read_model(folder / "original.json")));
     const json steps = steps_of(network);
-    return {{"loopegg_certificate", format_version},
-            {"model", result.at("model")},
-            {"original", network.at("original")},
-            {"steps", steps},
-            {"final", network.at("chosen")},
-            {"nests", restricted_sites(sequences)},
-            {"rules", rules_of(steps, rules)},
-            {"channels_multiple", network.value("channels_multiple", 1)},
-            {"claims", claims_of(folder, result)},
-            {"files", certified_files(folder, result)}};
+    return {{"loopegg_certificate", format_version}, {"model", result.at("model")},
+            {"original", network.at("original")},    {"steps", steps},
+            {"final", network.at("chosen")},         {"nests", restricted_sites(sequences)},
+            {"rules", rules_of(steps, rules)},       {"channels_multiple", network.value("channels_multiple", 1)},
+            {"claims", claims_of(folder, result)},   {"files", certified_files(folder, result)}};
 }
 
 }  // namespace loopegg
