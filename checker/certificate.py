@@ -63,7 +63,7 @@ class Check:
 
     def networks(self):
         """The first and the last term mean the networks of the files."""
-        if self.c["nests"]:
+        if self.c["nests"] != []:
             raise NotCovered(f"the steps over the nests of {', '.join(self.c['nests'])} are not covered")
         self.first, self.last = read_term(self.c["original"]), read_term(self.c["final"])
         self.facts = Facts({site_of(layer)[0]: channels(statement_in(layer.parts[1]))[1] for layer in layers_in(self.first)})
