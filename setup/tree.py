@@ -2,7 +2,7 @@
 import os
 import subprocess
 
-OURS = ("backends", "bench", "docs", "examples", "experiments", "extract", "fisher", "python", "rules", "setup", "src", "tests")
+OURS = ("backends", "bench", "checker", "docs", "examples", "experiments", "extract", "fisher", "python", "rules", "setup", "src", "tests")
 
 
 def tree_files(root):

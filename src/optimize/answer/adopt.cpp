@@ -14,6 +14,7 @@
 #include "graph/safetensors.hpp"
 #include "graph/weights.hpp"
 #include "optimize/answer/about_run.hpp"
+#include "optimize/answer/certificate.hpp"
 #include "optimize/answer/write_network.hpp"
 
 namespace loopegg {
@@ -40,7 +41,8 @@ bool inside(const fs::path& name, const std::vector<fs::path>& folders) {
 
 // What does not depend on the weights of the returned network is linked, because it is large and stays as it is.
 void link_the_rest(const fs::path& from, const fs::path& to, const std::vector<fs::path>& compiled) {
-    std::set<std::string> made{"weights.safetensors", "model.json", "model.onnx", "model.onnx.data", "network.py", "result.json", "report.html"};
+    std::set<std::string> made{"weights.safetensors", "model.json",  "model.onnx",       "model.onnx.data",
+                               "network.py",          "result.json", "certificate.json", "report.html"};
     for (const auto& entry : fs::directory_iterator(from / compiled[0])) made.insert(entry.path().filename().string());
     const json manifest = parse_json_file(from / "manifest.json");
     for (const auto& [name, entry] : manifest.at("files").items()) {
@@ -72,6 +74,11 @@ json adopt_weights(const fs::path& from, const fs::path& weights_file, const fs:
     write_network(graph, weights, about_run(result, read_file(from / "plan.json")), to, progress);
     link_artifact(to / compiled[0], to);
     write_file(to / "result.json", result.dump(1));
+    if (fs::exists(from / "certificate.json")) {  // versions before 0.2 wrote none
+        json certificate = parse_json_file(from / "certificate.json");
+        certificate["files"] = certified_files(to, result);
+        write_file(to / "certificate.json", certificate.dump() + "\n");
+    }
     progress.finish("");
     return result;
 }

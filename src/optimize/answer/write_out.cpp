@@ -14,6 +14,7 @@
 #include "nest/domain/domain.hpp"
 #include "optimize/answer/about_run.hpp"
 #include "optimize/answer/answer.hpp"
+#include "optimize/answer/certificate.hpp"
 #include "optimize/answer/named_sequences.hpp"
 #include "optimize/answer/site_row.hpp"
 #include "optimize/answer/write_network.hpp"
@@ -62,7 +63,10 @@ json sequences_json(const Answer& answer) {
     for (const Site& site : answer.returned().sites.all) sites.push_back(sequence_json(answer, site));
     json all{{"sites", sites}};
     if (const Derivation* d = answer.derivation())
-        all["network"] = {{"original", to_string(d->from)}, {"chosen", to_string(d->to)}, {"steps", to_json(d->steps)}};
+        all["network"] = {{"original", to_string(d->from)},
+                          {"chosen", to_string(d->to)},
+                          {"channels_multiple", answer.run.request.channels_multiple},
+                          {"steps", to_json(d->steps)}};
     return all;
 }
 
@@ -103,7 +107,8 @@ void write_out(const Answer& answer, const json& result) {
     write_network(answer.returned().graph, answer.returned().weights, about_run(result, plan), out, run.progress);
     write_file(out / "plan.json", plan);
     link_artifact(confirmed.keep_original ? confirmed.original.files.folder : confirmed.optimized.files.folder, out);
-    write_file(out / "sequences.json", sequences_json(answer).dump(1));
+    const json sequences = sequences_json(answer);
+    write_file(out / "sequences.json", sequences.dump(1));
     std::string lines;
     for (const json& e : run.oracle->evidence()) lines += e.dump() + "\n";
     for (const NetworkRecord* n : {&confirmed.original, &confirmed.optimized})
@@ -111,6 +116,7 @@ void write_out(const Answer& answer, const json& result) {
             lines += json{{"oracle", "rounding"}, {"network", n->files.folder.filename().string()}, {"evidence", n->rounding}}.dump() + "\n";
     write_file(out / "evidence.jsonl", lines);
     if (!run.read.trainings.lines.empty()) write_file(out / "trainings.jsonl", run.read.trainings.lines);
+    write_file(out / "certificate.json", certificate_of(out, result, sequences, run.book).dump() + "\n");
 }
 
 }  // namespace loopegg

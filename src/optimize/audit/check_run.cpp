@@ -30,6 +30,7 @@
 #include "nest/plan/apply_plan.hpp"
 #include "nest/plan/plan.hpp"
 #include "optimize/answer/about_run.hpp"
+#include "optimize/answer/certificate.hpp"
 #include "optimize/answer/named_sequences.hpp"
 #include "optimize/answer/pseudo.hpp"
 #include "optimize/answer/site_row.hpp"
@@ -82,6 +83,7 @@ public:
             {"sequences.json", [&] { sequences(); }},
             {"result.json", [&] { figures(); }},
             {"evidence.jsonl", [&] { evidence(); }},
+            {"certificate.json", [&] { certificate(); }},
             {"the compiled network", [&] { compiled(); }},
             {"the guard",
              [&] {
@@ -292,6 +294,15 @@ private:
                "the guard's figures are not those of its evidence");
         verdict_ = *whole;
         out_.held.push_back(fmt::format("{} verdicts agree with their figures, one of them about the returned network", rows_.size()));
+    }
+
+    // The certificate says what the other files say. Whoever does not trust this program reads it with the one in checker/.
+    void certificate() {
+        const json is = read("certificate.json"), should = certificate_of(folder_, result_, sequences_, load_rules(rules_file(result_.at("rules"))));
+        for (const auto& [key, value] : should.items())
+            expect(is.contains(key) && is.at(key) == value, "certificate.json", "its '{}' are not what the other files say", key);
+        expect(is.size() == should.size(), "certificate.json", "it says more than a certificate does");
+        if (out_.faults.empty()) out_.held.push_back("the certificate says what the other files say");
     }
 
     // Runs the compiled network once and compares the result with the interpreter, which sums in double.

@@ -57,7 +57,7 @@ NetworkReplay replay_network(const json& network, const Graph& original, const R
         replay.fault = "the steps do not begin at the original network";
         return replay;
     }
-    NetRewriter rewriter(book);
+    NetRewriter rewriter(book, network.value("channels_multiple", 1));
     for (const json& step : network.at("steps")) {
         ++replay.steps;
         if (const std::string why = step_fault(net, step, rewriter); !why.empty()) {

@@ -34,7 +34,7 @@ def environment(folder):
     shim.write_text(f'#!/bin/sh\nexec "{PROGRAM}" "$@"\n')
     shim.chmod(0o755)
     (folder / "loopegg").symlink_to(shim)
-    for name in ("examples", "rules", "docs", "backends"):
+    for name in ("examples", "rules", "docs", "backends", "checker"):
         (folder / name).symlink_to(SOURCE / name)
     return dict(os.environ, PATH=f"{shim.parent}:{os.environ['PATH']}", LOOPEGG_STORE=f"{folder}/latency.sqlite", LOOPEGG_EVIDENCE=f"{folder}/evidence.sqlite",
                 LOOPEGG_TARGETS=f"{folder}/targets")

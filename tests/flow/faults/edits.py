@@ -161,7 +161,8 @@ MEANINGFUL = [("plan.json", lambda j: j.update(steps=[])), ("model.json", lambda
               ("result.json", lambda j: j["sites"][1].update(variant="(domain)")), ("network.json", lambda j: j["inputs"][0].update(shape=[1, 16, 16, 3])), ("network.json", lambda j: j["steps"].pop()),
               ("result.json", lambda j: j.update({"class": "mobile"})), ("result.json", lambda j: j["sites"][0].update(effect="nothing")), ("result.json", lambda j: j["sites"][0].update(pseudo_after="for ever")),
               ("result.json", lambda j: j["sites"][0]["latency"].update(target="nano")), ("result.json", lambda j: j["optimized"].update(target="nano")), ("result.json", lambda j: j["metrics"].update(weights_mb=0.5)),
-              ("network.json", lambda j: j.update(weight_floats=j["weight_floats"] + 1))]
+              ("network.json", lambda j: j.update(weight_floats=j["weight_floats"] + 1)), ("certificate.json", lambda j: j["claims"]["returned"].update(macs=1)),
+              ("certificate.json", lambda j: j["files"].pop("model.json")), ("certificate.json", lambda j: j.update(final=j["final"] + " ")), ("certificate.json", lambda j: j.update(more=1))]
 
 
 def what_means_something_is_noticed_even_under_a_manifest_that_fits():

@@ -11,6 +11,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from cases import run_cases
+from certified import expect_certified
 
 LOOPEGG = os.path.abspath(sys.argv[1])
 MODEL = str(pathlib.Path(__file__).resolve().parents[3] / "examples" / "tiny-residual.json")
@@ -82,6 +83,7 @@ def check_adoption(out, trained):
     adopted = json.loads((out / "result.json").read_text())
     assert adopted.pop("adopted")["file"] == trained.name and adopted == result, "other figures"
     assert "VALID" not in run("explain", out, "--check") and (out / "report.html").exists() and (out / "mine.txt").exists()
+    expect_certified(out)
 
 
 def the_optimized_network_takes_trained_weights():

@@ -9,8 +9,10 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from cases import run_cases
+from certified import certified, expect_certified
 
 LOOPEGG = sys.argv[1]
+RULES_DISCOVER = pathlib.Path(__file__).resolve().parents[3] / "rules/discover.rules"
 RULES = str(pathlib.Path(__file__).resolve().with_name("pointwise.rules"))
 MODEL = str(pathlib.Path(__file__).resolve().parents[3] / "examples" / "tiny-residual.json")
 FOLDER = tempfile.TemporaryDirectory()
@@ -56,6 +58,7 @@ def a_second_search_learns_from_what_was_trained(out, timed):
     assert len(open(f"{FOLDER.name}/taught/trainings.jsonl").readlines()) == 18
     checked = run("explain", f"{FOLDER.name}/taught", "--check", "--recheck", MODEL)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+    expect_certified(f"{FOLDER.name}/taught", 0 if r["returned"] == "original" else 2)    # what trainings taught is no formula
 
 
 def whole_networks_are_judged_timed_and_proven():
@@ -73,6 +76,7 @@ def whole_networks_are_judged_timed_and_proven():
     a_second_search_learns_from_what_was_trained(out, timed)
     checked = run("explain", out, "--check")
     assert checked.returncode == 0, checked.stdout + checked.stderr
+    expect_certified(out)
     sequences = json.load(open(f"{out}/sequences.json"))
     if "network" not in sequences:
         return   # nothing was faster than the original
@@ -190,6 +194,28 @@ def every_sequence_checks():
     assert r.returncode == 0 and "3 of 3 sites check" in r.stdout, r.stdout + r.stderr
 
 
+def both_checkers_agree():
+    """Of what was changed, the second program says what 'explain --check' says, though the manifest fits for neither."""
+    out = pathlib.Path(FOLDER.name) / "first"
+    expect_certified(out)
+    code, said = certified(out, "--rules", RULES_DISCOVER)
+    assert code == 0 and "trusted rule files" in said, said
+    own = sum(f.stat().st_size for f in out.iterdir() if f.name.startswith(("model.", "network.", "weights.", "original.", "plan.")))
+    assert (out / "certificate.json").stat().st_size < 0.2 * own, own     # of a network of 3,000 parameters; larger ones have a smaller share
+    for file, change in (("result.json", lambda j: j["optimized"].update(macs=1)), ("result.json", lambda j: j["guard"]["loss"].update(points=0.01)),
+                         ("model.json", lambda j: j["nodes"][0]["attrs"].update(kernel=[1, 1])), ("certificate.json", lambda j: j.update(steps=j["steps"][1:], final=j["original"])),
+                         ("certificate.json", lambda j: j["files"].update({"weights.safetensors": "0" * 64})), ("certificate.json", lambda j: j.update(more=1))):
+        path = out / file
+        whole = path.read_text()
+        j = json.loads(whole)
+        change(j)
+        path.write_text(json.dumps(j))
+        if j != json.loads(whole):
+            assert certified(out)[0] == 1 and run("explain", str(out), "--check").returncode == 1, (file, certified(out))
+        path.write_text(whole)
+    expect_certified(out)
+
+
 def refused_after(file, key, term, saying):
     """Runs explain --check after another term was put into a file of the run, and expects a refusal."""
     path = pathlib.Path(FOLDER.name) / "first" / file
@@ -237,6 +263,7 @@ def a_site_that_became_two_checks():
     assert json.load(open(f"{FOLDER.name}/again.json"))["nodes"] == json.load(open(out / "model.json"))["nodes"]
     r = run("explain", str(out), "--check")
     assert r.returncode == 0 and "conv2.restore makes all channels" in r.stdout and "4 of 4 sites check" in r.stdout, r.stdout + r.stderr
+    expect_certified(out, 2)     # steps over the nests of single sites
     conv["restoring"]["nest"] = conv["restoring"]["nest"].replace("(conv2d 1 1 64 16 ", "(conv2d 1 1 64 8 ")
     (out / "result.json").write_text(json.dumps(result))
     r = run("explain", str(out), "--check")
@@ -250,6 +277,7 @@ def a_site_that_became_two_checks():
 def kept_sites_stay_as_they_are():
     r = optimize("kept", "--keep", "*")
     assert r["returned"] == "original" and not r["networks"], r["why"]
+    expect_certified(f"{FOLDER.name}/kept")
 
 
 def impossible_limits_are_answered_with_the_nearest():
@@ -305,7 +333,7 @@ def unknown_guards_and_rules_are_answered_with_the_known_ones():
 
 
 CASES = [a_target_that_cannot_be_measured_is_estimated, a_run_answers_with_a_measured_result, one_record_of_metrics_is_kept, the_plan_gives_the_same_network_again, onnx_runtime_agrees_with_the_compiled_network,
-         an_objective_that_cannot_be_measured_is_refused, memory_may_be_the_objective, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks,
+         an_objective_that_cannot_be_measured_is_refused, memory_may_be_the_objective, the_chosen_network_reads_back, a_second_run_judges_the_same, every_sequence_checks, both_checkers_agree,
          a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, a_site_that_became_two_checks, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest,
          a_limit_on_memory_is_one_on_weights_and_activations, whole_networks_are_judged_timed_and_proven,
          fisher_potential_chooses_the_channels_that_a_trained_network_keeps]

@@ -64,3 +64,9 @@ TEST_CASE("a width that the rule does not list is refused", "[unit][optimize]") 
                Contains("step"));
     REQUIRE(edited);
 }
+
+TEST_CASE("widths are multiples of what the run asked for", "[unit][optimize]") {
+    const Claim c;
+    CHECK(c.fault([](json& j) { j["channels_multiple"] = 1; }) == "");
+    CHECK_THAT(c.fault([](json& j) { j["channels_multiple"] = 1000; }), Contains("is none of"));
+}

@@ -1,0 +1,139 @@
+"""Checks a certificate against the folder that it lies in, part by part."""
+import hashlib
+import json
+import math
+
+from graphs import Network
+from loss import Measured, expected_loss
+from meaning import Meaning, layers_in
+from nests import channels, statement_in
+from rules import Application, Rule
+from sizes import Facts, site_of
+from terms import NotCovered, Refused, part_at, read_forms, read_term, require, with_part
+
+VERSION, WIDTHS = 1, ("write", "read", "lack", "within")
+KEYS = {"loopegg_certificate", "model", "original", "steps", "final", "nests", "rules", "channels_multiple", "claims", "files"}
+HASHED = ("original.json", "model.json", "plan.json", "weights.safetensors", "network.so", "network.json", "network.h", "weights.bin")
+
+
+def keys_are(j, *keys):
+    require(isinstance(j, dict) and set(j) == set(keys), f"{', '.join(map(str, j))} stand where {', '.join(keys)} are expected")
+
+
+class Check:
+    """The checks in order, with a line in `held` for each that holds. `trusted`: texts of rules by name, or None."""
+
+    def __init__(self, folder, trusted, held):
+        self.folder, self.trusted, self.held, self.places = folder, trusted, held, []
+        self.c, self.result = self.read("certificate.json"), self.read("result.json")
+
+    def read(self, name):
+        return json.loads((self.folder / name).read_text())
+
+    def run(self):
+        keys_are(self.c, *KEYS)
+        require(self.c["loopegg_certificate"] == VERSION, f"it is no certificate of version {VERSION}")
+        for part in (self.files, self.rules, self.networks, self.replay, self.claims, self.judged):
+            self.held.append(part())
+
+    def files(self):
+        """The files of the folder are those that the certificate is about: these and the kernels."""
+        files, returned = self.c["files"], self.result["returned"]
+        require(returned in ("original", "optimized"), "result.json names no network that is returned")
+        kernels = [p for pattern in ("kernel*", "network.c") for p in (self.folder / returned).glob(pattern)]
+        named = {name for name in HASHED if (self.folder / name).exists()} | {f"{returned}/{p.name}" for p in kernels}
+        require(named == set(files), f"it has to name {', '.join(sorted(named ^ set(files)))}, or must not")
+        for name, digest in files.items():
+            require(not (self.folder / name).is_symlink(), f"{name} is a link")
+            is_ = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
+            require(is_ == digest, f"{name} is not the file that the certificate is about")
+        return f"{len(files)} files have the hashes that are stated"
+
+    def rules(self):
+        """Each rule has the name and the hash that are stated and, where rule files are trusted, the text that it has there."""
+        self.book = {}
+        for name, row in self.c["rules"].items():
+            keys_are(row, "text", "sha256")
+            rule = self.book[name] = Rule(*read_forms(row["text"]))
+            require((rule.name, rule.text) == (name, row["text"]), f"the text of the rule {name} is not that of a rule of this name")
+            require(hashlib.sha256(row["text"].encode()).hexdigest() == row["sha256"], f"the text of the rule {name} was changed")
+            require(self.trusted is None or self.trusted.get(name) == row["text"], f"the rule {name} is not that of the trusted rules")
+        require(set(self.book) == {s["rule"] for s in self.c["steps"]}, "its rules are not those of its steps")
+        return f"{len(self.book)} rules " + ("are in the certificate" if self.trusted is None else "are those of the trusted rule files")
+
+    def networks(self):
+        """The first and the last term mean the networks of the files."""
+        if self.c["nests"] != []:
+            raise NotCovered(f"the steps over the nests of {', '.join(self.c['nests'])} are not covered")
+        self.first, self.last = read_term(self.c["original"]), read_term(self.c["final"])
+        self.facts = Facts({site_of(layer)[0]: channels(statement_in(layer.parts[1]))[1] for layer in layers_in(self.first)})
+        self.original, self.final = Network.read(self.read("original.json")), Network.read(self.read("model.json"))
+        require(self.c["model"] == self.original.name == self.final.name == self.result["model"], "it is about another model")
+        require(self.mean(self.first).same(self.original), "the first term does not mean the network of original.json")
+        require(self.mean(self.last).same(self.final), "the last term does not mean the network of model.json")
+        return f"the terms mean the networks of original.json and model.json ({len(self.final.nodes)} nodes)"
+
+    def mean(self, net):
+        return Meaning(self.original, self.facts).network(net)
+
+    def apply(self, step, here):
+        given = {variable: read_term(value) for variable, value in step.get("with", {}).items()}
+        return Application(self.book[step["rule"]], self.facts, given, self.c["channels_multiple"]).apply(here)
+
+    def replay(self):
+        """Each step is an application of its rule at its place. Exact steps do not change what the term means."""
+        net, meant = self.first, None       # meant: by the term before a run of exact steps
+        for i, step in enumerate(self.c["steps"], 1):
+            keys_are(step, "rule", "neural", "at", *(["judged"] if step["neural"] else []), *(["with"] if "with" in step else []))
+            try:
+                require(step["neural"] is self.book[step["rule"]].neural, f"{step['rule']} is of the other kind")
+                if step["neural"] is (meant is not None):   # a run of exact steps begins or ends
+                    require(meant is None or self.mean(net).same(meant), "exact steps changed the network")
+                    meant = None if step["neural"] else self.mean(net)
+                at = step["at"]
+                self.places.append([j for depth, j in enumerate(at) if part_at(net, at[:depth]).op not in WIDTHS])   # in the original there are no widths
+                net = with_part(net, at, self.apply(step, part_at(net, at)))
+            except Refused as e:
+                raise Refused(f"step {i}: {e}") from e
+        require(net is self.last, "the steps do not lead to the network that is claimed")
+        require(meant is None or self.final.same(meant), "exact steps changed the network")
+        return f"{len(self.c['steps'])} steps lead from the one to the other"
+
+    def claims(self):
+        """The figures that are claimed, here and in result.json."""
+        c, guard = self.c["claims"], self.result["guard"]
+        keys_are(c, "original", "returned", "loss")
+        for which, network, row in (("original", self.original, "original"), ("returned", self.final, "optimized")):
+            require(c[which] == network.figures(), f"the {which} network has {network.figures()}, and {c[which]} is claimed")
+            require(all(self.result[row][k] == v for k, v in c[which].items()), f"result.json says something else of the {which} network")
+        loss = c["loss"]
+        keys_are(loss, "guard", "by", "needed", "points", "low", "high")
+        same = {**guard["loss"], "guard": guard["name"], "needed": guard["needed"], "by": loss["by"]}
+        require(loss == same and loss["by"] in (loss["guard"], "trainings"), "result.json says something else of the loss")
+        if self.c["steps"] and loss["by"] != "expected-loss":
+            raise NotCovered(f"the loss is what '{loss['by']}' says, and only the formula of expected-loss is covered")
+        want = expected_loss(Measured(self.original), Measured(self.final)) if self.c["steps"] else dict.fromkeys(("points", "low", "high"), 0)
+        require(all(math.isclose(loss[k], v, abs_tol=1e-9) for k, v in want.items()), f"the expected loss is {want['points']:.6f} points, and {loss['points']} are claimed")
+        require(2 ** -want["points"] >= loss["needed"] - 1e-9, "the network loses more than is allowed")
+        return f"multiply-accumulates and parameters are as claimed, and the expected loss is {want['points']:.3f} points ({want['low']:.3f} to {want['high']:.3f})"
+
+    def judged(self):
+        """What the guard said of each neural step: by itself, at its place in the original."""
+        asked, whole = 0, Measured(self.original)
+        for i, (step, place) in enumerate(zip(self.c["steps"], self.places), 1):
+            if not step["neural"]:
+                continue
+            by, claimed = step["judged"]["by"], step["judged"].get("points")
+            keys_are(step["judged"], *(["by", "points"] if by == "sizes" else ["by"]))
+            if by not in ("sizes", "network"):
+                raise NotCovered(f"step {i} was judged by '{by}'")
+            try:
+                alone = with_part(self.first, place, self.apply(step, part_at(self.first, place)))
+                points = expected_loss(whole, Measured(self.mean(alone)))["points"]
+            except Refused as e:    # the rule applies only after others: the verdict about the whole network counts
+                require(by == "network", f"step {i} by itself is no network: {e}")
+                continue
+            require(by == "sizes" and math.isclose(claimed, points, abs_tol=1e-9), f"step {i} by itself loses {points:.6f} points, and its evidence differs")
+            require(2 ** -points >= self.c["claims"]["loss"]["needed"] - 1e-9, f"step {i} loses more than is allowed")
+            asked += 1
+        return f"the guard's evidence of {asked} neural steps"

@@ -1,0 +1,78 @@
+"""The points of accuracy that a smaller network is expected to lose after training: the formula of docs/reference/certificate.md."""
+import collections
+import math
+
+from graphs import SLIDING
+
+# The coefficients of the formula, and the values at which its parts are cut off.
+SPARE, WORK, DEPTH, MIXING, VIEW, UNREAD = 0.38, 0.762, 0.198, 0.660, 5.991, 0.064
+TAUGHT, RELATIVE_ERROR, LABEL_ERROR = 3000, 0.39, 0.39
+LEAST_WORK, MOST_WORK, LEAST_SHARE, LEAST_DEPTH, LEAST_SPREAD, SUFFICIENT_SPREAD = 0.088, 1.41, 1 / 64, 1 / 3, 0.5, 0.2
+
+Stage = collections.namedtuple("Stage", "macs dense weights sites", defaults=(0.0, 0.0, 0.0, 0))
+
+
+class Measured:
+    """What the formula looks at in one network."""
+
+    def __init__(self, network):
+        image = network.inputs[0][1]
+        self.side = image[2] if len(image) == 4 else 0
+        self.view, self.unread = (self.view_of(network), self.unread_of(network)) if self.side else (0.0, 0.0)
+        self.macs, self.stages, before, places = 0, {}, "", 0
+        for node in network.nodes.values():
+            work = network.macs(node)
+            if not work:
+                continue
+            restores, shape, dense = node.name == before + ".restore", network.shapes[node.name], work
+            if node.op == "conv2d":     # if every output read every input channel
+                dense = math.prod(shape) * network.shapes[node.inputs[0]][1] * math.prod(node.attrs["kernel"])
+            if not restores:    # it brings the channels of the site before it back, and belongs to it
+                before, places = node.name, shape[2] * shape[3] if node.op == "conv2d" else max(1, math.prod(shape) // shape[-1])
+            s = self.stages.get(places, Stage())
+            self.stages[places] = Stage(s.macs + work, s.dense + dense, s.weights + network.parameters(node), s.sites + (not restores))
+            self.macs += work
+
+    def view_of(self, network):
+        """From how far along one side an output gathers, on the widest way through the network."""
+        ways, widest = {}, 0.0
+        for node in network.nodes.values():
+            variance, step = 0.0, 1.0
+            for value in node.inputs:
+                if value in ways and (ways[value][0] > variance or ways[value][1] > step):
+                    variance, step = ways[value]
+            if node.op in SLIDING:
+                kernel, apart = node.attrs["kernel"][0], node.attrs.get("dilation", [1])[0] * step
+                variance, step = variance + (kernel * kernel - 1) / 12 * apart * apart, step * node.attrs["stride"][0]
+            widest, ways[node.name] = max(widest, variance), (variance, step)
+        return min(0.0, math.log(max(math.sqrt(widest), LEAST_SPREAD) / (SUFFICIENT_SPREAD * self.side)))
+
+    @staticmethod
+    def unread_of(network):
+        """How much strides skip. A value of which some reader reads all pixels counts as read."""
+        read = {}
+        for node in network.nodes.values():
+            share = math.prod(min(1.0, k / s) for k, s in zip(node.attrs["kernel"], node.attrs["stride"])) if node.op in SLIDING else 1.0
+            for value in node.inputs:
+                read[value] = max(read.get(value, 0.0), share)
+        return -sum(map(math.log, read.values()))
+
+
+def useful(stage, places):
+    return stage.macs / (1 + stage.weights / (TAUGHT * places * places))
+
+
+def expected_loss(original, variant):
+    """{"points", "low", "high"} of a variant, both as Measured."""
+    whole = sum(useful(s, places) for places, s in original.stages.items())
+    lost = UNREAD * max(0.0, variant.unread - original.unread) + VIEW * max(0.0, original.view - variant.view)
+    for places, before in original.stages.items():
+        part, left = useful(before, places) / whole, variant.stages.get(places, Stage())
+        if left.macs < LEAST_SHARE * before.macs:
+            left = Stage(*(LEAST_SHARE * x for x in before[:3]), left.sites)
+        depth = math.log(min(1.0, max(LEAST_DEPTH, left.sites / before.sites)))
+        mixing = math.log(before.macs / before.dense) - math.log(left.macs / left.dense)
+        lost += part * (WORK * max(0.0, math.log(useful(before, places) / useful(left, places))) + DEPTH * depth * depth + MIXING * max(0.0, mixing))
+    points = min(MOST_WORK, max(LEAST_WORK, original.macs / 1e9)) ** -SPARE * lost
+    half = RELATIVE_ERROR * points + (LABEL_ERROR if lost > 0 else 0)
+    return {"points": points, "low": points - half, "high": points + half}

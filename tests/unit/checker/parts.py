@@ -1,0 +1,535 @@
+"""What the parts of the checker promise, one by one. Each case gets the program, whose modules are loaded; so its branches can be watched."""
+import contextlib
+import copy
+import io
+import json
+import pathlib
+import runpy
+import sys
+import tempfile
+
+from recorded import CHECKER, RULES, recorded, sha256, write_run
+
+PARTS = []
+
+
+def part(case):
+    PARTS.append((case.__name__.replace("_", " "), case))
+    return case
+
+
+def module(name):
+    return sys.modules[name]
+
+
+def refuses(action, *arguments, saying="", kind="Refused"):
+    """The action raises a refusal whose words have these in them."""
+    try:
+        done = action(*arguments)
+    except getattr(module("terms"), kind) as e:
+        assert saying in str(e), (saying, str(e))
+        return
+    raise AssertionError(f"{arguments} gives {done}")
+
+
+def term(text):
+    return module("terms").read_term(text)
+
+
+@contextlib.contextmanager
+def run_of(name, change=None, hashes=True):
+    """The folder of a recorded run after `change(files)`."""
+    files = copy.deepcopy(recorded(name))
+    if change:
+        change(files)
+    with tempfile.TemporaryDirectory() as folder:
+        yield write_run(pathlib.Path(folder), files, hashes)
+
+
+def answer(program, name, change, rules=RULES):
+    with run_of(name, change) as folder:
+        code, lines = program.check(folder, rules)
+    return code, lines[-1]
+
+
+# --- terms ---------------------------------------------------------------------------------------------------------------
+
+@part
+def terms_read_back_as_they_were_written(program):
+    for text in ("same", "(row same (each relu @a))", "(write -3 same)"):
+        assert str(term(text)) == text and term(text) is term(" " + text + " ; comment\n")
+    t = module("terms")
+    assert t.read_forms("") == [] and t.read_forms('(include "x.rules") ; end') == [["include", '"x.rules']]
+    for text, saying in (("(", "never closed"), (")", "closes nothing"), ('"', "no s-expression"), ("((a) b)", "begins with its operator"), ("()", "begins with"),
+                         ("a b", "one term"), ("(" * 2001, "deeper")):
+        refuses(t.read_term, text, saying=saying)
+    assert [term(n).whole() for n in ("0", "-12", "007", "1x", "(a b)")] == [0, -12, None, None, None]
+
+
+@part
+def places_lead_to_parts(program):
+    t = module("terms")
+    whole = term("(row same (each relu @a))")
+    assert str(t.part_at(whole, [1, 0])) == "relu" and t.part_at(whole, []) is whole
+    assert str(t.with_part(whole, [1, 1], term("@b"))) == "(row same (each relu @b))" and t.with_part(whole, [], term("same")) is term("same")
+    for path in ([2], [-1], [0, 0]):
+        refuses(t.part_at, whole, path, saying="no such place")
+
+
+# --- nests and sizes -----------------------------------------------------------------------------------------------------
+
+CONV = "(conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)"
+DEPTHWISE = "(conv2d 1 8 1 1 6 6 3 3 1 1 1 1 1 1)"
+GROUPED = "(conv2d 1 2 4 4 6 6 3 3 1 1 1 1 1 1)"
+
+
+@part
+def nests_are_resized_by_whole_groups(program):
+    n = module("nests")
+
+    def nest(text):
+        return n.whole_nest(term(text))
+    assert str(nest("(epilogue bias (linear 2 8 4))")) == "(nest (epilogue bias (linear 2 8 4)) (at co:8 (at ci:4 (at n:2 done))))"
+    assert n.with_outputs(nest("(epilogue bias (linear 2 8 4))"), 3) is nest("(epilogue bias (linear 2 3 4))")
+    assert n.with_outputs(nest(GROUPED), 6) is nest(GROUPED.replace("4 4", "3 4")) and n.with_outputs(nest(GROUPED), 5) is None
+    assert [n.with_outputs(nest(CONV), w) for w in (0, 9)] == [None, None] and n.with_outputs(nest(DEPTHWISE), 4) is None
+    assert n.with_fewer_inputs(nest(GROUPED), 2) is nest(GROUPED.replace("4 4", "4 3")) and n.with_fewer_inputs(nest(GROUPED), 1) is None
+    assert n.with_fewer_inputs(nest(DEPTHWISE), 3) is nest(DEPTHWISE.replace("8 1 1", "5 1 1"))
+    assert [n.with_fewer_inputs(nest(CONV), m) for m in (-1, 4)] == [None, None] and n.with_fewer_inputs(nest("(matmul 1 2 3 4)"), 0) is None
+    assert n.channels(term("(matmul 1 2 3 4)")) == (0, 0) and n.extents(term("(matmul 1 2 3 4)")) == {"b": 1, "i": 2, "j": 3, "k": 4}
+    assert not n.is_depthwise(term(GROUPED)) and not n.is_depthwise(term("(conv2d 1 2 1 4 6 6 3 3 1 1 1 1 1 1)"))
+    refuses(n.statement_in, term(f"(nest {CONV} done)"), kind="NotCovered", saying="not whole")
+    refuses(n.statement_in, term("(restore zero x)"), kind="NotCovered")
+    assert n.sizes_of(term("(epilogue relu (epilogue bias (linear 1 2 3)))")) == ("linear", {"N": 1, "CO": 2, "CI": 3})
+    refuses(n.sizes_of, term("(linear 1 2)"), kind="NotCovered")
+    refuses(n.sizes_of, term("(map relu 4)"), kind="NotCovered")
+    for wrong in ("(linear 1 0 4)", "(linear 1 a 4)", CONV.replace("1 1 1 1 1 1)", "1 1 -1 1 1 1)")):
+        refuses(n.sizes_of, term(wrong), saying="sizes that are none")
+
+
+def layer(name, statement):
+    return f"(layer @{name} {module('nests').whole_nest(term(statement))})"
+
+
+@part
+def facts_of_networks_are_those_of_the_page(program):
+    s = module("sizes")
+    facts = s.Facts({term("@a"): 8, term("@d"): 8})
+
+    def of(text):
+        return facts.of(term(text))
+    conv, depthwise, product = layer("a", CONV), layer("d", DEPTHWISE), layer("m", "(matmul 1 2 3 4)")
+    assert of(conv) == s.Sizes(4, ((8, 0),), True, True, narrowable=True) and of(conv).fresh() and not of(conv).channelwise()
+    assert of(depthwise) == s.Sizes(8, ((0, 1),), False, True) and of(depthwise).channelwise()
+    assert of(product) == s.Sizes(None, (), True, True) and of(product).written() is None and of(product).absent(1) is None
+    assert of(layer("a", CONV.replace("8 4", "6 4"))).trimmed and of(layer("other", CONV)).trimmed is False
+    assert of(f"(row {conv} (spread 4 @flat))").out == ((32, 0),) and of(f"(row (spread 4 @flat) {conv})").into == 1
+    assert of(f"(row same {conv})").into == 4 and of(f"(row (opaque @o) {conv})").into is None
+    assert of(f"(stream {conv} (each relu @r))").narrowable is False and of(f"(row {conv} (each relu @r))").narrowable
+    add, concat = f"(join (add @j) same {conv})", f"(join (concat @j) same {conv})"
+    assert of(add).out == ((0, 1), (8, 0)) and of(add).adds_input and of(add).absent(2) == 0 and of(add).written(9) == 9
+    assert of(concat).out == ((8, 1),) and not of(concat).adds_input and of(concat).absent(2) == 2 and of(concat).written() == 12
+    assert of("(join (add @j) same (join (concat @k) same same))").out == ((0, 2),)
+    assert of("(join (add @j) same (spread 2 @f))").absent(1) == 2 and of("(row (opaque @o) same)").out == ()
+    assert of(f"(row (join (add @j) same (none {conv})) (each relu @r))").computes is False and of(f"(none {conv})").written() == 0
+    assert of(f"(join (add @j) (each relu @r) (join (concat @k) same {depthwise}))").absent(1) == 2
+    assert s.Sizes(out=((8, 0), (0, 1))).absent(1) is None and s.Sizes().written() is None and s.Sizes(out=((0, 1),)).written() is None
+    assert not s.Sizes(out=((1, 1),)).channelwise() and not s.Sizes(out=((0, 0),)).channelwise() and not s.Sizes().channelwise()
+    assert s.Sizes(out=((8, 0),)).written() == 8
+    assert of(f"(join (concat @k) {add} same)").adds_input and of(f"(join (concat @k) same {add})").adds_input
+    assert of(f"(within 3 {conv})") == of(conv)._replace(into=3, out=((3, 0),), trimmed=True) and of(f"(write 8 {conv})").trimmed is False
+    assert of("(write 3 same)").trimmed and of(f"(lack 1 {conv})").into == 3 and of("(lack 1 same)").into is None and of(f"(read 2 {conv})").into == 2
+    kept = of(conv.replace("@a", "(kept @a)"))
+    assert kept.kept and of(f"(row {conv.replace('@a', '(kept @a)')} same)").kept
+    for wrong, saying in (("(each relu)", "no network"), ("(frob same)", "no network"), ("(write a same)", "number"), ("(read -1 same)", "number"),
+                          (f"(lack 5 {conv})", "absent"), (f"(join (add @j) {conv} {depthwise})", "of one value")):
+        refuses(of, wrong, saying=saying)
+
+
+# --- rules ---------------------------------------------------------------------------------------------------------------
+
+def apply(text, to, step=1, **given):
+    r = module("rules")
+    rule = r.Rule(*module("terms").read_forms(text))
+    facts = module("sizes").Facts({})
+    return str(r.Application(rule, facts, {"?" + k: term(v) for k, v in given.items()}, step).apply(term(to)))
+
+
+@part
+def rules_match_choose_compute_and_ask(program):
+    assert apply("(rule r (row ?x ?x) => ?x)", "(row same same)") == "same"
+    refuses(apply, "(rule r (row ?x ?x) => ?x)", "(row same (each relu @a))", saying="does not match")
+    for wrong in ("(row same)", "(stream same same)", "same"):
+        refuses(apply, "(rule r (row ?x same) => ?x)", wrong, saying="does not match")
+    refuses(apply, "(rule r (row ?x same) => ?x)", "(row same (each relu @a))", saying="does not match")
+    choice = "(rule r (lack ?m ?x) ~> (lack (+ ?m ?k) ?x) :for ?k (2 4) :when (< ?k ?m))"
+    assert apply(choice, "(lack 3 same)", k="2") == "(lack 5 same)"
+    for given, saying in ((dict(k="4"), "does not hold"), (dict(k="3"), "none of"), ({}, "none of"), (dict(k="2", j="2"), "no choice of")):
+        refuses(lambda: apply(choice, "(lack 3 same)", **given), saying=saying)
+    assert apply("(rule r (lack ?m ?x) => (lack ?k ?x) :for ?k (7))", "(lack 3 same)") == "(lack 7 same)"
+    for function, value in (("(- 7 2)", 5), ("(* 2 3 4)", 24), ("(min 4 2 3)", 2), ("(max 4 2)", 4), ("(gcd 12 18)", 6), ("(/ 12 4)", 3), ("(floor-div 7 2)", 3),
+                            ("(% 7 4)", 3), ("(+ ?m 1)", 4), ("(channels ?x)", 8), ("(channels-in ?x)", 4), ("(+ 1 (absent 2 ?x))", 1)):
+        assert apply(f"(rule r (lack ?m ?x) => (lack {function} ?x))", f"(lack 3 {layer('a', CONV)})").startswith(f"(lack {value} "), function
+    for function in ("(gcd 0 4)", "(gcd 4 0)", "(/ 7 2)", "(/ 7 0)", "(floor-div 1 0)", "(% 1 0)", "(+ ?x 1)", "(channels ?x)", "(absent ?x ?x)", "(with-outputs ?x ?x)"):
+        refuses(apply, f"(rule r (lack ?m ?x) => (lack {function} ?x))", "(lack 3 same)", saying="has no value")
+    assert apply("(rule r (layer ?l ?n) => (layer ?l (with-outputs ?n 6)))", layer("a", CONV)) == layer("a", CONV.replace("8 4", "6 4"))
+    refuses(apply, "(rule r (layer ?l ?n) => (layer ?l (with-fewer-inputs ?n 4)))", layer("a", CONV), saying="has no value")
+    refuses(apply, "(rule r (lack ?m ?x) => (lack (+ 1 (extent ?x)) ?x))", "(lack 1 same)", kind="NotCovered", saying="function")
+
+
+@part
+def conditions_hold_or_not(program):
+    conv = layer("a", CONV)
+    for condition, to, holds in (("(= 2 ?m)", "2", True), ("(!= 2 ?m)", "2", False), ("(<= 2 ?m)", "2", True), ("(> ?m 2)", "2", False), ("(>= ?m 2)", "2", True),
+                                 ("(divides ?m 4)", "2", True), ("(divides ?m 4)", "3", False), ("(divides 0 ?m)", "2", False), ("(= ?m ?x)", "2", False),
+                                 ("(number ?m)", "2", True), ("(number ?x)", "2", False)):
+        action = (f"(rule r (lack ?m ?x) => ?x :when {condition})", f"(lack {to} {conv})")
+        assert apply(*action) == conv if holds else refuses(apply, *action, saying="does not hold") is None, condition
+    for condition, x, holds in (("fresh", conv, True), ("channelwise", conv, False), ("whole", conv, True), ("narrowable", conv, True), ("separate", conv, True),
+                                ("computes", "same", False), ("free", conv.replace("@a", "(kept @a)"), False)):
+        action = (f"(rule r (none ?x) ~> ?x :when ({condition} ?x) (capacity))", f"(none {x})")
+        assert apply(*action) == x if holds else refuses(apply, *action, saying="does not hold") is None, condition
+    changeable = "(rule r (layer ?l ?n) => (layer ?l ?n) :when (changeable ?l))"
+    assert apply(changeable, conv) == conv
+    refuses(apply, changeable, conv.replace("@a", "(kept @a)"), saying="does not hold")
+    refuses(apply, "(rule r (none ?x) => ?x :when (unsplit ?x))", "(none same)", kind="NotCovered", saying="condition")
+
+
+@part
+def widths_are_offered_in_eighths(program):
+    rule, x = "(rule r ?x ~> (write ?w ?x) :for ?w (eighths ?x) :when (capacity))", layer("a", CONV)
+    assert apply(rule, x, w="5") == f"(write 5 {x})"
+    wide = layer("a", CONV.replace("8 4", "16 4"))
+    assert apply(rule, wide, w="12") == f"(write 12 {wide})"
+    for to, width, step in ((x, "8", 1), (x, "0", 1), (wide, "10", 1), (wide, "4", 8), ("same", "1", 1)):
+        refuses(lambda: apply(rule, to, step, w=width), saying="none of")
+    for list_ in ("(range 1 5)", "(2 ?x)", "((+ 1 1) 2)"):
+        refuses(lambda: apply(rule.replace("(eighths ?x)", list_), x, w="2"), kind="NotCovered", saying="list")
+
+
+@part
+def what_is_no_rule_is_refused(program):
+    r, forms = module("rules"), module("terms").read_forms
+    for text, kind in (("(rule r a => b :for ?k)", "Refused"), ("(rule r a => b :why x)", "Refused"), ("(rule r a => b :when)", "Refused"), ("(rule r a b)", "Refused"), ("word", "Refused"),
+                       ("(ruleset r a => b)", "Refused"), ("(rule (r) a => b)", "Refused"), ("(rule r a b => c)", "NotCovered"), ("(rule r a (=>) b)", "NotCovered"),
+                       ("(rule r a => b c)", "NotCovered"), ("(rule r a := b)", "NotCovered")):
+        refuses(lambda: r.Rule(*forms(text)), kind=kind)
+
+
+@part
+def trusted_rules_come_with_what_their_files_include(program):
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "a.rules").write_text('(language nest) (include "b.rules") (include "b.rules") (rule one a => b) (phase p :rules s)')
+        (folder / "b.rules").write_text("(ruleset s :tags cpu (rule two (a ?x)   => b) ; why\n (rule three a ~> b :when (capacity)))")
+        texts = module("rules").texts_in((folder / "a.rules").resolve(), set())
+        (folder / "none.rules").write_text("; nothing")
+        assert module("rules").texts_in((folder / "none.rules").resolve(), set()) == {}
+    assert texts == {"one": "(rule one a => b)", "two": "(rule two (a ?x) => b)", "three": "(rule three a ~> b :when (capacity))"}
+
+
+# --- networks ------------------------------------------------------------------------------------------------------------
+
+def network(shape, *nodes, outputs=None):
+    read = {"name": "n", "inputs": [{"name": "x", "shape": shape}], "nodes": list(nodes), "outputs": outputs or [nodes[-1]["name"]]}
+    return module("graphs").Network.read(read)
+
+
+def node(op, *inputs, name="y", **attrs):
+    return {"name": name, "op": op, "inputs": list(inputs or ["x"]), "attrs": attrs}
+
+
+@part
+def shapes_and_figures_follow_from_attributes(program):
+    image = [1, 4, 8, 8]
+    for made, shape in ((node("conv2d", out_channels=6, kernel=3), (1, 6, 6, 6)), (node("conv2d", out_channels=6, kernel=[3, 1], stride=2, padding=[1, 0]), (1, 6, 4, 4)),
+                        (node("conv2d", out_channels=6, kernel=3, dilation=2, groups=2), (1, 6, 4, 4)), (node("max_pool", kernel=2), (1, 4, 4, 4)),
+                        (node("avg_pool", kernel=3, stride=2, padding=1, padding_end=0), (1, 4, 4, 4)), (node("global_avg_pool"), (1, 4, 1, 1)), (node("flatten"), (1, 256)),
+                        (node("flatten", axis=-2), (1, 4, 64)), (node("reshape", shape=[0, 2, -1]), (1, 2, 128)), (node("reshape", shape=[1, 256]), (1, 256)),
+                        (node("transpose", order=[0, 2, 3, 1]), (1, 8, 8, 4)), (node("slice", starts=[0, 1, 0, 0], ends=[1, 3, 99, 8], steps=[1, 1, 2, 3]), (1, 2, 4, 3)),
+                        (node("pad", before=[0, 0, 1, 1], after=[0, 0, 0, 2]), (1, 4, 9, 11)), (node("reduce_mean", axes=[2, 3]), (1, 4, 1, 1)),
+                        (node("reduce_max", axes=[1], keepdims=False), (1, 8, 8)), (node("concat", "x", "x"), (1, 8, 8, 8)), (node("add", "x", "x"), (1, 4, 8, 8)),
+                        (node("relu"), (1, 4, 8, 8)), (node("matmul", "x", "x"), (1, 4, 8, 8)), (node("linear", out_features=3), (1, 4, 8, 3))):
+        assert network(image, made).shapes["y"] == shape, made
+    assert network(image, node("conv2d", out_channels=6, kernel=3, groups=2)).figures() == {"macs": 6 * 36 * 2 * 9, "parameters": 6 * (2 * 9 + 1)}
+    assert network([2, 3, 8], node("linear", out_features=5, bias=False)).figures() == {"macs": 2 * 3 * 8 * 5, "parameters": 40}
+    assert network([2, 3, 8], node("layer_norm")).figures()["parameters"] == 16 and network(image, node("batch_norm")).figures()["parameters"] == 8
+    assert network([2, 8, 8], node("matmul", "x", "x")).figures() == {"macs": 1024, "parameters": 0}
+    bias = network([4, 1, 8], node("parameter", shape=[8], name="p") | {"inputs": []}, node("mul", "x", "p"))
+    assert bias.figures() == {"macs": 0, "parameters": 8} and bias.shapes["y"] == (4, 1, 8)
+
+
+@part
+def networks_that_are_none_are_refused(program):
+    image = [1, 4, 8, 8]
+    for nodes, saying in (([node("relu", "z")], "not there"), ([node("relu", name="x")], "one name"), ([node("relu", alpha=1)], "attributes"),
+                          ([node("conv2d", kernel=3)], "out_channels"), ([node("conv2d", out_channels=6, kernel=9)], "shape"), ([node("linear", out_features="a")], "shape"),
+                          ([node("relu", name="a"), node("concat", "x", "b", name="y"), node("flatten", name="b")], "later"),
+                          ([node("flatten", name="b"), node("concat", "x", "b")], "other shapes")):
+        refuses(network, image, *nodes, saying=saying)
+    refuses(lambda: network(image, node("relu"), outputs=["z"]), saying="output")
+    refuses(lambda: module("graphs").Network.read({"name": "n", "inputs": [], "nodes": [], "outputs": []}), saying="output")
+    for groups in (3, 4):
+        n = network([1, 6 if groups == 3 else 8, 8, 8], node("conv2d", out_channels=6 if groups == 4 else 4, kernel=3, groups=groups))
+        refuses(n.figures, saying="groups")
+    for made in (node("onnx", node="x"), node("relu") | {"domain": {}}, node("reshape", shape=[1, 200]), node("pad", before=[0] * 4, after=[0] * 4) | {"op": "frob"}):
+        refuses(network, image, made, kind="NotCovered")
+    refuses(network, image, node("global_avg_pool", name="p"), node("slice", "x", name="s", starts=[0] * 4, ends=[1, 4, 8, 3], steps=[1] * 4), node("add", "x", "s"), kind="NotCovered")
+
+
+def mean(text, of):
+    s, m = module("sizes"), module("meaning")
+    first = term(text)
+    return m.Meaning(of, s.Facts({})).network(first)
+
+
+@part
+def terms_mean_networks(program):
+    conv = dict(out_channels=4, kernel=3, padding=1, bias=False)
+    whole = network([1, 4, 6, 6], node("conv2d", name="a", **conv), node("relu", "a", name="r1"), node("relu", "r1", name="r2"), node("conv2d", "r2", name="b", **conv),
+                    node("parameter", name="p", shape=[4, 1, 1]) | {"inputs": []}, node("mul", "p", "b", name="scaled"), node("add", "r2", "scaled", name="s"),
+                    node("flatten", "s", name="f"), node("linear", "f", name="y", out_features=3))
+    square = CONV.replace("8 4", "4 4")
+    a, b = layer("a", square), layer("b", square)
+    fc = layer("y", "(epilogue bias (linear 1 3 144))")
+    block = f"(join (add @s) same (row {b} (each mul @scaled)))"
+    relus = "(row (each relu @r1) (each relu @r2))"
+    text = f"(row {a} (row {relus} (row {block} (row (spread 36 @f) {fc}))))"
+    made = mean(text, whole)
+    assert list(made.nodes) == ["a", "r1", "b", "p", "scaled", "s", "f", "y"] and made.nodes["b"].inputs == ["r1"] and made.nodes["scaled"].inputs == ["p", "b"]
+    assert not made.same(whole)     # the rectifier of a rectified value is left out
+    dropped = mean(text.replace(f"(row {b} (each mul @scaled))", f"(none (row {b} (each mul @scaled)))"), whole)
+    assert list(dropped.nodes) == ["a", "r1", "f", "y"] and dropped.nodes["f"].inputs == ["r1"]
+    narrow = text.replace(a, f"(write 2 {a})").replace(block, f"(write 2 (read 2 {block}))").replace(fc, f"(read 72 {fc})")
+    refuses(mean, narrow, whole, kind="NotCovered", saying="parameters")
+    for wrong, saying in ((text.replace("@f)", "@g)"), "no operator"), (text.replace("(each relu @r1)", "(each relu @b)"), "no operator"), (text.replace("@a", "a"), "name of a node"), (text.replace("@scaled", "(@ scaled)"), "name of a node"),
+                          (text.replace("(spread 36 @f)", "(row (spread 36 @f) (spread 1 @f))"), "computed twice"), (text.replace(a, layer("s", square)), "is no conv2d"),
+                          (text.replace(a, layer("c", square)), "is no conv2d"), (text.replace(a, layer("a", square.replace("4 4", "4 3"))), "in its term"),
+                          (text.replace("(add @s)", "(add @q)"), "is no add"), (text.replace("(add @s)", "(concat @s)"), "is no concat"),
+                          (text.replace(block, f"(none {block})"), "so many channels"), (text.replace("(add @s)", "(mul @s)"), "cannot be told"),
+                          (f"(row {a} (join (add @s) same (row {b} (none same))))", "sites of the network"), (f"(row {a} (write 2 (join (concat @s) same same)))", "cannot be told"),
+                          (f"(row {a} (join (add @s) (none same) (none same)))", "nothing is left"), (f"(row {a} (join (add @s) (write 2 same) (write 3 same)))", "adds values"),
+                          (f"(row {a} (row (read 9 {b}) same))", "come in"), (f"(row {a} (read 5 (lack 1 {b})))", "are said to"),
+                          (f"(row {a} (write 2 {b.replace('@b', '(kept @b)')}))", "so many channels"), (f"(row {a} (write 0 {b}))", "so many channels"),
+                          (f"(row {a} (frob))", "no network")):
+        refuses(mean, wrong, whole, saying=saying)
+
+
+@part
+def values_of_unknown_width_are_walked(program):
+    whole = network([2, 4, 8], node("transpose", name="t", order=[0, 2, 1]), node("matmul", "x", "t", name="m"), node("relu6", "m", name="r"), node("relu", "r", name="q"),
+                    node("add", "q", "r", name="s"), node("concat", "s", "r", name="c"), node("flatten", "c", name="y"))
+    product = layer("m", "(matmul 2 4 4 8)")
+    join = "(join (concat @c) (join (add @s) (each relu @q) same) same)"
+    made = mean(f"(row (tangle (between @x @m) {product} same) (row (each relu6 @r) (row {join} (spread 4 @y))))", whole)
+    assert made.same(whole) and list(made.nodes) == ["t", "m", "r", "q", "s", "c", "y"]
+    joined = network([1, 2, 4, 4], node("relu", name="r"), node("concat", "x", "r", name="c"), node("sqrt", name="z"), node("concat", "c", "z", name="d"),
+                     node("relu", "d", name="s"), node("relu", "s"))
+    assert mean("(row (join (concat @d) (join (concat @c) same (each relu @r)) (each sqrt @z)) (row (each relu @s) (each relu @y)))", joined).same(joined)
+    assert mean("(each concat @y)", network([1, 2], node("concat", "x", "x"))).nodes["y"].inputs == ["x"]
+    gate = network([2, 4], node("relu", name="a"), node("sqrt", "a", name="b"), node("mul", "b", "x", name="c"), node("add", "c", "b", name="y"))
+    assert mean("(row (each relu @a) (row (each sqrt @b) (tangle (between @b @y) same same)))", gate).same(gate)
+    both = module("graphs").Network.read({"name": "n", "inputs": [{"name": i, "shape": [1, 2, 2]} for i in ("x", "z")], "outputs": ["m", "r"],
+                                          "nodes": [node("matmul", "x", "z", name="m"), node("relu", "m", name="r")]})
+    assert mean(f"(tangle (between @ @) {layer('m', '(matmul 1 2 2 2)')} same)", both).same(both)
+    alone = network([1, 2, 2], node("matmul", "x", "x", name="y"))
+    refuses(mean, layer("y", "(matmul 1 2 2 2)"), alone, saying="is no matmul of the original in a row")
+
+
+# --- the loss ------------------------------------------------------------------------------------------------------------
+
+@part
+def the_loss_is_that_of_the_formula(program):
+    l = module("loss")
+
+    def measured(out, kernel=3, stride=1, depth=2, name="c", side=16):
+        nodes, last = [], "x"
+        for i in range(depth):
+            nodes.append(node("conv2d", last, name=f"{name}{i}", out_channels=out, kernel=kernel, padding=kernel // 2, stride=stride))
+            last = f"{name}{i}"
+        return l.Measured(network([1, 8, side, side], *nodes))
+    whole = measured(64)
+    assert l.expected_loss(whole, whole) == {"points": 0, "low": 0, "high": 0}
+    losses = [l.expected_loss(whole, measured(w))["points"] for w in (48, 32, 16, 1)]
+    assert losses == sorted(losses) and losses[0] > 0, losses
+    assert l.expected_loss(whole, measured(64, depth=1))["points"] > 0.1 and l.expected_loss(whole, measured(64, kernel=1))["points"] > 1
+    assert l.expected_loss(whole, measured(64, kernel=1, stride=2))["points"] > l.expected_loss(whole, measured(64, kernel=1))["points"]
+    answer = l.expected_loss(whole, measured(32))
+    assert abs(answer["high"] - answer["points"] - 0.39 * answer["points"] - 0.39) < 1e-12
+    back = network([1, 8, 4, 4], node("conv2d", name="a", out_channels=4, kernel=3, padding=1), node("conv2d", "a", name="a.restore", out_channels=8, kernel=1),
+                   node("max_pool", "a.restore", name="p", kernel=2), node("add", "p", "p"))
+    assert [s.sites for s in l.Measured(back).stages.values()] == [1]
+    tokens = network([2, 3, 8], node("linear", out_features=4))
+    assert l.Measured(tokens).side == 0 and list(l.Measured(tokens).stages) == [6]
+
+
+# --- whole certificates --------------------------------------------------------------------------------------------------
+
+def as_original(files):
+    """The original is returned: no steps, no loss."""
+    files["model.json"] = copy.deepcopy(files["original.json"]) | {"weights": "weights.safetensors"}
+    c, result = files["certificate.json"], files["result.json"]
+    c.update(final=c["original"], steps=[], rules={})
+    c["claims"]["returned"] = c["claims"]["original"]
+    c["files"] = {name.replace("optimized/", "original/"): digest for name, digest in c["files"].items()}
+    result.update(returned="original", optimized=result["original"])
+    for loss in (c["claims"]["loss"], result["guard"]["loss"]):
+        loss.update(points=0, low=0, high=0)
+
+
+def said(guard, by):
+    def change(files):
+        loss = files["certificate.json"]["claims"]["loss"]
+        loss.update(guard=guard, by=by)
+        files["result.json"]["guard"]["name"] = guard
+    return change
+
+
+@part
+def certificates_without_steps_and_by_other_guards(program):
+    assert answer(program, "plain", as_original) == (0, "accepted")
+    for guard, by, code in (("expected-loss", "trainings", 2), ("fisher-band", "fisher-band", 2), ("fisher-band", "expected-loss", 1)):
+        got, line = answer(program, "plain", said(guard, by))
+        assert got == code, (guard, by, line)
+
+    def judged_otherwise(files):
+        next(s for s in files["certificate.json"]["steps"] if s["neural"])["judged"] = {"by": "fisher-band"}
+    assert answer(program, "plain", judged_otherwise)[0] == 2
+
+
+@part
+def steps_that_depend_on_others_and_runs_of_exact_steps(program):
+    """A branch is dropped only after its widths; between two neural steps an exact one is taken back."""
+    def twice(files):
+        c = files["certificate.json"]
+        first = c["steps"][0]
+        for rule, text, neural in (("wrap", "(rule wrap ?x => (row same ?x))", False), ("unwrap", "(rule unwrap (row same ?x) => ?x)", False)):
+            c["rules"][rule] = {"text": text, "sha256": sha256(text.encode())}
+        wrap, unwrap = ({"rule": r, "neural": False, "at": []} for r in ("wrap", "unwrap"))
+        c["steps"][:1] = [wrap, unwrap, first]
+    code, line = answer(program, "plain", twice, rules=[])
+    assert (code, line) == (0, "accepted"), line
+
+    def depends(files):
+        """A neural rule that only applies to what another one has narrowed."""
+        c = files["certificate.json"]
+        for rule, text in (("wrap", "(rule wrap ?x ~> (row same ?x) :when (capacity))"), ("unwrap", "(rule unwrap (row same ?x) ~> ?x :when (capacity))")):
+            c["rules"][rule] = {"text": text, "sha256": sha256(text.encode())}
+        c["steps"][:0] = [{"rule": "wrap", "neural": True, "at": [], "judged": {"by": "sizes", "points": 0}}, {"rule": "unwrap", "neural": True, "at": [], "judged": {"by": "network"}}]
+    code, line = answer(program, "plain", depends, rules=[])
+    assert (code, line) == (0, "accepted"), line
+
+    def exact_that_is_none(files):
+        c = files["certificate.json"]
+        step = next(s for s in c["steps"] if s["neural"])
+        text = c["rules"][step["rule"]]["text"].replace("~>", "=>").replace(" (capacity)", "")
+        c["rules"][step["rule"]] = {"text": text, "sha256": sha256(text.encode())}
+        for s in c["steps"]:
+            if s["rule"] == step["rule"]:
+                s["neural"] = False
+                s.pop("judged", None)
+    code, line = answer(program, "plain", exact_that_is_none, rules=[])
+    assert code == 1 and "exact steps changed the network" in line, line
+
+
+@part
+def each_claim_is_compared(program):
+    def at_first(files):
+        files["certificate.json"]["steps"][0]["at"] = [1]
+
+    def other_loss(files):
+        files["result.json"]["guard"]["loss"]["points"] += 1
+
+    def other_words(files):
+        next(s for s in files["certificate.json"]["steps"] if s["neural"])["judged"] = {"by": "network"}
+
+    def other_points(files):
+        next(s for s in files["certificate.json"]["steps"] if s["neural"])["judged"]["points"] += 0.01
+
+    def named(file):
+        def change(files):
+            files[file]["model" if file in ("certificate.json", "result.json") else "name"] = "other"
+        return change
+    for change, saying in ((at_first, "step 1: "), (other_loss, "says something else of the loss"), (other_words, "evidence differs"), (other_points, "evidence differs"),
+                           *((named(file), "another model") for file in ("certificate.json", "original.json", "model.json", "result.json"))):
+        code, line = answer(program, "plain", change)
+        assert code == 1 and saying in line, (saying, line)
+    with run_of("plain") as folder:
+        (folder / "certificate.json").write_text("[]")
+        assert program.check(folder, [])[0] == 1
+    with run_of("plain") as folder:
+        c = json.loads((folder / "certificate.json").read_text())
+        (folder / "plan.json").unlink()
+        assert program.check(folder, [])[0] == 1
+        del c["files"]["plan.json"]
+        (folder / "certificate.json").write_text(json.dumps(c))
+        assert program.check(folder, [])[0] == 0
+    with run_of("plain") as folder:
+        (folder / "weights.bin").unlink()
+        (folder / "weights.bin").symlink_to(folder / "model.json")
+        assert "is a link" in program.check(folder, [])[1][-1]
+
+
+@part
+def a_step_that_is_not_covered_by_itself_is_not_checked(program):
+    check, calls = program.Check, []
+    mean_ = check.mean
+
+    def not_covered(self, net):
+        calls.append(net)
+        if len(calls) > 4:
+            raise program.NotCovered("by itself")
+        return mean_(self, net)
+    check.mean = not_covered
+    try:
+        code, line = answer(program, "plain", None)
+    finally:
+        check.mean = mean_
+    assert code == 2 and "by itself" in line, (code, line, len(calls))
+
+
+@part
+def restricted_nests_in_steps_are_not_covered(program):
+    def unknown(files):
+        c = files["certificate.json"]
+        rule = c["steps"][-1]["rule"]
+        text = c["rules"][rule]["text"]
+        text = text[:-1] + (" (unsplit ?n))" if ":when" in text else " :when (unsplit ?n))")
+        c["rules"][rule] = {"text": text, "sha256": sha256(text.encode())}
+    code, line = answer(program, "plain", unknown, rules=[])
+    assert code == 2 and "unsplit" in line, line
+    code, line = answer(program, "plain", lambda files: files["certificate.json"].update(nests=["fc1"]))
+    assert code == 2 and "nests of fc1" in line, line
+
+
+@part
+def the_command_says_what_it_found(program):
+    def typed(*words):
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            code = program.main(list(words))
+        return code, out.getvalue(), err.getvalue()
+    with run_of("plain") as folder:
+        assert typed(str(folder))[::2] == (0, "") and typed(str(folder), "--rules", str(RULES[0]))[0] == 0
+        for words in ((), ("--rules",), (str(folder), "--rules"), (str(folder), "--rule", "x")):
+            assert typed(*words)[0] == 2 and typed(*words)[2].startswith("usage: "), words
+        assert typed(str(folder / "nowhere"))[0] == 1
+        before, argv = sys.getrecursionlimit(), sys.argv
+        sys.argv = ["checker", str(folder)]
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                runpy.run_path(str(CHECKER / "__main__.py"), run_name="__main__")
+        except SystemExit as e:
+            assert e.code == 0
+        finally:
+            sys.argv = argv
+            sys.setrecursionlimit(before)
+
+    def interrupted(*ignored):
+        raise KeyboardInterrupt
+    check, program.Check = program.Check, interrupted
+    try:
+        program.check(".", [])
+        raise AssertionError("an interruption is no answer")
+    except KeyboardInterrupt:
+        program.Check = check
