@@ -85,10 +85,10 @@ class Application:
         return made
 
     def offered(self, list_):
-        if list_[0] == "eighths":
-            count = self.sizes(list_[1]).written() or 0
-            block = max(self.step, 4 if count >= 16 else 1)
-            return [Term(str(w)) for w in sorted({count * k // 8 // block * block for k in range(1, 8)}) if w]
+        if list_[0] == "shares":
+            count = self.sizes(list_[2]).written() or 0
+            parts, block = min(self.whole(list_[1]) or 0, count), max(self.step, 4 if count >= 16 else 1)
+            return [Term(str(w)) for w in sorted({count * k // parts // block * block for k in range(1, parts)}) if w]
         if not all(isinstance(word, str) and WHOLE.fullmatch(word) for word in list_):
             raise NotCovered(f"the list {spelled(list_)} is not covered")
         return list(map(Term, list_))

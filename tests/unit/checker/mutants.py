@@ -43,7 +43,7 @@ def edited_rule(draw, text):
     if kind == 1:
         return in_text(draw, text, r"\?[a-z]", lambda m: "?z")
     if kind == 2:
-        return in_text(draw, text, r"(?<=\()(?:write|read|lack|within|none|row|join|channels|absent|floor-div|-|\+|eighths)(?= )", lambda m: "same")
+        return in_text(draw, text, r"(?<=\()(?:write|read|lack|within|none|row|join|channels|absent|floor-div|-|\+|shares)(?= )", lambda m: "same")
     return in_text(draw, text, r"=>|~>", lambda m: "~>" if m[0] == "=>" else "=>")
 
 
