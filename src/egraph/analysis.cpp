@@ -12,11 +12,13 @@ std::string words(const std::string& analysis, const std::string& rule, const Te
     return out;
 }
 
+constexpr const char* missed_by_the_judge = "the rule is wrong, although its judge accepted it: take it out of its file, and please report it";
+
 }  // namespace
 
-InvariantBroken::InvariantBroken(std::string analysis_, std::string rule_, Term a_, Term b_, std::string why_, std::string proof_)
-    : UserError(words(analysis_, rule_, a_, b_, why_, proof_)),
-      analysis(std::move(analysis_)),
+InvariantBroken::InvariantBroken(const Analysis& by, std::string rule_, Term a_, Term b_, std::string why_, std::string proof_)
+    : UserError(Diagnostic{words(std::string(by.name()), rule_, a_, b_, why_, proof_), {}, by.rules_were_judged() ? missed_by_the_judge : ""}),
+      analysis(by.name()),
       rule(std::move(rule_)),
       a(std::move(a_)),
       b(std::move(b_)),
@@ -27,10 +29,7 @@ void refuse_node(const EGraph& graph, const Analysis& analysis, ClassId in, cons
     std::vector<Term> children;
     for (ClassId c : node.children) children.push_back(graph.smallest_term(c));
     const Term a = graph.smallest_term(in), b(node.op, std::move(children));
-    const std::string rule = graph.current_rule().text();
-    if (analysis.conflict_is_our_fault())
-        throw InternalFault("rule '" + rule + "' leads to a class that holds " + to_string(a) + " and " + to_string(b) + ", but " + why);
-    throw InvariantBroken(std::string(analysis.name()), rule, a, b, why);
+    throw InvariantBroken(analysis, graph.current_rule().text(), a, b, why);
 }
 
 std::optional<std::int64_t> NumberAnalysis::fact_of(const EGraph&, const NodeView& node) const {

@@ -313,8 +313,7 @@ void EGraph::refuse(const Analysis& analysis, NodeId left, NodeId right, Reason 
         forest_->link(left, right, reason);
         proof = to_string(minimise(explain(*this, ta, tb), *this));
     }
-    if (analysis.conflict_is_our_fault()) throw InternalFault("rule '" + rule + "' would merge " + to_string(ta) + " and " + to_string(tb) + ", but " + why);
-    throw InvariantBroken(std::string(analysis.name()), rule, ta, tb, why, std::move(proof));
+    throw InvariantBroken(analysis, rule, ta, tb, why, std::move(proof));
 }
 
 }  // namespace loopegg
