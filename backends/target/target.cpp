@@ -13,6 +13,7 @@
 #include "base/places.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "base/user_folders.hpp"
 #include "nest/term/rounding.hpp"
 
 namespace loopegg {

@@ -1,12 +1,7 @@
 #include "base/places.hpp"
 
-#include <pwd.h>
-#include <unistd.h>
-
 #include <cstdlib>
-#include <optional>
 
-#include "base/error.hpp"
 #include "base/text.hpp"
 #include "source_root.hpp"
 
@@ -32,33 +27,6 @@ fs::path package_file(std::string_view relative, const fs::path& built) {
     const fs::path program = fs::read_symlink("/proc/self/exe", none), root = program.parent_path().parent_path();
     if (root.filename() == "_program" && fs::exists(root.parent_path().parent_path() / relative, none)) return root.parent_path().parent_path() / relative;
     return built / relative;
-}
-
-namespace {
-
-// A folder that a variable of the environment names. One that is empty or relative would lead to wherever a command happens to be started.
-std::optional<fs::path> named_folder(const char* variable) {
-    const char* value = std::getenv(variable);
-    if (!value || !fs::path(value).is_absolute()) return std::nullopt;
-    return fs::path(value);
-}
-
-fs::path home_folder() {
-    if (const auto home = named_folder("HOME")) return *home;
-    if (const passwd* user = ::getpwuid(::getuid()); user && user->pw_dir && fs::path(user->pw_dir).is_absolute()) return user->pw_dir;
-    throw UserError(Diagnostic{"there is no home folder: HOME names none, and the system knows none of this user", {}, "set HOME to an absolute path"});
-}
-
-}  // namespace
-
-fs::path in_cache_folder(std::string_view name) {
-    const auto cache = named_folder("XDG_CACHE_HOME");
-    return (cache ? *cache : home_folder() / ".cache") / "loopegg" / name;
-}
-
-fs::path in_config_folder(std::string_view name) {
-    const auto config = named_folder("XDG_CONFIG_HOME");
-    return (config ? *config : home_folder() / ".config") / "loopegg" / name;
 }
 
 fs::path module_library(std::string_view file, const fs::path& built) {

@@ -17,9 +17,7 @@ std::filesystem::path module_library(std::string_view file, const std::filesyste
 // loopegg itself was installed as such a package, else below `built`, the folder that the build used.
 std::filesystem::path package_file(std::string_view relative, const std::filesystem::path& built);
 
-// A file or folder of the user's cache: XDG_CACHE_HOME/loopegg/NAME, or ~/.cache/loopegg/NAME. A variable that is no absolute path counts as not set, and
-// then the system is asked for the home. Throws UserError where there is none.
+// A file or folder of the user's cache: XDG_CACHE_HOME/loopegg/NAME, or ~/.cache/loopegg/NAME.
 std::filesystem::path in_cache_folder(std::string_view name);
-std::filesystem::path in_config_folder(std::string_view name);  // the same for what the user sets: XDG_CONFIG_HOME, ~/.config
 
 }  // namespace loopegg

@@ -1,6 +1,7 @@
 #include "egraph/analysis.hpp"
 
 #include "egraph/egraph.hpp"
+#include "egraph/missed_by.hpp"
 
 namespace loopegg {
 namespace {
@@ -12,13 +13,11 @@ std::string words(const std::string& analysis, const std::string& rule, const Te
     return out;
 }
 
-constexpr const char* missed_by_the_judge = "the rule is wrong, although its judge accepted it: take it out of its file, and please report it";
-
 }  // namespace
 
-InvariantBroken::InvariantBroken(const Analysis& by, std::string rule_, Term a_, Term b_, std::string why_, std::string proof_)
-    : UserError(Diagnostic{words(std::string(by.name()), rule_, a_, b_, why_, proof_), {}, by.rules_were_judged() ? missed_by_the_judge : ""}),
-      analysis(by.name()),
+InvariantBroken::InvariantBroken(std::string analysis_, std::string rule_, Term a_, Term b_, std::string why_, std::string proof_)
+    : UserError(words(analysis_, rule_, a_, b_, why_, proof_)),
+      analysis(std::move(analysis_)),
       rule(std::move(rule_)),
       a(std::move(a_)),
       b(std::move(b_)),
@@ -29,7 +28,7 @@ void refuse_node(const EGraph& graph, const Analysis& analysis, ClassId in, cons
     std::vector<Term> children;
     for (ClassId c : node.children) children.push_back(graph.smallest_term(c));
     const Term a = graph.smallest_term(in), b(node.op, std::move(children));
-    throw InvariantBroken(analysis, graph.current_rule().text(), a, b, why);
+    throw InvariantBroken(std::string(analysis.name()), graph.current_rule().text(), a, b, why + missed_by_judge(analysis));
 }
 
 std::optional<std::int64_t> NumberAnalysis::fact_of(const EGraph&, const NodeView& node) const {

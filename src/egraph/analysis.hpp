@@ -34,8 +34,8 @@ public:
     virtual Joined join(const EGraph& graph, ClassId kept, ClassId lost) = 0;
     // Says why these two must not be one class, or nothing. The e-graph asks before it calls join.
     virtual std::optional<std::string> conflict(const EGraph&, ClassId, ClassId) const { return std::nullopt; }
-    // Whether a judge accepted the rules before, so that a conflict tells of a fault in the judge too.
-    virtual bool rules_were_judged() const { return false; }
+    // Whether a conflict is a fault of ours (because the rules were proven sound) or of the rules that a user gave.
+    virtual bool conflict_is_our_fault() const { return false; }
     // May add nodes and merge because of the class's fact, e.g. the number that a class was found to be equal to.
     virtual void modify(EGraph&, ClassId) {}
 
@@ -85,13 +85,13 @@ private:
 // A merge that an analysis refuses throws this. The e-graph stays as it was before the merge.
 class InvariantBroken : public UserError {
 public:
-    InvariantBroken(const Analysis& by, std::string rule, Term a, Term b, std::string why, std::string proof = {});
+    InvariantBroken(std::string analysis, std::string rule, Term a, Term b, std::string why, std::string proof = {});
     const std::string analysis, rule;
     const Term a, b;
     const std::string why, proof;  // the proof that a and b are equal by the rules, when proofs are on
 };
 
-// Throws InvariantBroken for the conflict between a class and a node that is to join it.
+// Words the conflict between a class and a node that is to join it, as UserError or InternalFault.
 [[noreturn]] void refuse_node(const EGraph& graph, const Analysis& analysis, ClassId in, const NodeView& node, const std::string& why);
 
 template <class Fact>

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/number.hpp"
+#include "base/regular_file.hpp"
 #include "graph/model_json.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/safetensors.hpp"

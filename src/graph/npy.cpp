@@ -84,7 +84,7 @@ Tensor parse_npy(const std::string& file, std::string_view bytes) {
     throw UserError(fmt::format("'{}': dtype {} is not supported; save it as float32", file, descr.substr(0, std::min<std::size_t>(descr.find(','), 20))));
 }
 
-Tensor read_npy(const std::filesystem::path& path, std::uintmax_t max_bytes) { return parse_npy(path.string(), read_file(path, max_bytes)); }
+Tensor read_npy(const std::filesystem::path& path) { return parse_npy(path.string(), read_file(path)); }
 
 std::string write_npy(const Tensor& tensor) {
     std::string shape;

@@ -9,7 +9,7 @@
 namespace loopegg {
 
 // float32, float64 and small whole numbers become float32. Throws UserError: no .npy file, truncated, another dtype, Fortran order.
-Tensor read_npy(const std::filesystem::path& path, std::uintmax_t max_bytes = std::uintmax_t{1} << 40);
+Tensor read_npy(const std::filesystem::path& path);
 Tensor parse_npy(const std::string& name, std::string_view bytes);
 
 std::string write_npy(const Tensor& tensor);  // float32, C order

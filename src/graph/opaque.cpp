@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/places.hpp"
 #include "codec_places.hpp"
+#include "graph/onnx/evaluate/budget.hpp"
 #include "graph/onnx/onnx_attrs.hpp"
 #include "graph/operators.hpp"
 

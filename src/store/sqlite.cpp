@@ -7,7 +7,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/fault.hpp"
-#include "base/files.hpp"
+#include "base/regular_file.hpp"
 #include "store/backend.hpp"
 #include "store/foreign_parts.hpp"
 

@@ -7,6 +7,7 @@
 #include "base/number.hpp"
 #include "graph/functions.hpp"
 #include "graph/model_json.hpp"
+#include "graph/onnx/evaluate/budget.hpp"
 #include "graph/onnx/evaluate/evaluate.hpp"
 #include "graph/onnx/fuse.hpp"
 #include "graph/onnx/importer.hpp"

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/onnx/evaluate/budget.hpp"
 #include "graph/onnx/evaluate/evaluate.hpp"
 #include "graph/onnx/importer.hpp"
 #include "graph/onnx/slice_ends.hpp"

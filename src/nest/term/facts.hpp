@@ -51,7 +51,7 @@ class NestAnalysis final : public LatticeAnalysis<NestFact> {
 public:
     struct Options {
         bool strict_fp = false;          // sums keep the order of the naive nest
-        bool proven = true;              // the rules were judged when they were loaded: a conflict says that the judge missed it
+        bool proven = true;              // the rules were tried when they were loaded: a conflict is our fault
         GpuMachine gpu{};                // the machine that tiles for blocks of threads are made for
         VectorMachine cpu{};             // the machine that tiles of registers are made for
         std::int64_t channels_step = 1;  // widths that rules offer are multiples of this
@@ -64,7 +64,7 @@ public:
     NestFact fact_of(const EGraph& graph, const NodeView& node) const override;
     bool join_facts(NestFact& into, const NestFact& other) const override;
     std::optional<std::string> conflict_of(const NestFact& a, const NestFact& b) const override;
-    bool rules_were_judged() const override { return options_.proven; }
+    bool conflict_is_our_fault() const override { return options_.proven; }
 
     // The fact of a class, or null when it is of another kind. Classes must be canonical.
     const AxisFact* axis(ClassId c) const;

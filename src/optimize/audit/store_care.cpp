@@ -11,7 +11,7 @@
 
 #include "backends/measure/latency_store.hpp"
 #include "base/error.hpp"
-#include "base/files.hpp"
+#include "base/regular_file.hpp"
 #include "base/owner.hpp"
 #include "base/text.hpp"
 #include "store/database.hpp"

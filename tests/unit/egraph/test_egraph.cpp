@@ -102,7 +102,7 @@ TEST_CASE("a rule that a judge has missed is the rule's fault, and named", "[err
     struct Judged final : LatticeAnalysis<std::optional<std::int64_t>> {
         NumberAnalysis numbers;
         std::string_view name() const override { return "judged numbers"; }
-        bool rules_were_judged() const override { return true; }
+        bool conflict_is_our_fault() const override { return true; }
         std::optional<std::int64_t> fact_of(const EGraph& graph, const NodeView& node) const override { return numbers.fact_of(graph, node); }
         bool join_facts(std::optional<std::int64_t>& into, const std::optional<std::int64_t>& other) const override { return numbers.join_facts(into, other); }
         std::optional<std::string> conflict_of(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b) const override {

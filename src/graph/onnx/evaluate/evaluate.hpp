@@ -13,18 +13,6 @@ struct EvaluationProblem : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// While it lives, what this thread evaluates may make so many elements together, intermediate ones included. Without one, each tensor has a limit of its own.
-class ElementBudget {
-public:
-    explicit ElementBudget(std::int64_t elements);
-    ~ElementBudget();
-    ElementBudget(const ElementBudget&) = delete;
-    ElementBudget& operator=(const ElementBudget&) = delete;
-
-private:
-    std::int64_t outer_, outer_whole_;
-};
-
 bool can_evaluate(const OnnxNode& node);
 
 // Says, in words for the user, which unknown values the shape of the result depends on. Empty where the shapes of the inputs and the known inputs suffice.

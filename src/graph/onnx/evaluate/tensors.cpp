@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/onnx/evaluate/budget.hpp"
+
 namespace loopegg::onnx_eval {
 
 namespace {
@@ -24,10 +26,10 @@ void take_from_budget(std::int64_t elements) {
 
 namespace loopegg {
 
-ElementBudget::ElementBudget(std::int64_t elements) : outer_(onnx_eval::elements_left), outer_whole_(onnx_eval::elements_granted) {
+ElementBudget::ElementBudget(std::int64_t elements) : outer_left_(onnx_eval::elements_left), outer_granted_(onnx_eval::elements_granted) {
     onnx_eval::elements_left = onnx_eval::elements_granted = elements;
 }
-ElementBudget::~ElementBudget() { onnx_eval::elements_left = outer_, onnx_eval::elements_granted = outer_whole_; }
+ElementBudget::~ElementBudget() { onnx_eval::elements_left = outer_left_, onnx_eval::elements_granted = outer_granted_; }
 
 }  // namespace loopegg
 
