@@ -355,18 +355,19 @@ private:
     // The files of the returned network and of the original, and the nests that they are said to run.
     void files() {
         const CompiledBy by{result_.at("machine").at("cpu"), result_.at("version")};
-        const auto compare = [&](const fs::path& folder, const Graph& graph, const Weights& weights, const CompiledBy& how) {
-            FilesCheck check = check_compiled_files(folder, graph, weights, how, progress_);
+        const auto compare = [&](const std::vector<fs::path>& folders, const Graph& graph, const Weights& weights, const CompiledBy& how) {
+            const FilesCheck check = check_compiled_files(folders, graph, weights, how, progress_);
             out_.faults.insert(out_.faults.end(), check.faults.begin(), check.faults.end());
             if (!check.held.empty()) out_.held.push_back(check.held);
         };
-        compare(folder_, returned_, weights_, by);
-        if (result_.at("returned") == "optimized" && fs::exists(folder_ / "optimized")) compare(folder_ / "optimized", returned_, weights_, by);
         const bool same = result_.at("returned") == "original";
+        std::vector<fs::path> returned{folder_};
+        if (!same && fs::exists(folder_ / "optimized")) returned.push_back(folder_ / "optimized");
+        compare(returned, returned_, weights_, by);
         const Weights drawn = same ? weights_ : initial_weights(original_, result_.at("seed"));
         CompiledBy before = by;
         before.same_weights = same || shares_weights(drawn);
-        if (fs::exists(folder_ / "original")) compare(folder_ / "original", original_, drawn, before);
+        if (fs::exists(folder_ / "original")) compare({folder_ / "original"}, original_, drawn, before);
         nests_run();
     }
 

@@ -44,7 +44,8 @@ std::vector<std::string> differences(const fs::path& folder, const fs::path& fre
 
 }  // namespace
 
-FilesCheck check_compiled_files(const fs::path& folder, const Graph& graph, const Weights& weights, const CompiledBy& by, Progress& progress) {
+FilesCheck check_compiled_files(std::span<const fs::path> folders, const Graph& graph, const Weights& weights, const CompiledBy& by, Progress& progress) {
+    const fs::path& folder = folders.front();
     const JsonView manifest = read_json(read_source(folder / "network.json", 1 << 30));
     const Target target = find_target(manifest.at("target").text());
     const std::string where = "'" + folder.filename().string() + "'";
@@ -57,7 +58,11 @@ FilesCheck check_compiled_files(const fs::path& folder, const Graph& graph, cons
     const ScratchFile name(".again");
     const ScratchFolder fresh(name.path());
     compile_network({graph, weights, schedules}, target, fresh.path(), &progress);
-    FilesCheck check{differences(folder, fresh.path(), by.same_weights), {}};
+    FilesCheck check;
+    for (const fs::path& f : folders) {
+        std::vector<std::string> wrong = differences(f, fresh.path(), by.same_weights);
+        check.faults.insert(check.faults.end(), wrong.begin(), wrong.end());
+    }
     if (check.faults.empty()) check.held = fmt::format("the files of {} are what its network compiles to", where);
     return check;
 }

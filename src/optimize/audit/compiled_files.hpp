@@ -1,6 +1,7 @@
 // Compiles a network again as the network.json of its folder says, and compares what comes out with the files that are there.
 #pragma once
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct CompiledBy {
     std::string cpu, version;
     bool same_weights = true;
 };
-FilesCheck check_compiled_files(const std::filesystem::path& folder, const Graph& graph, const Weights& weights, const CompiledBy& by, Progress& progress);
+// The folders hold one network, which is compiled as the first of them says.
+FilesCheck check_compiled_files(std::span<const std::filesystem::path> folders, const Graph& graph, const Weights& weights, const CompiledBy& by,
+                                Progress& progress);
 
 }  // namespace loopegg
