@@ -220,7 +220,8 @@ private:
                "the network's class is not that of original.json");
         expect(before.at("target") == result_.at("target") && after.at("target") == result_.at("target"), "result.json", "its times are of another target");
         sizes(result_.at("metrics"), folder_), sizes(result_.at("metrics").at("original"), folder_ / "original");
-        expect(original_.inputs.at(0).shape.at(0) == result_.at("batch").get<std::int64_t>(), "result.json", "its batch is not that of original.json");
+        expect(!original_.inputs.empty() && !original_.inputs[0].shape.empty() && result_.at("batch") == original_.inputs[0].shape[0], "result.json",
+               "its batch is not that of original.json");
         named_ = check_named_networks(folder_, result_, original_, rules_, out_.faults);
     }
 
@@ -352,8 +353,10 @@ private:
         return options;
     }
 
-    // The files of the returned network and of the original, and the nests that they are said to run.
+    // The files of the returned network and of the original, and the nests that they are said to run. Compiling takes a while, so it is left out where
+    // something was found already.
     void files() {
+        if (!out_.faults.empty()) return;
         const CompiledBy by{result_.at("machine").at("cpu"), result_.at("version")};
         const auto compare = [&](const std::vector<fs::path>& folders, const Graph& graph, const Weights& weights, const CompiledBy& how) {
             const FilesCheck check = check_compiled_files(folders, graph, weights, how, progress_);
@@ -366,17 +369,14 @@ private:
         compare(returned, returned_, weights_, by);
         const Weights drawn = same ? weights_ : initial_weights(original_, result_.at("seed"));
         CompiledBy before = by;
-        before.same_weights = same || shares_weights(drawn);
+        before.same_weights = same || !trained();
         if (fs::exists(folder_ / "original")) compare({folder_ / "original"}, original_, drawn, before);
         nests_run();
     }
 
-    // Weights that were drawn from a seed are partly those of the returned network; a trained original's are kept nowhere.
-    bool shares_weights(const Weights& drawn) const {
-        return std::any_of(drawn.begin(), drawn.end(), [&](const auto& w) {
-            const auto found = weights_.find(w.first);
-            return w.second.shape.size() > 1 && found != weights_.end() && found->second == w.second;
-        });
+    // Finalists of a trained network bring their weights. Those of the original itself are in the user's model alone; other originals draw them from a seed.
+    bool trained() const {
+        return std::any_of(named_.begin(), named_.end(), [&](const NamedNetwork& n) { return fs::exists(folder_ / "finalists" / n.name / "weights.safetensors"); });
     }
 
     // The nests of result.json are those that network.json was compiled with.
