@@ -227,7 +227,7 @@ void BoardPool::run(std::size_t count, int packers, const std::function<std::opt
     Run run;
     run.open = count, run.answer = answer;
     const std::size_t most_ready = 2 * boards_.size() + 2;  // packed ahead, so that no board waits for a compiler
-    std::vector<std::jthread> team;  // joined however this ends
+    std::vector<std::jthread> team;                         // joined however this ends
     const auto start = [&](auto work) {
         try {
             team.emplace_back(work);

@@ -33,7 +33,8 @@ std::vector<Tensor> run_confined(const std::filesystem::path& folder, std::span<
     ask({{"op", "infer"}, {"id", 0}, {"inputs", in}, {"outputs", out}});
     std::vector<Tensor> results;
     for (std::size_t i = 0; i < out.size(); ++i) {
-        results.push_back(parse_npy(out[i], read_file(out[i], header_bytes + sizeof(float) * static_cast<std::uintmax_t>(element_count(ports.outputs[i].shape)))));
+        results.push_back(
+            parse_npy(out[i], read_file(out[i], header_bytes + sizeof(float) * static_cast<std::uintmax_t>(element_count(ports.outputs[i].shape)))));
         if (results.back().shape != ports.outputs[i].shape)
             throw UserError("the network in '" + folder.string() + "' gives an output of another shape than its network.json says");
     }

@@ -30,26 +30,10 @@ constexpr unsigned this_architecture = 0;
 // Ways to other machines, to other processes' memory and lives, and out of the group of processes that the parent kills. tgkill stays: abort and raise
 // are made of it.
 std::vector<int> refused_calls(const Confinement& c) {
-    std::vector<int> calls{SYS_ptrace,
-                           SYS_process_vm_readv,
-                           SYS_process_vm_writev,
-                           SYS_tkill,
-                           SYS_setsid,
-                           SYS_setpgid,
-                           SYS_mount,
-                           SYS_umount2,
-                           SYS_pivot_root,
-                           SYS_setns,
-                           SYS_unshare,
-                           SYS_bpf,
-                           SYS_perf_event_open,
-                           SYS_keyctl,
-                           SYS_add_key,
-                           SYS_request_key,
-                           SYS_userfaultfd,
-                           SYS_init_module,
-                           SYS_finit_module,
-                           SYS_io_uring_setup};
+    std::vector<int> calls{SYS_ptrace,          SYS_process_vm_readv, SYS_process_vm_writev, SYS_tkill,       SYS_setsid,      SYS_setpgid,
+                           SYS_mount,           SYS_umount2,          SYS_pivot_root,        SYS_setns,       SYS_unshare,     SYS_bpf,
+                           SYS_perf_event_open, SYS_keyctl,           SYS_add_key,           SYS_request_key, SYS_userfaultfd, SYS_init_module,
+                           SYS_finit_module,    SYS_io_uring_setup};
     if (!c.network) calls.insert(calls.end(), {SYS_socket, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_sendto, SYS_sendmsg});
     if (!c.programs) calls.insert(calls.end(), {SYS_execve, SYS_execveat});
     return calls;

@@ -28,7 +28,8 @@ constexpr const char* private_prefix = "loopegg-private-";
 class FolderLock {
 public:
     explicit FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
-        struct stat ours {}, there {};
+        struct stat ours {
+        }, there{};
         locked_ = fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
         elsewhere_ = fd_ >= 0 && !locked_ && errno == EWOULDBLOCK;
         if (::lstat(folder.c_str(), &there) != 0)

@@ -49,7 +49,12 @@ std::string name_of(const OnnxNode& node) { return node.name.empty() && !node.ou
 }  // namespace
 
 OnnxImporter::OnnxImporter(const std::string& file, OnnxModel onnx, const OnnxReading& how)
-    : file_(file), onnx_(std::move(onnx)), how_(how), ours_(onnx_.producer == "loopegg"), held_(elements_held(onnx_)), unfolded_(folded_at_least + folded_for_each * held_) {}
+    : file_(file),
+      onnx_(std::move(onnx)),
+      how_(how),
+      ours_(onnx_.producer == "loopegg"),
+      held_(elements_held(onnx_)),
+      unfolded_(folded_at_least + folded_for_each * held_) {}
 
 Model OnnxImporter::run() {
     graph_.name = onnx_.name.empty() ? "imported" : onnx_.name;
@@ -159,8 +164,7 @@ void OnnxImporter::sort_nodes() {
     for (const auto& [name, tensor] : onnx_.initializers) given.insert(name);
     for (std::size_t i = 0; i < onnx_.nodes.size(); ++i)
         for (const std::string& out : onnx_.nodes[i].outputs)
-            if (!out.empty() && (given.contains(out) || !maker.emplace(out, i).second))
-                fail(onnx_.nodes[i], fmt::format("the value '{}' is made twice", out));
+            if (!out.empty() && (given.contains(out) || !maker.emplace(out, i).second)) fail(onnx_.nodes[i], fmt::format("the value '{}' is made twice", out));
     std::vector<char> mark(onnx_.nodes.size(), 0);  // 1: open, 2: done
     std::vector<std::size_t> order;
     for (std::size_t root = 0; root < onnx_.nodes.size(); ++root) {
@@ -360,7 +364,8 @@ void OnnxImporter::set_weight(const std::string& name, const OnnxTensor& tensor,
     if (is_narrow(element_type(tensor)) && !how_.as_float32)
         fail(fmt::format("the tensor '{}' is {}: the model computes in it", name, type_name(element_type(tensor))), "--as-float32 computes in float32 instead");
     weight_elements_ += elements_held(tensor);
-    if (weight_elements_ > weights_at_least + weights_for_each * held_) fail(fmt::format("its weights up to '{}' have too many elements for a file of its size", name));
+    if (weight_elements_ > weights_at_least + weights_for_each * held_)
+        fail(fmt::format("its weights up to '{}' have too many elements for a file of its size", name));
     weights_[name] = {std::move(shape), floats_of(tensor)};
 }
 

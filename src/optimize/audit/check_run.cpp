@@ -376,7 +376,8 @@ private:
 
     // Finalists of a trained network bring their weights. Those of the original itself are in the user's model alone; other originals draw them from a seed.
     bool trained() const {
-        return std::any_of(named_.begin(), named_.end(), [&](const NamedNetwork& n) { return fs::exists(folder_ / "finalists" / n.name / "weights.safetensors"); });
+        return std::any_of(named_.begin(), named_.end(),
+                           [&](const NamedNetwork& n) { return fs::exists(folder_ / "finalists" / n.name / "weights.safetensors"); });
     }
 
     // The nests of result.json are those that network.json was compiled with.

@@ -79,7 +79,8 @@ void check_sizes_said(const json& row, const Graph& original, const Graph& netwo
     if (!row.contains("loss")) return;
     const json& loss = row.at("loss");
     if (!near(kept_at_loss(loss.at("points")), kept, 1e-6)) wrong("the loss does not belong to what is kept");
-    const std::string words = fmt::format("{:.2f} points ({:.2f} to {:.2f})", loss.at("points").get<double>(), loss.at("low").get<double>(), loss.at("high").get<double>());
+    const std::string words =
+        fmt::format("{:.2f} points ({:.2f} to {:.2f})", loss.at("points").get<double>(), loss.at("low").get<double>(), loss.at("high").get<double>());
     if (row.at("why").get<std::string>().find(words) == std::string::npos) wrong("the words are not those of the figures");
 }
 

@@ -11,8 +11,8 @@
 
 #include "backends/measure/latency_store.hpp"
 #include "base/error.hpp"
-#include "base/regular_file.hpp"
 #include "base/owner.hpp"
+#include "base/regular_file.hpp"
 #include "base/text.hpp"
 #include "store/database.hpp"
 #include "store/foreign_parts.hpp"
