@@ -126,6 +126,9 @@ private:
         if (!read_.insert(real.string()).second) return;  // a file that is included twice is read once
         if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
             return complaints_.say(name.where, fmt::format("cannot include '{}': it is no file", name.atom));
+        // What is wrong with a file is told with a line of it: no rule file of a stranger may name a file that is none and have it shown.
+        if (path.extension() != ".rules" || real.extension() != ".rules")
+            return complaints_.say(name.where, fmt::format("cannot include '{}': the name of a rule file ends in '.rules'", name.atom));
         SourcePtr inner;
         try {
             inner = read_source(path, std::uintmax_t{1} << 26);

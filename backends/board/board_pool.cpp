@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "base/files.hpp"
 #include "base/progress.hpp"
 #include "base/quote.hpp"
+#include "base/team.hpp"
 #include "extract/measurer.hpp"
 
 namespace loopegg {
@@ -128,9 +130,7 @@ void BoardPool::open() {
     if (worker_.empty()) worker_ = board_worker_program(target_.architecture());
     const auto reached = [](const auto& b) { return b->connection.is_open(); };
     if (std::any_of(boards_.begin(), boards_.end(), reached)) return;
-    std::vector<std::thread> team;
-    for (auto& b : boards_) team.emplace_back([this, &b] { connect(*b, nullptr); });
-    for (std::thread& t : team) t.join();
+    run_together(boards_.size(), [this](std::size_t i) { connect(*boards_[i], nullptr); });
     if (std::any_of(boards_.begin(), boards_.end(), reached)) return;
     std::vector<Diagnostic> all;
     for (auto& b : boards_) all.push_back({b->why, {}, b->hint});
@@ -227,9 +227,16 @@ void BoardPool::run(std::size_t count, int packers, const std::function<std::opt
     Run run;
     run.open = count, run.answer = answer;
     const std::size_t most_ready = 2 * boards_.size() + 2;  // packed ahead, so that no board waits for a compiler
-    std::vector<std::thread> team;
+    std::vector<std::jthread> team;                         // joined however this ends
+    const auto start = [&](auto work) {
+        try {
+            team.emplace_back(work);
+        } catch (const std::system_error&) {
+            run.fail(std::current_exception());
+        }
+    };
     for (int p = 0; p < packers; ++p)
-        team.emplace_back([&, p] {
+        start([&, p] {
             for (;;) try {
                     std::size_t mine = 0;
                     {
@@ -248,7 +255,7 @@ void BoardPool::run(std::size_t count, int packers, const std::function<std::opt
                     return run.fail(std::current_exception());
                 }
         });
-    for (auto& b : boards_) team.emplace_back([&, board = b.get()] { serve(*board, run); });
+    for (auto& b : boards_) start([&, board = b.get()] { serve(*board, run); });
     {
         std::unique_lock lock(run.mutex);
         while (!run.stopping && run.open > 0) {
@@ -263,7 +270,7 @@ void BoardPool::run(std::size_t count, int packers, const std::function<std::opt
             run.stop();
         }
     }
-    for (std::thread& t : team) t.join();
+    team.clear();
     if (run.failure) std::rethrow_exception(run.failure);
 }
 

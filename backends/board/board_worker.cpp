@@ -95,6 +95,17 @@ private:
     _exit(0);
 }
 
+// How the candidate ended. One that has answered and stays is ended here.
+int ended(pid_t child) {
+    constexpr double closing_seconds = 5;
+    int status = 0;
+    for (const double deadline = now() + closing_seconds; waitpid(child, &status, WNOHANG) == 0;) {
+        if (now() > deadline) kill(child, SIGKILL);
+        usleep(2'000);
+    }
+    return status;
+}
+
 std::string ending(int status) {
     if (!WIFSIGNALED(status)) return "the candidate ended without an answer";
     const int signal = WTERMSIG(status);
@@ -131,9 +142,7 @@ BoardMessage trial(const BoardMessage& request, int folder) {
     }
     close(reply[0]);
     if (late || alone) kill(child, SIGKILL);
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-    }
+    const int status = ended(child);
     if (alone) _exit(0);
     if (late) return about(id, "late", "ran past its limit of " + std::to_string(static_cast<int>(seconds)) + " s");
     try {

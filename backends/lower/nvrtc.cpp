@@ -9,11 +9,11 @@
 #include <future>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "base/places.hpp"
+#include "base/team.hpp"
 #include "tvm_paths.hpp"
 
 namespace loopegg {
@@ -95,12 +95,9 @@ std::string make_cubin(const std::string& source, const std::string& architectur
 std::vector<std::string> make_cubins(const std::vector<std::string>& sources, const std::string& architecture) {
     std::vector<std::string> all(sources.size());
     std::atomic<std::size_t> next{0};
-    std::vector<std::future<void>> team;
-    for (unsigned t = 0; t < std::max(1u, std::thread::hardware_concurrency()); ++t)
-        team.push_back(std::async(std::launch::async, [&] {
-            for (std::size_t i = next++; i < sources.size(); i = next++) all[i] = make_cubin(sources[i], architecture);
-        }));
-    for (std::future<void>& t : team) t.get();
+    run_together(processors(), [&](std::size_t) {
+        for (std::size_t i = next++; i < sources.size(); i = next++) all[i] = make_cubin(sources[i], architecture);
+    });
     return all;
 }
 

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "base/error.hpp"
@@ -54,7 +55,11 @@ struct LatencyStore::Impl {
     }
     void hold(const std::string& key) {
         held.insert(key);
-        if (!heart.joinable()) heart = std::thread([this] { beat(); });
+        if (heart.joinable()) return;
+        try {
+            heart = std::thread([this] { beat(); });
+        } catch (const std::system_error&) {  // no more threads: processes that cannot see this one take the key over when the lease ends
+        }
     }
 };
 

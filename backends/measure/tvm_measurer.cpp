@@ -20,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/progress.hpp"
 #include "base/scratch.hpp"
+#include "base/team.hpp"
 #include "nest/term/grammar.hpp"
 
 namespace loopegg {
@@ -110,19 +111,9 @@ bool TvmMeasurer::time(Job& job) {
 void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
     std::atomic<std::size_t> next{0};
     for (Job& job : jobs) job.id = next_id_++;
-    std::vector<std::exception_ptr> broken(workers_.size());
-    std::vector<std::thread> team;
-    for (int w = 0; w < static_cast<int>(workers_.size()); ++w)
-        team.emplace_back([&, w] {
-            try {
-                for (std::size_t i = next++; i < jobs.size(); i = next++) build(jobs[i], w);
-            } catch (...) {
-                broken[static_cast<std::size_t>(w)] = std::current_exception();
-            }
-        });
-    for (std::thread& t : team) t.join();
-    for (const std::exception_ptr& e : broken)
-        if (e) std::rethrow_exception(e);
+    run_together(workers_.size(), [&](std::size_t w) {
+        for (std::size_t i = next++; i < jobs.size(); i = next++) build(jobs[i], static_cast<int>(w));
+    });
 
     auto current = [&](const Job& job) {
         const WorkerProcess& w = *workers_[static_cast<std::size_t>(job.worker)];

@@ -119,6 +119,8 @@ void pack(const Term& nest, const std::string& target, const KernelShelf& shelf,
     write_scratch(request.at("file").get<std::string>(), m.encode());
 }
 
+std::int64_t batch_of(const std::vector<GraphInput>& inputs) { return inputs.empty() || inputs[0].shape.empty() ? 1 : inputs[0].shape[0]; }
+
 Subject open(const std::string& folder) {
     auto network = std::make_shared<LoadedNetwork>(folder);
     auto memory = std::make_shared<std::vector<AlignedFloats>>();  // the network uses it as it is
@@ -131,7 +133,7 @@ Subject open(const std::string& folder) {
             in->push_back((*memory)[i].data());
         else
             out->push_back((*memory)[i].data());
-    return {[network, memory, in, out](ColdWeights*) { network->run(*in, *out); }, network->inputs().empty() ? 1 : network->inputs()[0].shape[0],
+    return {[network, memory, in, out](ColdWeights*) { network->run(*in, *out); }, batch_of(network->inputs()),
             [network, memory, in, out] { return network->run_steps(*in, *out); }, network};
 }
 
@@ -191,15 +193,18 @@ void commit_fault(const std::string& kind, int reply_fd) {
     if (kind == "garbage" && write(reply_fd, "\x01\xff not json {{{\n", 16) < 0) _exit(3);
 }
 
-// A worker that hangs does not outlive its parent: when the pipe of requests is closed because the parent is gone, the worker ends at once. (The
-// system's own signal for that comes when the thread that started us ends, not when the process ends.)
+// A worker that hangs does not outlive its parent: when the pipe of requests is closed because the parent is gone, the worker ends at once, and with it
+// whatever it started. (The system's own signal for that comes when the thread that started us ends, not when the process ends.)
 void die_with_parent() {
     std::thread([parent = getppid()] {
         pollfd requests{0, 0, 0};
         while (poll(&requests, 1, -1) < 0 && errno == EINTR) {
         }
         while (getppid() == parent && (requests.revents & POLLHUP)) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the parent lives
-        if (getppid() != parent) _exit(1);
+        if (getppid() != parent) {
+            if (getpgrp() == getpid()) kill(0, SIGKILL);
+            _exit(1);
+        }
     }).detach();
 }
 

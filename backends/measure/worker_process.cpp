@@ -12,6 +12,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -58,6 +61,29 @@ bool sound(const nlohmann::json& reply) {
     return !reply.contains("ms") || (reply["ms"].is_array() && times(reply["ms"]));
 }
 
+constexpr double closing_seconds = 5;  // that a worker may take to end after it has closed its end of the pipe
+
+// Whether the process ends in time. It is left to be waited for, so that its number stays its own.
+bool ends_within(pid_t pid, double seconds) {
+    for (const double deadline = now() + seconds;;) {
+        siginfo_t info{};
+        if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | WNOHANG) != 0 || info.si_pid == pid) return true;
+        if (now() > deadline) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+}
+
+// Kills the leader and all that it started, and gives how the leader ended.
+std::optional<int> end_group(pid_t leader) {
+    siginfo_t info{};
+    kill(-leader, SIGKILL);  // before the leader is waited for: its number may be another's afterwards
+    while (waitid(P_PID, static_cast<id_t>(leader), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+    }
+    kill(-leader, SIGKILL);  // what it started in its last moment
+    int status = 0;
+    return waitpid(leader, &status, 0) == leader ? std::optional(status) : std::nullopt;
+}
+
 std::string ending(int status) {
     if (WIFSIGNALED(status)) return fmt::format("killed by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
     if (WIFEXITED(status)) return fmt::format("ended with code {}", WEXITSTATUS(status));
@@ -101,7 +127,12 @@ void WorkerProcess::start() {
     std::vector<char*> argv;
     for (std::string& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
-    const int error = posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), environ);
+    posix_spawnattr_t apart;  // a group of its own: what the worker starts ends with it
+    posix_spawnattr_init(&apart);
+    posix_spawnattr_setflags(&apart, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&apart, 0);
+    const int error = posix_spawn(&pid_, program.c_str(), &actions, &apart, argv.data(), environ);
+    posix_spawnattr_destroy(&apart);
     posix_spawn_file_actions_destroy(&actions);
     close(request[0]), close(reply[1]);
     to_ = request[1], from_ = reply[0];
@@ -118,9 +149,7 @@ void WorkerProcess::stop() {
     if (to_ >= 0) close(to_);
     if (from_ >= 0) close(from_);
     to_ = from_ = -1;
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+    if (pid_ > 0) end_group(pid_);
     pid_ = -1;
 }
 
@@ -170,20 +199,19 @@ nlohmann::json WorkerProcess::ask(const nlohmann::json& request) {
         const double left = deadline - now();
         if (left <= 0) return died(fmt::format("ran past its limit of {:.0f} s", limits_.seconds));
         pollfd p{from_, POLLIN, 0};
-        const int ready = poll(&p, 1, static_cast<int>(left * 1000) + 1);
+        const int ready = poll(&p, 1, static_cast<int>(std::min(left, 1.0) * 1000) + 1);
         if (ready < 0 && errno != EINTR) return died("lost the worker", true);
-        if (ready <= 0) continue;
+        if (ready < 0 || (ready == 0 && !ends_within(pid_, 0))) continue;  // a worker that has ended may have left somebody at its end of the pipe
         char buffer[65536];
-        const ssize_t n = read(from_, buffer, sizeof buffer);
+        const ssize_t n = ready > 0 ? read(from_, buffer, sizeof buffer) : 0;
         if (n > 0) {
             pending_.append(buffer, static_cast<std::size_t>(n));
             if (pending_.size() > (1 << 24)) return died("the worker answered garbage");
             continue;
         }
-        int status = 0;
-        const pid_t ended = waitpid(pid_, &status, 0);
-        pid_ = -1;
-        return died(ended > 0 ? ending(status) : "lost the worker", ended <= 0 || from_outside(status));
+        if (!ends_within(pid_, closing_seconds)) return died("the worker answers no more");
+        const std::optional<int> status = end_group(std::exchange(pid_, -1));
+        return died(status ? ending(*status) : "lost the worker", !status || from_outside(*status));
     }
 }
 

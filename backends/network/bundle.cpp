@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <mutex>
 #include <set>
-#include <thread>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -27,6 +26,7 @@
 #include "base/quote.hpp"
 #include "base/scratch.hpp"
 #include "base/sexpr.hpp"
+#include "base/team.hpp"
 #include "graph/weights.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/term/grammar.hpp"
@@ -297,37 +297,26 @@ BundleReport write_bundle(std::span<const Term> nests, std::span<const Scheduled
     const std::size_t all = networks.size() + nests.size();  // networks come first, because each takes as long as many nests
     std::vector<Program> programs(all);
     std::vector<std::string> why(all);
-    std::vector<std::exception_ptr> broken(std::max(1u, std::thread::hardware_concurrency()));
     std::atomic<std::size_t> next{0}, done{0};
     std::mutex telling;
     const auto tell = [&] {
         const std::lock_guard lock(telling);
         if (options.progress) options.progress(++done, all);
     };
-    const auto work = [&](std::exception_ptr& fault) {
-        try {
-            for (std::size_t i = next++; i < all; i = next++, tell()) {
-                if (i < networks.size()) {
-                    programs[i] = network_program(networks[i], target, folder, options.sources, kernels);
-                    continue;
-                }
-                const Term& nest = nests[i - networks.size()];
-                try {
-                    programs[i] = nest_program(nest, target, folder, options.sources, references, kernels);
-                } catch (const UserError& e) {
-                    why[i] = std::string(e.what()) + ": " + to_string(nest);
-                }
+    run_together(processors(), [&](std::size_t) {
+        for (std::size_t i = next++; i < all; i = next++, tell()) {
+            if (i < networks.size()) {
+                programs[i] = network_program(networks[i], target, folder, options.sources, kernels);
+                continue;
             }
-        } catch (...) {
-            fault = std::current_exception();
+            const Term& nest = nests[i - networks.size()];
+            try {
+                programs[i] = nest_program(nest, target, folder, options.sources, references, kernels);
+            } catch (const UserError& e) {
+                why[i] = std::string(e.what()) + ": " + to_string(nest);
+            }
         }
-    };
-    std::vector<std::thread> team;
-    for (std::size_t t = 1; t < broken.size(); ++t) team.emplace_back(work, std::ref(broken[t]));
-    work(broken[0]);
-    for (std::thread& t : team) t.join();
-    for (const std::exception_ptr& fault : broken)
-        if (fault) std::rethrow_exception(fault);
+    });
     std::rotate(programs.begin(), programs.begin() + static_cast<std::ptrdiff_t>(networks.size()), programs.end());  // nests are run first
     BundleReport report;
     for (const std::string& w : why)

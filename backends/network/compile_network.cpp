@@ -3,7 +3,6 @@
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -20,6 +19,7 @@
 #include "base/places.hpp"
 #include "base/process.hpp"
 #include "base/scratch.hpp"
+#include "base/team.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 
@@ -46,7 +46,7 @@ struct KernelSet {
         std::atomic<std::size_t> next{0}, finished{0};
         std::mutex mutex;
         std::string failure;
-        auto work = [&] {
+        auto work = [&](std::size_t) {
             for (std::size_t i = next++; i < nests.size(); i = next++) {
                 try {
                     TimedKernel made = cache.compile(nests[i], target);
@@ -60,10 +60,7 @@ struct KernelSet {
                 if (progress) progress->advance(static_cast<std::int64_t>(++finished), sites[i]);
             }
         };
-        std::vector<std::thread> team;
-        for (unsigned t = 1; t < std::max(1u, std::thread::hardware_concurrency()); ++t) team.emplace_back(work);
-        work();
-        for (std::thread& t : team) t.join();
+        run_together(processors(), work);
         if (!failure.empty()) throw UserError(failure);
     }
 };

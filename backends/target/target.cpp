@@ -13,6 +13,7 @@
 #include "base/places.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "base/user_folders.hpp"
 #include "nest/term/rounding.hpp"
 
 namespace loopegg {
@@ -75,9 +76,7 @@ std::vector<fs::path> target_files() {
 
 fs::path user_targets_folder() {
     if (const char* folder = std::getenv("LOOPEGG_TARGETS")) return folder;
-    if (const char* config = std::getenv("XDG_CONFIG_HOME")) return fs::path(config) / "loopegg" / "targets";
-    const char* home = std::getenv("HOME");
-    return fs::path(home ? home : ".") / ".config" / "loopegg" / "targets";
+    return in_config_folder("targets");
 }
 
 Target read_target(const fs::path& file) {

@@ -11,6 +11,7 @@
 #include <ATen/Parallel.h>
 
 #include "base/error.hpp"
+#include "base/team.hpp"
 #include "fisher/libtorch/parameters.hpp"
 #include "fisher/libtorch/scoring.hpp"
 
@@ -48,10 +49,7 @@ void side_by_side(std::size_t count, int workers, Work work) {
                 next = count;
             }
     };
-    std::vector<std::thread> others;
-    for (int w = 1; w < workers && static_cast<std::size_t>(w) < count; ++w) others.emplace_back(run);
-    run();
-    for (std::thread& t : others) t.join();
+    run_together(std::min(count, static_cast<std::size_t>(std::max(1, workers))), [&](std::size_t) { run(); });
     if (failure) std::rethrow_exception(failure);
 }
 

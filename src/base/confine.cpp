@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -26,33 +27,45 @@ constexpr unsigned this_architecture = AUDIT_ARCH_AARCH64;
 constexpr unsigned this_architecture = 0;
 #endif
 
-// Ways to other machines, and to other processes' memory and lives. tgkill stays: abort and raise are made of it.
+// Ways to other machines, to other processes' memory and lives, and out of the group of processes that the parent kills. tgkill stays: abort and raise
+// are made of it.
 std::vector<int> refused_calls(const Confinement& c) {
-    std::vector<int> calls{SYS_ptrace,
-                           SYS_process_vm_readv,
-                           SYS_process_vm_writev,
-                           SYS_kill,
-                           SYS_tkill,
-                           SYS_mount,
-                           SYS_umount2,
-                           SYS_pivot_root,
-                           SYS_setns,
-                           SYS_unshare,
-                           SYS_bpf,
-                           SYS_perf_event_open,
-                           SYS_keyctl,
-                           SYS_add_key,
-                           SYS_request_key,
-                           SYS_userfaultfd,
-                           SYS_init_module,
-                           SYS_finit_module,
-                           SYS_io_uring_setup};
+    std::vector<int> calls{SYS_ptrace,          SYS_process_vm_readv, SYS_process_vm_writev, SYS_tkill,       SYS_setsid,      SYS_setpgid,
+                           SYS_mount,           SYS_umount2,          SYS_pivot_root,        SYS_setns,       SYS_unshare,     SYS_bpf,
+                           SYS_perf_event_open, SYS_keyctl,           SYS_add_key,           SYS_request_key, SYS_userfaultfd, SYS_init_module,
+                           SYS_finit_module,    SYS_io_uring_setup};
     if (!c.network) calls.insert(calls.end(), {SYS_socket, SYS_connect, SYS_bind, SYS_listen, SYS_accept, SYS_accept4, SYS_sendto, SYS_sendmsg});
     if (!c.programs) calls.insert(calls.end(), {SYS_execve, SYS_execveat});
     return calls;
 }
 
-bool refuse_calls(const std::vector<int>& calls) {
+// What is answered where the call number in the accumulator is `call`.
+void answer(std::vector<sock_filter>& program, int call, unsigned how) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, how));
+}
+
+// The accumulator holds the call number before and after; a call with other than `wanted` bits of `mask` in its first argument is refused.
+void allow_only(std::vector<sock_filter>& program, int call, unsigned mask, unsigned wanted) {
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 5));
+    program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])));
+    program.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
+    program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, wanted, 1, 0));
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+    program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
+}
+
+// Threads are made, processes are not. The flags of clone3 lie in memory, where no filter reads; the C library then asks by clone.
+void refuse_processes(std::vector<sock_filter>& program) {
+    answer(program, SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
+    allow_only(program, SYS_clone, CLONE_THREAD, CLONE_THREAD);
+#ifdef SYS_fork
+    answer(program, SYS_fork, SECCOMP_RET_ERRNO | EPERM);
+    answer(program, SYS_vfork, SECCOMP_RET_ERRNO | EPERM);
+#endif
+}
+
+bool refuse_calls(const Confinement& c) {
     if (this_architecture == 0) return false;
     std::vector<sock_filter> program{
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
@@ -62,10 +75,13 @@ bool refuse_calls(const std::vector<int>& calls) {
         BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1),  // x32
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
     };
-    for (int call : calls) {
-        program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
-        program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
-    }
+    for (int call : refused_calls(c)) answer(program, call, SECCOMP_RET_ERRNO | EPERM);
+    if (!c.programs) refuse_processes(program);
+    // A process with a group of its own may end this group, and nobody else.
+    if (::getpgrp() == ::getpid())
+        allow_only(program, SYS_kill, ~0u, 0);
+    else
+        answer(program, SYS_kill, SECCOMP_RET_ERRNO | EPERM);
     program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     sock_fprog whole{static_cast<unsigned short>(program.size()), program.data()};
     return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole) == 0;
@@ -117,9 +133,9 @@ std::string confine(const Confinement& c) {
         std::error_code none;
         folders.push_back(std::filesystem::temp_directory_path(none));
         if (!c.files && refuse_writes(folders)) holds.push_back("writes only below " + std::to_string(folders.size()) + " folders");
-        if (refuse_calls(refused_calls(c))) {
+        if (refuse_calls(c)) {
             if (!c.network) holds.push_back("no network");
-            if (!c.programs) holds.push_back("no programs");
+            if (!c.programs) holds.push_back("no programs"), holds.push_back("no processes");
         }
     }
     return join(holds, ", ");

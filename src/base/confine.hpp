@@ -12,13 +12,14 @@ namespace loopegg {
 struct Confinement {
     long memory_mb = 0;                           // of address space; 0: no limit
     bool network = false;                         // the process may open connections
-    bool programs = true;                         // the process may start other programs (a linker)
+    bool programs = true;                         // the process may start other programs (a linker), and so other processes; it may always start threads
     std::vector<std::filesystem::path> writes{};  // folders that may be written to, besides those for temporary files
     bool files = false;                           // the process may write anywhere, and `writes` means nothing
 };
 
 // Confines this process and all threads that it starts from now on. There is no way back. The process leaves no core file either.
-// Returns what holds, in words: "no network, no programs, writes only below 2 folders, 8192 MB".
+// A process that leads a group of processes may still end this group, and keeps its children in it.
+// Returns what holds, in words: "8192 MB, writes only below 2 folders, no network, no programs, no processes".
 std::string confine(const Confinement& c);
 
 }  // namespace loopegg

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/fault.hpp"
+#include "base/regular_file.hpp"
 #include "base/system_words.hpp"
 
 namespace loopegg {
@@ -26,28 +27,15 @@ struct File {
 }  // namespace
 
 std::string read_file(const fs::path& path, std::uintmax_t max_bytes) {
-    std::error_code ignored;
-    if (fs::is_directory(path, ignored)) throw UserError(fmt::format("cannot read '{}': it is a directory, expected a file", path.string()));
-    File file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-    if (file.fd < 0) fail_system("read", path, errno);
-    std::string bytes;
-    std::string buffer(1 << 16, '\0');
-    if (auto size = fs::file_size(path, ignored); !ignored && size <= max_bytes) bytes.reserve(size);
-    while (true) {
-        ssize_t n = ::read(file.fd, buffer.data(), buffer.size());
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) fail_system("read", path, errno);
-        if (n == 0) return bytes;
-        bytes.append(buffer, 0, static_cast<std::size_t>(n));
-        if (bytes.size() > max_bytes) throw UserError(fmt::format("cannot read '{}': it is larger than {} bytes", path.string(), max_bytes));
-    }
+    std::string bytes = read_part(path, 0, max_bytes + 1);
+    if (bytes.size() > max_bytes) throw UserError(fmt::format("cannot read '{}': it is larger than {} bytes", path.string(), max_bytes));
+    return bytes;
 }
 
 SourcePtr read_source(const fs::path& path, std::uintmax_t max_bytes) { return make_source(path.string(), read_file(path, max_bytes)); }
 
 void write_file(const fs::path& path, std::string_view bytes) {
-    std::error_code ignored;
-    if (fs::is_directory(path, ignored)) throw UserError(fmt::format("cannot write '{}': it is a directory", path.string()));
+    refuse_special_file("write", path);  // a rename would put a file in the place of a device
     fs::path temporary = path;
     static std::atomic<unsigned> next{0};  // several threads may write one file: the last of them leaves it whole
     temporary += fmt::format(".{}.{}.tmp", ::getpid(), next++);

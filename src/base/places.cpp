@@ -29,12 +29,6 @@ fs::path package_file(std::string_view relative, const fs::path& built) {
     return built / relative;
 }
 
-fs::path in_cache_folder(std::string_view name) {
-    if (const char* cache = std::getenv("XDG_CACHE_HOME")) return fs::path(cache) / "loopegg" / name;
-    const char* home = std::getenv("HOME");
-    return fs::path(home ? home : ".") / ".cache" / "loopegg" / name;
-}
-
 fs::path module_library(std::string_view file, const fs::path& built) {
     std::error_code none;
     const fs::path here = fs::read_symlink("/proc/self/exe", none).parent_path();

@@ -1,11 +1,16 @@
 #include "base/scratch.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/fault.hpp"
@@ -15,26 +20,73 @@ namespace loopegg {
 
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr const char* private_prefix = "loopegg-private-";
+
+// The lock on a private folder. It is had as long as its process lives, so whoever can have it later knows that the folder is nobody's any more.
+class FolderLock {
+public:
+    explicit FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
+        struct stat ours {
+        }, there{};
+        locked_ = fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
+        elsewhere_ = fd_ >= 0 && !locked_ && errno == EWOULDBLOCK;
+        if (::lstat(folder.c_str(), &there) != 0)
+            gone_ = errno == ENOENT;
+        else if (fd_ >= 0 && ::fstat(fd_, &ours) == 0)
+            gone_ = ours.st_ino != there.st_ino || ours.st_dev != there.st_dev, mine_ = ours.st_uid == ::getuid();
+    }
+    ~FolderLock() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    FolderLock(const FolderLock&) = delete;
+    FolderLock& operator=(const FolderLock&) = delete;
+    bool left_behind() const { return locked_ && mine_ && !gone_; }
+    bool taken_away() const { return elsewhere_ || gone_; }
+
+private:
+    int fd_;
+    bool locked_ = false, elsewhere_ = false, gone_ = false, mine_ = false;
+};
+
+// Removes what processes that were killed left of their private folders.
+void clear_left_behind(const fs::path& parent) {
+    std::error_code ignored;
+    std::vector<fs::path> found;
+    for (fs::directory_iterator it(parent, ignored), end; !ignored && it != end; it.increment(ignored))
+        if (it->path().filename().string().starts_with(private_prefix)) found.push_back(it->path());
+    for (const fs::path& folder : found)
+        if (const FolderLock lock(folder); lock.left_behind()) fs::remove_all(folder, ignored);
+}
+
 // Nobody else may write there, so no name in it is ever somebody's link to somewhere else.
 class PrivateFolder {
 public:
     PrivateFolder() {
         std::error_code error;
-        const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
+        const fs::path parent = fs::temp_directory_path(error);
         if (error) fail_system("use the folder for temporary files", std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "/tmp", error.value());
-        std::string name = (parent / "loopegg-XXXXXX").string();
-        if (fault_here(FaultPlace::write) ? (errno = ENOSPC, true) : !::mkdtemp(name.data()))
-            fail_system("make a folder for temporary files in", parent, errno);
-        path_ = name;
+        clear_left_behind(parent);
+        do {  // another process may take a folder that is not locked yet for one that was left behind
+            std::string name = (parent / (private_prefix + std::string("XXXXXX"))).string();
+            if (fault_here(FaultPlace::write) ? (errno = ENOSPC, true) : !::mkdtemp(name.data()))
+                fail_system("make a folder for temporary files in", parent, errno);
+            path_ = name;
+            lock_.emplace(path_);
+        } while (lock_->taken_away());
     }
     ~PrivateFolder() {
         std::error_code ignored;
-        if (getpid() == owner_) std::filesystem::remove_all(path_, ignored);  // a forked child leaves it
+        if (getpid() != owner_) return;  // a forked child leaves it
+        fs::remove_all(path_, ignored);
+        clear_left_behind(path_.parent_path());  // of workers that this process has killed
     }
-    const std::filesystem::path& path() const { return path_; }
+    const fs::path& path() const { return path_; }
 
 private:
-    std::filesystem::path path_;
+    fs::path path_;
+    std::optional<FolderLock> lock_;
     pid_t owner_ = getpid();
 };
 

@@ -1,7 +1,6 @@
 #include "batch/slurm.hpp"
 
 #include <algorithm>
-#include <fstream>
 
 #include <fmt/format.h>
 
@@ -19,9 +18,11 @@ namespace {
 // Array jobs that were submitted for this batch, one number a line.
 std::vector<std::string> arrays_of(const fs::path& out) {
     std::vector<std::string> all;
-    std::ifstream in(out / "slurm" / "arrays");
-    for (std::string line; std::getline(in, line);)
-        if (!line.empty() && line.find_first_not_of("0123456789") == std::string::npos) all.push_back(line);
+    const fs::path file = out / "slurm" / "arrays";
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) return all;
+    for (std::string& line : split(read_file(file), '\n'))
+        if (!line.empty() && line.find_first_not_of("0123456789") == std::string::npos) all.push_back(std::move(line));
     return all;
 }
 

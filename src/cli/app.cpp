@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/number.hpp"
 #include "base/suggest.hpp"
 #include "version.hpp"
 
@@ -20,13 +21,22 @@ void share_flags(CLI::App& app) {
     }
 }
 
-// No option means 'not a number', an infinity, or less than nothing: the library reads -1 as the largest whole number.
+// No option means 'not a number', an infinity, or less than nothing: the library reads -1 and 1e20 written out as the largest whole number.
 void refuse_nonsense_numbers(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
         const std::string kind = option->get_type_name();
         if (kind.starts_with("UINT"))
-            option->check([](const std::string& word) { return word.starts_with("-") ? "expected a whole number from 0 on, found " + word : std::string(); },
-                          "");
+            option->check(
+                [](const std::string& word) {
+                    return number_in<std::uint64_t>(word) ? std::string() : "expected a whole number from 0 to 18446744073709551615, found " + word;
+                },
+                "");
+        if (kind.starts_with("INT"))
+            option->check(
+                [](const std::string& word) {
+                    return number_in<std::int64_t>(word) ? std::string() : "expected a whole number of at most 18 digits, found " + word;
+                },
+                "");
         if (kind.starts_with("FLOAT"))
             option->check(
                 [](const std::string& word) {

@@ -1,7 +1,6 @@
 // 'loopegg targets': what nests can be compiled for, how a time can be had there, and how the boards are.
 #include <algorithm>
 #include <map>
-#include <thread>
 
 #include <fmt/format.h>
 
@@ -12,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/quote.hpp"
+#include "base/team.hpp"
 #include "cli/commands.hpp"
 #include "cli/store_option.hpp"
 #include "store/board_health.hpp"
@@ -45,17 +45,14 @@ struct Greeting {
 std::vector<Greeting> greet(const std::vector<BoardAddress>& boards, const std::string& architecture, const std::filesystem::path& worker) {
     std::vector<Greeting> all;
     for (const BoardAddress& b : boards) all.push_back({b});
-    std::vector<std::thread> team;
-    for (Greeting& g : all)
-        team.emplace_back([&] {
-            try {
-                BoardConnection connection(g.address);
-                g.hello = connection.open(architecture, worker);
-            } catch (const UserError& e) {
-                g.trouble = e.diagnostics().front();
-            }
-        });
-    for (std::thread& t : team) t.join();
+    run_together(all.size(), [&](std::size_t i) {
+        try {
+            BoardConnection connection(all[i].address);
+            all[i].hello = connection.open(architecture, worker);
+        } catch (const UserError& e) {
+            all[i].trouble = e.diagnostics().front();
+        }
+    });
     return all;
 }
 

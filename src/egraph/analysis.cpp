@@ -1,6 +1,7 @@
 #include "egraph/analysis.hpp"
 
 #include "egraph/egraph.hpp"
+#include "egraph/missed_by.hpp"
 
 namespace loopegg {
 namespace {
@@ -27,10 +28,7 @@ void refuse_node(const EGraph& graph, const Analysis& analysis, ClassId in, cons
     std::vector<Term> children;
     for (ClassId c : node.children) children.push_back(graph.smallest_term(c));
     const Term a = graph.smallest_term(in), b(node.op, std::move(children));
-    const std::string rule = graph.current_rule().text();
-    if (analysis.conflict_is_our_fault())
-        throw InternalFault("rule '" + rule + "' leads to a class that holds " + to_string(a) + " and " + to_string(b) + ", but " + why);
-    throw InvariantBroken(std::string(analysis.name()), rule, a, b, why);
+    throw InvariantBroken(std::string(analysis.name()), graph.current_rule().text(), a, b, why + missed_by_judge(analysis));
 }
 
 std::optional<std::int64_t> NumberAnalysis::fact_of(const EGraph&, const NodeView& node) const {

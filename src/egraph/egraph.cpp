@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "egraph/explain.hpp"
+#include "egraph/missed_by.hpp"
 
 namespace loopegg {
 
@@ -313,8 +314,7 @@ void EGraph::refuse(const Analysis& analysis, NodeId left, NodeId right, Reason 
         forest_->link(left, right, reason);
         proof = to_string(minimise(explain(*this, ta, tb), *this));
     }
-    if (analysis.conflict_is_our_fault()) throw InternalFault("rule '" + rule + "' would merge " + to_string(ta) + " and " + to_string(tb) + ", but " + why);
-    throw InvariantBroken(std::string(analysis.name()), rule, ta, tb, why, std::move(proof));
+    throw InvariantBroken(std::string(analysis.name()), rule, ta, tb, why + missed_by_judge(analysis), std::move(proof));
 }
 
 }  // namespace loopegg

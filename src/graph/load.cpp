@@ -1,13 +1,13 @@
 #include "graph/load.hpp"
 
 #include <algorithm>
-#include <fstream>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/number.hpp"
+#include "base/regular_file.hpp"
 #include "graph/model_json.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/safetensors.hpp"
@@ -23,9 +23,10 @@ bool is_onnx(const std::string& model) {
     std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
     if (extension == ".onnx") return true;
     if (extension == ".json") return false;
-    std::ifstream file(model, std::ios::binary);
-    const int first = file.get();
-    return first == 0x08 || first == 0x3A || first == 0x42 || first == 0x12;
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(model, ignored)) return false;
+    const std::string first = read_part(model, 0, 1);
+    return !first.empty() && std::string_view("\x08\x3A\x42\x12").find(first[0]) != std::string_view::npos;
 }
 
 void add_shape(OnnxReading& how, const std::string& text) {

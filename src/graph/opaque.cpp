@@ -10,11 +10,15 @@
 #include "base/error.hpp"
 #include "base/places.hpp"
 #include "codec_places.hpp"
+#include "graph/onnx/evaluate/budget.hpp"
 #include "graph/onnx/onnx_attrs.hpp"
 #include "graph/operators.hpp"
 
 namespace loopegg {
 namespace {
+
+// What goes into an opaque node, and what its evaluation for a shape may make.
+constexpr std::int64_t most_elements = std::int64_t{1} << 26;
 
 // Reading and evaluating for shapes are asked for again and again, from several threads.
 struct Known {
@@ -31,6 +35,7 @@ std::shared_ptr<const Known> known(const Node& node) {
     std::lock_guard lock(mutex);
     if (auto found = all.find(key); found != all.end()) return found->second;
     OpaqueNode opaque = read_opaque(node.text("node"));
+    const ElementBudget budget(most_elements);
     std::vector<std::vector<float>> zeros;
     std::vector<FloatView> inputs;
     for (const Shape& shape : node.input_shapes) {
@@ -47,8 +52,8 @@ std::shared_ptr<const Known> known(const Node& node) {
 Shape infer_opaque(const Node& node) {
     std::int64_t elements = 0;
     for (const Shape& shape : node.input_shapes)
-        if (__builtin_add_overflow(elements, element_count(shape), &elements) || elements > std::int64_t{1} << 28)
-            throw NodeProblem{"more than 2^28 elements go into an opaque node", "inputs"};
+        if (__builtin_add_overflow(elements, element_count(shape), &elements) || elements > most_elements)
+            throw NodeProblem{"more than 2^26 elements go into an opaque node", "inputs"};
     try {
         return known(node)->shape;
     } catch (const EvaluationProblem& e) {

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <future>
 #include <random>
-#include <thread>
 #include <tuple>
 #include <unordered_set>
 
 #include "base/error.hpp"
+#include "base/team.hpp"
 #include "egraph/runner.hpp"
 #include "extract/from_egraph.hpp"
 #include "extract/search_terms.hpp"
@@ -178,12 +177,9 @@ std::vector<Term> ScheduleRules::schedules(const Term& nest, std::size_t most) c
 
 void ScheduleRules::prepare(std::span<const Term> nests, std::size_t most) const {
     std::atomic<std::size_t> next{0};
-    std::vector<std::future<void>> team;
-    for (unsigned t = 0; t < std::max(1u, std::thread::hardware_concurrency()); ++t)
-        team.push_back(std::async(std::launch::async, [&] {
-            for (std::size_t i = next++; i < nests.size(); i = next++) schedules(nests[i], most);
-        }));
-    for (std::future<void>& t : team) t.get();
+    run_together(processors(), [&](std::size_t) {
+        for (std::size_t i = next++; i < nests.size(); i = next++) schedules(nests[i], most);
+    });
 }
 
 std::vector<Term> ScheduleRules::near(const Term& nest, std::uint64_t seed, std::size_t most) const {

@@ -2,6 +2,8 @@
 
 #include <libpq-fe.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <memory>
 
@@ -13,6 +15,18 @@
 namespace loopegg {
 namespace {
 
+// 'host=... password=...', as libpq reads it too: by the words that only a server's settings have, as the name of a file seldom has them.
+bool is_list_of_settings(const std::string& text) {
+    const std::unique_ptr<PQconninfoOption, void (*)(PQconninfoOption*)> known(PQconndefaults(), PQconninfoFree);
+    for (const PQconninfoOption* o = known.get(); o && o->keyword; ++o)
+        for (std::size_t at = text.find(o->keyword); at != std::string::npos; at = text.find(o->keyword, at + 1)) {
+            const std::size_t after = text.find_first_not_of(' ', at + std::string_view(o->keyword).size());
+            const bool begins = at == 0 || std::isspace(static_cast<unsigned char>(text[at - 1])) != 0;
+            if (begins && after != std::string::npos && text[after] == '=') return true;
+        }
+    return false;
+}
+
 constexpr const char* expected = "expected the path of an SQLite file, or postgresql://[USER@]HOST[:PORT]/DATABASE";
 
 }  // namespace
@@ -20,6 +34,8 @@ constexpr const char* expected = "expected the path of an SQLite file, or postgr
 StoreAddress::StoreAddress(const std::string& text) {
     const std::size_t scheme = text.find("://");
     if (scheme == std::string::npos) {
+        if (is_list_of_settings(text))  // a file of this name would show the password wherever it is named
+            throw UserError(Diagnostic{"a store's address is not written as a list of settings", {}, expected});
         file_ = text;
         return;
     }
@@ -32,8 +48,11 @@ StoreAddress::StoreAddress(const std::string& text) {
             if (keyword == o->keyword && o->val) return std::string(o->val);
         return std::string();
     };
-    // A password with an '@' or a ':' in it that is not written as %40 or %3A falls apart, and a part of it is read as a host or a port.
-    const bool torn = given("host").find('@') != std::string::npos || given("port").find_first_not_of("0123456789,") != std::string::npos;
+    // A password with an '@', a ':' or a '/' in it that is not written as %40, %3A or %2F falls apart, and a part of it is read as a host, a port or the name
+    // of the database. Nothing behind the host has an '@'.
+    const std::size_t path = std::min(text.find_first_of("/?#", scheme + 3), text.size());
+    const bool torn = given("host").find('@') != std::string::npos || given("port").find_first_not_of("0123456789,") != std::string::npos ||
+                      text.find('@', path) != std::string::npos;
     if (!options || torn)
         throw UserError(Diagnostic{"the store's address cannot be read: it begins with 'postgresql://', but the rest has not the form that libpq expects",
                                    {},

@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/fault.hpp"
+#include "base/regular_file.hpp"
 #include "store/backend.hpp"
 #include "store/foreign_parts.hpp"
 
@@ -50,6 +51,7 @@ public:
         if (error)
             throw UserError(
                 Diagnostic{fmt::format("{} '{}': its folder cannot be made: {}", name_, file.string(), error.message()), {}, remedy(SQLITE_CANTOPEN, file)});
+        refuse_special_file("use", file);
         const int code = fault_here(FaultPlace::store)
                              ? SQLITE_CANTOPEN
                              : sqlite3_open_v2(file.c_str(), &handle_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr);

@@ -7,6 +7,7 @@
 #include "base/number.hpp"
 #include "graph/functions.hpp"
 #include "graph/model_json.hpp"
+#include "graph/onnx/evaluate/budget.hpp"
 #include "graph/onnx/evaluate/evaluate.hpp"
 #include "graph/onnx/fuse.hpp"
 #include "graph/onnx/importer.hpp"
@@ -16,7 +17,11 @@
 namespace loopegg {
 namespace {
 
-constexpr std::int64_t most_folded = std::int64_t{1} << 28;  // elements of all constants that are computed while reading
+// Elements of all constants that are computed while reading: so many, and so many for each element that the file holds. A short file would unfold to
+// gigabytes otherwise.
+constexpr std::int64_t folded_at_least = std::int64_t{1} << 24, folded_for_each = 4;
+// The same for weights, of which every node has its own, although several may name one tensor of the file.
+constexpr std::int64_t weights_at_least = std::int64_t{1} << 27, weights_for_each = 16;
 constexpr int float32 = 1, float16 = 10, float64 = 11, bfloat16 = 16;
 
 // Names of element types, as ONNX numbers them.
@@ -28,21 +33,39 @@ std::string type_name(int type) {
 
 bool is_narrow(int type) { return type == float16 || type == bfloat16; }
 
+std::int64_t elements_held(const OnnxTensor& t) { return static_cast<std::int64_t>(t.floats.size() + t.doubles.size() + t.integers.size()); }
+
+std::int64_t elements_held(const OnnxModel& model) {
+    std::int64_t all = 0;
+    for (const auto& [name, tensor] : model.initializers) all += elements_held(tensor);
+    for (const OnnxNode& node : model.nodes)
+        for (const auto& [name, value] : node.attrs)
+            if (const auto* tensor = std::get_if<OnnxTensor>(&value)) all += elements_held(*tensor);
+    return all;
+}
+
 std::string name_of(const OnnxNode& node) { return node.name.empty() && !node.outputs.empty() ? node.outputs[0] : node.name; }
 
 }  // namespace
 
 OnnxImporter::OnnxImporter(const std::string& file, OnnxModel onnx, const OnnxReading& how)
-    : file_(file), onnx_(std::move(onnx)), how_(how), ours_(onnx_.producer == "loopegg") {}
+    : file_(file),
+      onnx_(std::move(onnx)),
+      how_(how),
+      ours_(onnx_.producer == "loopegg"),
+      held_(elements_held(onnx_)),
+      unfolded_(folded_at_least + folded_for_each * held_) {}
 
 Model OnnxImporter::run() {
     graph_.name = onnx_.name.empty() ? "imported" : onnx_.name;
     if (onnx_.opset < 7) fail(fmt::format("opset {} is too old, 7 or later is needed", onnx_.opset));
+    if (onnx_.opset > newest_opset) fail(fmt::format("there is no opset {}", onnx_.opset));
     sort_nodes();
     if (const std::int64_t old = onnx_.opset; how_.upgrade && !ours_)
         if (std::string why = upgrade_opset(onnx_); !why.empty()) note(fmt::format("read as it stands in opset {}, not in {}: {}", old, upgraded_opset, why));
-    graph_.opset = ours_ ? opset_before() : std::min<std::int64_t>(onnx_.opset, 1000);
-    for (auto& [name, tensor] : onnx_.initializers) constants_[name] = std::move(tensor);
+    graph_.opset = ours_ ? opset_before() : onnx_.opset;
+    for (auto& [name, tensor] : onnx_.initializers)
+        if (!constants_.emplace(name, std::move(tensor)).second) fail(fmt::format("there are two initializers '{}'", name));
     add_inputs();
     fold_constants();  // first: the patterns look at them
     take_described();
@@ -86,7 +109,9 @@ void OnnxImporter::add_inputs() {
                 if (!constants_.contains(in.name)) known += (known.empty() ? "" : ", ") + in.name;
             fail(fmt::format("there is no input '{}' to give a shape to", name), fmt::format("its inputs: {}", known));
         }
+    std::set<std::string> seen;
     for (const OnnxValue& in : onnx_.inputs) {
+        if (!seen.insert(in.name).second) fail(fmt::format("there are two inputs '{}'", in.name));
         if (constants_.contains(in.name)) continue;  // old files list their weights here too
         auto given = how_.shapes.find(in.name);
         if (!in.has_shape && given == how_.shapes.end())
@@ -101,7 +126,8 @@ void OnnxImporter::add_inputs() {
             fail(fmt::format("the input '{}' has {} dimensions, the shape given has {}", in.name, in.shape.size(), shape.size()));
         for (std::size_t i = 0; i < shape.size(); ++i) {
             const std::string symbol = i < in.symbols.size() ? in.symbols[i] : "";
-            const bool open = i < in.shape.size() && in.shape[i] <= 0;
+            const bool open = i < in.shape.size() && in.shape[i] <= 0;  // exporters write 0 and -1 for a size that is not settled
+            if (open && in.shape[i] < -1) fail(fmt::format("dimension {} of the input '{}' is {}", i, in.name, in.shape[i]));
             if (in.has_shape && !open && shape[i] != in.shape[i])
                 fail(fmt::format("dimension {} of the input '{}' is {} in the file, {} was given", i, in.name, in.shape[i], shape[i]));
             if (shape[i] <= 0 && symbols.contains(symbol)) shape[i] = symbols.at(symbol);
@@ -133,9 +159,12 @@ void OnnxImporter::add_inputs() {
 // A node before those that read what it makes; the order of the file where it is one.
 void OnnxImporter::sort_nodes() {
     std::map<std::string, std::size_t> maker;
+    std::set<std::string> given;
+    for (const OnnxValue& in : onnx_.inputs) given.insert(in.name);
+    for (const auto& [name, tensor] : onnx_.initializers) given.insert(name);
     for (std::size_t i = 0; i < onnx_.nodes.size(); ++i)
         for (const std::string& out : onnx_.nodes[i].outputs)
-            if (!out.empty() && !maker.emplace(out, i).second) fail(onnx_.nodes[i], fmt::format("the value '{}' is made twice", out));
+            if (!out.empty() && (given.contains(out) || !maker.emplace(out, i).second)) fail(onnx_.nodes[i], fmt::format("the value '{}' is made twice", out));
     std::vector<char> mark(onnx_.nodes.size(), 0);  // 1: open, 2: done
     std::vector<std::size_t> order;
     for (std::size_t root = 0; root < onnx_.nodes.size(); ++root) {
@@ -182,10 +211,11 @@ bool OnnxImporter::folds(const OnnxNode& node) {
         return true;
     }
     try {
+        const ElementBudget budget(unfolded_);
         std::vector<OnnxTensor> made = evaluate(node, in, onnx_.opset);
         for (std::size_t i = 0; i < std::min(made.size(), node.outputs.size()); ++i) {
-            folded_elements_ += static_cast<std::int64_t>(made[i].floats.size() + made[i].doubles.size() + made[i].integers.size());
-            if (folded_elements_ > most_folded) fail(node, "the constants that the file computes have more than 2^28 elements together");
+            unfolded_ -= elements_held(made[i]);
+            if (unfolded_ < 0) fail(node, "the constants that the file computes have too many elements for a file of its size");
             if (!node.outputs[i].empty()) constants_[node.outputs[i]] = std::move(made[i]);
         }
         return true;
@@ -333,6 +363,9 @@ void OnnxImporter::set_weight(const std::string& name, const OnnxTensor& tensor,
     if (tensor.kind == OnnxTensor::Kind::other) fail(fmt::format("the tensor '{}' does not hold numbers", name));
     if (is_narrow(element_type(tensor)) && !how_.as_float32)
         fail(fmt::format("the tensor '{}' is {}: the model computes in it", name, type_name(element_type(tensor))), "--as-float32 computes in float32 instead");
+    weight_elements_ += elements_held(tensor);
+    if (weight_elements_ > weights_at_least + weights_for_each * held_)
+        fail(fmt::format("its weights up to '{}' have too many elements for a file of its size", name));
     weights_[name] = {std::move(shape), floats_of(tensor)};
 }
 

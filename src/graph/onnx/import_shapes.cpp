@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/onnx/evaluate/budget.hpp"
 #include "graph/onnx/evaluate/evaluate.hpp"
 #include "graph/onnx/importer.hpp"
 #include "graph/onnx/slice_ends.hpp"
@@ -268,7 +269,8 @@ bool OnnxImporter::resize(const OnnxNode& node) {
     in[0] = &numbered;
     OnnxTensor y;
     try {
-        y = evaluate(node, in, onnx_.opset)[0];
+        const ElementBudget budget(std::int64_t{1} << 26);
+        y = std::move(evaluate(node, in, onnx_.opset)[0]);
     } catch (const EvaluationProblem& e) {
         fail(node, e.what());
     }

@@ -125,7 +125,9 @@ private:
     Graph graph_;
     Weights weights_;
     OnnxConstants constants_;
-    std::int64_t folded_elements_ = 0;
+    std::int64_t held_;      // elements of the file's own tensors
+    std::int64_t unfolded_;  // elements that folding may still make
+    std::int64_t weight_elements_ = 0;
     std::map<std::string, std::string> values_;  // ONNX value to our node
     std::map<std::string, int> types_;           // of ONNX values, where they are not float32
     std::map<std::string, Shape> shapes_;        // of our nodes

@@ -47,9 +47,33 @@ def write_safetensors(tensors, path):
     pathlib.Path(path).write_bytes(struct.pack("<Q", len(text)) + text + body)
 
 
+RESERVED = {"", *dir(nn.Module())}   # what no part of a module can be called
+
+
+def is_reserved(part):
+    """Also with underscores behind it, so that no two names become one."""
+    while part and part not in RESERVED and part.endswith("_"):
+        part = part[:-1]
+    return part in RESERVED
+
+
+def attributes(name):
+    return [part + "_" if is_reserved(part) else part for part in name.split(".")]
+
+
+def name_of(path):
+    return ".".join(part[:-1] if is_reserved(part) else part for part in path.split("."))
+
+
+def find(root, name):
+    for part in attributes(name):
+        root = getattr(root, part)
+    return root
+
+
 def put(root, name, thing):
-    """Hangs a module or a parameter into the tree, so that its dotted name is its name in the state_dict."""
-    *path, last = name.split(".")
+    """Hangs a module or a parameter into the tree, so that its dotted name is its name in the state_dict, unless a part of it is reserved."""
+    *path, last = attributes(name)
     for part in path:
         if part not in root._modules:
             root.add_module(part, nn.Module())

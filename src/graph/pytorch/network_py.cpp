@@ -207,7 +207,8 @@ Line line_of(const Node& n, const std::vector<std::string>& x, const std::string
     if (op == "flatten") return {"", fmt::format("torch.flatten({}, {})", x[0], n.integer("axis"))};
     if (op == "reshape") return {"", fmt::format("{}.reshape({})", x[0], reshape_arguments(n, x[0]))};
     if (op == "transpose") return {"", fmt::format("{}.permute{}", x[0], tuple(n.integers("order")))};
-    if (op == "parameter") return {fmt::format("nn.Parameter(torch.empty{})", tuple(n.shape)), fmt::format("self.get_parameter({})", python_string(n.name))};
+    if (op == "parameter")
+        return {fmt::format("nn.Parameter(torch.empty{})", n.shape.empty() ? "(())" : tuple(n.shape)), fmt::format("get({})", python_string(n.name))};
     if (op == "identity") return {"", x[0]};
     if (op == "slice") return {"", x[0] + slices(n)};
     if (op == "pad") return {"", fmt::format("F.pad({}, {}, value={})", x[0], pads(n.integers("before"), n.integers("after")), n.real("value"))};
@@ -229,10 +230,17 @@ public:
         std::string name;
         for (char c : tensor) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
         if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "t" + name;
-        static const std::set<std::string> taken{"self",  "get",    "torch",    "nn",     "F",     "and",  "as",     "assert",   "async",   "await",
-                                                 "break", "class",  "continue", "def",    "del",   "elif", "else",   "except",   "finally", "for",
-                                                 "from",  "global", "if",       "import", "in",    "is",   "lambda", "nonlocal", "not",     "or",
-                                                 "pass",  "raise",  "return",   "try",    "while", "with", "yield",  "None",     "True",    "False"};
+        static const std::set<std::string> taken{"find",     "float",  "run_onnx", "RestrictedMatmul",
+                                                 "self",     "get",    "torch",    "nn",
+                                                 "F",        "and",    "as",       "assert",
+                                                 "async",    "await",  "break",    "class",
+                                                 "continue", "def",    "del",      "elif",
+                                                 "else",     "except", "finally",  "for",
+                                                 "from",     "global", "if",       "import",
+                                                 "in",       "is",     "lambda",   "nonlocal",
+                                                 "not",      "or",     "pass",     "raise",
+                                                 "return",   "try",    "while",    "with",
+                                                 "yield",    "None",   "True",     "False"};
         while (taken.contains(name) || used_.contains(name)) name += "_";
         used_.insert(name);
         return names_[tensor] = name;
@@ -277,7 +285,7 @@ std::string network_py(const Graph& graph, const std::map<std::string, std::stri
         text += "}\n\n\n";
     }
     text += "class Network(nn.Module):\n    def __init__(self):\n        super().__init__()\n" + modules + "\n    def forward(self, " + join(inputs, ", ") +
-            "):\n        get = self.get_submodule\n" + calls;
+            "):\n        get = lambda name: find(self, name)\n" + calls;
     text += "        return " + join(outputs, ", ") + "\n";
     return text + std::string(network_tail_py);
 }

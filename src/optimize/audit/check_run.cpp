@@ -29,11 +29,14 @@
 #include "nest/net/resize.hpp"
 #include "nest/plan/apply_plan.hpp"
 #include "nest/plan/plan.hpp"
+#include "nest/term/grammar.hpp"
 #include "optimize/answer/about_run.hpp"
 #include "optimize/answer/certificate.hpp"
 #include "optimize/answer/named_sequences.hpp"
 #include "optimize/answer/pseudo.hpp"
 #include "optimize/answer/site_row.hpp"
+#include "optimize/audit/compiled_files.hpp"
+#include "optimize/audit/found_networks.hpp"
 #include "optimize/audit/network_replay.hpp"
 #include "optimize/audit/site_plan.hpp"
 #include "optimize/run/exact_glob.hpp"
@@ -85,6 +88,7 @@ public:
             {"evidence.jsonl", [&] { evidence(); }},
             {"certificate.json", [&] { certificate(); }},
             {"the compiled network", [&] { compiled(); }},
+            {"the compiled files", [&] { files(); }},
             {"the guard",
              [&] {
                  if (!recheck.empty()) ask_again(recheck);
@@ -218,6 +222,9 @@ private:
                "the network's class is not that of original.json");
         expect(before.at("target") == result_.at("target") && after.at("target") == result_.at("target"), "result.json", "its times are of another target");
         sizes(result_.at("metrics"), folder_), sizes(result_.at("metrics").at("original"), folder_ / "original");
+        expect(!original_.inputs.empty() && !original_.inputs[0].shape.empty() && result_.at("batch") == original_.inputs[0].shape[0], "result.json",
+               "its batch is not that of original.json");
+        named_ = check_named_networks(folder_, result_, original_, rules_, out_.faults);
     }
 
     // A site of the original, and what its row says became of it.
@@ -293,6 +300,13 @@ private:
         expect(near(whole->at("kept"), guard.at("ratio"), 1e-9) && whole->at("why") == guard.at("why"), "result.json",
                "the guard's figures are not those of its evidence");
         verdict_ = *whole;
+        check_guard(guard, verdict_, out_.faults);
+        std::map<std::string, const Graph*> here{{variant, &returned_}};
+        for (const NamedNetwork& n : named_) here.emplace(graph_key(without_unread_outputs(n.graph)).hex(), &n.graph);
+        for (const json& e : rows_) {
+            const auto found = here.find(e.value("variant_key", ""));
+            if (found != here.end() && e.at("network_key") == network) check_sizes_said(e, original_, *found->second, options_of(e), out_.faults);
+        }
         out_.held.push_back(fmt::format("{} verdicts agree with their figures, one of them about the returned network", rows_.size()));
     }
 
@@ -340,6 +354,57 @@ private:
         out_.held.push_back(fmt::format("what was compiled computes the network (largest difference {:.1e} of the largest value)", worst));
     }
 
+    // As the guard was asked for this row.
+    OracleOptions options_of(const json& row) const {
+        OracleOptions options;
+        options.guard = row.at("oracle"), options.capacity = row.at("capacity").get<double>(), options.batch = row.at("batch"), options.seed = row.at("seed");
+        const std::string data = row.at("data");
+        if (const auto space = data.find(' '); space != data.npos) options.data = data.substr(space + 1);
+        if (row.contains("taught")) options.taught = read_trainings(folder_ / "trainings.jsonl", original_, rules_file(result_.at("rules"))).taught;
+        return options;
+    }
+
+    // The files of the returned network and of the original, and the nests that they are said to run. Compiling takes a while, so it is left out where
+    // something was found already.
+    void files() {
+        if (!out_.faults.empty()) return;
+        const CompiledBy by{result_.at("machine").at("cpu"), result_.at("version")};
+        const auto compare = [&](const std::vector<fs::path>& folders, const Graph& graph, const Weights& weights, const CompiledBy& how) {
+            const FilesCheck check = check_compiled_files(folders, graph, weights, how, progress_);
+            out_.faults.insert(out_.faults.end(), check.faults.begin(), check.faults.end());
+            if (!check.held.empty()) out_.held.push_back(check.held);
+        };
+        const bool same = result_.at("returned") == "original";
+        std::vector<fs::path> returned{folder_};
+        if (!same && fs::exists(folder_ / "optimized")) returned.push_back(folder_ / "optimized");
+        compare(returned, returned_, weights_, by);
+        const Weights drawn = same ? weights_ : initial_weights(original_, result_.at("seed"));
+        CompiledBy before = by;
+        before.same_weights = same || !trained();
+        if (fs::exists(folder_ / "original")) compare({folder_ / "original"}, original_, drawn, before);
+        nests_run();
+    }
+
+    // Finalists of a trained network bring their weights. Those of the original itself are in the user's model alone; other originals draw them from a seed.
+    bool trained() const {
+        return std::any_of(named_.begin(), named_.end(),
+                           [&](const NamedNetwork& n) { return fs::exists(folder_ / "finalists" / n.name / "weights.safetensors"); });
+    }
+
+    // The nests of result.json are those that network.json was compiled with.
+    void nests_run() {
+        const json network = read("network.json");
+        Schedules schedules;
+        for (const auto& [site, nest] : network.at("schedules").items()) schedules[site] = parse_term(nest.get<std::string>());
+        const std::map<std::string, Term> nests = fused_nests(returned_, schedules, find_target(network.at("target")));
+        for (const json& r : result_.at("sites")) {
+            const auto runs = nests.find(r.at("name"));
+            if (runs == nests.end() || !r.contains("nest_after")) continue;
+            expect(r.at("nest_after") == to_string(bare(runs->second)), "result.json", "'{}' runs another nest than network.json says",
+                   r.at("name").get<std::string>());
+        }
+    }
+
     void ask_again(const std::string& file) {
         Model model = load_model(file, result_.at("seed"));
         const bool trained = !model.graph.weights_file.empty();
@@ -347,13 +412,8 @@ private:
         if (text_of(model.graph) != text_of(original_)) return fault("original.json", "it is not the network of '" + file + "'");
         if (result_.at("returned") == "original") return;
         if (verdict_.is_null()) return fault("evidence.jsonl", "there is nothing to ask again");
-        OracleOptions options;
-        options.guard = verdict_.at("oracle"), options.capacity = verdict_.at("capacity").get<double>(), options.batch = verdict_.at("batch"),
-        options.seed = verdict_.at("seed");
-        const std::string data = verdict_.at("data");
-        if (const auto space = data.find(' '); space != data.npos) options.data = data.substr(space + 1);
+        OracleOptions options = options_of(verdict_);
         options.trained = trained ? &model.weights : nullptr;
-        if (verdict_.contains("taught")) options.taught = read_trainings(folder_ / "trainings.jsonl", original_, rules_file(result_.at("rules"))).taught;
         const Graph returned[]{returned_};
         const Verdict v = make_oracle(std::move(options))->judge(original_, returned).at(0);
         const double kept = v.evidence.value("kept", -1.0);
@@ -371,6 +431,7 @@ private:
     Graph original_, shaped_, returned_;  // shaped: what rules over networks made of the original
     std::size_t network_steps_ = 0;
     Weights weights_;
+    std::vector<NamedNetwork> named_;
     Sites whole_sites_, sites_;  // of the original, and of the returned network
 };
 

@@ -12,6 +12,7 @@
 #include "backends/measure/latency_store.hpp"
 #include "base/error.hpp"
 #include "base/owner.hpp"
+#include "base/regular_file.hpp"
 #include "base/text.hpp"
 #include "store/database.hpp"
 #include "store/foreign_parts.hpp"
@@ -34,6 +35,7 @@ public:
 class FileReader : public StoreReader {
 public:
     explicit FileReader(const fs::path& file) {
+        refuse_special_file("read", file);
         sqlite3_open_v2(file.c_str(), &db_, SQLITE_OPEN_READONLY, nullptr);
         sqlite3_busy_timeout(db_, 10000);
         distrust_schema(db_);

@@ -1,7 +1,6 @@
 // Chooses schedules by their times inside the network, because the schedule that is fastest alone is not always fastest among other nests.
 #include <algorithm>
 #include <filesystem>
-#include <future>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +8,7 @@
 #include "backends/measure/network_measure.hpp"
 #include "base/files.hpp"
 #include "base/scratch.hpp"
+#include "base/team.hpp"
 #include "optimize/tune/tuning.hpp"
 
 namespace loopegg {
@@ -63,12 +63,8 @@ bool time_inside(std::vector<Version>& versions, const Graph& graph, const Weigh
     const ScratchFolder trying(scratch);
     std::vector<std::filesystem::path> paths;
     for (std::size_t v = 0; v < versions.size(); ++v) paths.push_back(scratch / std::to_string(v));
-    std::vector<std::future<CompiledNetwork>> compiled;  // side by side: while one network is linked, kernels of the next are compiled
-    for (std::size_t v = 0; v < versions.size(); ++v)
-        compiled.push_back(std::async(std::launch::async, [&, v] {
-            return compile_network({graph, weights, versions[v].schedules}, target, paths[v], nullptr, &kernels);
-        }));
-    for (std::future<CompiledNetwork>& c : compiled) c.get();
+    // Side by side: while one network is linked, kernels of the next are compiled.
+    run_together(versions.size(), [&](std::size_t v) { compile_network({graph, weights, versions[v].schedules}, target, paths[v], nullptr, &kernels); });
     const std::vector<std::vector<double>> times = measure_steps(paths);
     std::vector<std::vector<std::string>> sites_of_steps;
     for (const auto& path : paths) sites_of_steps.push_back(step_sites(path));

@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import tiny_onnx
 from place import DEEP, LOOPEGG, TINY, Place, run_cases
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
@@ -203,10 +204,12 @@ def sizes_that_are_only_announced_are_not_allocated():
     # field 7 (graph) of ModelProto is said to be 2 GB long; an initializer (field 5) of graph has dims 2^20 x 2^20 and no data
     huge_graph = b"\x08\x08\x3a\xff\xff\xff\xff\x07"
     no_data = b"\x08\x08\x42\x02\x10\x0e\x3a\x10\x2a\x0e\x08\x80\x80\x40\x08\x80\x80\x40\x10\x01\x42\x01w\x4a\x00"
+    unfolds = [tiny_onnx.model([tiny_onnx.one("c"), tiny_onnx.integers("to", [2**n]), tiny_onnx.node("Expand", ["c", "to"], ["w"]), tiny_onnx.node("ReduceSum", ["w"], ["s"]), tiny_onnx.node("Add", ["x", "s"], ["y"])], [1, 2])
+               for n in (24, 25, 27, 28)]
     P.done("compile", P.model, "--out", "sized")
     cases = [("show", "big.json", json.dumps(big).encode()), ("run", "big.json", json.dumps(big).encode()), ("export", "big.json", json.dumps(big).encode()), ("show", "wide.json", json.dumps(wide).encode()),
              ("run", "wide.json", json.dumps(wide).encode()), ("compile", "wide.json", json.dumps(wide).encode()), ("run", "padded.json", json.dumps(padded).encode()), ("compile", "padded.json", json.dumps(padded).encode()),
-             ("import", "graph.onnx", huge_graph), ("import", "data.onnx", no_data), ("run", "x.npy", npy), ("extract", "wide-egraph.json", json.dumps({"nodes": nodes, "root_eclasses": ["c3"]}).encode()),
+             ("import", "graph.onnx", huge_graph), ("import", "data.onnx", no_data), *[("import", f"unfolds{i}.onnx", raw) for i, raw in enumerate(unfolds)], ("run", "x.npy", npy), ("extract", "wide-egraph.json", json.dumps({"nodes": nodes, "root_eclasses": ["c3"]}).encode()),
              ("term", "deep.terms", b"(" * 1_000_000), ("rules", "deep.rules", b"(rule x " + b"(f " * 500_000), ("show", "deep.json", b"[" * 1_000_000), ("plan", "plan.json", b'{"steps": [' + b"[" * 200_000),
              ("saturate", "for.rules", b"(rule grow (f ?x) => (g ?a ?b) :for ?a (range 0 1000000000) :for ?b (range 0 1000000000))"), ("tensors", "network2/weights.safetensors", len(tensors).to_bytes(8, "little") + tensors),
              ("tensors", "network2/weights.safetensors", (2**62).to_bytes(8, "little") + tensors)]

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <array>
+
 #include "base/sexpr.hpp"
 #include "compare.hpp"
 #include "egraph/explain.hpp"
@@ -93,6 +95,30 @@ TEST_CASE("rules that contradict each other are reported with the proof", "[erro
         CHECK(e.proof.find("twice-keeps") != std::string::npos);
         CHECK(e.proof.find("twice-adds") != std::string::npos);
         CHECK(std::string(e.what()).find("rule 'one-and-one' makes 1 and 2 equal") != std::string::npos);
+    }
+}
+
+TEST_CASE("a rule that a judge has missed is the rule's fault, and named", "[errors]") {
+    struct Judged final : LatticeAnalysis<std::optional<std::int64_t>> {
+        NumberAnalysis numbers;
+        std::string_view name() const override { return "judged numbers"; }
+        bool conflict_is_our_fault() const override { return true; }
+        std::optional<std::int64_t> fact_of(const EGraph& graph, const NodeView& node) const override { return numbers.fact_of(graph, node); }
+        bool join_facts(std::optional<std::int64_t>& into, const std::optional<std::int64_t>& other) const override { return numbers.join_facts(into, other); }
+        std::optional<std::string> conflict_of(const std::optional<std::int64_t>& a, const std::optional<std::int64_t>& b) const override {
+            return numbers.conflict_of(a, b);
+        }
+    };
+    const std::vector<std::array<const char*, 3>> wrong{{"merges", "(f 1)", "2"}, {"joins", "1", "2"}};
+    for (const auto& [name, left, right] : wrong) {
+        EGraph g;
+        g.attach(std::make_shared<Judged>());
+        add(g, "(f 1)");
+        Runner runner(g, {rewrite("opens", "(f ?x)", "?x"), rewrite(name, left, right)});
+        CHECK_THROWS_MATCHES(runner.run(), UserError, Catch::Predicate<UserError>([&](const UserError& e) {
+                                 return std::string(e.what()).find("rule '" + std::string(name) + "'") != std::string::npos &&
+                                        std::string(e.what()).find("its judge accepted it") != std::string::npos;
+                             }));
     }
 }
 

@@ -198,3 +198,36 @@ TEST_CASE("a small ONNX file that unfolds to much is refused", "[errors][onnx]")
     for (std::size_t n = nodes.size(); n > 0; n >>= 7) length += static_cast<char>((n & 127) | (n > 127 ? 128 : 0));
     CHECK_THROWS_WITH(import_onnx("m.onnx", "\x08\x08\x3a" + length + nodes), Catch::Contains("MB of memory"));
 }
+
+TEST_CASE("a short ONNX file whose constants unfold to much is refused before they do", "[errors][onnx]") {
+    const auto expanded = [](std::int64_t elements) {
+        Made m({1, 2});
+        m.constant("one", floats({}, {1})).constant("to", whole({elements})).node("Expand", {"one", "to"}, {"wide"});
+        m.node("ReduceSum", {"wide"}, {"sum"}).node("Add", {"x", "sum"}, {"y"}).output("y");
+        return m;
+    };
+    CHECK_THROWS_WITH(expanded(std::int64_t{1} << 25).read(), Catch::Contains("Expand 'n0'") && Catch::Contains("a file of this size"));
+    CHECK_THROWS_WITH(expanded(std::int64_t{1} << 28).read(), Catch::Contains("Expand 'n0'") && Catch::Contains("a file of this size"));
+    CHECK_NOTHROW(expanded(1 << 20).read());
+    Made again({1, 2});  // many constants, none of them large
+    again.constant("one", floats({}, {1})).constant("to", whole({1 << 20}));
+    for (int i = 0; i < 20; ++i) again.node("Expand", {"one", "to"}, {"wide" + std::to_string(i)});
+    again.node("Add", {"x", "one"}, {"y"}).output("y");
+    CHECK_THROWS_WITH(again.read(), Catch::Contains("a file of this size"));
+}
+
+TEST_CASE("what a long file holds may be computed with", "[unit][onnx]") {
+    Made m({1, 2});
+    m.constant("w", counted({1 << 20, 6})).node("Transpose", {"w"}, {"t"}, {{"perm", Ints{1, 0}}}).node("Neg", {"t"}, {"n"}).node("Abs", {"n"}, {"a"});
+    m.constant("axes", whole({0, 1})).node("ReduceSum", {"a", "axes"}, {"sum"}, {{"keepdims", std::int64_t{0}}}).node("Add", {"x", "sum"}, {"y"}).output("y");
+    CHECK_NOTHROW(m.read());
+}
+
+TEST_CASE("weights that a short file names again and again are refused", "[errors][onnx]") {
+    Made m({1, 4096});
+    m.constant("one", floats({}, {1})).constant("to", whole({4096, 4096})).node("Expand", {"one", "to"}, {"w"});
+    std::string at = "x";
+    for (int i = 0; i < 10; ++i) m.node("MatMul", {at, "w"}, {"y" + std::to_string(i)}), at = "y" + std::to_string(i);
+    m.output(at);
+    CHECK_THROWS_WITH(m.read(), Catch::Contains("too many elements for a file of its size"));
+}

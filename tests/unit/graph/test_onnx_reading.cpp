@@ -309,3 +309,27 @@ TEST_CASE("whole numbers travel between opaque nodes and come in as inputs", "[u
     const Model back = import_onnx("m.onnx", serialize_onnx(written));
     CHECK(interpret(back.graph, back.weights, {{"x", {{1, 3}, {4, 0, 2}}}}).at("y") == y);
 }
+
+TEST_CASE("what a model may not say twice or cannot mean is refused", "[errors][graph]") {
+    const auto plain = [] {
+        Made m({1, 2});
+        m.constant("w", floats({2}, {1, 2})).node("Add", {"x", "w"}, {"y"}).output("y");
+        return m;
+    };
+    CHECK_NOTHROW(plain().read());
+    Made twice = plain();
+    twice.constant("w", floats({2}, {3, 4}));
+    CHECK_THROWS_WITH(twice.read(), Catch::Contains("two initializers 'w'"));
+    Made inputs = plain();
+    inputs.model.inputs.push_back({"x", {1, 2}});
+    CHECK_THROWS_WITH(inputs.read(), Catch::Contains("two inputs 'x'"));
+    Made made = plain();
+    made.node("Neg", {"x"}, {"w"});
+    CHECK_THROWS_WITH(made.read(), Catch::Contains("'w' is made twice"));
+    Made opset = plain();
+    opset.model.opset = std::int64_t{1} << 62;
+    CHECK_THROWS_WITH(opset.read({.upgrade = false}), Catch::Contains("there is no opset 4611686018427387904"));
+    Made open = plain();
+    open.model.inputs[0].shape[0] = 0;
+    CHECK(open.read().graph.inputs[0].batch == "batch");
+}

@@ -3,6 +3,36 @@
 #include <algorithm>
 #include <limits>
 
+#include "graph/onnx/evaluate/budget.hpp"
+
+namespace loopegg::onnx_eval {
+
+namespace {
+
+constexpr std::int64_t unlimited = -1;
+thread_local std::int64_t elements_left = unlimited, elements_granted = 0;
+
+// Called before the elements are there.
+void take_from_budget(std::int64_t elements) {
+    if (elements_left == unlimited) return;
+    if (elements > elements_left)
+        problem("it would make " + std::to_string(elements) + " elements, and " + std::to_string(elements_granted - elements_left) + " of " +
+                std::to_string(elements_granted) + " that a file of this size may have computed are made already");
+    elements_left -= elements;
+}
+
+}  // namespace
+}  // namespace loopegg::onnx_eval
+
+namespace loopegg {
+
+ElementBudget::ElementBudget(std::int64_t elements) : outer_left_(onnx_eval::elements_left), outer_granted_(onnx_eval::elements_granted) {
+    onnx_eval::elements_left = onnx_eval::elements_granted = elements;
+}
+ElementBudget::~ElementBudget() { onnx_eval::elements_left = outer_left_, onnx_eval::elements_granted = outer_granted_; }
+
+}  // namespace loopegg
+
 namespace loopegg::onnx_eval {
 
 std::int64_t count_of(const Ints& dims) {
@@ -39,6 +69,7 @@ OnnxTensor make(int type, Ints dims) {
     OnnxTensor t;
     t.kind = kind_of(type), t.type = type;
     const std::size_t n = at(count_of(dims));
+    take_from_budget(static_cast<std::int64_t>(n));
     t.dims = std::move(dims);
     if (t.kind == Kind::float32)
         t.floats.resize(n);

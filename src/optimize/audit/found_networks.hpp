@@ -1,0 +1,31 @@
+// Recomputes what a run says of the networks that it found: their sizes, the files of the finalists, and what the guard said of them.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "fisher/oracle.hpp"
+#include "graph/graph.hpp"
+#include "nest/plan/apply_plan.hpp"
+
+namespace loopegg {
+
+// A network that result.json names, as its plan makes it from the original.
+struct NamedNetwork {
+    std::string name;
+    Graph graph;
+};
+
+// Each function adds to `faults` the file that is wrong, and what is wrong with it.
+std::vector<NamedNetwork> check_named_networks(const std::filesystem::path& folder, const nlohmann::json& result, const Graph& original,
+                                               const NamedRules& rules, std::vector<std::string>& faults);
+
+// `guard` is result.json's, `row` the evidence about the network that was returned.
+void check_guard(const nlohmann::json& guard, const nlohmann::json& row, std::vector<std::string>& faults);
+
+// A row about `network`: what the guard says of its sizes is computed anew, which needs no training data. `options` are those of the row.
+void check_sizes_said(const nlohmann::json& row, const Graph& original, const Graph& network, OracleOptions options, std::vector<std::string>& faults);
+
+}  // namespace loopegg
