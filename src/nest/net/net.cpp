@@ -61,11 +61,13 @@ NetSite net_site(const Term& site) {
 
 Term net_site(const NetSite& site) { return site.kept ? Term("kept", {net_name(site.name)}) : net_name(site.name); }
 
-std::vector<std::int64_t> widths_offered(std::int64_t channels, std::int64_t parts, std::int64_t step) {
+std::vector<std::int64_t> widths_offered(std::int64_t channels, std::int64_t least, std::int64_t parts, std::int64_t step) {
+    constexpr std::int64_t max_parts = 1024;
+    if (least < 1 || parts > max_parts) return {};
+    if (parts > channels) least = (least * channels + parts - 1) / parts, parts = channels;  // every width from the least one on
     const std::int64_t block = std::max<std::int64_t>(step, channels >= 16 ? 4 : 1);
-    parts = std::min(parts, channels);
     std::vector<std::int64_t> out;
-    for (std::int64_t k = 1; k < parts; ++k)
+    for (std::int64_t k = least; k < parts; ++k)
         if (const std::int64_t w = channels * k / parts / block * block; w > 0 && w < channels && (out.empty() || out.back() < w)) out.push_back(w);
     return out;
 }

@@ -65,9 +65,9 @@ struct NetLayer {
 // Throws UserError where these leave no whole nest.
 std::vector<NetLayer> layers_of(const Term& net);
 
-// The widths that rules offer in place of so many channels, the fewest first: 1/parts to (parts - 1)/parts of them, in multiples of `step`. From sixteen
+// The widths that rules offer in place of so many channels, the fewest first: least/parts to (parts - 1)/parts of them, in multiples of `step`. From sixteen
 // channels on, only multiples of four are offered: vectors have at least four lanes, and at other widths other runtimes fall back from kernels over blocks of
 // channels to slow kernels.
-std::vector<std::int64_t> widths_offered(std::int64_t channels, std::int64_t parts, std::int64_t step = 1);
+std::vector<std::int64_t> widths_offered(std::int64_t channels, std::int64_t least, std::int64_t parts, std::int64_t step = 1);
 
 }  // namespace loopegg

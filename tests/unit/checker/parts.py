@@ -197,14 +197,14 @@ def conditions_hold_or_not(program):
 
 @part
 def widths_are_offered_in_shares(program):
-    rule, x = "(rule r ?x ~> (write ?w ?x) :for ?w (shares 8 ?x) :when (capacity))", layer("a", CONV)
+    rule, x = "(rule r ?x ~> (write ?w ?x) :for ?w (shares 1 8 ?x) :when (capacity))", layer("a", CONV)
     assert apply(rule, x, w="5") == f"(write 5 {x})"
     wide = layer("a", CONV.replace("8 4", "16 4"))
     assert apply(rule, wide, w="12") == f"(write 12 {wide})"
     for to, width, step in ((x, "8", 1), (x, "0", 1), (wide, "10", 1), (wide, "4", 8), ("same", "1", 1)):
         refuses(lambda: apply(rule, to, step, w=width), saying="none of")
     for list_ in ("(range 1 5)", "(2 ?x)", "((+ 1 1) 2)"):
-        refuses(lambda: apply(rule.replace("(shares 8 ?x)", list_), x, w="2"), kind="NotCovered", saying="list")
+        refuses(lambda: apply(rule.replace("(shares 1 8 ?x)", list_), x, w="2"), kind="NotCovered", saying="list")
 
 
 @part

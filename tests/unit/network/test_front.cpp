@@ -106,17 +106,21 @@ TEST_CASE("without drop-branch in the rule file, no network of the front drops a
 }
 
 TEST_CASE("of the widths that a rule lists, only those come back", "[unit][network]") {
-    const SmallFront eighths(chain_of(32, 32), network_rules(shipped_network_rules()));
-    CHECK(widths_of(networks_of(eighths), "conv1").size() > 2);
+    const SmallFront shipped(chain_of(32, 32), network_rules(shipped_network_rules()));
+    for (const char* site : {"conv1", "conv2"}) {
+        const std::set<std::int64_t> widths = widths_of(networks_of(shipped), site), listed_widths{16, 20, 24, 28, 32};
+        CHECK(widths.size() > 2);
+        CHECK(std::includes(listed_widths.begin(), listed_widths.end(), widths.begin(), widths.end()));
+    }
     std::string text = shipped_network_rules();
-    text = replaced_in(text, ":for ?w (shares 8 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)",
+    text = replaced_in(text, ":for ?w (shares 4 8 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)",
                        ":for ?w (list 8 32) :when (narrowable ?x) (whole ?x) (computes ?y)");
     const SmallFront listed(chain_of(32, 32), network_rules(text));
     for (const char* site : {"conv1", "conv2"})
         for (std::int64_t width : widths_of(networks_of(listed), site)) CHECK((width == 8 || width == 32));
     CHECK(widths_of(networks_of(listed), "conv1").contains(8));
-    const SmallFront halves(chain_of(32, 32), network_rules(replaced_in(shipped_network_rules(), "(shares 8 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)",
-                                                                        "(shares 2 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)")));
+    const SmallFront halves(chain_of(32, 32), network_rules(replaced_in(shipped_network_rules(), "(shares 4 8 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)",
+                                                                        "(shares 1 2 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)")));
     CHECK(widths_of(networks_of(halves), "conv1") == std::set<std::int64_t>{16, 32});
 }
 

@@ -48,7 +48,7 @@ TEST_CASE("exact rules over networks that move widths wrongly are refused", "[ru
 
 TEST_CASE("neural rules over networks leave something out, and leave a network", "[rules]") {
     CHECK(against("(rule r (join (add ?j) ?x ?f) ~> ?f :when (computes ?f) (capacity))") == "leaves nothing out: a neural rule must restrict");
-    CHECK(against("(rule r (row ?x ?y) ~> (row (write ?w ?x) ?y) :for ?w (shares 8 ?x) :when (capacity))").find("no network") != std::string::npos);
+    CHECK(against("(rule r (row ?x ?y) ~> (row (write ?w ?x) ?y) :for ?w (shares 1 8 ?x) :when (capacity))").find("no network") != std::string::npos);
     CHECK(against("(rule r (row ?x ?y) ~> ?x :when (computes ?y) (capacity))") != "");
     CHECK(against("(rule r (join (add ?j) ?x ?f) ~> (join (add ?j) ?f ?f) :when (capacity))") != "");
     // Thirds of a width, and one layer in place of two.
