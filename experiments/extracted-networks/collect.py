@@ -3,10 +3,11 @@
 
     python3 collect.py RUNS networks.jsonl jobs.jsonl
 
-RUNS/NAME is the out folder of one run, and its file `asked` holds the options of the run. Each network is made from its plan a second time, by the reader
+RUNS/BASE/NAME is the out folder of one run, and its file `asked` holds the options of the run. Each network is made from its plan a second time, by the reader
 of plans in experiments/accuracy/networks.py. It must have the channels, parameters and multiply-accumulates of the run's model.json.
 """
 import argparse
+import glob
 import json
 import os
 import sys
@@ -27,10 +28,9 @@ def widths(graph):
     return {n["name"]: n["attrs"]["out_channels"] for n in graph["nodes"] if n["op"] == "conv2d"}
 
 
-def row_of(runs, name):
-    folder = os.path.join(runs, name)
+def row_of(folder):
+    base, name = folder.split(os.sep)[-2:]
     result, plan = read(folder, "result.json"), read(folder, "plan.json")
-    base = result["model"]
     with open(os.path.join(folder, "asked")) as f:
         asked = f.read().strip()
     graph = N.apply_plan(N.BASES[base], plan)
@@ -48,8 +48,8 @@ def main():
     parser.add_argument("networks")
     parser.add_argument("jobs")
     options = parser.parse_args()
-    names = sorted(n for n in os.listdir(options.runs) if os.path.exists(os.path.join(options.runs, n, "result.json")))
-    rows = sorted((row_of(options.runs, n) for n in names), key=lambda r: (r["base"], -r["macs"]))
+    results = glob.glob(os.path.join(options.runs, "*", "*", "result.json"))
+    rows = sorted((row_of(os.path.dirname(r)) for r in results), key=lambda r: (r["base"], -r["macs"]))
     with open(options.networks, "w") as f:
         f.writelines(json.dumps(r) + "\n" for r in rows)
     with open(options.jobs, "w") as f:

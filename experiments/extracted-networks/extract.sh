@@ -1,28 +1,20 @@
 #!/bin/sh
-# Runs `optimize` once for each network of this page: extract.sh LOOPEGG RUNS [OPTION OF optimize...]. What is there already is kept.
+# Runs `optimize` once for each network of this page: extract.sh LOOPEGG RUNS. What is there already is kept.
 set -e
 program=$1 runs=$2 here=$(cd "$(dirname "$0")" && pwd)
-shift 2
 mkdir -p "$runs"
 python3 "$here/../accuracy/networks.py" "$runs/bases" > /dev/null
 export LOOPEGG_STORE="${LOOPEGG_STORE:-$runs/latencies}" LOOPEGG_EVIDENCE="${LOOPEGG_EVIDENCE:-$runs/evidence}"
 
-extract() {     # NAME BASE MAX_LOSS OPTION...
-    name=$1 base=$2 loss=$3
-    shift 3
-    [ ! -e "$runs/$name/result.json" ] || return 0
-    "$program" optimize "$runs/bases/$base.json" --max-loss "$loss" "$@" --out "$runs/$name" > "$runs/$name.log" 2>&1 ||
-        { echo "$name failed:"; tail -n 3 "$runs/$name.log"; return 0; }
-    echo "--max-loss $loss $*" > "$runs/$name/asked"
-    echo "$name: $(grep -m 1 -i 'faster\|speed' "$runs/$name.log")"
+extract() {     # BASE MAX_LOSS
+    out=$runs/$1/extracted-$2 options="--target i7 --max-loss $2 --trials 1 --tune-seconds 60"
+    [ ! -e "$out/result.json" ] || return 0
+    mkdir -p "$runs/$1"
+    # shellcheck disable=SC2086  # several words
+    "$program" optimize "$runs/bases/$1.json" $options --out "$out" > "$out.log" 2>&1 || { echo "$out failed:"; tail -n 3 "$out.log"; return 0; }
+    echo "$options" > "$out/asked"
 }
 
-extract extracted-1.0 resnet34-cifar10 1.0 "$@"
-extract extracted-0.5 resnet34-cifar10 0.5 "$@"
-extract extracted-0.7 wide-resnet22-4-cifar10 0.7 "$@"
-extract extracted-0.7-16-8 wide-resnet16-8-cifar10 0.7 "$@"
-extract extracted-0.75 resnet34-cifar10 0.75 "$@"
-extract extracted-1.5 wide-resnet22-4-cifar10 1.5 "$@"
-extract extracted-1.5-16-8 wide-resnet16-8-cifar10 1.5 "$@"
-extract extracted-1.5-34 resnet34-cifar10 1.5 "$@"
-extract extracted-0.35 resnet34-cifar10 0.35 "$@"
+for loss in 0.35 0.5 0.75 1 1.5; do extract resnet34-cifar10 $loss; done
+for loss in 0.7 1.2; do extract wide-resnet22-4-cifar10 $loss; done
+for loss in 0.7 1.2; do extract wide-resnet16-8-cifar10 $loss; done
