@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Estimates how long each network of this page takes on i7, with the first schedules: `loopegg measure` of the network that its plan makes.
+"""Estimates how long each network of this page takes on i7, with the first schedules (`loopegg measure --target i7`).
 
-    python3 measure.py LOOPEGG RUNS
+    python3 measure.py LOOPEGG
 
-RUNS/bases has the base networks. What times.json holds already is kept.
+What times.json holds already is kept.
 """
 import json
 import os
@@ -12,23 +12,22 @@ import sys
 import tempfile
 
 import table
+from collect import N
 
 TIMES = os.path.join(table.HERE, "times.json")
 
 
-def measured(program, model, plan):
+def measured(program, base, plan):
     with tempfile.TemporaryDirectory() as folder:
-        made, file = os.path.join(folder, "model.json"), os.path.join(folder, "plan.json")
-        with open(file, "w") as f:
-            json.dump(plan, f)
-        subprocess.run([program, "apply", model, file, "-o", made], check=True, capture_output=True)
-        answer = subprocess.run([program, "measure", made, "--target", "i7", "--json", "-q"], check=True, capture_output=True, text=True)
-    return json.loads(answer.stdout)
+        model = os.path.join(folder, "model.json")
+        with open(model, "w") as f:
+            json.dump(N.apply_plan(N.BASES[base], plan), f)
+        answer = subprocess.run([program, "measure", model, "--target", "i7", "--json", "-q"], check=True, capture_output=True, text=True)
+    return json.loads(answer.stdout)["median_ms"]
 
 
 def main():
-    program, runs = sys.argv[1:]
-    page, times = table.Page(), {}
+    program, page, times = sys.argv[1], table.Page(), {}
     if os.path.exists(TIMES):
         with open(TIMES) as f:
             times = json.load(f)
@@ -37,7 +36,7 @@ def main():
             if name in times.setdefault(base, {}):
                 continue
             plan = own["plan"] if own else next(iter(page.found[base, name].values()))["plan"]
-            times[base][name] = measured(program, os.path.join(runs, "bases", base + ".json"), plan)
+            times[base][name] = measured(program, base, plan)
             print(base, name, times[base][name], flush=True)
             with open(TIMES, "w") as f:
                 json.dump(times, f, indent=1)

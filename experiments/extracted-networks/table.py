@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the tables of this page from networks.jsonl, ../accuracy/labels.jsonl and, where it is there, times.json.
+"""Prints the tables of this page from networks.jsonl, times.json and ../accuracy/labels.jsonl.
 
     python3 table.py
 """
@@ -17,8 +17,9 @@ from compare import STUDENT  # noqa: E402
 GENETIC = {"resnet34-cifar10": ["t2-rules-8", "found5", "t32-rules-17", "default3", "default4", "default5"],
            "wide-resnet22-4-cifar10": ["found-253", "m3-rules-8"], "wide-resnet16-8-cifar10": ["m3-rules-5"]}
 UNIFORM = {"resnet34-cifar10": ["width5", "width5-depth84", "width6-depth50", "width5-depth67", "width4", "width3"],
-           "wide-resnet22-4-cifar10": ["width6", "width5", "width5-depth67"], "wide-resnet16-8-cifar10": ["width4"]}
+           "wide-resnet22-4-cifar10": ["width6", "width5", "width4", "width5-depth67"], "wide-resnet16-8-cifar10": ["width4", "width3"]}
 SEEDS = range(6)
+SAME = 1.03    # estimates that differ by less are the same latency
 
 
 def rows(file):
@@ -54,16 +55,15 @@ class Page:
         self.times = json.load(open(times)) if os.path.exists(times) else {}
 
     def ms(self, base, name):
-        t = self.times.get(base, {}).get(name)
-        return f"{t['median_ms']:.2f} ({t['iqr_ms']:.2f})" if t else ""
+        return f"{self.times[base][name]:.2f}" if name in self.times.get(base, {}) else ""
 
     def all_networks(self, base):
-        own = [(r["name"], "extracted", r) for r in self.extracted if r["base"] == base]
+        own = [(r["name"], "extracted" if r["name"].startswith("extracted") else "extracted, other rules", r) for r in self.extracted if r["base"] == base]
         return own + [(n, kind, None) for kind, by in (("genetic", GENETIC), ("uniform", UNIFORM)) for n in by[base]]
 
     def networks(self, base):
         original = self.found[base, "original"]
-        print(f"\n### {base}\n\n| network | how | expected loss | MACs | ms (iqr) | `short` (seeds) | lost (95% interval) |\n|---|---|---|---|---|---|---|")
+        print(f"\n### {base}\n\n| network | how | expected loss | MACs | ms on i7, estimated | `short` (seeds) | lost (95% interval) |\n|---|---|---|---|---|---|---|")
         print(self.row(base, "original", "", "", original, ""))
         macs = lambda n: -next(iter(self.found[base, n[0]].values()))["macs"]  # noqa: E731
         for name, how, own in sorted((n for n in self.all_networks(base) if (base, n[0]) in self.found), key=macs):
@@ -72,26 +72,25 @@ class Page:
             print(self.row(base, name, how, expected, self.found[base, name], f"{mean:.2f} ({mean - half:.2f} to {mean + half:.2f})"))
 
     def row(self, base, name, how, expected, by_seed, lost):
-        accuracy = statistics.mean(r["accuracy"] for r in by_seed.values())
         macs = next(iter(by_seed.values()))["macs"]
-        return f"| {name} | {how} | {expected} | {macs / 1e6:.0f} M | {self.ms(base, name)} | {accuracy:.2f}% ({len(by_seed)}) | {lost} |"
+        return f"| {name} | {how} | {expected} | {macs / 1e6:.0f} M | {self.ms(base, name)} | {self.accuracy(base, name):.2f}% ({len(by_seed)}) | {lost} |"
 
     def pairs(self, base):
-        print("\n| extracted | MACs | compared with | MACs | points better (95% interval) |\n|---|---|---|---|---|")
-        macs = lambda name: next(iter(self.found[base, name].values()))["macs"]  # noqa: E731
-        for name, how, _ in self.all_networks(base):
-            if how != "extracted" or (base, name) not in self.found:
-                continue
+        """Each extracted network beside the most accurate one of each kind that takes no longer, but for SAME."""
+        print("\n| extracted | ms | compared with | ms | points better (95% interval), paired seeds |\n|---|---|---|---|---|")
+        known = [n for n in self.all_networks(base) if (base, n[0]) in self.found]
+        for name in (n for n, how, _ in known if how.startswith("extracted")):
             for kind in ("genetic", "uniform"):
-                others = [n for n, k, _ in self.all_networks(base) if k == kind and (base, n) in self.found]
-                near = min(others, key=lambda n: abs(self.cost(base, n, macs) / self.cost(base, name, macs) - 1))
-                mean, half, _ = paired(self.found[base, name], self.found[base, near])
-                print(f"| {name} | {macs(name) / 1e6:.0f} M | {near}, {kind} | {macs(near) / 1e6:.0f} M | {interval(mean, half)} |")
+                rivals = [n for n, how, _ in known if how == kind and self.times[base][n] <= SAME * self.times[base][name]]
+                if rivals:
+                    best = max(rivals, key=lambda n: self.accuracy(base, n))
+                    mean, half, seeds = paired(self.found[base, name], self.found[base, best])
+                    print(f"| {name} | {self.ms(base, name)} | {best}, {kind} | {self.ms(base, best)} | {interval(mean, half)}, {seeds} |")
+                else:
+                    print(f"| {name} | {self.ms(base, name)} | no {kind} one is as fast | | |")
 
-    def cost(self, base, name, macs):
-        """Milliseconds where all were timed, and otherwise multiply-accumulates."""
-        t = self.times.get(base, {})
-        return t[name]["median_ms"] if all(n in t for n, _, _ in self.all_networks(base)) else macs(name)
+    def accuracy(self, base, name):
+        return statistics.mean(r["accuracy"] for r in self.found[base, name].values())
 
 
 def main():
