@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Estimates how long each network of this page takes on i7, with the first schedules (`loopegg measure --target i7`).
+"""Estimates how long each network of this page takes on i7, with the first schedules, and asks the guard what it expects of each.
 
     python3 measure.py LOOPEGG
 
-What times.json holds already is kept.
+What estimates.json holds already is kept.
 """
 import json
 import os
@@ -14,32 +14,33 @@ import tempfile
 import table
 from collect import N
 
-TIMES = os.path.join(table.HERE, "times.json")
+
+def asked(*command):
+    return json.loads(subprocess.run([*command, "--json", "-q"], check=True, capture_output=True, text=True).stdout)
 
 
-def measured(program, base, plan):
+def estimate(program, base, plan):
     with tempfile.TemporaryDirectory() as folder:
-        model = os.path.join(folder, "model.json")
-        with open(model, "w") as f:
-            json.dump(N.apply_plan(N.BASES[base], plan), f)
-        answer = subprocess.run([program, "measure", model, "--target", "i7", "--json", "-q"], check=True, capture_output=True, text=True)
-    return json.loads(answer.stdout)["median_ms"]
+        original, model = os.path.join(folder, "original.json"), os.path.join(folder, "model.json")
+        for file, graph in (original, N.BASES[base]), (model, N.apply_plan(N.BASES[base], plan)):
+            with open(file, "w") as f:
+                json.dump(graph, f)
+        ms = asked(program, "measure", model, "--target", "i7")["median_ms"]
+        score = asked(program, "score", original, "--variant", model, "--measure", "fisher", "--seeds", "1", "--batch", "2", "--no-store")
+    return {"ms": ms, "expected": score["variants"][0]["guards"]["expected-loss"]["evidence"]["loss"]}
 
 
 def main():
-    program, page, times = sys.argv[1], table.Page(), {}
-    if os.path.exists(TIMES):
-        with open(TIMES) as f:
-            times = json.load(f)
+    program, page = sys.argv[1], table.Page()
     for base in table.GENETIC:
         for name, _, own in [("original", "", None)] + page.all_networks(base):
-            if name in times.setdefault(base, {}):
+            if name in page.estimates.setdefault(base, {}):
                 continue
             plan = own["plan"] if own else next(iter(page.found[base, name].values()))["plan"]
-            times[base][name] = measured(program, base, plan)
-            print(base, name, times[base][name], flush=True)
-            with open(TIMES, "w") as f:
-                json.dump(times, f, indent=1)
+            page.estimates[base][name] = estimate(program, base, plan)
+            print(base, name, page.estimates[base][name], flush=True)
+            with open(table.ESTIMATES, "w") as f:
+                json.dump(page.estimates, f, indent=1)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the tables of this page from networks.jsonl, times.json and ../accuracy/labels.jsonl.
+"""Prints the tables of this page from networks.jsonl, estimates.json and ../accuracy/labels.jsonl.
 
     python3 table.py
 """
@@ -10,6 +10,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ACCURACY = os.path.join(HERE, "..", "accuracy")
+ESTIMATES = os.path.join(HERE, "estimates.json")
 sys.path.insert(0, ACCURACY)
 from compare import STUDENT  # noqa: E402
 
@@ -51,11 +52,13 @@ class Page:
     def __init__(self):
         self.found = trained()
         self.extracted = rows(os.path.join(HERE, "networks.jsonl"))
-        times = os.path.join(HERE, "times.json")
-        self.times = json.load(open(times)) if os.path.exists(times) else {}
+        self.estimates = {}
+        if os.path.exists(ESTIMATES):
+            with open(ESTIMATES) as f:
+                self.estimates = json.load(f)
 
     def ms(self, base, name):
-        return f"{self.times[base][name]:.2f}" if name in self.times.get(base, {}) else ""
+        return self.estimates[base][name]["ms"]
 
     def all_networks(self, base):
         own = [(r["name"], "extracted" if r["name"].startswith("extracted") else "extracted, other rules", r) for r in self.extracted if r["base"] == base]
@@ -66,14 +69,15 @@ class Page:
         print(f"\n### {base}\n\n| network | how | expected loss | MACs | ms on i7, estimated | `short` (seeds) | lost (95% interval) |\n|---|---|---|---|---|---|---|")
         print(self.row(base, "original", "", "", original, ""))
         macs = lambda n: -next(iter(self.found[base, n[0]].values()))["macs"]  # noqa: E731
-        for name, how, own in sorted((n for n in self.all_networks(base) if (base, n[0]) in self.found), key=macs):
-            expected = f"{own['expected']['points']:.2f} ({own['expected']['low']:.2f} to {own['expected']['high']:.2f})" if own else ""
+        for name, how, _ in sorted((n for n in self.all_networks(base) if (base, n[0]) in self.found), key=macs):
+            e = self.estimates[base][name]["expected"]
+            expected = f"{e['points']:.2f} ({e['low']:.2f} to {e['high']:.2f})"
             mean, half, _ = paired(original, self.found[base, name])
             print(self.row(base, name, how, expected, self.found[base, name], f"{mean:.2f} ({mean - half:.2f} to {mean + half:.2f})"))
 
     def row(self, base, name, how, expected, by_seed, lost):
         macs = next(iter(by_seed.values()))["macs"]
-        return f"| {name} | {how} | {expected} | {macs / 1e6:.0f} M | {self.ms(base, name)} | {self.accuracy(base, name):.2f}% ({len(by_seed)}) | {lost} |"
+        return f"| {name} | {how} | {expected} | {macs / 1e6:.0f} M | {self.ms(base, name):.2f} | {self.accuracy(base, name):.2f}% ({len(by_seed)}) | {lost} |"
 
     def pairs(self, base):
         """Each extracted network beside the most accurate one of each kind that takes no longer, but for SAME."""
@@ -81,20 +85,34 @@ class Page:
         known = [n for n in self.all_networks(base) if (base, n[0]) in self.found]
         for name in (n for n, how, _ in known if how.startswith("extracted")):
             for kind in ("genetic", "uniform"):
-                rivals = [n for n, how, _ in known if how == kind and self.times[base][n] <= SAME * self.times[base][name]]
+                rivals = [n for n, how, _ in known if how == kind and self.ms(base, n) <= SAME * self.ms(base, name)]
                 if rivals:
                     best = max(rivals, key=lambda n: self.accuracy(base, n))
                     mean, half, seeds = paired(self.found[base, name], self.found[base, best])
-                    print(f"| {name} | {self.ms(base, name)} | {best}, {kind} | {self.ms(base, best)} | {interval(mean, half)}, {seeds} |")
+                    print(f"| {name} | {self.ms(base, name):.2f} | {best}, {kind} | {self.ms(base, best):.2f} | {interval(mean, half)}, {seeds} |")
                 else:
-                    print(f"| {name} | {self.ms(base, name)} | no {kind} one is as fast | | |")
+                    print(f"| {name} | {self.ms(base, name):.2f} | no {kind} one is as fast | | |")
 
     def accuracy(self, base, name):
         return statistics.mean(r["accuracy"] for r in self.found[base, name].values())
 
+    def guard(self):
+        """How far the guard's expectation is off, by kind of network."""
+        off = {}
+        for base in GENETIC:
+            for name, how, _ in self.all_networks(base):
+                expected = self.estimates[base][name]["expected"]
+                lost, _, _ = paired(self.found[base, "original"], self.found[base, name])
+                off.setdefault(how, []).append((lost - expected["points"], expected["low"] <= lost <= expected["high"]))
+        print("## What the guard expected\n\n| networks | n | lost beyond what was expected, mean | smallest and largest | within the guard's interval |\n|---|---|---|---|---|")
+        for how, rows in off.items():
+            gaps = [gap for gap, _ in rows]
+            print(f"| {how} | {len(rows)} | {statistics.mean(gaps):+.2f} | {min(gaps):+.2f} to {max(gaps):+.2f} | {sum(within for _, within in rows)} |")
+
 
 def main():
     page = Page()
+    page.guard()
     for base in GENETIC:
         page.networks(base)
         page.pairs(base)
