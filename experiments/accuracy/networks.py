@@ -193,15 +193,14 @@ def consumers(graph, name):
 
 
 def drop_branch(graph, site):
-    """Removes the operand of the join that the site writes into, and all nodes that feed nothing else."""
+    """Removes the operand of the join that the site leads to, and all nodes that feed nothing else. The site may be any one of the branch."""
     value = site
     while True:
         after = consumers(graph, value)
-        assert len(after) == 1, f"{site} does not end a branch"
+        assert len(after) == 1, f"{site} is not in a branch"
         if after[0]["op"] in ("add", "concat"):
             join = after[0]
             break
-        assert after[0]["op"] in ("batch_norm", "scale"), f"{site} does not end a branch"
         value = after[0]["name"]
     join["inputs"].remove(value)
     if len(join["inputs"]) == 1:
@@ -242,10 +241,11 @@ def apply_plan(base, plan):
             elif rule == "narrow-stream":
                 c = Channels(graph)
                 streams = {c.stream(s) for s in sites}
-                streams = {s for s in streams if c.residual(s)}
+                if len(sites) > 1:      # a stream that is named by one site may have lost its last branch before
+                    streams = {s for s in streams if c.residual(s)}
                 assert len(streams) == 1, (step["site"], streams)
                 narrow(graph, streams.pop(), values["?w"])
-            elif rule == "bottleneck-output" and restore == "propagate":
+            elif rule == "narrow-width" or (rule == "bottleneck-output" and restore == "propagate"):
                 for s in sites:
                     narrow(graph, Channels(graph).stream(s), values["?w"])
             else:

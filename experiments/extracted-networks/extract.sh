@@ -1,0 +1,25 @@
+#!/bin/sh
+# Runs `optimize` once for each network of this page: extract.sh LOOPEGG RUNS. What is there already is kept.
+set -e
+program=$1 runs=$2 here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$runs"
+python3 "$here/../accuracy/networks.py" "$runs/bases" > /dev/null
+export LOOPEGG_STORE="${LOOPEGG_STORE:-$runs/latencies}" LOOPEGG_EVIDENCE="${LOOPEGG_EVIDENCE:-$runs/evidence}"
+
+extract() {     # BASE NAME MAX_LOSS [OPTION...]
+    base=$1 out=$runs/$1/$2-$3 loss=$3
+    shift 3
+    [ ! -e "$out/result.json" ] || return 0
+    mkdir -p "$runs/$base"
+    set -- "$@" --target i7 --max-loss "$loss" --trials 1 --tune-seconds 60
+    "$program" optimize "$runs/bases/$base.json" "$@" --out "$out" > "$out.log" 2>&1 || { echo "$out failed:"; tail -n 3 "$out.log"; return 0; }
+    echo "$*" | sed "s|$here/||" > "$out/asked"
+}
+
+for loss in 0.35 0.5 0.75 1 1.5; do extract resnet34-cifar10 extracted $loss; done
+for base in wide-resnet22-4-cifar10 wide-resnet16-8-cifar10; do
+    for loss in 0.7 1.2; do extract "$base" extracted $loss; done
+    extract "$base" at-least-half 0.7 --rules "$here/at-least-half.rules"
+done
+extract resnet34-cifar10 at-least-half 1 --rules "$here/at-least-half.rules"
+extract resnet34-cifar10 half-streams 1 --rules "$here/half-streams.rules"
