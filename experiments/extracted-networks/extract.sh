@@ -16,9 +16,10 @@ extract() {     # BASE NAME MAX_LOSS [OPTION...]
     echo "$*" | sed "s|$here/||" > "$out/asked"
 }
 
-for loss in 0.35 0.5 0.75 1 1.5; do extract resnet34-cifar10 extracted $loss; done
+default="--rules $here/eighths.rules"
+for loss in 0.35 0.5 0.75 1 1.5; do extract resnet34-cifar10 extracted $loss $default; done
 for base in wide-resnet22-4-cifar10 wide-resnet16-8-cifar10; do
-    for loss in 0.7 1.2; do extract "$base" extracted $loss; done
+    for loss in 0.7 1.2; do extract "$base" extracted $loss $default; done
     extract "$base" at-least-half 0.7 --rules "$here/at-least-half.rules"
 done
 extract resnet34-cifar10 at-least-half 1 --rules "$here/at-least-half.rules"
