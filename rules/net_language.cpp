@@ -101,18 +101,17 @@ std::vector<GuardKind> net_guards() {
 }
 
 std::vector<ListKind> net_lists() {
-    return {
-        {"shares",
-         {{"number", "number", "net"}},
-         "M/N to (N-1)/N of the channels that the network writes, in multiples of 4 from 16 channels on; M is at least 1, N at most 1024",
-         [](const Question& q) {
-             std::vector<Term> out;
-             const NetSizes* sizes = net(q, 2);
-             const auto channels = sizes ? sizes->written() : std::nullopt, least = q.arguments[0].number, parts = q.arguments[1].number;
-             if (channels && least && parts)
-                 for (std::int64_t w : widths_offered(*channels, *least, *parts, facts(q).channels_step())) out.emplace_back(w);
-             return out;
-         }}};
+    return {{"shares",
+             {{"number", "number", "net"}},
+             "M/N to (N-1)/N of the channels that the network writes, in multiples of 4 from 16 channels on; M is at least 1, N at most 1024",
+             [](const Question& q) {
+                 std::vector<Term> out;
+                 const NetSizes* sizes = net(q, 2);
+                 const auto channels = sizes ? sizes->written() : std::nullopt, least = q.arguments[0].number, parts = q.arguments[1].number;
+                 if (channels && least && parts)
+                     for (std::int64_t w : widths_offered(*channels, *least, *parts, facts(q).channels_step())) out.emplace_back(w);
+                 return out;
+             }}};
 }
 
 std::vector<FunctionKind> net_functions() {

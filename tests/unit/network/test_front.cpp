@@ -119,8 +119,9 @@ TEST_CASE("of the widths that a rule lists, only those come back", "[unit][netwo
     for (const char* site : {"conv1", "conv2"})
         for (std::int64_t width : widths_of(networks_of(listed), site)) CHECK((width == 8 || width == 32));
     CHECK(widths_of(networks_of(listed), "conv1").contains(8));
-    const SmallFront halves(chain_of(32, 32), network_rules(replaced_in(shipped_network_rules(), "(shares 4 8 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)",
-                                                                        "(shares 1 2 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)")));
+    const SmallFront halves(chain_of(32, 32),
+                            network_rules(replaced_in(shipped_network_rules(), "(shares 4 8 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)",
+                                                      "(shares 1 2 ?x) :when (narrowable ?x) (whole ?x) (computes ?y)")));
     CHECK(widths_of(networks_of(halves), "conv1") == std::set<std::int64_t>{16, 32});
 }
 
