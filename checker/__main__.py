@@ -36,7 +36,7 @@ def main(words):
         return 2
     sys.setrecursionlimit(20000)
     code, lines = check(words[0], words[2::2])
-    print("\n".join(lines))
+    print(*lines, sep="\n")
     return code
 
 

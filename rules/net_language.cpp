@@ -103,7 +103,7 @@ std::vector<GuardKind> net_guards() {
 std::vector<ListKind> net_lists() {
     return {{"shares",
              {{"number", "number", "net"}},
-             "M/N to (N-1)/N of the channels that the network writes, in multiples of 4 from 16 channels on; M is at least 1, N at most 1024",
+             "M/N to (N-1)/N of the channels that the network writes, in multiples of 4 from 16 channels on; N is at most 1024",
              [](const Question& q) {
                  std::vector<Term> out;
                  const NetSizes* sizes = net(q, 2);

@@ -3,6 +3,7 @@ import contextlib
 import copy
 import io
 import json
+import os
 import pathlib
 import runpy
 import sys
@@ -450,7 +451,9 @@ def each_claim_is_compared(program):
         def change(files):
             files[file]["model" if file in ("certificate.json", "result.json") else "name"] = "other"
         return change
-    for change, saying in ((at_first, "step 1: "), (other_loss, "says something else of the loss"), (other_words, "evidence differs"), (other_points, "evidence differs"),
+    def other_version(files):
+        files["certificate.json"]["loopegg_certificate"] = 2
+    for change, saying in ((at_first, "step 1: "), (other_version, "of version 1"), (other_loss, "says something else of the loss"), (other_words, "evidence differs"), (other_points, "evidence differs"),
                            *((named(file), "another model") for file in ("certificate.json", "original.json", "model.json", "result.json"))):
         code, line = answer(program, "plain", change)
         assert code == 1 and saying in line, (saying, line)
@@ -467,7 +470,13 @@ def each_claim_is_compared(program):
     with run_of("plain") as folder:
         (folder / "weights.bin").unlink()
         (folder / "weights.bin").symlink_to(folder / "model.json")
-        assert "is a link" in program.check(folder, [])[1][-1]
+        assert "is no file, or a link" in program.check(folder, [])[1][-1]
+    for name in ("certificate.json", "weights.bin"):    # a pipe that nobody writes to
+        with run_of("plain") as folder:
+            (folder / name).unlink()
+            os.mkfifo(folder / name)
+            code, lines = program.check(folder, [])
+            assert code == 1 and "no file" in lines[-1], lines
 
 
 @part
@@ -533,3 +542,16 @@ def the_command_says_what_it_found(program):
         raise AssertionError("an interruption is no answer")
     except KeyboardInterrupt:
         program.Check = check
+
+
+@part
+def deep_and_odd_certificates_are_refused(program):
+    """The last one, because the end of the stack ends a trace of branches."""
+    for change in (lambda c: c.update(original="(row same " * 1990 + "same" + ")" * 1990), lambda c: c.update(final="(row same " * 3000 + "same" + ")" * 3000),
+                   lambda c: c["steps"][0].update(at=[1] * 5000), lambda c: c.update(steps=[[]]), lambda c: c["claims"]["loss"].update(needed=float("nan")),
+                   lambda c: c.update(channels_multiple=0), lambda c: c["claims"]["returned"].update(macs=True), lambda c: c.update(steps=[None]), lambda c: c.update(files=[])):
+        code, line = answer(program, "plain", lambda files: change(files["certificate.json"]))
+        assert code == 1, line
+    with run_of("plain") as folder:
+        (folder / "certificate.json").write_text("[" * 100000)
+        assert program.check(folder, [])[0] == 1
