@@ -387,6 +387,13 @@ def said(guard, by):
 
 
 @part
+def what_no_output_of_the_original_needs_is_in_no_term(program):
+    def idle(files):
+        files["original.json"]["nodes"].append({"name": "idle", "op": "relu", "inputs": ["x"]})
+    assert answer(program, "plain", idle) == (0, "accepted")
+
+
+@part
 def certificates_without_steps_and_by_other_guards(program):
     assert answer(program, "plain", as_original) == (0, "accepted")
     for guard, by, code in (("expected-loss", "trainings", 2), ("fisher-band", "fisher-band", 2), ("fisher-band", "expected-loss", 1)):
