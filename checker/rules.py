@@ -88,7 +88,7 @@ class Application:
         if list_[0] == "shares" and (self.whole(list_[2]) or 0) <= 1024:
             least, parts, count = self.whole(list_[1]) or 0, self.whole(list_[2]) or 0, self.sizes(list_[3]).written() or 0
             least, parts, block = *((-(-least * count // parts), count) if parts > count else (least, parts)), max(self.step, 4 if count >= 16 else 1)
-            return [Term(str(w)) for w in sorted({count * k // parts // block * block for k in range(max(least, 1), parts)}) if w]
+            return [Term(str(w)) for w in sorted({count * k // parts // block * block for k in range(least if least > 0 else parts, parts)}) if w]
         if not all(isinstance(word, str) and WHOLE.fullmatch(word) for word in list_):
             raise NotCovered(f"the list {spelled(list_)} is not covered")
         return list(map(Term, list_))

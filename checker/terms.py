@@ -1,7 +1,6 @@
 """Terms, read from s-expressions. Equal terms are one object, so that they are compared and looked up at no cost."""
 import re
 
-DEEPEST = 2000      # parentheses, as the engine's reader allows
 TOKEN = re.compile(r'(?:[ \t\r\n]|;[^\n]*)*(?:([()])|("(?:[^"\\\n]|\\.)*")|([^\s();"]+)|\Z)')
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
@@ -50,7 +49,7 @@ def read_forms(text):
         at, bracket = token.end(), token[1]
         if bracket == "(":
             open_.append([])
-            require(len(open_) <= DEEPEST, f"an s-expression is deeper than {DEEPEST} parentheses")
+            require(len(open_) <= 2000, "an s-expression is deeper than 2000 parentheses")
         elif bracket:
             require(len(open_) > 1, "a ')' closes nothing")
             done = open_.pop()

@@ -63,8 +63,7 @@ Term net_site(const NetSite& site) { return site.kept ? Term("kept", {net_name(s
 
 std::vector<std::int64_t> widths_offered(std::int64_t channels, std::int64_t least, std::int64_t parts, std::int64_t step) {
     constexpr std::int64_t max_parts = 1024;
-    if (least >= parts || parts > max_parts) return {};
-    least = std::max<std::int64_t>(least, 1);
+    if (least < 1 || least >= parts || parts > max_parts) return {};
     if (parts > channels) least = (least * channels + parts - 1) / parts, parts = channels;  // every width from the least one on
     const std::int64_t block = std::max<std::int64_t>(step, channels >= 16 ? 4 : 1);
     std::vector<std::int64_t> out;

@@ -204,7 +204,10 @@ def widths_are_offered_in_shares(program):
     assert apply(rule, wide, w="12") == f"(write 12 {wide})"
     for to, width, step in ((x, "8", 1), (x, "0", 1), (wide, "10", 1), (wide, "4", 8), ("same", "1", 1)):
         refuses(lambda: apply(rule, to, step, w=width), saying="none of")
-    for list_ in ("(range 1 5)", "(2 ?x)", "((+ 1 1) 2)"):
+    assert apply(rule.replace("1 8", "4 1000"), x, w="1") == f"(write 1 {x})"
+    for list_ in ("(shares 4 8 ?x)", "(shares ?x 3 ?x)", "(shares 1 ?x ?x)", "(shares 9 8 ?x)", "(shares -8 -4 ?x)"):
+        refuses(lambda: apply(rule.replace("(shares 1 8 ?x)", list_), x, w="1"), saying="none of")
+    for list_ in ("(range 1 5)", "(2 ?x)", "((+ 1 1) 2)", "(shares 1 1025 ?x)"):
         refuses(lambda: apply(rule.replace("(shares 1 8 ?x)", list_), x, w="2"), kind="NotCovered", saying="list")
 
 
@@ -384,6 +387,13 @@ def said(guard, by):
         loss.update(guard=guard, by=by)
         files["result.json"]["guard"]["name"] = guard
     return change
+
+
+@part
+def what_no_output_of_the_original_needs_is_in_no_term(program):
+    def idle(files):
+        files["original.json"]["nodes"].append({"name": "idle", "op": "relu", "inputs": ["x"]})
+    assert answer(program, "plain", idle) == (0, "accepted")
 
 
 @part
