@@ -68,15 +68,13 @@ class Check:
             raise NotCovered(f"the steps over the nests of {', '.join(self.c['nests'])} are not covered")
         self.first, self.last = read_term(self.c["original"]), read_term(self.c["final"])
         self.facts = Facts({site_of(layer)[0]: channels(statement_in(layer.parts[1]))[1] for layer in layers_in(self.first)})
+        self.mean = lambda net: Meaning(self.original, self.facts).network(net)
         self.original, self.final = Network.read(self.read("original.json")), Network.read(self.read("model.json"))
         require(self.c["model"] == self.original.name == self.final.name == self.result["model"], "it is about another model")
         first, original = self.mean(self.first), self.original      # what no output needs is not in the term
         require(first.outputs == original.outputs and first.nodes.items() <= original.nodes.items(), "the first term does not mean the network of original.json")
         require(self.mean(self.last).same(self.final), "the last term does not mean the network of model.json")
         return f"the terms mean the networks of original.json and model.json ({len(self.final.nodes)} nodes)"
-
-    def mean(self, net):
-        return Meaning(self.original, self.facts).network(net)
 
     def apply(self, step, here):
         given = {variable: read_term(value) for variable, value in step.get("with", {}).items()}

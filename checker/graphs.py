@@ -53,7 +53,9 @@ class Network:
         """The network of a model.json, with its shapes."""
         inputs, nodes = [(i["name"], list(i["shape"])) for i in j["inputs"]], list(map(Node.read, j["nodes"]))
         require(len({*dict(inputs), *(n.name for n in nodes)}) == len(inputs) + len(nodes), "two values of the network have one name")
-        return Network(j["name"], inputs, {n.name: n for n in nodes}, list(j["outputs"])).infer()
+        network = Network(j["name"], inputs, {n.name: n for n in nodes}, list(j["outputs"])).infer()
+        require(nodes == list(map(Node.read, j["nodes"])), "a value does not have the shape that it is given")
+        return network
 
     def same(self, other):
         return (self.inputs, self.outputs, self.nodes) == (other.inputs, other.outputs, other.nodes)
@@ -105,11 +107,16 @@ def windows(node, into):
 
 
 def reshaped(node, into):
-    out = [into[i] if d == 0 else d for i, d in enumerate(node.attrs["shape"])]
-    if -1 in out:
-        out[out.index(-1)] = math.prod(into) // -math.prod(out)
-    if math.prod(out) != math.prod(into):
-        raise NotCovered(f"'{node.name}' brings {into} into the shape {out}: shapes that became narrower are not covered")
+    """Where the input became narrower, the one extent that can follow does."""
+    shape, total = node.attrs["shape"], math.prod(into)
+    out = [into[i] if d == 0 else d for i, d in enumerate(shape)]
+    whole = math.prod(out)
+    places = [i for i, d in enumerate(shape) if d == -1 or (d > 1 and -1 not in shape and total != whole and total * d % whole == 0)]
+    if len(places) == 1:
+        out[places[0]] = total * out[places[0]] // whole
+        node.attrs["shape"] = [out[i] if i in places and d > 1 else d for i, d in enumerate(shape)]
+    if math.prod(out) != total:
+        raise NotCovered(f"which extent of '{node.name}' follows from {into} cannot be told")
     return out
 
 

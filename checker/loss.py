@@ -70,8 +70,7 @@ def expected_loss(original, variant):
         part, left = useful(before, places) / whole, variant.stages.get(places, Stage())
         if left.macs < LEAST_SHARE * before.macs:
             left = Stage(*(LEAST_SHARE * x for x in before[:3]), left.sites)
-        depth = math.log(min(1.0, max(LEAST_DEPTH, left.sites / before.sites)))
-        mixing = math.log(before.macs / before.dense) - math.log(left.macs / left.dense)
+        depth, mixing = math.log(min(1.0, max(LEAST_DEPTH, left.sites / before.sites))), math.log(before.macs / before.dense) - math.log(left.macs / left.dense)
         lost += part * (WORK * max(0.0, math.log(useful(before, places) / useful(left, places))) + DEPTH * depth * depth + MIXING * max(0.0, mixing))
     points = min(MOST_WORK, max(LEAST_WORK, original.macs / 1e9)) ** -SPARE * lost
     half = RELATIVE_ERROR * points + (LABEL_ERROR if lost > 0 else 0)

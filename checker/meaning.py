@@ -76,11 +76,9 @@ class Meaning:
         name, (reads, writes) = node_named(leaf), channels(statement_in(nest))
         present, wanted = reads if into[1] is None else into[1], smaller(writes, limit)
         require(present <= reads, f"'{name}' reads {reads} channels, and {present} come in")
-        resized = nest
         if is_depthwise(statement_in(nest)):
             present = wanted = min(present, wanted)
-        elif wanted < writes:
-            resized = with_outputs(nest, wanted)
+        resized = nest if wanted == writes or is_depthwise(statement_in(nest)) else with_outputs(nest, wanted)
         if resized and present < reads:
             resized = with_fewer_inputs(resized, reads - present)
         require(resized and (resized is nest or not kept), f"'{name}' cannot have so many channels")

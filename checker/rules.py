@@ -31,8 +31,7 @@ class Rule:
         keys = [i for i, word in enumerate(form) if isinstance(word, str) and word.startswith(":")] + [len(form)]
         if not isinstance(form[3], str) or form[3] not in ARROWS or keys[0] != 5:
             raise NotCovered(f"the rule {form[1]} is over several patterns")
-        self.name, self.left, self.neural, self.right, self.text = form[1], form[2], ARROWS[form[3]], form[4], spelled(form)
-        self.choices, self.guards = [], []
+        self.name, self.left, self.neural, self.right, self.text, self.choices, self.guards = *form[1:3], ARROWS[form[3]], form[4], spelled(form), [], []
         for start, end in zip(keys, keys[1:]):
             if form[start] == ":for" and end == start + 3:
                 self.choices.append((form[start + 1], form[start + 2]))
@@ -135,8 +134,6 @@ class Application:
             return None not in (a, b) and COMPARED[name](a, b)
         if name in OF_NETWORKS:
             return OF_NETWORKS[name](self.sizes(*arguments))
-        if name == "changeable":
-            return not self.value(*arguments).is_("kept", 1)
-        if name == "number":
-            return self.whole(*arguments) is not None
+        if name in ("changeable", "number"):
+            return self.whole(*arguments) is not None if name == "number" else not self.value(*arguments).is_("kept", 1)
         raise NotCovered(f"the condition ({name} ...) is not covered")
