@@ -47,5 +47,5 @@ for name, module in model.named_modules():
 network.save(model, folder / "again.safetensors")
 again = network.read_safetensors(folder / "again.safetensors")
 for name, values in model.state_dict().items():
-    assert name.endswith("num_batches_tracked") or torch.equal(again[name], values), name
+    assert name.endswith("num_batches_tracked") or torch.equal(again[network.name_of(name)], values), name
 print(f"{worst:.3e}")

@@ -133,7 +133,7 @@ TEST_CASE("network.py restricts linear layers and matrix products too", "[flow][
 TEST_CASE("network.py takes every name for a node, and a number for a parameter", "[flow][report]") {
     GraphBuilder b("names");
     std::string x = b.input("float", {2, 4, 6, 6});
-    for (const char* name : {"forward", "forward_", "training", "..", "a.", "_", "", "state_dict.train", "__init__", "__init___", "run_onnx"})
+    for (const char* name : {"forward", "forward_", "training", "..", "a.", "_", "state_dict.train", "__init__", "__init___", "run_onnx"})
         x = b.conv(name, x, {.out = 4, .kernel = 1, .bias = true});
     const std::string one = b.node("parameter", "eval", {}, {{"shape", std::vector<std::int64_t>{}}});
     same_in_torch(b.finish({b.node("mul", "apply", {x, one})}), "network.py takes every name for a node, and a number for a parameter");
