@@ -214,7 +214,7 @@ def has_our_sites(answer):
 
 
 def write_table(path, rows):
-    lines = ["| model | read | largest difference | nodes | run as they stand |", "|---|---|---|---|---|"]
+    lines = ["| model | read | largest difference | nodes | opaque nodes |", "|---|---|---|---|---|"]
     for name, a in rows.items():
         opaque = ", ".join(f"{n} {op}" for op, n in (a.get("opaque") or {}).items())
         lines.append(f"| {name} | {'yes' if a['read'] else 'no'} | {format(a['difference'], '.1e') if 'difference' in a else a.get('why', '')} | {a.get('nodes', '')} | {opaque} |")
@@ -259,7 +259,7 @@ def main():
     c.add_argument("folder", type=pathlib.Path)
     c.add_argument("--loopegg", default=str(pathlib.Path(__file__).resolve().parent.parent / "build/src/cli/loopegg"))
     c.add_argument("--compile", action="store_true", help="run the compiled network; otherwise the interpreter")
-    c.add_argument("--go-on", action="store_true", help="leave out the models that DIR/checked.json tells of")
+    c.add_argument("--go-on", action="store_true", help="leave out the models that DIR/checked.json lists")
     c.add_argument("--only", nargs="+", help="models with one of these in their names")
     c.add_argument("--table", type=pathlib.Path)
     args = parser.parse_args()

@@ -100,5 +100,6 @@ int main(int argc, char** argv) {
         std::fflush(stdout);
     }
     if (count > 0)
-        fmt::print("{:.3f} {:.3f}  mean over {} nests: the first, the best of the first three, beside the best\n", first_sum / count, three_sum / count, count);
+        fmt::print("{:.3f} {:.3f}  mean over {} nests: the first, the best of the first three, relative to the best\n", first_sum / count, three_sum / count,
+                   count);
 }

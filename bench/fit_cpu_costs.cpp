@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
             if (o != &n) others.push_back(o);
         const std::string left_out =
             others.empty() ? "" : fmt::format(", by costs fitted to the other networks {:.3f}", told(n, fit(others, machine, shipped)));
-        fmt::print("{}: {} nests; the first beside the best by the shipped costs {:.3f}{}\n", n.file, n.nests.size(), told(n, shipped), left_out);
+        fmt::print("{}: {} nests; the first relative to the best with the shipped costs {:.3f}{}\n", n.file, n.nests.size(), told(n, shipped), left_out);
         std::fflush(stdout);
     }
     if (networks.empty()) return 2;

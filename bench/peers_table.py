@@ -107,7 +107,7 @@ def peers(row):
 
 
 def speed(row):
-    """How many times as fast as the best peer loopegg is."""
+    """How many times as fast as the best other runtime loopegg is."""
     best = min(s["median_ms"] for s in peers(row).values())
     return best / row["times"]["ours"]["median_ms"]
 
@@ -115,8 +115,8 @@ def speed(row):
 def table(rows, options):
     columns = ["ours"] + [r.name for r in RUNTIMES + [PyTorch] if any(r.name in row["times"] for row in rows)]
     n = min(s["n"] for row in rows for s in row["times"].values())
-    lines = [f"{machine()}, {options.threads} threads, float32, batch 1, in turns; median ms (interquartile range), n {n}", "",
-             "| network | " + " | ".join(columns) + " | best peer / ours |", "|---" * (len(columns) + 2) + "|"]
+    lines = [f"{machine()}, {options.threads} threads, float32, batch 1, interleaved; median ms (interquartile range), n {n}", "",
+             "| network | " + " | ".join(columns) + " | best other runtime / ours |", "|---" * (len(columns) + 2) + "|"]
     for row in rows:
         best = min(s["median_ms"] for s in row["times"].values())
         cells = []
@@ -127,7 +127,7 @@ def table(rows, options):
         lines.append(f"| {row['model']} | " + " | ".join(cells) + f" | {speed(row):.2f} |" if peers(row) else f"| {row['model']} | " + " | ".join(cells) + " | - |")
     told = [speed(r) for r in rows if peers(r)]
     if told:
-        lines.append(f"\ngeometric mean of best peer / ours: {math.exp(sum(map(math.log, told)) / len(told)):.2f}; least {min(told):.2f}")
+        lines.append(f"\ngeometric mean of best other runtime / ours: {math.exp(sum(map(math.log, told)) / len(told)):.2f}; least {min(told):.2f}")
     for row in rows:
         for peer, why in row["missing"].items():
             lines.append(f"{peer} does not run {row['model']}: {why[:160]}")
@@ -147,7 +147,7 @@ def main():
     parser.add_argument("--versions", action="store_true")
     options = parser.parse_args()
     if options.versions:
-        print("peers: " + ", ".join(f"{r.name} {r.version()}" for r in RUNTIMES + [PyTorch]))
+        print("runtimes: " + ", ".join(f"{r.name} {r.version()}" for r in RUNTIMES + [PyTorch]))
         return 0
     if not options.models:
         parser.error("name at least one model")

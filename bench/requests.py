@@ -100,7 +100,7 @@ def main():
     p.add_argument("--rounds", type=int, default=12)
     p.add_argument("--seconds", type=float, default=2)
     arguments = p.parse_args()
-    print(f"{arguments.callers} callers, {arguments.threads} threads, {os.cpu_count()} processors, {arguments.rounds} rounds of {arguments.seconds:g} s each in turns; medians over rounds")
+    print(f"{arguments.callers} callers, {arguments.threads} threads, {os.cpu_count()} processors, {arguments.rounds} rounds of {arguments.seconds:g} s each, interleaved; medians over rounds")
     print("| network | loopegg, requests/s | ONNX Runtime | ratio (quartiles) | loopegg p50, p99 ms | ONNX Runtime p50, p99 ms |\n|---|---|---|---|---|---|")
     for network in arguments.networks:
         model, _, folder = network.partition("=")

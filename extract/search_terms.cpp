@@ -206,7 +206,7 @@ private:
         std::vector<Term> terms;
         for (const DerivationPtr& d : waiting_) terms.push_back(d->term);
         const std::vector<double> costs = cost_(terms);
-        require(costs.size() == terms.size(), "a cost must be told for every term");
+        require(costs.size() == terms.size(), "a cost must be given for every term");
         evaluated_ += terms.size();
         std::vector<DerivationPtr> asked;
         asked.swap(waiting_);
@@ -218,7 +218,7 @@ private:
 
     void ask_plain(const std::vector<Term>& terms) {
         const std::vector<double> costs = cost_(terms);
-        require(costs.size() == terms.size(), "a cost must be told for every term");
+        require(costs.size() == terms.size(), "a cost must be given for every term");
         evaluated_ += terms.size();
         for (std::size_t i = 0; i < terms.size(); ++i) keep({std::make_shared<Derivation>(Derivation{no_index, terms[i], {}}), costs[i], true});
     }

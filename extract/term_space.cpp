@@ -73,7 +73,7 @@ private:
                 if (limits_.direct && around) continue;
                 if (auto [it, fresh] = seen.try_emplace({node.op, node.children}, c); !fresh) {
                     if (it->second != c)
-                        throw UserError(fmt::format("the e-graph is not congruent: the same node '{}' stands in the classes '{}' and '{}'", node.op,
+                        throw UserError(fmt::format("the e-graph is not congruent: the same node '{}' is in the classes '{}' and '{}'", node.op,
                                                     egraph_.classes[it->second].id, egraph_.classes[c].id));
                     continue;  // written twice
                 }
@@ -245,7 +245,7 @@ Term TermSpace::at(const mpz_class& number) const {
 Term TermSpace::sample(std::mt19937_64& random) const { return at(uniform_below(count(), random)); }
 
 mpz_class uniform_below(const mpz_class& bound, std::mt19937_64& random) {
-    require(bound > 0, "nothing lies below zero");
+    require(bound > 0, "nothing is below zero");
     const std::size_t bits = mpz_sizeinbase(bound.get_mpz_t(), 2);
     for (;;) {  // draws as many bits as the bound has; a number that is too large is drawn again, which happens at most every second time on average
         mpz_class value = 0;

@@ -47,10 +47,9 @@ class CifarFiles final : public Collection {
 public:
     CifarFiles(const std::vector<fs::path>& files, const Graph& graph) {
         if (Shape shape = image_shape(graph); shape != Shape{3, 32, 32})
-            throw UserError(
-                Diagnostic{fmt::format("CIFAR-10's images are 3x32x32, and '{}' takes {}", graph.name, to_string(shape)),
-                           {},
-                           "give --data a folder with images of that shape (images*.npy beside labels*.npy), or leave it out for synthetic images"});
+            throw UserError(Diagnostic{fmt::format("CIFAR-10's images are 3x32x32, and '{}' takes {}", graph.name, to_string(shape)),
+                                       {},
+                                       "give --data a folder with images of that shape (images*.npy and labels*.npy), or leave it out for synthetic images"});
         std::int64_t classes = classes_of(graph);
         for (const fs::path& path : files) {
             std::string bytes = read_file(path);
@@ -77,7 +76,7 @@ private:
     std::string bytes_;
 };
 
-// images*.npy beside labels*.npy: the names agree once "image(s)" is read as "label(s)", or "x" as "y".
+// images*.npy and labels*.npy: the names agree once "image(s)" is read as "label(s)", or "x" as "y".
 std::optional<fs::path> labels_beside(const fs::path& images) {
     std::string name = images.filename().string();
     auto with = [&](const std::string& from, const std::string& to) -> std::optional<fs::path> {
@@ -116,10 +115,9 @@ public:
             values_.insert(values_.end(), images.values.begin(), images.values.end());
         }
         if (labels_.empty())
-            throw UserError(
-                Diagnostic{fmt::format("{} holds no batch: expected CIFAR-10's data_batch_*.bin, or images*.npy beside labels*.npy", folder.string()),
-                           {},
-                           "leave --data out for synthetic images"});
+            throw UserError(Diagnostic{fmt::format("{} holds no batch: expected CIFAR-10's data_batch_*.bin, or images*.npy and labels*.npy", folder.string()),
+                                       {},
+                                       "leave --data out for synthetic images"});
     }
     std::size_t size() const override { return labels_.size(); }
     std::int64_t label(std::size_t i) const override { return labels_[i]; }

@@ -126,7 +126,8 @@ const std::vector<CapacityGuard>& guards() {
          kept_by_loss,
          loss_by_size},
         {"fisher-band",
-         "Fisher Potential preserved on both sides, beside how well ReLUs tell images apart and what is left of the work of stages and sites and of the "
+         "Fisher Potential preserved on both sides, together with how well ReLUs distinguish images and what is left of the work of stages and sites and of "
+         "the "
          "parameters",
          {true, true, false, false},
          0.52,

@@ -51,7 +51,8 @@ public:
         if (options_.batch < 1) throw UserError("--batch: expected at least 1 image, because an empty batch scores nothing");
         if (!std::isfinite(capacity_)) throw UsageError("--capacity must be a finite number");
         if (options_.taught && !guard_.loss_by_size)
-            throw UsageError(fmt::format("--trainings: the guard '{}' does not speak in points of accuracy, so trainings teach it nothing", guard_.name));
+            throw UsageError(
+                fmt::format("--trainings: the guard '{}' does not predict points of accuracy, so it cannot be calibrated by training runs", guard_.name));
     }
 
     // Outputs that nobody reads are no capacity, whether they are computed or not. So networks are judged without them.
@@ -296,7 +297,7 @@ private:
         if (options_.taught) evidence["taught"] = {{"networks", options_.taught->networks()}, {"key", options_.taught->key().hex()}};
         if (const std::optional<ExpectedLoss> loss = run ? c.kept.loss : loss_by_sizes(size_, c.size)) {
             evidence["loss"] = {{"points", loss->points}, {"low", loss->low}, {"high", loss->high}};
-            const std::string taught = options_.taught ? fmt::format(" by what {} trained networks taught", options_.taught->networks()) : "";
+            const std::string taught = options_.taught ? fmt::format(", calibrated on {} trained networks", options_.taught->networks()) : "";
             evidence["why"] = fmt::format("the network is expected to lose {:.2f} points ({:.2f} to {:.2f}){}, and may lose {:.2f}", loss->points, loss->low,
                                           loss->high, taught, loss_at_kept(capacity_));
         }

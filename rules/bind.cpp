@@ -73,7 +73,7 @@ Guard bind_guard(const GuardCall& call, const Rule& rule, const Binding& binding
             std::vector<CapacityProposal> proposals;
             for (const auto& classes : all) proposals.push_back({name, graph.find(classes[0]), graph.find(classes[1])});
             if (ask) return ask(graph, proposals);
-            return std::vector<Verdict>(all.size(), Verdict{true, "no capacity oracle was asked", {{"oracle", nullptr}}});
+            return std::vector<Verdict>(all.size(), Verdict{true, "no capacity oracle was queried", {{"oracle", nullptr}}});
         };
         return guard;
     }

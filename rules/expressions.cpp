@@ -79,7 +79,7 @@ std::optional<Expression> ExpressionReader::expression(const SExpr& e, bool word
     if (!e.is_list) {
         result.text = e.atom;
         if (e.quoted) {
-            complaints_.say(e.where, "a string cannot stand in an expression");
+            complaints_.say(e.where, "a string cannot be part of an expression");
             return {};
         }
         if (looks_like_variable(e)) {
@@ -187,7 +187,7 @@ std::optional<ChoiceCall> ExpressionReader::written_out(ChoiceCall result, const
         if (e.is_list || e.quoted || looks_like_variable(e))
             complaints_.say(e.where, "a list that is written out holds numbers or words"), ok = false;
         else if (!seen.insert(e.atom).second)
-            complaints_.say(e.where, fmt::format("'{}' stands in this list already", e.atom)), ok = false;
+            complaints_.say(e.where, fmt::format("'{}' is in this list already", e.atom)), ok = false;
         else
             result.values.push_back(Term(e.atom));
     }

@@ -94,7 +94,7 @@ private:
 
     void read_form(const SExpr& form, const SourcePtr& source, std::map<std::string, Position>& included) {
         if (!form.is_list)
-            return complaints_.say(form.where, fmt::format("'{}' stands outside of any form", form.atom),
+            return complaints_.say(form.where, fmt::format("'{}' is outside of any form", form.atom),
                                    "a file holds (language ...), (include ...), (ruleset ...), (rule ...) and (phase ...)");
         if (form.items.empty()) return complaints_.say(form.where, "'()' says nothing");
         if (form.is_form("language")) return;

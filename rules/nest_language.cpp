@@ -96,7 +96,7 @@ std::vector<GuardKind> guards() {
              return word == "tf32" && facts(q).gpu().tf32 ? yes(word) : no("operands keep all of their digits");
          }},
         bounding(axis_guard(
-            "unsplit", "the axis is an iterator as it stands in the statement", [](const AxisFact& a) { return a.depth == 0; },
+            "unsplit", "the axis is an unchanged iterator of the statement", [](const AxisFact& a) { return a.depth == 0; },
             "is split, fused or restricted already")),
         bounding(axis_guard(
             "digit", "the axis is an iterator or a digit of one: no pair, span or diagonal", [](const AxisFact& a) { return a.digit.base.size() == 0; },
@@ -199,7 +199,7 @@ std::vector<GuardKind> guards() {
                    }});
     GuardKind capacity;
     capacity.name = "capacity";
-    capacity.summary = "the network keeps its capacity: asked of the oracle, per site";
+    capacity.summary = "the network keeps its capacity: the oracle judges, per site";
     capacity.capacity = true;
     all.push_back(std::move(capacity));
     return all;
@@ -239,7 +239,7 @@ std::vector<ListKind> lists() {
     return {
         {"orders",
          {{"statement", "buffer", "number", "number", "number", "number", "number"}},
-         "the order of the buffer's dimensions with which a move of so many elements, which reads in the order that the first number tells, is left out",
+         "the order of the buffer's dimensions with which a move of so many elements, which reads in the order of the first number, is left out",
          orders,
          false},
         winograd_list("winograd-input", "of a convolution: its input transformed for so many outputs of so many taps", &WinogradNests::input),

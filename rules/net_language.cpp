@@ -70,8 +70,8 @@ std::vector<OperatorKind> net_operator_kinds() {
 std::vector<GuardKind> net_guards() {
     std::vector<GuardKind> guards{
         net_guard(
-            "fresh", "all channels that the network writes are made by its own sites: nothing of what comes in goes on",
-            [](const NetSizes& n) { return n.fresh(); }, "a part of what comes in goes on"),
+            "fresh", "all channels that the network writes are made by its own sites: no input passes through", [](const NetSizes& n) { return n.fresh(); },
+            "a part of the input passes through"),
         net_guard(
             "channelwise", "each channel that the network writes comes from one that it reads", [](const NetSizes& n) { return n.channelwise(); },
             "some channels are made from others"),

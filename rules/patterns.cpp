@@ -25,7 +25,7 @@ std::string count_words(std::size_t n, const std::vector<std::string>& kinds) {
 PatternReader::Read PatternReader::read(const SExpr& e, Side side, const std::string& wanted) {
     if (e.is_list) return list(e, side, wanted);
     if (e.quoted) {
-        complaints_.say(e.where, "a string cannot stand in a term");
+        complaints_.say(e.where, "a string cannot be part of a term");
         return {};
     }
     if (looks_like_variable(e)) return variable(e, side, wanted);
@@ -45,8 +45,7 @@ PatternReader::Read PatternReader::variable(const SExpr& e, Side side, const std
     VariableUse& use = kinds_.try_emplace(name, VariableUse{wanted, e.where}).first->second;
     if (use.kind.empty()) use.kind = wanted;
     if (!wanted.empty() && use.kind != wanted) {
-        complaints_.say(e.where,
-                        fmt::format("'{}' stands for a term of kind {} in line {}, but {} is wanted here", e.atom, use.kind, use.where.line(), wanted));
+        complaints_.say(e.where, fmt::format("'{}' is a term of kind {} in line {}, but {} is wanted here", e.atom, use.kind, use.where.line(), wanted));
         return {};
     }
     return {Term(name), use.kind};
@@ -54,7 +53,7 @@ PatternReader::Read PatternReader::variable(const SExpr& e, Side side, const std
 
 PatternReader::Read PatternReader::leaf(const SExpr& e, const std::string& wanted) {
     if (!e.atom.empty() && e.atom[0] == ':') {
-        complaints_.say(e.where, fmt::format("the keyword '{}' cannot stand inside a term", e.atom));
+        complaints_.say(e.where, fmt::format("the keyword '{}' cannot be inside a term", e.atom));
         return {};
     }
     Read result{Term(e.atom), {}};
@@ -67,7 +66,7 @@ PatternReader::Read PatternReader::leaf(const SExpr& e, const std::string& wante
         if (!kind) {
             for (const OperatorKind& op : language_.operators)
                 if (op.name == e.atom) {
-                    complaints_.say(e.where, fmt::format("operator '{}' takes {}, but stands alone", e.atom, count_words(op.children.size(), op.children)));
+                    complaints_.say(e.where, fmt::format("operator '{}' takes {}, but has none", e.atom, count_words(op.children.size(), op.children)));
                     return {};
                 }
             std::string hint = did_you_mean(e.atom, known_names(Side::left));

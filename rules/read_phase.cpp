@@ -62,7 +62,7 @@ private:
             if (v.is_list || v.quoted)
                 complaints_.say(v.where, "a ruleset is named by a word");
             else if (std::find(phase_.sets.begin(), phase_.sets.end(), v.atom) != phase_.sets.end())
-                complaints_.say(v.where, fmt::format("ruleset '{}' stands in this phase already", v.atom));
+                complaints_.say(v.where, fmt::format("ruleset '{}' is in this phase already", v.atom));
             else
                 phase_.sets.push_back(v.atom);
         }

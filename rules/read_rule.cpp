@@ -81,7 +81,7 @@ private:
         while (conditions_ < items.size() && !is_keyword(items[conditions_])) ++conditions_;
         for (std::size_t i = 2; i < *arrow_; ++i)
             if (is_keyword(items[i])) {
-                complaints_.say(items[i].where, fmt::format("'{}' stands before the arrow", items[i].atom), "conditions come after the right side");
+                complaints_.say(items[i].where, fmt::format("'{}' is before the arrow", items[i].atom), "conditions come after the right side");
                 return false;
             }
         if (*arrow_ <= 2) complaints_.say(items[*arrow_].where, "there is nothing before the arrow to look for");

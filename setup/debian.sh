@@ -52,7 +52,7 @@ and run this again"
     if [ $ok = 0 ] || [ -n "$(missing_packages "$1")" ]; then
         tail -n 4 "$log" | sed 's/^/  /' >&2
         if grep -qE 'Could not resolve|Could not connect|Unable to connect|Network is unreachable|Failed to fetch' "$log"; then
-            stop "cannot reach the Debian mirror, so $(missing_packages "$1" | tr '\n' ' ')could not be installed; with a network, run this again and it goes on from here"
+            stop "cannot reach the Debian mirror, so $(missing_packages "$1" | tr '\n' ' ')could not be installed; with a network, run this again and it resumes from here"
         fi
         stop "apt could not install $(missing_packages "$1" | tr '\n' ' ')(see $log); run this again once that is settled"
     fi

@@ -95,7 +95,7 @@ def download(requirement, label, machine, folder):
         if "No space left" in told:
             raise Stop(f"{label}: the disk is full")
         if NO_NETWORK.search(told):
-            raise Stop(f"{label}: the package index cannot be reached (is there a network?); run this again and it goes on from here")
+            raise Stop(f"{label}: the package index cannot be reached (is there a network?); run this again and it resumes from here")
         raise Stop(f"{label}: pip could not download it: {told.strip().splitlines()[-1] if told.strip() else 'no reason given'}")
 
 
@@ -165,5 +165,5 @@ if __name__ == "__main__":
         say(f"set-up cannot write its files: {e.strerror or e} ({e.filename or sys.argv[2]})")
         sys.exit(1)
     except KeyboardInterrupt:
-        say("stopped; run this again and it goes on from here")
+        say("stopped; run this again and it resumes from here")
         sys.exit(130)

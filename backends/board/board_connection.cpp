@@ -66,17 +66,18 @@ std::optional<BoardAway> known_trouble(const std::string& said, const BoardAddre
     const std::string port = a.port ? fmt::format(" -p {}", a.port) : "", who = (a.user.empty() ? "" : a.user + "@") + a.host;
     auto has = [&](const char* words) { return said.find(words) != said.npos; };
     if (has("REMOTE HOST IDENTIFICATION HAS CHANGED"))
-        return BoardAway({fmt::format("the key of board {} is another than the one that ssh knows", a.words()),
-                          {},
-                          "if the board was set up anew, remove the old key (ssh-keygen -R HOST) and add the new one; else somebody stands in between"},
-                         true);
+        return BoardAway(
+            {fmt::format("the key of board {} is another than the one that ssh knows", a.words()),
+             {},
+             "if the board was set up anew, remove the old key (ssh-keygen -R HOST) and add the new one; otherwise the connection may be intercepted"},
+            true);
     if (has("Host key verification failed") || has("host key is known for"))
         return BoardAway({fmt::format("ssh does not know the key of board {}, so the board is refused", a.words()),
                           {},
                           fmt::format("connect once by hand and compare the fingerprint: ssh{} {}", port, who)},
                          true);
     if (has("Permission denied"))
-        return BoardAway({fmt::format("board {} does not let us in: no key of ours is accepted, and no password is asked for", a.words()),
+        return BoardAway({fmt::format("board {} does not let us in: no key of ours is accepted, and passwords are not used", a.words()),
                           {},
                           fmt::format("give the board your key: ssh-copy-id{} {}", port, who)},
                          true);
@@ -237,7 +238,7 @@ BoardHello BoardConnection::greeted(const std::string& architecture, const std::
                       {},
                       "'loopegg targets add NAME --ssh ...' without --like asks the board what it is"},
                      true);
-    if (word == "full") close(), throw BoardAway({fmt::format("board {} has no room for the worker ({} bytes)", address_.words(), bytes.size())}, false);
+    if (word == "full") close(), throw BoardAway({fmt::format("board {} has no space for the worker ({} bytes)", address_.words(), bytes.size())}, false);
     if (word == "need") send(bytes, now() + copying_seconds);
     copied = again || word == "need";
     MessageReader reader(most_answer);

@@ -150,7 +150,7 @@ BoardAnswer BoardPool::ask(Board& board, const std::filesystem::path& package, c
         if (state == "timed") {
             for (const std::string& word : m.all("ms")) {
                 const double ms = BoardMessage{{{"ms", word}}, {}}.number("ms", -1);
-                if (!is_a_time(ms, 0, 1)) throw BadMessage("a time that no clock gives: " + word.substr(0, 40) + " ms");
+                if (!is_a_time(ms, 0, 1)) throw BadMessage("an impossible time: " + word.substr(0, 40) + " ms");
                 a.ms.push_back(ms);
             }
             if (a.ms.empty()) throw BadMessage("no times");
@@ -266,7 +266,7 @@ void BoardPool::run(std::size_t count, int packers, const std::function<std::opt
             run.failure = std::make_exception_ptr(UserError(
                 Diagnostic{fmt::format("no board of target '{}' has answered for {}", target_.name, human_seconds(options_.patience)),
                            {},
-                           "'loopegg targets check " + target_.name + "' tells why; what was measured is kept, and the same command goes on from there"}));
+                           "'loopegg targets check " + target_.name + "' shows why; what was measured is kept, and the same command resumes from there"}));
             run.stop();
         }
     }

@@ -111,7 +111,7 @@ RestoredCopies restored_copies(const Domain& domain, const std::vector<Axis>& ax
     };
     std::map<Values, std::set<Values>> by_offset;
     for (std::size_t i = 0; i < sources.size(); ++i) {
-        if (sources[i] < 0) throw UserError("an output of this domain cannot be restored: no computed output stands for it");
+        if (sources[i] < 0) throw UserError("an output of this domain cannot be restored: no computed output represents it");
         const Values to = element(static_cast<std::int64_t>(i)), from = element(sources[i]);
         Values offset(to.size());
         for (std::size_t a = 0; a < to.size(); ++a) offset[a] = to[a] - from[a];

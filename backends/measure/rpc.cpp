@@ -100,7 +100,7 @@ BoardTimes measure_over_rpc(const Term& given, const Target& target, int samples
         }
         if (ms.empty()) throw UserError("it gave no times");
         for (double t : ms)
-            if (!is_a_time(t, 0, 1)) throw UserError("it gave a time that no clock gives: " + std::to_string(t) + " ms");
+            if (!is_a_time(t, 0, 1)) throw UserError("it gave an impossible time: " + std::to_string(t) + " ms");
         return {ms, ""};
     } catch (const ffi::Error& e) {
         throw UserError(tv::brief(e));

@@ -139,7 +139,7 @@ void TvmMeasurer::run_batch(std::vector<Job>& jobs) {
     const auto not_its_fault = [](const Job& j) { return j.outside && !j.answer->latency && !j.answer->own; };
     if (!jobs.empty() && std::all_of(jobs.begin(), jobs.end(), not_its_fault))
         throw UserError(
-            Diagnostic{"nothing can be measured: " + jobs[0].answer->why, {}, "what was measured so far is kept; the same command goes on from there"});
+            Diagnostic{"nothing can be measured: " + jobs[0].answer->why, {}, "what was measured so far is kept; the same command resumes from there"});
 }
 
 void TvmMeasurer::settle(Job& job, Measured answer) {

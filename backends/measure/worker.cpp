@@ -238,7 +238,7 @@ int run_worker(int reply_fd, const Confinement& confinement) {
             else if (op == "open")
                 subjects[id] = open(request.at("folder"));
             else if (op == "time") {
-                if (fault_here(FaultPlace::measure)) throw UserError("the clock stands still");
+                if (fault_here(FaultPlace::measure)) throw UserError("the timer does not advance");
                 const std::int64_t bytes = request.value("cold", std::int64_t{0});
                 if (bytes > 0 && (!cold || cold->bytes() != bytes)) cold = std::make_unique<ColdWeights>(bytes);
                 const Subject& subject = subjects.at(id);

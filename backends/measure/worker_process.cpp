@@ -184,7 +184,7 @@ nlohmann::json WorkerProcess::ask(const nlohmann::json& request) {
     }
     const double deadline = now() + limits_.seconds;
     if (fault_here(FaultPlace::measure)) kill(pid_, SIGKILL);  // while it works
-    if (!send(request.dump() + "\n", deadline)) return died("the worker ended before it was asked", true);
+    if (!send(request.dump() + "\n", deadline)) return died("the worker ended before the request", true);
     for (;;) {
         if (auto end = pending_.find('\n'); end != pending_.npos) {
             const std::string text = pending_.substr(0, end);

@@ -369,7 +369,7 @@ BundleResult read_result(const Position& where, std::string_view line, const std
         throw UserError(
             Diagnostic{"expected a median and a spread in milliseconds and a number of repeats, but found '" + terminal_text(words[2]) + "'", where});
     if (!is_a_time(*median_ms, *iqr_ms, *repeats) || *repeats < 1)
-        throw UserError(Diagnostic{"these are times that no clock gives: '" + terminal_text(words[2]) + "'", where});
+        throw UserError(Diagnostic{"these are impossible times: '" + terminal_text(words[2]) + "'", where});
     r.measured.latency = Latency{*median_ms, *iqr_ms, *repeats, target, true, false};
     return r;
 }
@@ -409,7 +409,7 @@ std::vector<BundleResult> import_bundle(const fs::path& folder, const StoreAddre
 }
 
 void check_runner(const std::string& command) {
-    if (command.find("{}") == command.npos) throw UsageError("--runner: expected a command with {} in it, which stands for the folder of the bundle");
+    if (command.find("{}") == command.npos) throw UsageError("--runner: expected a command with {} in it, which is replaced with the folder of the bundle");
 }
 
 void run_bundle(const std::string& runner, const fs::path& folder) {
@@ -421,7 +421,7 @@ void run_bundle(const std::string& runner, const fs::path& folder) {
     if (!fs::exists(folder / "results.txt"))
         throw UserError(Diagnostic{fmt::format("--runner: '{}' ended with status {} and left no results.txt in {}", command, status, folder.string()),
                                    {},
-                                   "what was measured so far is kept; the same command goes on from there"});
+                                   "what was measured so far is kept; the same command resumes from there"});
 }
 
 }  // namespace loopegg

@@ -29,7 +29,7 @@ struct Table {
 
 std::string network_library(const PlacedNetwork& n, const std::string& runtime) {
     const NetworkTables t = network_tables(n);
-    require(t.operators.empty(), "a network that is linked here has no operators that run as they stand");
+    require(t.operators.empty(), "a network that is linked here has no opaque operators");
     LinkRequest request;
     request.objects.push_back(runtime);
     for (const Kernel& k : n.kernels) request.objects.push_back(k.code);

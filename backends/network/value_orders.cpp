@@ -69,7 +69,7 @@ void require_one_order(const NetworkPlan& plan, const Graph& graph) {
                 const auto found = known.find(from);
                 if (found == known.end()) continue;
                 const MemoryOrder order = found->second;
-                if (!pair.takes(order)) throw InternalFault("the value '" + from + "' lies in an order that breaks pieces of it");
+                if (!pair.takes(order)) throw InternalFault("the value '" + from + "' is stored in an order that breaks pieces of it");
                 changed = note(to, order) || changed;
             }
     }

@@ -41,7 +41,7 @@ std::vector<BoardAddress> boards_of(const JsonView& view) {
     for (const JsonView& one : view.items()) {
         const auto address = parse_board_address(one.text());
         if (!address) one.fail(fmt::format("'{}' is not [USER@]HOST[:PORT]", one.text()));
-        if (!seen.insert(address->words()).second) one.fail(fmt::format("the board '{}' stands twice", address->words()));
+        if (!seen.insert(address->words()).second) one.fail(fmt::format("the board '{}' is listed twice", address->words()));
         all.push_back(*address);
     }
     if (all.empty()) view.fail("a target reached by ssh needs one board at least");

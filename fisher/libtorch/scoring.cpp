@@ -191,7 +191,7 @@ void refuse_without_derivative(const Graph& graph) {
     std::string between;
     for (const auto& [op, count] : opaque_operators(graph)) between += (between.empty() ? "" : ", ") + op;
     throw UserError(Diagnostic{fmt::format("the guard cannot score '{}': no derivative reaches its layers from the first output{}", graph.name,
-                                           between.empty() ? "" : " through operators that are run as they stand (" + between + ")"),
+                                           between.empty() ? "" : " through opaque operators (" + between + ")"),
                                {},
                                "'--rules exact' makes a network faster without a guard"});
 }

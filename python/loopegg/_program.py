@@ -1,4 +1,4 @@
-"""The program `loopegg`: where it lies, and running its commands."""
+"""The program `loopegg`: where it is, and running its commands."""
 from __future__ import annotations
 
 import importlib.util
@@ -19,7 +19,7 @@ Words = Sequence[Union[str, "os.PathLike[str]", int, float]]
 
 
 def program() -> str:
-    """LOOPEGG_PROGRAM, or what this package brought, or the build of the clone that this file lies in."""
+    """LOOPEGG_PROGRAM, or what this package brought, or the build of the clone that contains this file."""
     named = os.environ.get("LOOPEGG_PROGRAM")
     for path in (named, HERE / "_program/bin/loopegg", HERE.parent.parent / "build/src/cli/loopegg"):
         if path and os.access(path, os.X_OK):
@@ -35,7 +35,7 @@ def _is_there(package: str) -> bool:
 
 
 def _folders() -> list[str]:
-    """The folders that Python finds the packages in, which need not be the one that loopegg lies in."""
+    """The folders that Python finds the packages in, which need not be the one that contains loopegg."""
     found: list[str] = []
     missing = [wheel for package, wheel in PACKAGES.items() if not _is_there(package)]
     if missing:
@@ -50,7 +50,7 @@ def _folders() -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """What the program needs to find the packages where they do not lie beside it."""
+    """What the program needs to find the packages if they are not next to it."""
     env = dict(os.environ)
     if not (HERE / "_program").exists():
         return env   # a clone: the build knows where its packages are

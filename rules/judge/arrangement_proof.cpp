@@ -133,7 +133,7 @@ void check_parts(const TileContract& c, const PartPath& path, bool rest) {
     int other = 0, plain = 0;
     for (const PartUse& use : path) {
         role_of(c, use.part);
-        if (use.rest != rest && use.part != "shared") throw Wrong{"loops of a tile stand beside loops of its rest"};
+        if (use.rest != rest && use.part != "shared") throw Wrong{"loops of a tile are mixed with loops of its rest"};
         const std::string base = base_part(c, use.part);
         if (!is_empty(c, base) && !seen.insert(base).second) throw Wrong{"walks the loops of the part '" + use.part + "' twice"};
         for (const auto& [name, instead] : c.instead) plain += use.part == name, other += use.part == instead;

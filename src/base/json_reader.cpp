@@ -76,7 +76,7 @@ private:
             blanks();
             if (!take(':')) fail(fmt::format("expected ':' after the key \"{}\", found {}", key, here()), at_);
             blanks();
-            if (value.contains(key)) fail(fmt::format("the key \"{}\" stands twice in this object", key), key_offset);
+            if (value.contains(key)) fail(fmt::format("the key \"{}\" occurs twice in this object", key), key_offset);
             JsonPlace& inner = place.members[key];
             inner.key_offset = key_offset;
             parse(value[key], inner, depth + 1);
@@ -149,7 +149,7 @@ private:
         else if (typed.empty())
             fail(fmt::format("expected a value, found {}", here()), start);
         else
-            fail(fmt::format("'{}' is no JSON value; strings stand in double quotes", typed.substr(0, 40)), start, did_you_mean(typed, known));
+            fail(fmt::format("'{}' is no JSON value; strings are in double quotes", typed.substr(0, 40)), start, did_you_mean(typed, known));
     }
 
     unsigned hex4() {
@@ -205,10 +205,10 @@ private:
                     if (code >= 0xD800 && code < 0xDC00 && text_.compare(at_, 2, "\\u") == 0) {
                         at_ += 2;
                         unsigned low = hex4();
-                        if (low < 0xDC00 || low > 0xDFFF) fail("this half of a surrogate pair stands alone", escape);
+                        if (low < 0xDC00 || low > 0xDFFF) fail("this half of a surrogate pair is alone", escape);
                         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
                     } else if (code >= 0xD800 && code <= 0xDFFF) {
-                        fail("this half of a surrogate pair stands alone", escape);
+                        fail("this half of a surrogate pair is alone", escape);
                     }
                     append_code_point(out, code);
                     break;

@@ -12,7 +12,7 @@ namespace {
 std::string remedy(int error) {
     switch (error) {
         case ENOSPC:
-        case EDQUOT: return "make room there, or name another folder";
+        case EDQUOT: return "free some space there, or name another folder";
         case EFBIG: return "files may not grow that large here: ulimit -f unlimited";
         case EACCES:
         case EPERM:

@@ -237,7 +237,7 @@ void finish_update(const fs::path& folder) {
 
 std::vector<std::string> manifest_faults(const fs::path& folder, const std::string& but_for) {
     std::error_code ignored;
-    if (!fs::exists(folder / manifest_name, ignored)) return {"it has no manifest.json, so nobody can tell whether its files belong together"};
+    if (!fs::exists(folder / manifest_name, ignored)) return {"it has no manifest.json, so whether its files belong together is unknown"};
     std::vector<std::string> faults;
     Manifest all;
     try {

@@ -43,9 +43,9 @@ std::string resolved(const std::string& name, const fs::path& folder) {
 // command to run and no store to write.
 void check_option(const std::string& name, const JsonView& value) {
     for (const char* own : {"target", "rules", "guard", "seed", "out", "store", "json", "quiet"})
-        if (name == own) value.fail(fmt::format("'{}' may not stand in 'options': the batch sets it itself", name));
+        if (name == own) value.fail(fmt::format("'{}' may not be in 'options': the batch sets it itself", name));
     if (name == "runner")
-        value.fail("'runner' may not stand in 'options': a batch file runs no commands", "type 'loopegg optimize --runner COMMAND' for each model");
+        value.fail("'runner' may not be in 'options': a batch file runs no commands", "type 'loopegg optimize --runner COMMAND' for each model");
     const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
     if (!plain || name.size() < 2 || name[0] == '-')
         value.fail(fmt::format("'{}' is no name of an option", name), "options are those of 'loopegg optimize --help', without '--'");

@@ -36,8 +36,8 @@ std::string slurm_script(const fs::path& loopegg, const fs::path& jobs, const fs
     // 'exec': Slurm's signal before a time limit or a requeue then reaches loopegg itself, which puts its jobs back.
     return fmt::format(
         "#!/bin/sh\n"
-        "[ -x {0} ] || {{ printf 'error: node %s has no %s: loopegg must lie on a file system that all nodes share\\n' \"$(hostname)\" {0} >&2; exit 1; }}\n"
-        "[ -r {1} ] || {{ printf 'error: node %s cannot read %s: the batch file and its folder must lie on such a file system too\\n' \"$(hostname)\" {1} >&2; "
+        "[ -x {0} ] || {{ printf 'error: node %s has no %s: loopegg must be on a file system that all nodes share\\n' \"$(hostname)\" {0} >&2; exit 1; }}\n"
+        "[ -r {1} ] || {{ printf 'error: node %s cannot read %s: the batch file and its folder must be on such a file system too\\n' \"$(hostname)\" {1} >&2; "
         "exit 1; }}\n"
         "exec {0} batch {1} --out {2} --leave --quiet{3}\n",
         program, shell_word(jobs.string()), shell_word(out.string()), further);

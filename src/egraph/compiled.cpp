@@ -12,7 +12,7 @@ CompiledRewrite::CompiledRewrite(Rewrite rule) : rule_(std::move(rule)), name_(r
         if (a.children.size() > 64) throw UserError(Diagnostic{"rule '" + rule_.name + "' has an operator with more than 64 children", rule_.where});
     for (const Atom& a : query_.atoms)
         if (a.op.empty() && query_.atoms.size() > 1)
-            throw UserError(Diagnostic{"rule '" + rule_.name + "' has a bare variable beside other patterns", rule_.where, "give the variable a pattern"});
+            throw UserError(Diagnostic{"rule '" + rule_.name + "' has a bare variable next to other patterns", rule_.where, "give the variable a pattern"});
     sources_.assign(query_.slots.size(), {none, none});
     for (std::uint32_t i = 0; i < query_.atoms.size(); ++i) {
         const Atom& a = query_.atoms[i];

@@ -68,7 +68,7 @@ public:
             std::unordered_map<NodeId, std::size_t> seen{{x, 0}};
             while (!forest_.root(from.back())) from.push_back(forest_.up(from.back()).to), seen.emplace(from.back(), from.size() - 1);
             while (!seen.contains(to.back())) {
-                require(!forest_.root(to.back()), "two nodes of one class lie in different trees of the proof forest");
+                require(!forest_.root(to.back()), "two nodes of one class are in different trees of the proof forest");
                 to.push_back(forest_.up(to.back()).to);
             }
             from.resize(seen.at(to.back()) + 1);

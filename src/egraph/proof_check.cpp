@@ -135,7 +135,7 @@ private:
 
     static Term put(const Term& t, const std::vector<std::size_t>& path, std::size_t depth, const Term& expected, const Term& part) {
         if (depth == path.size()) {
-            if (!(t == expected)) wrong("expects " + to_string(expected) + " where " + to_string(t) + " stands");
+            if (!(t == expected)) wrong("expects " + to_string(expected) + " instead of " + to_string(t));
             return part;
         }
         if (path[depth] >= t.size()) wrong("names a place outside of the term");

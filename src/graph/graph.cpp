@@ -17,7 +17,7 @@ template <class T>
 const T& attribute(const Node& node, std::string_view name) {
     auto found = node.attrs.find(std::string(name));
     const T* value = found == node.attrs.end() ? nullptr : std::get_if<T>(&found->second);
-    if (!value) throw InternalFault(fmt::format("node '{}' ({}) has no attribute '{}' of the kind asked for", node.name, node.op, name));
+    if (!value) throw InternalFault(fmt::format("node '{}' ({}) has no attribute '{}' of the requested kind", node.name, node.op, name));
     return *value;
 }
 

@@ -186,7 +186,7 @@ Graph read_model(const SourcePtr& source) {
         graph.weights_file = weights->text();
         // Weights stand beside the model: a name that leads elsewhere is a mistake or an attack.
         if (graph.weights_file.empty() || graph.weights_file.find('/') != std::string::npos || graph.weights_file == "..")
-            weights->fail("\"weights\" names a file beside the model, without folders");
+            weights->fail("\"weights\" names a file next to the model, without folders");
     }
     complete(graph, [&](const Node& node, std::string_view about) { return places.find(node, about); });
     return graph;

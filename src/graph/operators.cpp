@@ -283,7 +283,7 @@ Shape infer_reduce(const Node& node) {
     if (axes.empty()) throw NodeProblem{"at least one axis is needed", "attrs.axes"};
     for (std::size_t i = 0; i < axes.size(); ++i)
         if (axes[i] >= static_cast<std::int64_t>(in.size()) || (i > 0 && axes[i] != axes[i - 1] + 1))
-            throw NodeProblem{fmt::format("the axes {} are not dimensions of {} that stand side by side", listed(axes), to_string(in)), "attrs.axes"};
+            throw NodeProblem{fmt::format("the axes {} are not adjacent dimensions of {}", listed(axes), to_string(in)), "attrs.axes"};
     Shape out;
     for (std::size_t d = 0; d < in.size(); ++d) {
         const bool gone = std::count(axes.begin(), axes.end(), static_cast<std::int64_t>(d)) > 0;

@@ -58,7 +58,7 @@ std::string jobs_cards(const Dashboard& d) {
 
 std::string boards_card(const Dashboard& d) {
     const auto up = std::count_if(d.boards.begin(), d.boards.end(), [](const BoardHealth& b) { return b.up; });
-    return card("boards-up", "How are the boards?", fmt::format("{} of {}", up, d.boards.size()), "answered when they were last asked", "");
+    return card("boards-up", "How are the boards?", fmt::format("{} of {}", up, d.boards.size()), "answered the last query", "");
 }
 
 std::string boards_section(const Dashboard& d) {

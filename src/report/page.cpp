@@ -140,7 +140,7 @@ std::string guard_section(const FinishedRun& run) {
 }
 
 std::string or_unknown(const json& metrics, const char* key, double scale, const char* unit) {
-    if (!metrics.contains(key) || !metrics[key].is_number()) return "not told by this machine";
+    if (!metrics.contains(key) || !metrics[key].is_number()) return "not reported by this machine";
     double value = metrics[key].get<double>() * scale;
     return fmt::format("{:.{}f}{}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2, unit);
 }

@@ -36,7 +36,7 @@ std::string what_it_says(const GuardResult& g) {
 std::string safe(const FinishedRun& run) {
     const GuardResult& g = run.guard;
     const std::string limits = g.threshold.size() == 2   ? fmt::format("; it must stay within {} to {}", g.threshold[0], g.threshold[1])
-                               : g.threshold.size() == 1 ? fmt::format("; at least {:.2f} is asked (the band)", g.threshold[0])
+                               : g.threshold.size() == 1 ? fmt::format("; at least {:.2f} is required (the band)", g.threshold[0])
                                                          : "";
     std::string head, text;
     if (!run.gained()) {
@@ -103,7 +103,7 @@ std::string believe(const FinishedRun& run) {
     std::string body = fmt::format("<p class=\"figure\">{} <small>{}</small></p><ul>", run.optimized.latency.measured ? "Measured" : "Estimated",
                                    run.optimized.latency.measured ? "end to end" + (where.empty() ? "" : " on " + escape_html(where)) : "no such device here");
     if (!run.why.empty()) body += "<li>" + escape_html(run.why) + ".</li>";
-    body += fmt::format("<li>The guard was asked {} about steps and networks; <strong>{}</strong> were refused.</li>", plural(run.configurations, "time"),
+    body += fmt::format("<li>The guard was queried {} about steps and networks; <strong>{}</strong> were refused.</li>", plural(run.configurations, "time"),
                         with_commas(run.rejected));
     body += estimated || disturbed
                 ? fmt::format("<li>{} of {} site times are estimated, {} were taken while the machine was busy.</li>", estimated, run.sites.size(), disturbed)

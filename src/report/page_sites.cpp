@@ -12,7 +12,7 @@ std::string steps_list(const SiteResult& s) {
     if (!s.proof.empty()) {
         for (const StepTaken& step : s.proof)
             out += fmt::format("<li{}><strong>{}</strong> <code>{}</code>{}</li>", step.kind == "neural" ? " class=\"neural\"" : "", escape_html(step.words()),
-                               escape_html(step.text()), step.kind == "neural" ? " <span class=\"chip good\">neural, asked the guard</span>" : "");
+                               escape_html(step.text()), step.kind == "neural" ? " <span class=\"chip good\">neural, judged by the guard</span>" : "");
     } else {
         for (const std::string& step : s.steps) out += "<li>" + escape_html(step) + "</li>";
     }

@@ -243,11 +243,11 @@ private:
 
     [[noreturn]] void complain(std::string why, const std::string& state = "") const {
         while (!why.empty() && std::isspace(static_cast<unsigned char>(why.back()))) why.pop_back();
-        std::string hint = "is the server running, and may you connect to it? 'psql' with the same address tells; the password belongs into ~/.pgpass";
+        std::string hint = "is the server running, and may you connect to it? 'psql' with the same address shows it; the password belongs into ~/.pgpass";
         if (state == "42501")
             hint = "its owner may let you: GRANT CREATE ON DATABASE to make the tables, GRANT USAGE ON SCHEMA loopegg and rights on its tables to use them";
         else if (state == "53100" || state == "53200")
-            hint = "make room on the server, or name another store (LOOPEGG_STORE, LOOPEGG_EVIDENCE)";
+            hint = "free some space on the server, or name another store (LOOPEGG_STORE, LOOPEGG_EVIDENCE)";
         else if (!state.empty())
             hint = "";
         if (const auto it = address_.settings().find("password"); it != address_.settings().end() && it->second.size() > 3)  // no server says it; none may

@@ -21,7 +21,7 @@ double now() { return clock_seconds(CLOCK_MONOTONIC); }
 // What a person can do about SQLite's answer.
 std::string remedy(int code, const std::filesystem::path& file) {
     switch (code & 0xff) {
-        case SQLITE_FULL: return "make room there, or name another store (LOOPEGG_STORE, LOOPEGG_EVIDENCE)";
+        case SQLITE_FULL: return "free some space there, or name another store (LOOPEGG_STORE, LOOPEGG_EVIDENCE)";
         case SQLITE_READONLY:
         case SQLITE_CANTOPEN:
         case SQLITE_PERM: return "name a store that you may write to (LOOPEGG_STORE, LOOPEGG_EVIDENCE)";

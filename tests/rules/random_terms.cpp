@@ -115,7 +115,7 @@ std::string wrong(const Term& nest, const Check& check, bool* ran) {
         resolve(nest);
     } catch (const UserError& e) {
         std::string why = e.what();
-        if (why.find("cannot be told from") != std::string::npos || why.find("touch different tiles") != std::string::npos) return "";
+        if (why.find("cannot be distinguished from") != std::string::npos || why.find("touch different tiles") != std::string::npos) return "";
         return why;
     }
     if (ran) *ran = true;

@@ -62,7 +62,7 @@ Model OnnxImporter::run() {
     if (onnx_.opset > newest_opset) fail(fmt::format("there is no opset {}", onnx_.opset));
     sort_nodes();
     if (const std::int64_t old = onnx_.opset; how_.upgrade && !ours_)
-        if (std::string why = upgrade_opset(onnx_); !why.empty()) note(fmt::format("read as it stands in opset {}, not in {}: {}", old, upgraded_opset, why));
+        if (std::string why = upgrade_opset(onnx_); !why.empty()) note(fmt::format("read unconverted in opset {}, not in {}: {}", old, upgraded_opset, why));
     graph_.opset = ours_ ? opset_before() : onnx_.opset;
     for (auto& [name, tensor] : onnx_.initializers)
         if (!constants_.emplace(name, std::move(tensor)).second) fail(fmt::format("there are two initializers '{}'", name));

@@ -204,7 +204,7 @@ bool OnnxImporter::described(const OnnxNode& node) {
         set_weight(p.name, found->second);
     }
     if (element_count(done.shape) > (1 << 26)) fail(node, "its output is too large to be checked");
-    if (expand_domain(done).nodes != groups_.at(node.name)) fail(fmt::format("the nodes that stand for '{}' are not what its description says", node.name));
+    if (expand_domain(done).nodes != groups_.at(node.name)) fail(fmt::format("the nodes that represent '{}' are not what its description says", node.name));
     result(node, done.name);
     return true;
 }

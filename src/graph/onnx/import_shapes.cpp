@@ -82,7 +82,7 @@ bool OnnxImporter::squeeze(const OnnxNode& node) {
     for (std::int64_t a : axes) {
         a += a < 0 ? all : 0;
         if (a < 0 || a >= all || all > 8) fail(node, "an axis is out of range");
-        if (!places.insert(a).second) fail(node, "an axis stands twice");
+        if (!places.insert(a).second) fail(node, "an axis occurs twice");
     }
     Ints out;
     std::size_t next = 0;

@@ -97,7 +97,7 @@ std::string take_from_elsewhere(const std::string& name, const std::string& fold
     if (length != wanted) return who + " needs " + std::to_string(wanted) + " bytes by its dims, '" + location + "' is said to hold " + std::to_string(length);
     std::error_code problem;
     const fs::path file = fs::path(folder) / path, real = fs::canonical(file, problem), home = fs::canonical(folder, problem);
-    if (problem || !fs::is_regular_file(real, problem)) return who + " keeps its data in '" + location + "', and there is no such file beside the model";
+    if (problem || !fs::is_regular_file(real, problem)) return who + " keeps its data in '" + location + "', and there is no such file next to the model";
     const fs::path inside = real.lexically_relative(home);
     if (inside.empty() || *inside.begin() == "..") return who + " keeps its data in '" + location + "', which leads out of the model's folder";
     const std::uint64_t size = fs::file_size(real, problem);

@@ -280,7 +280,7 @@ std::string network_py(const Graph& graph, const std::map<std::string, std::stri
         text = replaced(text, "import functools\nimport itertools\n", "");
     if (opaque) text += network_opaque_py;
     if (!about.empty()) {
-        text += "# What the run that made this network tells of it.\nABOUT = {\n";
+        text += "# About the run that made this network.\nABOUT = {\n";
         for (const auto& [key, words] : about) text += fmt::format("    {}: {},\n", python_string(key), python_string(words));
         text += "}\n\n\n";
     }

@@ -103,7 +103,7 @@ private:
     NetValue join(const Term& net, const NetValue& in, Count limit) {
         const bool sum = net[0].is("add", 1);
         if (!sum && !net[0].is("concat", 1)) throw UserError("'" + to_string(net[0]) + "' is no join: expected (add NAME) or (concat NAME)");
-        if (!sum && limit) throw UserError("which channels of a concatenation are written cannot be told: narrow what it joins");
+        if (!sum && limit) throw UserError("which channels of a concatenation are written is ambiguous: narrow what it joins");
         std::vector<NetValue> all;
         operands(net[1], net[0], in, limit, all), operands(net[2], net[0], in, limit, all);
         if (all.empty()) throw UserError("nothing is left of the join '" + node_named(net[0][0]) + "'");
@@ -124,7 +124,7 @@ private:
 
     // What is inside a tangle reads and writes as it does in the whole network.
     NetValue tangle(const Term& net, const NetValue& in) {
-        if (!net[0].is("between", 2)) throw UserError("'" + to_string(net[0]) + "' tells no tangle: expected (between NAME NAME)");
+        if (!net[0].is("between", 2)) throw UserError("'" + to_string(net[0]) + "' describes no tangle: expected (between NAME NAME)");
         std::vector<NetLayer> inside;
         for (std::size_t i : {1, 2}) {
             const std::vector<NetLayer> layers = layers_of(net[i]);

@@ -238,7 +238,7 @@ private:
                 if (it->lane >= 0) index->insert(index->begin(), Index::variable(it->lane));
                 return {it->stage, std::move(*index)};
             }
-            if (buffer == 0) throw UserError("a stage of O inside another cannot be told from its neighbours'");
+            if (buffer == 0) throw UserError("a stage of O inside another cannot be distinguished from its neighbours'");
             break;
         }
         return {-1, tile.index};

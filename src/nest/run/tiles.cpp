@@ -117,7 +117,7 @@ bool same_condition(const TilePlan& plan, const Condition& a, const TilePlan& ot
 TilePlan plan_output_tile(const Statement& statement, const Solution& solution, int first_inner) {
     TilePlan plan;
     if (try_output_tile(statement, solution, first_inner, plan) != Fit::good)
-        throw UserError("the output elements below this point are no product of loops: they cannot be told from their neighbours'");
+        throw UserError("the output elements below this point are no product of loops: they cannot be distinguished from their neighbours'");
     return plan;
 }
 

@@ -126,9 +126,9 @@ private:
         const auto about = about_run(result_, read_file(folder_ / "plan.json"));
         const OnnxFiles onnx = onnx_files(model.graph, model.weights, "model.onnx", {about});
         const bool same = read_file(folder_ / "model.onnx") == onnx.model && (onnx.data.empty() || read_file(folder_ / "model.onnx.data") == onnx.data);
-        expect(same, "model.onnx", "it is not the network of model.json and weights.safetensors, with what result.json and plan.json tell");
+        expect(same, "model.onnx", "it is not the network of model.json and weights.safetensors, with the metadata of result.json and plan.json");
         expect(read_file(folder_ / "network.py") == network_py(model.graph, about), "network.py",
-               "it is not the network of model.json, with what result.json and plan.json tell");
+               "it is not the network of model.json, with the metadata of result.json and plan.json");
         returned_ = std::move(model.graph), weights_ = std::move(model.weights);
         whole_sites_ = sites_of(original_), sites_ = sites_of(returned_);
         shaped_ = original_;
@@ -417,9 +417,9 @@ private:
         const Graph returned[]{returned_};
         const Verdict v = make_oracle(std::move(options))->judge(original_, returned).at(0);
         const double kept = v.evidence.value("kept", -1.0);
-        expect(v.allowed && near(kept, verdict_.at("kept"), 1e-3), "the guard", "asked again it says '{}', and said '{}'", v.why,
+        expect(v.allowed && near(kept, verdict_.at("kept"), 1e-3), "the guard", "recomputed, it says '{}', and said '{}'", v.why,
                verdict_.at("why").get<std::string>());
-        out_.held.push_back("the guard, asked again, says the same");
+        out_.held.push_back("the guard, recomputed, says the same");
     }
 
     fs::path folder_;

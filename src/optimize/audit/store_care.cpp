@@ -272,7 +272,7 @@ StoreReport check_store(const StoreAddress& address) {
     if (!known) r.faults.push_back("it is no store of loopegg");
     if (damage != "ok") r.faults.push_back("it is damaged: " + split(damage, '\n')[0]);
     if (!broken.empty() && damage == "ok") r.faults.push_back("it cannot be read to its end: " + broken);
-    if (impossible) r.faults.push_back(fmt::format("{} rows say nothing that can be: times that no clock gives, or verdicts that are none", impossible));
+    if (impossible) r.faults.push_back(fmt::format("{} rows hold impossible times or invalid verdicts", impossible));
     return r;
 }
 

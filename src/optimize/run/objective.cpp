@@ -27,7 +27,7 @@ Objective objective_for(const std::string& name, const Target& target) {
         throw UserError(
             fmt::format("--objective {} needs a target that runs on this machine, and '{}' does not: choose latency, memory or compile", name, target.name));
     if (objective == Objective::energy && Sensors{}.energy().empty())
-        throw UserError(Diagnostic{"--objective energy: this machine tells no energy",
+        throw UserError(Diagnostic{"--objective energy: this machine reports no energy",
                                    {},
                                    "it would be read from /sys/class/powercap/intel-rapl:0/energy_uj, which is absent or for root alone"});
     return objective;

@@ -26,7 +26,7 @@ void ask_board(const Target& target, Progress& progress) {
 
 void preflight(const OptimizeRequest& request, Progress& progress) {
     const Target target = allowing(find_target(request.target), request.allowed);
-    write_scratch(ScratchFile(".try").path(), "room for temporary files");
+    write_scratch(ScratchFile(".try").path(), "space for temporary files");
     LatencyStore(default_store()).counts();
     EvidenceStore(default_evidence()).find({});
     std::error_code none;

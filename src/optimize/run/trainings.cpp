@@ -61,7 +61,7 @@ Trainings read_trainings(const fs::path& file, const Graph& original, const fs::
         return UserError(
             Diagnostic{fmt::format("'{}' has no training of {}", file.string(), what), {}, R"(each line is {"plan": {"steps": [...]}, "accuracy": 91.4})"});
     };
-    if (whole.accuracies.empty()) throw missing(fmt::format("'{}' itself (a plan without steps), beside which a loss is told", original.name));
+    if (whole.accuracies.empty()) throw missing(fmt::format("'{}' itself (a plan without steps), which a loss is relative to", original.name));
     if (by_plan.empty()) throw missing(fmt::format("a network that was made from '{}'", original.name));
 
     const PlanRules named = plan_rules(rules);

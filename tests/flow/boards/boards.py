@@ -207,7 +207,7 @@ def a_full_disk_is_said_and_passes():
     four = board("four")
     four.full.write_text("")
     r = run("full", "targets", "add", "full", "--ssh", four.address, code=1)
-    assert "has no room for the worker" in r.stderr and not (FOLDER / "targets/full.json").exists(), r.stderr
+    assert "has no space for the worker" in r.stderr and not (FOLDER / "targets/full.json").exists(), r.stderr
     four.full.unlink()
     add("full", four)
     four.full.write_text("")   # a worker that lies there needs no room

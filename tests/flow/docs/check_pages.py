@@ -53,6 +53,12 @@ def pages_are_short():
     assert not list(checker.size_faults("docs/p.md", "x\n" * 250)) and not list(checker.size_faults("docs/p.md", "| " + "x" * 121 + " |\n"))
 
 
+def a_ratio_follows_from_the_times_of_its_table():
+    table = "| network | ms |\n|---|---|\n| original | 12.58 |\n| smaller | **2.83: {}x** |\n"
+    assert not list(checker.ratio_faults("docs/p.md", table.format("4.4")))
+    assert "expected 4.4x" in list(checker.ratio_faults("docs/p.md", table.format("4.2")))[0]
+
+
 def wordings(path, text):
     return list(checker.wording_faults(path, text))
 
@@ -73,5 +79,5 @@ def a_message_has_none_of_the_words_that_are_replaced():
     assert not wordings("src/a.cpp", 'int told = j["told"];  // it tells\nadd("--told", "src/told.cpp, told_ms");\n')
 
 
-run_cases([a_page_has_none_of_the_words_that_are_replaced, code_and_links_may_have_any_word, a_message_has_none_of_the_words_that_are_replaced,
+run_cases([a_ratio_follows_from_the_times_of_its_table, a_page_has_none_of_the_words_that_are_replaced, code_and_links_may_have_any_word, a_message_has_none_of_the_words_that_are_replaced,
            a_figure_names_its_experiment, a_figure_is_in_the_experiment_that_it_names, a_table_is_held_by_its_caption, links_and_anchors_resolve, pages_are_short])

@@ -173,7 +173,7 @@ TEST_CASE("a changed expansion of a restricted node is refused", "[errors][graph
     OnnxModel model = parse_onnx("m", export_onnx(g, initial_weights(g)));
     for (OnnxNode& node : model.nodes)
         if (node.op == "Conv") node.attrs["group"] = std::int64_t{2};
-    CHECK_THROWS_WITH(import_onnx("m.onnx", serialize_onnx(model)), Catch::Contains("the nodes that stand for 'site' are not what its description says"));
+    CHECK_THROWS_WITH(import_onnx("m.onnx", serialize_onnx(model)), Catch::Contains("the nodes that represent 'site' are not what its description says"));
 }
 
 TEST_CASE("wrong names and numbers and tensors in ONNX are refused", "[errors][graph]") {

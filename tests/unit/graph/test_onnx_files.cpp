@@ -104,7 +104,7 @@ TEST_CASE("weights beside the file are read, from its own folder alone", "[unit]
     CHECK(read("sub/w.data", "8", "").weights == good.weights);
     CHECK_THROWS_WITH(read("../w.data", "8", "16", "sub/m.onnx"), Catch::Contains("not in the model's folder"));
     CHECK_THROWS_WITH(read((folder.path / "w.data").string(), "8", "16"), Catch::Contains("not in the model's folder"));
-    CHECK_THROWS_WITH(read("none.data", "8", "16"), Catch::Contains("no such file beside the model"));
+    CHECK_THROWS_WITH(read("none.data", "8", "16"), Catch::Contains("no such file next to the model"));
     CHECK_THROWS_WITH(read("w.data", "16", "16"), Catch::Contains("which has 24"));
     CHECK_THROWS_WITH(read("w.data", "18446744073709551608", "16"), Catch::Contains("which has 24"));
     CHECK_THROWS_WITH(read("w.data", "8", "15"), Catch::Contains("needs 16 bytes by its dims"));
@@ -161,7 +161,7 @@ TEST_CASE("what ONNX's checker refuses is read as it stands, and that is said", 
     const Model read = m.read();
     CHECK(read.graph.opset == 9);
     REQUIRE(read.notes.size() == 1);
-    CHECK_THAT(read.notes[0], Catch::Contains("read as it stands in opset 9, not in 13") && Catch::Contains("colour"));
+    CHECK_THAT(read.notes[0], Catch::Contains("read unconverted in opset 9, not in 13") && Catch::Contains("colour"));
 }
 
 TEST_CASE("what a process of its own parses is what protobuf parses here", "[unit][onnx]") {

@@ -230,5 +230,5 @@ TEST_CASE("large weights stand beside the file, and are read from there", "[unit
     CHECK(parse_onnx("big.onnx", files.model, folder.path).metadata.at("loopegg.plan") == "{\"steps\": []}");
     CHECK(onnx_files(m.graph, m.weights, "big.onnx").data.empty());
     fs::remove(folder.path / "big.onnx.data");
-    CHECK_THROWS_WITH(read_onnx(folder.path / "big.onnx"), Catch::Contains("'big.onnx.data', and there is no such file beside the model"));
+    CHECK_THROWS_WITH(read_onnx(folder.path / "big.onnx"), Catch::Contains("'big.onnx.data', and there is no such file next to the model"));
 }

@@ -14,7 +14,7 @@ TEST_CASE("an objective that nothing here measures is refused with a reason", "[
     CHECK(objective_for("memory", nano) == Objective::memory);
     CHECK_THROWS_WITH(objective_for("p99", nano), Catch::Contains("needs a target that runs on this machine"));
     CHECK_THROWS_WITH(objective_for("latecny", host), Catch::Contains("did you mean 'latency'"));
-    if (Sensors{}.energy().empty()) CHECK_THROWS_WITH(objective_for("energy", host), Catch::Contains("this machine tells no energy"));
+    if (Sensors{}.energy().empty()) CHECK_THROWS_WITH(objective_for("energy", host), Catch::Contains("this machine reports no energy"));
 }
 
 TEST_CASE("each objective looks at its own figure", "[unit][optimize]") {

@@ -97,7 +97,7 @@ TEST_CASE("a language checks operators, kinds and leaves, and its facts answer i
     CHECK(run.has("(at (span co:8 0 4) done)"));
     CHECK(!run.equal("(at co:8 done)", "(at (span co:8 0 4) done)"));
     CHECK(run.graph.edges().size() >= 1);
-    CHECK(run.graph.edges()[0].guards.at(0).verdict.why == "no capacity oracle was asked");
+    CHECK(run.graph.edges()[0].guards.at(0).verdict.why == "no capacity oracle was queried");
 }
 
 TEST_CASE("the capacity guard asks in batches and a refusal leaves no edge", "[unit]") {
