@@ -42,6 +42,13 @@ inline std::string replaced_in(std::string text, const std::string& what, const 
 
 inline std::string shipped_network_rules() { return read_file(shipped("rules/networks.rules")); }
 
+// The shipped rules, with streams and widths of any share of their channels.
+inline std::string rules_of_every_width() {
+    std::string text = shipped_network_rules();
+    for (int both = 0; both < 2; ++both) text = replaced_in(text, "(shares 4 8 ?x)", "(shares 1 8 ?x)");
+    return text;
+}
+
 // The rules of a text, as a phase that grows networks.
 inline RuleBook network_rules(const std::string& text, const std::string& sets = "networks widths") {
     Loaded loaded = check_rules(make_source("test.rules", text + "\n(phase networks :rules " + sets + " :iterations 60 :nodes 400000)\n"), {.judge = false});

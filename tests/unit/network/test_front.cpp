@@ -41,7 +41,7 @@ bool has(const Graph& graph, const std::string& site) {
 }  // namespace
 
 TEST_CASE("the front of a chain is the best of all its networks", "[unit][network]") {
-    const SmallFront small(chain_of(32, 32), network_rules(shipped_network_rules()), {.mixing_precision = 1e-4, .points_precision = 1e-4});
+    const SmallFront small(chain_of(32, 32), network_rules(rules_of_every_width()), {.mixing_precision = 1e-4, .points_precision = 1e-4});
     const auto curve = small.front->curve();
     REQUIRE(curve.size() > 5);
     std::vector<std::pair<double, double>> all;
@@ -72,7 +72,7 @@ TEST_CASE("a network of the front takes as long and loses as much as its label s
 }
 
 TEST_CASE("no uniform scaling beats the front", "[unit][network]") {
-    const SmallFront small(residual_chain(32), network_rules(shipped_network_rules()), {.max_points = 1e6});
+    const SmallFront small(residual_chain(32), network_rules(rules_of_every_width()), {.max_points = 1e6});
     for (std::int64_t width = 4; width <= 32; width += 4) {
         const Graph scaled = residual_chain(width);
         const double ms = ms_of(scaled), points = points_of(small.sizes, scaled);
