@@ -26,7 +26,7 @@ struct Options {
 // Writes the variant with the original's weights, and says which channels stayed.
 Importance write_with_weights(const Graph& original, const Graph& variant, const Options& o) {
     const Model model = load_model(o.model);
-    const Importance importance = importance_of(original, original.weights_file.empty() ? nullptr : &model.weights, {o.data});
+    const Importance importance = importance_of(original, brings_weights(o.model, original) ? &model.weights : nullptr, {o.data});
     save_model(variant, carry_weights(original, model.weights, variant, 0, importance.worth()), o.out);
     return importance;
 }
@@ -47,7 +47,7 @@ Action setup(CLI::App& app) {
         const PlanRules rules = plan_rules(rules_file(o->rules));
         Graph variant = apply_plan(original, plan, rules);
         std::optional<Importance> importance;
-        if (o->weights || !original.weights_file.empty())
+        if (o->weights || brings_weights(o->model, original))
             importance = write_with_weights(original, variant, *o);
         else
             write_file(o->out, write_model(variant));

@@ -82,7 +82,7 @@ int run(const Arguments& a, Session& session) {
     options.noise = a.noise, options.recheck = a.recheck, options.raw = a.raw;
     if (a.seeds < 2 && a.noise) throw UsageError("--noise needs at least two seeds");
     std::optional<Model> model;
-    if (!original.weights_file.empty()) {
+    if (brings_weights(a.model, original)) {
         model = load_model(a.model);
         options.oracle.trained = &model->weights;
     }

@@ -55,10 +55,12 @@ Graph load_graph(const std::string& model, const OnnxReading& how, std::vector<s
     return read_model(std::filesystem::path(model));
 }
 
+bool brings_weights(const std::string& model, const Graph& graph) { return is_onnx(model) || !graph.weights_file.empty(); }
+
 Model load_model(const std::string& model, std::uint64_t seed, const OnnxReading& how) {
     if (is_onnx(model)) return read_onnx(model, how);
     Model loaded{load_graph(model), {}};
-    if (loaded.graph.weights_file.empty()) {
+    if (!brings_weights(model, loaded.graph)) {
         loaded.weights = initial_weights(loaded.graph, seed);
     } else {
         std::filesystem::path file = std::filesystem::path(model).parent_path() / loaded.graph.weights_file;

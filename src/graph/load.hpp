@@ -32,6 +32,9 @@ void add_shape(OnnxReading& how, const std::string& text);
 
 Graph load_graph(const std::string& model, const OnnxReading& how = {}, std::vector<std::string>* notes = nullptr);
 
+// Whether a model brings weights: an ONNX file always does. `graph` was read from it.
+bool brings_weights(const std::string& model, const Graph& graph);
+
 // The weights come from the file that the model names (checked against the graph), or from the seed.
 Model load_model(const std::string& model, std::uint64_t seed = 0, const OnnxReading& how = {});
 

@@ -407,13 +407,12 @@ private:
 
     void ask_again(const std::string& file) {
         Model model = load_model(file, result_.at("seed"));
-        const bool trained = !model.graph.weights_file.empty();
         model.graph = with_batch(std::move(model.graph), result_.at("batch"));
         if (text_of(model.graph) != text_of(original_)) return fault("original.json", "it is not the network of '" + file + "'");
         if (result_.at("returned") == "original") return;
         if (verdict_.is_null()) return fault("evidence.jsonl", "there is nothing to ask again");
         OracleOptions options = options_of(verdict_);
-        options.trained = trained ? &model.weights : nullptr;
+        options.trained = brings_weights(file, model.graph) ? &model.weights : nullptr;
         const Graph returned[]{returned_};
         const Verdict v = make_oracle(std::move(options))->judge(original_, returned).at(0);
         const double kept = v.evidence.value("kept", -1.0);

@@ -55,7 +55,7 @@ RuleBook rules_for(const OptimizeRequest& request, const Graph& graph) {
 ReadNetwork read_network(const OptimizeRequest& request) {
     ReadNetwork read;
     Model model = load_model(request.model.string(), request.seed);
-    read.trained = !model.graph.weights_file.empty();
+    read.trained = brings_weights(request.model.string(), model.graph);
     read.network.graph = with_batch(std::move(model.graph), request.batch);
     read.network.weights = std::move(model.weights);
     read.network.sites = sites_of(read.network.graph, request.keep);

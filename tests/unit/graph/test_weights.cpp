@@ -96,10 +96,17 @@ TEST_CASE("a model and its weights are saved and loaded", "[unit][graph]") {
     Model loaded = load_model((folder / "m.json").string());
     CHECK(loaded.weights == w);
     CHECK(loaded.graph.nodes == g.nodes);
+    CHECK(brings_weights((folder / "m.json").string(), loaded.graph));
     w.erase("bn.bias");
     w["a.weight"].shape = {1};
     write_file(folder / "m.safetensors", write_safetensors({{"a.weigth", {{1}, {0}}}}));
     CHECK_THROWS_WITH(load_model((folder / "m.json").string()),
                       Catch::Contains("has no tensor 'a.weight' that node 'a' needs") && Catch::Contains("did you mean 'a.weigth'?"));
     std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("an ONNX file brings its weights, and a network that names none does not", "[unit][graph]") {
+    CHECK(brings_weights("m.onnx", {}));
+    CHECK_FALSE(brings_weights("m.json", two_convs(2)));
+    CHECK_FALSE(brings_weights("zoo:resnet18", two_convs(2)));
 }
