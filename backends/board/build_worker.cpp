@@ -13,6 +13,7 @@
 #include "base/process.hpp"
 #include "base/scratch.hpp"
 #include "base/text.hpp"
+#include "base/user_folders.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;

@@ -10,22 +10,12 @@
 
 #include "base/error.hpp"
 #include "base/fault.hpp"
+#include "base/open_file.hpp"
 #include "base/regular_file.hpp"
 #include "base/system_words.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
-namespace {
-
-struct File {
-    int fd;
-    ~File() {
-        if (fd >= 0) ::close(fd);
-    }
-};
-
-}  // namespace
-
 std::string read_file(const fs::path& path, std::uintmax_t max_bytes) {
     std::string bytes = read_part(path, 0, max_bytes + 1);
     if (bytes.size() > max_bytes) throw UserError(fmt::format("cannot read '{}': it is larger than {} bytes", path.string(), max_bytes));
@@ -40,7 +30,7 @@ void write_file(const fs::path& path, std::string_view bytes) {
     static std::atomic<unsigned> next{0};  // several threads may write one file: the last of them leaves it whole
     temporary += fmt::format(".{}.{}.tmp", ::getpid(), next++);
     ::unlink(temporary.c_str());  // what a killed process of the same number left, or a link that somebody laid there
-    File file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)};
+    OpenFile file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (file.fd < 0) fail_system("write", path, errno);
     auto give_up = [&](int error) {
         ::unlink(temporary.c_str());

@@ -17,7 +17,4 @@ std::filesystem::path module_library(std::string_view file, const std::filesyste
 // loopegg itself was installed as such a package, else below `built`, the folder that the build used.
 std::filesystem::path package_file(std::string_view relative, const std::filesystem::path& built);
 
-// A file or folder of the user's cache: XDG_CACHE_HOME/loopegg/NAME, or ~/.cache/loopegg/NAME.
-std::filesystem::path in_cache_folder(std::string_view name);
-
 }  // namespace loopegg

@@ -6,23 +6,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/open_file.hpp"
 #include "base/system_words.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
 namespace {
-
-struct File {
-    int fd;
-    ~File() {
-        if (fd >= 0) ::close(fd);
-    }
-};
 
 const char* kind_of(mode_t mode) {
     switch (mode & S_IFMT) {
@@ -41,19 +34,18 @@ void expect_regular(const char* doing, const fs::path& path, const struct stat& 
     throw UserError(fmt::format("cannot {} '{}': it is {}, expected a file", doing, path.string(), kind_of(about.st_mode)));
 }
 
-File open_to_read(const fs::path& path) {
+OpenFile open_to_read(const fs::path& path) {
     struct stat about {};
     if (::stat(path.c_str(), &about) == 0) expect_regular("read", path, about);
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0) fail_system("read", path, errno);
-    File file{fd};
-    if (::fstat(fd, &about) != 0) fail_system("read", path, errno);
+    OpenFile file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (file.fd < 0) fail_system("read", path, errno);
+    if (::fstat(file.fd, &about) != 0) fail_system("read", path, errno);
     expect_regular("read", path, about);
-    return File{std::exchange(file.fd, -1)};
+    return file;
 }
 
 // Up to `most` bytes from where the file stands.
-std::string read_up_to(const File& file, const fs::path& path, std::uintmax_t most) {
+std::string read_up_to(const OpenFile& file, const fs::path& path, std::uintmax_t most) {
     std::string bytes, buffer(1 << 16, '\0');
     struct stat about {};
     if (::fstat(file.fd, &about) == 0) bytes.reserve(std::min(static_cast<std::uintmax_t>(about.st_size), most));
@@ -70,7 +62,7 @@ std::string read_up_to(const File& file, const fs::path& path, std::uintmax_t mo
 }  // namespace
 
 std::string read_part(const fs::path& path, std::uintmax_t offset, std::uintmax_t most) {
-    const File file = open_to_read(path);
+    const OpenFile file = open_to_read(path);
     if (offset > 0 && ::lseek(file.fd, static_cast<off_t>(offset), SEEK_SET) < 0) fail_system("read", path, errno);
     return read_up_to(file, path, most);
 }

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/places.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;

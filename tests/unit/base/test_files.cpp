@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/places.hpp"
 #include "base/regular_file.hpp"
 #include "base/user_folders.hpp"
 
