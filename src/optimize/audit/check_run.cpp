@@ -35,6 +35,7 @@
 #include "optimize/answer/named_sequences.hpp"
 #include "optimize/answer/pseudo.hpp"
 #include "optimize/answer/site_row.hpp"
+#include "optimize/audit/compare.hpp"
 #include "optimize/audit/compiled_files.hpp"
 #include "optimize/audit/found_networks.hpp"
 #include "optimize/audit/network_replay.hpp"
@@ -52,11 +53,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-std::string text_of(Graph graph) {
-    graph.weights_file.clear();
-    return write_model(graph);
-}
-
 // A nest, or nests in a row, with the extents of all axes.
 Term completed(const Term& nest) {
     if (nest.is("prepare", 2)) return Term(nest.op(), {nest[0], completed(nest[1])});
@@ -64,8 +60,6 @@ Term completed(const Term& nest) {
     if (nest.is("then", 2)) return Term(nest.op(), {completed(nest[0]), complete(nest[1])});
     return complete(nest);
 }
-
-bool near(double a, double b, double part = 1e-6) { return std::abs(a - b) <= part * std::max({std::abs(a), std::abs(b), 1e-12}); }
 
 class Checker {
 public:
@@ -112,6 +106,12 @@ public:
     }
 
 private:
+    // Read and judged once, by the first part that needs it.
+    const RuleBook& rule_book() {
+        if (!book_) book_ = load_rules(rules_file(result_.at("rules")));
+        return *book_;
+    }
+
     void fault(const std::string& where, const std::string& why) { out_.faults.push_back(where + ": " + why); }
     template <class... A>
     void expect(bool holds, const std::string& where, fmt::format_string<A...> why, A&&... a) {
@@ -133,7 +133,7 @@ private:
         whole_sites_ = sites_of(original_), sites_ = sites_of(returned_);
         shaped_ = original_;
         if (!sequences_.contains("network")) return;
-        NetworkReplay replay = replay_network(sequences_.at("network"), original_, load_rules(rules_file(result_.at("rules"))));
+        NetworkReplay replay = replay_network(sequences_.at("network"), original_, rule_book());
         network_steps_ = replay.steps;
         if (!replay.fault.empty()) return fault("sequences.json", "the network: " + replay.fault);
         shaped_ = std::move(*replay.graph);
@@ -156,7 +156,7 @@ private:
     // Every site of the returned network is there once, and begins at its own nest.
     void sequences() {
         json all = sequences_.at("sites");
-        const RuleBook book = load_rules(rules_file(result_.at("rules")));
+        const RuleBook& book = rule_book();
         expect(all.size() == sites_.all.size(), "sequences.json", "it has {} sites and the network {}", all.size(), sites_.all.size());
         std::map<std::string, const json*> results;
         for (const json& r : result_.at("sites")) results[r.at("name")] = &r;
@@ -312,7 +312,7 @@ private:
 
     // The certificate says what the other files say. Whoever does not trust this program reads it with the one in checker/.
     void certificate() {
-        const json is = read("certificate.json"), should = certificate_of(folder_, result_, sequences_, load_rules(rules_file(result_.at("rules"))));
+        const json is = read("certificate.json"), should = certificate_of(folder_, result_, sequences_, rule_book());
         for (const auto& [key, value] : should.items())
             expect(is.contains(key) && is.at(key) == value, "certificate.json", "its '{}' are not what the other files say", key);
         expect(is.size() == should.size(), "certificate.json", "it says more than a certificate does");
@@ -426,7 +426,8 @@ private:
     RunChecks out_;
     json result_, sequences_, verdict_;
     std::vector<json> rows_;
-    PlanRules rules_{{}};                 // of the run
+    PlanRules rules_{{}};  // of the run
+    std::optional<RuleBook> book_;
     Graph original_, shaped_, returned_;  // shaped: what rules over networks made of the original
     std::size_t network_steps_ = 0;
     Weights weights_;

@@ -1,8 +1,5 @@
 #include "optimize/audit/found_networks.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include <fmt/format.h>
 
 #include "base/error.hpp"
@@ -14,19 +11,13 @@
 #include "graph/model_json.hpp"
 #include "graph/pytorch/network_py.hpp"
 #include "nest/plan/plan.hpp"
+#include "optimize/audit/compare.hpp"
 
 namespace loopegg {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-bool near(double a, double b, double part = 1e-9) { return std::abs(a - b) <= part * std::max({std::abs(a), std::abs(b), 1e-12}); }
-
-std::string text_of(Graph graph) {
-    graph.weights_file.clear();
-    return write_model(graph);
-}
 
 void check_finalist(const fs::path& folder, const json& row, const Graph& graph, std::vector<std::string>& faults) {
     const std::string name = row.at("finalist");
