@@ -1,9 +1,11 @@
 // A file of many small cases, in place of a file for each of them: '=== NAME', what is read, a line '---', and what is said about it. A case without '---'
 // has only what is said. Lines before the first case are a comment.
 #pragma once
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <catch2/catch.hpp>

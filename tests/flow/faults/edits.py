@@ -3,7 +3,6 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -198,62 +197,58 @@ MEANINGFUL_TEXTS = [("network.h", replaced(b"(", b" (")), ("optimized/network.h"
                     ("original/weights.bin", of_another("weights.bin")), ("finalists/front-1/network.py", replaced(b"padding=(1, 1)", b"padding=(0, 0)")), ("evidence.jsonl", kept_more)]
 
 
+def is_not_noticed(name, edited):
+    """What the check says of a file with other bytes under a manifest that fits; None where it notices the edit."""
+    file, manifest = OUT / name, OUT / "manifest.json"
+    raw, seal = file.read_bytes(), manifest.read_bytes()
+    file.write_bytes(edited)
+    reseal(OUT)
+    r = P.run("explain", "out", "--check")
+    file.write_bytes(raw)
+    manifest.write_bytes(seal)
+    return None if r.returncode == 1 else (r.stdout[-300:], r.stderr[-300:])
+
+
+def damaged(name, raw, changed):
+    if name == "network.so":
+        return (OUT / "original" / name).read_bytes() if changed else raw[:-200]
+    if name == "evidence.jsonl":
+        return b""
+    if name == "network.py":
+        return raw.replace(b"padding=(1, 1)", b"padding=(0, 0)", 1)
+    at = len(raw) - 64 if name == "weights.safetensors" else len(raw) // 2
+    return raw[:at] + bytes(b ^ 0x41 for b in raw[at:at + 4]) + raw[at + 4:]
+
+
+def edited_runs(changed):
+    """The edits: the name of a file, and its other bytes. No other network may be a finalist, and then its files are not there."""
+    for name, change in MEANINGFUL:
+        if not (OUT / name).exists():
+            continue
+        j = json.loads(raw := (OUT / name).read_bytes())
+        change(j)
+        if j != json.loads(raw):
+            yield name, json.dumps(j).encode()
+    for name in ("network.so", "weights.bin", "weights.safetensors", "model.onnx", "network.py", "evidence.jsonl"):
+        if changed or name != "evidence.jsonl":
+            yield name, damaged(name, (OUT / name).read_bytes(), changed)
+    for name, change in MEANINGFUL_TEXTS:
+        if not (OUT / name).exists():
+            continue
+        raw = (OUT / name).read_bytes()
+        edited = change(raw, OUT)
+        assert edited != raw, name
+        yield name, edited
+
+
 def what_means_something_is_noticed_even_under_a_manifest_that_fits():
     files = made()
     changed = json.loads((OUT / "plan.json").read_text())["steps"] != []
     missed, tried = [], 0
-    for name, change in MEANINGFUL:
-        file, seal = OUT / name, (OUT / "manifest.json").read_bytes()
-        if not file.exists():   # no other network was a finalist
-            continue
-        raw = file.read_bytes()
-        j = json.loads(raw)
-        change(j)
-        if j == json.loads(raw):
-            continue
-        file.write_text(json.dumps(j))
-        reseal(OUT)
-        r = P.run("explain", "out", "--check")
+    for name, edited in edited_runs(changed):
         tried += 1
-        if r.returncode != 1:
-            missed.append((name, tried, r.stdout[-300:], r.stderr[-300:]))
-        file.write_bytes(raw)
-        (OUT / "manifest.json").write_bytes(seal)
-    for name in ("network.so", "weights.bin", "weights.safetensors", "model.onnx", "network.py", "evidence.jsonl"):
-        if name == "evidence.jsonl" and not changed:
-            continue
-        file, seal = OUT / name, (OUT / "manifest.json").read_bytes()
-        raw = file.read_bytes()
-        if name == "network.so":
-            shutil.copy(OUT / "original" / name, file) if changed else file.write_bytes(raw[:-200])
-        elif name == "evidence.jsonl":
-            file.write_bytes(b"")
-        elif name == "network.py":
-            file.write_bytes(raw.replace(b"padding=(1, 1)", b"padding=(0, 0)", 1))
-        else:
-            at = len(raw) - 64 if name == "weights.safetensors" else len(raw) // 2
-            file.write_bytes(raw[:at] + bytes(b ^ 0x41 for b in raw[at:at + 4]) + raw[at + 4:])
-        reseal(OUT)
-        r = P.run("explain", "out", "--check")
-        tried += 1
-        if r.returncode != 1:
-            missed.append((name, r.stdout[-300:], r.stderr[-300:]))
-        file.write_bytes(raw)
-        (OUT / "manifest.json").write_bytes(seal)
-    for name, change in MEANINGFUL_TEXTS:
-        file, seal = OUT / name, (OUT / "manifest.json").read_bytes()
-        if not file.exists():
-            continue
-        raw = file.read_bytes()
-        file.write_bytes(change(raw, OUT))
-        assert file.read_bytes() != raw, name
-        reseal(OUT)
-        r = P.run("explain", "out", "--check")
-        tried += 1
-        if r.returncode != 1:
-            missed.append((name, r.stdout[-300:], r.stderr[-300:]))
-        file.write_bytes(raw)
-        (OUT / "manifest.json").write_bytes(seal)
+        if said := is_not_noticed(name, edited):
+            missed.append((name, tried, *said))
     P.done("explain", "out", "--check")
     assert not missed, missed
     assert files
