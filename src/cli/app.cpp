@@ -8,6 +8,7 @@
 
 #include "base/number.hpp"
 #include "base/suggest.hpp"
+#include "cli/help_format.hpp"
 #include "version.hpp"
 
 namespace loopegg {
@@ -59,6 +60,17 @@ std::string hint(const CLI::App& at, const std::string& typed, const std::vector
     return near.empty() ? fmt::format("see '{} --help'", full_name(at)) : near;
 }
 
+CLI::App* add_command(CLI::App& app, const Command& command, Parsed& parsed) {
+    CLI::App* sub = app.add_subcommand(command.name, command.summary);
+    sub->add_flag("--json", parsed.json, "answer with one JSON object on standard output");
+    sub->add_flag("-q,--quiet", parsed.quiet, "show no progress");
+    sub->footer(std::string("Example:\n  ") + command.example);
+    Action action = command.setup(*sub);
+    sub->final_callback([&parsed, action] { parsed.action = action; });
+    share_flags(*sub);
+    return sub;
+}
+
 }  // namespace
 
 std::unique_ptr<CLI::App> make_app(Parsed& parsed) {
@@ -66,18 +78,13 @@ std::unique_ptr<CLI::App> make_app(Parsed& parsed) {
     app->set_version_flag("--version", std::string(version), "print the version and stop");
     app->set_help_flag("-h,--help", "print this help and stop");
     app->require_subcommand(0, 1);  // after the first, a word that happens to name a command is an argument
+    app->formatter(std::make_shared<HelpFormat>());
     app->get_formatter()->column_width(26);
     app->get_formatter()->label("SUBCOMMAND", "COMMAND");
-    app->footer("'loopegg COMMAND --help' describes one command, with an example.");
-    for (const Command& c : commands()) {
-        CLI::App* sub = app->add_subcommand(c.name, c.summary)->group("Commands");
-        sub->add_flag("--json", parsed.json, "answer with one JSON object on standard output");
-        sub->add_flag("-q,--quiet", parsed.quiet, "show no progress");
-        sub->footer(std::string("Example:\n  ") + c.example);
-        Action action = c.setup(*sub);
-        sub->final_callback([&parsed, action] { parsed.action = action; });
-        share_flags(*sub);
-    }
+    app->footer("'loopegg COMMAND --help' describes one command, with an example. 'loopegg --help-all' lists the other commands.");
+    for (const CommandGroup& group : command_groups())
+        for (const Command& c : group.commands) add_command(*app, c, parsed)->group(group.name);
+    app->set_help_all_flag("--help-all", "list every command and stop");
     refuse_nonsense_numbers(*app);
     return app;
 }

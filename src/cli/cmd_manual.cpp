@@ -40,7 +40,7 @@ std::string command_text(const CLI::App& app, const std::string& path, const std
     out += options_text(positionals_of(app));
     std::vector<const CLI::Option*> own;
     for (const CLI::Option* o : options_of(app))
-        if (o != app.get_help_ptr() && !o->check_lname("json") && !o->check_lname("quiet")) own.push_back(o);
+        if (o != app.get_help_ptr() && o != app.get_help_all_ptr() && !o->check_lname("json") && !o->check_lname("quiet")) own.push_back(o);
     out += options_text(own);
     if (!footer.empty()) out += ".PP\n.nf\n" + roff(footer) + "\n.fi\n";
     for (const CLI::App* below : commands_of(app)) out += command_text(*below, path + " " + below->get_name(), "");
@@ -59,7 +59,8 @@ std::string manual_page() {
         "capacity, measures the candidates on a real machine, and gives back the fastest network that rules and guards allow.\n"
         ".SH \"OPTIONS OF EVERY COMMAND\"\n.TP\n.B \\-\\-json\nAnswer with one JSON object on standard output.\n"
         ".TP\n.B \\-q, \\-\\-quiet\nShow no progress.\n.TP\n.B \\-h, \\-\\-help\nTell about the command, with an example.\n.SH COMMANDS\n";
-    for (const Command& c : commands()) out += command_text(*app->get_subcommand(c.name), c.name, std::string("Example: ") + c.example);
+    for (const CommandGroup& group : command_groups())
+        for (const Command& c : group.commands) out += command_text(*app->get_subcommand(c.name), c.name, std::string("Example: ") + c.example);
     out +=
         ".SH \"EXIT STATUS\"\n.TP\n.B 0\nDone.\n.TP\n.B 1\nCould not do it, and said why.\n.TP\n.B 2\nWrong use, and said what was expected.\n.TP\n.B 70\nA "
         "fault of loopegg itself.\n";

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
+#include "cli/help_format.hpp"
 #include "cli/reading_options.hpp"
 #include "cli/rounding_options.hpp"
 #include "cli/store_option.hpp"
@@ -172,6 +173,7 @@ Action setup(CLI::App& app) {
     app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
     app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
     auto reading = add_reading_options(app, true);
+    keep_in_short_help(app, {"--rules", "--target", "--max-loss", "--min-speedup", "--max-latency", "--data", "--tune-seconds", "--out"});
     return [=](Session& session) {
         r->model = *model, r->out = *out;
         if (!runner->empty()) check_runner(*runner);

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -29,7 +30,14 @@ struct Command {
     Action (*setup)(CLI::App& app);  // declares the arguments; the action owns their storage
 };
 
-// Every command, in the order of --help. Add a row here and a declaration in commands.hpp.
-const std::vector<Command>& commands();
+// Commands that belong together, under one heading of the help.
+struct CommandGroup {
+    std::string name;
+    bool in_short_help;  // the others are listed by --help-all
+    std::vector<Command> commands;
+};
+
+// Every command, in the order of the help. Add a command here and a declaration in commands.hpp.
+const std::vector<CommandGroup>& command_groups();
 
 }  // namespace loopegg

@@ -2,12 +2,15 @@
 
 namespace loopegg {
 
-const std::vector<Command>& commands() {
-    static const std::vector<Command> all{
-        optimize_command, explain_command, choose_command, adopt_command,      zoo_command,    show_command,   import_command, export_command,
-        targets_command,  compile_command, run_command,    measure_command,    bundle_command, worker_command, apply_command,  rules_command,
-        saturate_command, extract_command, batch_command,  dashboard_command,  store_command,  report_command, study_command,  score_command,
-        train_command,    term_command,    help_command,   completion_command, manual_command,
+const std::vector<CommandGroup>& command_groups() {
+    static const std::vector<CommandGroup> all{
+        {"Start", true, {optimize_command, report_command, train_command, choose_command, adopt_command, run_command}},
+        {"Model", true, {import_command, export_command, show_command, zoo_command}},
+        {"Deploy", true, {compile_command, measure_command, targets_command}},
+        {"Inspect", true, {explain_command, apply_command, score_command}},
+        {"Rules", false, {rules_command, saturate_command, extract_command, study_command}},
+        {"Scale", false, {batch_command, dashboard_command, store_command, bundle_command, worker_command}},
+        {"Tools", false, {term_command, help_command, completion_command, manual_command}},
     };
     return all;
 }

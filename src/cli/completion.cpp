@@ -58,7 +58,7 @@ std::vector<const CLI::Option*> all_options(const CLI::App& app) {
     std::vector<const CLI::Option*> all = options_of(app);
     for (const CLI::App* up = app.get_parent(); up && up->get_parent(); up = up->get_parent())
         for (const CLI::Option* o : options_of(*up))
-            if (o != up->get_help_ptr()) all.push_back(o);
+            if (o != up->get_help_ptr() && o != up->get_help_all_ptr()) all.push_back(o);
     return all;
 }
 

@@ -17,13 +17,30 @@ def run(*words):
 
 
 def commands():
-    listed = run("help").stdout.split("Commands:\n")[1].split("\n\n")[0]
-    return [line.split()[0] for line in listed.splitlines() if line.startswith("  ") and line[2] != " "]
+    return listed(run("--help-all").stdout)
+
+
+def listed(help_text):
+    """The commands that a help lists, under whichever heading."""
+    headings = [block for block in help_text.split("\n\n") if block.splitlines()[0].endswith(":") and not block.startswith("Options:")]
+    return [line.split()[0] for block in headings for line in block.splitlines() if line.startswith("  ") and line[2] != " "]
 
 
 def alone_it_prints_its_help():
     r = run()
-    assert r.returncode == 0 and "Commands:" in r.stdout and r.stderr == "", r
+    assert r.returncode == 0 and "optimize" in listed(r.stdout) and r.stderr == "", r
+
+
+def the_first_help_lists_what_most_people_need():
+    first, all_of_them = listed(run("--help").stdout), commands()
+    assert len(first) <= 16 and set(first) < set(all_of_them), first
+    assert "--help-all" in run("--help").stdout
+
+
+def the_first_help_of_optimize_fits_a_screen():
+    short, whole = run("optimize", "--help").stdout, run("optimize", "--help-all").stdout
+    assert len(short.splitlines()) <= 40 and "--max-loss" in short and "--channels-multiple-of" not in short, short
+    assert "--channels-multiple-of" in whole and all(line in whole for line in short.splitlines() if line.startswith("  --")), whole
 
 
 def help_and_its_option_say_the_same():
@@ -99,7 +116,8 @@ def the_manual_names_every_command():
         assert f".SS {c}\n" in page, c
 
 
-CASES = [alone_it_prints_its_help, help_and_its_option_say_the_same, a_mistyped_command_is_answered_with_the_one_meant,
+CASES = [alone_it_prints_its_help, the_first_help_lists_what_most_people_need, the_first_help_of_optimize_fits_a_screen,
+         help_and_its_option_say_the_same, a_mistyped_command_is_answered_with_the_one_meant,
          a_mistyped_option_is_answered_with_the_one_meant, a_missing_argument_is_named, mistakes_are_json_when_json_was_asked_for,
          a_command_s_name_may_be_an_argument, every_command_answers_a_wrong_option_alike, bash_completes_commands_and_options,
          scripts_for_other_shells_parse, the_manual_names_every_command]
