@@ -16,12 +16,28 @@
 #include "base/sexpr.hpp"
 #include "graph/load.hpp"
 #include "graph/weights.hpp"
-#include "nest/domain/winograd_nests.hpp"
+#include "nest/domain/bilinear_nests.hpp"
 #include "nest/term/statement.hpp"
+#include "rules/load.hpp"
 
 using namespace loopegg;
 
 namespace {
+
+const BilinearForm& shipped_form(const std::string& name) {
+    static const RuleBook book = load_rules(shipped("rules/algorithms.rules"), {.judge = false});
+    const BilinearForm* form = book.find_algorithm(name);
+    REQUIRE(form != nullptr);
+    return *form;
+}
+
+// A statement's text with the matrices of two algorithms in place of IN or OUT.
+std::string with_matrices(std::string text, const std::string& down, const std::string& along) {
+    const BilinearForm &d = shipped_form(down), &a = shipped_form(along);
+    for (const auto& [word, matrices] : {std::pair("IN", to_string(d.input) + " " + to_string(a.input)), {"OUT", to_string(d.output) + " " + to_string(a.output)}})
+        if (const std::size_t at = text.find(word); at != text.npos) text.replace(at, std::string_view(word).size(), matrices);
+    return text;
+}
 
 void check(const Term& nest) {
     CAPTURE(to_string(nest));
@@ -37,10 +53,13 @@ void check(const Term& nest) {
 TEST_CASE("transforms of tiles give what their statements say, with every schedule", "[unit]") {
     const std::filesystem::path file = shipped("rules/tune-cpu.rules");
     const ScheduleRules narrow(file, VectorMachine{2, 4, 32}), wide(file, VectorMachine{2, 8, 16});
-    for (const char* stmt :
-         {"(layout O c 8 (winograd_input 2 3 1 8 6 6 1 1))", "(layout O c 16 (winograd_input 4 3 2 16 6 9 1 1))", "(winograd_input 6 3 1 4 8 8 0 0)",
-          "(epilogue relu (epilogue bias (layout I c 16 (winograd_output 4 3 1 16 8 8))))", "(epilogue add (layout I c 8 (winograd_output 4 3 1 8 7 6)))",
-          "(layout I c 4 (winograd_output 2 3 2 12 5 4))", "(winograd_output 6 3 1 4 8 8)"})
+    const std::string two = "winograd-2-3", four = "winograd-4-3", one = "direct-1";
+    for (const std::string& stmt :
+         {with_matrices("(layout O c 8 (bilinear_input IN 2 2 1 8 6 6 1 1))", two, two), with_matrices("(layout O c 16 (bilinear_input IN 4 4 2 16 6 9 1 1))", four, four),
+          with_matrices("(bilinear_input IN 2 4 1 4 8 8 0 0)", two, four), with_matrices("(layout O c 8 (bilinear_input IN 1 4 1 8 5 9 0 1))", one, four),
+          with_matrices("(epilogue relu (epilogue bias (layout I c 16 (bilinear_output OUT 1 16 8 8))))", four, four),
+          with_matrices("(epilogue add (layout I c 8 (bilinear_output OUT 1 8 7 6)))", four, four),
+          with_matrices("(layout I c 4 (bilinear_output OUT 2 12 5 4))", two, two), with_matrices("(bilinear_output OUT 1 4 8 5)", four, one)})
         for (const ScheduleRules* rules : {&narrow, &wide}) {
             const std::vector<Term> all = rules->schedules(nest_of(statement_of(parse_term(stmt))), 12);
             CHECK(all.size() >= 2);
@@ -51,8 +70,10 @@ TEST_CASE("transforms of tiles give what their statements say, with every schedu
 }
 
 TEST_CASE("a transform in plain loops is right too", "[unit]") {
-    check(complete(parse_term("(nest (winograd_input 2 3 1 2 4 4 1 1) (at c (at th (at tw (at u (at v (at kh (at kw done))))))))")));
-    check(complete(parse_term("(nest (winograd_output 2 3 1 2 3 4) (at c (at th (at tw (at kh (at kw (at i (at j done))))))))")));
+    const std::string form = "winograd-2-3";
+    check(complete(parse_term(
+        with_matrices("(nest (bilinear_input IN 2 2 1 2 4 4 1 1) (at c (at th (at tw (at u (at v (at kh (at kw done))))))))", form, form))));
+    check(complete(parse_term(with_matrices("(nest (bilinear_output OUT 1 2 3 4) (at c (at th (at tw (at kh (at kw (at i (at j done))))))))", form, form))));
 }
 
 TEST_CASE("sites that run as rows of nests compute what the network computes", "[unit]") {
@@ -65,11 +86,12 @@ TEST_CASE("sites that run as rows of nests compute what the network computes", "
     const ScratchFile plain(".network");
     const CompiledNetwork before = compile_network({m.graph, m.weights, {}}, host, plain.path());
     const auto wanted = LoadedNetwork(plain.path()).run(inputs);
-    for (const int outputs : {2, 4}) {
-        const auto nests = winograd_nests(nest, outputs, 3);
+    for (const char* name : {"winograd-2-3", "winograd-4-3"}) {
+        const BilinearPair pair{shipped_form(name), shipped_form(name)};
+        auto nests = bilinear_nests(nest, pair);
         REQUIRE(nests.has_value());
-        const Term in = rules->schedules(nests->input, 1).front(), out = rules->schedules(nests->output, 1).front();
-        const Term row("prepare", {Term("winograd", {Term(outputs), Term(3)}), Term("then", {Term("then", {Term("site", {in}), nests->products}), out})});
+        nests->input = rules->schedules(nests->input, 1).front(), nests->output = rules->schedules(nests->output, 1).front();
+        const Term row = bilinear_row(pair, *nests);
         const ScratchFile fast(".network");
         const CompiledNetwork after = compile_network({m.graph, m.weights, {{"conv2", row}}}, host, fast.path());
         CHECK(after.steps == before.steps + 2);
