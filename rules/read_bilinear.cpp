@@ -27,7 +27,8 @@ public:
         const std::string name = read_name(form_, "bilinear algorithm", complaints_);
         read_settings();
         for (const std::string_view key : keywords)
-            if (complaints_.count() == before && !given_.contains(key)) complaints_.say(form_.where, fmt::format("bilinear algorithm '{}' has no '{}'", name, key));
+            if (complaints_.count() == before && !given_.contains(key))
+                complaints_.say(form_.where, fmt::format("bilinear algorithm '{}' has no '{}'", name, key));
         if (complaints_.count() == before) check_sizes();
         if (complaints_.count() == before) check_products();
         if (complaints_.count() == before) prove(name);
@@ -69,13 +70,13 @@ private:
             for (const SExpr& entry : row.items) {
                 const auto number = entry.is_list || entry.quoted ? std::nullopt : rational(entry.atom);
                 if (!number)
-                    return complaints_.say(entry.where, fmt::format("an entry of a matrix is a whole number or a fraction such as -1/24, but this is '{}'",
-                                                                    to_string(entry)));
+                    return complaints_.say(
+                        entry.where, fmt::format("an entry of a matrix is a whole number or a fraction such as -1/24, but this is '{}'", to_string(entry)));
                 entries.push_back(*number);
             }
             if (entries.size() != matrix.entries.front().size())
-                return complaints_.say(row.where, fmt::format("this row has another number of entries than the first row of '{}': {}, not {}", matrix_names[which],
-                                                              entries.size(), matrix.entries.front().size()));
+                return complaints_.say(row.where, fmt::format("this row has another number of entries than the first row of '{}': {}, not {}",
+                                                              matrix_names[which], entries.size(), matrix.entries.front().size()));
         }
         if (matrix.rows() > most_matrix_side || matrix.columns() > most_matrix_side)
             return complaints_.say(e.where, fmt::format("a matrix has at most {} rows and columns", most_matrix_side));
@@ -103,7 +104,8 @@ private:
         for (std::size_t u = 0; u < weights.entries.size(); ++u) {
             for (const std::size_t which : {1, 2})
                 if (const auto& row = matrices_[which].entries[u]; std::all_of(row.begin(), row.end(), zero))
-                    complaints_.say(places_[which]->items[u].where, fmt::format("this row of '{}' is zero, so nothing uses product {}", matrix_names[which], u));
+                    complaints_.say(places_[which]->items[u].where,
+                                    fmt::format("this row of '{}' is zero, so nothing uses product {}", matrix_names[which], u));
             if (std::all_of(output.entries.begin(), output.entries.end(), [&](const auto& row) { return zero(row[u]); }))
                 complaints_.say(places_[0]->where, fmt::format("column {} of ':output' is zero, so nothing uses product {}", u, u));
         }

@@ -41,22 +41,19 @@ public:
         const Wrong& first = wrong_.front();
         const int wanted = first.l == first.i + first.k ? 1 : 0;
         const mpq_class is = wanted - first.lacks;
-        BilinearFault fault{fmt::format("the coefficient of tap {} * input {} in output {} is {}, but must be {}", first.k, first.l, first.i, is.get_str(), wanted),
-                            {}};
+        BilinearFault fault{
+            fmt::format("the coefficient of tap {} * input {} in output {} is {}, but must be {}", first.k, first.l, first.i, is.get_str(), wanted), {}};
         using Matrix = BilinearRepair::Matrix;
         for (std::size_t u = 0; u < products_; ++u) {
             for (std::size_t i = 0; i < output_.size(); ++i)
-                add(fault, {Matrix::output, i, u, {}}, output_[i][u], [&](const Wrong& w) -> mpq_class {
-                    return w.i == i ? mpq_class(weights_[u][w.k] * input_[u][w.l]) : mpq_class(0);
-                });
+                add(fault, {Matrix::output, i, u, {}}, output_[i][u],
+                    [&](const Wrong& w) -> mpq_class { return w.i == i ? mpq_class(weights_[u][w.k] * input_[u][w.l]) : mpq_class(0); });
             for (std::size_t k = 0; k < taps(); ++k)
-                add(fault, {Matrix::weights, u, k, {}}, weights_[u][k], [&](const Wrong& w) -> mpq_class {
-                    return w.k == k ? mpq_class(output_[w.i][u] * input_[u][w.l]) : mpq_class(0);
-                });
+                add(fault, {Matrix::weights, u, k, {}}, weights_[u][k],
+                    [&](const Wrong& w) -> mpq_class { return w.k == k ? mpq_class(output_[w.i][u] * input_[u][w.l]) : mpq_class(0); });
             for (std::size_t l = 0; l < inputs(); ++l)
-                add(fault, {Matrix::input, u, l, {}}, input_[u][l], [&](const Wrong& w) -> mpq_class {
-                    return w.l == l ? mpq_class(output_[w.i][u] * weights_[u][w.k]) : mpq_class(0);
-                });
+                add(fault, {Matrix::input, u, l, {}}, input_[u][l],
+                    [&](const Wrong& w) -> mpq_class { return w.l == l ? mpq_class(output_[w.i][u] * weights_[u][w.k]) : mpq_class(0); });
         }
         return fault;
     }

@@ -19,6 +19,7 @@
 #include "nest/domain/bilinear_nests.hpp"
 #include "nest/term/statement.hpp"
 #include "rules/load.hpp"
+#include "tests/unit/backends/other_machine.hpp"
 
 using namespace loopegg;
 
@@ -34,7 +35,8 @@ const BilinearForm& shipped_form(const std::string& name) {
 // A statement's text with the matrices of two algorithms in place of IN or OUT.
 std::string with_matrices(std::string text, const std::string& down, const std::string& along) {
     const BilinearForm &d = shipped_form(down), &a = shipped_form(along);
-    for (const auto& [word, matrices] : {std::pair("IN", to_string(d.input) + " " + to_string(a.input)), {"OUT", to_string(d.output) + " " + to_string(a.output)}})
+    for (const auto& [word, matrices] :
+         {std::pair("IN", to_string(d.input) + " " + to_string(a.input)), {"OUT", to_string(d.output) + " " + to_string(a.output)}})
         if (const std::size_t at = text.find(word); at != text.npos) text.replace(at, std::string_view(word).size(), matrices);
     return text;
 }
@@ -55,8 +57,9 @@ TEST_CASE("transforms of tiles give what their statements say, with every schedu
     const ScheduleRules narrow(file, VectorMachine{2, 4, 32}), wide(file, VectorMachine{2, 8, 16});
     const std::string two = "winograd-2-3", four = "winograd-4-3", one = "direct-1";
     for (const std::string& stmt :
-         {with_matrices("(layout O c 8 (bilinear_input IN 2 2 1 8 6 6 1 1))", two, two), with_matrices("(layout O c 16 (bilinear_input IN 4 4 2 16 6 9 1 1))", four, four),
-          with_matrices("(bilinear_input IN 2 4 1 4 8 8 0 0)", two, four), with_matrices("(layout O c 8 (bilinear_input IN 1 4 1 8 5 9 0 1))", one, four),
+         {with_matrices("(layout O c 8 (bilinear_input IN 2 2 1 8 6 6 1 1))", two, two),
+          with_matrices("(layout O c 16 (bilinear_input IN 4 4 2 16 6 9 1 1))", four, four), with_matrices("(bilinear_input IN 2 4 1 4 8 8 0 0)", two, four),
+          with_matrices("(layout O c 8 (bilinear_input IN 1 4 1 8 5 9 0 1))", one, four),
           with_matrices("(epilogue relu (epilogue bias (layout I c 16 (bilinear_output OUT 1 16 8 8))))", four, four),
           with_matrices("(epilogue add (layout I c 8 (bilinear_output OUT 1 8 7 6)))", four, four),
           with_matrices("(layout I c 4 (bilinear_output OUT 2 12 5 4))", two, two), with_matrices("(bilinear_output OUT 1 4 8 5)", four, one)})
@@ -71,8 +74,8 @@ TEST_CASE("transforms of tiles give what their statements say, with every schedu
 
 TEST_CASE("a transform in plain loops is right too", "[unit]") {
     const std::string form = "winograd-2-3";
-    check(complete(parse_term(
-        with_matrices("(nest (bilinear_input IN 2 2 1 2 4 4 1 1) (at c (at th (at tw (at u (at v (at kh (at kw done))))))))", form, form))));
+    check(complete(
+        parse_term(with_matrices("(nest (bilinear_input IN 2 2 1 2 4 4 1 1) (at c (at th (at tw (at u (at v (at kh (at kw done))))))))", form, form))));
     check(complete(parse_term(with_matrices("(nest (bilinear_output OUT 1 2 3 4) (at c (at th (at tw (at kh (at kw (at i (at j done))))))))", form, form))));
 }
 
@@ -106,4 +109,30 @@ TEST_CASE("sites that run as rows of nests compute what the network computes", "
         std::filesystem::remove_all(fast.path());
     }
     std::filesystem::remove_all(plain.path());
+}
+
+TEST_CASE("sites that run as rows of nests on the i7 and on the Cortex-A57 compute what the network computes", "[device]") {
+    const Model m = load_model(shipped("examples/tiny-residual.json").string());
+    const Target host = find_target("host");
+    const Tensor input = normal_tensor(m.graph.inputs[0].shape, 3, "x");
+    const ScratchFolder plain(ScratchFile(".network").path());
+    compile_network({m.graph, m.weights, {}}, host, plain.path());
+    const std::vector<float> wanted = LoadedNetwork(plain.path()).run(std::vector{input})[0].values;
+    for (const char* name : {"i7", "a57"}) {
+        const Target target = find_target(name);
+        if (!runs_here(target, "sites that run as rows of nests on the i7 and on the Cortex-A57 compute what the network computes")) continue;
+        const Term nest = fused_nests(m.graph, {}, target).at("conv2");
+        for (const char* algorithm : {"winograd-2-3", "winograd-4-3"}) {
+            CAPTURE(name, algorithm);
+            const BilinearPair pair{shipped_form(algorithm), shipped_form(algorithm)};
+            auto nests = bilinear_nests(nest, pair);
+            REQUIRE(nests.has_value());
+            for (Term* each : {&nests->input, &nests->products, &nests->output}) *each = schedule_rules(target)->schedules(*each, 1).front();
+            const ScratchFolder folder(ScratchFile(".network").path());
+            compile_network({m.graph, m.weights, {{"conv2", bilinear_row(pair, *nests)}}}, target, folder.path());
+            const std::vector<float> got = run_for(target, folder.path(), input);
+            REQUIRE(got.size() == wanted.size());
+            for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(got[i] == Approx(wanted[i]).epsilon(1e-4).margin(1e-4));
+        }
+    }
 }

@@ -129,6 +129,12 @@ TEST_CASE("a convolution of stride 1 has a row of nests for each algorithm that 
     CHECK(all[0][0] != all[1][0]);
 }
 
+TEST_CASE("every CPU target has rows, and no GPU has", "[unit]") {
+    const Term nest = conv("1 1 8 16 8 8 3 3 1 1 1 1 1 1");
+    for (const char* target : {"host", "i7", "a57"}) CHECK(Algorithms(find_target(target)).rows(nest) == rows(nest));
+    for (const char* target : {"nano", "gtx1080ti", "h200"}) CHECK(Algorithms(find_target(target)).rows(nest).empty());
+}
+
 TEST_CASE("sums that must keep their order have none, nor has any other site", "[unit]") {
     CHECK(rows(conv("1 1 8 16 8 8 3 3 1 1 1 1 1 1"), true).empty());
     CHECK(rows(conv("1 1 8 16 8 8 3 3 2 2 1 1 1 1")).empty());

@@ -132,8 +132,8 @@ TEST_CASE("an algorithm with one changed entry is refused at that entry, whichev
                         // Now and then another entry could be changed instead. Then the message names both.
                         CHECK(what.message.find("coefficient of tap") != std::string::npos);
                         const std::string also = "with " + right[m][r][c] + " at " + std::to_string(w.place.line) + ":" + std::to_string(w.place.column);
-                        const bool here = Place{what.where.line(), what.where.column()} == w.place &&
-                                          what.hint.starts_with("it is right with " + right[m][r][c] + " here");
+                        const bool here =
+                            Place{what.where.line(), what.where.column()} == w.place && what.hint.starts_with("it is right with " + right[m][r][c] + " here");
                         CHECK((here || what.hint.find(also) != std::string::npos));
                     }
     }
