@@ -115,7 +115,8 @@ TEST_CASE("sites that run as rows of nests on the i7 and on the Cortex-A57 compu
     const Model m = load_model(shipped("examples/tiny-residual.json").string());
     const Target host = find_target("host");
     const Tensor input = normal_tensor(m.graph.inputs[0].shape, 3, "x");
-    const ScratchFolder plain(ScratchFile(".network").path());
+    const ScratchFile file(".network");
+    const ScratchFolder plain(file.path().string() + ".plain");
     compile_network({m.graph, m.weights, {}}, host, plain.path());
     const std::vector<float> wanted = LoadedNetwork(plain.path()).run(std::vector{input})[0].values;
     for (const char* name : {"i7", "a57"}) {
@@ -128,7 +129,7 @@ TEST_CASE("sites that run as rows of nests on the i7 and on the Cortex-A57 compu
             auto nests = bilinear_nests(nest, pair);
             REQUIRE(nests.has_value());
             for (Term* each : {&nests->input, &nests->products, &nests->output}) *each = schedule_rules(target)->schedules(*each, 1).front();
-            const ScratchFolder folder(ScratchFile(".network").path());
+            const ScratchFolder folder(file.path().string() + ".folder");
             compile_network({m.graph, m.weights, {{"conv2", bilinear_row(pair, *nests)}}}, target, folder.path());
             const std::vector<float> got = run_for(target, folder.path(), input);
             REQUIRE(got.size() == wanted.size());
