@@ -52,12 +52,12 @@ struct Pair {
 };
 
 // Every algorithm down columns and along rows at once, and with a single tap in the other direction.
-std::vector<Pair> pairs_of(const RuleBook& book, const std::vector<std::string>& wanted) {
+std::vector<Pair> pairs_of(const std::vector<NamedAlgorithm>& known, const std::vector<std::string>& wanted) {
     std::vector<Pair> all;
-    for (const NamedAlgorithm& a : book.algorithms) {
+    for (const NamedAlgorithm& a : known) {
         if (a.form.taps() == 1 || (!wanted.empty() && std::find(wanted.begin(), wanted.end(), a.name) == wanted.end())) continue;
         all.push_back({a.name, {a.form, a.form}});
-        for (const NamedAlgorithm& one : book.algorithms)
+        for (const NamedAlgorithm& one : known)
             if (one.form.taps() == 1)
                 all.push_back({a.name + " along rows", {one.form, a.form}}), all.push_back({a.name + " down columns", {a.form, one.form}});
     }
@@ -91,8 +91,8 @@ int main(int argc, char** argv) {
     const Target host = find_target("host");
     const Model input = load_model(argc > 1 ? argv[1] : "zoo:resnet34-cifar10");
     const std::size_t tried = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 8;
-    const RuleBook book = load_rules(argc > 3 ? std::filesystem::path(argv[3]) : shipped("rules/algorithms.rules"));
-    const std::vector<Pair> pairs = pairs_of(book, argc > 4 ? std::vector<std::string>(argv + 4, argv + argc) : std::vector<std::string>());
+    const Loaded rules = check_rules(argc > 3 ? std::filesystem::path(argv[3]) : shipped("rules/algorithms.rules"));
+    const std::vector<Pair> pairs = pairs_of(rules.algorithms, argc > 4 ? std::vector<std::string>(argv + 4, argv + argc) : std::vector<std::string>());
     MeasurerOptions options;
     options.cold_bytes = cold_bytes_for(input.weights);
     TvmMeasurer measurer(options);

@@ -1,7 +1,7 @@
 // How much the float32 of bilinear algorithms errs, compared with that of direct convolution: compiled kernels against sums in float64.
-//   bench_bilinear_error random LAYERS [RULES]      over so many random layers of each kernel that the algorithms of RULES take
-//   bench_bilinear_error real LAYERS MODEL CIFAR    over so many 3x3 layers of MODEL, whose inputs are activations of CIFAR-10's test images
-//   bench_bilinear_error network MODEL CIFAR        the outputs of the whole MODEL with an algorithm at each site that takes it, compared with LibTorch's
+//   bench_bilinear_error random LAYERS [RULES]              over so many random layers of each kernel that the algorithms of RULES take
+//   bench_bilinear_error real LAYERS MODEL CIFAR [RULES]    over so many 3x3 layers of MODEL, whose inputs are activations of CIFAR-10's test images
+//   bench_bilinear_error network MODEL CIFAR [RULES]        the outputs of the whole MODEL with an algorithm at each site that takes it, compared with LibTorch's
 // One unit is 2^-24 of the largest sum of absolute values |weight * input| among the outputs of a layer, or of the largest |output|.
 #include <algorithm>
 #include <cmath>
@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -53,11 +54,11 @@ std::map<KernelSize, std::vector<Form>> forms_of(const std::filesystem::path& ru
         if (forms.empty()) forms.push_back({"directly", {}});
         forms.push_back({name, BilinearPair{down, along}});
     };
-    const RuleBook book = load_rules(rules);
-    for (const NamedAlgorithm& a : book.algorithms) {
+    const std::vector<NamedAlgorithm> known = check_rules(rules).algorithms;
+    for (const NamedAlgorithm& a : known) {
         if (a.form.taps() == 1) continue;
         add(a.name, a.form, a.form);
-        for (const NamedAlgorithm& one : book.algorithms)
+        for (const NamedAlgorithm& one : known)
             if (one.form.taps() == 1) add(a.name, one.form, a.form), add(a.name, a.form, one.form);
     }
     return all;
@@ -294,8 +295,9 @@ int network(const Model& model, const Batch& data, const std::vector<Form>& form
 
 int main(int argc, char** argv) {
     const std::string what = argc > 1 ? argv[1] : "";
-    Errors errors(what == "random" && argc == 4 ? std::filesystem::path(argv[3]) : shipped("rules/algorithms.rules"));
-    if (what == "random" && (argc == 3 || argc == 4)) {
+    const bool own = argc > 2 && std::string_view(argv[argc - 1]).ends_with(".rules");
+    Errors errors(own ? std::filesystem::path(argv[--argc]) : shipped("rules/algorithms.rules"));
+    if (what == "random" && argc == 3) {
         random_layers(std::atoi(argv[2]), errors);
     } else if ((what == "real" && argc == 5) || (what == "network" && argc == 4)) {
         const Model model = load_model(argv[argc - 2]);
@@ -303,7 +305,7 @@ int main(int argc, char** argv) {
         if (what == "network") return network(model, images, errors.forms().at({3, 3}), 32);
         real_layers(model, images, std::atoi(argv[2]), errors);
     } else {
-        fmt::print(stderr, "usage: bench_bilinear_error random LAYERS [RULES] | real LAYERS MODEL CIFAR | network MODEL CIFAR\n");
+        fmt::print(stderr, "usage: bench_bilinear_error random LAYERS [RULES] | real LAYERS MODEL CIFAR [RULES] | network MODEL CIFAR [RULES]\n");
         return 2;
     }
     errors.print();

@@ -35,7 +35,7 @@ public:
         read_file_of(source, true);
         check_phases();
         if (complaints_.count() == 0 && options_.judge && book_.language->judge) judge();
-        return {std::move(book_), in_order(complaints_.take())};
+        return {std::move(book_), std::move(algorithms_), in_order(complaints_.take())};
     }
 
 private:
@@ -207,15 +207,15 @@ private:
     void read_algorithm(const SExpr& form) {
         auto read = read_bilinear(form, *book_.language, complaints_);
         if (!read) return;
-        for (const NamedAlgorithm& a : book_.algorithms)
+        for (const NamedAlgorithm& a : algorithms_)
             if (a.name == read->name)
                 return complaints_.say(read->where, fmt::format("bilinear algorithm '{}' is there already, at {}", a.name, place(a.where)));
-        book_.algorithms.push_back(std::move(*read));
+        algorithms_.push_back(std::move(*read));
     }
 
     void add_rule(const SExpr& form, RuleSet& set) {
-        auto rule = read_rule(with_algorithms(form, book_.algorithms), *book_.language, set.name, complaints_);
-        if (rule) rule->text = to_string(form), check_algorithms(*rule, book_.algorithms, complaints_);
+        auto rule = read_rule(with_algorithms(form, algorithms_), *book_.language, set.name, complaints_);
+        if (rule) rule->text = to_string(form), check_algorithms(*rule, algorithms_, complaints_);
         if (form.items.size() >= 2 && !form.items[1].is_list)
             if (auto [it, fresh] = rule_places_.try_emplace(form.items[1].atom, form.where); !fresh) {
                 complaints_.enter_rule(form.items[1].atom);
@@ -301,6 +301,7 @@ private:
     LoadOptions options_;
     Complaints complaints_;
     RuleBook book_;
+    std::vector<NamedAlgorithm> algorithms_;
     std::vector<SourcePtr> files_;
     std::map<std::string, Position> set_places_, rule_places_;
     std::map<std::string, std::map<std::string, Position>> phase_words_;
@@ -327,7 +328,7 @@ const Phase* RuleBook::find_phase(std::string_view name) const {
     return it == phases.end() ? nullptr : &*it;
 }
 
-const BilinearForm* RuleBook::find_algorithm(std::string_view name) const {
+const BilinearForm* Loaded::find_algorithm(std::string_view name) const {
     const auto it = std::find_if(algorithms.begin(), algorithms.end(), [&](const NamedAlgorithm& a) { return a.name == name; });
     return it == algorithms.end() ? nullptr : &it->form;
 }

@@ -8,7 +8,6 @@
 
 #include "base/source.hpp"
 #include "egraph/rewrite.hpp"
-#include "nest/term/bilinear.hpp"
 #include "rules/language.hpp"
 #include "rules/verdict.hpp"
 
@@ -80,24 +79,15 @@ struct Phase {
     Position where{};
 };
 
-// A bilinear algorithm that a file states by its matrices, proved as it was read.
-struct NamedAlgorithm {
-    std::string name;
-    BilinearForm form;
-    Position where;
-};
-
 // Everything that a rule file and its includes say.
 struct RuleBook {
     const Language* language = nullptr;
-    std::vector<NamedAlgorithm> algorithms;
     std::vector<RuleSet> sets;  // in the order of the files; rules outside any set are in the set "main"
     std::vector<Phase> phases;
     std::vector<SourcePtr> files;  // the file itself first
 
     const RuleSet* find_set(std::string_view name) const;
     const Phase* find_phase(std::string_view name) const;
-    const BilinearForm* find_algorithm(std::string_view name) const;
     const Rule* find_rule(std::string_view name) const;
     std::size_t rule_count() const;
     std::vector<const Rule*> rules() const;                       // of every set

@@ -64,9 +64,8 @@ std::string schedule_fault(const nlohmann::json& site) {
     return "";
 }
 
-// Checks nests in a row: they must be schedules of the nests that the row's bilinear algorithms make from the chosen
-// nest. Where the restriction became groups of
-// an ordinary convolution, they are the nests of that convolution, whose products must keep as many pairs of channels.
+// Checks nests in a row: they must be schedules of the nests that the row's bilinear algorithms make from the chosen nest. Where the restriction became
+// groups of an ordinary convolution, they are the nests of that convolution, whose products must keep as many pairs of channels.
 std::string row_fault(const Term& chosen, const Term& row) {
     const auto pair = bilinear_pair(row[0]);
     if (!pair) return "no rule makes a row of nests by " + to_string(row[0]);

@@ -26,8 +26,8 @@ using namespace loopegg;
 namespace {
 
 const BilinearForm& shipped_form(const std::string& name) {
-    static const RuleBook book = load_rules(shipped("rules/algorithms.rules"), {.judge = false});
-    const BilinearForm* form = book.find_algorithm(name);
+    static const Loaded rules = check_rules(shipped("rules/algorithms.rules"), {.judge = false});
+    const BilinearForm* form = rules.find_algorithm(name);
     REQUIRE(form != nullptr);
     return *form;
 }

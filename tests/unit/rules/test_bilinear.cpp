@@ -109,10 +109,10 @@ Matrices evaluated(const std::vector<mpq_class>& points, std::size_t taps) {
 }  // namespace
 
 TEST_CASE("an algorithm with one changed entry is refused at that entry, whichever it is", "[unit]") {
-    const RuleBook book = load_rules(shipped("rules/algorithms.rules"), {.judge = false});
-    REQUIRE(book.algorithms.size() >= 3);
+    const Loaded shipped_rules = check_rules(shipped("rules/algorithms.rules"), {.judge = false});
+    REQUIRE(shipped_rules.algorithms.size() >= 3);
     int changed = 0;
-    for (const NamedAlgorithm& algorithm : book.algorithms) {
+    for (const NamedAlgorithm& algorithm : shipped_rules.algorithms) {
         const Matrices right = entries_of(algorithm.form);
         REQUIRE(load(written(right).text).mistakes.empty());
         for (std::size_t m = 0; m < 3; ++m)
@@ -125,7 +125,7 @@ TEST_CASE("an algorithm with one changed entry is refused at that entry, whichev
                         const Loaded loaded = load(w.text);
                         CAPTURE(w.text);
                         REQUIRE_FALSE(loaded.mistakes.empty());
-                        CHECK(loaded.book.algorithms.empty());
+                        CHECK(loaded.algorithms.empty());
                         ++changed;
                         const Diagnostic& what = loaded.mistakes[0].what;
                         if (what.message.find("nothing uses product") != std::string::npos) continue;
@@ -148,9 +148,9 @@ TEST_CASE("algorithms that evaluate polynomials at any points are read", "[unit]
         const auto taps = *rc::gen::inRange<std::size_t>(1, points.size() + 2);
         const Loaded loaded = load(written(evaluated(points, taps)).text);
         RC_ASSERT(loaded.mistakes.empty());
-        RC_ASSERT(loaded.book.algorithms.at(0).form.taps() == static_cast<std::int64_t>(taps));
-        RC_ASSERT(bilinear_form(to_term(loaded.book.algorithms[0].form)).has_value());  // a leaf says all that the file says
-        RC_ASSERT(entries_of(*bilinear_form(to_term(loaded.book.algorithms[0].form))) == entries_of(loaded.book.algorithms[0].form));
+        RC_ASSERT(loaded.algorithms.at(0).form.taps() == static_cast<std::int64_t>(taps));
+        RC_ASSERT(bilinear_form(to_term(loaded.algorithms[0].form)).has_value());  // a leaf says all that the file says
+        RC_ASSERT(entries_of(*bilinear_form(to_term(loaded.algorithms[0].form))) == entries_of(loaded.algorithms[0].form));
     });
 }
 
