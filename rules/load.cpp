@@ -14,6 +14,7 @@
 #include "rules/complaints.hpp"
 #include "rules/expressions.hpp"
 #include "rules/judged.hpp"
+#include "rules/read_bilinear.hpp"
 #include "rules/read_phase.hpp"
 #include "rules/read_rule.hpp"
 #include "rules/unproved.hpp"
@@ -22,7 +23,7 @@ namespace loopegg {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::array<std::string_view, 5> forms{"language", "include", "ruleset", "rule", "phase"};
+constexpr std::array<std::string_view, 6> forms{"language", "include", "bilinear", "ruleset", "rule", "phase"};
 const std::string main_set = "main";
 
 class Loader {
@@ -34,7 +35,7 @@ public:
         read_file_of(source, true);
         check_phases();
         if (complaints_.count() == 0 && options_.judge && book_.language->judge) judge();
-        return {std::move(book_), in_order(complaints_.take())};
+        return {std::move(book_), std::move(algorithms_), in_order(complaints_.take())};
     }
 
 private:
@@ -60,6 +61,8 @@ private:
             return;
         }
         read_language(all, outermost);
+        for (const SExpr& form : all)
+            if (form.is_form("bilinear")) read_algorithm(form);
         std::map<std::string, Position> included;
         for (const SExpr& form : all) read_form(form, source, included);
     }
@@ -95,9 +98,9 @@ private:
     void read_form(const SExpr& form, const SourcePtr& source, std::map<std::string, Position>& included) {
         if (!form.is_list)
             return complaints_.say(form.where, fmt::format("'{}' is outside of any form", form.atom),
-                                   "a file holds (language ...), (include ...), (ruleset ...), (rule ...) and (phase ...)");
+                                   "a file holds (language ...), (include ...), (bilinear ...), (ruleset ...), (rule ...) and (phase ...)");
         if (form.items.empty()) return complaints_.say(form.where, "'()' says nothing");
-        if (form.is_form("language")) return;
+        if (form.is_form("language") || form.is_form("bilinear")) return;  // read already
         if (form.is_form("include")) return include(form, source, included);
         if (form.is_form("ruleset")) return read_set(form);
         if (form.is_form("rule")) return add_rule(form, implicit_set(form.where));
@@ -200,8 +203,19 @@ private:
         return last;
     }
 
+    // Algorithms are read before the rules of their file, which name them.
+    void read_algorithm(const SExpr& form) {
+        auto read = read_bilinear(form, *book_.language, complaints_);
+        if (!read) return;
+        for (const NamedAlgorithm& a : algorithms_)
+            if (a.name == read->name)
+                return complaints_.say(read->where, fmt::format("bilinear algorithm '{}' is there already, at {}", a.name, place(a.where)));
+        algorithms_.push_back(std::move(*read));
+    }
+
     void add_rule(const SExpr& form, RuleSet& set) {
-        auto rule = read_rule(form, *book_.language, set.name, complaints_);
+        auto rule = read_rule(with_algorithms(form, algorithms_), *book_.language, set.name, complaints_);
+        if (rule) rule->text = to_string(form), check_algorithms(*rule, algorithms_, complaints_);
         if (form.items.size() >= 2 && !form.items[1].is_list)
             if (auto [it, fresh] = rule_places_.try_emplace(form.items[1].atom, form.where); !fresh) {
                 complaints_.enter_rule(form.items[1].atom);
@@ -287,6 +301,7 @@ private:
     LoadOptions options_;
     Complaints complaints_;
     RuleBook book_;
+    std::vector<NamedAlgorithm> algorithms_;
     std::vector<SourcePtr> files_;
     std::map<std::string, Position> set_places_, rule_places_;
     std::map<std::string, std::map<std::string, Position>> phase_words_;
@@ -311,6 +326,11 @@ const RuleSet* RuleBook::find_set(std::string_view name) const {
 const Phase* RuleBook::find_phase(std::string_view name) const {
     const auto it = std::find_if(phases.begin(), phases.end(), [&](const Phase& p) { return p.name == name; });
     return it == phases.end() ? nullptr : &*it;
+}
+
+const BilinearForm* Loaded::find_algorithm(std::string_view name) const {
+    const auto it = std::find_if(algorithms.begin(), algorithms.end(), [&](const NamedAlgorithm& a) { return a.name == name; });
+    return it == algorithms.end() ? nullptr : &it->form;
 }
 
 const Rule* RuleBook::find_rule(std::string_view name) const {

@@ -1,9 +1,12 @@
 // Reads .rules files and checks all that can be checked without running a rule. The reader reports every mistake, not only the first.
 #pragma once
 #include <filesystem>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
+#include "nest/term/bilinear.hpp"
 #include "rules/rule.hpp"
 #include "rules/unproved.hpp"
 
@@ -22,9 +25,19 @@ struct LoadOptions {
     const Language* language = nullptr;  // of a file that names none; null: the language `free`
 };
 
+// A bilinear algorithm that a file states by its matrices, proved as it was read.
+struct NamedAlgorithm {
+    std::string name;
+    BilinearForm form;
+    Position where;
+};
+
 struct Loaded {
-    RuleBook book;                      // the rules that have no mistake; sound only when `mistakes` is empty
-    std::vector<RuleMistake> mistakes;  // by file, in the order of the text
+    RuleBook book;                           // the rules that have no mistake; sound only when `mistakes` is empty
+    std::vector<NamedAlgorithm> algorithms;  // rules that name one hold its matrices
+    std::vector<RuleMistake> mistakes;       // by file, in the order of the text
+
+    const BilinearForm* find_algorithm(std::string_view name) const;
 };
 
 // Throws only when the file itself cannot be read.

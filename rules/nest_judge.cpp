@@ -68,6 +68,8 @@ RuleVerdict judge_nest_rule(const Rule& rule, bool deep) {
     static std::mutex mutex;
     static std::map<std::pair<std::string, bool>, RuleVerdict> known;
     std::pair<std::string, bool> key{rule.text, deep};
+    for (const ChoiceCall& c : rule.choices)  // the text of a rule has the names of algorithms alone
+        for (const Term& v : c.values) key.first += " " + to_string(v);
     {
         std::lock_guard lock(mutex);
         if (auto it = known.find(key); it != known.end()) return it->second;

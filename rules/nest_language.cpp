@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "graph/functions.hpp"
-#include "nest/domain/winograd_nests.hpp"
+#include "nest/domain/bilinear_nests.hpp"
 #include "nest/net/net.hpp"
 #include "nest/term/facts.hpp"
 #include "nest/term/grammar.hpp"
@@ -205,13 +205,17 @@ std::vector<GuardKind> guards() {
     return all;
 }
 
-// One of the nests that a convolution becomes (winograd_nests.hpp). Any term of the convolution's class will do, because all have one domain.
-ListKind winograd_list(std::string name, std::string summary, Term WinogradNests::*which) {
-    ListKind list{std::move(name), {{"nest", "number", "number"}}, std::move(summary), [which](const Question& q) -> std::vector<Term> {
-                      if (q.arguments[0].eclass == none || !q.arguments[1].number || !q.arguments[2].number) return {};
+// One of the nests that a convolution becomes (bilinear_nests.hpp). Any term of the convolution's class will do, because all have one domain.
+ListKind bilinear_list(std::string name, std::string summary, Term BilinearNests::*which) {
+    ListKind list{std::move(name), {{"nest", "algorithm", "algorithm"}}, std::move(summary), [which](const Question& q) -> std::vector<Term> {
+                      const auto any_none = [](const Argument& a) { return a.eclass == none; };
+                      if (std::any_of(q.arguments.begin(), q.arguments.end(), any_none)) return {};
+                      const auto down = bilinear_form(q.graph.smallest_term(q.arguments[1].eclass));
+                      const auto along = bilinear_form(q.graph.smallest_term(q.arguments[2].eclass));
+                      if (!down || !along) return {};
                       const Term nest = q.graph.smallest_term(q.arguments[0].eclass);
                       if (!nest.is("nest", 2) && !nest.is("restore", 2)) return {};
-                      const auto nests = winograd_nests(nest, *q.arguments[1].number, *q.arguments[2].number);
+                      const auto nests = bilinear_nests(nest, {*down, *along});
                       return nests ? std::vector{(*nests).*which} : std::vector<Term>{};
                   }};
     list.facts_only = false;
@@ -242,9 +246,10 @@ std::vector<ListKind> lists() {
          "the order of the buffer's dimensions with which a move of so many elements, which reads in the order of the first number, is left out",
          orders,
          false},
-        winograd_list("winograd-input", "of a convolution: its input transformed for so many outputs of so many taps", &WinogradNests::input),
-        winograd_list("winograd-products", "of a convolution: the products of its transformed input with transformed weights", &WinogradNests::products),
-        winograd_list("winograd-output", "of a convolution: those products transformed back, and what follows its sums", &WinogradNests::output),
+        bilinear_list("bilinear-input", "of a convolution: its input transformed by two bilinear algorithms, down columns and along rows",
+                      &BilinearNests::input),
+        bilinear_list("bilinear-products", "of a convolution: the products of its transformed input with transformed weights", &BilinearNests::products),
+        bilinear_list("bilinear-output", "of a convolution: those products transformed back, and what follows its sums", &BilinearNests::output),
         {"divisors",
          {{"axis"}},
          "the proper divisors of the extent",
@@ -367,7 +372,7 @@ std::vector<OperatorKind> operators() {
     for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread", "tensor.tf32"})
         all.push_back({word, "place", {}});
     for (OperatorKind& op : net_operator_kinds()) all.push_back(std::move(op));
-    all.push_back({"winograd", "preparation", {"number", "number"}});
+    all.push_back({"bilinear", "preparation", {"algorithm", "algorithm"}});
     for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
     for (const char* word : {"repeat", "zero", "pointwise"}) all.push_back({word, "how", {}});
     for (const char* word : {"O", "I", "J", "K", "W", "A", "B"}) all.push_back({word, "buffer", {}});
@@ -400,6 +405,8 @@ const Language& nest_language() {
             // Functions of (zip F SIZE) and (map F SIZE) that elsewhere are operators or have no meaning.
             if (word == "+" || word == "-" || word == "*" || word == "copy") return "function";
             if (word.starts_with('@')) return "site";  // net_name
+            if (rational_matrix(word)) return "matrix";
+            if (bilinear_form(Term(word))) return "algorithm";
             auto name = axis_name(Term(word));
             return name && name->extent > 0 ? std::optional<std::string>("axis") : std::nullopt;
         };

@@ -141,7 +141,7 @@ Operands whole_numbers(const std::vector<Buffer>& buffers) {
 }
 
 bool has_transforms(const Term& t) {
-    return t.is("winograd", 2) || std::any_of(t.children().begin(), t.children().end(), [](const Term& c) { return has_transforms(c); });
+    return t.is("bilinear", 2) || std::any_of(t.children().begin(), t.children().end(), [](const Term& c) { return has_transforms(c); });
 }
 
 // Whole numbers stay exact. Transformed weights may be fractions, which are rounded.

@@ -216,6 +216,7 @@ std::optional<WholeTile> NestLoops::whole_tile(const Tree& n) const {
     for (const Coefficient& c : s_.coefficients)
         for (const int axis : {c.row, c.column}) {
             const Index& i = at->iterators[static_cast<std::size_t>(axis)];
+            if (s_.axes[static_cast<std::size_t>(axis)].extent == 1) continue;  // has no loop
             if (i.kind() != Index::Kind::variable) return {};
             walked.push_back(i.var());
         }

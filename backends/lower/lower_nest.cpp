@@ -132,7 +132,10 @@ private:
     Obj emit_whole_tile(const WholeTile& w) {
         Scope keep(env_);
         const Coefficient &first = s_.coefficients[0], &second = s_.coefficients[1];
-        auto set = [&](int axis, std::int64_t value) { env_[static_cast<std::size_t>(w.body->iterators[static_cast<std::size_t>(axis)].var())] = value; };
+        auto set = [&](int axis, std::int64_t value) {
+            const Index& iterator = w.body->iterators[static_cast<std::size_t>(axis)];
+            if (iterator.kind() == Index::Kind::variable) env_[static_cast<std::size_t>(iterator.var())] = value;  // an axis of one value has no loop
+        };
         auto vector = [&](const std::function<Obj()>& store) {
             if (!w.lanes || w.lanes->extent == 1) return store();
             const tv::Variable lane = tv::variable("lane");

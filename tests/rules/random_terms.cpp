@@ -47,8 +47,8 @@ constexpr const char* statements[] = {
     "(stretch * 2 4 3 4 15 2)",
     "(order I 4132 (move 2 3 4 2))",
     "(order O 213 (order J 132 (epilogue (times 0.5) (matmul 2 4 6 8))))",
-    "(winograd_input 2 3 1 4 4 4 1 1)",
-    "(winograd_output 2 3 1 4 4 4)",
+    "(bilinear_input [-1,0,1,0|0,1,1,0|0,-1,1,0|0,-1,0,1] [1] 2 1 1 4 4 4 1 1)",
+    "(bilinear_output [1,1,1,0|0,1,-1,1] [1,1,1,0|0,1,-1,1] 1 4 4 4)",
     "(recurrence 4 6)",
 };
 

@@ -9,8 +9,8 @@
 #include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/loop_operators.hpp"
+#include "nest/term/rational_matrix.hpp"
 #include "nest/term/statement.hpp"
-#include "nest/term/winograd.hpp"
 #include "nest/term/wrapped_statement.hpp"
 
 namespace loopegg {
@@ -242,31 +242,43 @@ Statement channel_scale(const Term& t, Numbers v) {
     return b.done();
 }
 
-Statement winograd_input(const Term& t, Numbers v) {
-    auto M = v[0], R = v[1], N = v[2], C = v[3], IH = v[4], IW = v[5], PH = v[6], PW = v[7], A = M + R - 1;
-    auto TH = (out_extent(IH, R, 1, PH, 1, PH) + M - 1) / M, TW = (out_extent(IW, R, 1, PW, 1, PW) + M - 1) / M;
-    const WinogradForm& form = winograd_form(M, R);
+// Child `i` of a statement, as a matrix. Its rows or its columns are outputs of the statement's tiles, `what` in words.
+RationalMatrix matrix_of(const Term& t, std::size_t i, const char* what) {
+    const auto matrix = rational_matrix(t[i].op().text());
+    if (!matrix || t[i].size() != 0)
+        throw UserError("the matrix for the " + std::string(what) + " of " + to_string(t) + " is none: expected rows of numbers, as in [1,0,-1|0,1/2,1]");
+    return *matrix;
+}
+
+// Tiles of an image overlap by what the taps beyond the first read.
+Statement bilinear_input(const Term& t, Numbers v) {
+    const RationalMatrix down = matrix_of(t, 0, "columns"), along = matrix_of(t, 1, "rows");
+    auto MH = v[2], MW = v[3], N = v[4], C = v[5], IH = v[6], IW = v[7], PH = v[8], PW = v[9];
+    auto U = down.rows(), V = along.rows(), AH = down.columns(), AW = along.columns(), RH = AH - MH + 1, RW = AW - MW + 1;
+    if (RH < 1 || RW < 1) throw UserError("a tile of " + to_string(t) + " has more outputs than inputs");
+    auto TH = (out_extent(IH, RH, 1, PH, 1, PH) + MH - 1) / MH, TW = (out_extent(IW, RW, 1, PW, 1, PW) + MW - 1) / MW;
     Builder b(t);
-    b.axis("n", N), b.axis("c", C), b.axis("th", TH), b.axis("tw", TW), b.axis("u", A), b.axis("v", A), b.reduce("kh", A), b.reduce("kw", A);
-    b.write({N, A * A * C, TH, TW}, {b.affine({{"n"}}), b.affine({{"u", A * C}, {"v", C}, {"c"}}), b.affine({{"th"}}), b.affine({{"tw"}})});
+    b.axis("n", N), b.axis("c", C), b.axis("th", TH), b.axis("tw", TW), b.axis("u", U), b.axis("v", V), b.reduce("kh", AH), b.reduce("kw", AW);
+    b.write({N, U * V * C, TH, TW}, {b.affine({{"n"}}), b.affine({{"u", V * C}, {"v", C}, {"c"}}), b.affine({{"th"}}), b.affine({{"tw"}})});
     b.read("I", {N, C, IH, IW}, BufferKind::input,
-           {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"th", M}, {"kh"}}, -PH), b.affine({{"tw", M}, {"kw"}}, -PW)},
-           PH > 0 || PW > 0 || TH * M + R - 1 > IH || TW * M + R - 1 > IW);
-    b.coefficient("T", "u", "kh", form.input), b.coefficient("S", "v", "kw", form.input);
+           {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"th", MH}, {"kh"}}, -PH), b.affine({{"tw", MW}, {"kw"}}, -PW)},
+           PH > 0 || PW > 0 || TH * MH + RH - 1 > IH || TW * MW + RW - 1 > IW);
+    b.coefficient("T", "u", "kh", down.values()), b.coefficient("S", "v", "kw", along.values());
     b.combine(Combine::sum, "(* (* T S) I)");
     return b.done();
 }
 
-Statement winograd_output(const Term& t, Numbers v) {
-    auto M = v[0], R = v[1], N = v[2], C = v[3], OH = v[4], OW = v[5], A = M + R - 1, TH = (OH + M - 1) / M, TW = (OW + M - 1) / M;
-    const WinogradForm& form = winograd_form(M, R);
+Statement bilinear_output(const Term& t, Numbers v) {
+    const RationalMatrix down = matrix_of(t, 0, "columns"), along = matrix_of(t, 1, "rows");
+    auto N = v[2], C = v[3], OH = v[4], OW = v[5], MH = down.rows(), MW = along.rows(), U = down.columns(), V = along.columns();
+    auto TH = (OH + MH - 1) / MH, TW = (OW + MW - 1) / MW;
     Builder b(t);
-    b.axis("n", N), b.axis("c", C), b.axis("th", TH), b.axis("tw", TW), b.axis("i", M), b.axis("j", M), b.reduce("kh", A), b.reduce("kw", A);
-    b.write({N, C, OH, OW}, {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"th", M}, {"i"}}), b.affine({{"tw", M}, {"j"}})});
-    if (TH * M > OH || TW * M > OW) b.drop_outside_writes();
-    b.read("I", {N, A * A * C, TH, TW}, BufferKind::input,
-           {b.affine({{"n"}}), b.affine({{"kh", A * C}, {"kw", C}, {"c"}}), b.affine({{"th"}}), b.affine({{"tw"}})});
-    b.coefficient("T", "i", "kh", form.output), b.coefficient("S", "j", "kw", form.output);
+    b.axis("n", N), b.axis("c", C), b.axis("th", TH), b.axis("tw", TW), b.axis("i", MH), b.axis("j", MW), b.reduce("kh", U), b.reduce("kw", V);
+    b.write({N, C, OH, OW}, {b.affine({{"n"}}), b.affine({{"c"}}), b.affine({{"th", MH}, {"i"}}), b.affine({{"tw", MW}, {"j"}})});
+    if (TH * MH > OH || TW * MW > OW) b.drop_outside_writes();
+    b.read("I", {N, U * V * C, TH, TW}, BufferKind::input,
+           {b.affine({{"n"}}), b.affine({{"kh", V * C}, {"kw", C}, {"c"}}), b.affine({{"th"}}), b.affine({{"tw"}})});
+    b.coefficient("T", "i", "kh", down.values()), b.coefficient("S", "j", "kw", along.values());
     b.combine(Combine::sum, "(* (* T S) I)");
     return b.done();
 }
@@ -313,8 +325,8 @@ constexpr std::array<Row, 25> table{{
     {"move", "D0 D1 D2 D3", move},
     {"scale", "value SIZE", scale},
     {"channel_scale", "N C S", channel_scale},
-    {"winograd_input", "M R N C IH IW PH? PW?", winograd_input},
-    {"winograd_output", "M R N C OH OW", winograd_output},
+    {"bilinear_input", "down along MH MW N C IH IW PH? PW?", bilinear_input},
+    {"bilinear_output", "down along N C OH OW", bilinear_output},
     {"recurrence", "T Y", recurrence},
 }};
 

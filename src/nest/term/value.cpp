@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "nest/run/interpreter.hpp"
-#include "nest/term/winograd.hpp"
+#include "nest/term/bilinear.hpp"
 
 namespace loopegg {
 namespace {
@@ -35,8 +35,6 @@ std::size_t weights_of(const std::vector<Buffer>& operands, const Term& value) {
 [[noreturn]] void unknown(const Term& value) { throw UserError("'" + to_string(value) + "' is no value: expected site, then, feed or prepare"); }
 
 const std::string& how_of(const Term& value) { return value[0].op().text(); }
-
-bool is_winograd(const Term& how) { return how.is("winograd", 2) && how[0].integer() && how[1].integer(); }
 
 Statement statement_in(const Term& nest) { return statement_of(nest_parts(nest).statement); }
 
@@ -75,13 +73,13 @@ std::vector<Buffer> operands_of(const Term& value) {
         Buffer scale = all[shift];
         scale.name = "E0scale", all[shift].name = "E1shift";
         insert(shift, scale);
-    } else if (is_winograd(value[0])) {
-        const std::int64_t taps = *value[0][1].integer(), side = winograd_form(*value[0][0].integer(), taps).products();
+    } else if (const auto pair = bilinear_pair(value[0])) {
+        const std::int64_t products = pair->products();
         const std::size_t at = weights_of(all, value);
         Buffer weights = all[at];
-        if (at == 0 || weights.shape.size() != 4 || weights.shape[0] % (side * side) != 0)
+        if (at == 0 || weights.shape.size() != 4 || weights.shape[0] % products != 0)
             throw UserError("nothing to prepare in " + to_string(value) + ": its weights are not transformed");
-        weights.shape = {weights.shape[0] / (side * side), weights.shape[1], taps, taps};
+        weights.shape = {weights.shape[0] / products, weights.shape[1], pair->down.taps(), pair->along.taps()};
         all.erase(all.begin() + static_cast<std::ptrdiff_t>(at));
         insert(0, std::move(weights));
     } else {
@@ -92,10 +90,10 @@ std::vector<Buffer> operands_of(const Term& value) {
 
 Operands prepared(const Term& how, const std::vector<Buffer>& after, Operands operands) {
     const Term value("prepare", {how});
-    if (is_winograd(how)) {
+    if (const auto pair = bilinear_pair(how)) {
         std::rotate(operands.begin(), operands.begin() + 1, operands.begin() + static_cast<std::ptrdiff_t>(weights_of(after, value)) + 1);
         std::vector<float>& weights = operands[weights_of(after, value)];
-        weights = winograd_weights(winograd_form(*how[0].integer(), *how[1].integer()), weights);
+        weights = bilinear_weights(*pair, weights);
         return operands;
     }
     if (how.op().text() == "fold-bias") {

@@ -3,13 +3,14 @@
 #include "base/sexpr.hpp"
 #include "egraph/proof_check.hpp"
 #include "graph/domain_sets.hpp"
+#include "nest/domain/bilinear_nests.hpp"
 #include "nest/domain/domain.hpp"
-#include "nest/domain/winograd_nests.hpp"
 #include "nest/domain/with_domain.hpp"
 #include "nest/judge/isl_judge.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/answer/named_sequences.hpp"
+#include "rules/judge/bilinear_identity.hpp"
 
 namespace loopegg {
 namespace {
@@ -63,16 +64,18 @@ std::string schedule_fault(const nlohmann::json& site) {
     return "";
 }
 
-// Checks nests in a row: they must be schedules of the nests that Winograd's transforms make from the chosen nest. Where the restriction became groups of
-// an ordinary convolution, they are the nests of that convolution, whose products must keep as many pairs of channels.
+// Checks nests in a row: they must be schedules of the nests that the row's bilinear algorithms make from the chosen nest. Where the restriction became
+// groups of an ordinary convolution, they are the nests of that convolution, whose products must keep as many pairs of channels.
 std::string row_fault(const Term& chosen, const Term& row) {
-    if (!row[0].is("winograd", 2) || !row[0][0].integer() || !row[0][1].integer()) return "no rule makes a row of nests by " + to_string(row[0]);
-    const std::int64_t outputs = *row[0][0].integer(), taps = *row[0][1].integer();
+    const auto pair = bilinear_pair(row[0]);
+    if (!pair) return "no rule makes a row of nests by " + to_string(row[0]);
+    for (const BilinearForm& form : {pair->down, pair->along})
+        if (const auto fault = bilinear_fault(form)) return to_string(to_term(form)) + " is not the correlation: " + fault->why;
     const Expected was = expected(chosen);
     const Domain domain = domain_of(chosen);
     const bool pointwise = domain.restore == Restore::pointwise;  // another site brings these outputs back
     const Term nest = nest_from({was.statement, was.loops, pointwise ? "" : restore_word(domain.restore)});
-    const auto made = winograd_nests(nest, outputs, taps);
+    const auto made = bilinear_nests(nest, *pair);
     if (!made) return "the chosen nest has no row of nests by " + to_string(row[0]);
     const std::vector<Term> wanted{made->input, made->products, made->output};
     std::vector<Term> runs;

@@ -1,7 +1,9 @@
 #include "optimize/tune/algorithms.hpp"
 
+#include "base/places.hpp"
 #include "egraph/runner.hpp"
 #include "nest/term/class_terms.hpp"
+#include "rewrite/rule_books.hpp"
 #include "rules/limits.hpp"
 #include "rules/unproved.hpp"
 
@@ -27,6 +29,11 @@ std::vector<Term> rows_for(const Term& nest, const RuleBook& book, const Phase& 
         if (value.is("prepare", 2)) rows.push_back(std::move(value));
     return rows;
 }
+
+Algorithms::Algorithms(const Target& target)
+    : book_(book_with_phase("algorithms", target.rules, shipped("rules/algorithms.rules"))), phase_(target.gpu() ? nullptr : book_->find_phase("algorithms")) {}
+
+std::vector<Term> Algorithms::rows(const Term& nest) const { return phase_ ? rows_for(nest, *book_, *phase_, false) : std::vector<Term>{}; }
 
 Term with_nests(const Term& row, const std::vector<Term>& nests) {
     Term value("site", {nests.front()});

@@ -237,7 +237,7 @@ std::vector<std::vector<Way>> ways_of(const std::vector<Movable>& nodes, const L
 Layouts with_layouts(const Run& run, const Graph& graph, const Schedules& schedules, const Effort& effort) {
     const Target& target = run.target;
     LayoutRules rules(target);
-    if (!rules || target.gpu() || target.reach != Reach::here) return {schedules};
+    if (!rules || target.gpu() || target.on_board()) return {schedules};  // the layouts of a network are too many for a board
     const NetworkPlan plan = plan_without_constants(graph, schedules, target);
     std::vector<Movable> nodes = movable_nodes(graph, plan, rules);
     Groups groups(graph, plan, nodes);

@@ -5,14 +5,12 @@
 
 #include "backends/target/schedule_rules.hpp"
 #include "base/error.hpp"
-#include "base/places.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/run/charged_once.hpp"
 #include "optimize/tune/algorithms.hpp"
 #include "optimize/tune/layouts.hpp"
 #include "optimize/tune/statement_kind.hpp"
 #include "optimize/tune/tuning.hpp"
-#include "rewrite/rule_books.hpp"
 
 namespace loopegg {
 namespace {
@@ -134,12 +132,9 @@ ToTune nests_to_tune(const Run& run, const std::vector<Running>& running, const 
     ToTune all;
     const auto add = [&](std::size_t kind, const Term& nest) { all.nests.push_back(nest), all.kinds.push_back(kind); };
     for (const Running& r : running) add(r.kind, r.nest);
-    const Target& target = run.target;
-    const bool timed = !target.gpu() && (target.reach == Reach::here || target.on_board());
-    const auto algorithms = book_with_phase("algorithms", target.rules, shipped("rules/algorithms.rules"));
-    const Phase* phase = timed && !run.request.strict_fp ? algorithms->find_phase("algorithms") : nullptr;
-    if (!phase) return all;
-    const RowMenu menu{[&](const Term& nest) { return rows_for(nest, *algorithms, *phase, run.request.strict_fp); }, known};
+    if (run.request.strict_fp) return all;
+    const Algorithms algorithms(run.target);
+    const RowMenu menu{[&](const Term& nest) { return algorithms.rows(nest); }, known};
     const std::map<std::size_t, Term> how = row_of_kind(running, menu, measurer, tune_options(run, effort.share(share_for_rows)), run.progress);
     for (const Running& r : running) {
         const auto wanted = how.find(r.kind);

@@ -21,6 +21,7 @@
 #include "optimize/tune/layouts.hpp"
 #include "rules/load.hpp"
 #include "test_runs.hpp"
+#include "tests/unit/backends/other_machine.hpp"
 
 using namespace loopegg;
 
@@ -77,9 +78,9 @@ private:
     std::function<double(const Term&)> ms_;
 };
 
-Schedules laid_out(const Graph& graph, std::function<double(const Term&)> ms, const Schedules& before = {}) {
+Schedules laid_out(const Graph& graph, std::function<double(const Term&)> ms, const Schedules& before = {}, const std::string& target = "host") {
     OptimizeRequest request;
-    request.target = "host", request.trials = 2;
+    request.target = target, request.trials = 2;
     PaperMachine machine(std::move(ms));
     ReadNetwork read;
     read.network.graph = graph;
@@ -212,6 +213,26 @@ TEST_CASE("Winograd's transforms read and write blocks, too", "[unit][optimize]"
     }
     check_against_interpreter(graph, rows);
     check_against_interpreter(graph, schedules);
+}
+
+TEST_CASE("on the i7 and the Cortex-A57 values lie in blocks, too, and the network computes the same", "[device][optimize]") {
+    const Graph graph = mobile_block();
+    const Weights weights = initial_weights(graph, 1);
+    const Tensor x = normal_tensor(graph.inputs[0].shape, 3, "x");
+    const std::vector<float> want = interpret(graph, weights, {{"x", x}}).at(graph.outputs[0]).values;
+    for (const char* name : {"i7", "a57"}) {
+        CAPTURE(name);
+        const Target target = find_target(name);
+        const Schedules schedules = laid_out(graph, gains_by_blocks, {}, name);
+        CHECK(blocked(fused_nests(graph, schedules, target).at("expand")).output);
+        if (!runs_here(target, "on the i7 and the Cortex-A57 values lie in blocks, too, and the network computes the same")) continue;
+        const ScratchFile file(".network");
+        const ScratchFolder folder(file.path().string() + ".folder");
+        compile_network({graph, weights, schedules}, target, folder.path());
+        const std::vector<float> got = run_for(target, folder.path(), x);
+        REQUIRE(got.size() == want.size());
+        for (std::size_t i = 0; i < want.size(); ++i) CHECK(got[i] == Approx(want[i]).margin(1e-4));
+    }
 }
 
 TEST_CASE("schedules whose layouts do not agree are a fault, not a wrong answer", "[unit][optimize]") {

@@ -74,7 +74,7 @@ TEST_CASE("every schedule computes what the naive nest computes", "[unit][rewrit
           "(nest (row_softmax 3 5 1) (at r (at x done)))",
           "(nest (stretch * 2 4 3 4 15 2) (at x0 (at x1 (at x2 (at x3 done)))))",
           "(nest (linear 1 7 13) (at co (at ci done)))",
-          "(nest (winograd_output 2 3 1 4 4 4) (at c (at th (at tw (at kh (at kw (at i (at j done))))))))"}) {
+          "(nest (bilinear_output [1,1,1,0|0,1,-1,1] [1,1,1,0|0,1,-1,1] 1 4 4 4) (at c (at th (at tw (at kh (at kw (at i (at j done))))))))"}) {
         const Term nest = complete(parse_term(text));
         const Statement statement = statement_of(nest_parts(nest).statement);
         const Buffers buffers = whole_number_buffers(statement, 3);
@@ -239,8 +239,9 @@ TEST_CASE("schedules come cheapest first by what the estimate reads from their l
 TEST_CASE("transforms of tiles are written out whole, and the cores share blocks of channels and rows first", "[unit][rewrite]") {
     for (const int lanes : {4, 8, 16}) {
         const ScheduleRules rules(shipped_file, VectorMachine{2, lanes, 32});
-        for (const auto& [statement, buffer] : {std::pair("(layout O c 16 (winograd_input 4 3 1 64 32 32 1 1))", "I"),
-                                                std::pair("(epilogue relu (layout I c 16 (winograd_output 4 3 1 64 32 32)))", "O")}) {
+        for (const auto& [statement, buffer] :
+             {std::pair("(layout O c 16 (bilinear_input [-1,0,1,0|0,1,1,0|0,-1,1,0|0,-1,0,1] [-1,0,1,0|0,1,1,0|0,-1,1,0|0,-1,0,1] 2 2 1 64 32 32 1 1))", "I"),
+              std::pair("(epilogue relu (layout I c 16 (bilinear_output [1,1,1,0|0,1,-1,1] [1,1,1,0|0,1,-1,1] 1 64 32 32)))", "O")}) {
             const std::vector<Term> all = rules.schedules(nest_of(statement_of(parse_term(statement))), 20);
             const std::string wanted =
                 "(par (pair (quo c " + std::to_string(lanes) + ") th) (stage " + buffer + " (at tw (unroll " + (*buffer == 'I' ? "u (unroll v" : "i (unroll j");

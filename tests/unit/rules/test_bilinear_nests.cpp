@@ -1,27 +1,46 @@
-// Winograd's forms: exact over the rationals, in bounds in float32, and only where they apply.
-#include <rapidcheck.h>
+// Convolutions as rows of nests by the shipped bilinear algorithms: the same numbers, in bounds in float32, and only where the algorithms apply.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
-#include "base/error.hpp"
+#include "base/places.hpp"
 #include "base/sexpr.hpp"
-#include "nest/domain/winograd_nests.hpp"
+#include "nest/domain/bilinear_nests.hpp"
 #include "nest/run/interpreter.hpp"
 #include "nest/term/value.hpp"
-#include "nest/term/winograd.hpp"
+#include "rules/load.hpp"
 
 using namespace loopegg;
 
 namespace {
 
-Term row_of(const Term& nest, int outputs, int taps) {
-    const auto nests = winograd_nests(nest, outputs, taps);
+const BilinearForm& shipped_form(const std::string& name) {
+    static const Loaded rules = check_rules(shipped("rules/algorithms.rules"), {.judge = false});
+    const BilinearForm* form = rules.find_algorithm(name);
+    REQUIRE(form != nullptr);
+    return *form;
+}
+
+// An algorithm of three taps by its number of outputs; of one tap where there is one output.
+const BilinearForm& form_of(int outputs) { return shipped_form(outputs == 1 ? "direct-1" : "winograd-" + std::to_string(outputs) + "-3"); }
+
+std::optional<BilinearNests> nests_by(const Term& nest, int down, int along) { return bilinear_nests(nest, {form_of(down), form_of(along)}); }
+
+Term row_of(const Term& nest, int down, int along) {
+    const auto nests = nests_by(nest, down, along);
     REQUIRE(nests.has_value());
-    return Term("prepare",
-                {Term("winograd", {Term(outputs), Term(taps)}), Term("then", {Term("then", {Term("site", {nests->input}), nests->products}), nests->output})});
+    return bilinear_row({form_of(down), form_of(along)}, *nests);
+}
+
+// The smallest number by which every entry of the weights' matrix becomes whole.
+double denominator(const BilinearForm& form) {
+    std::int64_t all = 1;
+    for (const auto& row : form.weights.entries)
+        for (const Rational& r : row) all = std::lcm(all, r.under);
+    return static_cast<double>(all);
 }
 
 Operands numbers(const Term& value, std::uint64_t seed, double weights) {
@@ -37,35 +56,10 @@ Operands numbers(const Term& value, std::uint64_t seed, double weights) {
 Term nest(const std::string& text) { return complete(parse_term(text)); }
 
 // Of each form, in units of float32's rounding (2^-24) of the largest sum of absolute values: stated in experiments/winograd.md, where
-// bench_winograd_error's figures are. `wide`: a few inputs are thousands of times as large as the others.
+// bench_bilinear_error's figures are. `wide`: a few inputs are thousands of times as large as the others.
 double bound(int outputs, bool wide) { return outputs == 2 ? (wide ? 40 : 12) : (wide ? 350 : 80); }
 
 }  // namespace
-
-TEST_CASE("a form filters whole numbers exactly", "[unit]") {
-    for (const auto& [outputs, taps] : {std::pair(2, 3), {4, 3}, {6, 3}, {2, 5}, {4, 5}, {3, 2}}) {
-        const WinogradForm& form = winograd_form(outputs, taps);
-        CAPTURE(outputs, taps);
-        rc::check([&, &outputs = outputs, &taps = taps] {
-            const auto p = static_cast<std::size_t>(form.products());
-            const auto d = *rc::gen::container<std::vector<int>>(p, rc::gen::inRange(-9, 10)),
-                       g = *rc::gen::container<std::vector<int>>(static_cast<std::size_t>(taps), rc::gen::inRange(-9, 10));
-            for (std::size_t i = 0; i < static_cast<std::size_t>(outputs); ++i) {
-                double got = 0, wanted = 0;
-                for (std::size_t k = 0; k < g.size(); ++k) wanted += d[i + k] * g[k];
-                for (std::size_t j = 0; j < p; ++j) {
-                    double in = 0, w = 0;
-                    for (std::size_t k = 0; k < p; ++k) in += form.input[j][k] * d[k];
-                    for (std::size_t k = 0; k < g.size(); ++k) w += std::round(form.weights[j][k] * form.denominator) * g[k];  // whole numbers
-                    got += form.output[i][j] * in * w;
-                }
-                RC_ASSERT(got == wanted * form.denominator);
-            }
-        });
-    }
-    CHECK_THROWS_AS(winograd_form(8, 3), UserError);
-    CHECK_THROWS_AS(winograd_form(1, 3), UserError);
-}
 
 TEST_CASE("a convolution and its row of nests compute the same whole numbers", "[unit]") {
     for (const char* text :
@@ -78,8 +72,8 @@ TEST_CASE("a convolution and its row of nests compute the same whole numbers", "
         CAPTURE(text);
         const Term site("site", {nest(text)});
         for (const int outputs : {2, 4}) {
-            const double whole = std::pow(winograd_form(outputs, 3).denominator, 2);
-            const Term row = row_of(site[0], outputs, 3);
+            const double whole = std::pow(denominator(form_of(outputs)), 2);
+            const Term row = row_of(site[0], outputs, outputs);
             const Operands operands = numbers(site, 5, whole);
             CHECK(interpret_value(row, operands) == interpret_value(site, operands));
         }
@@ -120,7 +114,7 @@ TEST_CASE("a row of nests errs within its form's bound", "[unit]") {
                     exact.push_back(sum);
                 }
         for (const int outputs : {2, 4}) {
-            const std::vector<float> got = interpret_value(row_of(conv, outputs, 3), operands);
+            const std::vector<float> got = interpret_value(row_of(conv, outputs, outputs), operands);
             double worst = 0;
             for (std::size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::fabs(got[i] - exact[i]) / scale * (1 << 24));
             CAPTURE(layer, outputs);
@@ -129,11 +123,26 @@ TEST_CASE("a row of nests errs within its form's bound", "[unit]") {
     }
 }
 
+TEST_CASE("a kernel of one row or one column is transformed in one direction", "[unit]") {
+    for (const char* text : {"(nest (conv2d 1 1 4 8 5 7 1 3 1 1 0 1 1 1) (at co (at ci (at oh (at ow (at kw done))))))",
+                             "(nest (epilogue bias (conv2d 2 1 8 4 7 5 3 1 1 1 1 0 1 1)) (at n (at co (at ci (at oh (at ow (at kh done)))))))"}) {
+        CAPTURE(text);
+        const Term site("site", {nest(text)});
+        const bool row = std::string(text).find(" 1 3 1 1 ") != std::string::npos;
+        for (const int outputs : {2, 4}) {
+            const Term value = row ? row_of(site[0], 1, outputs) : row_of(site[0], outputs, 1);
+            const Operands operands = numbers(site, 5, denominator(form_of(outputs)));
+            CHECK(interpret_value(value, operands) == interpret_value(site, operands));
+        }
+        CHECK_FALSE(nests_by(site[0], 2, 2));
+    }
+}
+
 TEST_CASE("what is no convolution of stride 1 over whole rows and columns has no row", "[unit]") {
-    CHECK_FALSE(winograd_nests(nest("(nest (conv2d 1 1 4 4 8 8 3 3 2 2 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"), 2, 3));
-    CHECK_FALSE(winograd_nests(nest("(nest (conv2d 1 1 4 4 8 8 1 1 1 1 0 0 1 1) (at co (at ci (at oh (at ow done)))))"), 2, 3));
-    CHECK_FALSE(winograd_nests(nest("(nest (conv2d 1 1 4 4 8 8 3 3 1 1 2 2 2 2) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"), 2, 3));
-    CHECK_FALSE(winograd_nests(nest("(nest (conv2d 1 1 4 4 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at (span kh 0 2) (at kw done)))))))"), 2, 3));
-    CHECK_FALSE(winograd_nests(nest("(nest (conv2d 1 1 4 3 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"), 2, 3));
-    CHECK_FALSE(winograd_nests(nest("(nest (linear 4 4 4) (at n (at co (at ci done))))"), 2, 3));
+    CHECK_FALSE(nests_by(nest("(nest (conv2d 1 1 4 4 8 8 3 3 2 2 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"), 2, 2));
+    CHECK_FALSE(nests_by(nest("(nest (conv2d 1 1 4 4 8 8 1 1 1 1 0 0 1 1) (at co (at ci (at oh (at ow done)))))"), 2, 2));
+    CHECK_FALSE(nests_by(nest("(nest (conv2d 1 1 4 4 8 8 3 3 1 1 2 2 2 2) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"), 2, 2));
+    CHECK_FALSE(nests_by(nest("(nest (conv2d 1 1 4 4 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at (span kh 0 2) (at kw done)))))))"), 2, 2));
+    CHECK_FALSE(nests_by(nest("(nest (conv2d 1 1 4 3 8 8 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"), 2, 2));
+    CHECK_FALSE(nests_by(nest("(nest (linear 4 4 4) (at n (at co (at ci done))))"), 2, 2));
 }

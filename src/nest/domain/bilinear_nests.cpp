@@ -1,16 +1,16 @@
-#include "nest/domain/winograd_nests.hpp"
+#include "nest/domain/bilinear_nests.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "nest/domain/domain.hpp"
-#include "nest/term/winograd.hpp"
 
 namespace loopegg {
 namespace {
 
-Term shaped(std::string_view op, std::initializer_list<std::int64_t> values) {
+Term shaped(std::string_view op, std::initializer_list<RationalMatrix> matrices, std::initializer_list<std::int64_t> values) {
     std::vector<Term> children;
+    for (const RationalMatrix& matrix : matrices) children.emplace_back(to_string(matrix));
     for (std::int64_t v : values) children.emplace_back(v);
     return Term(op, std::move(children));
 }
@@ -35,7 +35,7 @@ bool restricts_channels_alone(const Domain& domain) {
 
 }  // namespace
 
-std::optional<WinogradNests> winograd_nests(const Term& nest, std::int64_t outputs, std::int64_t taps) {
+std::optional<BilinearNests> bilinear_nests(const Term& nest, const BilinearPair& pair) {
     const NestParts parts = nest_parts(nest);
     Term conv = parts.statement;
     std::vector<Term> epilogues;  // outermost first
@@ -44,18 +44,26 @@ std::optional<WinogradNests> winograd_nests(const Term& nest, std::int64_t outpu
     std::array<std::int64_t, 14> v{};
     for (std::size_t i = 0; i < v.size(); ++i) v[i] = conv[i].integer().value_or(0);
     const auto [N, G, CO, CI, IH, IW, KH, KW, SH, SW, PH, PW, DH, DW] = v;
-    if (KH != taps || KW != taps || SH != 1 || SW != 1 || DH != 1 || DW != 1 || CO % least_block != 0 || CI % least_block != 0) return {};
+    const auto& [down, along] = pair;
+    if (KH != down.taps() || KW != along.taps() || SH != 1 || SW != 1 || DH != 1 || DW != 1) return {};
+    if (CO % least_block != 0 || CI % least_block != 0) return {};
     const Domain domain = domain_of(nest);
     if (!restricts_channels_alone(domain)) return {};
 
-    const std::int64_t side = winograd_form(outputs, taps).products(), OH = IH + 2 * PH - taps + 1, OW = IW + 2 * PW - taps + 1;
-    const std::int64_t tiles = ((OH + outputs - 1) / outputs) * ((OW + outputs - 1) / outputs);
-    const Term input = in_blocks(shaped("winograd_input", {outputs, taps, N, G * CI, IH, IW, PH, PW}), "O", "c", CI);
-    const Term products = in_blocks(in_blocks(shaped("conv2d", {N, side * side * G, CO, CI, 1, tiles, 1, 1, 1, 1, 0, 0, 1, 1}), "I", "ci", CI), "O", "co", CO);
-    Term output = in_blocks(shaped("winograd_output", {outputs, taps, N, G * CO, OH, OW}), "I", "c", CO);
+    const auto tiles = [](std::int64_t size, std::int64_t each) { return (size + each - 1) / each; };
+    const std::int64_t OH = IH + 2 * PH - KH + 1, OW = IW + 2 * PW - KW + 1, MH = down.outputs(), MW = along.outputs();
+    const Term input = in_blocks(shaped("bilinear_input", {down.input, along.input}, {MH, MW, N, G * CI, IH, IW, PH, PW}), "O", "c", CI);
+    const Term products =
+        in_blocks(in_blocks(shaped("conv2d", {}, {N, pair.products() * G, CO, CI, 1, tiles(OH, MH) * tiles(OW, MW), 1, 1, 1, 1, 0, 0, 1, 1}), "I", "ci", CI),
+                  "O", "co", CO);
+    Term output = in_blocks(shaped("bilinear_output", {down.output, along.output}, {N, G * CO, OH, OW}), "I", "c", CO);
     for (auto e = epilogues.rbegin(); e != epilogues.rend(); ++e) output = with_epilogue(output, *e);
     const Term kept = nest_from({products, schedule_of(statement_of(products), domain), parts.restore});
-    return WinogradNests{nest_of(statement_of(input)), kept, nest_of(statement_of(output))};
+    return BilinearNests{nest_of(statement_of(input)), kept, nest_of(statement_of(output))};
+}
+
+Term bilinear_row(const BilinearPair& pair, const BilinearNests& nests) {
+    return Term("prepare", {to_term(pair), Term("then", {Term("then", {Term("site", {nests.input}), nests.products}), nests.output})});
 }
 
 }  // namespace loopegg
