@@ -10,6 +10,7 @@ import subprocess
 import time
 
 RUNS_A_TURN = 6
+WARM_SECONDS = 0.5   # compiled networks try numbers of threads in their first runs
 
 
 def aligned_floats(count):
@@ -46,7 +47,10 @@ class Ours:
 
 def contestant(make, arguments, pipe, clock):
     entrant = make(*arguments)
+    ready = time.monotonic() + WARM_SECONDS
     for _ in range(3):
+        entrant.run()
+    while time.monotonic() < ready:
         entrant.run()
     pipe.send([])
     while pipe.recv():

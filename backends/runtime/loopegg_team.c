@@ -21,9 +21,12 @@ typedef struct {
 typedef int (*task)(int index, group* env, void* data);
 
 enum { most_threads = 256, most_loops = 8, shares = 4, kept_blocks = 8, line = 64 };
-/* How long a helper looks for the next loop before it sleeps, in a call and between calls. It never yields: one who yields on a busy machine comes back
+/* How long a helper looks for the next loop before it sleeps, in a call and between calls, since it last had a part. Waking a team of 16 takes longer than most
+   steps of a network, so a helper stays awake over the steps of a call that do without it. It never yields: one who yields on a busy machine comes back
    milliseconds later, and one who sleeps comes when it is called. */
-enum { spin_ns = 100000, linger_ns = 50000 };
+enum { spin_ns = 1000000, linger_ns = 50000 };
+/* How long the caller looks for parts that others finish before it lets others have its processor. */
+enum { patience_ns = 100000 };
 enum { refresh_every = 1 << 30 };
 
 typedef struct member member;
@@ -57,7 +60,7 @@ struct loopegg_team {
     _Alignas(line) _Atomic int failed;
     _Atomic int busy;
     int size, started, waiting, use; /* use: members of the next region */
-    int64_t turns;
+    int64_t turns, turns_left;       /* of the kernel's loops; of those that it has not come to yet */
     loop region[most_loops];
     loopegg_more more;
     void* more_data;
@@ -205,8 +208,19 @@ static void wait_for(const loopegg_team* team, uint32_t round, int use, uint32_t
         pause_briefly();
         if (tries % 64) continue;
         if (!began) began = now_ns();
-        if (now_ns() - began > spin_ns) sched_yield();
+        if (now_ns() - began > patience_ns) sched_yield();
     }
+}
+
+/* As few members as finish no later than all would: 28 parts on 16 members take two turns, and 14 members do that as well. Then every part is its own member's
+   in each run, so that weights stay in that processor's cache, and nobody looks for parts that are not there. */
+static int members_for(const loopegg_team* team, int loops) {
+    const int here = team->started + 1 < team->use ? team->started + 1 : team->use;
+    int parts = 0;
+    for (int which = 0; which < loops; ++which) parts += team->region[which].parts;
+    if (loops > 1) return parts < here ? parts : here; /* shares of several loops are not even anyway */
+    const int turns = (parts + here - 1) / here;
+    return (parts + turns - 1) / turns;
 }
 
 /* Offers the loops to the members, calls the helpers, works, and waits. */
@@ -214,8 +228,8 @@ static int run_region(loopegg_team* team) {
     member* me = &team->members[0];
     const int loops = team->waiting;
     team->waiting = 0;
-    start_helpers(team, team->use - 1);
-    const int use = team->started + 1 < team->use ? team->started + 1 : team->use;
+    if (team->use > team->started + 1) start_helpers(team, team->use - 1);
+    const int use = members_for(team, loops);
     const uint32_t round = atomic_load_explicit(&team->round, memory_order_relaxed) + 1;
     if (round % refresh_every == 0) refresh(team, round - 1);
     uint32_t parts = 0;
@@ -232,13 +246,19 @@ static int run_region(loopegg_team* team) {
     return atomic_load_explicit(&team->failed, memory_order_relaxed) ? -1 : 0;
 }
 
+static int64_t next_turns(loopegg_team* team) {
+    if (!team->turns_left) team->turns_left = team->turns;
+    const int64_t turns = team->turns_left & loopegg_most_turns;
+    team->turns_left >>= loopegg_turn_bits;
+    return turns;
+}
+
 /* As many parts as there are turns, or a few for each thread, so that one who is held up holds up little. */
-static int parts_of(const loopegg_team* team) {
+static int parts_of(const loopegg_team* team, int64_t turns) {
     const int64_t most = (int64_t)shares * team->use;
-    if (team->turns <= 0) return (int)most;
-    const int64_t each = team->turns <= most ? 1 : team->turns / most;
-    const int64_t parts = (team->turns + each - 1) / each;
-    return (int)(parts < 1 ? 1 : parts);
+    if (turns <= 0) return (int)most;
+    const int64_t each = turns <= most ? 1 : turns / most;
+    return (int)((turns + each - 1) / each);
 }
 
 /* What generated code calls for a parallel loop. */
@@ -251,11 +271,13 @@ static int launch(task run, void* data, int count) {
         return run(0, &env, data);
     }
     int failed = 0;
-    team->region[team->waiting++] = (loop){run, data, parts_of(team)};
+    team->region[team->waiting++] = (loop){run, data, parts_of(team, next_turns(team))};
     if (team->more && team->waiting < most_loops) {
         const loopegg_more more = team->more;
+        const int64_t turns = team->turns, turns_left = team->turns_left;
         team->more = NULL;
         failed = more(team->more_data);
+        team->turns = turns, team->turns_left = turns_left; /* this kernel may have more loops than the one that waits */
     }
     if (team->waiting && run_region(team)) failed = -1;
     return failed;
@@ -316,7 +338,7 @@ void loopeggrt_team_leave(loopegg_team* team) {
 }
 
 void loopeggrt_team_use(loopegg_team* team, int threads) { team->use = threads < 1 ? 1 : threads > team->size ? team->size : threads; }
-void loopeggrt_team_turns(loopegg_team* team, int64_t turns) { team->turns = turns; }
+void loopeggrt_team_turns(loopegg_team* team, int64_t turns) { team->turns = team->turns_left = turns; }
 void loopeggrt_team_join(loopegg_team* team, loopegg_more more, void* data) { team->more = more, team->more_data = data; }
 int loopeggrt_team_waits(const loopegg_team* team) { return team->waiting > 0; }
 
