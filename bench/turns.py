@@ -3,12 +3,14 @@ import ctypes
 import json
 import multiprocessing
 import os
+import random
 import signal
 import statistics
 import subprocess
 import time
 
 RUNS_A_TURN = 6
+WARM_SECONDS = 0.5   # compiled networks try numbers of threads in their first runs
 
 
 def aligned_floats(count):
@@ -24,7 +26,7 @@ def aligned_floats(count):
 
 
 class Ours:
-    def __init__(self, folder):
+    def __init__(self, folder, threads=0):
         library = ctypes.CDLL(os.path.join(folder, "network.so"))
         with open(os.path.join(folder, "network.json")) as file:
             prefix = json.load(file)["prefix"]
@@ -32,7 +34,7 @@ class Ours:
         entry["open"].restype = entry["create"].restype = ctypes.c_void_p
         entry["input_size"].restype = entry["output_size"].restype = ctypes.c_long
         network = ctypes.c_void_p(entry["open"](os.path.join(folder, "weights.bin").encode()))
-        self.context = ctypes.c_void_p(entry["create"](network, 0))
+        self.context = ctypes.c_void_p(entry["create"](network, threads))
         floats = ctypes.POINTER(ctypes.c_float)
         self.input, self.output = aligned_floats(entry["input_size"](0)), aligned_floats(entry["output_size"](0))
         self.pointers = (floats * 1)(ctypes.cast(self.input, floats)), (floats * 1)(ctypes.cast(self.output, floats))
@@ -45,7 +47,10 @@ class Ours:
 
 def contestant(make, arguments, pipe, clock):
     entrant = make(*arguments)
+    ready = time.monotonic() + WARM_SECONDS
     for _ in range(3):
+        entrant.run()
+    while time.monotonic() < ready:
         entrant.run()
     pipe.send([])
     while pipe.recv():
@@ -71,11 +76,13 @@ def in_turns(entrants, rounds, clock=time.perf_counter):
         pipes.append(mine), processes.append(process)
     for pipe in pipes:
         pipe.recv()
+    order, shuffle = list(range(len(pipes))), random.Random(1).shuffle
     for _ in range(rounds):
-        for i, pipe in enumerate(pipes):
+        shuffle(order)                          # so that nobody always follows the same one
+        for i in order:
             time.sleep(0.02)                    # lets the last one's threads fall asleep
-            pipe.send(True)
-            times[i] += pipe.recv()
+            pipes[i].send(True)
+            times[i] += pipes[i].recv()
     for pipe, process in zip(pipes, processes):
         pipe.send(False)
         process.join()

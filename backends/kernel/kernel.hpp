@@ -49,7 +49,7 @@ struct Kernel {
     std::vector<KernelBuffer> parameters;  // one per buffer of the statement, in its order: the output first
     std::vector<int> arguments;            // the parameters in the order that the entry takes them: TVM sorts the arguments of GPU kernels
     Launch launch;                         // of a GPU
-    std::int64_t turns = 0;                // of its parallel loops on a CPU; 0: it has none, or they differ
+    std::int64_t turns = 0;                // of its parallel loops on a CPU (loopeggrt_team_turns); 0: it has none, or they are not known
     std::string code;                      // an ELF object, or CUDA C
 };
 

@@ -1,5 +1,9 @@
 #include "backends/lower/lower_loops.hpp"
 
+#include <algorithm>
+#include <functional>
+
+#include "backends/runtime/loopegg_runtime.h"
 #include "base/error.hpp"
 
 namespace loopegg {
@@ -98,7 +102,7 @@ Obj NestLoops::around(const TreeNode& n, const std::function<Obj()>& inner, bool
         return body;
     }
     tv::LoopKind kind = tv::LoopKind::serial;
-    if (n.loop == LoopKind::parallel && !gpu_ && !in_parallel_) kind = tv::LoopKind::parallel, in_parallel_ = true, turns_.insert(n.extent);
+    if (n.loop == LoopKind::parallel && !gpu_ && !in_parallel_) kind = tv::LoopKind::parallel, in_parallel_ = true, turns_.push_back(n.extent);
     const bool wants_unroll = n.loop == LoopKind::unroll || (gpu_ && (n.loop == LoopKind::vector || n.loop == LoopKind::bind));
     if (wants_unroll && unrolled_ * n.extent <= most_unrolled) kind = tv::LoopKind::unrolled, unrolled_ *= n.extent;
     if (n.loop == LoopKind::vector && !gpu_ && may_vectorize && n.extent <= most_lanes && plain_below(n)) kind = tv::LoopKind::vectorized;
@@ -122,7 +126,7 @@ Obj NestLoops::over_tile(const Tile& tile, bool parallel, const std::function<Ob
     int outermost = -1;
     for (std::size_t i = 0; i < tile.steps.size() && !outermost_done; ++i)
         if (tile.steps[i].extent > 1) outermost = static_cast<int>(i), outermost_done = true;
-    if (outermost >= 0) turns_.insert(tile.steps[static_cast<std::size_t>(outermost)].extent);
+    if (outermost >= 0) turns_.push_back(tile.steps[static_cast<std::size_t>(outermost)].extent);
     for (std::size_t i = tile.steps.size(); i-- > 0;)
         if (tile.steps[i].extent > 1)
             body = tv::loop(vars[i], tile.steps[i].extent, static_cast<int>(i) == outermost ? tv::LoopKind::parallel : tv::LoopKind::serial, body);
@@ -144,6 +148,16 @@ Obj NestLoops::over_rows(const Tile& tile, std::size_t in_one_piece, const std::
                 below * tile.steps[i].extent == lanes ? floor_div(lane.expr(), below) : floor_mod(floor_div(lane.expr(), below), tile.steps[i].extent);
         return tv::loop(lane, lanes, tv::LoopKind::vectorized, leaf());
     });
+}
+
+std::int64_t NestLoops::turns() const {
+    const bool all_alike = std::adjacent_find(turns_.begin(), turns_.end(), std::not_equal_to<>()) == turns_.end();
+    if (!all_alike && (turns_.size() > loopegg_most_turn_loops || std::find(turns_.begin(), turns_.end(), 1) != turns_.end()))
+        return 0;  // TVM removes a loop of one turn, and then the others would be counted wrong
+    std::int64_t packed = 0;
+    for (std::size_t i = all_alike && !turns_.empty() ? turns_.size() - 1 : 0, loop = 0; i < turns_.size(); ++i, ++loop)
+        packed |= std::min<std::int64_t>(turns_[i], loopegg_most_turns) << (loop * loopegg_turn_bits);
+    return packed;
 }
 
 bool NestLoops::spread_below(const Tree& n) const {

@@ -2,7 +2,6 @@
 #pragma once
 #include <functional>
 #include <optional>
-#include <set>
 
 #include "backends/lower/lower_operands.hpp"
 
@@ -57,7 +56,7 @@ protected:
     bool guarded_here() const { return guard_.node.defined(); }
     bool inside_threads() const;  // inside a loop whose threads share outputs, not sums
     Obj launched(Obj body, Launch& launch);
-    std::int64_t turns() const { return turns_.size() == 1 ? *turns_.begin() : 0; }  // of the parallel loops, where all have equally many
+    std::int64_t turns() const;  // of the parallel loops, as loopeggrt_team_turns wants them
 
     std::vector<const TreeNode*> loop_of_;  // by variable
     std::vector<int> depth_;                // by variable
@@ -80,7 +79,7 @@ private:
     Expr guard_{Obj{nullptr}};
     std::int64_t unrolled_ = 1;
     bool in_parallel_ = false;
-    std::set<std::int64_t> turns_;
+    std::vector<std::int64_t> turns_;  // of each parallel loop, in their order
 };
 
 }  // namespace loopegg

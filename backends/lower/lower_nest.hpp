@@ -9,7 +9,7 @@ struct LoweredNest {
     tv::Obj function;  // one PrimFunc
     std::vector<KernelBuffer> parameters;
     Launch launch;
-    std::int64_t turns = 0;  // of its parallel loops on a CPU; 0: it has none, or they differ
+    std::int64_t turns = 0;  // of its parallel loops on a CPU (loopeggrt_team_turns); 0: it has none, or they are not known
 };
 
 LoweredNest lower_nest(const Term& nest, const Target& target, const std::string& name);

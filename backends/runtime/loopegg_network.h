@@ -14,7 +14,7 @@ typedef struct {
     int32_t first, count; /* operands; of a copy after its two operands, its dimensions; of an operator, which one */
     int32_t first_dim;    /* of a copy */
     int32_t together;     /* of this step and those behind it, how many need nothing of each other */
-    int64_t turns;        /* of the kernel's parallel loop; 0: not known, or no such loop */
+    int64_t turns;        /* of the kernel's parallel loops (loopeggrt_team_turns) */
 } loopegg_step;
 typedef struct {
     int64_t space; /* 0: the arena, 1: the weights, then the inputs, then the outputs */

@@ -5,8 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-/* A part is tried with half as many threads as long as that is faster. A part that takes longer than `long_ns` cannot gain from fewer. */
-enum { tries_each = 4, long_ns = 200000 };
+/* Half as many threads are tried, and half of these, until `most_misses` in a row were slower than the best, or one was slower by far. */
+enum { tries_each = 4, most_misses = 2 };
+static const double by_far = 1.5;
 /* One run of `look_every` is compared with the processor time of its caller, who never sleeps in a run: what is missing, others had. */
 enum { look_every = 8, first_hold_ns = 2000000, longest_hold_ns = 256000000 };
 static const double own_share = 0.7;
@@ -18,8 +19,25 @@ static int64_t read_clock(clockid_t clock) {
 }
 int64_t loopeggrt_now_ns(void) { return read_clock(CLOCK_MONOTONIC); }
 
+static loopegg_threads_search search_from(int32_t most) { return (loopegg_threads_search){most, most > 1 ? most : 0, 0, 0, 0, 0}; }
+
 static void explore(loopegg_pace* pace) {
-    for (int p = 0; p < pace->parts_count; ++p) pace->parts[p] = (loopegg_part_pace){pace->most, pace->most > 1 ? pace->most : 0, 0, 0, 0};
+    for (int p = 0; p < pace->parts_count; ++p) pace->parts[p] = search_from(pace->most);
+    pace->searching = pace->timed = 1;
+    pace->whole = search_from(pace->most);
+}
+
+/* Of two numbers that are equally fast the lower one is better: it leaves processors to others. */
+static void took(loopegg_threads_search* s, int32_t most, int64_t ns) {
+    if (!s->tries || ns < s->trial_ns) s->trial_ns = ns;
+    const int first = s->trial == most, lost = !first && (double)ns > by_far * (double)s->best_ns;
+    if (++s->tries < tries_each && !lost) return;
+    if (first || s->trial_ns <= s->best_ns)
+        s->best = s->trial, s->best_ns = s->trial_ns, s->misses = 0;
+    else
+        ++s->misses;
+    s->tries = 0;
+    s->trial = lost || s->misses == most_misses ? 0 : s->trial / 2;
 }
 
 int loopeggrt_pace_start(loopegg_pace* pace, int threads, int parts) {
@@ -34,17 +52,27 @@ int loopeggrt_pace_start(loopegg_pace* pace, int threads, int parts) {
 }
 void loopeggrt_pace_end(loopegg_pace* pace) { free(pace->parts); }
 
+/* Whole runs are tried with fewer threads when every part has found its own number. */
+static int tries_runs(const loopegg_pace* pace) { return pace->whole.trial && !pace->searching && pace->limit == pace->most; }
+
+void loopeggrt_pace_run_took(loopegg_pace* pace, int64_t ns) {
+    if (tries_runs(pace)) took(&pace->whole, pace->most, ns);
+}
+
 void loopeggrt_pace_run_begins(loopegg_pace* pace) {
-    pace->began = 0;
-    if (pace->most == 1 || ++pace->runs % look_every) return;
+    pace->began = 0, pace->searching = pace->timed, pace->timed = 0;
+    const int looks = ++pace->runs % look_every == 0;
+    if (pace->most == 1 || (!looks && !tries_runs(pace))) return;
     pace->began = loopeggrt_now_ns();
     pace->began_cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void loopeggrt_pace_run_ends(loopegg_pace* pace) {
     if (!pace->began) return;
-    const int64_t now = loopeggrt_now_ns(), took = now - pace->began, own = read_clock(CLOCK_THREAD_CPUTIME_ID) - pace->began_cpu;
-    if ((double)own < own_share * (double)took) { /* soon after more threads were tried again: wait longer until the next time */
+    const int64_t now = loopeggrt_now_ns(), all = now - pace->began, own = read_clock(CLOCK_THREAD_CPUTIME_ID) - pace->began_cpu;
+    loopeggrt_pace_run_took(pace, all);
+    if (pace->runs % look_every) return;
+    if ((double)own < own_share * (double)all) { /* soon after more threads were tried again: wait longer until the next time */
         if (pace->limit < pace->most || now < pace->hold_until + pace->hold_ns) pace->hold_ns *= 2;
         if (pace->hold_ns > longest_hold_ns) pace->hold_ns = longest_hold_ns;
         pace->limit = pace->limit > 1 ? pace->limit / 2 : 1;
@@ -60,22 +88,14 @@ void loopeggrt_pace_run_ends(loopegg_pace* pace) {
     }
 }
 
+static int32_t least(int32_t a, int32_t b) { return a < b ? a : b; }
+
 int loopeggrt_pace_threads(loopegg_pace* pace, int part, int* timed) {
-    const loopegg_part_pace* p = &pace->parts[part];
+    const loopegg_threads_search* p = &pace->parts[part];
     *timed = p->trial && pace->limit == pace->most;
-    const int threads = *timed ? p->trial : p->best;
-    return threads < pace->limit ? threads : pace->limit;
+    if (*timed) return pace->timed = 1, p->trial;
+    const int32_t whole = !pace->searching && pace->whole.trial ? pace->whole.trial : pace->whole.best;
+    return least(least(p->best, whole), pace->limit);
 }
 
-void loopeggrt_pace_took(loopegg_pace* pace, int part, int64_t ns) {
-    loopegg_part_pace* p = &pace->parts[part];
-    if (!p->tries || ns < p->trial_ns) p->trial_ns = ns;
-    if (++p->tries < tries_each) return;
-    const int first = p->trial == pace->most;
-    if (first || p->trial_ns < p->best_ns - p->best_ns / 32) {
-        p->best = p->trial, p->best_ns = p->trial_ns, p->tries = 0;
-        p->trial = p->best == 1 || p->best_ns > long_ns ? 0 : p->best / 2;
-    } else {
-        p->trial = 0;
-    }
-}
+void loopeggrt_pace_took(loopegg_pace* pace, int part, int64_t ns) { took(&pace->parts[part], pace->most, ns); }

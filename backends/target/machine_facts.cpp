@@ -1,11 +1,12 @@
 #include "backends/target/machine_facts.hpp"
 
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
+
+#include "backends/target/thread_count.hpp"
 
 namespace loopegg {
 namespace {
@@ -25,8 +26,7 @@ MachineFacts machine_facts() {
     MachineFacts f;
     utsname system{};
     if (uname(&system) == 0) f.architecture = system.machine;
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) f.cores = CPU_COUNT(&set);
+    f.cores = thread_count();
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);) {
         const auto colon = line.find(':');

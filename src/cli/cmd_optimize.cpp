@@ -3,6 +3,7 @@
 
 #include "backends/network/bundle.hpp"
 #include "backends/target/target.hpp"
+#include "backends/target/thread_count.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/quote.hpp"
@@ -77,6 +78,11 @@ void print(const nlohmann::json& r, const std::string& out) {
     fmt::print("  {:<10} {:<40} {:>14} {:>16}\n", "", "latency", "parameters", "MACs");
     for (const char* which : {"original", "optimized"})
         fmt::print("  {:<10} {:<40} {:>14} {:>16}\n", which, latency(r[which]), with_commas(r[which]["parameters"]), with_commas(r[which]["macs"]));
+    if (r["batch"].get<std::int64_t>() > 1)
+        for (const char* which : {"original", "optimized"})
+            if (r[which].contains("throughput_per_s"))
+                fmt::print("  {:<10} {:.1f} inputs a second, in batches of {}\n", which, r[which]["throughput_per_s"].get<double>(),
+                           r["batch"].get<std::int64_t>());
     for (const auto& t : r.value("targets", nlohmann::json::array())) {
         if (t.contains("why"))
             fmt::print("  {:<10} not compiled: {}\n", t["target"].get<std::string>(), t["why"].get<std::string>());
@@ -124,6 +130,7 @@ void read_as_asked(OptimizeRequest& r, const ReadingOptions& options, const Scra
 Action setup(CLI::App& app) {
     auto r = std::make_shared<OptimizeRequest>();
     auto model = std::make_shared<std::string>(), out = std::make_shared<std::string>("out"), runner = std::make_shared<std::string>();
+    auto threads = std::make_shared<int>(0);
     auto capacity = std::make_shared<double>(-1.0), max_loss = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     add_store_option(app);
@@ -145,6 +152,10 @@ Action setup(CLI::App& app) {
                    "how many networks of its own the search times and writes to out/finalists, unlike each other, for users who train them ('loopegg choose')")
         ->check(CLI::Range(1, 1000));
     app.add_option("--batch", r->batch, "how many inputs the network takes at once")->capture_default_str()->check(CLI::Range(1, 65536));
+    app.add_option("--threads", *threads,
+                   "how many threads the network will run on: schedules are made for so many cores and timed on them; 0: all that this process may use")
+        ->capture_default_str()
+        ->check(CLI::Range(0, 256));
     app.add_option("--seed", r->seed, "what data, weights and candidates are drawn from")->capture_default_str();
     app.add_option("--trials", r->trials, "how many schedules of a nest are timed, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
     app.add_option("--tune-seconds", r->tune_seconds, "seconds for trying schedules; a whole run takes about twice as long")->capture_default_str();
@@ -177,6 +188,7 @@ Action setup(CLI::App& app) {
     return [=](Session& session) {
         r->model = *model, r->out = *out;
         if (!runner->empty()) check_runner(*runner);
+        use_threads(*threads, find_target(r->target == "all" ? "host" : r->target));
         preflight(*r, session.progress);
         const ScratchFile copy(".json");  // its weights lie beside it, in this process's own folder
         read_as_asked(*r, *reading, copy);

@@ -24,6 +24,9 @@ std::string faster(const FinishedRun& run) {
     const Latency& l = run.optimized.latency;
     std::string how = l.measured ? fmt::format("Medians of {} and {} runs; the dark lines are the middle half of them.", run.original.latency.n, l.n)
                                  : fmt::format("There is no {} here: both times are <strong>estimated</strong>.", escape_html(run.target));
+    const auto throughput = [&](const Latency& of) { return 1000 * static_cast<double>(run.batch) / of.median_ms; };
+    if (run.batch > 1 && l.median_ms > 0 && run.original.latency.median_ms > 0)
+        how += fmt::format(" In batches of {}: {:.1f} inputs a second instead of {:.1f}.", run.batch, throughput(l), throughput(run.original.latency));
     return card("faster", "How much faster?", figure + "<div data-chart=\"latency\"><div class=\"plot\"></div></div><p>" + how + "</p>");
 }
 

@@ -26,8 +26,9 @@ namespace {
 
 using nlohmann::json;
 
-json network_json(const NetworkRecord& network, const Graph& graph) {
+json network_json(const NetworkRecord& network, const Graph& graph, std::int64_t batch) {
     json j = latency_json(network.time);
+    if (network.time.latency) j["throughput_per_s"] = 1000 * static_cast<double>(batch) / network.time.latency->median_ms;
     j["parameters"] = parameters(graph), j["macs"] = macs(graph);
     if (!network.rounding.is_null()) j["rounding"] = network.rounding;
     return j;
@@ -155,6 +156,7 @@ json result_of(const Answer& answer) {
            {"class_why", architecture.why},
            {"target", request.target},
            {"batch", request.batch},
+           {"threads", run.target.gpu() ? json() : json(run.target.machine.cores)},
            {"seed", request.seed},
            {"rules", request.rules},
            {"strict_fp", request.strict_fp},
@@ -162,8 +164,8 @@ json result_of(const Answer& answer) {
            {"machine", machine_json()},
            {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
            {"version", version},
-           {"original", network_json(confirmed.original, read)},
-           {"optimized", network_json(returned, graph)},
+           {"original", network_json(confirmed.original, read, request.batch)},
+           {"optimized", network_json(returned, graph, request.batch)},
            {"returned", confirmed.keep_original ? "original" : "optimized"}};
     add_speedup(r, answer, verdict);
     r["guard"] = verdict_json(verdict);

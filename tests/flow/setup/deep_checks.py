@@ -1,7 +1,7 @@
 """What ./test --deep asks of the code besides its tests: our own rooms under AddressSanitizer, UndefinedBehaviorSanitizer and ThreadSanitizer, and clang-tidy over every source.
 
 TVM and LibTorch come as built libraries without instrumentation, so the rooms that load them are left out; what is shared between threads (stores, claims,
-e-graphs, progress) is in. LOOPEGG_ROOMS="base egraph" takes these rooms alone, LOOPEGG_TIDY="src/base src/egraph" these folders.
+e-graphs, progress, the threads of compiled networks) is in. LOOPEGG_ROOMS="base egraph" takes these rooms alone, LOOPEGG_TIDY="src/base src/egraph" these folders.
 """
 import os
 import pathlib
@@ -16,7 +16,7 @@ from cases import Lacking, OnlyDeep, run_cases
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("LOOPEGG_BUILD") or sys.argv[1])
 ROOMS = {"base": "tests/test_base", "egraph": "tests/test_egraph", "graph": "tests/test_graph", "batch": "tests/test_batch", "extract": "tests/unit/extract/test_extract", "nest": "tests/unit/nest/test_nest",
-         "rules": "tests/unit/rules/test_rules", "report": "tests/test_report", "fuzz": "tests/fuzz/test_fuzz"}
+         "rules": "tests/unit/rules/test_rules", "report": "tests/test_report", "fuzz": "tests/fuzz/test_fuzz", "runtime": "tests/test_runtime"}
 TIDY = next((t for t in ("clang-tidy-19", "clang-tidy-18", "clang-tidy-17", "clang-tidy-16", "clang-tidy-15") if shutil.which(t)), None)
 FOLDERS = os.environ.get("LOOPEGG_TIDY", "src rules extract backends fisher").split()
 
@@ -55,7 +55,7 @@ def under(sanitizer):
     rooms = executables()
     folder = built(sanitizer, rooms.values())
     environment = dict(os.environ, ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1", UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1",
-                       TSAN_OPTIONS=f"halt_on_error=1:suppressions={ROOT}/setup/thread-sanitizer.txt")
+                       TSAN_OPTIONS=f"halt_on_error=1:die_after_fork=0:suppressions={ROOT}/setup/thread-sanitizer.txt")
     environment.pop("LOOPEGG_DEEP")
     bad = []
     for room, executable in rooms.items():
