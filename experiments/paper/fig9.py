@@ -26,7 +26,7 @@ def measure(session):
             layers.try_layer(session, table, f"{site['name']} {share:g}", MODEL, site["name"], f"{share:g}", rules_at(share, site["shape"][1]), judged=False,
                              share=share, count=count, shape=site["shape"])
         key = f"judged {share:g}"   # the same in all such layers at once, which is a network that can be trained
-        if not table.has(key):
+        if session.judged and not table.has(key):
             try:
                 table.add(key, share=share, judged=judged(session, share), refused=None, speedup=None)
             except Refused as e:

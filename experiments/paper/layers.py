@@ -5,7 +5,7 @@ TRIALS, SECONDS = {True: 4, False: 18}, {True: 8, False: 60}   # by --quick
 
 
 def settings(session, judged=True):
-    return ["--trials", TRIALS[session.quick], "--tune-seconds", SECONDS[session.quick], *([] if judged else ["--unjudged"])]
+    return ["--trials", TRIALS[session.quick], "--tune-seconds", SECONDS[session.quick], *([] if judged and session.judged else ["--unjudged"])]
 
 
 def distinct_convolutions(session, model):

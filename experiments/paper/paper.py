@@ -44,13 +44,15 @@ def main():
     parser.add_argument("--quick", action="store_true", help="fewer trials and samples")
     parser.add_argument("--out", default="paper", type=pathlib.Path)
     parser.add_argument("--resume", action="store_true", help="keep what the folder holds")
+    parser.add_argument("--unjudged", action="store_true", help="do not ask the guard, where LibTorch is missing")
+    parser.add_argument("--only", default="*", metavar="GLOB", help="only lines of data with such a key, for example 'layer2.*'")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if unknown := [f for f in options.figures if f not in FIGURES]:
         parser.error(f"'{unknown[0]}' is no figure: expected {', '.join(FIGURES)}")
     asked = [f for f in ORDER if not options.figures or f in options.figures]
     try:
-        session = Session(options.out, options.quick, options.resume, asked)
+        session = Session(options, asked)
         failed = {}
         for name in asked:
             try:

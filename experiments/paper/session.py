@@ -1,4 +1,5 @@
 """What every figure works with: the program, the folder of results, and the machine that results are from."""
+import fnmatch
 import json
 import os
 import pathlib
@@ -14,6 +15,10 @@ PEERS = ROOT / ".deps/peers/bin/python3"
 
 class Failed(Exception):
     """A figure cannot be measured here, and why."""
+
+
+class Refused(Failed):
+    """The program says why it does not do this."""
 
 
 def cpu_name():
@@ -32,8 +37,8 @@ def commit():
 class Rows:
     """The lines of one figure: append-only, one for each key."""
 
-    def __init__(self, file, facts):
-        self.file, self.facts, self.known = file, facts, {}
+    def __init__(self, file, facts, only):
+        self.file, self.facts, self.only, self.known = file, facts, only, {}
         for line in file.read_text().splitlines() if file.exists() else []:
             try:
                 row = json.loads(line)
@@ -45,7 +50,8 @@ class Rows:
         return list(self.known.values())
 
     def has(self, key):
-        return key in self.known
+        """Whether the line is there, or is not wanted."""
+        return key in self.known or not fnmatch.fnmatchcase(key, self.only)
 
     def add(self, key, **values):
         row = {"key": key, **values, **self.facts, "load": round(os.getloadavg()[0], 2), "date": time.strftime("%Y-%m-%d", time.gmtime())}
@@ -56,17 +62,17 @@ class Rows:
 
 
 class Session:
-    def __init__(self, out, quick, resume, figures):
-        self.out, self.quick = out, quick
+    def __init__(self, options, figures):
+        self.out, self.quick, self.judged = options.out, options.quick, not options.unjudged
         self.program = os.environ.get("LOOPEGG") or str(ROOT / "build/src/cli/loopegg")
-        self.facts = {"machine": f"{os.cpu_count()} cores of {cpu_name()}", "commit": commit(), "quick": quick}
-        out.mkdir(parents=True, exist_ok=True)
-        if there := [f for f in figures if (out / f"{f}.jsonl").exists() and not resume]:
-            raise Failed(f"'{out}' holds results of {', '.join(there)}: --resume keeps them and measures what is missing, another --out starts anew")
-        self.tables = {}
+        self.facts = {"machine": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} cores of {cpu_name()}", "commit": commit(), "quick": self.quick}
+        self.out.mkdir(parents=True, exist_ok=True)
+        if there := [f for f in figures if (self.out / f"{f}.jsonl").exists() and not options.resume]:
+            raise Failed(f"'{self.out}' holds results of {', '.join(there)}: --resume keeps them and measures what is missing, another --out starts anew")
+        self.only, self.tables = options.only, {}
 
     def rows(self, figure):
-        return self.tables.setdefault(figure, Rows(self.out / f"{figure}.jsonl", self.facts))
+        return self.tables.setdefault(figure, Rows(self.out / f"{figure}.jsonl", self.facts, self.only))
 
     def say(self, line):
         print(line, file=sys.stderr, flush=True)
@@ -82,10 +88,6 @@ class Session:
         if done.returncode != 0:
             raise Refused("; ".join(e["message"] for e in answer.get("errors", [{"message": done.stderr.strip()}])))
         return answer
-
-
-class Refused(Failed):
-    """The program says why it does not do this."""
 
 
 def provenance(rows, **more):
