@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import pathlib
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -21,7 +22,7 @@ import fig6
 import fig8
 import fig9
 import index
-from session import Failed, Session
+from session import ROOT, Failed, Session
 
 FIGURES = {"fig3": fig3, "fig4": fig4, "fig5": fig5, "fig6": fig6, "fig8": fig8, "fig9": fig9}
 ORDER = ["fig3", "fig6", "fig5", "fig9", "fig8", "fig4"]   # Figure 5 counts what Figure 6 tried
@@ -34,8 +35,13 @@ def write(session, name):
     if not rows:
         return False
     (session.out / f"{name}.svg").write_text(figure.draw(session, rows))
-    (session.out / f"{name}.md").write_text(figure.page(session, rows))
+    write_page(session.out / f"{name}.md", figure.page(session, rows))
     return True
+
+
+def write_page(file, text):
+    file.write_text(text)
+    subprocess.run([ROOT / "setup/wrap-prose", file], check=True)
 
 
 def main():
@@ -62,7 +68,7 @@ def main():
                 session.say(f"{name}: {e}")
             if write(session, name):
                 session.say(f"{session.out / name}.md")
-        (session.out / "README.md").write_text(index.page(session, FIGURES))
+        write_page(session.out / "README.md", index.page(session, FIGURES))
     except Failed as e:
         sys.exit(f"error: {e}")
     except KeyboardInterrupt:
