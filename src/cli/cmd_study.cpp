@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "report/study.hpp"
+#include "report/variants.hpp"
 #include "report/words.hpp"
 
 namespace loopegg {
@@ -56,6 +57,7 @@ Action setup(CLI::App& app) {
         write_file(to / "sites.csv", sites_csv(study));
         write_file(to / "sequences.csv", sequences_csv(study));
         write_file(to / "steps.csv", steps_csv(study));
+        write_file(to / "variants.csv", variants_csv(runs));
         write_file(to / "frequency.svg", frequency_svg(study));
         write_file(to / "depth.svg", depth_svg(study));
         write_file(to / "study.html", study_page(study));

@@ -3,6 +3,7 @@
 #include "../../flow/shell.hpp"
 #include "base/text.hpp"
 #include "report/study.hpp"
+#include "report/variants.hpp"
 
 using namespace loopegg;
 
@@ -78,4 +79,25 @@ TEST_CASE("fame tells the paper's sequences from operators and from the unnamed"
     SiteResult site;
     site.sequence = "unnamed", site.key = "cut-domain group-axes bottleneck-axis";
     CHECK(label_of(site) == site.key);
+}
+
+TEST_CASE("every variant that a run judged or timed has a row for each site that it changed", "[unit][report]") {
+    FinishedRun run = read_run(test::sample_runs() / "tiny-original");
+    const auto network = [](const char* name, double ms, double points, bool chosen, const char* plan) {
+        return nlohmann::json{{"finalist", name},   {"latency_ms", ms}, {"baseline_ms", 9.0}, {"allowed", true}, {"chosen", chosen}, {"loss", {{"points", points}}},
+                              {"plan", nlohmann::json::parse(plan)}};
+    };
+    run.result["networks"] = {
+        network("front-1", 4.0, 0.9, true,
+                R"({"steps": [{"site": "a", "apply": [{"rule": "drop-branch"}]}, {"site": "b", "apply": [{"rule": "narrow-width", "with": {"?w": 8}}]}]})"),
+        network("front-2", 6.0, 0.1, false, R"({"steps": [{"site": "b", "apply": [{"rule": "group-axes", "with": {"?a": "co", "?g": 2}}]}]})")};
+    std::vector<SiteVariant> timed;
+    for (const SiteVariant& v : variants_of(run))
+        if (v.stage == "timed") timed.push_back(v);
+    REQUIRE(timed.size() == 3);
+    CHECK((timed[0].chosen && timed[0].why_not.empty() && timed[0].site == "a" && timed[0].steps == "drop-branch"));
+    CHECK(timed[1].steps == "narrow-width ?w=8");
+    CHECK(timed[2].why_not == "the chosen network is faster (4.000 ms)");
+    CHECK((timed[2].ms == 6.0 && timed[2].original_ms == 9.0 && timed[2].points == 0.1));
+    CHECK(split(variants_csv({run}), '\n').size() == variants_of(run).size() + 2);
 }

@@ -1,0 +1,230 @@
+#include "optimize/by_hand/try_plan.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "backends/network/network.hpp"
+#include "base/error.hpp"
+#include "base/scratch.hpp"
+#include "base/suggest.hpp"
+#include "base/text.hpp"
+#include "fisher/evidence.hpp"
+#include "fisher/guards.hpp"
+#include "graph/flops.hpp"
+#include "graph/operators.hpp"
+#include "nest/domain/domain.hpp"
+#include "nest/plan/site_form.hpp"
+#include "optimize/answer/named_sequences.hpp"
+#include "optimize/by_hand/layers.hpp"
+#include "optimize/by_hand/matching_rules.hpp"
+#include "optimize/run/times.hpp"
+#include "optimize/search/judge_networks.hpp"
+#include "optimize/tune/time_networks.hpp"
+#include "optimize/tune/tuning.hpp"
+#include "rewrite/rule_books.hpp"
+
+namespace loopegg {
+namespace {
+
+using nlohmann::json;
+
+// A variable that the rule does not have would silently do nothing.
+void check_variables(const Application& a, const PlanRules& rules) {
+    std::vector<std::string> known = rules.arguments(a.rule, a.backwards);
+    if (known.empty()) return;  // apply_plan() says what is wrong with the rule
+    for (const char* of_plans : {"?a", "?w", "?k"}) known.emplace_back(of_plans);  // words of plans (apply_plan.hpp)
+    for (const auto& [variable, value] : a.with)
+        if (std::find(known.begin(), known.end(), variable) == known.end())
+            throw UserError(Diagnostic{fmt::format("{} has no variable '{}': expected {}", a.rule, variable, join(rules.arguments(a.rule, a.backwards), ", ")),
+                                       a.where, did_you_mean(variable, known)});
+}
+
+// What the first site of a step could take instead, in the words of a hint; empty where nothing matches.
+std::string what_matches(const Graph& graph, const SiteStep& step, std::size_t failed, const RuleBook& book, const PlanRules& rules) {
+    constexpr std::size_t most = 12;
+    const auto site = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& n) { return is_site(n) && glob_matches(step.site, n.name); });
+    if (site == graph.nodes.end()) return "";
+    const SiteStep before{site->name, {step.apply.begin(), step.apply.begin() + static_cast<std::ptrdiff_t>(failed)}};
+    if (std::any_of(before.apply.begin(), before.apply.end(), [&](const Application& a) { return rules.over_networks(a.rule); })) return "";
+    std::vector<std::string> lines = matching_rules(layer_of(graph, site->name), before, book, rules);
+    if (lines.empty()) return "no rule over single layers matches there";
+    const std::size_t all = lines.size();
+    lines.resize(std::min(all, most));
+    return fmt::format("what matches {}{}:\n    {}", site->name, all > most ? fmt::format(" (the first {} of {})", most, all) : "", join(lines, "\n    "));
+}
+
+// The plan done to the network. A refusal says which rules would match.
+Graph applied(const Graph& graph, const Plan& plan, const RuleBook& book, const PlanRules& rules) {
+    for (const SiteStep& step : plan.steps)
+        for (const Application& a : step.apply) check_variables(a, rules);
+    try {
+        return apply_plan(graph, plan, rules);
+    } catch (const UserError& e) {
+        Diagnostic d = e.diagnostics().front();
+        for (const SiteStep& step : plan.steps)
+            for (std::size_t i = 0; i < step.apply.size() && d.hint.empty(); ++i)
+                if (const Position& at = step.apply[i].where; at.known() && at.source == d.where.source && at.offset == d.where.offset)
+                    d.hint = what_matches(graph, step, i, book, rules);
+        throw UserError(d);
+    }
+}
+
+// The steps of a plan at a site, as far as paper_sequence() asks.
+std::vector<DerivationStep> steps_at(const Node& node, const Plan& plan, const RuleBook& book) {
+    std::vector<DerivationStep> steps;
+    const SiteForm form(node);
+    for (const SiteStep& step : plan.steps) {
+        if (!glob_matches(step.site, node.name)) continue;
+        for (const Application& a : step.apply) {
+            const Rule* rule = book.find_rule(a.rule);
+            DerivationStep one{a.rule, rule && rule->arrow == Arrow::neural, {}, {}, {}, a.backwards};
+            for (const auto& [variable, value] : a.with) {
+                Term resolved = value;
+                if (value.integer()) {
+                    one.with.emplace_back(variable, resolved);
+                    continue;
+                }
+                try {
+                    resolved = form.axis(0, value);
+                } catch (const UserError&) {  // an axis that earlier steps made
+                }
+                one.with.emplace_back(variable, resolved);
+            }
+            steps.push_back(std::move(one));
+        }
+    }
+    return steps;
+}
+
+std::string name_of(const ChangedLayer& layer, const Plan& plan, const RuleBook& book) {
+    if (!layer.after) return "dropped";
+    const Node &was = layer.before.nodes.front(), &is = layer.after->nodes.front();
+    if (const std::string paper = paper_sequence(steps_at(was, plan, book)); !paper.empty()) return paper;
+    const Domain domain = domain_of(nest_of(is));
+    if (!domain.whole() || layer.after->nodes.size() > 1) return effect_name(domain, is.shape.size() > 1 ? is.shape[1] : 0);
+    return is.op == "conv2d" && was.op == "conv2d" && is.integer("groups") > was.integer("groups") ? "group" : "narrower";
+}
+
+json verdict_json(const NetworkVerdict& judged, const OptimizeRequest& request, double needed) {
+    json j{{"name", request.guard}, {"allowed", judged.allowed}, {"why", judged.verdict.why}, {"threshold", needed}};
+    j["loss"] = {{"points", judged.loss.points}, {"low", judged.loss.low}, {"high", judged.loss.high}};
+    return j;
+}
+
+json judge(const TryRequest& request, const ReadNetwork& read, const Graph& variant) {
+    const OptimizeRequest& r = request.run;
+    OracleOptions options;
+    options.guard = r.guard, options.data = r.data, options.seed = r.seed, options.store = default_evidence();
+    options.capacity = r.capacity ? *r.capacity : find_guard(r.guard).capacity;
+    options.trained = read.trained ? &read.network.weights : nullptr;
+    const std::unique_ptr<Oracle> oracle = make_oracle(options);
+    NetworkJudge judge(*oracle, read.network.graph, *options.capacity);
+    return verdict_json(judge.judge(std::span(&variant, 1)).front(), r, *options.capacity);
+}
+
+class LayerTrial {
+public:
+    LayerTrial(const Run& run, const Plan& plan) : run_(run), plan_(plan) {}
+
+    json operator()(const ChangedLayer& layer, const Graph& variant) const {
+        json j{{"sites", layer.sites},
+               {"sequence", name_of(layer, plan_, run_.book)},
+               {"original_macs", macs(layer.before)},
+               {"macs", layer.after ? macs(*layer.after) : 0},
+               {"original_parameters", parameters(layer.before)},
+               {"parameters", layer.after ? parameters(*layer.after) : 0}};
+        j["effect"] = layer.after ? effect_words(domain_of(nest_of(layer.after->nodes.front()))) : "not computed";
+        const Tuned before = tuned(layer.before, run_.read.network.weights);
+        j["nest_before"] = nests(before);
+        if (!layer.after) {
+            j["original_latency"] = latency_json(before.alone), j["latency"] = nullptr, j["speedup"] = nullptr;
+            return j;
+        }
+        const Tuned after = tuned(*layer.after, run_.read.carried_to(variant, run_.request.seed));
+        j["nest_after"] = nests(after);
+        const std::array pairs{std::pair{&before.network, &before.schedules}, std::pair{&after.network, &after.schedules}};
+        const std::vector<Measured> times = time_interleaved(run_, pairs);
+        j["original_latency"] = latency_json(times[0]), j["latency"] = latency_json(times[1]);
+        const bool both = times[0].latency && times[1].latency;
+        j["speedup"] = both ? json(times[0].latency->median_ms / times[1].latency->median_ms) : json(nullptr);
+        j["tried"] = before.tried + after.tried;
+        return j;
+    }
+
+private:
+    struct Tuned {
+        Network network;
+        Schedules schedules;
+        Measured alone;
+        int tried;
+    };
+
+    Tuned tuned(const Graph& graph, const Weights& all) const {
+        Weights weights;
+        for (const auto& [name, tensor] : all)
+            for (const Node& node : graph.nodes)
+                if (name.starts_with(node.name + ".")) weights.emplace(name, tensor);
+        Tuned t{{graph, std::move(weights), sites_of(graph)}, {}, {}, 0};
+        RowChoices rows;
+        const Tuning tuning = tune_network(run_, t.network, {run_.request.tune_seconds, run_.request.trials}, rows);
+        for (const Site& site : t.network.sites.all) t.schedules[site.name] = tuning.best[site.kind].nest;
+        t.alone = tuning.best.front().best, t.tried = tuning.compiled;
+        return t;
+    }
+
+    static json nests(const Tuned& t) {
+        json all = json::object();
+        for (const auto& [site, nest] : t.schedules) all[site] = to_string(bare(nest));
+        return all;
+    }
+
+    const Run& run_;
+    const Plan& plan_;
+};
+
+json sizes_json(const Graph& graph) { return {{"macs", macs(graph)}, {"parameters", parameters(graph)}}; }
+
+MeasurerOptions measurer_options(const OptimizeRequest& request, const std::filesystem::path& shelf, Progress& progress) {
+    MeasurerOptions options;
+    options.shelf = shelf, options.wait_seconds = std::min(options.wait_seconds, request.tune_seconds);
+    options.note = [&progress](const std::string& line) { progress.note(line); };
+    return options;
+}
+
+}  // namespace
+
+json try_plan(const TryRequest& request, Progress& progress) {
+    const ScratchFile name(".try");
+    const ScratchFolder scratch(name.path());
+    OptimizeRequest r = request.run;
+    r.out = scratch.path();
+    Target target = allowing(find_target(r.target), r.allowed);
+    target.rules = rules_file(r.rules);
+    const RuleBook& book = *read_book(target.rules);
+    ReadNetwork read = read_network(r);
+    const Graph variant = applied(read.network.graph, request.plan, book, plan_rules(target.rules));
+
+    json answer{{"model", r.model.string()}, {"name", read.network.graph.name}, {"target", target.name}, {"plan", json::parse(write_plan(request.plan))}};
+    answer["original"] = sizes_json(read.network.graph), answer["variant"] = sizes_json(variant);
+    answer["guard"] = nullptr;
+    if (request.judged) {
+        progress.stage("guard");
+        answer["guard"] = judge(request, read, variant);
+        progress.finish(answer["guard"]["why"].get<std::string>());
+    }
+    const std::vector<ChangedLayer> layers = changed_layers(read.network.graph, variant);
+    Times times(r, read.network.graph, target, measurer_options(r, scratch.path() / "kernels", progress));
+    const Run run{r, target, book, std::move(read), 0, nullptr, times.timing(), KernelShelf(scratch.path() / "kernels"), progress};
+    const LayerTrial trial(run, request.plan);
+    answer["layers"] = json::array();
+    for (const ChangedLayer& layer : layers) {
+        progress.stage(layer.sites.front());
+        answer["layers"].push_back(trial(layer, variant));
+        progress.finish();
+    }
+    return answer;
+}
+
+}  // namespace loopegg
