@@ -5,6 +5,7 @@
 namespace loopegg {
 
 extern const Command apply_command;
+extern const Command sample_command;
 extern const Command compile_command;
 extern const Command bundle_command;
 extern const Command measure_command;
