@@ -4,14 +4,14 @@ import json
 import math
 
 from graphs import Network
-from loss import Measured, expected_loss
+from loss import FORMULAS, Measured, expected_loss
 from meaning import Meaning, layers_in
 from nests import channels, statement_in
-from rules import Application, Rule
+from rules import Application, COMPARED, Rule
 from sizes import Facts, site_of
 from terms import NotCovered, Refused, part_at, read_forms, read_term, require, with_part
 
-VERSION, WIDTHS = 1, ("write", "read", "lack", "within")
+VERSION, WIDTHS = 2, ("write", "read", "lack", "within")
 KEYS = {"loopegg_certificate", "model", "original", "steps", "final", "nests", "rules", "channels_multiple", "claims", "files"}
 HASHED = ("original.json", "model.json", "plan.json", "weights.safetensors", "network.so", "network.json", "network.h", "weights.bin")
 
@@ -24,7 +24,7 @@ class Check:
     """The checks in order, with a line in `held` for each that holds. `trusted`: texts of rules by name, or None."""
 
     def __init__(self, folder, trusted, held):
-        self.folder, self.trusted, self.held, self.places = folder, trusted, held, []
+        self.folder, self.trusted, self.held, self.places, self.book = folder, trusted, held, [], {}
         self.c, self.result = self.read("certificate.json"), self.read("result.json")
 
     def read(self, name):
@@ -36,6 +36,9 @@ class Check:
         require(self.c["loopegg_certificate"] == VERSION and self.c["channels_multiple"] > 0, f"it is no certificate of version {VERSION}")
         for part in (self.files, self.rules, self.networks, self.replay, self.claims, self.judged):
             self.held.append(part())
+        rows = sum((s.get("judged") or [] for s in self.c["steps"]), self.c["claims"]["measures"])
+        if open_ := sorted({measure for measure, *_ in rows} - set(FORMULAS)):
+            raise NotCovered(f"all else holds, and {', '.join(open_)} cannot be computed from these files: no formula of sizes")
 
     def files(self):
         """The files of the folder are those that the certificate is about: these and the kernels."""
@@ -46,13 +49,11 @@ class Check:
         require(named == set(files), f"it has to name {', '.join(sorted(named ^ set(files)))}, or must not")
         for name, digest in files.items():
             require((self.folder / name).is_file() and not (self.folder / name).is_symlink(), f"{name} is no file, or a link")
-            is_ = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
-            require(is_ == digest, f"{name} is not the file that the certificate is about")
+            require(hashlib.sha256((self.folder / name).read_bytes()).hexdigest() == digest, f"{name} is not the file that the certificate is about")
         return f"{len(files)} files have the hashes that are stated"
 
     def rules(self):
         """Each rule has the name and the hash that are stated and, where rule files are trusted, the text that it has there."""
-        self.book = {}
         for name, row in self.c["rules"].items():
             keys_are(row, "text", "sha256")
             rule = self.book[name] = Rule(*read_forms(row["text"]))
@@ -90,9 +91,8 @@ class Check:
                 if step["neural"] is (meant is not None):   # a run of exact steps begins or ends
                     require(meant is None or self.mean(net).same(meant), "exact steps changed the network")
                     meant = None if step["neural"] else self.mean(net)
-                at = step["at"]
-                self.places.append([j for depth, j in enumerate(at) if part_at(net, at[:depth]).op not in WIDTHS])   # in the original there are no widths
-                net = with_part(net, at, self.apply(step, part_at(net, at)))
+                self.places.append([j for depth, j in enumerate(step["at"]) if part_at(net, step["at"][:depth]).op not in WIDTHS])  # the original has no widths
+                net = with_part(net, step["at"], self.apply(step, part_at(net, step["at"])))
             except Refused as e:
                 raise Refused(f"step {i}: {e}") from e
         require(net is self.last, "the steps do not lead to the network that is claimed")
@@ -102,38 +102,45 @@ class Check:
     def claims(self):
         """The figures that are claimed, here and in result.json."""
         c, guard = self.c["claims"], self.result["guard"]
-        keys_are(c, "original", "returned", "loss")
+        keys_are(c, "original", "returned", "loss", "measures")
+        keys_are(c["loss"], "by", "points", "low", "high")
         for which, network, row in (("original", self.original, "original"), ("returned", self.final, "optimized")):
             require(c[which] == network.figures(), f"the {which} network has {network.figures()}, and {c[which]} is claimed")
             require(all(self.result[row][k] == v for k, v in c[which].items()), f"result.json says something else of the {which} network")
-        loss = c["loss"]
-        keys_are(loss, "guard", "by", "needed", "points", "low", "high")
-        same = {**guard["loss"], "guard": guard["name"], "needed": guard["needed"], "by": loss["by"]}
-        require(loss == same and loss["by"] in (loss["guard"], "trainings"), "result.json says something else of the loss")
-        if self.c["steps"] and loss["by"] != "expected-loss":
-            raise NotCovered(f"the loss is what '{loss['by']}' says, and only the formula of expected-loss is covered")
-        want = expected_loss(Measured(self.original), Measured(self.final)) if self.c["steps"] else dict.fromkeys(("points", "low", "high"), 0)
+        loss, self.whole, last = c["loss"], Measured(self.original), Measured(self.final)
+        require(loss == {**guard["loss"], "by": loss["by"]} and loss["by"] in ("sizes", "trainings"), "result.json says something else of the loss")
+        if self.c["steps"] and loss["by"] != "sizes":
+            raise NotCovered("the loss was calibrated with trainings, and only the formula of sizes is covered")
+        want = expected_loss(self.whole, last) if self.c["steps"] else dict.fromkeys(("points", "low", "high"), 0)
         require(all(math.isclose(loss[k], v, abs_tol=1e-9) for k, v in want.items()), f"the expected loss is {want['points']:.6f} points, and {loss['points']} are claimed")
-        require(2 ** -want["points"] >= loss["needed"] - 1e-9, "the network loses more than is allowed")
-        return f"multiply-accumulates and parameters are as claimed, and the expected loss is {want['points']:.3f} points ({want['low']:.3f} to {want['high']:.3f})"
+        said = [[row[key] for key in ("measure", "comparison", "threshold", "value")] for row in guard.get("measures", [])]
+        require(c["measures"] == said and (said or not self.c["steps"]), "result.json has other measures")
+        self.hold(said, last, "the network")
+        return f"multiply-accumulates, parameters and {len(said)} conditions are as claimed, and the expected loss is {want['points']:.3f} points"
+
+    def hold(self, rows, network, of):
+        """Each condition holds for the value that is claimed, which is computed again where it is a formula of sizes."""
+        for measure, comparison, threshold, value in rows:
+            want = FORMULAS[measure](self.whole, network) if measure in FORMULAS else value
+            require(math.isclose(value, want, abs_tol=1e-9), f"{measure} of {of} is {want:.6f}, and its evidence differs")
+            require(COMPARED[comparison](want, threshold + (1e-9 if comparison == "<=" else -1e-9)), f"{of} loses more than is allowed: {measure} is {want:.6f}")
+
+    def asked(self, rule):
+        """What a step of the rule is asked by itself: the conditions that it names, and those of the network where it says (capacity)."""
+        network, asked = [row[:3] for row in self.c["claims"]["measures"]], []
+        for name, *rest in rule.guards:
+            asked += network if name == "capacity" else [[name, rest[0], float(rest[1])]] if rest[0] in ("<=", ">=") else []
+        return [condition for i, condition in enumerate(asked) if condition not in asked[:i]]
 
     def judged(self):
-        """What the guard said of each neural step: by itself, at its place in the original."""
-        asked, whole = 0, Measured(self.original)
-        for i, (step, place) in enumerate(zip(self.c["steps"], self.places), 1):
-            if not step["neural"]:
-                continue
-            by, claimed = step["judged"]["by"], step["judged"].get("points")
-            keys_are(step["judged"], *(["by", "points"] if by == "sizes" else ["by"]))
-            if by not in ("sizes", "network"):
-                raise NotCovered(f"step {i} was judged by '{by}'")
+        """What was asked of each neural step: by itself, at its place in the original."""
+        steps = [(f"step {i} by itself", s, s["judged"], place) for i, (s, place) in enumerate(zip(self.c["steps"], self.places), 1) if s["neural"]]
+        for of, step, rows, place in steps:
             try:
-                alone = with_part(self.first, place, self.apply(step, part_at(self.first, place)))
-                points = expected_loss(whole, Measured(self.mean(alone)))["points"]
+                alone = Measured(self.mean(with_part(self.first, place, self.apply(step, part_at(self.first, place)))))
             except Refused as e:    # the rule applies only after others: the verdict about the whole network counts
-                require(by == "network", f"step {i} by itself is no network: {e}")
+                require(rows is None, f"{of} is no network: {e}")
                 continue
-            require(by == "sizes" and math.isclose(claimed, points, abs_tol=1e-9), f"step {i} by itself loses {points:.6f} points, and its evidence differs")
-            require(2 ** -points >= self.c["claims"]["loss"]["needed"] - 1e-9, f"step {i} loses more than is allowed")
-            asked += 1
-        return f"the guard's evidence of {asked} neural steps"
+            require(rows and [row[:3] for row in rows] == self.asked(self.book[step["rule"]]), f"{of} was asked something else: its evidence differs")
+            self.hold(rows, alone, of)
+        return f"the evidence of {len(steps)} neural steps"

@@ -8,6 +8,8 @@ from graphs import SLIDING
 SPARE, WORK, DEPTH, MIXING, VIEW, UNREAD = 0.38, 0.762, 0.198, 0.660, 5.991, 0.064
 TAUGHT, RELATIVE_ERROR, LABEL_ERROR = 3000, 0.39, 0.39
 LEAST_WORK, MOST_WORK, LEAST_SHARE, LEAST_DEPTH, LEAST_SPREAD, SUFFICIENT_SPREAD = 0.088, 1.41, 1 / 64, 1 / 3, 0.5, 0.2
+# The measures that are formulas of sizes, of the original and a variant.
+FORMULAS = {"expected-loss": lambda a, b: expected_loss(a, b)["points"], "params": lambda a, b: b.params / a.params, "macs": lambda a, b: b.macs / a.macs}
 
 Stage = collections.namedtuple("Stage", "macs dense weights sites", defaults=(0.0, 0.0, 0.0, 0))
 
@@ -19,9 +21,9 @@ class Measured:
         image = network.inputs[0][1]
         self.side = image[2] if len(image) == 4 else 0
         self.view, self.unread = (self.view_of(network), self.unread_of(network)) if self.side else (0.0, 0.0)
-        self.macs, self.stages, before, places = 0, {}, "", 0
+        self.macs, self.params, self.stages, before, places = 0, 0, {}, "", 0
         for node in network.nodes.values():
-            work = network.macs(node)
+            work, self.params = network.macs(node), self.params + network.parameters(node)
             if not work:
                 continue
             restores, shape, dense = node.name == before + ".restore", network.shapes[node.name], work

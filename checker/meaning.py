@@ -62,12 +62,8 @@ class Meaning:
     def copy(self, name, values, **attrs):
         """A node of the original that reads these values in place of its own."""
         require(name not in self.nodes and name in self.original.nodes, f"'{name}' is computed twice, or is no node of the original")
-        node, inputs, values = self.original.nodes[name], [], list(values)
-        for value in node.inputs:
-            if value not in self.depends:
-                inputs.append(value)
-            elif values:
-                inputs.append(values.pop(0))
+        node, values = self.original.nodes[name], list(values)
+        inputs = [v for value in node.inputs for v in ([value] if value not in self.depends else [values.pop(0)] if values else [])]
         self.nodes[name] = node.changed(inputs + values, **attrs)
         return name
 
@@ -88,9 +84,7 @@ class Meaning:
         self.statements[name] = statement_in(nest)
         op, s = sizes_of(self.statements[name])
         require(name in self.original.nodes and self.original.nodes[name].op == op != "matmul", f"'{name}' is no {op} of the original in a row")
-        if op == "conv2d":
-            return self.copy(name, [into[0]], out_channels=s["G"] * s["CO"], groups=s["G"])
-        return self.copy(name, [into[0]], out_features=s["CO"])
+        return self.copy(name, [into[0]], **({"out_channels": s["G"] * s["CO"], "groups": s["G"]} if op == "conv2d" else {"out_features": s["CO"]}))
 
     def walk_each(self, net, into, limit):
         name, nodes = node_named(net.parts[-1]), self.original.nodes

@@ -1,4 +1,4 @@
-// The capacity oracle judges variants of a network by a guard, on several seeds, with evidence.
+// The capacity oracle judges variants of a network by conditions on measures, on several seeds, with evidence.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 #include "base/hash.hpp"
 #include "fisher/data.hpp"
-#include "fisher/guards.hpp"
+#include "fisher/conditions.hpp"
 #include "fisher/taught_loss.hpp"
 #include "rules/capacity.hpp"
 #include "store/address.hpp"
@@ -17,8 +17,7 @@
 namespace loopegg {
 
 struct OracleOptions {
-    std::string guard{default_guard};
-    std::optional<double> capacity{};  // the threshold; none: the guard's own
+    std::vector<MeasureCondition> conditions{{std::string(default_measure), false, default_points}};  // of judge() without any
     std::string data{};                // as load_batches reads it
     std::int64_t batch = 8;            // images of each seed; seeds differ far more by their weights than by how many images they see
     int seeds = 3;
@@ -27,7 +26,7 @@ struct OracleOptions {
     int threads = 0;
     bool double_precision = false;               // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
     const Weights* trained = nullptr;            // null: each seed draws its own weights
-    std::shared_ptr<const TaughtLoss> taught{};  // what trainings of other networks taught, for a guard that speaks in points; null: nothing
+    std::shared_ptr<const TaughtLoss> taught{};  // what trainings of other networks taught of the expected loss; null: nothing
     StoreAddress store{};                        // empty: in memory only
     std::shared_ptr<Scorer> scorer{};  // shares passes with others; made for the same original, data, seeds and weights; null: the oracle makes its own
     std::function<void(std::int64_t done, std::int64_t all)> progress{};
@@ -40,6 +39,10 @@ struct OracleCounts {
 
 class Oracle : public CapacityOracle {
 public:
+    using CapacityOracle::judge;
+    virtual std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants) = 0;
+    // The points of accuracy that each variant is expected to lose, whether or not a condition asks. No network is run.
+    virtual std::vector<ExpectedLoss> losses(const Graph& original, std::span<const Graph> variants) = 0;
     virtual OracleCounts counts() const = 0;
     // The evidence of every verdict that this oracle gave, each once, in the order of the questions.
     virtual std::vector<nlohmann::json> evidence() = 0;
@@ -49,7 +52,10 @@ public:
 std::unique_ptr<Oracle> make_oracle(OracleOptions options);
 
 // The version of the oracle's computation. A change of the computation raises this number, and older evidence is then not found any more.
-constexpr int oracle_version = 8;
+constexpr int oracle_version = 9;
+
+// Whether both verdicts answer alike, and found every measure's value alike within this share of it.
+bool says_the_same(const Verdict& a, const Verdict& b, double tolerance);
 
 // Two networks with the same key are the same to the oracle.
 Hash128 graph_key(const Graph& graph);

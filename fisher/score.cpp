@@ -80,12 +80,30 @@ std::vector<const Measure*> chosen_measures(const ScoreOptions& options) {
     return chosen;
 }
 
+// Each set of conditions that is asked.
+std::vector<std::vector<MeasureCondition>> asked_of(const ScoreOptions& options) {
+    std::vector<std::vector<MeasureCondition>> all{options.oracle.conditions};
+    for (const auto& conditions : options.also)
+        if (std::find(all.begin(), all.end(), conditions) == all.end()) all.push_back(conditions);
+    return all;
+}
+
+// The names of their measures, or the conditions themselves where others have the same measures.
+std::vector<std::string> names_of(const std::vector<std::vector<MeasureCondition>>& asked) {
+    std::vector<std::string> names;
+    for (const auto& conditions : asked) {
+        const std::string name = measures_named(conditions);
+        names.push_back(std::find(names.begin(), names.end(), name) == names.end() ? name : to_string(conditions));
+    }
+    return names;
+}
+
 class Scoring {
 public:
     Scoring(const Graph& original, const ScoreOptions& options) : original_(original), options_(options), chosen_(chosen_measures(options)) {
         for (const Measure* m : chosen_) wanted_ = wanted_ | m->wanted;
-        for (const std::string& guard : options.guards) wanted_ = wanted_ | find_guard(guard).wanted;
-        wanted_ = wanted_ | find_guard(options.oracle.guard).wanted;
+        for (const auto& conditions : asked_of(options))
+            for (const MeasureCondition& c : conditions) wanted_ = wanted_ | compared_measure(c.measure).wanted;
         BatchSet data = load_batches(options.oracle.data, original, options.oracle.batch, options.oracle.seeds, options.oracle.seed);
         source_ = data.source;
         scorer_ =
@@ -189,10 +207,8 @@ std::shared_ptr<Scorer> remembering(std::shared_ptr<Scorer> scorer) { return std
 nlohmann::json score_variants(const Graph& original, const std::vector<NamedVariant>& variants, const ScoreOptions& options,
                               const std::function<void(std::int64_t done, std::int64_t all, const std::string& what)>& progress) {
     auto began = std::chrono::steady_clock::now();
-    std::vector<std::string> asked_guards{options.oracle.guard};
-    for (const std::string& name : options.guards)
-        if (std::find(asked_guards.begin(), asked_guards.end(), name) == asked_guards.end()) asked_guards.push_back(name);
-    for (const std::string& name : asked_guards) find_guard(name);
+    const std::vector<std::vector<MeasureCondition>> asked = asked_of(options);
+    const std::vector<std::string> names = names_of(asked);
     Scoring scoring(original, options);
     nlohmann::json answer{
         {"original", {{"name", original.name}, {"parameters", parameters(original)}, {"macs", macs(original)}, {"measures", scoring.measures_of(original)}}},
@@ -203,11 +219,11 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
         {"engine", torch_room().describe()}};
     if (options.raw) answer["original"]["raw"] = scoring.raw_of(original);
     std::vector<std::unique_ptr<Oracle>> oracles, fresh;
-    for (const std::string& name : asked_guards) {
+    for (const auto& conditions : asked) {
         OracleOptions own = options.oracle;
         own.scorer = scoring.scorer();
-        if (name != options.oracle.guard) own.guard = name, own.capacity.reset();
-        if (!find_guard(name).loss_by_size) own.taught.reset();  // trainings teach a guard that speaks in points, and leave the others as they are
+        own.conditions = conditions;
+        if (!points_asked(conditions)) own.taught.reset();  // trainings teach the expected loss, and leave other measures as they are
         oracles.push_back(make_oracle(own));
         if (options.recheck) own.store = {}, fresh.push_back(make_oracle(own));
     }
@@ -225,19 +241,19 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
                            {"guards", nlohmann::json::object()}};
         for (std::size_t g = 0; g < oracles.size(); ++g) {
             Verdict verdict = oracles[g]->judge(original, {&v.graph, 1})[0];
-            row["guards"][asked_guards[g]] = {{"allowed", verdict.allowed},
-                                              {"margin", verdict.evidence.value("margin", nlohmann::json(nullptr))},
-                                              {"why", verdict.why},
-                                              {"evidence", verdict.evidence}};
-            if (verdict.evidence.contains("loss")) row["guards"][asked_guards[g]]["loss"] = verdict.evidence["loss"];
+            row["guards"][names[g]] = {{"conditions", to_string(asked[g])},
+                                       {"allowed", verdict.allowed},
+                                       {"why", verdict.why},
+                                       {"measures", verdict.evidence.at("measures")},
+                                       {"loss", verdict.evidence.at("loss")},
+                                       {"evidence", verdict.evidence}};
             if (!options.recheck) continue;
             Verdict again = fresh[g]->judge(original, {&v.graph, 1})[0];
-            bool same = again.allowed == verdict.allowed && std::abs(again.evidence.value("kept", 0.0) - verdict.evidence.value("kept", 0.0)) <=
-                                                                1e-6 * std::max(1.0, std::abs(verdict.evidence.value("kept", 0.0)));
+            const bool same = says_the_same(verdict, again, 1e-6);
             if (same)
                 ++agree;
             else
-                differ.push_back({{"plan", v.plan}, {"guard", asked_guards[g]}, {"kept", verdict.evidence}, {"again", again.evidence}});
+                differ.push_back({{"plan", v.plan}, {"guard", names[g]}, {"kept", verdict.evidence}, {"again", again.evidence}});
         }
         if (options.raw) row["raw"] = scoring.raw_of(v.graph);
         rows.push_back(std::move(row));

@@ -1,4 +1,4 @@
-// Scores a network and its variants by any measures and guards: the answer of 'loopegg score'.
+// Scores a network and its variants by any measures and conditions: the answer of 'loopegg score'.
 #pragma once
 #include <functional>
 #include <string>
@@ -16,9 +16,9 @@ struct NamedVariant {
 };
 
 struct ScoreOptions {
-    OracleOptions oracle;               // data, batch, seeds, store; its guard is always asked
+    OracleOptions oracle;               // data, batch, seeds, store; its conditions are always asked
     std::vector<std::string> measures;  // empty: fisher, naswot, params, macs
-    std::vector<std::string> guards;    // besides the oracle's own
+    std::vector<std::vector<MeasureCondition>> also;  // asked besides these, each by itself
     bool raw = false;                   // also give the scores of each seed, layer by layer, for each network
     bool noise = false;                 // do the null test as well
     bool recheck = false;               // ask again about what the store has, and compare

@@ -69,9 +69,9 @@ Guard bind_guard(const GuardCall& call, const Rule& rule, const Binding& binding
     if (call.guard->capacity) {
         guard.needs = {rule.left.front().root.empty() ? root_variable : rule.left.front().root, result_variable};
         guard.facts_only = true;
-        guard.batch = [ask = binding.capacity, name = Symbol(rule.name)](const EGraph& graph, std::span<const std::vector<ClassId>> all) {
+        guard.batch = [ask = binding.capacity, name = Symbol(rule.name), measure = call.measure](const EGraph& graph, std::span<const std::vector<ClassId>> all) {
             std::vector<CapacityProposal> proposals;
-            for (const auto& classes : all) proposals.push_back({name, graph.find(classes[0]), graph.find(classes[1])});
+            for (const auto& classes : all) proposals.push_back({name, graph.find(classes[0]), graph.find(classes[1]), measure});
             if (ask) return ask(graph, proposals);
             return std::vector<Verdict>(all.size(), Verdict{true, "no capacity oracle was queried", {{"oracle", nullptr}}});
         };
@@ -145,6 +145,18 @@ RunOptions limits_of(const Phase& phase) {
     if (phase.seconds) run.limits.seconds = *phase.seconds;
     if (phase.scheduler == "backoff") run.scheduler = Scheduler::backoff;
     return run;
+}
+
+std::vector<MeasureCondition> conditions_of_step(const Rule& rule, std::span<const MeasureCondition> phase) {
+    std::vector<MeasureCondition> all;
+    const auto add = [&](const MeasureCondition& c) {
+        if (std::find(all.begin(), all.end(), c) == all.end()) all.push_back(c);
+    };
+    for (const GuardCall& g : rule.guards) {
+        if (g.measure) add(*g.measure);
+        if (g.guard->capacity && !g.measure) std::for_each(phase.begin(), phase.end(), add);
+    }
+    return all;
 }
 
 std::vector<Rewrite> bind_rule(const Rule& rule, const Binding& binding) {

@@ -7,6 +7,7 @@
 
 #include "base/verdict.hpp"
 #include "graph/graph.hpp"
+#include "rules/measure.hpp"
 
 namespace loopegg {
 
@@ -14,12 +15,12 @@ class CapacityOracle {
 public:
     virtual ~CapacityOracle() = default;
 
-    // Gives one verdict for each variant, in order. The variants are `original` after neural rules: the same nodes by name, some of them
-    // restricted (Node::domain, or normalised to ordinary attributes). Questions come in batches, because the original is scored once.
-    virtual std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants) = 0;
+    // Gives one verdict for each variant, in order: whether all conditions hold. The variants are `original` after neural rules: the same nodes by name, some
+    // of them restricted (Node::domain, or normalised to ordinary attributes). Questions come in batches, because the original is scored once.
+    virtual std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants, std::span<const MeasureCondition> conditions) = 0;
 
-    // An upper bound on the share of capacity that each variant keeps, from sizes alone and without running a network. Empty where sizes tell nothing.
-    virtual std::vector<double> kept_by_size(const Graph& /*original*/, std::span<const Graph> /*variants*/) { return {}; }
+    // The same from sizes alone, without running a network, of the conditions that are formulas of sizes.
+    virtual std::vector<Verdict> judge_by_size(const Graph& original, std::span<const Graph> variants, std::span<const MeasureCondition> conditions) = 0;
 };
 
 }  // namespace loopegg

@@ -29,6 +29,16 @@ std::string wrong_table(const Language& language, std::string_view name, std::st
     return {};
 }
 
+// The kind of all conditions on measures. Binding::capacity answers them.
+const GuardKind& measure_guard() {
+    static const GuardKind kind = [] {
+        GuardKind k;
+        k.name = "measure", k.capacity = true;
+        return k;
+    }();
+    return kind;
+}
+
 const std::string& parameter(const Signature& s, std::size_t i) { return s.parameters[std::min(i, s.parameters.size() - 1)]; }
 
 }  // namespace
@@ -132,11 +142,17 @@ std::optional<GuardCall> ExpressionReader::guard(const SExpr& e) {
         return {};
     }
     const std::string& name = e.items[0].atom;
+    if (names_measure(e)) {
+        auto condition = read_measure(e, complaints_);
+        if (!condition) return {};
+        return GuardCall{&measure_guard(), {}, e.where, to_string(*condition), std::move(condition)};
+    }
     const GuardKind* guard = language_.find_guard(name);
     if (!guard) {
         std::string hint = wrong_table(language_, name, "guard");
-        complaints_.say(e.items[0].where, fmt::format("unknown guard '{}'", name),
-                        hint.empty() ? did_you_mean(name, names_of(language_.guards, common_guards())) : hint);
+        std::vector<std::string> known = names_of(language_.guards, common_guards());
+        for (const MeasureKind& measure : measure_kinds()) known.emplace_back(measure.name);
+        complaints_.say(e.items[0].where, fmt::format("unknown guard '{}'", name), hint.empty() ? did_you_mean(name, known) : hint);
         return {};
     }
     auto args = arguments(e, "guard", guard->signature, true);

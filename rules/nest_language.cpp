@@ -199,7 +199,7 @@ std::vector<GuardKind> guards() {
                    }});
     GuardKind capacity;
     capacity.name = "capacity";
-    capacity.summary = "the network keeps its capacity: the oracle judges, per site";
+    capacity.summary = "the conditions of the phase hold for this step alone";
     capacity.capacity = true;
     all.push_back(std::move(capacity));
     return all;

@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::array<std::string_view, 6> keywords{":rules", ":iterations", ":nodes", ":seconds", ":scheduler", ":capacity"};
+constexpr std::array<std::string_view, 6> keywords{":rules", ":iterations", ":nodes", ":seconds", ":scheduler", ":when"};
 
 class PhaseReader {
 public:
@@ -43,6 +43,8 @@ private:
         if (!is_keyword(key)) return complaints_.say(key.where, fmt::format("a phase has settings such as ':iterations 6', and '{}' is none", to_string(key)));
         if (!seen_.insert(key.atom).second) return complaints_.say(key.where, fmt::format("'{}' is given twice", key.atom));
         if (key.atom == ":rules") return read_sets(key, values);
+        if (key.atom == ":when") return read_conditions(key, values);
+        if (key.atom == ":capacity") return complain_of_capacity(key, values);
         if (std::find(keywords.begin(), keywords.end(), key.atom) == keywords.end())
             return complaints_.say(key.where, fmt::format("a phase knows no '{}'", key.atom),
                                    did_you_mean(key.atom, std::span<const std::string_view>(keywords)));
@@ -52,7 +54,6 @@ private:
         if (key.atom == ":iterations") phase_.iterations = read_count(key, values[0]);
         if (key.atom == ":nodes") phase_.nodes = read_count(key, values[0]);
         if (key.atom == ":seconds") phase_.seconds = read_number(key, values[0]);
-        if (key.atom == ":capacity") phase_.capacity = read_number(key, values[0]);
         if (key.atom == ":scheduler") read_scheduler(values[0]);
     }
 
@@ -66,6 +67,21 @@ private:
             else
                 phase_.sets.push_back(v.atom);
         }
+    }
+
+    void read_conditions(const SExpr& key, std::span<const SExpr> values) {
+        if (values.empty()) complaints_.say(key.where, "':when' is followed by no condition such as '(expected-loss <= 1)'");
+        std::vector<Position> where;
+        for (const SExpr& v : values)
+            if (auto condition = read_measure(v, complaints_)) phase_.when.push_back(std::move(*condition)), where.push_back(v.where);
+        check_measures(phase_.when, where, complaints_);
+    }
+
+    // The share of capacity that earlier rule files asked for. Half of it stood for one point.
+    void complain_of_capacity(const SExpr& key, std::span<const SExpr> values) {
+        const auto share = values.size() == 1 && !values[0].is_list ? number_in<double>(values[0].atom) : std::nullopt;
+        const double points = share && *share > 0 && *share <= 1 ? std::round(-100 * std::log2(*share)) / 100 : 1;
+        complaints_.say(key.where, "':capacity' is written as a condition on a measure", fmt::format("write ':when (expected-loss <= {})'", points + 0.0));
     }
 
     std::optional<std::int64_t> read_count(const SExpr& key, const SExpr& value) {

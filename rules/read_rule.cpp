@@ -235,17 +235,22 @@ private:
         if (rule_.arrow == Arrow::neural) {
             const bool has = std::any_of(language_.guards.begin(), language_.guards.end(), [](const GuardKind& g) { return g.capacity; });
             if (!has)
-                complaints_.say(form_.items[*arrow_].where, fmt::format("language {} has no capacity guard, so it has no neural rules", language_.name),
+                complaints_.say(form_.items[*arrow_].where, fmt::format("language {} has no networks to measure, so it has no neural rules", language_.name),
                                 "an exact rule is written with '=>'");
             else if (capacity == rule_.guards.end())
                 complaints_.say(form_.items[*arrow_].where, "a neural rule changes the network and must ask whether its capacity is kept",
-                                "add '(capacity)' after ':when'");
+                                "add '(capacity)' after ':when', or a measure such as '(fisher >= 0.9)'");
         } else if (capacity != rule_.guards.end()) {
             complaints_.say(capacity->where, "an exact rule keeps the meaning, so there is no capacity to ask about", "a neural rule is written with '~>'");
         }
         std::set<std::string> seen;
+        std::vector<MeasureCondition> measures;
+        std::vector<Position> where;
         for (const GuardCall& g : rule_.guards)
-            if (!seen.insert(g.text).second) complaints_.say(g.where, fmt::format("guard {} is given twice", g.text));
+            if (g.measure) measures.push_back(*g.measure), where.push_back(g.where);
+        check_measures(measures, where, complaints_);
+        for (const GuardCall& g : rule_.guards)
+            if (!g.measure && !seen.insert(g.text).second) complaints_.say(g.where, fmt::format("guard {} is given twice", g.text));
     }
 
     static std::vector<std::string> names(const std::map<Symbol, std::string>& kinds) {

@@ -9,6 +9,7 @@
 #include "base/source.hpp"
 #include "egraph/rewrite.hpp"
 #include "rules/language.hpp"
+#include "rules/measure.hpp"
 #include "rules/verdict.hpp"
 
 namespace loopegg {
@@ -35,7 +36,8 @@ struct GuardCall {
     const GuardKind* guard;
     std::vector<Expression> arguments;
     Position where;
-    std::string text;  // "(permutable ?a ?b)"
+    std::string text;                            // "(permutable ?a ?b)"
+    std::optional<MeasureCondition> measure{};  // of (fisher >= 0.9); (capacity) stands for the conditions of the phase
 };
 
 // :for ?k (divisors ?a), :for ?g (2 4 8 16), or a computed part of a side (then `computed` is set, and the variable is '?' and the text of that part).
@@ -68,14 +70,17 @@ struct RuleSet {
     Position where;
 };
 
+// What a step of the rule is asked by itself: the conditions that the rule names, and those of the phase where it says (capacity).
+std::vector<MeasureCondition> conditions_of_step(const Rule& rule, std::span<const MeasureCondition> phase);
+
 // One saturation: which sets of rules it uses, and its limits.
 struct Phase {
     std::string name;
     std::vector<std::string> sets;
     std::optional<std::int64_t> iterations, nodes;
     std::optional<double> seconds;
-    std::optional<double> capacity{};  // the threshold of the default guard in this phase
-    std::string scheduler{};           // "simple", "backoff" or empty
+    std::vector<MeasureCondition> when{};  // asked about whole networks, and about each step whose rule says (capacity)
+    std::string scheduler{};               // "simple", "backoff" or empty
     Position where{};
 };
 
@@ -98,12 +103,13 @@ struct RuleBook {
 struct CapacityProposal {
     Symbol rule;
     ClassId from, to;
+    std::optional<MeasureCondition> measure{};  // none: (capacity)
 };
 
 // What rules need from the run that they are used in.
 struct Binding {
     std::shared_ptr<Analysis> facts{};  // Language::make_facts, attached to the e-graph; may be empty
-    // Answers the guard (capacity) with one verdict for each proposal of an iteration. Where the function is empty, everything is allowed, and the evidence
+    // Answers (capacity) and conditions on measures with one verdict for each proposal of an iteration. Where the function is empty, everything is allowed, and the evidence
     // says so.
     std::function<std::vector<Verdict>(const EGraph&, std::span<const CapacityProposal>)> capacity{};
 };

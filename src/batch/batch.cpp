@@ -55,7 +55,6 @@ json row_of(const Job& job, const JobRecord& record, const std::string& result, 
              {"model", job.model},
              {"target", job.target},
              {"rules", job.rules},
-             {"guard", job.guard},
              {"seed", job.seed},
              {"state", to_string(record.state)}};
     if (record.state == JobState::failed) row["error"] = record.error;
@@ -144,7 +143,7 @@ json batch_result(const std::vector<Job>& jobs, JobQueue& queue, const fs::path&
 }
 
 std::string batch_csv(const json& result) {
-    const std::vector<std::string> columns{"name",     "model",   "target",      "rules",        "guard",    "seed",       "state",
+    const std::vector<std::string> columns{"name",     "model",   "target",      "rules",        "seed",       "state",
                                            "returned", "speedup", "original_ms", "optimized_ms", "measured", "parameters", "macs",
                                            "capacity", "allowed", "sites",       "changed",      "seconds",  "error"};
     std::string out = join(columns, ",") + "\n";

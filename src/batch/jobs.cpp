@@ -42,7 +42,7 @@ std::string resolved(const std::string& name, const fs::path& folder) {
 // A batch file may be a stranger's: a word of it is the value of an option or the name of one, never both at once ("out=/elsewhere"), and it names no
 // command to run and no store to write.
 void check_option(const std::string& name, const JsonView& value) {
-    for (const char* own : {"target", "rules", "guard", "seed", "out", "store", "json", "quiet"})
+    for (const char* own : {"target", "rules", "seed", "out", "store", "json", "quiet"})
         if (name == own) value.fail(fmt::format("'{}' may not be in 'options': the batch sets it itself", name));
     if (name == "runner")
         value.fail("'runner' may not be in 'options': a batch file runs no commands", "type 'loopegg optimize --runner COMMAND' for each model");
@@ -81,41 +81,40 @@ std::string plain(const std::string& text) {
 std::vector<std::string> Job::arguments(const fs::path& folder) const {
     std::vector<std::string> out{"optimize", model, "--target", target, "--seed", std::to_string(seed), "--out", folder.string()};
     if (rules != "default") out.insert(out.end(), {"--rules", rules});
-    if (guard != "default") out.insert(out.end(), {"--guard", guard});
     out.insert(out.end(), options.begin(), options.end());
     return out;
 }
 
 std::vector<Job> read_jobs(const SourcePtr& source) {
     JsonView file = read_json(source);
-    file.only({"models", "targets", "rules", "guards", "seeds", "options"});
+    if (const auto guards = file.find("guards"))
+        guards->fail("rule files say what networks must keep, so a batch has no guards", "list rule files in 'rules': \"paper\", or one with a :when of its own");
+    file.only({"models", "targets", "rules", "seeds", "options"});
     file.at("models");
     const fs::path folder = fs::path(source->name).parent_path();
-    const auto models = list(file, "models", {}), targets = list(file, "targets", {"host"}), rules = list(file, "rules", {"default"}),
-               guards = list(file, "guards", {"default"});
+    const auto models = list(file, "models", {}), targets = list(file, "targets", {"host"}), rules = list(file, "rules", {"default"});
     for (const std::string& model : models)
         if (model.empty() || model[0] == '-')
             file.at("models").fail(fmt::format("'{}' is no model's name: it would be read as an option", model), "write './-NAME' for a file of such a name");
     const auto seeds = seeds_of(file);
     const auto options = options_of(file);
-    if (models.size() * targets.size() * rules.size() * guards.size() * seeds.size() > most_jobs)
+    if (models.size() * targets.size() * rules.size() * seeds.size() > most_jobs)
         file.fail(fmt::format("these lists make more than {} jobs", most_jobs));
     std::vector<Job> jobs;
     std::set<std::string> ids, names;
     for (const std::string& model : models)
         for (const std::string& target : targets)
             for (const std::string& rule : rules)
-                for (const std::string& guard : guards)
-                    for (std::int64_t seed : seeds) {
-                        Job job{"", "", resolved(model, folder), target, resolved(rule, folder), guard, seed, options};
-                        Hasher hash;
-                        for (const std::string& a : job.arguments("")) hash.add(a);
-                        job.id = hash.finish().hex();
-                        if (!ids.insert(job.id).second) continue;  // written twice
-                        job.name = fmt::format("{}.{}.{}.{}.{}", plain(model), plain(target), plain(rule), plain(guard), seed);
-                        if (!names.insert(job.name).second) names.insert(job.name += "." + job.id.substr(0, 8));
-                        jobs.push_back(std::move(job));
-                    }
+                for (std::int64_t seed : seeds) {
+                    Job job{"", "", resolved(model, folder), target, resolved(rule, folder), seed, options};
+                    Hasher hash;
+                    for (const std::string& a : job.arguments("")) hash.add(a);
+                    job.id = hash.finish().hex();
+                    if (!ids.insert(job.id).second) continue;  // written twice
+                    job.name = fmt::format("{}.{}.{}.{}", plain(model), plain(target), plain(rule), seed);
+                    if (!names.insert(job.name).second) names.insert(job.name += "." + job.id.substr(0, 8));
+                    jobs.push_back(std::move(job));
+                }
     return jobs;
 }
 

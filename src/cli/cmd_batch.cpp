@@ -1,4 +1,4 @@
-// 'loopegg batch': many models, targets, rule files, guards and seeds from one file.
+// 'loopegg batch': many models, targets, rule files and seeds from one file.
 #include <signal.h>
 #include <unistd.h>
 
@@ -207,7 +207,7 @@ Action setup(CLI::App& app) {
     };
     auto o = std::make_shared<Options>();
     app.add_option("JOBS", o->file,
-                   "a batch file: {\"models\": [...], \"targets\": [...], \"rules\": [...], \"guards\": [...], \"seeds\": [...], \"options\": {...}}")
+                   "a batch file: {\"models\": [...], \"targets\": [...], \"rules\": [...], \"seeds\": [...], \"options\": {...}}")
         ->required();
     app.add_option("-o,--out", o->batch.out, "the folder of the batch; the same folder continues it")->required();
     app.add_option("-j,--jobs", o->batch.at_once, "jobs side by side in this process (they disturb each other's times)")
@@ -267,7 +267,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command batch_command{"batch", "optimize many networks: models x targets x rule files x guards x seeds", "loopegg batch examples/batch.json --out batch/",
+const Command batch_command{"batch", "optimize many networks: models x targets x rule files x seeds", "loopegg batch examples/batch.json --out batch/",
                             setup};
 
 }  // namespace loopegg

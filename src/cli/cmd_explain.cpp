@@ -46,6 +46,7 @@ void print_site(const json& site) {
         for (const auto& [name, value] : step["with"].items())
             if (value.get<std::string>().size() <= 24) with += fmt::format(" {}={}", name, value.get<std::string>());
         fmt::print("  {} {:<28} {}\n", step["kind"] == "neural" ? "~>" : "= ", step["rule"].get<std::string>() + with, short_nest(step["after"]));
+        if (step.contains("asked")) fmt::print("       {}\n", step["asked"]["why"].get<std::string>());
     }
 }
 

@@ -12,12 +12,11 @@
 #include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
 #include "cli/help_format.hpp"
+#include "cli/old_guard_options.hpp"
 #include "cli/reading_options.hpp"
 #include "cli/rounding_options.hpp"
 #include "cli/store_option.hpp"
 #include "cli/unproved_option.hpp"
-#include "fisher/expected_loss.hpp"
-#include "fisher/guards.hpp"
 #include "graph/architecture.hpp"
 #include "optimize/optimize.hpp"
 #include "optimize/run/objective.hpp"
@@ -131,19 +130,17 @@ Action setup(CLI::App& app) {
     auto r = std::make_shared<OptimizeRequest>();
     auto model = std::make_shared<std::string>(), out = std::make_shared<std::string>("out"), runner = std::make_shared<std::string>();
     auto threads = std::make_shared<int>(0);
-    auto capacity = std::make_shared<double>(-1.0), max_loss = std::make_shared<double>(-1.0);
+    auto max_loss = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     add_store_option(app);
-    app.add_option("--rules", r->rules, "discover (rules that change schedules and the network), exact (schedules alone), or a rule file")
+    app.add_option("--rules", r->rules, "discover (rules that change schedules and the network), exact (schedules alone), paper (the transformations and the condition of the ASPLOS 2021 paper), or a rule file")
         ->capture_default_str();
     app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
-    app.add_option("--guard", r->guard, "what decides how much of the network may go: " + join(guard_names(), ", "))->capture_default_str();
+    add_old_guard_options(app);
     app.add_option("--objective", r->objective, "what to make better: " + join(objective_names(), ", "))->capture_default_str();
     app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))
         ->capture_default_str();
-    app.add_option("--capacity", *capacity, "the guard's threshold as the share of capacity that must be kept; --max-loss sets it in points")
-        ->check(CLI::Range(0.0, 10.0));
-    app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of --capacity")
+    app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of what the rules say")
         ->check(CLI::Range(0.0, 100.0));
     app.add_option("--data", r->data, "images for the guard: a folder of CIFAR-10's binary files or of .npy batches; without it, loopegg draws images");
     app.add_option("--trainings", r->trainings,
@@ -193,8 +190,7 @@ Action setup(CLI::App& app) {
         const ScratchFile copy(".json");  // its weights lie beside it, in this process's own folder
         read_as_asked(*r, *reading, copy);
         if (r->target == "all") r->target = "host", r->all_targets = true;
-        if (*capacity >= 0) r->capacity = *capacity;
-        if (*max_loss >= 0) r->capacity = kept_at_loss(*max_loss);
+        if (*max_loss >= 0) r->points = *max_loss;
         if (find_target(r->target).reach == Reach::bundle)
             r->rounds = std::filesystem::path(*out) / "rounds";
         else if (!runner->empty())

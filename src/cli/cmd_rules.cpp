@@ -235,8 +235,12 @@ int list_languages(Session& session) {
                            {"lists", rows_json(l->lists)},
                            {"functions", rows_json(l->functions)}});
         }
+        nlohmann::json measures = nlohmann::json::array();
+        for (const MeasureKind& m : measure_kinds())
+            measures.push_back({{"name", m.name}, {"unit", m.unit}, {"summary", m.summary}, {"most", m.most}, {"of_sizes", m.of_sizes}});
         session.answer(
             {{"languages", std::move(all)},
+             {"measures", std::move(measures)},
              {"common", {{"guards", rows_json(common_guards())}, {"lists", rows_json(common_lists())}, {"functions", rows_json(common_functions())}}}});
         return 0;
     }
@@ -252,6 +256,9 @@ int list_languages(Session& session) {
     print_rows("guard", common_guards());
     print_rows("list", common_lists());
     print_rows("function", common_functions());
+    fmt::print("measures of a changed network, for the conditions of neural rules and of phases: (NAME >= NUMBER), (NAME <= NUMBER)\n");
+    for (const MeasureKind& m : measure_kinds())
+        fmt::print("  {:<9} {:<28} {} ({}{})\n", "measure", m.name, m.summary, m.unit, m.of_sizes ? ", a formula of sizes" : "");
     return 0;
 }
 

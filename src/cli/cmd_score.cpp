@@ -1,14 +1,15 @@
-// 'loopegg score': capacity measures of a network and its variants, and what the guards say of them.
+// 'loopegg score': capacity measures of a network and its variants, and whether conditions on them hold.
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
+#include "cli/old_guard_options.hpp"
 #include "cli/store_option.hpp"
 #include "cli/unproved_option.hpp"
+#include "fisher/conditions.hpp"
 #include "fisher/evidence.hpp"
-#include "fisher/guards.hpp"
 #include "fisher/score.hpp"
 #include "graph/load.hpp"
 #include "optimize/run/request.hpp"
@@ -19,10 +20,9 @@ namespace loopegg {
 namespace {
 
 struct Arguments {
-    std::string model, data, trainings, precision, guard{default_guard}, rules = "discover";
-    std::vector<std::string> plans, models, measures, guards;
-    double capacity = 0, max_loss = 0;
-    CLI::Option *capacity_given = nullptr, *max_loss_given = nullptr;
+    std::string model, data, trainings, precision, rules = "discover";
+    std::vector<std::string> plans, models, measures, when;
+    double max_loss = default_points;
     std::int64_t batch = 16;
     int seeds = 4, threads = 0;
     std::uint64_t seed = 0;
@@ -69,16 +69,14 @@ int run(const Arguments& a, Session& session) {
     }
     for (const std::string& model : a.models) variants.push_back({model, load_graph(model)});
     ScoreOptions options;
-    options.oracle.guard = a.guard;
-    if (a.capacity_given->count()) options.oracle.capacity = a.capacity;
-    if (a.max_loss_given->count()) options.oracle.capacity = kept_at_loss(a.max_loss);
+    options.oracle.conditions = with_points({}, a.max_loss);
     options.oracle.data = a.data;
     if (!a.trainings.empty()) options.oracle.taught = read_trainings(a.trainings, original, rules_file(a.rules)).taught;
     options.oracle.batch = a.batch, options.oracle.seeds = a.seeds, options.oracle.seed = a.seed, options.oracle.threads = a.threads;
     if (!a.no_store) options.oracle.store = default_evidence();
     options.oracle.early_stop = false;  // the measures need every seed anyway
-    options.measures = a.measures, options.guards = a.guards;
-    if (a.guard != default_guard) options.guards.push_back(std::string(default_guard));
+    options.measures = a.measures;
+    for (const std::string& conditions : a.when) options.also.push_back(measure_conditions(conditions, "--when"));
     options.noise = a.noise, options.recheck = a.recheck, options.raw = a.raw;
     if (a.seeds < 2 && a.noise) throw UsageError("--noise needs at least two seeds");
     std::optional<Model> model;
@@ -107,12 +105,10 @@ Action setup(CLI::App& app) {
     add_unproved_option(app);
     app.add_option("--variant", a->models, "a model whose network is scored along with the original (repeatable)");
     app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, ensemble, or all (repeatable)");
-    app.add_option("--guard", a->guards, "a guard to query in addition to the default one: " + join(guard_names(), ", ") + " (repeatable)");
-    a->capacity_given = app.add_option("--capacity", a->capacity, "the default guard's threshold: the share of capacity to keep");
-    a->max_loss_given =
-        app.add_option("--max-loss", a->max_loss, "the default guard's threshold: points of accuracy that may be lost; a point is half of the capacity")
-            ->check(CLI::Range(0.0, 100.0))
-            ->excludes(a->capacity_given);
+    app.add_option("--when", a->when,
+                   "conditions on measures, as rules write them, to ask in addition to the expected loss: '(fisher >= 0.9) (params <= 0.5)' (repeatable)");
+    add_old_guard_options(app);
+    app.add_option("--max-loss", a->max_loss, "points of accuracy that a network may be expected to lose")->capture_default_str()->check(CLI::Range(0.0, 100.0));
     app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, seeded synthetic images");
     app.add_option("--trainings", a->trainings,
                    R"(a file of what networks made from MODEL reached in training, from which the guard learns: {"plan": ..., "accuracy": 91.4} on each line)");
@@ -132,7 +128,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command score_command{"score", "measure the capacity of a network and its variants, and ask the guards",
+const Command score_command{"score", "measure the capacity of a network and its variants, and ask conditions on measures",
                             "loopegg score zoo:resnet34-cifar10 --plan plan.json --data cifar10 --json", setup};
 
 }  // namespace loopegg

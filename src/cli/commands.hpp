@@ -7,6 +7,7 @@ namespace loopegg {
 extern const Command apply_command;
 extern const Command try_command;
 extern const Command paper_command;
+extern const Command sample_command;
 extern const Command compile_command;
 extern const Command bundle_command;
 extern const Command measure_command;

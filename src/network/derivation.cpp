@@ -81,7 +81,7 @@ private:
     }
 
     NestDerivation nest_steps(const Term& from, const Taken& taken) {
-        NestDerivation out{from, {}, {}, {}};
+        NestDerivation out{from, {}, {}, {}, {}};
         EGraph& graph = network_.graph();
         Term now = from;
         const Taken* t = &taken;
@@ -119,6 +119,16 @@ private:
 };
 
 }  // namespace
+
+Term with_nests(const Term& net, const std::map<std::string, Term>& nests) {
+    if (net.is("layer", 2)) {
+        const auto found = nests.find(net_site(net[0]).name);
+        return found == nests.end() ? net : Term(net.op(), {net[0], found->second});
+    }
+    std::vector<Term> children;
+    for (const Term& c : net.children()) children.push_back(is_net(c) ? with_nests(c, nests) : c);
+    return children.empty() ? net : Term(net.op(), std::move(children));
+}
 
 std::vector<std::string> site_names(const Term& net) {
     if (net.is("layer", 2)) return {net_site(net[0]).name};

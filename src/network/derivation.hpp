@@ -17,6 +17,7 @@ struct NestDerivation {
     Term from, to;
     std::vector<DerivationStep> steps;
     std::vector<nlohmann::json> proofs;  // what the steps were read from, in order (egraph/proof.hpp)
+    std::map<std::size_t, Verdict> asked{};  // by neural step: what its rule asks of the site alone, where that was asked
 };
 
 struct Derivation {
@@ -27,6 +28,9 @@ struct Derivation {
 
 // Throws InternalFault where the steps do not lead to the network.
 Derivation derive(NetworkGraph& network, const RuleBook& book, NetRewriter& rewriter, const FrontPoint& point);
+
+// The network with other nests at these sites.
+Term with_nests(const Term& net, const std::map<std::string, Term>& nests);
 
 // The sites of a term, in its order, also those that are left out.
 std::vector<std::string> site_names(const Term& net);

@@ -74,6 +74,7 @@ SiteCosts::SiteCosts(const Graph& original, const StagewiseLoss& loss, Milliseco
     : original_(original), loss_(loss), ms_(std::move(ms)), steps_(steps_of(original)) {}
 
 std::optional<LayerWork> SiteCosts::of(const std::string& site, const Term& nest) {
+    if (!refused_.empty() && refused_.contains(site + " " + to_string(nest))) return {};
     const auto [at, fresh] = known_.try_emplace(nest);
     Known& known = at->second;
     const Node* original = original_.find(site);

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -19,6 +20,8 @@ public:
     SiteCosts(const Graph& original, const StagewiseLoss& loss, Milliseconds ms);
 
     std::optional<LayerWork> of(const std::string& site, const Term& nest) override;
+    // The nest is no choice for the site any more.
+    void refuse(const std::string& site, const Term& nest) { refused_.insert(site + " " + to_string(nest)); }
     // Times have changed: they are asked for again.
     void forget_times();
 
@@ -32,6 +35,7 @@ private:
     const StagewiseLoss& loss_;
     Milliseconds ms_;
     std::map<std::string, double> steps_;    // by site: how many pixels of the input lie between two neighbours that the site reads
+    std::set<std::string> refused_;
     std::unordered_map<Term, Known> known_;  // by nest: sites that share a nest do the same work
 };
 

@@ -11,7 +11,6 @@
 #include "base/files.hpp"
 #include "base/scratch.hpp"
 #include "fisher/evidence.hpp"
-#include "fisher/guards.hpp"
 #include "optimize/answer/answer.hpp"
 #include "optimize/answer/finalists.hpp"
 #include "optimize/run/times.hpp"
@@ -25,12 +24,14 @@ namespace {
 // share for their layouts (layout_times.cpp takes a part of it).
 constexpr double last_tuning_share = 0.25, last_layouts_share = 0.5;
 
+// What conditions that say nothing of the expected loss allow a search to look as far as.
+constexpr double points_unasked = 10;
+
 OracleOptions oracle_options(const OptimizeRequest& request, const ReadNetwork& read, const RuleBook& book) {
     OracleOptions options;
-    options.guard = request.guard, options.capacity = request.capacity, options.data = request.data, options.seed = request.seed;
-    const Phase* phase = book.find_phase("networks");
-    if (!options.capacity && phase && request.guard == default_guard) options.capacity = phase->capacity;  // other guards keep thresholds of their own
-    if (!options.capacity) options.capacity = find_guard(request.guard).capacity;
+    options.data = request.data, options.seed = request.seed;
+    if (const Phase* phase = book.find_phase("networks"); phase && !phase->when.empty()) options.conditions = phase->when;
+    if (request.points) options.conditions = with_points(std::move(options.conditions), *request.points);
     options.trained = read.trained ? &read.network.weights : nullptr;
     options.taught = read.trainings.taught;
     options.store = default_evidence();
@@ -131,10 +132,10 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
 
     const ScratchFolder kernels(request.out / ".loopegg-kernels");  // the kernels that tuning compiles, until the networks are made from them
     Times times(request, read.network.graph, target, measurer_options(request, read.network.weights, kernels.path(), progress));
-    Run run{request, target, std::move(book), std::move(read), 0, nullptr, times.timing(), KernelShelf(kernels.path()), progress};
+    Run run{request, target, std::move(book), std::move(read), {}, 0, nullptr, times.timing(), KernelShelf(kernels.path()), progress};
     const OracleOptions guard = oracle_options(request, run.read, run.book);
     const std::unique_ptr<Oracle> oracle = make_oracle(guard);
-    run.oracle = oracle.get(), run.needed = *guard.capacity;
+    run.oracle = oracle.get(), run.conditions = guard.conditions, run.points = points_asked(guard.conditions).value_or(points_unasked);
 
     const FoundNetworks found = log.run("networks", [&] { return find_networks(run); });
     const FoundNetwork* chosen = found.best ? &found.timed[*found.best] : nullptr;

@@ -9,6 +9,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "base/whole_folder.hpp"
+#include "rules/measure.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
@@ -94,7 +95,7 @@ NetworkStep network_step_from_json(const json& j) {
     NetworkStep s{step_from_json(j), get(j, "sites", std::vector<std::string>{}), {}};
     s.step.kind = "neural";
     for (const json& g : j.value("guards", json::array())) {
-        if (!g.at("guard").get<std::string>().starts_with("(capacity")) continue;
+        if (!asks_measure(g.at("guard").get<std::string>())) continue;
         json answer = get(g, "evidence", json::object());  // what was scored, with the verdict beside it
         if (answer.contains("kept")) answer["ratio"] = answer["kept"];
         answer["allowed"] = g.at("allowed"), answer["why"] = g.value("why", "");

@@ -90,7 +90,7 @@ TEST_CASE("a killed batch takes its running jobs with it", "[flow][batch]") {
     ::setenv("FAKE_SECONDS", "1.5", 1);
     ::setenv("TALLY", (folder / "tally").c_str(), 1);
     const pid_t pid = start(folder / "jobs.json", folder / "out", "1");
-    for (int i = 0; i < 400 && !std::filesystem::exists(folder / "out/runs/slow.host.default.default.1/log.txt"); ++i) ::usleep(10'000);
+    for (int i = 0; i < 400 && !std::filesystem::exists(folder / "out/runs/slow.host.default.1/log.txt"); ++i) ::usleep(10'000);
     ::kill(pid, SIGKILL);
     wait_for(pid);
     ::usleep(3'500'000);

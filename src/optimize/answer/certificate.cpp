@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/sha256.hpp"
+#include "rules/measure.hpp"
 #include "graph/model_json.hpp"
 #include "nest/net/net.hpp"
 
@@ -13,21 +14,22 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int format_version = 1;
+constexpr int format_version = 2;
 constexpr std::array own_files{"original.json", "model.json", "plan.json", "weights.safetensors", "network.so", "network.json", "network.h", "weights.bin"};
 
-// What the guard said of one neural step. Evidence from sizes can be computed again by anybody; other evidence names the guard.
-json judged(const json& step) {
-    json out{{"by", "network"}};
-    for (const json& g : step.at("guards")) {
-        const json& evidence = g.at("evidence");
-        if (!g.at("guard").get<std::string>().starts_with("(capacity") || !evidence.is_object()) continue;
-        if (evidence.value("by", "") == "sizes")
-            out["by"] = "sizes", out["points"] = evidence.at("loss").at("points");
-        else if (evidence.contains("oracle") && evidence.at("oracle").is_string())
-            out["by"] = evidence.at("oracle");
-    }
+// Each condition, and the value that was found. Values from sizes can be computed again by anybody.
+json measured(const json& rows) {
+    json out = json::array();
+    for (const json& row : rows) out.push_back({row.at("measure"), row.at("comparison"), row.at("threshold"), row.value("value", json())});
     return out;
+}
+
+// What was asked of one neural step by itself; nothing, where the verdict about the whole network counts.
+json judged(const json& step) {
+    for (const json& g : step.at("guards"))
+        if (asks_measure(g.at("guard").get<std::string>()) && g.at("evidence").is_object() && g.at("evidence").contains("measures"))
+            return measured(g.at("evidence").at("measures"));
+    return nullptr;
 }
 
 json steps_of(const json& network) {
@@ -65,8 +67,8 @@ json claims_of(const fs::path& folder, const json& result) {
         claims[to] = {{"macs", result.at(from).at("macs")}, {"parameters", result.at(from).at("parameters")}};
     const json& guard = result.at("guard");
     claims["loss"] = guard.at("loss");
-    claims["loss"]["guard"] = guard.at("name"), claims["loss"]["needed"] = guard.at("needed");
-    claims["loss"]["by"] = fs::exists(folder / "trainings.jsonl") ? json("trainings") : guard.at("name");
+    claims["loss"]["by"] = fs::exists(folder / "trainings.jsonl") ? "trainings" : "sizes";
+    claims["measures"] = measured(guard.value("measures", json::array()));
     return claims;
 }
 

@@ -11,6 +11,7 @@
 #include "base/json.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "fisher/conditions.hpp"
 #include "graph/model_json.hpp"
 #include "graph/pytorch/network_py.hpp"
 #include "graph/safetensors.hpp"
@@ -56,11 +57,18 @@ std::map<std::string, Trained> read_accuracies(const fs::path& file) {
     return out;
 }
 
+// What the run allowed to be lost.
+double points_allowed(const json& guard) {
+    if (guard.contains("conditions"))
+        if (const auto points = points_asked(measure_conditions(guard.at("conditions").get<std::string>(), "result.json"))) return *points;
+    return guard.contains("threshold") ? loss_at_kept(guard.at("threshold")) : default_points;  // before conditions had names
+}
+
 FinalistChoice choose_by_accuracy(const fs::path& out, const std::map<std::string, Trained>& accuracies, std::optional<double> max_loss) {
     const json result = parse_json_file(out / "result.json");
     FinalistChoice choice;
     try {
-        choice.max_loss = max_loss ? *max_loss : loss_at_kept(result.at("guard").at("threshold"));
+        choice.max_loss = max_loss ? *max_loss : points_allowed(result.at("guard"));
         const double original_ms = result.at("original").at("median_ms");
         choice.rows.push_back({"original", original_ms, 1, 0, {}, {}});
         double baseline = original_ms;  // the original, interleaved with the finalists

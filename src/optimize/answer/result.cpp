@@ -78,7 +78,7 @@ double kept_share(const Verdict& v) {
 
 json verdict_json(const Verdict& v) {
     json j{{"allowed", v.allowed}, {"why", v.why}, {"ratio", kept_share(v)}};
-    for (const char* key : {"low", "high", "threshold", "seeds"})
+    for (const char* key : {"measures", "seeds"})
         if (v.evidence.is_object() && v.evidence.contains(key)) j[key] = v.evidence[key];
     if (v.evidence.is_object() && v.evidence.contains("capacity")) j["threshold"] = v.evidence["capacity"];  // the least kept share that is allowed
     if (j.contains("seeds") && j["seeds"].is_array()) j["seeds"] = j["seeds"].size();
@@ -121,7 +121,7 @@ void add_speedup(json& r, const Answer& answer, const Verdict& verdict) {
     if (!confirmed.keep_original)
         r["why"] =
             fmt::format("the network is {:.2f}x faster on {}{}: {:.3f} ms instead of {:.3f} ms, and the guard {} allows it ({})", a.median_ms / b.median_ms,
-                        answer.run.request.target, b.measured ? "" : " (estimated)", b.median_ms, a.median_ms, answer.run.request.guard, verdict.why);
+                        answer.run.request.target, b.measured ? "" : " (estimated)", b.median_ms, a.median_ms, measures_named(answer.run.conditions), verdict.why);
 }
 
 }  // namespace
@@ -169,7 +169,7 @@ json result_of(const Answer& answer) {
            {"returned", confirmed.keep_original ? "original" : "optimized"}};
     add_speedup(r, answer, verdict);
     r["guard"] = verdict_json(verdict);
-    r["guard"]["name"] = request.guard, r["guard"]["needed"] = run.needed;
+    r["guard"]["name"] = measures_named(run.conditions), r["guard"]["conditions"] = to_string(run.conditions);
     r["guard"]["loss"] = {{"points", loss.points}, {"low", loss.low}, {"high", loss.high}};
     r["sites"] = sites_json(answer);
     r["pareto"] = front_json_with_choice(answer), r["front_gap"] = found.gap, r["networks"] = networks_json(found);

@@ -44,15 +44,17 @@ json sequence_json(const Answer& answer, const Site& site) {
     const Node& node = *answer.returned().graph.find(site.name);
     const Derivation* derivation = answer.derivation();
     const auto found = derivation ? derivation->nests.find(site.name) : std::map<std::string, NestDerivation>::const_iterator{};
-    NestDerivation nest{nest_of(node), nest_of(node), {}, {}};
+    NestDerivation nest{nest_of(node), nest_of(node), {}, {}, {}};
     if (derivation && found != derivation->nests.end()) nest = found->second;
     std::string key;
     for (const DerivationStep& step : nest.steps) key += (key.empty() ? "" : " ") + step.rule;
+    json steps = steps_json(nest.steps);
+    for (const auto& [step, verdict] : nest.asked) steps.at(step)["asked"] = {{"allowed", verdict.allowed}, {"why", verdict.why}, {"evidence", verdict.evidence}};
     return {{"name", site.name},
             {"sequence", was == read.all.end() ? "restore" : sequence_of(answer, *was)},
             {"key", key},
             {"effect", domain_text(domain_of(nest.to))},
-            {"steps", steps_json(nest.steps)},
+            {"steps", steps},
             {"original", to_string(nest.from)},
             {"chosen", to_string(nest.to)},
             {"proofs", nest.proofs}};

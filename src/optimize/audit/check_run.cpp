@@ -283,12 +283,7 @@ private:
             if (text.empty()) continue;
             rows_.push_back(json::parse(text));
             const json& e = rows_.back();
-            if (e.contains("kept"))
-                expect(e.at("allowed") == (e.at("kept").get<double>() >= e.at("capacity").get<double>()) &&
-                           near(e.at("margin"), e.at("kept").get<double>() - e.at("capacity").get<double>(), 1e-9),
-                       "evidence.jsonl", "line {}: the verdict is not what its figures say", line);
-            else
-                expect(!e.at("allowed").get<bool>(), "evidence.jsonl", "line {}: admitted without a score", line);
+            expect(answers_by_its_figures(e), "evidence.jsonl", "line {}: the verdict is not what its figures say", line);
         }
         const json& guard = result_.at("guard");
         expect(guard.at("allowed").get<bool>(), "result.json", "the guard did not allow the network that was returned");
@@ -357,7 +352,7 @@ private:
     // As the guard was asked for this row.
     OracleOptions options_of(const json& row) const {
         OracleOptions options;
-        options.guard = row.at("oracle"), options.capacity = row.at("capacity").get<double>(), options.batch = row.at("batch"), options.seed = row.at("seed");
+        options.conditions = conditions_in(row), options.batch = row.at("batch"), options.seed = row.at("seed");
         const std::string data = row.at("data");
         if (const auto space = data.find(' '); space != data.npos) options.data = data.substr(space + 1);
         if (row.contains("taught")) options.taught = read_trainings(folder_ / "trainings.jsonl", original_, rules_file(result_.at("rules"))).taught;
@@ -414,11 +409,24 @@ private:
         OracleOptions options = options_of(verdict_);
         options.trained = brings_weights(file, model.graph) ? &model.weights : nullptr;
         const Graph returned[]{returned_};
-        const Verdict v = make_oracle(std::move(options))->judge(original_, returned).at(0);
-        const double kept = v.evidence.value("kept", -1.0);
-        expect(v.allowed && near(kept, verdict_.at("kept"), 1e-3), "the guard", "recomputed, it says '{}', and said '{}'", v.why,
-               verdict_.at("why").get<std::string>());
-        out_.held.push_back("the guard, recomputed, says the same");
+        const std::unique_ptr<Oracle> oracle = make_oracle(std::move(options));
+        const Verdict v = oracle->judge(original_, returned).at(0);
+        const Verdict said{verdict_.at("allowed"), verdict_.at("why"), verdict_};
+        expect(v.allowed && says_the_same(v, said, 1e-3), "the guard", "recomputed, it says '{}', and said '{}'", v.why, said.why);
+        ask_steps_again(*oracle);
+    }
+
+    // Each step that was judged by itself.
+    void ask_steps_again(Oracle& oracle) {
+        std::size_t asked = 0;
+        for (const StepAlone& step : steps_alone(sequences_, original_, rule_book())) {
+            const Graph alone[]{step.network};
+            const auto again = step.by_size ? oracle.judge_by_size(original_, alone, step.conditions) : oracle.judge(original_, alone, step.conditions);
+            const Verdict said{step.allowed, "", {{"measures", step.measures}}};
+            expect(says_the_same(again.front(), said, 1e-3), "the guard", "recomputed, it says of {} by itself '{}'", step.rule, again.front().why);
+            ++asked;
+        }
+        out_.held.push_back(fmt::format("all measures of the returned network and of {} steps, recomputed, are the same", asked));
     }
 
     fs::path folder_;

@@ -5,8 +5,8 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "fisher/conditions.hpp"
 #include "fisher/expected_loss.hpp"
-#include "fisher/guards.hpp"
 #include "graph/flops.hpp"
 #include "graph/model_json.hpp"
 #include "graph/pytorch/network_py.hpp"
@@ -53,26 +53,47 @@ void check_guard(const json& guard, const json& row, std::vector<std::string>& f
         if (guard.contains(said) != !shown.is_null() || (guard.contains(said) && guard.at(said) != shown))
             faults.push_back(fmt::format("result.json: the guard's '{}' is not that of its evidence", said));
     };
-    same("threshold", row.at("capacity")), same("needed", row.at("capacity"));
-    same("low", row.value("low", json())), same("high", row.value("high", json()));
+    same("threshold", row.value("capacity", json())), same("measures", row.at("measures"));
     same("seeds", row.at("seeds").is_array() ? json(row.at("seeds").size()) : row.at("seeds"));
-    if (row.contains("loss")) same("loss", row.at("loss"));
+    same("loss", row.at("loss"));
 }
 
 void check_sizes_said(const json& row, const Graph& original, const Graph& network, OracleOptions options, std::vector<std::string>& faults) {
-    if (!row.contains("kept") || !row.contains("kept_by_size")) return;
-    const double kept = row.at("kept"), by_size = row.at("kept_by_size");
     const Graph one[]{network};
-    const std::vector<double> wanted = make_oracle(std::move(options))->kept_by_size(original, one);
+    const std::unique_ptr<Oracle> oracle = make_oracle(std::move(options));
     const auto wrong = [&](const std::string& what) { faults.push_back("evidence.jsonl: " + what + " of '" + row.at("variant_key").get<std::string>() + "'"); };
-    if (!wanted.empty() && !near(wanted[0], by_size, 1e-6)) wrong("the sizes do not say what the row says");
-    if (row.at("oracle") == default_guard && !near(kept, by_size, 1e-6)) wrong("the guard goes by sizes, and says something else");
-    if (!row.contains("loss")) return;
-    const json& loss = row.at("loss");
-    if (!near(kept_at_loss(loss.at("points")), kept, 1e-6)) wrong("the loss does not belong to what is kept");
-    const std::string words =
-        fmt::format("{:.2f} points ({:.2f} to {:.2f})", loss.at("points").get<double>(), loss.at("low").get<double>(), loss.at("high").get<double>());
-    if (row.at("why").get<std::string>().find(words) == std::string::npos) wrong("the words are not those of the figures");
+    const ExpectedLoss loss = oracle->losses(original, one).front();
+    const json& said = row.at("loss");
+    if (!near(said.at("points"), loss.points, 1e-6) || !near(said.at("low"), loss.low, 1e-6) || !near(said.at("high"), loss.high, 1e-6))
+        wrong("the expected loss is not that of the sizes");
+    const std::string words = fmt::format("{:.2f} points ({:.2f} to {:.2f})", loss.points, loss.low, loss.high);
+    for (const json& m : row.at("measures"))
+        if (condition_of(m).kind().is_loss && m.value("by", "") == "sizes" && m.value("why", words).find(words) == std::string::npos)
+            wrong("the words are not those of the figures");
+    if (!near(row.at("kept"), kept_at_loss(loss.points), 1e-6)) wrong("the loss does not belong to what is kept");
+    for (const json& again : oracle->judge_by_size(original, one, conditions_in(row)).front().evidence.at("measures"))
+        for (const json& m : row.at("measures"))
+            if (condition_of(m) == condition_of(again) && m.contains("value") && !near(m.at("value"), again.at("value"), 1e-6))
+                wrong(fmt::format("the sizes do not give the value of {}", again.at("measure").get<std::string>()));
+}
+
+bool answers_by_its_figures(const json& row) {
+    const bool broken = row.at("why").get<std::string>().ends_with(": never admitted");
+    bool all = !broken;
+    for (const json& m : row.at("measures")) {
+        const bool holds = m.contains("value") && condition_of(m).holds(m.at("value"));
+        if (m.at("holds") != holds) return false;
+        all &= holds;
+        const std::string words = m.value("why", ""), &why = row.at("why").get_ref<const std::string&>();
+        if (!broken && m.contains("value") && (holds ? row.at("allowed").get<bool>() : true) && why.find(words) == std::string::npos) return false;
+    }
+    return row.at("allowed") == all;
+}
+
+std::vector<MeasureCondition> conditions_in(const json& row) {
+    std::vector<MeasureCondition> all;
+    for (const json& m : row.at("measures")) all.push_back(condition_of(m));
+    return all;
 }
 
 }  // namespace loopegg

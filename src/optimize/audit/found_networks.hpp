@@ -28,4 +28,10 @@ void check_guard(const nlohmann::json& guard, const nlohmann::json& row, std::ve
 // A row about `network`: what the guard says of its sizes is computed anew, which needs no training data. `options` are those of the row.
 void check_sizes_said(const nlohmann::json& row, const Graph& original, const Graph& network, OracleOptions options, std::vector<std::string>& faults);
 
+// Whether the verdict in a row is what its own figures say.
+bool answers_by_its_figures(const nlohmann::json& row);
+
+// The conditions that a row answers.
+std::vector<MeasureCondition> conditions_in(const nlohmann::json& row);
+
 }  // namespace loopegg

@@ -4,8 +4,10 @@
 
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
+#include "fisher/conditions.hpp"
 #include "nest/net/graph_of_net.hpp"
 #include "nest/net/net.hpp"
+#include "network/derivation.hpp"
 #include "rewrite/net_rewriter.hpp"
 
 namespace loopegg {
@@ -21,6 +23,8 @@ Term without_kept(const Term& net) {
     return children.empty() ? net : Term(net.op(), std::move(children));
 }
 
+bool is_width(const Term& net) { return net.is("write", 2) || net.is("read", 2) || net.is("lack", 2) || net.is("within", 2); }
+
 const Term* part_at(const Term& term, const TreePath& path) {
     const Term* t = &term;
     for (std::uint32_t i : path) {
@@ -28,6 +32,13 @@ const Term* part_at(const Term& term, const TreePath& path) {
         t = &(*t)[i];
     }
     return t;
+}
+
+ChosenValues values_of(const json& step) {
+    ChosenValues values;
+    const json with_values = step.value("with", json::object());
+    for (const auto& [variable, value] : with_values.items()) values[variable] = parse_term(value.get<std::string>());
+    return values;
 }
 
 std::string step_fault(Term& net, const json& step, NetRewriter& rewriter) {
@@ -38,17 +49,73 @@ std::string step_fault(Term& net, const json& step, NetRewriter& rewriter) {
     const TreePath at = step.at("at");
     const Term* here = part_at(net, at);
     if (!here) return "there is no such place in the network";
-    ChosenValues values;
-    const json with_values = step.value("with", json::object());
-    for (const auto& [variable, value] : with_values.items()) values[variable] = parse_term(value.get<std::string>());
     std::string why;
-    const auto made = rewriter.apply(rule, *here, values, true, &why);
+    const auto made = rewriter.apply(rule, *here, values_of(step), true, &why);
     if (!made) return "'" + rule + "' does not apply: " + why;
     net = with(net, at, *made);
     return "";
 }
 
+// The place in the original of a place in a term with widths.
+TreePath place_in_original(const Term& net, const TreePath& at) {
+    TreePath place, so_far;
+    for (std::uint32_t i : at) {
+        const Term* here = part_at(net, so_far);
+        if (here && !is_width(*here)) place.push_back(i);
+        so_far.push_back(i);
+    }
+    return place;
+}
+
+StepAlone step_alone(const json& step, const json& evidence, Graph network) {
+    StepAlone out{step.at("rule"), std::move(network), {}, evidence.at("measures"), true, evidence.value("by", "") == "sizes"};
+    for (const json& row : out.measures) out.conditions.push_back(condition_of(row)), out.allowed &= row.at("holds").get<bool>();
+    return out;
+}
+
+bool names_measures(const json& evidence) { return evidence.is_object() && evidence.contains("measures"); }
+
+// The step of a rule by itself, in place of its part of the original; none where the rule applies only after others.
+std::optional<StepAlone> alone(const json& step, const Term& original, const TreePath& place, const Graph& graph, NetRewriter& rewriter) {
+    const Term* here = part_at(original, place);
+    for (const json& guard : step.at("guards")) {
+        if (!here || !names_measures(guard.at("evidence"))) continue;
+        const auto made = rewriter.apply(step.at("rule"), *here, values_of(step));
+        return made ? std::optional(step_alone(step, guard.at("evidence"), graph_of(with(original, place, *made), graph))) : std::nullopt;
+    }
+    return {};
+}
+
+// The steps over the network.
+void add_network_steps(const json& network, const Term& original, const Graph& graph, const RuleBook& book, std::vector<StepAlone>& all) {
+    NetRewriter rewriter(book, network.value("channels_multiple", 1));
+    Term net = original;
+    for (const json& step : network.at("steps")) {
+        const TreePath at = step.at("at");
+        if (step.at("neural").get<bool>())
+            if (auto one = alone(step, original, place_in_original(net, at), graph, rewriter)) all.push_back(std::move(*one));
+        const Term* here = part_at(net, at);
+        const auto made = here ? rewriter.apply(step.at("rule"), *here, values_of(step)) : std::nullopt;
+        if (!made) return;  // replay_network() says what is wrong
+        net = with(net, at, *made);
+    }
+}
+
 }  // namespace
+
+std::vector<StepAlone> steps_alone(const json& sequences, const Graph& graph, const RuleBook& book) {
+    std::vector<StepAlone> all;
+    if (!sequences.contains("network")) return all;
+    const json& network = sequences.at("network");
+    const Term original = parse_term(network.at("original").get<std::string>());
+    add_network_steps(network, original, graph, book, all);
+    for (const json& site : sequences.at("sites"))
+        for (const json& step : site.at("steps"))
+            if (step.contains("asked") && names_measures(step.at("asked").at("evidence")))
+                all.push_back(step_alone(step, step.at("asked").at("evidence"),
+                                         graph_of(with_nests(original, {{site.at("name").get<std::string>(), parse_term(step.at("after").get<std::string>())}}), graph)));
+    return all;
+}
 
 NetworkReplay replay_network(const json& network, const Graph& original, const RuleBook& book) {
     NetworkReplay replay;

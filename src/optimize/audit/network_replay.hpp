@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -22,5 +23,17 @@ struct NetworkReplay {
 // right. The last term must be the one that
 // is claimed, topology and all.
 NetworkReplay replay_network(const nlohmann::json& network, const Graph& original, const RuleBook& book);
+
+// A neural step by itself on the original, and what was asked of it.
+struct StepAlone {
+    std::string rule;
+    Graph network;
+    std::vector<MeasureCondition> conditions;
+    nlohmann::json measures;  // the rows of its evidence
+    bool allowed = true, by_size = false;
+};
+
+// The steps of sequences.json, over the network and over single nests, whose evidence says what was asked of them by themselves.
+std::vector<StepAlone> steps_alone(const nlohmann::json& sequences, const Graph& original, const RuleBook& book);
 
 }  // namespace loopegg

@@ -49,8 +49,9 @@ struct Run {
     Target target;  // with the rules of the run
     RuleBook book;  // of the rule file, without sets that are meant for other classes of networks
     ReadNetwork read;
-    double needed;   // the share of capacity that has to be kept
-    Oracle* oracle;  // the guard
+    std::vector<MeasureCondition> conditions;  // of the returned network, and of each step whose rule says (capacity)
+    double points;                             // of accuracy that a search looks as far as: those that the conditions allow
+    Oracle* oracle;
     Timing timing;
     KernelShelf shelf;  // the kernels that tuning compiled
     Progress& progress;

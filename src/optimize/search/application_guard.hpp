@@ -12,7 +12,7 @@
 
 namespace loopegg {
 
-// The verdict of (capacity) about an application. Applications of one rule with the same values, at the same sites, are one, whatever was changed around them.
+// The verdicts about an application, one of each condition on a measure that its rule names; (capacity) stands for the conditions of the run. Applications of one rule with the same values, at the same sites, are one, whatever was changed around them.
 // Where sizes tell the guard enough, no network is run.
 class ApplicationGuard {
 public:
@@ -22,6 +22,10 @@ public:
 
     // Puts the verdicts into the neural steps, and answers whether all of them are allowed.
     bool ask(std::vector<NetStep>& steps, const Term& original);
+
+    // Asks about each neural step over the nest of a single site: the original with this nest alone. A nest that is narrower than in the original is left to
+    // the verdict about the whole network. Returns the sites whose nests are refused.
+    std::vector<std::string> ask(std::map<std::string, NestDerivation>& nests, const Term& original);
 
     // Whether an application was refused, so that an extraction leaves its edge out.
     bool refused(const Edge& edge, const std::vector<std::string>& sites) const;
@@ -35,6 +39,8 @@ private:
     NetworkJudge& judge_;
     NetRewriter& rewriter_;
     const EGraph& graph_;
+    void ask_about(const std::string& rule, const std::vector<std::pair<Key, Graph>>& questions);
+    std::vector<MeasureCondition> conditions_of(const std::string& rule) const;
     std::map<Key, Verdict> known_;
     std::set<Key> refused_;
     std::int64_t asked_ = 0, rejected_ = 0;

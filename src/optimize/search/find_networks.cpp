@@ -13,6 +13,7 @@
 #include "graph/flops.hpp"
 #include "graph/hidden_widths.hpp"
 #include "nest/net/graph_of_net.hpp"
+#include "nest/net/net.hpp"
 #include "network/front.hpp"
 #include "network/layer_costs.hpp"
 #include "network/network_graph.hpp"
@@ -53,7 +54,7 @@ public:
     NetworkSearch(const Run& run, const Phase& phase)
         : run_(run),
           original_(run.read.network.graph),
-          judge_(*run.oracle, original_, run.needed),
+          judge_(*run.oracle, original_, run.conditions),
           rewriter_(run.book, run.request.channels_multiple),
           sizes_(sizes_of(without_unread_outputs(original_))),
           loss_(sizes_),
@@ -158,7 +159,7 @@ private:
 
     Front front_now() {
         FrontOptions options;
-        options.max_points = std::max(1.0, 2 * loss_at_kept(run_.needed));
+        options.max_points = std::max(1.0, 2 * run_.points);
         options.refused = [this](const Edge& edge, const std::vector<std::string>& sites) { return applications_.refused(edge, sites); };
         run_.progress.advance(static_cast<std::int64_t>(out_.timed.size()), "extracting the front of the e-graph");
         return Front(network_, loss_, costs_, options);
@@ -172,10 +173,10 @@ private:
             if (!picked) return {};
             const FrontPoint point = front.network(picked->at);
             Derivation derivation = derive(network_, run_.book, rewriter_, point);
-            if (!applications_.ask(derivation.steps, network_.term())) continue;  // without the refused applications
+            if (!allowed_by_themselves(derivation, point)) continue;  // the next extraction is without the refused steps
             picked->judged = judge_.judge({&picked->graph, 1}).front();
             if (!picked->judged.allowed && !run_.request.limits_time()) {
-                if (limits_size() && point.points > loss_at_kept(run_.needed)) refuse_limits(front);
+                if (limits_size() && point.points > run_.points) refuse_limits(front);
                 ++rejected_;
                 most_points_ = std::min(most_points_, point.points) * 0.95;  // sizes do not tell all that this guard looks at
                 continue;
@@ -183,6 +184,14 @@ private:
             return found(std::move(*picked), std::move(derivation));
         }
         return {};
+    }
+
+    bool allowed_by_themselves(Derivation& derivation, const FrontPoint& point) {
+        bool allowed = applications_.ask(derivation.steps, network_.term());
+        for (const std::string& site : applications_.ask(derivation.nests, network_.term()))
+            for (const NetLayer& layer : layers_of(point.term))
+                if (layer.site == site) costs_.refuse(site, layer.nest), allowed = false;
+        return allowed;
     }
 
     FoundNetwork found(Made made, Derivation derivation) {
@@ -213,7 +222,7 @@ private:
         std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
         double least_mb = std::numeric_limits<double>::infinity();
         for (std::size_t at = 0; at < front.curve().size(); ++at) {
-            if (front.curve()[at].second > loss_at_kept(run_.needed)) continue;
+            if (front.curve()[at].second > run_.points) continue;
             const Graph graph = graph_of(front.network(at).term, original_);
             fewest = std::min(fewest, parameters(graph)), least_mb = std::min(least_mb, memory_mb(graph));
         }
@@ -239,7 +248,7 @@ private:
     // What the front adds up is what sizes say stage by stage. Of the networks near the limit, the guard ranks: it may have learned from training runs.
     std::optional<Made> pick(const Front& front) {
         const auto curve = front.curve();
-        const double ms = limit_ms(), points = std::min(most_points_, loss_at_kept(run_.needed));
+        const double ms = limit_ms(), points = std::min(most_points_, run_.points);
         const bool limited = std::isfinite(ms);
         // The first place that is slower than the limit, or that loses no more than is allowed.
         std::size_t edge = 0;
@@ -300,7 +309,7 @@ private:
     void draw_front() {
         const Front front = front_now();
         FrontOptions bound;
-        bound.max_points = std::max(1.0, 2 * loss_at_kept(run_.needed)), bound.optimistic = true;
+        bound.max_points = std::max(1.0, 2 * run_.points), bound.optimistic = true;
         const auto curve = front.curve();
         std::vector<std::size_t> places;
         for (std::size_t k = 0; k < shown_of_front && !curve.empty(); ++k) {

@@ -1,17 +1,15 @@
-// What a guard says of whole networks, in points of accuracy.
+// What the conditions of a run say of whole networks, and how many points of accuracy these are expected to lose.
 #pragma once
 #include <span>
 #include <vector>
 
 #include "base/verdict.hpp"
-#include "fisher/expected_loss.hpp"
+#include "fisher/oracle.hpp"
 #include "graph/graph.hpp"
-#include "rules/capacity.hpp"
 
 namespace loopegg {
 
-// What a verdict says of the loss. A guard that predicts losses puts the loss into its evidence ("loss": {"points", "low", "high"}). For any other
-// guard, the share of capacity that it finds kept stands for the loss.
+// The loss in the evidence of a verdict ("loss": {"points", "low", "high"}).
 ExpectedLoss loss_of(const Verdict& verdict);
 
 struct NetworkVerdict {
@@ -22,18 +20,22 @@ struct NetworkVerdict {
 
 class NetworkJudge {
 public:
-    // `needed`: the share of capacity that has to be kept.
-    NetworkJudge(CapacityOracle& oracle, const Graph& original, double needed) : oracle_(oracle), original_(original), needed_(needed) {}
+    // `conditions`: of whole networks.
+    NetworkJudge(Oracle& oracle, const Graph& original, std::span<const MeasureCondition> conditions)
+        : oracle_(oracle), original_(original), conditions_(conditions) {}
 
-    std::vector<NetworkVerdict> judge(std::span<const Graph> networks);
-    // By sizes alone, where these tell the guard enough: many networks a second. Otherwise as judge() does.
+    std::vector<NetworkVerdict> judge(std::span<const Graph> networks) { return judge(networks, conditions_); }
+    std::vector<NetworkVerdict> judge(std::span<const Graph> networks, std::span<const MeasureCondition> conditions);
+    // What sizes say, without running a network: many networks a second. Conditions that are no formulas of sizes are left open.
     std::vector<NetworkVerdict> judge_by_size(std::span<const Graph> networks);
+    // By sizes alone where these answer all conditions, else as judge() does.
+    std::vector<NetworkVerdict> judge_step(std::span<const Graph> networks, std::span<const MeasureCondition> conditions);
     std::int64_t asked() const { return asked_; }
 
 private:
-    CapacityOracle& oracle_;
+    Oracle& oracle_;
     const Graph& original_;
-    double needed_;
+    std::span<const MeasureCondition> conditions_;
     std::int64_t asked_ = 0;
 };
 

@@ -117,16 +117,15 @@ TEST_CASE("a network without anything to train has no capacity", "[errors][fishe
     CHECK_THAT(complaint([&] { make_oracle({})->judge(g, {&g, 1}); }), Catch::Contains("there is no capacity to measure"));
 }
 
-TEST_CASE("unknown guards and senseless options are wrong use", "[errors][fisher]") {
+TEST_CASE("unknown measures and senseless options are wrong use", "[errors][fisher]") {
+    CHECK_THAT(complaint([] { measure_conditions("(fishr >= 0.9)", "--when"); }), Catch::Contains("--when:1:2") && Catch::Contains("did you mean 'fisher'?"));
+    CHECK_THROWS_AS(measure_conditions("(fisher >= 0.9) (params => 0.5)", "--when"), UsageError);
     OracleOptions o;
-    o.guard = "fisher-bnd";
-    CHECK_THROWS_AS(make_oracle(o), UsageError);
-    CHECK_THAT(complaint([&] { make_oracle(o); }), Catch::Contains("fisher-band"));
     o = {};
     o.seeds = 0;
     CHECK_THROWS_AS(make_oracle(o), UsageError);
     o = {};
-    o.capacity = std::numeric_limits<double>::quiet_NaN();
+    o.conditions[0].threshold = std::numeric_limits<double>::quiet_NaN();
     CHECK_THROWS_AS(make_oracle(o), UsageError);
     o = {};
     o.batch = 0;
@@ -136,12 +135,12 @@ TEST_CASE("unknown guards and senseless options are wrong use", "[errors][fisher
 TEST_CASE("a score that is no finite number is never admitted", "[errors][fisher]") {
     Graph g = classifier();
     double bad = std::numeric_limits<double>::quiet_NaN(), huge = std::numeric_limits<double>::infinity();
-    for (const CapacityGuard& guard : guards())
+    for (const char* measure : {"expected-loss", "fisher-band", "fisher"})
         for (double answer : {bad, huge, -1.0}) {
             OracleOptions o;
-            o.guard = guard.name, o.capacity = -1e9;
+            o.conditions = {{measure, true, -1e9}};
             o.scorer = std::make_shared<FixedScorer>(std::vector<double>{1.0, answer});
-            if (answer == -1.0 && guard.name == "fisher-paper") continue;  // a finite ratio, though a senseless one
+            if (answer == -1.0 && measure == std::string("fisher")) continue;  // a finite ratio, though a senseless one
             Verdict v = make_oracle(o)->judge(g, {&g, 1})[0];
             CHECK_FALSE(v.allowed);
             CHECK_THAT(v.why, Catch::Contains("no finite"));

@@ -53,11 +53,11 @@ TEST_CASE("a batch file is every combination of its lists", "[unit][batch]") {
     for (const Job& j : jobs) ids.insert(j.id), names.insert(j.name);
     CHECK(ids.size() == 12);
     CHECK(names.size() == 12);
-    CHECK(jobs[0].name == "resnet18.host.default.default.1");
+    CHECK(jobs[0].name == "resnet18.host.default.1");
     CHECK(jobs[0].arguments("out") == std::vector<std::string>{"optimize", "zoo:resnet18", "--target", "host", "--seed", "1", "--out", "out", "--batch", "4",
                                                                "--strict-fp", "--trials", "20"});
-    CHECK(jobs_of(R"({"models": "a", "guards": ["g"], "rules": "r.rules"})")[0].arguments("o") ==
-          std::vector<std::string>{"optimize", "a", "--target", "host", "--seed", "1", "--out", "o", "--rules", "r.rules", "--guard", "g"});
+    CHECK(jobs_of(R"({"models": "a", "rules": "r.rules"})")[0].arguments("o") ==
+          std::vector<std::string>{"optimize", "a", "--target", "host", "--seed", "1", "--out", "o", "--rules", "r.rules"});
     CHECK(jobs_of(R"({"models": ["a", "a"]})").size() == 1);
     // Two models that look alike as folders still get a folder each.
     auto alike = jobs_of(R"({"models": ["x/net.json", "y/net.json"]})");

@@ -88,31 +88,48 @@ def edit_step(draw, files):
 def edit_verdict(draw, files):
     steps = [s for s in files["certificate.json"]["steps"] if s["neural"]]
     step = draw.choice(steps)
-    kind = draw.choice(["by", "points", "gone", "key"])
-    if kind == "by":
-        step["judged"]["by"] = draw.choice(["network", "fisher-paper", ""])
-    elif kind == "points":
-        step["judged"]["points"] = draw.choice([step["judged"].get("points", 1) * 0.9 + 0.01, None, "0.1", -1, 1e300])
+    rows = step["judged"]
+    kind = draw.choice(["column", "gone", "none", "more"] if rows else ["gone", "more"])
+    if kind == "column":
+        column = draw.randrange(4)
+        rows[0][column] = draw.choice([["params", "expected", None], [">=", "<", ""], [rows[0][2] + 1, None, "1"], [rows[0][3] * 0.9 + 0.01, None, "0.1", -1]][column])
+        kind = f"column {column}"
     elif kind == "gone":
         del step["judged"]
+    elif kind == "none":
+        step["judged"] = draw.choice([None, []])
     else:
-        step["judged"]["at"] = []
+        step["judged"] = [*(rows or []), ["macs", "<=", 1, 0.5]]
     return f"verdict: {kind}"
+
+
+def edit_measures(draw, claims, result):
+    """The conditions of the whole network. A threshold that it meets, too, would be another run's setting and no wrong claim."""
+    kind, row, shown = draw.choice(["value", "threshold", "comparison", "gone", "more"]), claims["measures"][0], result["guard"]["measures"][0]
+    if kind in ("gone", "more"):
+        claims["measures"] = [] if kind == "gone" else [row, ["macs", "<=", 1e-9, 0.5]]
+        if draw.random() < 0.7:
+            result["guard"]["measures"] = [dict(zip(("measure", "comparison", "threshold", "value"), r)) for r in claims["measures"]]
+        return f"measures {kind}"
+    column = {"value": 3, "threshold": 2, "comparison": 1}[kind]
+    row[column] = {"value": row[3] * 0.9 + 0.01, "threshold": row[3] * 0.9, "comparison": ">="}[kind]
+    if draw.random() < 0.7:
+        shown[kind] = row[column]
+    return f"measures {kind}"
 
 
 def edit_claims(draw, files):
     claims, result = files["certificate.json"]["claims"], files["result.json"]
-    where = draw.choice(["original", "returned", "loss"])
+    where = draw.choice(["original", "returned", "loss", "measures"])
+    if where == "measures":
+        return edit_measures(draw, claims, result)
     key = draw.choice(sorted(claims[where]))
     old = claims[where][key]
     new = old + "x" if isinstance(old, str) else draw.choice([old * 0.99, old + 1, -old - 1, 0, None, str(old)])
-    if key == "needed":     # a smaller share that has to be kept is another run's setting, and no wrong claim
-        new = draw.choice([0.9999, 2, None, str(old)])
     claims[where][key] = new
     if draw.random() < 0.7:     # result.json says the same
         row = {"original": result["original"], "returned": result["optimized"], "loss": result["guard"]["loss"]}[where]
-        row = result["guard"] if key in ("guard", "needed") else row
-        row["name" if key == "guard" else key] = new
+        row[key] = new
     return f"claim {where} {key}"
 
 

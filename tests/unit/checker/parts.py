@@ -375,18 +375,29 @@ def as_original(files):
     files["model.json"] = copy.deepcopy(files["original.json"]) | {"weights": "weights.safetensors"}
     c, result = files["certificate.json"], files["result.json"]
     c.update(final=c["original"], steps=[], rules={})
-    c["claims"]["returned"] = c["claims"]["original"]
+    c["claims"]["returned"], c["claims"]["measures"], result["guard"]["measures"] = c["claims"]["original"], [], []
     c["files"] = {name.replace("optimized/", "original/"): digest for name, digest in c["files"].items()}
     result.update(returned="original", optimized=result["original"])
     for loss in (c["claims"]["loss"], result["guard"]["loss"]):
         loss.update(points=0, low=0, high=0)
 
 
-def said(guard, by):
+KEYS = ("measure", "comparison", "threshold", "value")
+
+
+def asked(*conditions, rule="(capacity)", by="sizes"):
+    """The network, and each step that is judged, met these conditions as well. Each rule asks for `rule`."""
     def change(files):
-        loss = files["certificate.json"]["claims"]["loss"]
-        loss.update(guard=guard, by=by)
-        files["result.json"]["guard"]["name"] = guard
+        c, guard = files["certificate.json"], files["result.json"]["guard"]
+        c["claims"]["loss"]["by"] = by
+        c["claims"]["measures"] += map(list, conditions)
+        guard["measures"] = [dict(zip(KEYS, row)) for row in c["claims"]["measures"]]
+        for row in c["rules"].values():
+            row["text"] = row["text"].replace("(capacity)", rule)
+            row["sha256"] = sha256(row["text"].encode())
+        for step in c["steps"]:
+            if step.get("judged"):
+                step["judged"] += map(list, conditions)
     return change
 
 
@@ -400,13 +411,25 @@ def what_no_output_of_the_original_needs_is_in_no_term(program):
 @part
 def certificates_without_steps_and_by_other_guards(program):
     assert answer(program, "plain", as_original) == (0, "accepted")
-    for guard, by, code in (("expected-loss", "trainings", 2), ("fisher-band", "fisher-band", 2), ("fisher-band", "expected-loss", 1)):
-        got, line = answer(program, "plain", said(guard, by))
-        assert got == code, (guard, by, line)
+    fisher, macs, params = ("fisher", ">=", 0.9, 1.1), ("macs", "<=", 1, 0.1), ("params", ">=", 0.9, 0.95)
+    for change, code, saying in ((asked(by="trainings"), 2, "trainings"), (asked(fisher), 2, "fisher cannot be computed"),
+                                 (asked(("fisher", ">=", 0.9, 0.8)), 1, "loses more"), (asked(macs), 1, "evidence differs"), (asked(params), 1, "evidence differs"),
+                                 (asked(("fisher", "=", 1, 1)), 1, "not as"), (asked(rule="(fisher >= 0.9)"), 1, "was asked something else")):
+        got, line = answer(program, "plain", change, rules=[])
+        assert got == code and saying in line, (saying, got, line)
 
-    def judged_otherwise(files):
-        next(s for s in files["certificate.json"]["steps"] if s["neural"])["judged"] = {"by": "fisher-band"}
-    assert answer(program, "plain", judged_otherwise)[0] == 2
+
+@part
+def rules_that_name_their_measures(program):
+    """A rule asks of its steps what it says itself, and (capacity) stands for the conditions of the network, each once."""
+    def of_rules(files):
+        c = files["certificate.json"]
+        points = c["claims"]["measures"][0][2]
+        asked(rule=f"(capacity) (expected-loss <= {points}) (expected-loss <= 90)")(files)
+        for step in c["steps"]:
+            if step.get("judged"):
+                step["judged"] += [["expected-loss", "<=", 90, step["judged"][0][3]]]
+    assert answer(program, "plain", of_rules, rules=[]) == (0, "accepted")
 
 
 @part
@@ -427,7 +450,7 @@ def steps_that_depend_on_others_and_runs_of_exact_steps(program):
         c = files["certificate.json"]
         for rule, text in (("wrap", "(rule wrap ?x ~> (row same ?x) :when (capacity))"), ("unwrap", "(rule unwrap (row same ?x) ~> ?x :when (capacity))")):
             c["rules"][rule] = {"text": text, "sha256": sha256(text.encode())}
-        c["steps"][:0] = [{"rule": "wrap", "neural": True, "at": [], "judged": {"by": "sizes", "points": 0}}, {"rule": "unwrap", "neural": True, "at": [], "judged": {"by": "network"}}]
+        c["steps"][:0] = [{"rule": "wrap", "neural": True, "at": [], "judged": [[*c["claims"]["measures"][0][:3], 0]]}, {"rule": "unwrap", "neural": True, "at": [], "judged": None}]
     code, line = answer(program, "plain", depends, rules=[])
     assert (code, line) == (0, "accepted"), line
 
@@ -453,18 +476,18 @@ def each_claim_is_compared(program):
         files["result.json"]["guard"]["loss"]["points"] += 1
 
     def other_words(files):
-        next(s for s in files["certificate.json"]["steps"] if s["neural"])["judged"] = {"by": "network"}
+        next(s for s in files["certificate.json"]["steps"] if s["neural"])["judged"] = None
 
     def other_points(files):
-        next(s for s in files["certificate.json"]["steps"] if s["neural"])["judged"]["points"] += 0.01
+        next(s for s in files["certificate.json"]["steps"] if s["neural"])["judged"][0][3] += 0.01
 
     def named(file):
         def change(files):
             files[file]["model" if file in ("certificate.json", "result.json") else "name"] = "other"
         return change
     def other_version(files):
-        files["certificate.json"]["loopegg_certificate"] = 2
-    for change, saying in ((at_first, "step 1: "), (other_version, "of version 1"), (other_loss, "says something else of the loss"), (other_words, "evidence differs"), (other_points, "evidence differs"),
+        files["certificate.json"]["loopegg_certificate"] = 1
+    for change, saying in ((at_first, "step 1: "), (other_version, "of version 2"), (other_loss, "says something else of the loss"), (other_words, "asked something else"), (other_points, "evidence differs"),
                            *((named(file), "another model") for file in ("certificate.json", "original.json", "model.json", "result.json"))):
         code, line = answer(program, "plain", change)
         assert code == 1 and saying in line, (saying, line)
@@ -559,7 +582,7 @@ def the_command_says_what_it_found(program):
 def deep_and_odd_certificates_are_refused(program):
     """The last one, because the end of the stack ends a trace of branches."""
     for change in (lambda c: c.update(original="(row same " * 1990 + "same" + ")" * 1990), lambda c: c.update(final="(row same " * 3000 + "same" + ")" * 3000),
-                   lambda c: c["steps"][0].update(at=[1] * 5000), lambda c: c.update(steps=[[]]), lambda c: c["claims"]["loss"].update(needed=float("nan")),
+                   lambda c: c["steps"][0].update(at=[1] * 5000), lambda c: c.update(steps=[[]]), lambda c: c["claims"]["loss"].update(points=float("nan")),
                    lambda c: c.update(channels_multiple=0), lambda c: c["claims"]["returned"].update(macs=True), lambda c: c.update(steps=[None]), lambda c: c.update(files=[])):
         code, line = answer(program, "plain", lambda files: change(files["certificate.json"]))
         assert code == 1, line

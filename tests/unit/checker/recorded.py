@@ -23,7 +23,7 @@ from models import MODELS   # noqa: E402
 ANEW = set()    # what was written anew
 JSON_FILES = ("original.json", "model.json", "result.json", "certificate.json")
 # What a checker reads of result.json.
-RESULT = {"model": None, "returned": None, "original": ("macs", "parameters"), "optimized": ("macs", "parameters"), "guard": ("name", "needed", "loss")}
+RESULT = {"model": None, "returned": None, "original": ("macs", "parameters"), "optimized": ("macs", "parameters"), "guard": ("name", "measures", "loss")}
 
 
 def program():

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "fisher/guards.hpp"
+#include "fisher/conditions.hpp"
 #include "fisher/measures.hpp"
 #include "graph/builder.hpp"
 #include "graph/onnx/evaluate/opaque_text.hpp"
@@ -124,7 +124,7 @@ TEST_CASE("ranks, correlation, area and interval", "[unit][fisher]") {
     CHECK(std::isinf(interval_of(std::vector<double>{1}).half));
 }
 
-TEST_CASE("guards on both sides of the original", "[unit][fisher]") {
+TEST_CASE("measures on both sides of the original", "[unit][fisher]") {
     auto pair = [](double first, double second, double macs) {
         ScoredPair p;
         p.original = {{}, 1, 2, {{"x", 1}, {"y", 1}}}, p.variant = {{}, 1, 1 + macs, {{"x", 1}, {"y", macs}}};
@@ -132,17 +132,17 @@ TEST_CASE("guards on both sides of the original", "[unit][fisher]") {
         for (MeasureInput* m : {&p.original, &p.variant}) m->raw.code_spread = -0.5;
         return p;
     };
-    const CapacityGuard &band = find_guard("fisher-band"), &paper = find_guard("fisher-paper");
-    auto kept = [](const CapacityGuard& guard, const ScoredPair& p) { return guard.kept({&p, 1}).value; };
+    const ComparedMeasure &band = compared_measure("fisher-band"), &paper = compared_measure("fisher");
+    auto kept = [](const ComparedMeasure& measure, const ScoredPair& p) { return measure.compare({&p, 1}).value; };
     CHECK(kept(band, pair(1, 1, 1)) == 1);
     CHECK(kept(band, pair(3, 3, 1)) == Approx(kept(band, pair(1 / 3.0, 1 / 3.0, 1))));  // inflated is as bad as collapsed
     CHECK(kept(band, pair(1, 1, 0.1)) < 1);
-    CHECK(band.kept(std::vector{pair(1.5, 0.5, 1)}).parts["layers"].get<double>() > 0);  // layers do not cancel out
+    CHECK(band.compare(std::vector{pair(1.5, 0.5, 1)}).parts["layers"].get<double>() > 0);  // layers do not cancel out
     CHECK(kept(paper, pair(3, 3, 1)) == Approx(3));
     CHECK(kept(paper, pair(0.5, 0.5, 1)) == Approx(0.5));
     // Seeds that err in opposite directions do.
     std::vector<ScoredPair> seeds{pair(2, 2, 1), pair(0.5, 0.5, 1)};
-    CHECK(band.kept(seeds).value == Approx(1));
+    CHECK(band.compare(seeds).value == Approx(1));
     ScoredPair dull = pair(1, 1, 1), sharp = dull;
     dull.variant.raw.code_spread -= 0.1, sharp.variant.raw.code_spread += 0.1;
     CHECK(kept(band, dull) < 1);
@@ -150,11 +150,11 @@ TEST_CASE("guards on both sides of the original", "[unit][fisher]") {
     // Work that is left out counts by stage: half of one stage's work is log 2, by its part of the whole.
     ScoredPair staged = pair(1, 1, 1);
     staged.original.sites = {{"a", 30, 64}, {"b", 10, 64}, {"c", 60, 16}}, staged.variant.sites = {{"a", 10, 64}, {"b", 10, 64}, {"c", 60, 16}};
-    CHECK(band.kept({&staged, 1}).parts["stages"].get<double>() == Approx(std::sqrt(0.4) * std::log(2)));
+    CHECK(band.compare({&staged, 1}).parts["stages"].get<double>() == Approx(std::sqrt(0.4) * std::log(2)));
     staged.variant.sites[2].macs = 30;
-    CHECK(band.kept({&staged, 1}).parts["stages"].get<double>() == Approx(std::log(2)));
+    CHECK(band.compare({&staged, 1}).parts["stages"].get<double>() == Approx(std::log(2)));
     staged.variant.sites = {{"a", 30, 64}, {"b", 10, 64}, {"c", 600, 16}};  // more work than before is no loss, and makes up for none
-    CHECK(band.kept({&staged, 1}).parts["stages"].get<double>() == 0);
+    CHECK(band.compare({&staged, 1}).parts["stages"].get<double>() == 0);
     // The same cut in one place costs more than spread over the network.
     ScoredPair narrow = staged, even = staged;
     narrow.variant.sites = {{"a", 3, 64}, {"b", 1, 64}, {"c", 60, 16}}, even.variant.sites = {{"a", 19.2, 64}, {"b", 6.4, 64}, {"c", 38.4, 16}};
@@ -244,4 +244,9 @@ TEST_CASE("where no derivative reaches the layers, the guard says so and names t
     const Graph graph = with_operator({"Cosh", "c", {"x"}, {"y"}});
     CHECK_THROWS_WITH(torch_room().score_weights(graph, initial_weights(graph, 1), drawn_batch(8), {}, true),
                       Catch::Contains("no derivative reaches its layers") && Catch::Contains("Cosh") && Catch::Contains("--rules exact"));
+}
+
+TEST_CASE("every measure that rules may name is computed, and no other", "[unit]") {
+    for (const MeasureKind& kind : measure_kinds()) CHECK(compared_measure(kind.name).by_size.operator bool() >= kind.of_sizes);
+    for (const ComparedMeasure& measure : compared_measures()) CHECK(find_measure_kind(measure.name) != nullptr);
 }

@@ -43,16 +43,18 @@ std::vector<Graph> variants(const Graph& g) {
             planned(g, "conv2", R"x({"rule": "group-axes", "with": {"?a": "(quo oh (/ (extent oh) 2))", "?b": "ci", "?g": 2}})x")};
 }
 
+const std::vector<MeasureCondition> band{{"fisher-band", true, 0.52}};
+
 OracleOptions options(int threads = 1) {
     OracleOptions o;
-    o.guard = "fisher-band";  // these cases are about a guard that asks every seed
+    o.conditions = band;  // these cases are about a measure that asks every seed
     o.batch = 8, o.seeds = 3, o.early_stop = false, o.threads = threads;
     return o;
 }
 
 std::vector<double> kept(const std::vector<Verdict>& verdicts) {
     std::vector<double> values;
-    for (const Verdict& v : verdicts) values.push_back(v.evidence.at("kept").get<double>());
+    for (const Verdict& v : verdicts) values.push_back(v.evidence.at("measures").at(0).at("value").get<double>());
     return values;
 }
 
@@ -80,33 +82,14 @@ TEST_CASE("what nobody reads is no capacity, whether it is computed or not", "[u
 
 TEST_CASE("the original keeps all of its own capacity", "[unit][fisher]") {
     Graph g = small_network();
-    for (const CapacityGuard& guard : guards()) {
+    for (const MeasureKind& kind : measure_kinds()) {
+        CAPTURE(kind.name);
         OracleOptions o = options();
-        o.guard = guard.name;
-        Verdict v = make_oracle(o)->judge(g, {&g, 1})[0];
+        o.conditions = {{std::string(kind.name), !kind.is_loss, kind.is_loss ? 0.0 : 1.0}};
+        const Verdict v = make_oracle(o)->judge(g, {&g, 1})[0];
         CHECK(v.allowed);
-        CHECK(v.evidence["kept"].get<double>() == 1.0);
+        CHECK(v.evidence.at("measures").at(0).at("value").get<double>() == (kind.is_loss ? 0.0 : 1.0));
     }
-}
-
-TEST_CASE("no verdict finds more kept than sizes leave, and it says how much that is", "[unit][fisher]") {
-    const Graph g = small_network();
-    const std::vector<Graph> all = variants(g);
-    auto oracle = make_oracle(options());
-    const std::vector<double> by_size = oracle->kept_by_size(g, all);
-    const std::vector<Verdict> verdicts = oracle->judge(g, all);
-    REQUIRE(by_size.size() == all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        CAPTURE(i);
-        CHECK(by_size[i] < 1);
-        CHECK(verdicts[i].evidence.at("kept").get<double>() <= by_size[i]);
-        CHECK(verdicts[i].evidence.at("kept_by_size").get<double>() == by_size[i]);
-    }
-    CHECK(oracle->kept_by_size(g, std::vector<Graph>{g}) == std::vector<double>{1});
-
-    OracleOptions paper = options();
-    paper.guard = "fisher-paper";
-    CHECK(make_oracle(paper)->kept_by_size(g, all).empty());
 }
 
 TEST_CASE("what sizes alone refuse is refused without a run, as a run would refuse it", "[unit]") {
@@ -114,21 +97,53 @@ TEST_CASE("what sizes alone refuse is refused without a run, as a run would refu
     const std::vector<Graph> all = variants(g);
     OracleOptions quick = options(), slow = options();
     quick.early_stop = true;
-    const std::vector<double> by_size = make_oracle(options())->kept_by_size(g, all);
-    quick.capacity = slow.capacity = 0.5 * (*std::min_element(by_size.begin(), by_size.end()) + 1);
-    auto oracle = make_oracle(quick);
-    const std::vector<Verdict> soon = oracle->judge(g, all), late = make_oracle(slow)->judge(g, all);
+    const std::vector<double> values = kept(make_oracle(options())->judge(g, all));
+    quick.conditions[0].threshold = slow.conditions[0].threshold = 0.5 * (*std::min_element(values.begin(), values.end()) + 1);
+    const std::vector<Verdict> soon = make_oracle(quick)->judge(g, all), late = make_oracle(slow)->judge(g, all);
     std::size_t unseen = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
         CHECK(soon[i].allowed == late[i].allowed);
-        CHECK(soon[i].evidence.at("seeds").empty() == (by_size[i] < *quick.capacity));
-        if (!soon[i].evidence.at("seeds").empty()) continue;
-        ++unseen;
-        CHECK(soon[i].evidence.at("kept").get<double>() == by_size[i]);
-        CHECK(soon[i].why.find("by its sizes") != std::string::npos);
+        const bool run = !soon[i].evidence.at("seeds").empty();
+        CHECK(soon[i].evidence.at("measures").at(0).at("by") == (run ? "scores" : "sizes"));
+        if (!run) CHECK(soon[i].evidence.at("measures").at(0).at("value").get<double>() >= values[i]);  // what sizes say is never less
+        unseen += !run;
     }
     CHECK(unseen > 0);
     CHECK(unseen < all.size());
+}
+
+TEST_CASE("a verdict holds where all its conditions do, and keeps the evidence of each", "[unit][fisher]") {
+    const Graph g = small_network();
+    const std::vector<Graph> all = variants(g);
+    const std::vector<MeasureCondition> conditions{{"fisher", true, 0.9}, {"naswot", true, 0.2}, {"params", false, 0.9}, {"expected-loss", false, 3}};
+    const auto oracle = make_oracle(options());
+    const std::vector<Verdict> together = oracle->judge(g, all, conditions);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        CAPTURE(i, together[i].why);
+        const nlohmann::json& rows = together[i].evidence.at("measures");
+        REQUIRE(rows.size() == conditions.size());
+        bool hold = true;
+        for (std::size_t c = 0; c < conditions.size(); ++c) {
+            const Verdict alone = oracle->judge(g, {&all[i], 1}, {&conditions[c], 1}).front();
+            CHECK(condition_of(rows[c]) == conditions[c]);
+            CHECK(rows[c].at("value").get<double>() == Approx(alone.evidence.at("measures").at(0).at("value").get<double>()));
+            CHECK(rows[c].at("holds") == alone.allowed);
+            CHECK(rows[c].at("holds") == conditions[c].holds(rows[c].at("value")));
+            hold &= alone.allowed;
+        }
+        CHECK(together[i].allowed == hold);
+        CHECK(says_the_same(together[i], make_oracle(options())->judge(g, {&all[i], 1}, conditions).front(), 1e-9));
+    }
+}
+
+TEST_CASE("formulas of sizes are answered without a network that runs", "[unit]") {
+    const Graph g = small_network();
+    const std::vector<Graph> all = variants(g);
+    const std::vector<MeasureCondition> sizes{{"params", false, 0.7}, {"macs", false, 0.7}};
+    const auto oracle = make_oracle(options());
+    const std::vector<Verdict> judged = oracle->judge(g, all, sizes), by_size = oracle->judge_by_size(g, all, sizes);
+    CHECK(oracle->counts().passes == 0);
+    for (std::size_t i = 0; i < all.size(); ++i) CHECK(says_the_same(judged[i], by_size[i], 1e-12));
 }
 
 TEST_CASE("same seed, same bits; threads agree; another seed differs", "[unit][fisher]") {
@@ -177,12 +192,13 @@ TEST_CASE("evidence says what the verdict rests on", "[unit][fisher]") {
     Graph g = small_network();
     std::vector<Graph> all = variants(g);
     for (const Verdict& v : make_oracle(options())->judge(g, all)) {
-        for (const char* key : {"oracle", "version", "network", "sites", "data", "batch", "seed", "seeds", "capacity", "kept", "margin", "allowed", "why",
+        for (const char* key : {"oracle", "version", "network", "sites", "data", "batch", "seed", "seeds", "measures", "kept", "loss", "allowed", "why",
                                 "seconds", "parameters", "macs"})
             CHECK(v.evidence.contains(key));
         CHECK(v.evidence["data"] == "synthetic");
         CHECK(v.evidence["seeds"].size() == 3);
-        CHECK(v.allowed == (v.evidence["margin"].get<double>() >= 0));
+        for (const nlohmann::json& row : v.evidence["measures"])
+            for (const char* key : {"measure", "comparison", "threshold", "value", "holds", "by", "low", "high", "why"}) CHECK(row.contains(key));
         CHECK_FALSE(v.evidence["sites"].empty());
     }
 }
@@ -192,7 +208,7 @@ TEST_CASE("networks that lost more than a point are refused, those that did not 
     const std::string folder = std::string(LOOPEGG_SOURCE) + "/fisher/truth/chosen/";
     std::vector<Graph> chosen;
     for (const char* name : {"a-257M", "d-434M", "b-306M", "c-456M"}) chosen.push_back(load_graph(folder + name + ".json"));
-    std::vector<Verdict> verdicts = make_oracle({.guard = "fisher-band"})->judge(load_graph("zoo:resnet34-cifar10"), chosen);
+    std::vector<Verdict> verdicts = make_oracle({.conditions = band})->judge(load_graph("zoo:resnet34-cifar10"), chosen);
     for (std::size_t i = 0; i < chosen.size(); ++i) {
         INFO(chosen[i].name << ": " << verdicts[i].why);
         CHECK(verdicts[i].allowed == (i >= 2));
@@ -205,7 +221,7 @@ TEST_CASE("a clear case is decided by fewer seeds", "[unit][fisher]") {
     o.early_stop = true;
     auto oracle = make_oracle(o);
     CHECK(oracle->judge(g, {&g, 1})[0].evidence["seeds"].size() == 1);  // the original keeps everything
-    o.capacity = 1.0;                                                   // and on the threshold itself nothing is clear
+    o.conditions[0].threshold = 1.0;                                    // and on the threshold itself nothing is clear
     CHECK(make_oracle(o)->judge(g, {&g, 1})[0].evidence["seeds"].size() == 3);
 }
 
@@ -229,7 +245,7 @@ TEST_CASE("the store answers what it has seen, in another process's place too, a
         CHECK(oracle->counts().passes == 0);
     }
     CHECK(first == second);
-    o.capacity = 0.123;  // another question
+    o.conditions[0].threshold = 0.123;  // another question
     auto oracle = make_oracle(o);
     oracle->judge(g, all);
     CHECK(oracle->counts().from_store == 0);

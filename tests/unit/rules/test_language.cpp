@@ -41,7 +41,7 @@ TEST_CASE("rules, sets, tags and phases are read", "[unit]") {
         (ruleset structure :tags cpu gpu
           (rule add-commutes (+ ?a ?b) => (+ ?b ?a))
           (rule neutral      (+ ?a 0) <=> ?a))
-        (phase grow :rules structure main :iterations 6 :nodes 2000 :seconds 1.5 :scheduler backoff :capacity 0.8))");
+        (phase grow :rules structure main :iterations 6 :nodes 2000 :seconds 1.5 :scheduler backoff :when (expected-loss <= 0.5) (fisher >= 0.9)))");
     CHECK(book.language->name == "free");
     CHECK(book.rule_count() == 3);
     CHECK(book.find_set("structure")->tags == std::vector<std::string>{"cpu", "gpu"});
@@ -51,7 +51,7 @@ TEST_CASE("rules, sets, tags and phases are read", "[unit]") {
     CHECK(phase.nodes == 2000);
     CHECK(phase.seconds == 1.5);
     CHECK(phase.scheduler == "backoff");
-    CHECK(phase.capacity == 0.8);
+    CHECK(phase.when == std::vector<MeasureCondition>{{"expected-loss", false, 0.5}, {"fisher", true, 0.9}});
     CHECK(book.rules_of(phase).size() == 3);
     CHECK(book.find_rule("alone")->text == "(rule alone (f ?a) => (g ?a))");
 }
@@ -98,6 +98,34 @@ TEST_CASE("a language checks operators, kinds and leaves, and its facts answer i
     CHECK(!run.equal("(at co:8 done)", "(at (span co:8 0 4) done)"));
     CHECK(run.graph.edges().size() >= 1);
     CHECK(run.graph.edges()[0].guards.at(0).verdict.why == "no capacity oracle was queried");
+}
+
+TEST_CASE("a rule names its measures, and each is asked by itself", "[unit]") {
+    Binding binding;
+    std::vector<std::optional<MeasureCondition>> asked;
+    binding.capacity = [&](const EGraph&, std::span<const CapacityProposal> all) {
+        for (const CapacityProposal& p : all) asked.push_back(p.measure);
+        return std::vector<Verdict>(all.size(), Verdict{true, "", {}});
+    };
+    const RuleBook book = load_rules(make_source("t.rules", R"(
+        (rule shrink (at ?a ?s) ~> (at (span ?a 0 2) ?s) :when (fisher >= 0.90) (capacity) (params <= 0.5) (fisher <= 1.1)))"),
+                                     {.language = &tiles_language()});
+    const Run run(book, {"(at co:8 done)"}, 1, binding);
+    const MeasureCondition least{"fisher", true, 0.9}, most{"fisher", false, 1.1}, params{"params", false, 0.5}, loss{"expected-loss", false, 1};
+    CHECK(asked == std::vector<std::optional<MeasureCondition>>{least, std::nullopt, params, most});
+    CHECK(run.graph.edges()[0].guards.at(0).guard == "(fisher >= 0.9)");
+    CHECK(conditions_of_step(*book.find_rule("shrink"), std::vector{params, loss}) == std::vector{least, params, loss, most});
+    CHECK(asks_measure("(fisher >= 0.9)"));
+    CHECK(asks_measure("(capacity)"));
+    CHECK(!asks_measure("(divides 2 4)"));
+}
+
+TEST_CASE("conditions on measures read back as they are written", "[unit]") {
+    for (const MeasureKind& kind : measure_kinds())
+        for (double threshold : {kind.most, kind.most / 3, kind.most / 1024}) {
+            const MeasureCondition condition{std::string(kind.name), !kind.is_loss, threshold};
+            CHECK(measure_conditions(to_string(condition), "test") == std::vector{condition});
+        }
 }
 
 TEST_CASE("the capacity guard asks in batches and a refusal leaves no edge", "[unit]") {

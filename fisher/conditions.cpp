@@ -1,4 +1,4 @@
-#include "fisher/guards.hpp"
+#include "fisher/conditions.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/suggest.hpp"
 
 namespace loopegg {
 namespace {
@@ -63,12 +62,6 @@ WorkLoss work_loss(const MeasureInput& original, const MeasureInput& variant) {
     return {std::sqrt(squares), sum / whole};
 }
 
-// The paper's rule: the ratio of scores itself, so that any score below the original's is a loss and any score above it is allowed.
-Kept paper(std::span<const ScoredPair> seeds) {
-    double ratio = mean_over(seeds, [](const ScoredPair& p) { return fisher_total(p.variant.raw) / fisher_total(p.original.raw); });
-    return {ratio, {{"fisher", ratio}}};
-}
-
 double size_loss(const MeasureInput& original, const MeasureInput& variant, const WorkLoss& work) {
     constexpr double stage_weight = 0.25, site_weight = 0.1, parameter_weight = 0.1;
     return stage_weight * work.stages + site_weight * work.sites + parameter_weight * std::max(0.0, std::log(original.params / variant.params));
@@ -79,7 +72,7 @@ double band_by_size(const MeasureInput& original, const MeasureInput& variant) {
 // The loss comes from how far the variant's Fisher Potential has moved, up or down, how much worse its ReLUs tell images apart, and what is left of the work
 // of stages and sites and of the parameters. The layer-wise distance and the multiplications of the whole network go into the evidence alone. The weights
 // come from trained networks: docs/explanation/guards.md.
-Kept band(std::span<const ScoredPair> seeds) {
+Compared band(std::span<const ScoredPair> seeds) {
     constexpr double fisher_weight = 0.15, code_weight = 6;
     const MeasureInput &original = seeds[0].original, &variant = seeds[0].variant;
     double fisher = mean_over(seeds, [](const ScoredPair& p) { return std::log(fisher_total(p.variant.raw) / fisher_total(p.original.raw)); });
@@ -98,58 +91,73 @@ Kept band(std::span<const ScoredPair> seeds) {
 }
 
 // The loss that is expected after training. Fisher Potential is computed and goes into the evidence, but the fit gives it no weight.
-Kept by_expected_loss(std::span<const ScoredPair> seeds) {
+Compared loss(std::span<const ScoredPair> seeds) {
     const LossParts parts = loss_parts(seeds[0].original, seeds[0].variant);
-    const ExpectedLoss loss = expected_loss(seeds[0].original, parts);
     double fisher = mean_over(seeds, [](const ScoredPair& p) { return std::log(fisher_total(p.variant.raw) / fisher_total(p.original.raw)); });
     // A network that has no gradients at all is never admitted, however large it is.
     return {
-        std::isfinite(fisher) ? kept_at_loss(loss.points) : std::numeric_limits<double>::quiet_NaN(),
-        {{"work", parts.work}, {"depth", parts.depth}, {"mixing", parts.mixing}, {"view", parts.view}, {"unread", parts.unread}, {"fisher", std::exp(fisher)}},
-        loss};
+        std::isfinite(fisher) ? expected_loss(seeds[0].original, parts).points : std::numeric_limits<double>::quiet_NaN(),
+        {{"work", parts.work}, {"depth", parts.depth}, {"mixing", parts.mixing}, {"view", parts.view}, {"unread", parts.unread}, {"fisher", std::exp(fisher)}}};
 }
 
-ExpectedLoss loss_by_size(const MeasureInput& original, const MeasureInput& variant) { return expected_loss(original, loss_parts(original, variant)); }
-double kept_by_loss(const MeasureInput& original, const MeasureInput& variant) { return kept_at_loss(loss_by_size(original, variant).points); }
+double loss_by_size(const MeasureInput& original, const MeasureInput& variant) { return expected_loss(original, loss_parts(original, variant)).points; }
+
+// The ratio of values, as the mean over seeds.
+ComparedMeasure ratio(const Measure& measure, double spread) {
+    const auto of = [&measure](const MeasureInput& original, const MeasureInput& variant) {
+        return ratio_of(measure, measure.value(original), measure.value(variant));
+    };
+    ComparedMeasure row{measure.name, measure.wanted, spread, nullptr, nullptr};
+    row.compare = [of, name = std::string(measure.name)](std::span<const ScoredPair> seeds) {
+        const double value = mean_over(seeds, [&](const ScoredPair& p) { return of(p.original, p.variant); });
+        return Compared{value, {{name, value}}};
+    };
+    if (find_measure_kind(measure.name)->of_sizes) row.by_size = of;
+    return row;
+}
 
 }  // namespace
 
-const std::vector<CapacityGuard>& guards() {
-    static const std::vector<CapacityGuard> all{
-        {"expected-loss",
-         "points of accuracy that are expected to be lost after training, by a fit to trained networks: the useful work and the depth that are left, the "
-         "channels and pixels that are read, and how much of the image outputs gather from",
-         {true, false, false, false},
-         0.5,
-         0,
-         by_expected_loss,
-         kept_by_loss,
-         loss_by_size},
-        {"fisher-band",
-         "Fisher Potential preserved on both sides, together with how well ReLUs distinguish images and what is left of the work of stages and sites and of "
-         "the "
-         "parameters",
-         {true, true, false, false},
-         0.52,
-         0.03,
-         band,
-         band_by_size},
-        {"fisher-paper", "reject what scores below the original, as the paper does", {true, false, false, false}, 1.00, 0.16, paper},
-    };
+const std::vector<ComparedMeasure>& compared_measures() {
+    static const std::vector<ComparedMeasure> all = [] {
+        constexpr double unknown = std::numeric_limits<double>::infinity();
+        std::vector<ComparedMeasure> rows{{"expected-loss", {true, false, false, false}, 0, loss, loss_by_size},
+                                          {"fisher-band", {true, true, false, false}, 0.03, band, band_by_size}};
+        for (const Measure& m : measures()) rows.push_back(ratio(m, m.name == "fisher" ? 0.16 : find_measure_kind(m.name)->of_sizes ? 0 : unknown));
+        return rows;
+    }();
     return all;
 }
 
-std::vector<std::string> guard_names() {
-    std::vector<std::string> names;
-    for (const CapacityGuard& g : guards()) names.emplace_back(g.name);
-    return names;
+const ComparedMeasure& compared_measure(std::string_view name) {
+    for (const ComparedMeasure& m : compared_measures())
+        if (m.name == name) return m;
+    throw InternalFault(fmt::format("nothing computes the measure '{}' that rules may name", name));
 }
 
-const CapacityGuard& find_guard(std::string_view name) {
-    for (const CapacityGuard& g : guards())
-        if (g.name == name) return g;
-    const std::vector<std::string> names = guard_names();
-    throw UsageError(Diagnostic{fmt::format("there is no guard '{}'; there are {}", name, fmt::join(names, ", ")), {}, did_you_mean(name, names)});
+nlohmann::json to_json(const MeasureCondition& c) {
+    return {{"measure", c.measure}, {"comparison", c.at_least ? ">=" : "<="}, {"threshold", c.threshold}};
+}
+
+MeasureCondition condition_of(const nlohmann::json& row) {
+    const std::string text =
+        fmt::format("({} {} {})", row.at("measure").get<std::string>(), row.at("comparison").get<std::string>(), row.at("threshold").get<double>());
+    const std::vector<MeasureCondition> read = measure_conditions(text, "evidence");
+    if (read.size() != 1) throw UserError(fmt::format("'{}' is no condition on a measure", text));
+    return read.front();
+}
+
+std::optional<double> points_asked(std::span<const MeasureCondition> conditions) {
+    for (const MeasureCondition& c : conditions)
+        if (c.kind().is_loss) return c.threshold;
+    return {};
+}
+
+std::vector<MeasureCondition> with_points(std::vector<MeasureCondition> conditions, double points) {
+    for (MeasureCondition& c : conditions)
+        if (c.kind().is_loss) return c.threshold = points, conditions;
+    conditions.push_back({std::string(default_measure), false, points});
+    return conditions;
 }
 
 }  // namespace loopegg
