@@ -1,4 +1,5 @@
-/* How many threads each part of a network uses: found by trying fewer in its first runs, first for each part and then for all, and reduced while other work takes the processors.
+/* How many threads each part of a network uses: found by trying fewer in its first runs, first for each part and then for all, and reduced while other work
+ * takes the processors.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 #include <stdint.h>
