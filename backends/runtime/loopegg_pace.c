@@ -55,10 +55,6 @@ void loopeggrt_pace_end(loopegg_pace* pace) { free(pace->parts); }
 /* Whole runs are tried with fewer threads when every part has found its own number. */
 static int tries_runs(const loopegg_pace* pace) { return pace->whole.trial && !pace->searching && pace->limit == pace->most; }
 
-void loopeggrt_pace_run_took(loopegg_pace* pace, int64_t ns) {
-    if (tries_runs(pace)) took(&pace->whole, pace->most, ns);
-}
-
 void loopeggrt_pace_run_begins(loopegg_pace* pace) {
     pace->began = 0, pace->searching = pace->timed, pace->timed = 0;
     const int looks = ++pace->runs % look_every == 0;
@@ -69,9 +65,13 @@ void loopeggrt_pace_run_begins(loopegg_pace* pace) {
 
 void loopeggrt_pace_run_ends(loopegg_pace* pace) {
     if (!pace->began) return;
-    const int64_t now = loopeggrt_now_ns(), all = now - pace->began, own = read_clock(CLOCK_THREAD_CPUTIME_ID) - pace->began_cpu;
-    loopeggrt_pace_run_took(pace, all);
-    if (pace->runs % look_every) return;
+    const int64_t now = loopeggrt_now_ns();
+    loopeggrt_pace_run_took(pace, now, now - pace->began, read_clock(CLOCK_THREAD_CPUTIME_ID) - pace->began_cpu);
+}
+
+void loopeggrt_pace_run_took(loopegg_pace* pace, int64_t now, int64_t all, int64_t own) {
+    if (tries_runs(pace)) took(&pace->whole, pace->most, all);
+    if (pace->most == 1 || pace->runs % look_every) return;
     if ((double)own < own_share * (double)all) { /* soon after more threads were tried again: wait longer until the next time */
         if (pace->limit < pace->most || now < pace->hold_until + pace->hold_ns) pace->hold_ns *= 2;
         if (pace->hold_ns > longest_hold_ns) pace->hold_ns = longest_hold_ns;

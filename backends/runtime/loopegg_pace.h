@@ -1,4 +1,5 @@
-/* How many threads each part of a network uses: found by trying fewer in its first runs, first for each part and then for all, and reduced while other work takes the processors.
+/* How many threads each part of a network uses: found by trying fewer in its first runs, first for each part and then for all, and reduced while other work
+ * takes the processors.
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
 #pragma once
 #include <stdint.h>
@@ -26,8 +27,9 @@ int loopeggrt_pace_start(loopegg_pace* pace, int threads, int parts); /* 0: done
 void loopeggrt_pace_end(loopegg_pace* pace);
 
 void loopeggrt_pace_run_begins(loopegg_pace* pace);
-void loopeggrt_pace_run_ends(loopegg_pace* pace); /* reads the clocks, and says with the next function how long the run took */
-void loopeggrt_pace_run_took(loopegg_pace* pace, int64_t ns);
+void loopeggrt_pace_run_ends(loopegg_pace* pace); /* reads the clocks, and says with the next function what the run took */
+/* A run that ended at `now` and took `all` nanoseconds, of which its caller had a processor for `own`. */
+void loopeggrt_pace_run_took(loopegg_pace* pace, int64_t now, int64_t all, int64_t own);
 
 /* The threads for a part in this run. Where *timed is not 0, the caller measures the part and says how long it took. */
 int loopeggrt_pace_threads(loopegg_pace* pace, int part, int* timed);

@@ -38,8 +38,9 @@ int loopeggrt_team_size(const loopegg_team* team);
 int loopeggrt_team_enter(loopegg_team* team);
 void loopeggrt_team_leave(loopegg_team* team);
 
-/* For the one who is inside. From the next loop on: how many threads take part, and how many turns each loop has, so that no part is empty and every thread gets
-   as many. `turns` packs those of up to three loops in their order, the first into the lowest bits; after the last loop the first comes again. 0: not known. */
+/* For the one who is inside. From the next loop on: how many threads take part, and how many turns each loop has, so that no part is empty and every thread
+   gets as many. `turns` packs those of up to three loops in their order, the first into the lowest bits; after the last loop the first comes again. 0: not
+   known. */
 enum { loopegg_turn_bits = 20, loopegg_most_turns = (1 << loopegg_turn_bits) - 1, loopegg_most_turn_loops = 3 };
 void loopeggrt_team_use(loopegg_team* team, int threads);
 void loopeggrt_team_turns(loopegg_team* team, int64_t turns);

@@ -66,6 +66,14 @@ def a_missing_argument_is_named():
     assert r.returncode == 2 and "FILE is required" in r.stderr and "see 'loopegg term --help'" in r.stderr, r
 
 
+def more_threads_than_processors_are_refused():
+    here = len(os.sched_getaffinity(0))
+    r = run("optimize", "zoo:bert-tiny", "--threads", str(here + 1))
+    assert r.returncode == 2 and f"--threads {here + 1}: this process may use" in r.stderr and "ssh" in r.stderr, r
+    r = run("optimize", "zoo:bert-tiny", "--threads", "1", "--target", "i7")
+    assert r.returncode == 2 and "'i7' do not run on this machine" in r.stderr, r
+
+
 def mistakes_are_json_when_json_was_asked_for():
     for words in (["tem", "--json"], ["term", "--json", "--wrong"], ["term", "--json"], ["term", "no-such-file", "--json"]):
         r = run(*words)
@@ -119,6 +127,6 @@ def the_manual_names_every_command():
 CASES = [alone_it_prints_its_help, the_first_help_lists_what_most_people_need, the_first_help_of_optimize_fits_a_screen,
          help_and_its_option_say_the_same, a_mistyped_command_is_answered_with_the_one_meant,
          a_mistyped_option_is_answered_with_the_one_meant, a_missing_argument_is_named, mistakes_are_json_when_json_was_asked_for,
-         a_command_s_name_may_be_an_argument, every_command_answers_a_wrong_option_alike, bash_completes_commands_and_options,
+         more_threads_than_processors_are_refused, a_command_s_name_may_be_an_argument, every_command_answers_a_wrong_option_alike, bash_completes_commands_and_options,
          scripts_for_other_shells_parse, the_manual_names_every_command]
 run_cases(CASES)

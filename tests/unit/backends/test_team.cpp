@@ -347,12 +347,14 @@ TEST_CASE("a network whose parts disturb each other on all threads uses fewer") 
         loopegg_pace pace;
         REQUIRE(loopeggrt_pace_start(&pace, 8, 1) == 0);
         int threads = 0;
+        std::int64_t now = 1;
         for (int run = 0; run < 100; ++run) {
             loopeggrt_pace_run_begins(&pace);
             int timed = 0;
             threads = loopeggrt_pace_threads(&pace, 0, &timed);
             if (timed) loopeggrt_pace_took(&pace, 0, 8000 / threads);  // by itself the part is fastest on all threads
-            loopeggrt_pace_run_took(&pace, 1000 + 100 * (disturbed ? std::abs(threads - 4) : 8 - threads));
+            const std::int64_t took = 1000 + 100 * (disturbed ? std::abs(threads - 4) : 8 - threads);
+            loopeggrt_pace_run_took(&pace, now += took, took, took);
         }
         CAPTURE(disturbed);
         CHECK(threads == (disturbed ? 4 : 8));
@@ -363,21 +365,18 @@ TEST_CASE("a network whose parts disturb each other on all threads uses fewer") 
 TEST_CASE("a caller who does not get its processor uses fewer threads, and later all again") {
     loopegg_pace pace;
     REQUIRE(loopeggrt_pace_start(&pace, 4, 1) == 0);
+    std::int64_t now = 1;
     const auto run = [&](bool contended) {
+        constexpr std::int64_t all = 200000;
         loopeggrt_pace_run_begins(&pace);
-        const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
-        if (contended) std::this_thread::sleep_for(std::chrono::microseconds(200));  // as one who waits for a processor
-        while (std::chrono::steady_clock::now() < end) {
-        }
-        loopeggrt_pace_run_ends(&pace);
+        loopeggrt_pace_run_took(&pace, now += all, all, contended ? all / 2 : all);
         int timed = 0;
         return loopeggrt_pace_threads(&pace, 0, &timed);
     };
-    int threads = 4;
+    int threads = 4, runs = 0;
     for (int i = 0; i < 100 && threads > 1; ++i) threads = run(true);
     CHECK(threads == 1);
-    const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (threads < 4 && std::chrono::steady_clock::now() < late) threads = run(false);
+    while (threads < 4 && ++runs < 1000000) threads = run(false);
     CHECK(threads == 4);
     loopeggrt_pace_end(&pace);
 }
