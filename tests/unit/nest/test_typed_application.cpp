@@ -1,5 +1,5 @@
-#include <catch2/catch.hpp>
 #include <rapidcheck.h>
+#include <catch2/catch.hpp>
 
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
