@@ -64,8 +64,8 @@ def page(session, rows):
     ours = sum(total[n]["fastest"] for n in ("S1", "S2", "S3"))
     return f"""# Figure 5: how often the sequences occur
 
-**What does not hold.** Default runs of `optimize` choose none of S1 to S3: rules over whole networks (narrower streams, fewer blocks) gain more time at the loss that
-the guard expects, and the phase `networks` of the default rules leaves sequences out. Tried on each convolution by themselves, S1 to S3 are the fastest
+**What does not hold.** A default run of `optimize` cannot choose S1 to S3, because the phase `networks` of the default rules leaves out the rules that they are
+made of ([search](../../docs/explanation/search.md)). Tried on each convolution by themselves, S1 to S3 are the fastest
 variant of {ours} convolutions, and grouping by two alone of {total['NAS G=2']['fastest']}.
 
     ./loopegg paper fig6 fig5{' --quick' if session.quick else ''}

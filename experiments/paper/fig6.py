@@ -16,7 +16,7 @@ def measure(session):
 
 def n_of(rows):
     counts = [r["variant"]["n"] for r in rows]
-    return f"{min(counts)} to {max(counts)} samples of each layer and variant, interleaved with the original"
+    return f"{'' if min(counts) == max(counts) else f'{min(counts)} to '}{max(counts)} samples of each layer and variant, interleaved with the original"
 
 
 def draw(session, rows):

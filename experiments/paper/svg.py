@@ -1,8 +1,10 @@
 """Plots as SVG: points, bars in groups, and lines, on linear or logarithmic axes."""
 import html
 import math
+import textwrap
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 430, 76, 24, 34, 96
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 470, 76, 24, 34, 136
+NOTE_COLUMNS = 165   # characters of a line of the note, in its size
 COLOURS = ["#0b6e4f", "#c8553d", "#33658a", "#8a6d3b", "#6a4c93", "#555555", "#b5838d"]
 
 
@@ -67,14 +69,14 @@ class Plot:
         legend = []
         for i, name in enumerate(self.series):
             x = LEFT + i * (WIDTH - LEFT - RIGHT) / max(1, len(self.series))
-            legend.append(f'<rect x="{x:.1f}" y="{HEIGHT - 44}" width="11" height="11" fill="{self.colour(name)}"/>'
-                          f'<text x="{x + 16:.1f}" y="{HEIGHT - 34}">{html.escape(name)}</text>')
+            legend.append(f'<rect x="{x:.1f}" y="{HEIGHT - 84}" width="11" height="11" fill="{self.colour(name)}"/>'
+                          f'<text x="{x + 16:.1f}" y="{HEIGHT - 74}">{html.escape(name)}</text>')
         head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12" fill="#333333">'
         words = [f'<title>{html.escape(self.title)}</title>', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
                  f'<text x="{LEFT}" y="20" font-size="14">{html.escape(self.title)}</text>',
-                 f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 56}" text-anchor="middle">{html.escape(self.x_label)}</text>',
+                 f'<text x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 96}" text-anchor="middle">{html.escape(self.x_label)}</text>',
                  f'<text transform="translate(16 {(TOP + HEIGHT - BOTTOM) / 2}) rotate(-90)" text-anchor="middle">{html.escape(self.y_label)}</text>',
-                 f'<text x="{LEFT - 60}" y="{HEIGHT - 10}" font-size="10">{html.escape(self.note)}</text>']
+                 *(f'<text x="16" y="{HEIGHT - 54 + 13 * i}" font-size="10">{html.escape(line)}</text>' for i, line in enumerate(textwrap.wrap(self.note, NOTE_COLUMNS)))]
         return "\n".join([head, *words, *self.parts, *legend, "</svg>"]) + "\n"
 
 

@@ -49,6 +49,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command paper_command{"paper", "make the figures of the paper: measure, draw, and write a page for each", "loopegg paper fig6 --quick --out paper/", setup};
+const Command paper_command{"paper", "make the figures of the paper: measure, draw, and write a page for each", "loopegg paper fig6 --quick --out paper/",
+                            setup};
 
 }  // namespace loopegg

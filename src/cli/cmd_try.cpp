@@ -59,8 +59,8 @@ void print_layer(const json& layer) {
 
 void print(const json& answer) {
     const json &before = answer["original"], &after = answer["variant"], &guard = answer["guard"];
-    fmt::print("{}: parameters {} -> {}, MACs {} -> {}\n", answer["name"].get<std::string>(), with_commas(before["parameters"]), with_commas(after["parameters"]),
-               with_commas(before["macs"]), with_commas(after["macs"]));
+    fmt::print("{}: parameters {} -> {}, MACs {} -> {}\n", answer["name"].get<std::string>(), with_commas(before["parameters"]),
+               with_commas(after["parameters"]), with_commas(before["macs"]), with_commas(after["macs"]));
     if (!guard.is_null())
         fmt::print("the guard {} {} it: {}\n", guard["name"].get<std::string>(), guard["allowed"].get<bool>() ? "admits" : "refuses",
                    guard["why"].get<std::string>());
@@ -75,7 +75,8 @@ Action setup(CLI::App& app) {
     app.add_option("MODEL", o->model, "the network: model.json, .onnx, or zoo:NAME")->required();
     add_store_option(app);
     app.add_option("--site", o->site, "the layers that the rules are applied to, by glob ('loopegg show MODEL' lists them)");
-    app.add_option("--apply", o->applications, "a rule and the values of its variables: 'group-axes a=co b=ci g=4'; given several times, the rules follow one another")
+    app.add_option("--apply", o->applications,
+                   "a rule and the values of its variables: 'group-axes a=co b=ci g=4'; given several times, the rules follow one another")
         ->allow_extra_args(false);
     app.add_option("--plan", o->plan, "plan.json instead of --site and --apply");
     app.add_option("--rules", r.rules, "the rule file whose rules are named: a path, discover or exact")->capture_default_str();

@@ -107,8 +107,22 @@ std::string variants_csv(const std::vector<FinishedRun>& runs) {
     std::string out = "run,model,target,stage,network,site,steps,allowed,verdict,points,low,high,ms,original_ms,chosen,why_not\n";
     for (const FinishedRun& run : runs)
         for (const SiteVariant& v : variants_of(run)) {
-            std::vector<std::string> cells{v.run, v.model, v.target, v.stage, v.network, v.site, v.steps, v.allowed ? "true" : "false", v.verdict,
-                                           cell(v.points), cell(v.low), cell(v.high), cell(v.ms), cell(v.original_ms), v.chosen ? "true" : "false", v.why_not};
+            std::vector<std::string> cells{v.run,
+                                           v.model,
+                                           v.target,
+                                           v.stage,
+                                           v.network,
+                                           v.site,
+                                           v.steps,
+                                           v.allowed ? "true" : "false",
+                                           v.verdict,
+                                           cell(v.points),
+                                           cell(v.low),
+                                           cell(v.high),
+                                           cell(v.ms),
+                                           cell(v.original_ms),
+                                           v.chosen ? "true" : "false",
+                                           v.why_not};
             for (std::string& c : cells) c = escape_csv(c);
             out += join(cells, ",") + "\n";
         }

@@ -27,7 +27,8 @@ std::vector<Setting> settings_of(const std::vector<SExpr>& words) {
         else if (equals == std::string::npos || equals == 0)
             throw UserError(Diagnostic{"'" + to_string(word) + "' gives no variable a value", word.where, form});
         else if (equals + 1 < word.atom.size())
-            all.push_back({word.where, word.atom.substr(0, equals),
+            all.push_back({word.where,
+                           word.atom.substr(0, equals),
                            {{word.where.source, word.where.offset + equals + 1}, false, false, word.atom.substr(equals + 1), {}}});
         else if (i + 1 < words.size() && words[i + 1].is_list)
             all.push_back({word.where, word.atom.substr(0, equals), words[i + 1]}), ++i;

@@ -15,8 +15,7 @@ bool has_form(const Term& term, std::string_view op) {
 
 // An exact rule changes a plan only where it cuts the domain.
 bool changes_plans(const Rule& rule) {
-    return rule.left.size() == 1 && has_form(rule.left.front().term, "nest") &&
-           (rule.arrow == Arrow::neural || has_form(rule.right.front().term, "cat"));
+    return rule.left.size() == 1 && has_form(rule.left.front().term, "nest") && (rule.arrow == Arrow::neural || has_form(rule.right.front().term, "cat"));
 }
 
 std::vector<Term> values_of(const Rule& rule, const std::string& variable, const std::vector<Term>& axes) {

@@ -33,7 +33,7 @@ using nlohmann::json;
 // A variable that the rule does not have would silently do nothing.
 void check_variables(const Application& a, const PlanRules& rules) {
     std::vector<std::string> known = rules.arguments(a.rule, a.backwards);
-    if (known.empty()) return;  // apply_plan() says what is wrong with the rule
+    if (known.empty()) return;                                                     // apply_plan() says what is wrong with the rule
     for (const char* of_plans : {"?a", "?w", "?k"}) known.emplace_back(of_plans);  // words of plans (apply_plan.hpp)
     for (const auto& [variable, value] : a.with)
         if (std::find(known.begin(), known.end(), variable) == known.end())

@@ -84,7 +84,12 @@ TEST_CASE("fame tells the paper's sequences from operators and from the unnamed"
 TEST_CASE("every variant that a run judged or timed has a row for each site that it changed", "[unit][report]") {
     FinishedRun run = read_run(test::sample_runs() / "tiny-original");
     const auto network = [](const char* name, double ms, double points, bool chosen, const char* plan) {
-        return nlohmann::json{{"finalist", name},   {"latency_ms", ms}, {"baseline_ms", 9.0}, {"allowed", true}, {"chosen", chosen}, {"loss", {{"points", points}}},
+        return nlohmann::json{{"finalist", name},
+                              {"latency_ms", ms},
+                              {"baseline_ms", 9.0},
+                              {"allowed", true},
+                              {"chosen", chosen},
+                              {"loss", {{"points", points}}},
                               {"plan", nlohmann::json::parse(plan)}};
     };
     run.result["networks"] = {
