@@ -7,7 +7,7 @@ from graphs import Network
 from loss import FORMULAS, Measured, expected_loss
 from meaning import Meaning, layers_in
 from nests import channels, statement_in
-from rules import Application, COMPARED, Rule
+from rules import Application, Rule
 from sizes import Facts, site_of
 from terms import NotCovered, Refused, part_at, read_forms, read_term, require, with_part
 
@@ -123,7 +123,7 @@ class Check:
         for measure, comparison, threshold, value in rows:
             want = FORMULAS[measure](self.whole, network) if measure in FORMULAS else value
             require(math.isclose(value, want, abs_tol=1e-9), f"{measure} of {of} is {want:.6f}, and its evidence differs")
-            require(COMPARED[comparison](want, threshold + (1e-9 if comparison == "<=" else -1e-9)), f"{of} loses more than is allowed: {measure} is {want:.6f}")
+            require((want - threshold) * {"<=": 1e9, ">=": -1e9}[comparison] <= 1, f"{of} loses more than is allowed: {measure} is {want:.6f}")
 
     def asked(self, rule):
         """What a step of the rule is asked by itself: the conditions that it names, and those of the network where it says (capacity)."""

@@ -135,9 +135,7 @@ const ComparedMeasure& compared_measure(std::string_view name) {
     throw InternalFault(fmt::format("nothing computes the measure '{}' that rules may name", name));
 }
 
-nlohmann::json to_json(const MeasureCondition& c) {
-    return {{"measure", c.measure}, {"comparison", c.at_least ? ">=" : "<="}, {"threshold", c.threshold}};
-}
+nlohmann::json to_json(const MeasureCondition& c) { return {{"measure", c.measure}, {"comparison", c.at_least ? ">=" : "<="}, {"threshold", c.threshold}}; }
 
 MeasureCondition condition_of(const nlohmann::json& row) {
     const std::string text =

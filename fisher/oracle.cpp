@@ -149,8 +149,8 @@ private:
     std::string in_words(const MeasureCondition& c, double value, const ExpectedLoss& loss) const {
         if (c.kind().is_loss) {
             const std::string taught = options_.taught ? fmt::format(", calibrated on {} trained networks", options_.taught->networks()) : "";
-            return fmt::format("the network is expected to lose {:.2f} points ({:.2f} to {:.2f}){}, and may lose {:.2f}", loss.points, loss.low, loss.high, taught,
-                               c.threshold);
+            return fmt::format("the network is expected to lose {:.2f} points ({:.2f} to {:.2f}){}, and may lose {:.2f}", loss.points, loss.low, loss.high,
+                               taught, c.threshold);
         }
         return fmt::format("{} is {:.3f}, and {} {:.3f} is asked", c.measure, value, c.at_least ? "at least" : "at most", c.threshold);
     }
@@ -388,7 +388,8 @@ private:
             words.push_back(row.at("why"));
             if (!row.at("holds").get<bool>()) unmet.push_back(words.back());
         }
-        evidence["allowed"] = c.broken.empty() && std::all_of(evidence["measures"].begin(), evidence["measures"].end(), [](const nlohmann::json& row) { return row.at("holds").get<bool>(); });
+        evidence["allowed"] = c.broken.empty() && std::all_of(evidence["measures"].begin(), evidence["measures"].end(),
+                                                              [](const nlohmann::json& row) { return row.at("holds").get<bool>(); });
         evidence["why"] = c.broken.empty() ? join(unmet.empty() ? words : unmet, "; ") : c.broken + ": never admitted";
         return evidence;
     }
@@ -406,8 +407,7 @@ private:
         for (std::size_t i = 0; i < asked_conditions_.size(); ++i) {
             const auto& [condition, measure] = asked_conditions_[i];
             const double value = c.said[i].value, seeds = static_cast<double>(c.seen.size());
-            const bool clear =
-                std::abs(value - condition.threshold) > 1.282 * measure->spread * std::max(0.5, std::abs(value)) / std::sqrt(seeds);
+            const bool clear = std::abs(value - condition.threshold) > 1.282 * measure->spread * std::max(0.5, std::abs(value)) / std::sqrt(seeds);
             if (clear && !condition.holds(value)) return true;
             all &= clear;
         }

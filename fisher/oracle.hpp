@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/hash.hpp"
-#include "fisher/data.hpp"
 #include "fisher/conditions.hpp"
+#include "fisher/data.hpp"
 #include "fisher/taught_loss.hpp"
 #include "rules/capacity.hpp"
 #include "store/address.hpp"
@@ -18,8 +18,8 @@ namespace loopegg {
 
 struct OracleOptions {
     std::vector<MeasureCondition> conditions{{std::string(default_measure), false, default_points}};  // of judge() without any
-    std::string data{};                // as load_batches reads it
-    std::int64_t batch = 8;            // images of each seed; seeds differ far more by their weights than by how many images they see
+    std::string data{};                                                                               // as load_batches reads it
+    std::int64_t batch = 8;  // images of each seed; seeds differ far more by their weights than by how many images they see
     int seeds = 3;
     bool early_stop = true;  // use fewer seeds when the first ones decide the answer
     std::uint64_t seed = 0;  // draws batches and weights

@@ -241,12 +241,8 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
                            {"guards", nlohmann::json::object()}};
         for (std::size_t g = 0; g < oracles.size(); ++g) {
             Verdict verdict = oracles[g]->judge(original, {&v.graph, 1})[0];
-            row["guards"][names[g]] = {{"conditions", to_string(asked[g])},
-                                       {"allowed", verdict.allowed},
-                                       {"why", verdict.why},
-                                       {"measures", verdict.evidence.at("measures")},
-                                       {"loss", verdict.evidence.at("loss")},
-                                       {"evidence", verdict.evidence}};
+            row["guards"][names[g]] = {{"conditions", to_string(asked[g])},           {"allowed", verdict.allowed},          {"why", verdict.why},
+                                       {"measures", verdict.evidence.at("measures")}, {"loss", verdict.evidence.at("loss")}, {"evidence", verdict.evidence}};
             if (!options.recheck) continue;
             Verdict again = fresh[g]->judge(original, {&v.graph, 1})[0];
             const bool same = says_the_same(verdict, again, 1e-6);

@@ -16,12 +16,12 @@ struct NamedVariant {
 };
 
 struct ScoreOptions {
-    OracleOptions oracle;               // data, batch, seeds, store; its conditions are always asked
-    std::vector<std::string> measures;  // empty: fisher, naswot, params, macs
+    OracleOptions oracle;                             // data, batch, seeds, store; its conditions are always asked
+    std::vector<std::string> measures;                // empty: fisher, naswot, params, macs
     std::vector<std::vector<MeasureCondition>> also;  // asked besides these, each by itself
-    bool raw = false;                   // also give the scores of each seed, layer by layer, for each network
-    bool noise = false;                 // do the null test as well
-    bool recheck = false;               // ask again about what the store has, and compare
+    bool raw = false;                                 // also give the scores of each seed, layer by layer, for each network
+    bool noise = false;                               // do the null test as well
+    bool recheck = false;                             // ask again about what the store has, and compare
 };
 
 // The JSON that 'loopegg score --json' prints: original, variants and seconds, and noise and recheck where they are asked for.

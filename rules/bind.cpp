@@ -69,7 +69,8 @@ Guard bind_guard(const GuardCall& call, const Rule& rule, const Binding& binding
     if (call.guard->capacity) {
         guard.needs = {rule.left.front().root.empty() ? root_variable : rule.left.front().root, result_variable};
         guard.facts_only = true;
-        guard.batch = [ask = binding.capacity, name = Symbol(rule.name), measure = call.measure](const EGraph& graph, std::span<const std::vector<ClassId>> all) {
+        guard.batch = [ask = binding.capacity, name = Symbol(rule.name), measure = call.measure](const EGraph& graph,
+                                                                                                 std::span<const std::vector<ClassId>> all) {
             std::vector<CapacityProposal> proposals;
             for (const auto& classes : all) proposals.push_back({name, graph.find(classes[0]), graph.find(classes[1]), measure});
             if (ask) return ask(graph, proposals);

@@ -59,8 +59,9 @@ bool read_threshold(const SExpr& written, const MeasureKind& kind, MeasureCondit
     const auto number = written.is_list || written.quoted ? std::nullopt : number_in<double>(written.atom);
     const bool fits = number && std::isfinite(*number) && *number <= kind.most && (kind.is_loss ? *number >= 0 : *number > 0);
     if (!fits) {
-        complaints.say(written.where, fmt::format("'{}' is compared with a number {} 0 {} {} ({}), and this is '{}'", kind.name,
-                                                  kind.is_loss ? "from" : "above", kind.is_loss ? "to" : "and up to", kind.most, kind.unit, to_string(written)));
+        complaints.say(written.where,
+                       fmt::format("'{}' is compared with a number {} 0 {} {} ({}), and this is '{}'", kind.name, kind.is_loss ? "from" : "above",
+                                   kind.is_loss ? "to" : "and up to", kind.most, kind.unit, to_string(written)));
         return false;
     }
     into.threshold = *number;
@@ -121,8 +122,8 @@ std::optional<MeasureCondition> read_measure(const SExpr& form, Complaints& comp
         return {};
     }
     if (form.items.size() != 3) {
-        complaints.say(form.where, fmt::format("a condition on a measure is written '({} {} NUMBER)', and this is '{}'", kind->name, kind->is_loss ? "<=" : ">=",
-                                               to_string(form)));
+        complaints.say(form.where, fmt::format("a condition on a measure is written '({} {} NUMBER)', and this is '{}'", kind->name,
+                                               kind->is_loss ? "<=" : ">=", to_string(form)));
         return {};
     }
     MeasureCondition condition{name.atom, false, 0};

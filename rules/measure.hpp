@@ -37,8 +37,8 @@ struct MeasureCondition {
     friend bool operator==(const MeasureCondition&, const MeasureCondition&) = default;
 };
 
-std::string to_string(const MeasureCondition& condition);                // "(fisher >= 0.9)"
-std::string to_string(std::span<const MeasureCondition> conditions);     // with blanks between them
+std::string to_string(const MeasureCondition& condition);                  // "(fisher >= 0.9)"
+std::string to_string(std::span<const MeasureCondition> conditions);       // with blanks between them
 std::string measures_named(std::span<const MeasureCondition> conditions);  // "fisher, params": each once
 
 // Whether the text of a guard asks how much the network keeps: (capacity), or a condition on a measure.

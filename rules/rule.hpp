@@ -36,7 +36,7 @@ struct GuardCall {
     const GuardKind* guard;
     std::vector<Expression> arguments;
     Position where;
-    std::string text;                            // "(permutable ?a ?b)"
+    std::string text;                           // "(permutable ?a ?b)"
     std::optional<MeasureCondition> measure{};  // of (fisher >= 0.9); (capacity) stands for the conditions of the phase
 };
 

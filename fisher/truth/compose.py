@@ -17,7 +17,7 @@ import variants as V
 
 def kept(options, plans):
     with tempfile.TemporaryDirectory() as folder:
-        command = [options.loopegg, "score", "zoo:resnet34-cifar10", "--json", "--no-store", "--measure", "fisher", "--seeds", str(options.seeds), "--batch", str(options.batch)]
+        command = [options.loopegg, "score", "zoo:resnet34-cifar10", "--json", "--no-store", "--measure", "fisher", "--when", "(fisher-band >= 0.52)", "--seeds", str(options.seeds), "--batch", str(options.batch)]
         if options.data:
             command += ["--data", options.data]
         for i, plan in enumerate(plans):
@@ -25,7 +25,7 @@ def kept(options, plans):
             json.dump(plan, open(path, "w"))
             command += ["--plan", path]
         answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-    return [v["guards"]["fisher-band"]["evidence"]["kept"] for v in answer["variants"]]
+    return [v["guards"]["fisher-band"]["measures"][0]["value"] for v in answer["variants"]]
 
 
 def main():

@@ -51,12 +51,7 @@ json figures_of(const fs::path& folder) {
 }
 
 json row_of(const Job& job, const JobRecord& record, const std::string& result, const fs::path& out) {
-    json row{{"name", job.name},
-             {"model", job.model},
-             {"target", job.target},
-             {"rules", job.rules},
-             {"seed", job.seed},
-             {"state", to_string(record.state)}};
+    json row{{"name", job.name}, {"model", job.model}, {"target", job.target}, {"rules", job.rules}, {"seed", job.seed}, {"state", to_string(record.state)}};
     if (record.state == JobState::failed) row["error"] = record.error;
     if (record.state != JobState::done) return row;
     row["folder"] = (fs::path("runs") / job.name).string();
@@ -143,9 +138,9 @@ json batch_result(const std::vector<Job>& jobs, JobQueue& queue, const fs::path&
 }
 
 std::string batch_csv(const json& result) {
-    const std::vector<std::string> columns{"name",     "model",   "target",      "rules",        "seed",       "state",
-                                           "returned", "speedup", "original_ms", "optimized_ms", "measured", "parameters", "macs",
-                                           "capacity", "allowed", "sites",       "changed",      "seconds",  "error"};
+    const std::vector<std::string> columns{"name",    "model",       "target",       "rules",    "seed",       "state", "returned",
+                                           "speedup", "original_ms", "optimized_ms", "measured", "parameters", "macs",  "capacity",
+                                           "allowed", "sites",       "changed",      "seconds",  "error"};
     std::string out = join(columns, ",") + "\n";
     for (const json& row : result["jobs"]) {
         std::vector<std::string> cells;

@@ -88,7 +88,8 @@ std::vector<std::string> Job::arguments(const fs::path& folder) const {
 std::vector<Job> read_jobs(const SourcePtr& source) {
     JsonView file = read_json(source);
     if (const auto guards = file.find("guards"))
-        guards->fail("rule files say what networks must keep, so a batch has no guards", "list rule files in 'rules': \"paper\", or one with a :when of its own");
+        guards->fail("rule files say what networks must keep, so a batch has no guards",
+                     "list rule files in 'rules': \"paper\", or one with a :when of its own");
     file.only({"models", "targets", "rules", "seeds", "options"});
     file.at("models");
     const fs::path folder = fs::path(source->name).parent_path();
@@ -98,8 +99,7 @@ std::vector<Job> read_jobs(const SourcePtr& source) {
             file.at("models").fail(fmt::format("'{}' is no model's name: it would be read as an option", model), "write './-NAME' for a file of such a name");
     const auto seeds = seeds_of(file);
     const auto options = options_of(file);
-    if (models.size() * targets.size() * rules.size() * seeds.size() > most_jobs)
-        file.fail(fmt::format("these lists make more than {} jobs", most_jobs));
+    if (models.size() * targets.size() * rules.size() * seeds.size() > most_jobs) file.fail(fmt::format("these lists make more than {} jobs", most_jobs));
     std::vector<Job> jobs;
     std::set<std::string> ids, names;
     for (const std::string& model : models)

@@ -206,8 +206,7 @@ Action setup(CLI::App& app) {
         SlurmOptions cluster;
     };
     auto o = std::make_shared<Options>();
-    app.add_option("JOBS", o->file,
-                   "a batch file: {\"models\": [...], \"targets\": [...], \"rules\": [...], \"seeds\": [...], \"options\": {...}}")
+    app.add_option("JOBS", o->file, "a batch file: {\"models\": [...], \"targets\": [...], \"rules\": [...], \"seeds\": [...], \"options\": {...}}")
         ->required();
     app.add_option("-o,--out", o->batch.out, "the folder of the batch; the same folder continues it")->required();
     app.add_option("-j,--jobs", o->batch.at_once, "jobs side by side in this process (they disturb each other's times)")
@@ -267,7 +266,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace
 
-const Command batch_command{"batch", "optimize many networks: models x targets x rule files x seeds", "loopegg batch examples/batch.json --out batch/",
-                            setup};
+const Command batch_command{"batch", "optimize many networks: models x targets x rule files x seeds", "loopegg batch examples/batch.json --out batch/", setup};
 
 }  // namespace loopegg

@@ -133,7 +133,10 @@ Action setup(CLI::App& app) {
     auto max_loss = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     add_store_option(app);
-    app.add_option("--rules", r->rules, "discover (rules that change schedules and the network), exact (schedules alone), paper (the transformations and the condition of the ASPLOS 2021 paper), or a rule file")
+    app.add_option(
+           "--rules", r->rules,
+           "discover (rules that change schedules and the network), exact (schedules alone), paper (the transformations and the condition of the ASPLOS "
+           "2021 paper), or a rule file")
         ->capture_default_str();
     app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
     add_old_guard_options(app);

@@ -32,8 +32,13 @@ struct Arguments {
 nlohmann::json line_of(std::size_t index, const DrawnNetwork& drawn, const Verdict& verdict) {
     nlohmann::json sites = nlohmann::json::object();
     for (const auto& [site, sequence] : drawn.sites) sites[site] = {{"rules", sequence.rules}, {"nest", to_string(sequence.nest)}};
-    return {{"sample", index}, {"sites", sites}, {"parameters", parameters(drawn.graph)}, {"macs", macs(drawn.graph)}, {"allowed", verdict.allowed},
-            {"why", verdict.why}, {"evidence", verdict.evidence}};
+    return {{"sample", index},
+            {"sites", sites},
+            {"parameters", parameters(drawn.graph)},
+            {"macs", macs(drawn.graph)},
+            {"allowed", verdict.allowed},
+            {"why", verdict.why},
+            {"evidence", verdict.evidence}};
 }
 
 // How many verdicts there are, and how many of them reject; each condition by itself, too.
@@ -105,11 +110,19 @@ private:
         const double share = static_cast<double>(counts_.rejected) / static_cast<double>(counts_.networks);
         const double work = counts_.macs / static_cast<double>(counts_.networks);
         if (session_.json)
-            return session_.answer({{"model", original_.name}, {"rules", a_.rules}, {"conditions", to_string(phase_->when)}, {"networks", counts_.networks},
-                                    {"rejected", counts_.rejected}, {"unmet", counts_.unmet}, {"macs", work}, {"seconds", seconds},
-                                    {"passes", oracle.passes}, {"from_store", oracle.from_store}, {"seed", a_.seed}});
-        fmt::print("{}: {} networks by random sequences of {} in {:.1f} s ({} passes, {} verdicts from the store)\n", original_.name, counts_.networks, a_.rules,
-                   seconds, oracle.passes, oracle.from_store);
+            return session_.answer({{"model", original_.name},
+                                    {"rules", a_.rules},
+                                    {"conditions", to_string(phase_->when)},
+                                    {"networks", counts_.networks},
+                                    {"rejected", counts_.rejected},
+                                    {"unmet", counts_.unmet},
+                                    {"macs", work},
+                                    {"seconds", seconds},
+                                    {"passes", oracle.passes},
+                                    {"from_store", oracle.from_store},
+                                    {"seed", a_.seed}});
+        fmt::print("{}: {} networks by random sequences of {} in {:.1f} s ({} passes, {} verdicts from the store)\n", original_.name, counts_.networks,
+                   a_.rules, seconds, oracle.passes, oracle.from_store);
         fmt::print("  {} rejected ({:.1f}%), {} admitted; on average they have {:.0f}% of the original's MACs\n", counts_.rejected, 100 * share,
                    counts_.networks - counts_.rejected, 100 * work);
         for (const auto& [condition, count] : counts_.unmet) fmt::print("  {} is not met by {}\n", condition, count);
@@ -134,7 +147,9 @@ Action setup(CLI::App& app) {
     app.add_option("--out", a->out, "write each network with its verdict and the evidence of each measure to this file, a line each");
     app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, seeded synthetic images");
     app.add_option("--batch", a->batch, "images for each seed")->capture_default_str();
-    app.add_option("--seeds", a->seeds, "draws of weights and images, at most: fewer where the first ones decide")->capture_default_str()->check(CLI::Range(1, 1000));
+    app.add_option("--seeds", a->seeds, "draws of weights and images, at most: fewer where the first ones decide")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1000));
     app.add_option("--seed", a->seed, "what networks, weights and images are drawn from")->capture_default_str();
     app.add_option("--threads", a->threads, "networks that are scored at a time; 0: as many as there are cores")->capture_default_str();
     add_unproved_option(app);

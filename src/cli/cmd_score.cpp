@@ -108,7 +108,9 @@ Action setup(CLI::App& app) {
     app.add_option("--when", a->when,
                    "conditions on measures, as rules write them, to ask in addition to the expected loss: '(fisher >= 0.9) (params <= 0.5)' (repeatable)");
     add_old_guard_options(app);
-    app.add_option("--max-loss", a->max_loss, "points of accuracy that a network may be expected to lose")->capture_default_str()->check(CLI::Range(0.0, 100.0));
+    app.add_option("--max-loss", a->max_loss, "points of accuracy that a network may be expected to lose")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 100.0));
     app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, seeded synthetic images");
     app.add_option("--trainings", a->trainings,
                    R"(a file of what networks made from MODEL reached in training, from which the guard learns: {"plan": ..., "accuracy": 91.4} on each line)");

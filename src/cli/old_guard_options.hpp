@@ -7,9 +7,7 @@
 namespace loopegg {
 
 inline void add_old_guard_options(CLI::App& app) {
-    const auto refused = [](const char* why) {
-        return CLI::Validator([why](std::string&) { return std::string(why); }, std::string());
-    };
+    const auto refused = [](const char* why) { return CLI::Validator([why](std::string&) { return std::string(why); }, std::string()); };
     static std::string unused;
     app.add_option("--guard", unused)
         ->group("")

@@ -16,7 +16,7 @@ namespace loopegg {
 struct NestDerivation {
     Term from, to;
     std::vector<DerivationStep> steps;
-    std::vector<nlohmann::json> proofs;  // what the steps were read from, in order (egraph/proof.hpp)
+    std::vector<nlohmann::json> proofs;      // what the steps were read from, in order (egraph/proof.hpp)
     std::map<std::size_t, Verdict> asked{};  // by neural step: what its rule asks of the site alone, where that was asked
 };
 

@@ -4,9 +4,9 @@
 
 #include "base/error.hpp"
 #include "base/sha256.hpp"
-#include "rules/measure.hpp"
 #include "graph/model_json.hpp"
 #include "nest/net/net.hpp"
+#include "rules/measure.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;

@@ -119,9 +119,9 @@ void add_speedup(json& r, const Answer& answer, const Verdict& verdict) {
     r["speedup_low"] = std::max(0.0, a.median_ms - a.iqr_ms / 2) / (b.median_ms + b.iqr_ms / 2);
     r["speedup_high"] = (a.median_ms + a.iqr_ms / 2) / std::max(1e-9, b.median_ms - b.iqr_ms / 2);
     if (!confirmed.keep_original)
-        r["why"] =
-            fmt::format("the network is {:.2f}x faster on {}{}: {:.3f} ms instead of {:.3f} ms, and the guard {} allows it ({})", a.median_ms / b.median_ms,
-                        answer.run.request.target, b.measured ? "" : " (estimated)", b.median_ms, a.median_ms, measures_named(answer.run.conditions), verdict.why);
+        r["why"] = fmt::format("the network is {:.2f}x faster on {}{}: {:.3f} ms instead of {:.3f} ms, and the guard {} allows it ({})",
+                               a.median_ms / b.median_ms, answer.run.request.target, b.measured ? "" : " (estimated)", b.median_ms, a.median_ms,
+                               measures_named(answer.run.conditions), verdict.why);
 }
 
 }  // namespace

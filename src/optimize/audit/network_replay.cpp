@@ -112,8 +112,9 @@ std::vector<StepAlone> steps_alone(const json& sequences, const Graph& graph, co
     for (const json& site : sequences.at("sites"))
         for (const json& step : site.at("steps"))
             if (step.contains("asked") && names_measures(step.at("asked").at("evidence")))
-                all.push_back(step_alone(step, step.at("asked").at("evidence"),
-                                         graph_of(with_nests(original, {{site.at("name").get<std::string>(), parse_term(step.at("after").get<std::string>())}}), graph)));
+                all.push_back(
+                    step_alone(step, step.at("asked").at("evidence"),
+                               graph_of(with_nests(original, {{site.at("name").get<std::string>(), parse_term(step.at("after").get<std::string>())}}), graph)));
     return all;
 }
 

@@ -20,11 +20,11 @@ struct OptimizeRequest {
     std::vector<std::string> allowed{};  // roundings (nest/term/rounding.hpp) that schedules may use
     double max_rounding_error = 0.01;    // how far these roundings may move an output, as a share of the largest output
     bool all_targets = false;            // compile the chosen network for every other target too
-    std::string objective = "latency";  // objective.hpp
-    std::string architecture = "auto";  // which class's rules to use: auto, all, or a class
-    std::optional<double> points{};     // of accuracy that may be expected to be lost; none: as the rules say
-    std::string data{};                 // for the guard; empty: seeded synthetic images
-    std::filesystem::path trainings{};  // what the guard learns from (trainings.hpp); empty: nothing
+    std::string objective = "latency";   // objective.hpp
+    std::string architecture = "auto";   // which class's rules to use: auto, all, or a class
+    std::optional<double> points{};      // of accuracy that may be expected to be lost; none: as the rules say
+    std::string data{};                  // for the guard; empty: seeded synthetic images
+    std::filesystem::path trainings{};   // what the guard learns from (trainings.hpp); empty: nothing
     std::int64_t batch = 1;
     std::uint64_t seed = 1;
     std::optional<int> finalists{};  // networks to time, unlike each other; without it as many as the search needs (find_networks.cpp)

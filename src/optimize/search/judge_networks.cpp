@@ -29,7 +29,9 @@ std::vector<NetworkVerdict> NetworkJudge::judge(std::span<const Graph> networks,
     return read(oracle_.judge(original_, networks, conditions));
 }
 
-std::vector<NetworkVerdict> NetworkJudge::judge_by_size(std::span<const Graph> networks) { return read(oracle_.judge_by_size(original_, networks, conditions_)); }
+std::vector<NetworkVerdict> NetworkJudge::judge_by_size(std::span<const Graph> networks) {
+    return read(oracle_.judge_by_size(original_, networks, conditions_));
+}
 
 std::vector<NetworkVerdict> NetworkJudge::judge_step(std::span<const Graph> networks, std::span<const MeasureCondition> conditions) {
     const bool sizes_answer = std::all_of(conditions.begin(), conditions.end(), [](const MeasureCondition& c) { return c.kind().of_sizes; });

@@ -185,9 +185,9 @@ def kept_more(raw, folder):
     """Every verdict of the guard is better than it was, and agrees with itself."""
     rows = [json.loads(line) for line in raw.decode().splitlines()]
     for e in rows:
-        if "kept" in e:
-            e["kept"] = e["kept_by_size"] = (1 + e["kept"]) / 2
-            e["margin"] = e["kept"] - e["capacity"]
+        e["kept"] = (1 + e["kept"]) / 2
+        for measure in e["measures"]:
+            measure["value"] = measure.get("value", 1) / 2
     return "".join(json.dumps(e) + "\n" for e in rows).encode()
 
 

@@ -232,7 +232,7 @@ def a_large_fraction_is_told_as_what_it_is():
 
 
 def nonsense_numbers_are_refused():
-    for words in (("--capacity", "nan"), ("--capacity", "inf"), ("--tune-seconds", "-5"), ("--tune-seconds", "nan"), ("--seed", "-1"), ("--max-latency", "nan"), ("--min-speedup", "nan"), ("--min-speedup", "0")):
+    for words in (("--max-loss", "nan"), ("--max-loss", "inf"), ("--tune-seconds", "-5"), ("--tune-seconds", "nan"), ("--seed", "-1"), ("--max-latency", "nan"), ("--min-speedup", "nan"), ("--min-speedup", "0")):
         r = P.run("optimize", P.model, "--out", "never", *words)
         assert r.returncode == 2, (words, r.returncode, r.stderr)
     assert not (P.path / "never").exists()

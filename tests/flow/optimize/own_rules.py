@@ -52,7 +52,7 @@ def own(name, files, phases, leave_out=()):
     return path
 
 
-CPU = {"networks": (["networks", "widths"], ":iterations 60 :nodes 20000 :capacity 0.1"),
+CPU = {"networks": (["networks", "widths"], ":iterations 60 :nodes 20000 :when (expected-loss <= 3.3)"),
        "schedule": (["registers", "sweeps"], ":iterations 1 :nodes 60000"),
        "refine": (["vectors", "one-core"], ":iterations 1 :nodes 80000"),
        "fuse": (["fusion-of-sites", "folding"], ":iterations 12 :nodes 10000")}

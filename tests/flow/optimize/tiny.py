@@ -247,7 +247,7 @@ def a_site_that_became_two_checks():
             node["attrs"]["out_channels"] = 64
     model, out = f"{FOLDER.name}/wide.json", pathlib.Path(FOLDER.name) / "two"
     json.dump(wide, open(model, "w"))
-    r = run("optimize", model, "--rules", RULES, "--target", "i7", "--capacity", "0.1", "--trials", "3", "--keep", "conv1", "--keep", "fc", "--out", str(out), "--json")
+    r = run("optimize", model, "--rules", RULES, "--target", "i7", "--max-loss", "3.3", "--trials", "3", "--keep", "conv1", "--keep", "fc", "--out", str(out), "--json")
     assert r.returncode == 0, r.stderr
     result = json.loads(r.stdout)
     assert [s["sequence"] for s in result["sites"]] == ["dense", "pointwise", "dense"], result["why"]
@@ -327,10 +327,46 @@ def several_inputs_and_outputs_are_optimized_run_and_saved():
             assert any(values) and all(abs(a - b) < 1e-4 for a, b in zip(saved.setdefault(name, values), values)), (what, name)
 
 
-def unknown_guards_and_rules_are_answered_with_the_known_ones():
-    for option, known in (("--guard", "expected-loss"), ("--rules", "discover")):
-        r = run("optimize", MODEL, option, "no-such", "--out", f"{FOLDER.name}/none")
+def unknown_rules_and_old_guards_are_answered_with_what_there_is():
+    for option, value, known in (("--rules", "no-such", "discover"), ("--guard", "fisher-paper", "--rules paper"), ("--guard", "fisher-band", "fisher-band >= 0.52"),
+                                 ("--capacity", "0.5", "--max-loss")):
+        r = run("optimize", MODEL, option, value, "--out", f"{FOLDER.name}/none")
         assert r.returncode in (1, 2) and known in r.stderr, r.stderr
+
+
+def rules_name_their_measures():
+    """Conditions of a phase are asked of the whole network, those of rules of each step, and all can be asked again."""
+    rules, shipped = pathlib.Path(FOLDER.name, "named.rules"), RULES_DISCOVER.with_name("networks.rules")
+    networks = shipped.read_text().replace("(capacity)", "(capacity) (fisher-layer >= 0.01)").replace("(rule ", "(rule own-").replace(
+        "(ruleset networks", "(ruleset own").split("; What is left out moves")[0]
+    rules.write_text(f'{networks}\n(include "{shipped}")\n'
+                     "(phase networks :rules own widths :iterations 60 :nodes 20000 :when (expected-loss <= 6) (params >= 0.05) (fisher >= 0.001))\n")
+    out = pathlib.Path(FOLDER.name, "named")
+    r = run("optimize", MODEL, "--rules", rules, "--target", "i7", "--trials", "2", "--tune-seconds", "10", "--out", out, "--json")
+    assert r.returncode == 0, r.stderr
+    guard = json.loads(r.stdout)["guard"]
+    assert [m["measure"] for m in guard["measures"]] == ["expected-loss", "params", "fisher"] and all(m["holds"] for m in guard["measures"]), guard
+    steps = [s for s in json.loads((out / "sequences.json").read_text())["network"]["steps"] if s["neural"]]
+    asked = [[m["measure"] for m in g["evidence"]["measures"]] for s in steps for g in s["guards"] if g["evidence"]]
+    assert asked and all(set(measures) == {"expected-loss", "params", "fisher", "fisher-layer"} for measures in asked), steps
+    shown = run("explain", out, "--check", "--recheck", MODEL)
+    assert shown.returncode == 0 and "(fisher-layer >= 0.01) fisher-layer is " in shown.stdout and "recomputed, are the same" in shown.stdout, shown.stdout + shown.stderr
+    expect_certified(str(out), 2)     # Fisher Potential is no formula of sizes
+
+
+def random_sequences_are_judged_and_counted():
+    """The paper's procedure: each network has a verdict with its evidence, and the same seed draws the same networks."""
+    out = pathlib.Path(FOLDER.name, "verdicts.jsonl")
+    words = ("sample", MODEL, "--rules", "paper", "--networks", "12", "--batch", "2", "--seeds", "1", "--no-store", "--json")
+    r = run(*words, "--out", out)
+    assert r.returncode == 0, r.stderr
+    answer, lines = json.loads(r.stdout), [json.loads(line) for line in out.read_text().splitlines()]
+    assert answer["networks"] == len(lines) == 12 and answer["rejected"] == sum(not line["allowed"] for line in lines), answer
+    for line in lines:
+        fisher, = line["evidence"]["measures"]
+        assert line["sites"] and fisher["measure"] == "fisher" and line["allowed"] == (fisher["value"] >= 1), line
+    again = json.loads(run(*words).stdout)
+    assert again["rejected"] == answer["rejected"] and again["macs"] == answer["macs"], again
 
 
 CASES = [a_target_that_cannot_be_measured_is_estimated, a_run_answers_with_a_measured_result, one_record_of_metrics_is_kept, the_plan_gives_the_same_network_again, onnx_runtime_agrees_with_the_compiled_network,
@@ -338,6 +374,6 @@ CASES = [a_target_that_cannot_be_measured_is_estimated, a_run_answers_with_a_mea
          a_tampered_schedule_is_refused, a_tampered_sequence_is_refused, a_site_that_became_two_checks, kept_sites_stay_as_they_are, impossible_limits_are_answered_with_the_nearest,
          a_limit_on_memory_is_one_on_weights_and_activations, whole_networks_are_judged_timed_and_proven,
          fisher_potential_chooses_the_channels_that_a_trained_network_keeps]
-CASES += [the_end_tells_how_sure_the_accuracy_is_and_what_to_do_next, unknown_guards_and_rules_are_answered_with_the_known_ones,
+CASES += [the_end_tells_how_sure_the_accuracy_is_and_what_to_do_next, unknown_rules_and_old_guards_are_answered_with_what_there_is, rules_name_their_measures, random_sequences_are_judged_and_counted,
           several_inputs_and_outputs_are_optimized_run_and_saved]
 run_cases(CASES)

@@ -475,6 +475,12 @@ def each_claim_is_compared(program):
     def other_loss(files):
         files["result.json"]["guard"]["loss"]["points"] += 1
 
+    def other_measures(files):
+        files["result.json"]["guard"]["measures"][0]["threshold"] += 1
+
+    def no_measures(files):
+        files["certificate.json"]["claims"]["measures"], files["result.json"]["guard"]["measures"] = [], []
+
     def other_words(files):
         next(s for s in files["certificate.json"]["steps"] if s["neural"])["judged"] = None
 
@@ -487,7 +493,7 @@ def each_claim_is_compared(program):
         return change
     def other_version(files):
         files["certificate.json"]["loopegg_certificate"] = 1
-    for change, saying in ((at_first, "step 1: "), (other_version, "of version 2"), (other_loss, "says something else of the loss"), (other_words, "asked something else"), (other_points, "evidence differs"),
+    for change, saying in ((at_first, "step 1: "), (other_version, "of version 2"), (other_loss, "says something else of the loss"), (other_measures, "other measures"), (no_measures, "other measures"), (other_words, "asked something else"), (other_points, "evidence differs"),
                            *((named(file), "another model") for file in ("certificate.json", "original.json", "model.json", "result.json"))):
         code, line = answer(program, "plain", change)
         assert code == 1 and saying in line, (saying, line)

@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include "fisher/conditions.hpp"
 #include "fisher/expected_loss.hpp"
-#include "fisher/guards.hpp"
 #include "graph/drop_branch.hpp"
 #include "graph/zoo/zoo.hpp"
 

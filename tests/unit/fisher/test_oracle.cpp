@@ -265,7 +265,7 @@ TEST_CASE("scores carry what section 8 of the design names", "[unit][fisher]") {
     for (Graph& v : variants(g)) named.push_back({"plan" + std::to_string(named.size()), std::move(v)});
     ScoreOptions o;
     o.oracle = options();
-    o.measures = {"all"}, o.guards = {"fisher-paper"}, o.noise = true, o.recheck = true;
+    o.measures = {"all"}, o.also = {{{"fisher", true, 1}}, {{"fisher", true, 0.5}}}, o.noise = true, o.recheck = true;
     nlohmann::json answer = score_variants(g, named, o, {});
     CHECK(answer["original"]["parameters"].get<std::int64_t>() > 0);
     REQUIRE(answer["variants"].size() == named.size());
@@ -275,8 +275,8 @@ TEST_CASE("scores carry what section 8 of the design names", "[unit][fisher]") {
             for (const char* key : {"score", "ratio", "low", "high"}) CHECK(v["measures"][std::string(m.name)][key].is_number());
         }
         CHECK(v["measures"].contains("rank-sum"));
-        for (const char* guard : {"fisher-band", "fisher-paper"})
-            for (const char* key : {"allowed", "margin", "why"}) CHECK(v["guards"][guard].contains(key));
+        for (const char* guard : {"fisher-band", "fisher", "(fisher >= 0.5)"})
+            for (const char* key : {"allowed", "conditions", "measures", "why"}) CHECK(v["guards"][guard].contains(key));
     }
     CHECK(answer["noise"]["fisher"]["spread"].get<double>() > 0);
     CHECK(answer["noise"]["macs"]["spread"].get<double>() == 0);
