@@ -63,8 +63,39 @@ const Unary unaries[]{
 
 }  // namespace
 
-// Rounds to the nearest: half of the last kept place is added before the low bits are cut off. A NaN has none of its bits among these, and stays.
+namespace {
+
+constexpr std::int64_t low_half = 0x10000;
+
+// Half of the last kept place is added before the low bits are cut off. A NaN of an operation has none of its bits among these, and stays.
 Expr rounded_to_tf32(const Expr& x) { return tv::with_bits(floor_div(tv::bits_of(x) + Expr(0x1000), 0x2000) * Expr(0x2000)); }
+// The bits of the nearest bf16 number, as a whole number with a sign. Where the number is a tie, the last kept bit decides.
+Expr bf16_bits(const Expr& x) {
+    const Expr bits = tv::bits_of(x);
+    return floor_div(bits + Expr(0x7fff) + floor_mod(floor_div(bits, low_half), 2), low_half);
+}
+
+}  // namespace
+
+Expr rounded_to(const std::string& kind, const Expr& x) {
+    if (kind == "tf32") return rounded_to_tf32(x);
+    if (kind == "bf16") return tv::with_bits(bf16_bits(x) * Expr(low_half));
+    throw InternalFault("no lowering for the rounding '" + kind + "'");
+}
+
+Expr packed_bf16(const Expr& low, const Expr& high) {
+    return tv::with_bits(tv::binary(Fn::add, tv::binary(Fn::mul, bf16_bits(high), Expr(low_half)), floor_mod(bf16_bits(low), low_half)));
+}
+Expr unpacked_bf16(const Expr& word, const Expr& half) {
+    const Expr bits = tv::bits_of(word);
+    const auto high = [&] { return tv::with_bits(floor_div(bits, low_half) * Expr(low_half)); };
+    const auto low = [&] {  // with its own sign, so that no product overflows
+        const Expr digits = floor_mod(bits, low_half);
+        return tv::with_bits(tv::select(less(digits, low_half / 2), digits, digits - Expr(low_half)) * Expr(low_half));
+    };
+    if (half.constant) return half.is(0) ? low() : high();
+    return tv::select(less(half, 1), low(), high());
+}
 
 Expr scalar(const Term& term, const std::function<Expr(const std::string&)>& leaf) {
     const std::string& op = term.op().text();

@@ -42,6 +42,11 @@ Expr bits_of(const Expr& number);                                      // the in
 Expr outer_function(const char* name, const std::vector<Expr>& args);  // calls a function of the text before the code: no side effects, float32
 Obj outer_call(const char* name, const std::vector<Expr>& args);       // calls a function of the same text, for its effects
 
+// Calls an intrinsic of LLVM for its effects. Numbers among its arguments that the instruction carries have 8 bits, and distances 64.
+Expr narrow(std::int64_t number);  // as an 8-bit constant
+Expr wide(std::int64_t number);    // as a 64-bit constant
+Obj machine_call(const char* intrinsic, const std::vector<Expr>& args);
+
 struct Variable {
     Obj node;
     Expr expr() const { return Expr(node); }
