@@ -65,34 +65,35 @@ const Unary unaries[]{
 
 namespace {
 
-constexpr std::int64_t low_half = 0x10000;
+// By shifts and masks: TVM simplifies divisions of such expressions for seconds.
+constexpr std::int64_t half_bits = 16;
+Expr high_half(const Expr& bits) { return tv::bitwise("tirx.bitwise_and", bits, Expr(-0x10000)); }
+Expr shifted_right(const Expr& bits) { return tv::bitwise("tirx.shift_right", bits, Expr(half_bits)); }
 
 // Half of the last kept place is added before the low bits are cut off. A NaN of an operation has none of its bits among these, and stays.
 Expr rounded_to_tf32(const Expr& x) { return tv::with_bits(floor_div(tv::bits_of(x) + Expr(0x1000), 0x2000) * Expr(0x2000)); }
-// The bits of the nearest bf16 number, as a whole number with a sign. Where the number is a tie, the last kept bit decides.
+// The bits of a number with its nearest bf16 number in their high half, and anything in the low half. Where it is a tie, the last kept bit decides.
 Expr bf16_bits(const Expr& x) {
     const Expr bits = tv::bits_of(x);
-    return floor_div(bits + Expr(0x7fff) + floor_mod(floor_div(bits, low_half), 2), low_half);
+    return tv::binary(Fn::add, bits, tv::binary(Fn::add, tv::bitwise("tirx.bitwise_and", shifted_right(bits), Expr(1)), Expr(0x7fff)));
 }
 
 }  // namespace
 
 Expr rounded_to(const std::string& kind, const Expr& x) {
     if (kind == "tf32") return rounded_to_tf32(x);
-    if (kind == "bf16") return tv::with_bits(bf16_bits(x) * Expr(low_half));
+    if (kind == "bf16") return tv::with_bits(high_half(bf16_bits(x)));
     throw InternalFault("no lowering for the rounding '" + kind + "'");
 }
 
 Expr packed_bf16(const Expr& low, const Expr& high) {
-    return tv::with_bits(tv::binary(Fn::add, tv::binary(Fn::mul, bf16_bits(high), Expr(low_half)), floor_mod(bf16_bits(low), low_half)));
+    const Expr below = tv::bitwise("tirx.bitwise_and", shifted_right(bf16_bits(low)), Expr(0xffff));
+    return tv::with_bits(tv::bitwise("tirx.bitwise_or", high_half(bf16_bits(high)), below));
 }
 Expr unpacked_bf16(const Expr& word, const Expr& half) {
     const Expr bits = tv::bits_of(word);
-    const auto high = [&] { return tv::with_bits(floor_div(bits, low_half) * Expr(low_half)); };
-    const auto low = [&] {  // with its own sign, so that no product overflows
-        const Expr digits = floor_mod(bits, low_half);
-        return tv::with_bits(tv::select(less(digits, low_half / 2), digits, digits - Expr(low_half)) * Expr(low_half));
-    };
+    const auto high = [&] { return tv::with_bits(high_half(bits)); };
+    const auto low = [&] { return tv::with_bits(tv::bitwise("tirx.shift_left", bits, Expr(half_bits))); };
     if (half.constant) return half.is(0) ? low() : high();
     return tv::select(less(half, 1), low(), high());
 }
