@@ -22,7 +22,7 @@ constexpr const char* in_between = " | ";
 std::string in_file(const RuleVerdict& v) {
     std::string text = to_string(v.proof);
     if (v.reorders_sums) text += " sums";
-    if (v.rounds_operands) text += " tf32";
+    for (const std::string& kind : v.roundings) text += " rounds:" + kind;
     for (const auto& [variable, most] : v.most) text += fmt::format(" {}<={}", variable, most);
     if (!v.why.empty()) text += ": " + v.why;
     return text;
@@ -39,7 +39,7 @@ RuleVerdict from_file(const std::string& text) {
     while (words >> word) {
         const std::size_t bound = word.find("<=");
         if (word == "sums") v.reorders_sums = true;
-        if (word == "tf32") v.rounds_operands = true;
+        if (word.starts_with("rounds:")) v.roundings.insert(word.substr(7));
         if (bound != word.npos) v.most[word.substr(0, bound)] = number_in<std::int64_t>(word.substr(bound + 2)).value_or(0);
     }
     return v;

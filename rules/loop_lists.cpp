@@ -1,14 +1,17 @@
 #include "rules/loop_lists.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.hpp"
 #include "nest/term/facts.hpp"
+#include "nest/term/rounding.hpp"
 #include "rules/block_tiles.hpp"
 #include "rules/register_tiles.hpp"
 #include "rules/sweep_tiles.hpp"
 #include "rules/tile_contracts.hpp"
 #include "rules/transform_tiles.hpp"
+#include "rules/unit_tiles.hpp"
 
 namespace loopegg {
 namespace {
@@ -171,6 +174,16 @@ ListKind tiles_of_transforms(const char* name, const char* summary, TransformKin
                              [kind](const Question& q, const Statement& s, const NaiveLoops&) { return transform_tiles(s, facts(q).cpu(), kind); }});
 }
 
+// Several units may multiply numbers of one kind: the tile decides which of them serves.
+std::vector<Term> units(const Question& q) {
+    std::set<std::string> kinds;
+    for (const MatrixUnit& u : facts(q).gpu().units) kinds.insert(u.operands);
+    for (const MatrixUnit& u : facts(q).cpu().units) kinds.insert(u.operands);
+    std::vector<Term> out;
+    for (const std::string& kind : kinds) out.emplace_back(std::string(tensor_place) + kind);
+    return out;
+}
+
 }  // namespace
 
 std::vector<FunctionKind> loop_functions() {
@@ -193,6 +206,7 @@ std::vector<FunctionKind> loop_functions() {
     all.push_back(parts_function("sweep-rest", "sweep-tile", "the same of the rest of a nest that is cut where its whole vectors end", part_of_sweep_rest));
     all.push_back(
         parts_function("transform", "transform-tile", "the loops of one part of a nest that transforms tiles (rules/transform_tiles.hpp)", part_of_transform));
+    all.push_back(parts_function("unit", "unit-tile", "the loops of one part of a nest that is tiled for a unit (rules/unit_tiles.hpp)", part_of_unit));
     all.push_back(terms_function("both", "axes", {{"axes", "axes"}}, "the axes of one list, and then those of the other", [](const Question& q) -> Terms {
         std::vector<Term> all = terms(q, 0);
         for (const Term& t : terms(q, 1)) all.push_back(t);
@@ -258,6 +272,11 @@ std::vector<ListKind> loop_lists() {
         tiles_of_sweeps("row-sweeps", "of a sum along contiguous rows: each lane sums up a part of a row", SweepKind::rows),
         cuts_of_sweeps("cut-element-sweeps", "of a function of each element: the innermost loop is cut where its whole vectors end", SweepKind::elements),
         cuts_of_sweeps("cut-row-sweeps", "of a sum along contiguous rows: the same", SweepKind::rows),
+        tiles_that_cover("unit-tiles", {{"statement", "schedule", "number"}},
+                         "of a sum of products with weights: so many tiles for units that multiply tiles, cheapest first by the estimate",
+                         {part_of_unit, unit_parts,
+                          [](const Question& q, const Statement& s, const NaiveLoops& nest) { return unit_tiles(s, nest, facts(q).cpu(), how_many(q)); }}),
+        {"units", {{"statement", "schedule"}}, "the places of the machine's units that multiply rounded operands, and that the user allows", units, false},
         {"vector-blocks",
          {{"statement"}},
          "as many channels as a vector has lanes, and half as many",

@@ -9,6 +9,7 @@
 #include "nest/net/net.hpp"
 #include "nest/term/facts.hpp"
 #include "nest/term/grammar.hpp"
+#include "nest/term/rounding.hpp"
 #include "nest/term/statement_kinds.hpp"
 #include "nest/term/wrapped_statement.hpp"
 #include "rules/loop_lists.hpp"
@@ -89,12 +90,18 @@ std::vector<GuardKind> guards() {
          "sums may be taken another way, with other rounding: not with strict-fp",
          [](const Question& q) { return facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(""); }},
         {"may-round",
-         {{"word"}},
-         "operands of products may be rounded so (tf32): only where the user allows it, and the machine multiplies such numbers faster",
+         {{"kind"}},
+         "operands of products may be rounded so (bf16, tf32): only where the user allows it, and the machine multiplies such numbers faster",
          [](const Question& q) {
-             const std::string& word = q.arguments[0].word.text();
-             return word == "tf32" && facts(q).gpu().tf32 ? yes(word) : no("operands keep all of their digits");
-         }},
+             const Argument& given = q.arguments[0];
+             std::string kind = given.eclass == none ? given.word.text() : q.graph.smallest_term(given.eclass).op().text();
+             if (kind.starts_with(tensor_place)) kind = kind.substr(tensor_place.size());
+             const auto multiplies = [&](const std::vector<MatrixUnit>& units) {
+                 return std::any_of(units.begin(), units.end(), [&](const MatrixUnit& u) { return u.operands == kind; });
+             };
+             return multiplies(facts(q).gpu().units) || multiplies(facts(q).cpu().units) ? yes(kind) : no("operands keep all of their digits");
+         },
+         false},
         bounding(axis_guard(
             "unsplit", "the axis is an unchanged iterator of the statement", [](const AxisFact& a) { return a.depth == 0; },
             "is split, fused or restricted already")),
@@ -369,8 +376,8 @@ std::vector<OperatorKind> operators() {
         {"local", "buffer", {"buffer"}},
     };
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
-    for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread", "tensor.tf32"})
-        all.push_back({word, "place", {}});
+    for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"}) all.push_back({word, "place", {}});
+    for (const std::string& kind : rounding_names()) all.push_back({std::string(tensor_place) + kind, "place", {}});
     for (OperatorKind& op : net_operator_kinds()) all.push_back(std::move(op));
     all.push_back({"bilinear", "preparation", {"algorithm", "algorithm"}});
     for (const char* word : {"fold-bias", "fold-scale"}) all.push_back({word, "preparation", {}});
@@ -422,7 +429,7 @@ const Language& nest_language() {
         l.implied_guards = [](const RuleVerdict& v) {
             std::vector<std::string> all;
             if (v.reorders_sums) all.push_back("(sums-may-differ)");
-            if (v.rounds_operands) all.push_back("(may-round tf32)");
+            for (const std::string& kind : v.roundings) all.push_back("(may-round " + kind + ")");
             for (const auto& [variable, most] : v.most) all.push_back("(<= " + variable + " " + std::to_string(most) + ")");
             return all;
         };

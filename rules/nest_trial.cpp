@@ -165,12 +165,17 @@ std::optional<NestInstance> sound_instance(const Rule& rule, const Term& pattern
 }
 
 Tried try_nest(const Rule& rule, const Term& nest) {
-    auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = false, .gpu = {.tf32 = true}, .cpu = {.cores = 2}});
+    auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = false, .gpu = {.units = units_for_trials(true)}, .cpu = {.cores = 2, .units = units_for_trials(false)}});
     const std::vector<Rewrite> rewrites = bind_rule(rule, {facts, {}});
     return rule.arrow == Arrow::neural ? try_neural(rewrites, facts, nest) : try_exact(rewrites, facts, nest);
 }
 
 }  // namespace
+
+std::vector<MatrixUnit> units_for_trials(bool gpu) {
+    if (gpu) return {{.instruction = "trial", .operands = "tf32", .rows = 16, .columns = 8, .depth = 8}};
+    return {{.instruction = "trial", .operands = "bf16", .rows = 4, .columns = 4, .depth = 8, .packed = 2, .tiles = 8}};
+}
 
 std::optional<Refutation> try_nest_rule(const Rule& rule, const TrialEffort& effort) {
     Random random(seed_of(rule));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "nest/schedule/matrix_unit.hpp"
 #include "rules/rule.hpp"
 
 namespace loopegg {
@@ -19,5 +20,8 @@ struct TrialEffort {
 std::optional<Refutation> try_nest_rule(const Rule& rule, const TrialEffort& effort = {});
 // The same over statements with axes of these extents.
 std::optional<Refutation> try_nest_rule_at(const Rule& rule, const std::vector<std::int64_t>& sizes);
+
+// Units that a machine might have, for trials: small ones, because the nests are small.
+std::vector<MatrixUnit> units_for_trials(bool gpu);
 
 }  // namespace loopegg

@@ -19,6 +19,8 @@ const Parts block_parts{{"blocks", parallel}, {"shared-sums", sum}, {"chunks", s
                         {"own", parallel},    {"chunk", sum},       {"window", sum}, {"long-window", sum}};
 const Parts tensor_parts{{"blocks", parallel},   {"shared-sums", sum}, {"chunks", sum}, {"warps", parallel},   {"lanes", parallel}, {"products", parallel},
                          {"fragment", parallel}, {"long-window", sum}, {"window", sum}, {"tensor-chunk", sum}, {"tensor-sum", sum}};
+const Parts unit_parts{{"shared", parallel}, {"outer", parallel}, {"sums", sum},         {"own", parallel},
+                       {"rows", parallel},   {"depth", sum},      {"columns", parallel}, {"packed", sum}};
 const std::vector<std::pair<std::string_view, std::string_view>> apart{
     {"channel-threads", "apart-channel-threads"}, {"threads", "apart-threads"}, {"own", "apart-own"}};
 
@@ -87,6 +89,7 @@ std::span<const TileContract> tile_contracts() {
         blocks("plain-tiles", {"shared-sums", "chunks"}),
         {"tensor-tiles", "block", {}, tensor_parts, {}, {"shared-sums"}},
         {"split-tensor-tiles", "block", {}, tensor_parts},
+        {"unit-tiles", "unit", {}, unit_parts},
     };
     return all;
 }

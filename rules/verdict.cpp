@@ -40,7 +40,8 @@ std::string in_words(const RuleVerdict& v) {
         for (const auto& [variable, most] : v.most) text += fmt::format("{}{} up to {}", comma, variable, most), comma = ", ";
     }
     if (v.reorders_sums) text += "; reorders sums";
-    if (v.rounds_operands) text += "; rounds operands to TF32";
+    const char* kinds = "; rounds operands to ";
+    for (const std::string& kind : v.roundings) text += kinds + kind, kinds = " and ";
     return text;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 namespace loopegg {
@@ -20,8 +21,8 @@ struct RuleVerdict {
     std::map<std::string, std::int64_t> most;  // by variable: the largest factor that the proof covers
 
     // What the rule does, whatever its author wrote. Where a user forbids it, the rule does not apply.
-    bool reorders_sums = false;    // forbidden by --strict-fp
-    bool rounds_operands = false;  // allowed by --allow tf32 alone
+    bool reorders_sums = false;         // forbidden by --strict-fp
+    std::set<std::string> roundings{};  // of operands: a kind of numbers (tf32), or the variable of a kind; each is allowed by --allow alone
 
     bool accepted() const { return proof != Proof::unproved && proof != Proof::refuted; }
 };

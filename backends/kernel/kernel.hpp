@@ -35,7 +35,8 @@ struct KernelBuffer {
     std::vector<Blocking> blocking;
     std::int64_t elements = 0;          // floats of storage
     std::vector<WeightReader> readers;  // empty: stored as the statement says
-    bool rounded = false;               // weights that the kernel takes as TF32 numbers
+    std::string rounding{};             // what the kernel takes weights rounded to; empty: float32
+    bool packed = false;                // neighbours in visiting order share a 32-bit word, the first in its low half
 };
 
 struct Launch {
@@ -51,6 +52,7 @@ struct Kernel {
     Launch launch;                         // of a GPU
     std::int64_t turns = 0;                // of its parallel loops on a CPU (loopeggrt_team_turns); 0: it has none, or they are not known
     std::string code;                      // an ELF object, or CUDA C
+    std::uint32_t units = 0;               // matrix units that the code needs (runtime/loopegg_runtime.h)
 };
 
 // Throws UserError with the reason when the term cannot be lowered. `name` becomes part of symbols. `known` is the code of an earlier call, if it was kept.

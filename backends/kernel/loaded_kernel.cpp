@@ -51,6 +51,8 @@ void link_shared(const std::vector<std::string>& objects, const std::string& out
 }
 
 LoadedKernel::LoadedKernel(const Kernel& kernel) : turns_(kernel.turns) {
+    if (const std::uint32_t missing = loopeggrt_missing_units(kernel.units))
+        throw UserError(std::string("the kernel needs ") + loopeggrt_units_in_words(missing) + ", which this machine does not offer");
     std::string why;
     image_ = ObjectImage::load(kernel.code, why, [](const char* name) { return dlsym(RTLD_DEFAULT, name); });
     if (!image_) {  // the object needs something that only a real linker does

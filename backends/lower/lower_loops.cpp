@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "backends/lower/unit_loops.hpp"
 #include "backends/runtime/loopegg_runtime.h"
 #include "base/error.hpp"
 
@@ -42,6 +43,10 @@ NestLoops::NestLoops(const Statement& statement, const LoopTree& tree, bool gpu)
 
 void NestLoops::scan(const Tree& n, int depth) {
     if (n->kind == TreeNode::Kind::loop) {
+        if (const auto u = packed_ ? unit_loops(s_, *n) : std::nullopt) {
+            for (const TreeNode* loop : {u->rows, u->depth, u->columns, u->packed}) unit_vars_.insert(loop->var);
+            packed_vars_.insert(u->packed->var), column_vars_.insert(u->columns->var);
+        }
         loop_of_[static_cast<std::size_t>(n->var)] = n.get();
         depth_[static_cast<std::size_t>(n->var)] = depth++;
         if (n->loop == LoopKind::bind && gpu_) {
@@ -103,9 +108,9 @@ Obj NestLoops::around(const TreeNode& n, const std::function<Obj()>& inner, bool
     }
     tv::LoopKind kind = tv::LoopKind::serial;
     if (n.loop == LoopKind::parallel && !gpu_ && !in_parallel_) kind = tv::LoopKind::parallel, in_parallel_ = true, turns_.push_back(n.extent);
-    const bool wants_unroll = n.loop == LoopKind::unroll || (gpu_ && (n.loop == LoopKind::vector || n.loop == LoopKind::bind));
+    const bool wants_unroll = (n.loop == LoopKind::unroll && !unit_vars_.contains(n.var)) || (gpu_ && (n.loop == LoopKind::vector || n.loop == LoopKind::bind));
     if (wants_unroll && unrolled_ * n.extent <= most_unrolled) kind = tv::LoopKind::unrolled, unrolled_ *= n.extent;
-    if (n.loop == LoopKind::vector && !gpu_ && may_vectorize && n.extent <= most_lanes && plain_below(n)) kind = tv::LoopKind::vectorized;
+    if (is_vector(n) && !gpu_ && may_vectorize && n.extent <= most_lanes && plain_below(n)) kind = tv::LoopKind::vectorized;
     const tv::Variable v = tv::variable("v" + std::to_string(n.var));
     slot = v.expr();
     Obj body = inner();

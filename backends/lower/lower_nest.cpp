@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "backends/lower/lower_stages.hpp"
+#include "backends/lower/lower_units.hpp"
 #include "backends/lower/restored_copies.hpp"
 #include "backends/lower/scalar.hpp"
 #include "base/error.hpp"
@@ -14,20 +14,22 @@ namespace loopegg {
 namespace {
 
 // Lowers the nodes of a loop tree, one by one.
-class Lowering : NestStages {
+class Lowering : NestUnits {
 public:
     Lowering(const Statement& statement, const LoopTree& tree, const Domain& domain, const Target& target)
-        : NestStages(statement, tree, target.gpu()), domain_(domain), architecture_(target.architecture()), tensor_cores_(has_tensor_cores(target)) {
+        : NestUnits(statement, tree, target), domain_(domain), architecture_(target.architecture()) {
         if (restored()) copies_ = restored_copies(domain, graph_axes(statement));
     }
 
     LoweredNest run(const std::string& name) {
         LoweredNest result;
         for (std::size_t b = 0; b < s_.buffers.size(); ++b) result.parameters.push_back(parameter(static_cast<int>(b)));
-        Obj body = emit(t_.root);
+        const bool alone = multiplies_in_tiles(t_.root) && !any_node(t_.root, [&](const TreeNode& n) { return configures(n); });
+        Obj body = alone ? configured([&] { return emit(t_.root); }) : emit(t_.root);
         if (gpu_) body = launched(body, result.launch);
         result.function = tv::primitive(name, buffers_, body);
         result.turns = turns();
+        result.units = units_used();
         return result;
     }
 
@@ -71,11 +73,13 @@ private:
         switch (n->kind) {
             case TreeNode::Kind::loop:
                 if (const auto whole = whole_tile(n)) return emit_whole_tile(*whole);
+                if (in_tiles()) return emit_in_tiles(*n);
                 if (n->loop == LoopKind::tensor) return gpu_ ? emit_tensor(*n) : emit_rounded(*n);
                 if (const std::vector<Tree> ahead = stages_ahead(*n); !ahead.empty()) return emit_ahead(*n, ahead);
                 return n->partial ? emit_partial(n)
                                   : around(
-                                        *n, [&] { return turn(*n); }, writes_through(n->children[0], n->var));
+                                        *n, [&] { return configures(*n) ? configured([&] { return turn(*n); }) : turn(*n); },
+                                        writes_through(n->children[0], n->var));
             case TreeNode::Kind::cat: return tv::sequence({emit(n->children[0]), emit(n->children[1])});
             case TreeNode::Kind::complete: return emit_complete(n);
             case TreeNode::Kind::stage: return n->buffer == 0 ? emit_output_stage(n) : emit_input_stage(n);
@@ -99,14 +103,29 @@ private:
     }
 
     Obj emit_tensor(const TreeNode& n) {
-        if (!tensor_cores_) throw UserError("tensor cores multiply TF32 from sm_80 on, and the target is " + architecture_);
+        if (!has_unit(n.place)) throw UserError(architecture_ + " has no unit that multiplies " + n.place + " numbers: the target's file lists none");
         if (guarded_here()) throw UserError("threads of a warp that multiply on tensor cores must all take part");
         return tensor_step(n);
     }
 
-    // For machines without tensor cores: computes the same numbers, one product after another.
+    // What a unit does on tiles of sums in its registers: the loops around it as they are, and the loops over these tiles written out.
+    Obj emit_in_tiles(const TreeNode& n) {
+        if (n.loop == LoopKind::tensor) return multiply_tiles();
+        if (!is_tile_loop(n))
+            return around(
+                n, [&] { return turn(n); }, false);
+        Scope keep(env_);
+        std::vector<Obj> all;
+        for (std::int64_t i = 0; i < n.extent; ++i) {
+            env_[static_cast<std::size_t>(n.var)] = i;
+            all.push_back(emit(n.children[0]));
+        }
+        return tv::sequence(all);
+    }
+
+    // For machines without such a unit: computes the same numbers, one product after another. Packed operands are rounded already.
     Obj emit_rounded(const TreeNode& n) {
-        const bool before = std::exchange(rounded_, true);
+        const std::string before = std::exchange(rounded_, packed_ ? "" : n.place);
         Obj body = around(
             n, [&] { return emit(n.children[0]); }, false);
         rounded_ = before;
@@ -116,7 +135,7 @@ private:
     Obj emit_body(const TreeNode& b) {
         const Expr value = scalar(s_.value, [&](const std::string& name) -> Expr {
             for (std::size_t r = 0; r < s_.reads.size(); ++r)
-                if (buffer_name(s_.reads[r].buffer) == name) return rounded_ ? rounded_to_tf32(read(b, r)) : read(b, r);
+                if (buffer_name(s_.reads[r].buffer) == name) return rounded_.empty() ? read(b, r) : rounded_to(rounded_, read(b, r));
             for (const Coefficient& c : s_.coefficients)
                 if (c.name == name) return entry(c, b);
             throw InternalFault("a statement's value names an unknown buffer");
@@ -216,12 +235,16 @@ private:
         };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
         const bool assigns = s_.combine == Combine::assign;
-        if ((n->owns || in_slot) && !assigns)
+        const bool by_unit = n->owns && !in_slot && begin_tiles(n);
+        if (by_unit)
+            all.push_back(clear_tiles());
+        else if ((n->owns || in_slot) && !assigns)
             all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(identity()); }));
         else if (!assigns && !begins_below)
             all.push_back(
                 each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(output(logical, 1).load()); }));
         all.push_back(emit(below));
+        if (by_unit) all.push_back(store_tiles(*st));
         auto write = [&](const std::vector<Index>& logical, const Spot& from) {
             const Spot to = output(logical, 1);
             const bool finishes = restored() ? to_global(to) && (n->owns || begins_below) : n->owns && !assigns;
@@ -250,14 +273,24 @@ private:
     Obj emit_input_stage(const Tree& n) {
         const bool shared = gpu_ && n->scope != "local" && !inside_threads() && !guarded_here();
         auto st = storage(n, n->tile, "tile" + std::to_string(n->stage), !shared);
-        auto copy = [&] { return tv::guarded(busy(), st->buffer.store(staged_value(*n), physical(*st, steps_here(n->tile)))); };
+        auto copy = [&] { return tv::guarded(busy(), st->buffer.store(word_of(*st, n->tile, [&] { return staged_value(*n); }), physical(*st, steps_here(n->tile)))); };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
-        if (shared)
+        if (st->packed_step >= 0)
+            all.push_back(copy_packed(n, *st, copy));
+        else if (shared)
             all.push_back(cooperative(n->tile, copied_at_once(*n), [&](const Expr&, const Expr&) { return copy(); }));
         else
             all.push_back(is_padded(*n) ? copy_rows(n, *st, copy) : copy_tile(n, *st, copy));
         all.push_back(emit_staged(n, st));
         return tv::sequence(all);
+    }
+
+    // Words are copied, so the step over their numbers is no loop.
+    Obj copy_packed(const Tree& n, const Storage& st, const std::function<Obj()>& copy) {
+        TreeNode of_words = *n;
+        of_words.tile.steps[static_cast<std::size_t>(st.packed_step)].extent = 1;
+        const Tree stage = std::make_shared<TreeNode>(std::move(of_words));
+        return is_padded(*n) ? copy_rows(stage, st, copy) : copy_tile(stage, st, copy);
     }
 
     // The code inside a stage of an input, which reads the storage of that stage.
@@ -421,8 +454,7 @@ private:
     const Domain& domain_;  // of a nest with restore
     RestoredCopies copies_;
     const std::string architecture_;
-    const bool tensor_cores_;
-    bool rounded_ = false;  // a loop around here rounds operands, on a machine without tensor cores
+    std::string rounded_;  // what a loop around here rounds operands to, on a machine without a unit
 };
 
 }  // namespace

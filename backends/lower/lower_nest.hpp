@@ -10,6 +10,7 @@ struct LoweredNest {
     std::vector<KernelBuffer> parameters;
     Launch launch;
     std::int64_t turns = 0;  // of its parallel loops on a CPU (loopeggrt_team_turns); 0: it has none, or they are not known
+    std::uint32_t units = 0;  // matrix units that it needs (runtime/loopegg_runtime.h)
 };
 
 LoweredNest lower_nest(const Term& nest, const Target& target, const std::string& name);

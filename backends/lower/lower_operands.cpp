@@ -6,6 +6,7 @@
 #include "backends/lower/elementary.hpp"
 #include "backends/lower/lower_nest.hpp"
 #include "backends/lower/scalar.hpp"
+#include "backends/lower/unit_loops.hpp"
 #include "base/error.hpp"
 
 namespace loopegg {
@@ -70,6 +71,7 @@ NestOperands::NestOperands(const Statement& statement, const LoopTree& tree, boo
     : s_(statement),
       t_(tree),
       gpu_(gpu),
+      packed_(!gpu && packs_operands(statement, tree)),
       extents_(extents_of(tree)),
       env_(static_cast<std::size_t>(tree.variables) + 1, Expr(0)),
       storages_(static_cast<std::size_t>(tree.stages)) {}
@@ -84,8 +86,17 @@ KernelBuffer NestOperands::parameter(int b) {
     }
     if (shape.empty()) shape = {1};
     for (std::int64_t d : shape) p.elements *= d;
-    p.rounded = from.kind == BufferKind::weight && std::any_of(s_.reads.begin(), s_.reads.end(), [&](const Access& a) { return a.buffer == b; }) &&
-                any_node(t_.root, [](const TreeNode& x) { return x.kind == TreeNode::Kind::loop && x.loop == LoopKind::tensor; });
+    const bool multiplied =
+        from.kind == BufferKind::weight && std::any_of(s_.reads.begin(), s_.reads.end(), [&](const Access& a) { return a.buffer == b; });
+    if (multiplied)
+        any_node(t_.root, [&](const TreeNode& x) {
+            if (x.kind == TreeNode::Kind::loop && x.loop == LoopKind::tensor) p.rounding = x.place;
+            return !p.rounding.empty();
+        });
+    if (multiplied && packed_) {
+        p.packed = !p.readers.empty();
+        if (p.packed) p.elements = (p.elements + 1) / 2, shape = {p.elements};
+    }
     buffers_.push_back(tv::buffer(from.name, shape, "global"));
     return p;
 }
@@ -228,8 +239,8 @@ Expr NestOperands::visited(int b, const std::vector<Index>& logical) const {
         }
         if (!same) continue;
         Expr position = 0;
-        for (const WeightReader::Atom& a : r.atoms) position = position * Expr(a.extent) + expr(a.index);
-        return position + Expr(r.start);
+        for (std::size_t a = 0; a + (packed_ ? 1 : 0) < r.atoms.size(); ++a) position = position * Expr(r.atoms[a].extent) + expr(r.atoms[a].index);
+        return position + Expr(packed_ ? r.start / 2 : r.start);
     }
     throw InternalFault("a weight is read where no reader was noted");
 }
@@ -251,6 +262,7 @@ std::vector<Obj> NestOperands::prefetched(const Tree& below) const {
                             [&](int v) { return any_node(below, [&](const TreeNode& n) { return n.kind == TreeNode::Kind::loop && n.var == v; }); }))
                 turn *= a.extent;
         }
+        if (packed_) turn /= 2;
         const Expr position = visited(b, bodies[0]->reads[r].index);
         for (std::int64_t at = 0; at < std::min(turn, most_asked); at += line)
             all.push_back(buffers_[static_cast<std::size_t>(b)].prefetch({position + Expr(far_ahead + at)}));
@@ -271,9 +283,42 @@ Expr NestOperands::read(const TreeNode& body, std::size_t r) {
     const OperandPlace& place = body.reads[r];
     if (place.stage >= 0) {
         const Storage& st = *storages_[static_cast<std::size_t>(place.stage)];
-        return st.buffer.load(physical(st, exprs(place.index)));
+        const Expr value = st.buffer.load(physical(st, exprs(place.index)));
+        return st.packed_step < 0 ? value : unpacked_bf16(value, expr(place.index[static_cast<std::size_t>(st.packed_step)]));
     }
-    return read_buffer(access.buffer, place.index, access.padded);
+    const Expr value = read_buffer(access.buffer, place.index, access.padded);
+    const auto readers = readers_.find(access.buffer);
+    return packed_ && readers != readers_.end() ? unpacked_bf16(value, expr(readers->second.front().atoms.back().index)) : value;
+}
+
+std::optional<std::int64_t> NestOperands::word_stride(const TreeNode& body, std::size_t r, int var) const {
+    const OperandPlace& place = body.reads[r];
+    std::vector<std::pair<Index, std::int64_t>> dimensions;  // index, distance
+    if (place.stage >= 0) {
+        const Storage& st = *storages_[static_cast<std::size_t>(place.stage)];
+        std::int64_t distance = 1;
+        for (std::size_t i = st.order.size(); i-- > 0; distance *= st.buffer.shape[i])
+            dimensions.emplace_back(place.index[static_cast<std::size_t>(st.order[i])], distance);
+    } else {
+        const std::vector<WeightReader::Atom>& atoms = readers_.at(s_.reads[r].buffer).front().atoms;
+        std::int64_t distance = 1;
+        for (std::size_t i = atoms.size() - 1; i-- > 0; distance *= atoms[i].extent) dimensions.emplace_back(atoms[i].index, distance);
+    }
+    std::int64_t stride = 0;
+    for (const auto& [index, distance] : dimensions)
+        for (const auto& [atom, k] : linear(index).terms)
+            if (atom.uses(var)) {
+                if (atom.kind() != Index::Kind::variable) return {};
+                stride += k * distance;
+            }
+    return stride;
+}
+
+Expr NestOperands::word_address(const TreeNode& body, std::size_t r) const {
+    const OperandPlace& place = body.reads[r];
+    if (place.stage < 0) return buffers_[static_cast<std::size_t>(s_.reads[r].buffer)].address({visited(s_.reads[r].buffer, place.index)});
+    const Storage& st = *storages_[static_cast<std::size_t>(place.stage)];
+    return st.buffer.address(physical(st, exprs(place.index)));
 }
 
 // The statement's last step, for the element at a logical index that holds `acc`.

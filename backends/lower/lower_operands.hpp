@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "backends/kernel/kernel.hpp"
 #include "backends/lower/tir.hpp"
@@ -19,6 +20,7 @@ struct Storage {
     int lane_var = -1;  // partial sums: the loop variable that is a dimension of its own
     bool lane_last = false;
     std::vector<tv::Expr> slices{};     // outermost dimensions that say which slice of the block the storage belongs to; the slice's threads share it
+    int packed_step = -1;               // the step that counts the numbers in one word of the storage, if there is one
     const TreeNode* slot_of = nullptr;  // the stage of the output that fills this storage, each element once
 };
 
@@ -82,6 +84,9 @@ protected:
     Expr read(const TreeNode& body, std::size_t r);
     // Requests for the weights that later iterations of a loop will read, to be put where an iteration begins: `below` is the loop's body.
     std::vector<Obj> prefetched(const Tree& below) const;
+    // How far apart the words of an operand lie whose index differs by 1 in a loop's variable; none where that is no fixed distance.
+    std::optional<std::int64_t> word_stride(const TreeNode& body, std::size_t r, int var) const;
+    Expr word_address(const TreeNode& body, std::size_t r) const;  // of the word that holds a packed operand
     Expr read_buffer(int b, const std::vector<Index>& logical, bool padded);
     Expr finished(const Expr& acc, const std::vector<Index>& logical);  // the statement's last step, for the element that holds acc
     bool has_finish() const { return s_.finish && !(s_.finish.size() == 0 && s_.finish.op().text() == "acc"); }
@@ -95,6 +100,7 @@ protected:
     const Statement& s_;
     const LoopTree& t_;
     const bool gpu_;
+    const bool packed_;  // words of operands are pairs of bf16 numbers (unit_loops.hpp)
     std::vector<std::int64_t> extents_;
     Env env_;  // by variable; one more for copies of restored elements
     std::vector<tv::Buffer> buffers_;

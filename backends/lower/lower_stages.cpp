@@ -3,9 +3,12 @@
 #include <numeric>
 
 #include "backends/lower/lower_nest.hpp"
+#include "backends/lower/scalar.hpp"
 #include "base/error.hpp"
 
 namespace loopegg {
+
+using tv::Expr;
 
 std::vector<tv::Expr> NestStages::steps_here(const Tile& tile) const {
     std::vector<Expr> steps;
@@ -42,6 +45,10 @@ std::shared_ptr<Storage> NestStages::storage(const Tree& n, const Tile& tile, co
         keys.emplace_back(depth, static_cast<int>(i));
     }
     if (local) std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    if (const auto step = packed_step(n)) {
+        st->packed_step = *step;
+        std::erase_if(keys, [&](const auto& key) { return key.second == *step; });
+    }
     std::int64_t bytes = 4;
     if (!local)
         for (const auto& [count, which] : sums_apart()) shape.push_back(count), st->slices.push_back(which);
@@ -54,6 +61,30 @@ std::shared_ptr<Storage> NestStages::storage(const Tree& n, const Tile& tile, co
     const char* scope = !local ? "shared" : (gpu_ || bytes <= most_stack_bytes) ? "local" : "global";
     st->buffer = tv::buffer(name, shape, scope);
     return st;
+}
+
+// Of a stage that packs numbers into words: the step that counts the numbers in a word.
+std::optional<int> NestStages::packed_step(const Tree& stage) const {
+    std::optional<int> found;
+    if (!packed_ || stage->buffer == 0) return found;
+    each_body(stage, [&](const TreeNode& b) {
+        for (const OperandPlace& place : b.reads)
+            for (std::size_t i = 0; place.stage == stage->stage && i < place.index.size(); ++i)
+                if (place.index[i].kind() == Index::Kind::variable && packed_vars_.contains(place.index[i].var())) found = static_cast<int>(i);
+    });
+    return found;
+}
+
+Expr NestStages::word_of(const Storage& st, const Tile& tile, const std::function<Expr()>& value) {
+    if (st.packed_step < 0) return value();
+    Expr& half = env_[static_cast<std::size_t>(tile.steps[static_cast<std::size_t>(st.packed_step)].var)];
+    const Expr before = half;
+    half = 0;
+    const Expr low = value();
+    half = 1;
+    const Expr high = value();
+    half = before;
+    return packed_bf16(low, high);
 }
 
 // Whether loops around a stage may be past the end of a sum that was split unevenly. Then nothing is loaded into the stage, and nothing may be written back.
@@ -87,7 +118,7 @@ std::optional<NestStages::Rows> NestStages::across_rows(const TreeNode& n) const
         for (std::size_t i = 0; i < strides.size(); ++i) {
             const Index& at = b.write.index[i];
             const TreeNode* loop = at.kind() == Index::Kind::variable ? loop_of_[static_cast<std::size_t>(at.var())] : nullptr;
-            across = across || (loop && loop->loop == LoopKind::vector && loop->extent > 1 && strides[i] > 1);
+            across = across || (loop && is_vector(*loop) && loop->extent > 1 && strides[i] > 1);
         }
     });
     if (!across || ends) return {};
@@ -111,7 +142,7 @@ bool NestStages::on_stack(const tv::Buffer& b) const {
 }
 
 tv::Obj NestStages::copy_tile(const Tree& n, const Storage& st, const std::function<Obj()>& leaf) {
-    if (st.order.size() == n->tile.steps.size()) return over_tile(n->tile, spread_below(n->children[0]), leaf);
+    if (st.order.size() + (st.packed_step >= 0) == n->tile.steps.size()) return over_tile(n->tile, spread_below(n->children[0]), leaf);
     throw UserError("a stage of an input outside the loops bound to threads must be (shared ...)");
 }
 
@@ -122,7 +153,7 @@ tv::Obj NestStages::copy_rows(const Tree& n, const Storage& st, const std::funct
     const Shape& shape = s_.buffers[static_cast<std::size_t>(n->buffer)].shape;
     std::size_t last = tile.steps.size();
     while (last > 0 && tile.steps[last - 1].extent == 1) --last;
-    const bool plain = gpu_ || last < 2 || st.order.size() != tile.steps.size() || !tile.predicates.empty() || !input_stages_[n->buffer].empty();
+    const bool plain = gpu_ || last < 2 || st.order.size() + (st.packed_step >= 0) != tile.steps.size() || !tile.predicates.empty() || !input_stages_[n->buffer].empty();
     if (plain) return copy_tile(n, st, leaf);
     const Tile::Step along = tile.steps[--last];
     std::size_t row = shape.size(), users = 0;
@@ -139,7 +170,7 @@ tv::Obj NestStages::copy_rows(const Tree& n, const Storage& st, const std::funct
         const tv::Variable v = tv::variable("s" + std::to_string(along.var));
         Expr& at = env_[static_cast<std::size_t>(along.var)];
         at = to - from == 1 ? Expr(from) : v.expr() + Expr(from);
-        const Obj store = st.buffer.store(value(), physical(st, steps_here(tile)));
+        const Obj store = st.buffer.store(word_of(st, tile, value), physical(st, steps_here(tile)));
         return to - from == 1 ? store : tv::loop(v, to - from, tv::LoopKind::serial, store);
     };
     return over_tile(rows, spread_below(n->children[0]), [&] {

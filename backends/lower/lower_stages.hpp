@@ -30,6 +30,10 @@ protected:
     Obj copy_tile(const Tree& n, const Storage& st, const std::function<Obj()>& leaf);
     Obj copy_rows(const Tree& n, const Storage& st, const std::function<Obj()>& leaf);
 
+    std::optional<int> packed_step(const Tree& stage) const;
+    // What one element of a storage holds: a value, or a word of packed values.
+    Expr word_of(const Storage& st, const Tile& tile, const std::function<Expr()>& value);
+
     // One instruction of tensor cores (lower_tensor.cpp), by which a warp does what stands under a tensor loop.
     Obj tensor_step(const TreeNode& n);
 

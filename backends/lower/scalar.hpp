@@ -9,7 +9,11 @@
 namespace loopegg {
 
 // `leaf` gives the value of a name; numbers are taken as they stand.
-tv::Expr rounded_to_tf32(const tv::Expr& x);  // as nest/term/rounding.hpp says, by the bits of the number
+tv::Expr rounded_to(const std::string& kind, const tv::Expr& x);  // as nest/term/rounding.hpp says, by the bits of the number
+
+// Two numbers as bf16 in one word, and the half of such a word as a number again.
+tv::Expr packed_bf16(const tv::Expr& low, const tv::Expr& high);
+tv::Expr unpacked_bf16(const tv::Expr& word, const tv::Expr& half);
 
 tv::Expr scalar(const Term& term, const std::function<tv::Expr(const std::string&)>& leaf);
 

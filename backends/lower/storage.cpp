@@ -1,5 +1,6 @@
 // How the values of a buffer lie in memory: blocked layouts, and weights in the order of their visits.
 #include <algorithm>
+#include <bit>
 
 #include "backends/kernel/kernel.hpp"
 #include "base/error.hpp"
@@ -46,6 +47,14 @@ void gather(const KernelBuffer& p, const WeightReader& r, std::span<const float>
     }
 }
 
+// Pairs of numbers that are bf16 numbers already.
+std::vector<float> in_words(const std::vector<float>& values) {
+    std::vector<float> words(values.size() / 2);
+    for (std::size_t i = 0; i < words.size(); ++i)
+        words[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(values[2 * i]) >> 16 | (std::bit_cast<std::uint32_t>(values[2 * i + 1]) & 0xffff0000u));
+    return words;
+}
+
 }  // namespace
 
 std::int64_t WeightReader::elements() const {
@@ -56,12 +65,14 @@ std::int64_t WeightReader::elements() const {
 
 std::vector<float> to_storage(const KernelBuffer& p, std::span<const float> logical) {
     require(static_cast<std::int64_t>(logical.size()) == element_count(p.logical), "a buffer is given as many values as its shape has elements");
-    if (p.rounded) {
+    if (!p.rounding.empty()) {
         std::vector<float> rounded(logical.size());
-        std::transform(logical.begin(), logical.end(), rounded.begin(), rounded_to_tf32);
+        std::transform(logical.begin(), logical.end(), rounded.begin(), [&](float v) { return rounded_to(p.rounding, v); });
         KernelBuffer plain = p;
-        plain.rounded = false;
-        return to_storage(plain, rounded);
+        plain.rounding.clear(), plain.packed = false;
+        if (p.packed) plain.elements = 2 * p.elements;
+        const std::vector<float> stored = to_storage(plain, rounded);
+        return p.packed ? in_words(stored) : stored;
     }
     if (p.readers.empty() && p.blocking.empty()) return {logical.begin(), logical.end()};
     std::vector<float> out(static_cast<std::size_t>(p.elements), 0.0f);

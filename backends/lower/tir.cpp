@@ -83,9 +83,18 @@ Expr intrinsic(const char* op, const std::vector<Expr>& args) { return called("f
 Expr truncate(const Expr& number) { return Expr(obj(Fn::cast, type_of("int32"), number.node, no_span)); }
 Expr with_bits(const Expr& whole) { return intrinsic("tirx.reinterpret", {whole}); }
 Expr bits_of(const Expr& number) { return called("int32", "tirx.reinterpret", nodes({number})); }
+Expr bitwise(const char* op, const Expr& a, const Expr& b) { return called("int32", op, nodes({a, b})); }
 Expr outer_function(const char* name, const std::vector<Expr>& args) { return called("float32", "tirx.call_pure_extern", with_name(name, args)); }
 Obj outer_call(const char* name, const std::vector<Expr>& args) {
     return obj(Fn::evaluate, called("void", "tirx.call_extern", with_name(name, args)).node, no_span);
+}
+
+Expr narrow(std::int64_t number) { return Expr(obj(Fn::int_imm, type_of("uint8"), number, no_span)); }
+Expr wide(std::int64_t number) { return Expr(obj(Fn::int_imm, type_of("int64"), number, no_span)); }
+Obj machine_call(const char* intrinsic, const std::vector<Expr>& args) {
+    List all{obj(Fn::int_imm, type_of("uint32"), call(Fn::llvm_intrinsic, intrinsic).cast<std::int64_t>(), no_span)};
+    for (const Expr& a : args) all.push_back(a.node);
+    return obj(Fn::evaluate, called("int32", "tirx.call_llvm_intrin", all).node, no_span);
 }
 
 Variable variable(const std::string& name) { return {obj(Fn::var, name, primitive_type("int32"), no_span)}; }

@@ -70,6 +70,7 @@ using List = ffi::Array<Any>;
     X(target_with_host, "target.WithHost")                  \
     X(host_features, "tvm.codegen.llvm.GetHostCPUFeatures") \
     X(host_cpu, "target.llvm_get_system_cpu")               \
+    X(llvm_intrinsic, "target.llvm_lookup_intrinsic_id")    \
     X(host_triple, "target.llvm_get_system_triple")         \
     X(run_pass, "transform.RunPass")                        \
     X(sequential, "transform.Sequential")                   \

@@ -63,6 +63,15 @@ bool LoadedNetwork::agrees_with_its_manifest() const {
     return agree(ports_.inputs, "inputs", "input_size") && agree(ports_.outputs, "outputs", "output_size") && count("steps") == static_cast<int>(ports_.steps);
 }
 
+void LoadedNetwork::refuse_missing_units(const std::filesystem::path& folder) const {
+    void* lacks = dlsym(library_, (ports_.prefix + "lacks").c_str());  // a network that was compiled before needs no unit
+    const std::string missing = lacks ? reinterpret_cast<const char* (*)()>(lacks)() : "";
+    if (!missing.empty())
+        throw UserError(Diagnostic{(folder / "network.so").string() + " needs " + missing + ", which this machine does not offer",
+                                   {},
+                                   "run it on a machine that has it, or compile the network for this one: loopegg compile MODEL --target host --out DIR"});
+}
+
 LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder, int threads) : ports_(read_ports(folder)) {
     if (ports_.architecture != native_architecture())
         throw UserError(Diagnostic{folder.string() + " was compiled for " + ports_.architecture + ", and this machine is " + native_architecture(),
@@ -73,6 +82,7 @@ LoadedNetwork::LoadedNetwork(const std::filesystem::path& folder, int threads) :
     if (!library_) throw UserError(Diagnostic{std::string("cannot load the network: ") + dlerror(), {}, made_anew});
     try {
         if (!agrees_with_its_manifest()) throw UserError(Diagnostic{folder.string() + ": network.json and network.so are not of one network", {}, made_anew});
+        refuse_missing_units(folder);
         network_ = reinterpret_cast<Open>(entry("open"))((folder / "weights.bin").c_str());
         if (!network_)
             throw UserError(Diagnostic{

@@ -72,6 +72,7 @@ public:
 
 private:
     void* entry(const char* name) const;  // of the library, by its name without the prefix
+    void refuse_missing_units(const std::filesystem::path& folder) const;
     bool agrees_with_its_manifest() const;
     void close();
 

@@ -26,7 +26,7 @@ typedef struct loopegg_network loopegg_network; /* the weights, which all its co
 typedef struct loopegg_context loopegg_context; /* what a call needs{context}. Make one for each thread that calls. */
 
 int NAME_abi(void);
-
+{lacks}
 /* Reads the weights. NULL: no memory, {no_device}not the weights of this network. They are freed when the network is closed and its last context destroyed. */
 loopegg_network* NAME_open(const char* weights_file);
 void NAME_close(loopegg_network* network);
@@ -65,6 +65,11 @@ unsigned long long NAME_output_address(const loopegg_context* context, int index
 const char* NAME_error(void); /* why the last call of this thread failed */
 )";
 
+constexpr const char* lacks = R"(
+/* What the code needs and this machine does not offer, in words; "" where nothing is missing. NAME_open answers NULL where something is. */
+const char* NAME_lacks(void);
+)";
+
 constexpr const char* in_place =
     "\n   Memory at a multiple of 64 bytes is used as it is, unless it ends within 64 bytes of the end of a page; other memory is copied.";
 
@@ -81,7 +86,7 @@ std::string network_header(const PlacedNetwork& n, const Target& target) {
                      : "Threads for the parallel loops of one call, the caller's included. 0: LOOPEGG_THREADS, or the processors that this process may "
                        "use (its\n   affinity mask and the quotas of its control groups). Helpers sleep between calls."),
         fmt::arg("inputs", n.inputs.size()), fmt::arg("outputs", n.outputs.size()), fmt::arg("in_place", gpu ? "" : in_place),
-        fmt::arg("steps", n.steps.size()), fmt::arg("on_a_gpu", gpu ? on_a_gpu : ""));
+        fmt::arg("steps", n.steps.size()), fmt::arg("on_a_gpu", gpu ? on_a_gpu : ""), fmt::arg("lacks", gpu ? "" : lacks));
     return with_prefix(std::move(filled), network_prefix(n.name));
 }
 

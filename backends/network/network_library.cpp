@@ -11,7 +11,7 @@ namespace loopegg {
 namespace {
 
 // What network.h offers, each by its name behind the prefix.
-constexpr const char* offered[] = {"abi",       "open",  "close",  "create",  "destroy",    "threads",    "run",
+constexpr const char* offered[] = {"abi",       "lacks", "open",  "close",  "create",  "destroy",    "threads",    "run",
                                    "run_steps", "steps", "inputs", "outputs", "input_size", "output_size"};
 
 template <class Row>

@@ -68,6 +68,7 @@ std::string operator_tables(const NetworkTables& t) {
 // What a network offers, and the function of the runtime that does it.
 constexpr const char* entries = R"(
 int NAME_abi(void) { return loopeggrt_abi(); }
+const char* NAME_lacks(void) { return loopeggrt_lacks(); }
 loopegg_network* NAME_open(const char* weights_file) { return loopeggrt_open(weights_file); }
 void NAME_close(loopegg_network* network) { loopeggrt_close(network); }
 loopegg_context* NAME_create(loopegg_network* network, int threads) { return loopeggrt_create(network, threads); }
@@ -127,9 +128,9 @@ std::string network_source(const PlacedNetwork& n) {
          operand_table("output_places", t.output_places);
     s += fmt::format(
         "const loopegg_tables loopeggrt_tables = {{\n    {}, {}, {}, {}, {}, {}, {}ull, kernels, steps, operands, dimensions, operators, operator_dims,\n"
-        "    {}, input_sizes, output_sizes, input_offsets, output_offsets, output_places}};\n",
+        "    {}, input_sizes, output_sizes, input_offsets, output_offsets, output_places, {}u}};\n",
         t.counts.steps, t.counts.inputs, t.counts.outputs, t.counts.most_operands, t.counts.arena_floats, t.counts.weight_floats, t.counts.fingerprint,
-        t.operators.empty() ? "0" : "loopegg_run_opaque");
+        t.operators.empty() ? "0" : "loopegg_run_opaque", t.counts.units);
     return s + with_prefix(entries, network_prefix(n.name));
 }
 

@@ -60,6 +60,7 @@ NetworkTables network_tables(const PlacedNetwork& n) {
     t.counts.arena_floats = n.arena;
     t.counts.weight_floats = static_cast<std::int64_t>(n.weights.size());
     t.counts.fingerprint = weights_fingerprint(n.weights);
+    for (const Kernel& k : n.kernels) t.counts.units |= k.units;
     return t;
 }
 

@@ -30,7 +30,7 @@ Schedules rounded_here(const Graph& graph, const Schedules& schedules, const Tar
     Schedules rounded;
     const std::map<std::string, Term> there = fused_nests(graph, schedules, target), here = fused_nests(graph, {}, find_target("host"));
     for (const auto& [site, nest] : there)
-        if (rounds_operands(nest)) rounded[site] = with_rounded_operands(here.at(site));
+        if (rounds_operands(nest)) rounded[site] = with_rounded_operands(here.at(site), *roundings_of(nest).begin());
     return rounded;
 }
 

@@ -3,6 +3,7 @@
 #include "loopegg_network.h"
 
 int loopeggrt_abi(void) { return loopeggrt_abi_version; }
+const char* loopeggrt_lacks(void) { return loopeggrt_units_in_words(loopeggrt_missing_units(loopeggrt_tables.units)); }
 loopegg_network* loopeggrt_open(const char* weights_file) { return loopeggrt_network_open(&loopeggrt_tables, weights_file); }
 void loopeggrt_close(loopegg_network* network) { loopeggrt_network_close(network); }
 loopegg_context* loopeggrt_create(loopegg_network* network, int threads) { return loopeggrt_context_create(&loopeggrt_tables, network, threads); }

@@ -47,6 +47,7 @@ static void release(loopegg_network* n) {
 }
 
 loopegg_network* loopeggrt_network_open(const loopegg_tables* tables, const char* weights_file) {
+    if (loopeggrt_missing_units(tables->units)) return NULL;
     loopegg_network* n = calloc(1, sizeof *n);
     if (!n) return NULL;
     n->tables = tables, n->weights = floats(tables->weight_floats);

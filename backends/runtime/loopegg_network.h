@@ -45,6 +45,7 @@ typedef struct {
     const int64_t *input_sizes, *output_sizes;     /* floats */
     const int64_t *input_offsets, *output_offsets; /* in the arena, where the caller's memory cannot be used */
     const loopegg_operand* output_places;
+    uint32_t units; /* matrix units that kernels need */
 } loopegg_tables;
 
 typedef struct loopegg_network loopegg_network;
@@ -62,6 +63,7 @@ int loopeggrt_context_run(loopegg_context* context, const float* const* inputs, 
 enum { loopeggrt_abi_version = 2 };
 extern const loopegg_tables loopeggrt_tables;
 int loopeggrt_abi(void);
+const char* loopeggrt_lacks(void); /* what kernels need and this machine does not offer, in words; "" where nothing is missing */
 loopegg_network* loopeggrt_open(const char* weights_file);
 void loopeggrt_close(loopegg_network* network);
 loopegg_context* loopeggrt_create(loopegg_network* network, int threads);

@@ -27,6 +27,12 @@ int loopeggrt_default_threads(void);
    where the hierarchies are mounted (/sys/fs/cgroup). */
 int loopeggrt_quota(const char* groups, const char* root);
 
+/* Matrix units, one bit each, that kernels may need. Answers those that this process cannot use. Ask before the first kernel that needs one is called: on
+   Linux a process asks the system once for the registers of such a unit. */
+enum { loopeggrt_amx_bf16 = 1 };
+uint32_t loopeggrt_missing_units(uint32_t units);
+const char* loopeggrt_units_in_words(uint32_t units);
+
 /* A team: the thread that calls kernels, and helpers that take parts of their parallel loops. Teams know nothing of each other. */
 typedef struct loopegg_team loopegg_team;
 loopegg_team* loopeggrt_team_create(int threads); /* 0: loopeggrt_default_threads(); NULL: no memory */

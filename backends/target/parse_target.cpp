@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "base/quote.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
+#include "nest/term/rounding.hpp"
 
 namespace loopegg {
 namespace {
@@ -70,9 +72,31 @@ nlohmann::json tvm_of(const JsonView& view, const std::function<HostFacts()>& ho
     return tvm;
 }
 
+std::vector<MatrixUnit> units_of(const JsonView& view) {
+    std::vector<MatrixUnit> all;
+    for (const JsonView& one : view.items()) {
+        one.only({"instruction", "operands", "rows", "columns", "depth", "packed", "tiles", "cycles", "features"});
+        MatrixUnit u;
+        u.instruction = one.at("instruction").text();
+        u.operands = one.at("operands").text();
+        if (std::find(rounding_names().begin(), rounding_names().end(), u.operands) == rounding_names().end())
+            one.at("operands").fail(fmt::format("'operands' is '{}', expected {}", u.operands, join(rounding_names(), " or ")),
+                                    did_you_mean(u.operands, rounding_names()));
+        u.rows = one.at("rows").integer(1, 1024), u.columns = one.at("columns").integer(1, 1024), u.depth = one.at("depth").integer(1, 1024);
+        if (auto packed = one.find("packed")) u.packed = packed->integer(1, 4);
+        if (u.depth % u.packed != 0) one.at("depth").fail(fmt::format("'depth' must be a multiple of 'packed', {}", u.packed));
+        if (auto tiles = one.find("tiles")) u.tiles = tiles->integer(1, 1024);
+        if (auto cycles = one.find("cycles")) u.cycles = static_cast<double>(cycles->integer(1, 10'000));
+        if (auto features = one.find("features"))
+            for (const JsonView& f : features->items()) u.features.push_back(f.text());
+        all.push_back(std::move(u));
+    }
+    return all;
+}
+
 Machine machine_of(const JsonView& view, const std::function<HostFacts()>& host) {
     view.only({"native", "cores", "lanes", "fma_per_cycle", "ghz", "memory_gbs", "l1_kb", "l2_kb", "l3_kb", "launch_us", "threads_per_core",
-               "registers_per_core", "shared_kb_per_core"});
+               "registers_per_core", "shared_kb_per_core", "units"});
     Machine m;
     if (auto native = view.find("native"); native && native->boolean()) m = host().machine;
     auto count = [&view](const char* key, int& field, int least) {
@@ -88,6 +112,7 @@ Machine machine_of(const JsonView& view, const std::function<HostFacts()>& host)
     count("threads_per_core", m.threads_per_core, 0), count("registers_per_core", m.registers_per_core, 0);
     number("ghz", m.ghz, false), number("memory_gbs", m.memory_gbs, false), number("launch_us", m.launch_us, true);
     number("l1_kb", m.l1_kb, true), number("l2_kb", m.l2_kb, true), number("l3_kb", m.l3_kb, true), number("shared_kb_per_core", m.shared_kb_per_core, true);
+    if (auto units = view.find("units")) m.units = units_of(*units);
     return m;
 }
 

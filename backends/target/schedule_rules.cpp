@@ -13,14 +13,14 @@ GpuMachine gpu_machine(const Target& target) {
     if (of.shared_kb_per_core > 0) m.shared_bytes = static_cast<std::int64_t>(of.shared_kb_per_core * 1024);
     m.block_shared_bytes = target.tvm.value("max_shared_memory_per_block", m.block_shared_bytes);
     m.block_threads = target.tvm.value("max_threads_per_block", m.block_threads);
-    m.tf32 = target.allowed.contains("tf32") && has_tensor_cores(target);
+    m.units = allowed_units(target);
     return m;
 }
 
 VectorMachine vector_machine(const Target& target) {
     // x86 below AVX-512 has 16 vector registers; AVX-512 and Arm have 32.
     const bool x86 = target.architecture() == "x86_64", few = x86 && target.machine.lanes <= 8;
-    return {target.machine.cores, target.machine.lanes, few ? 16 : 32, !x86};
+    return {target.machine.cores, target.machine.lanes, few ? 16 : 32, !x86, allowed_units(target)};
 }
 
 std::shared_ptr<const ScheduleRules> schedule_rules(const Target& target) {

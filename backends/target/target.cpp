@@ -38,6 +38,12 @@ bool has_feature(const nlohmann::json& features, const char* name) {
     return std::find(features.begin(), features.end(), std::string("+") + name) != features.end();
 }
 
+// The units of processors that this machine may have: one that has the features has the unit.
+const std::vector<MatrixUnit>& known_units() {
+    static const std::vector<MatrixUnit> all{{"tdpbf16ps", "bf16", 16, 16, 32, 2, 8, 16, {"amx-tile", "amx-bf16"}}};
+    return all;
+}
+
 HostFacts host_facts() {
     HostFacts host;
     const MachineFacts facts = machine_facts();
@@ -56,6 +62,9 @@ HostFacts host_facts() {
     if (facts.l1_kb > 0) m.l1_kb = facts.l1_kb;
     if (facts.l2_kb > 0) m.l2_kb = facts.l2_kb;
     m.l3_kb = facts.l3_kb;
+    for (const MatrixUnit& unit : known_units())
+        if (std::all_of(unit.features.begin(), unit.features.end(), [&](const std::string& f) { return has_feature(features, f.c_str()); }))
+            m.units.push_back(unit);
     return host;
 }
 
@@ -98,10 +107,10 @@ std::vector<Target> all_targets(std::vector<std::string>* broken) {
     return all;
 }
 
-bool has_tensor_cores(const Target& target) {
-    if (!target.gpu()) return false;
-    const std::string arch = target.architecture();  // "sm_90", "sm_90a"
-    return arch.starts_with("sm_") && std::atoi(arch.c_str() + 3) >= 80;
+std::vector<MatrixUnit> allowed_units(const Target& target) {
+    std::vector<MatrixUnit> all = target.machine.units;
+    std::erase_if(all, [&](const MatrixUnit& u) { return !target.allowed.contains(u.operands); });
+    return all;
 }
 
 Target allowing(Target target, const std::vector<std::string>& roundings) {
@@ -109,10 +118,10 @@ Target allowing(Target target, const std::vector<std::string>& roundings) {
         if (std::find(rounding_names().begin(), rounding_names().end(), word) == rounding_names().end())
             throw UserError(
                 Diagnostic{"--allow: unknown rounding '" + word + "'; known are " + join(rounding_names(), ", "), {}, did_you_mean(word, rounding_names())});
-        if (!has_tensor_cores(target))
-            throw UserError(Diagnostic{"--allow " + word + ": '" + target.name + "' has no tensor cores that multiply such numbers",
+        if (std::none_of(target.machine.units.begin(), target.machine.units.end(), [&](const MatrixUnit& u) { return u.operands == word; }))
+            throw UserError(Diagnostic{"--allow " + word + ": '" + target.name + "' has no unit that multiplies such numbers",
                                        {},
-                                       "leave --allow out, or choose a target of sm_80 or later; 'loopegg targets' lists them"});
+                                       "leave --allow out, or choose a target whose file lists such a unit; 'loopegg targets' lists them"});
         target.allowed.insert(word);
     }
     return target;

@@ -9,6 +9,7 @@
 
 #include "backends/target/board_address.hpp"
 #include "base/hash.hpp"
+#include "nest/schedule/matrix_unit.hpp"
 
 namespace loopegg {
 
@@ -28,6 +29,7 @@ struct Machine {
     double ghz = 1, memory_gbs = 10, l1_kb = 32, l2_kb = 256, l3_kb = 0, launch_us = 1;
     int threads_per_core = 0, registers_per_core = 0;
     double shared_kb_per_core = 0;
+    std::vector<MatrixUnit> units{};
     double peak_gflops() const { return 2.0 * cores * ghz * lanes * fma_per_cycle; }
 };
 
@@ -48,7 +50,7 @@ struct Target {
     Hash128 fingerprint() const;       // of everything that changes code or speed: part of the latency store's keys
 };
 
-bool has_tensor_cores(const Target& target);  // that multiply TF32
+std::vector<MatrixUnit> allowed_units(const Target& target);  // the machine's units whose rounding the user allows
 // The target with the roundings that a user allows. Throws UserError for a word that names no rounding, and for a target that gains nothing by roundings.
 Target allowing(Target target, const std::vector<std::string>& roundings);
 

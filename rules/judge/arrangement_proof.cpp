@@ -66,8 +66,9 @@ public:
             add(e.arguments[0], op == "par" || op == "vec" ? LoopUse::apart : LoopUse::serial, path);
             read(e.arguments[1], std::move(path));
         } else if (op == "bind" || op == "partial") {
-            const bool tensor = op == "bind" && is_tensor_place(Term(e.arguments[0].name));
-            if (e.arguments[0].form != Expression::Form::word) throw Wrong{"the place of a loop is not written out"};
+            const bool listed = op == "bind" && is_unit(e.arguments[0]);
+            if (!listed && e.arguments[0].form != Expression::Form::word) throw Wrong{"the place of a loop is not written out"};
+            const bool tensor = listed || (op == "bind" && is_tensor_place(Term(e.arguments[0].name)));
             add(e.arguments[1], op == "partial" ? LoopUse::partial : tensor ? LoopUse::tensor : LoopUse::apart, path);
             read(e.arguments[2], std::move(path));
         } else {
@@ -93,6 +94,12 @@ private:
         if (axes.arguments[3].form != Expression::Form::word) throw Wrong{"the part of a tile is not written out"};
         const bool rest = name == contract->rest_of;
         path.push_back({axes.arguments[3].name.text(), rest, use});
+    }
+
+    // A place from the list of the machine's units.
+    bool is_unit(const Expression& place) const {
+        const ChoiceCall* from = place.form == Expression::Form::variable ? choice_of(rule_, place.name) : nullptr;
+        return from && from->list && from->list->name == "units";
     }
 
     // All parts are of one tile of this nest.
@@ -149,7 +156,7 @@ void check_uses(const TileContract& c, const PartPath& path) {
         const PartRole role = role_of(c, use.part);
         if (use.use == LoopUse::apart && role != PartRole::parallel)
             throw Wrong{"runs the iterations of the part '" + use.part + "' at once, which add into one result"};
-        if ((use.use == LoopUse::partial || use.use == LoopUse::tensor) && role != PartRole::sum)
+        if (use.use == LoopUse::partial && role != PartRole::sum)
             throw Wrong{"takes sums in parts along '" + use.part + "', which sums up nothing"};
     }
 }
@@ -172,16 +179,23 @@ bool is_arrangement(const Rule& rule) { return computed_schedule(rule) != nullpt
 
 namespace {
 
-bool rounds(const Expression& e) {
-    if (is_call(e) && e.function->name == "bind" && (e.arguments[0].form != Expression::Form::word || is_tensor_place(Term(e.arguments[0].name)))) return true;
-    return std::any_of(e.arguments.begin(), e.arguments.end(), rounds);
+void collect_roundings(const Expression& e, std::set<std::string>& into) {
+    if (is_call(e) && e.function->name == "bind") {
+        const Expression& place = e.arguments[0];
+        if (place.form == Expression::Form::variable)
+            into.insert(place.name.text());
+        else if (is_tensor_place(Term(place.name)))
+            into.insert(place.name.text().substr(tensor_place.size()));
+    }
+    for (const Expression& each : e.arguments) collect_roundings(each, into);
 }
 
 }  // namespace
 
-bool arrangement_rounds(const Rule& rule) {
-    const Expression* made = computed_schedule(rule);
-    return made && rounds(*made);
+std::set<std::string> arrangement_roundings(const Rule& rule) {
+    std::set<std::string> all;
+    if (const Expression* made = computed_schedule(rule)) collect_roundings(*made, all);
+    return all;
 }
 
 ArrangementFinding prove_arrangement(const Rule& rule) {

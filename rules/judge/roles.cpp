@@ -95,8 +95,11 @@ Agreement agreement_of(const Rule& rule, const std::set<std::string>& atoms, boo
     return agreement;
 }
 
-bool asks_to_round(const Rule& rule) {
-    return std::any_of(rule.guards.begin(), rule.guards.end(), [](const GuardCall& g) { return g.guard->name == "may-round"; });
+std::set<std::string> asked_roundings(const Rule& rule) {
+    std::set<std::string> all;
+    for (const GuardCall& g : rule.guards)
+        if (g.guard->name == "may-round" && !g.arguments.empty()) all.insert(g.arguments[0].name.text());
+    return all;
 }
 
 }  // namespace loopegg

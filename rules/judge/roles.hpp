@@ -20,7 +20,7 @@ struct Agreement {
 // Of the rule's axes `atoms`, under strict-fp or not. Guards that say something else are taken to hold.
 Agreement agreement_of(const Rule& rule, const std::set<std::string>& atoms, bool strict_fp);
 
-// Whether a guard allows the rule to round, or to reorder sums: then the rule does neither where the user forbids it.
-bool asks_to_round(const Rule& rule);
+// The roundings that guards of the rule ask for: "tf32", or a variable.
+std::set<std::string> asked_roundings(const Rule& rule);
 
 }  // namespace loopegg

@@ -1,6 +1,7 @@
 #include "rules/judge/schedule_judge.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -243,12 +244,18 @@ Rule one_way(const Rule& rule, bool backwards) {
     return made;
 }
 
-bool rounds(const Rule& rule) {
-    if (asks_to_round(rule)) return false;
-    if (is_arrangement(rule)) return arrangement_rounds(rule);
-    auto before = special_loops(rule.left[0].term), after = special_loops(rule.right[0].term);
-    before.erase("partial"), after.erase("partial");
-    return before != after;
+// What the rule rounds operands to, or no longer rounds them to, and no guard of its author asks for.
+std::set<std::string> roundings(const Rule& rule) {
+    std::set<std::string> all = is_arrangement(rule) ? arrangement_roundings(rule) : std::set<std::string>{};
+    if (!is_arrangement(rule)) {
+        const auto before = special_loops(rule.left[0].term), after = special_loops(rule.right[0].term);
+        std::vector<std::string> changed;
+        std::set_symmetric_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(changed));
+        for (const std::string& place : changed)
+            if (place != "partial") all.insert(place.starts_with(tensor_place) ? place.substr(tensor_place.size()) : place);
+    }
+    for (const std::string& asked : asked_roundings(rule)) all.erase(asked);
+    return all;
 }
 
 }  // namespace
@@ -263,7 +270,7 @@ RuleVerdict prove_schedule_rule(const Rule& rule, std::vector<std::int64_t>* siz
         if (other.accepted() && !other.most.empty()) other.proof = RuleVerdict::Proof::listed;
         verdict = std::move(other);
     }
-    verdict.rounds_operands = rounds(rule);
+    verdict.roundings = roundings(rule);
     return verdict;
 }
 

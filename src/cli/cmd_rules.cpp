@@ -39,7 +39,7 @@ nlohmann::json as_json(const Rule& rule) {
     }
     const RuleVerdict& verdict = *rule.verdict;
     v["proof"] = to_string(verdict.proof), v["words"] = in_words(verdict);
-    v["reorders_sums"] = verdict.reorders_sums, v["rounds_operands"] = verdict.rounds_operands;
+    v["reorders_sums"] = verdict.reorders_sums, v["rounds_operands"] = !verdict.roundings.empty();
     v["factors"] = nlohmann::json::object();
     for (const auto& [variable, most] : verdict.most) v["factors"][variable] = most;
     if (!verdict.why.empty()) v["why"] = verdict.why;

@@ -57,7 +57,7 @@ const std::vector<std::vector<std::string>>& kinds_of_words() {
         // the parts of tiles
         {"shared", "outer", "sums", "window", "own", "lanes", "rest"},
         {"blocks", "chunks", "chunk", "threads", "channel-threads", "long-window"},
-        {"rows", "columns", "taps"},
+        {"rows", "columns", "taps", "depth", "packed"},
         {"steps", "lanes"},
         {"tile", "rest"},
         {"sweep", "sweep-rest"},

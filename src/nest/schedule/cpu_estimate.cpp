@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nest/schedule/unit_estimate.hpp"
 #include "nest/term/axis.hpp"
 
 namespace loopegg {
@@ -341,7 +342,10 @@ double cpu_cost(const NaiveLoops& nest, std::span<const CpuPart> parts, const Ve
     return cost / all;
 }
 
-double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) { return cpu_cost(nest, cpu_parts(nest, schedule), machine); }
+double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) {
+    if (const auto shape = machine.units.empty() ? std::nullopt : unit_shape(nest, schedule)) return unit_cost(nest, *shape, machine.units.front(), machine);
+    return cpu_cost(nest, cpu_parts(nest, schedule), machine);
+}
 
 std::vector<CpuPart> cpu_parts(const NaiveLoops& nest, const Term& schedule) {
     std::vector<CpuPart> parts;

@@ -2,6 +2,9 @@
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <vector>
+
+#include "nest/schedule/matrix_unit.hpp"
 
 namespace loopegg {
 
@@ -11,7 +14,7 @@ struct GpuMachine {
     std::int64_t threads = 2048, registers = 65536, shared_bytes = 228 * 1024;  // of a multiprocessor
     std::int64_t block_shared_bytes = 48 * 1024, block_threads = 1024;
     double ghz = 1.98, memory_gbs = 4800;
-    bool tf32 = false;  // the tensor cores may multiply numbers that are rounded to TF32
+    std::vector<MatrixUnit> units{};  // tensor cores that a user allows
 
     friend auto operator<=>(const GpuMachine&, const GpuMachine&) = default;
 };

@@ -5,32 +5,44 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/error.hpp"
+
 namespace loopegg {
 namespace {
 
 bool is_tensor_loop(const Term& t) { return t.is("bind", 3) && is_tensor_place(t[0]); }
 
 // Returns whether a loop was found.
-bool bind_first_serial(Term& t) {
+bool bind_first_serial(Term& t, const Term& place) {
     if (t.is("at", 2)) {
-        t = Term("bind", {Term(std::string(tensor_place) + "tf32"), t[0], t[1]});
+        t = Term("bind", {place, t[0], t[1]});
         return true;
     }
     if (t.size() == 0) return false;
     std::vector<Term> children(t.children().begin(), t.children().end());
     bool found = false;
     // Goes into both parts of a cut domain, and otherwise into the rest of the list.
-    for (std::size_t i = t.is("cat", 2) ? 0 : children.size() - 1; i < children.size(); ++i) found = bind_first_serial(children[i]) || found;
+    for (std::size_t i = t.is("cat", 2) ? 0 : children.size() - 1; i < children.size(); ++i) found = bind_first_serial(children[i], place) || found;
     if (found) t = Term(t.op(), std::move(children));
     return found;
 }
+
+struct Rounding {
+    const char* name;
+    float (*round)(float);
+};
+constexpr Rounding roundings[]{{"bf16", rounded_to_bf16}, {"tf32", rounded_to_tf32}};
 
 }  // namespace
 
 bool is_tensor_place(const Term& place) { return place.op().text().starts_with(tensor_place); }
 
 const std::vector<std::string>& rounding_names() {
-    static const std::vector<std::string> names{"tf32"};
+    static const std::vector<std::string> names = [] {
+        std::vector<std::string> all;
+        for (const Rounding& r : roundings) all.emplace_back(r.name);
+        return all;
+    }();
     return names;
 }
 
@@ -39,13 +51,32 @@ float rounded_to_tf32(float value) {
     return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + 0x1000u) & ~0x1fffu);
 }
 
+float rounded_to_bf16(float value) {
+    if (std::isnan(value)) return value;
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+}
+
+float rounded_to(const std::string& kind, float value) {
+    for (const Rounding& r : roundings)
+        if (kind == r.name) return r.round(value);
+    throw InternalFault("no rounding is named '" + kind + "'");
+}
+
+std::set<std::string> roundings_of(const Term& schedule) {
+    std::set<std::string> all;
+    if (is_tensor_loop(schedule)) all.insert(schedule[0].op().text().substr(tensor_place.size()));
+    for (const Term& child : schedule.children()) all.merge(roundings_of(child));
+    return all;
+}
+
 bool rounds_operands(const Term& schedule) {
     return is_tensor_loop(schedule) || std::any_of(schedule.children().begin(), schedule.children().end(), rounds_operands);
 }
 
-Term with_rounded_operands(const Term& nest) {
+Term with_rounded_operands(const Term& nest, const std::string& kind) {
     Term made = nest;
-    bind_first_serial(made);
+    bind_first_serial(made, Term(std::string(tensor_place) + kind));
     return made;
 }
 

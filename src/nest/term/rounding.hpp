@@ -1,8 +1,11 @@
 // Numbers with fewer digits than float32, which a machine may multiply faster, and which schedules multiply such numbers.
 //
-// TF32 is float32 with 10 bits behind the point instead of 23: (bind tensor.tf32 AXIS SCHED) rounds both operands of each product to the nearest
-// such number, ties away from zero. Sums stay float32. Small whole numbers are TF32 numbers, so such a schedule is exact on them.
+// (bind tensor.KIND AXIS SCHED) rounds both operands of each product to the nearest number of that kind. Sums stay float32. Small whole numbers are numbers of
+// every kind, so such a schedule is exact on them.
+//   tf32  10 bits behind the point instead of 23; ties go away from zero
+//   bf16  7 bits behind the point; ties go to the even neighbour. Two such numbers fit into one 32-bit word.
 #pragma once
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,15 +18,19 @@ constexpr std::string_view tensor_place = "tensor.";  // (bind tensor.tf32 ...)
 
 bool is_tensor_place(const Term& place);
 
-const std::vector<std::string>& rounding_names();  // what --allow takes
+const std::vector<std::string>& rounding_names();  // what --allow takes, sorted
 
-float rounded_to_tf32(float value);  // infinities and NaN stay
+// To the nearest number of that kind; infinities and NaN stay.
+float rounded_to_tf32(float value);
+float rounded_to_bf16(float value);
+float rounded_to(const std::string& kind, float value);  // of rounding_names()
 
-// Whether a loop of a SCHED or NEST rounds operands.
+// The kinds of numbers that loops of a SCHED or NEST round operands to.
+std::set<std::string> roundings_of(const Term& schedule);
 bool rounds_operands(const Term& schedule);
 
-// The same NEST with operands rounded, for whatever machine its loops were made: one of its serial loops becomes (bind tensor.tf32 ...). A NEST without
+// The same NEST with operands rounded, for whatever machine its loops were made: one of its serial loops becomes (bind tensor.KIND ...). A NEST without
 // serial loops stays as it is.
-Term with_rounded_operands(const Term& nest);
+Term with_rounded_operands(const Term& nest, const std::string& kind);
 
 }  // namespace loopegg

@@ -1,0 +1,172 @@
+#include "backends/lower/lower_units.hpp"
+
+#include "backends/runtime/loopegg_runtime.h"
+#include "base/error.hpp"
+
+namespace loopegg {
+
+using tv::Expr;
+using tv::Obj;
+
+namespace {
+
+constexpr const char* amx = "tdpbf16ps";
+constexpr std::int64_t registers = 8, bytes_of_a_word = 4;
+
+bool uses(const OperandPlace& place, int var) {
+    return std::any_of(place.index.begin(), place.index.end(), [&](const Index& i) { return i.uses(var); });
+}
+
+}  // namespace
+
+NestUnits::NestUnits(const Statement& statement, const LoopTree& tree, const Target& target)
+    : NestStages(statement, tree, target.gpu()), units_(target.machine.units) {}
+
+std::uint32_t NestUnits::units_used() const { return used_ ? loopeggrt_amx_bf16 : 0; }
+
+bool NestUnits::has_unit(const std::string& operands) const {
+    return std::any_of(units_.begin(), units_.end(), [&](const MatrixUnit& u) { return u.operands == operands; });
+}
+
+bool NestUnits::multiplies_in_tiles(const Tree& n) const {
+    if (n->kind == TreeNode::Kind::stage && n->buffer == 0) return fitting_tiles(n).has_value();
+    return std::any_of(n->children.begin(), n->children.end(), [&](const Tree& c) { return multiplies_in_tiles(c); });
+}
+
+bool NestUnits::configures(const TreeNode& n) const { return n.loop == LoopKind::parallel && multiplies_in_tiles(n.children[0]); }
+
+std::optional<NestUnits::Tiles> NestUnits::fitting_tiles(const Tree& output_stage) const {
+    const auto unit = std::find_if(units_.begin(), units_.end(), [](const MatrixUnit& u) { return u.instruction == amx; });
+    if (!packed_ || unit == units_.end() || !output_stage->owns) return {};
+    Tiles t;
+    Tree at = output_stage->children[0];
+    for (; at->kind == TreeNode::Kind::loop && at->loop != LoopKind::tensor; at = at->children[0]) {
+        const bool moves = writes_through(at->children[0], at->var);
+        if (at->partial || at->loop == LoopKind::parallel || at->loop == LoopKind::vector || (moves && at->loop != LoopKind::unroll)) return {};
+        if (!moves && !t.own.empty()) return {};
+        if (moves) t.own.push_back(at.get()), t.sums *= at->extent;
+    }
+    const auto loops = at->kind == TreeNode::Kind::loop ? unit_loops(s_, *at) : std::nullopt;
+    if (!loops || loops->rows->extent > unit->rows || loops->columns->extent > unit->columns || 2 * loops->depth->extent > unit->depth) return {};
+    t.loops = *loops;
+    std::array<std::int64_t, 2> wanted{1, 1};
+    for (std::size_t side : {0u, 1u})
+        for (const TreeNode* own : t.own)
+            if (uses(loops->body->reads[loops->operands[side]], own->var)) wanted[side] *= own->extent;
+    const std::int64_t left = registers - t.sums;
+    if (left < 2) return {};
+    t.kept[0] = std::min(wanted[0], left - 1), t.kept[1] = std::min(wanted[1], left - t.kept[0]);
+    return t;
+}
+
+bool NestUnits::begin_tiles(const Tree& output_stage) {
+    tiles_ = fitting_tiles(output_stage);
+    used_ = used_ || in_tiles();
+    return in_tiles();
+}
+
+bool NestUnits::is_tile_loop(const TreeNode& n) const { return std::find(tiles_->own.begin(), tiles_->own.end(), &n) != tiles_->own.end(); }
+
+// Tiles of sums come first among the registers, then tiles of the rows' operand, then those of the columns' operand.
+Obj NestUnits::configured(const std::function<Obj()>& code) {
+    std::optional<Tiles> t;
+    const auto find = [&](const auto& self, const Tree& n) -> void {
+        if (n->kind == TreeNode::Kind::stage && n->buffer == 0) {
+            const auto here = fitting_tiles(n);
+            const auto same = [&](const TreeNode* a, const TreeNode* b) { return a->extent == b->extent; };
+            if (here && t &&
+                (here->sums != t->sums || here->kept != t->kept || !same(here->loops.rows, t->loops.rows) || !same(here->loops.depth, t->loops.depth) ||
+                 !same(here->loops.columns, t->loops.columns)))
+                throw UserError("parts of a nest want tiles of different shapes in the registers of one unit");
+            if (here) t = here;
+            return;
+        }
+        for (const Tree& c : n->children) self(self, c);
+    };
+    find(find, t_.root);
+    require(t.has_value(), "registers are shaped for tiles that there are");
+    const std::int64_t rows = t->loops.rows->extent, depth = t->loops.depth->extent, columns = t->loops.columns->extent;
+    std::array<std::uint32_t, 16> words{1};  // the layout of Intel's palette 1: 16-bit widths in bytes from byte 16 on, 8-bit heights from byte 48 on
+    for (std::int64_t i = 0; i < t->sums + t->kept[0] + t->kept[1]; ++i) {
+        const bool sum = i < t->sums, first = !sum && i < t->sums + t->kept[0];
+        const auto width = static_cast<std::uint32_t>(bytes_of_a_word * (first ? depth : columns)), height = static_cast<std::uint32_t>(sum || first ? rows : depth);
+        words[static_cast<std::size_t>(4 + i / 2)] |= width << (16 * (i % 2));
+        words[static_cast<std::size_t>(12 + i / 4)] |= height << (8 * (i % 4));
+    }
+    const tv::Buffer shape = tv::buffer("unit_shape", {16}, "local");
+    std::vector<Obj> all{tv::allocate(shape, true)};
+    for (std::size_t i = 0; i < words.size(); ++i) all.push_back(shape.store(tv::with_bits(Expr(static_cast<std::int64_t>(words[i]))), {static_cast<std::int64_t>(i)}));
+    all.push_back(tv::machine_call("llvm.x86.ldtilecfg", {shape.address({0})}));
+    all.push_back(code());
+    all.push_back(tv::machine_call("llvm.x86.tilerelease", {}));
+    return tv::sequence(all);
+}
+
+Obj NestUnits::clear_tiles() const {
+    std::vector<Obj> all;
+    for (std::int64_t i = 0; i < tiles_->sums; ++i) all.push_back(tv::machine_call("llvm.x86.tilezero", {tv::narrow(i)}));
+    return tv::sequence(all);
+}
+
+std::int64_t NestUnits::stride(std::size_t read, const TreeNode* loop) const {
+    const auto words = word_stride(*tiles_->loops.body, read, loop->var);
+    if (!words) throw UserError("the rows of a unit's tile are not equally far apart in memory");
+    return *words;
+}
+
+// Loads the tile of an operand that the own loops are at, unless a register still has it.
+std::vector<Obj> NestUnits::operand_tile(std::size_t side, std::int64_t& number) {
+    Tiles& t = *tiles_;
+    const std::size_t read = t.loops.operands[side];
+    std::vector<std::int64_t> key;
+    for (const TreeNode* own : t.own)
+        if (uses(t.loops.body->reads[read], own->var)) key.push_back(env_[static_cast<std::size_t>(own->var)].value);
+    auto& loaded = t.loaded[side];
+    const std::int64_t first = t.sums + (side == 0 ? 0 : t.kept[0]);
+    if (const auto found = std::find(loaded.begin(), loaded.end(), key); found != loaded.end()) {
+        number = first + (found - loaded.begin());
+        return {};
+    }
+    const auto slot = t.next[side]++ % static_cast<std::size_t>(t.kept[side]);
+    if (slot == loaded.size())
+        loaded.push_back(key);
+    else
+        loaded[slot] = key;
+    number = first + static_cast<std::int64_t>(slot);
+    const TreeNode *along = side == 0 ? t.loops.depth : t.loops.columns, *down = side == 0 ? t.loops.rows : t.loops.depth;
+    if (stride(read, along) != 1) throw UserError("the words of a unit's tile are no neighbours in memory");
+    return {tv::machine_call("llvm.x86.tileloadd64", {tv::narrow(number), word_address(*t.loops.body, read), tv::wide(bytes_of_a_word * stride(read, down))})};
+}
+
+Obj NestUnits::multiply_tiles() {
+    std::int64_t sum = 0, a = 0, b = 0;
+    for (const TreeNode* own : tiles_->own) sum = sum * own->extent + env_[static_cast<std::size_t>(own->var)].value;
+    std::vector<Obj> all = operand_tile(0, a);
+    for (const Obj& load : operand_tile(1, b)) all.push_back(load);
+    all.push_back(tv::machine_call("llvm.x86.tdpbf16ps", {tv::narrow(sum), tv::narrow(a), tv::narrow(b)}));
+    return tv::sequence(all);
+}
+
+Obj NestUnits::store_tiles(const Storage& sums) {
+    const Tiles t = *tiles_;
+    const OperandPlace& place = t.loops.body->write;
+    const auto step = [&](const TreeNode* loop) {
+        std::int64_t distance = 1;
+        for (std::size_t i = sums.order.size(); i-- > 0; distance *= sums.buffer.shape[i])
+            if (place.index[static_cast<std::size_t>(sums.order[i])] == Index::variable(loop->var)) return distance;
+        throw UserError("the rows of a unit's tile of sums are no step of their storage");
+    };
+    if (place.stage != sums.stage || step(t.loops.columns) != 1) throw UserError("a unit's tiles of sums want columns as the innermost step of their storage");
+    std::vector<Obj> all;
+    Scope keep(env_);
+    for (std::int64_t i = 0; i < t.sums; ++i) {
+        std::int64_t rest = i;
+        for (std::size_t o = t.own.size(); o-- > 0; rest /= t.own[o]->extent) env_[static_cast<std::size_t>(t.own[o]->var)] = rest % t.own[o]->extent;
+        all.push_back(tv::machine_call("llvm.x86.tilestored64",
+                                       {tv::narrow(i), sums.buffer.address(placed(sums, place.index)), tv::wide(bytes_of_a_word * step(t.loops.rows))}));
+    }
+    tiles_.reset();
+    return tv::sequence(all);
+}
+
+}  // namespace loopegg

@@ -1,0 +1,66 @@
+#include "backends/lower/unit_loops.hpp"
+
+#include <algorithm>
+
+#include "backends/lower/lower_operands.hpp"
+#include "backends/lower/lower_nest.hpp"
+
+namespace loopegg {
+namespace {
+
+bool uses(const OperandPlace& place, int var) {
+    return std::any_of(place.index.begin(), place.index.end(), [&](const Index& i) { return i.uses(var); });
+}
+
+// Whether the index has the variable as one dimension of its own, or as one term of a dimension: then it is the innermost step of what holds the operand.
+bool ends_words(const Statement& s, const LoopTree& tree, const UnitLoops& u, std::size_t read) {
+    const OperandPlace& place = u.body->reads[read];
+    if (place.stage >= 0)
+        return std::count_if(place.index.begin(), place.index.end(), [&](const Index& i) { return i.uses(u.packed->var); }) == 1 &&
+               std::find(place.index.begin(), place.index.end(), Index::variable(u.packed->var)) != place.index.end();
+    const std::vector<WeightReader> readers = weight_readers(s, tree, s.reads[read].buffer);
+    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](const WeightReader& r) {
+        return !r.atoms.empty() && r.atoms.back().index == Index::variable(u.packed->var) && r.atoms.back().extent == u.packed->extent;
+    });
+}
+
+}  // namespace
+
+std::optional<UnitLoops> unit_loops(const Statement& s, const TreeNode& loop) {
+    if (loop.kind != TreeNode::Kind::loop || loop.loop != LoopKind::tensor || loop.place != "bf16") return {};
+    if (s.combine != Combine::sum || s.reads.size() != 2 || !s.coefficients.empty() || !s.value.is("*", 2)) return {};
+    std::array<const TreeNode*, 4> loops{&loop};
+    const TreeNode* at = loop.children[0].get();
+    for (std::size_t i = 1; i < loops.size(); ++i, at = at->children[0].get()) {
+        if (at->kind != TreeNode::Kind::loop || at->loop != LoopKind::unroll || at->partial) return {};
+        loops[i] = at;
+    }
+    if (at->kind != TreeNode::Kind::body || !at->predicates.empty() || loops[3]->extent != 2) return {};
+    UnitLoops u{loops[0], loops[1], loops[2], loops[3], at, {0, 1}};
+    if (!uses(at->reads[0], u.rows->var)) std::swap(u.operands[0], u.operands[1]);
+    const OperandPlace &a = at->reads[u.operands[0]], &b = at->reads[u.operands[1]];
+    const auto moved = [&](const OperandPlace& place, const TreeNode* side, const TreeNode* other) {
+        return uses(place, side->var) && !uses(place, other->var) && uses(place, u.depth->var) && uses(place, u.packed->var);
+    };
+    if (!moved(a, u.rows, u.columns) || !moved(b, u.columns, u.rows)) return {};
+    return u;
+}
+
+bool packs_operands(const Statement& s, const LoopTree& tree) {
+    bool any = false, all = true;
+    const auto walk = [&](const auto& self, const Tree& n) -> void {
+        if (n->kind == TreeNode::Kind::loop && n->loop == LoopKind::tensor) {
+            const auto u = unit_loops(s, *n);
+            any = true;
+            all = all && u && ends_words(s, tree, *u, 0) && ends_words(s, tree, *u, 1);
+        } else if (n->kind == TreeNode::Kind::body) {
+            all = false;  // a body outside of such loops reads operands that are not packed
+        } else {
+            for (const Tree& c : n->children) self(self, c);
+        }
+    };
+    walk(walk, tree.root);
+    return any && all;
+}
+
+}  // namespace loopegg

@@ -1,0 +1,25 @@
+// The loops that a matrix unit does by one instruction, and how their operands lie in memory.
+#pragma once
+#include <array>
+#include <optional>
+
+#include "nest/run/loop_tree.hpp"
+#include "nest/term/statement.hpp"
+
+namespace loopegg {
+
+// (bind tensor.KIND ROWS (unroll DEPTH (unroll COLUMNS (unroll PACKED done)))): the first operand moves along rows, the second along columns, and both along
+// the two parts of a sum. So an operand, in the order of these loops, is a row-major matrix of words, each of which packs neighbours of the sum.
+struct UnitLoops {
+    const TreeNode *rows = nullptr, *depth = nullptr, *columns = nullptr, *packed = nullptr, *body = nullptr;
+    std::array<std::size_t, 2> operands{};  // of the statement's reads: of the rows, and of the columns
+};
+
+// What a tensor loop of bf16 numbers does, if it has this form. Gives none for other loops: these round their operands one by one.
+std::optional<UnitLoops> unit_loops(const Statement& statement, const TreeNode& loop);
+
+// Whether all loops of a nest that round operands have this form, and find their operands packed: in stages, or as weights in visiting order. Operands are
+// packed only then.
+bool packs_operands(const Statement& statement, const LoopTree& tree);
+
+}  // namespace loopegg

@@ -1,0 +1,94 @@
+#include "nest/schedule/unit_estimate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "nest/term/axis.hpp"
+#include "nest/term/rounding.hpp"
+
+namespace loopegg {
+namespace {
+
+// In cycles: an instruction until its sums can be used again, a tile that is loaded, and an element that is copied, or stored, as one of a vector or alone.
+constexpr double latency = 52, load = 8, in_vectors = 0.4, alone = 1.5, start_of_cores = 5000;
+
+std::optional<std::size_t> loop_of(const NaiveLoops& nest, Term axis) {
+    for (;; axis = Term(axis[0])) {
+        const auto found = std::find_if(nest.loops.begin(), nest.loops.end(), [&](const NaiveLoop& l) { return l.axis == axis; });
+        if (found != nest.loops.end()) return static_cast<std::size_t>(found - nest.loops.begin());
+        if (!axis.is("quo", 2) && !axis.is("rem", 2)) return {};
+    }
+}
+
+double input_elements(const NaiveLoops& nest) {
+    for (std::size_t r = 0; r < nest.innermost.size(); ++r) {
+        if (!nest.innermost[r]) continue;  // a weight
+        double all = 1;
+        for (std::size_t d = 0; d < nest.loops[0].strides[r].size(); ++d) {
+            double most = 1, reach = 1;
+            for (const NaiveLoop& l : nest.loops)
+                if (const std::int64_t stride = l.strides[r][d]; stride > 0)
+                    most *= static_cast<double>(l.extent), reach += static_cast<double>(stride * (l.extent - 1));
+            all *= std::min(most, reach);
+        }
+        return all;
+    }
+    return 0;
+}
+
+}  // namespace
+
+double unit_cost(const NaiveLoops& nest, const UnitShape& s, const MatrixUnit& unit, const VectorMachine& m) {
+    double instances = 1, sum = 1;
+    for (const NaiveLoop& l : nest.loops) {
+        instances *= static_cast<double>(l.extent);
+        if (l.reduction) sum *= static_cast<double>(l.extent);
+    }
+    const double busy = unit.cycles * s.rows / static_cast<double>(unit.rows);
+    const double cycles = std::max({busy, latency / s.own, load * (s.loaded[0] + s.loaded[1]) / s.own});
+    const double rounds = std::ceil(s.tasks / m.cores);
+    double each = cycles / (s.rows * s.columns * s.depth) * rounds * m.cores / s.tasks;
+    const bool rows_of_output = s.columns_loop && nest.loops[*s.columns_loop].contiguous;
+    const bool rows_of_input = s.columns_loop && !nest.loops[*s.columns_loop].weights_only;
+    each += input_elements(nest) * s.copies * (rows_of_input ? in_vectors : alone) / instances;
+    each += (rows_of_output ? in_vectors : alone) / sum;
+    if (s.tasks > 1) each += start_of_cores * (s.copied_together ? 2 : 1) / instances;
+    return each * 2 * m.lanes;  // two vectors of multiply-adds in a cycle are the unit of costs
+}
+
+std::optional<UnitShape> unit_shape(const NaiveLoops& nest, const Term& schedule) {
+    UnitShape s;
+    bool shared = false, of_input = false;
+    std::vector<Term> own;
+    for (Term t = schedule; t.size() > 0; t = Term(t[t.size() - 1])) {
+        if (t.is("cat", 2)) return {};
+        if (t.is("stage", 2)) {
+            if (to_string(t[0]) == "I" && !shared) s.copied_together = true;
+            continue;
+        }
+        const Term axis = t[t.size() - 2];
+        const auto loop = loop_of(nest, axis);
+        if (t.is("par", 2)) {
+            s.tasks *= static_cast<double>(axis_extent(axis)), shared = true;
+            of_input = of_input || (loop && !nest.loops[*loop].weights_only);
+        }
+        if (t.is("at", 2)) own.clear();
+        if (t.is("unroll", 2)) own.push_back(axis);
+        if (!t.is("bind", 3)) continue;
+        if (!is_tensor_place(t[0]) || !t[2].is("unroll", 2) || !t[2][1].is("unroll", 2)) return {};
+        s.rows = static_cast<double>(axis_extent(axis)), s.columns = static_cast<double>(axis_extent(t[2][1][0])), s.columns_loop = loop_of(nest, t[2][1][0]);
+        s.depth = static_cast<double>(axis_extent(t[2][0]));
+        if (t[2][1][1].is("unroll", 2)) s.depth *= static_cast<double>(axis_extent(t[2][1][1][0]));
+        for (const Term& o : own) {
+            const auto of = loop_of(nest, o);
+            s.own *= static_cast<double>(axis_extent(o));
+            for (std::size_t r = 0; r < 2 && of && r < nest.loops[*of].strides.size(); ++r)
+                if (nest.loops[*of].moves(r)) s.loaded[r] *= static_cast<double>(axis_extent(o));
+        }
+        s.copies = s.copied_together || of_input ? 1 : s.tasks;
+        return s;
+    }
+    return {};
+}
+
+}  // namespace loopegg
