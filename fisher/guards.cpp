@@ -103,10 +103,15 @@ Kept by_expected_loss(std::span<const ScoredPair> seeds) {
     const ExpectedLoss loss = expected_loss(seeds[0].original, parts);
     double fisher = mean_over(seeds, [](const ScoredPair& p) { return std::log(fisher_total(p.variant.raw) / fisher_total(p.original.raw)); });
     // A network that has no gradients at all is never admitted, however large it is.
-    return {
-        std::isfinite(fisher) ? kept_at_loss(loss.points) : std::numeric_limits<double>::quiet_NaN(),
-        {{"work", parts.work}, {"depth", parts.depth}, {"mixing", parts.mixing}, {"view", parts.view}, {"unread", parts.unread}, {"fisher", std::exp(fisher)}},
-        loss};
+    return {std::isfinite(fisher) ? kept_at_loss(loss.points) : std::numeric_limits<double>::quiet_NaN(),
+            {{"work", parts.work},
+             {"depth", parts.depth},
+             {"widths", parts.widths},
+             {"mixing", parts.mixing},
+             {"view", parts.view},
+             {"unread", parts.unread},
+             {"fisher", std::exp(fisher)}},
+            loss};
 }
 
 ExpectedLoss loss_by_size(const MeasureInput& original, const MeasureInput& variant) { return expected_loss(original, loss_parts(original, variant)); }
@@ -117,8 +122,8 @@ double kept_by_loss(const MeasureInput& original, const MeasureInput& variant) {
 const std::vector<CapacityGuard>& guards() {
     static const std::vector<CapacityGuard> all{
         {"expected-loss",
-         "points of accuracy that are expected to be lost after training, by a fit to trained networks: the useful work and the depth that are left, the "
-         "channels and pixels that are read, and how much of the image outputs gather from",
+         "points of accuracy that are expected to be lost after training, by a fit to trained networks: the useful work, the depth and the widths that are "
+         "left, the channels and pixels that are read, and how much of the image outputs gather from",
          {true, false, false, false},
          0.5,
          0,

@@ -297,6 +297,7 @@ private:
         if (options_.taught) evidence["taught"] = {{"networks", options_.taught->networks()}, {"key", options_.taught->key().hex()}};
         if (const std::optional<ExpectedLoss> loss = run ? c.kept.loss : loss_by_sizes(size_, c.size)) {
             evidence["loss"] = {{"points", loss->points}, {"low", loss->low}, {"high", loss->high}};
+            if (!loss->unlike.empty()) evidence["loss"]["unlike"] = loss->unlike;
             const std::string taught = options_.taught ? fmt::format(", calibrated on {} trained networks", options_.taught->networks()) : "";
             evidence["why"] = fmt::format("the network is expected to lose {:.2f} points ({:.2f} to {:.2f}){}, and may lose {:.2f}", loss->points, loss->low,
                                           loss->high, taught, loss_at_kept(capacity_));

@@ -49,7 +49,7 @@ public:
 std::unique_ptr<Oracle> make_oracle(OracleOptions options);
 
 // The version of the oracle's computation. A change of the computation raises this number, and older evidence is then not found any more.
-constexpr int oracle_version = 8;
+constexpr int oracle_version = 9;
 
 // Two networks with the same key are the same to the oracle.
 Hash128 graph_key(const Graph& graph);

@@ -19,10 +19,10 @@ ExpectedLoss loss_of(const Verdict& v) {
     if (!v.evidence.is_object()) return {};
     if (const auto loss = v.evidence.find("loss"); loss != v.evidence.end() && loss->is_object()) {
         const double points = number(*loss, "points", 0);
-        return {points, number(*loss, "low", points), number(*loss, "high", points)};
+        return {points, number(*loss, "low", points), number(*loss, "high", points), loss->value("unlike", "")};
     }
     const double kept = number(v.evidence, "kept", 1);
-    return {loss_at_kept(kept), loss_at_kept(number(v.evidence, "high", kept)), loss_at_kept(number(v.evidence, "low", kept))};
+    return {loss_at_kept(kept), loss_at_kept(number(v.evidence, "high", kept)), loss_at_kept(number(v.evidence, "low", kept)), {}};
 }
 
 namespace {
