@@ -5,9 +5,9 @@ import math
 from graphs import SLIDING
 
 # The coefficients of the formula, and the values at which its parts are cut off.
-SPARE, WORK, DEPTH, MIXING, VIEW, UNREAD = 0.38, 0.762, 0.198, 0.660, 5.991, 0.064
-TAUGHT, RELATIVE_ERROR, LABEL_ERROR = 3000, 0.39, 0.39
-LEAST_WORK, MOST_WORK, LEAST_SHARE, LEAST_DEPTH, LEAST_SPREAD, SUFFICIENT_SPREAD = 0.088, 1.41, 1 / 64, 1 / 3, 0.5, 0.2
+SPARE, WORK, DEPTH, WIDTHS, MIXING, VIEW, UNREAD = 0.36, 0.610, 0.511, 0.222, 0.759, 5.313, 0.061
+TAUGHT, RELATIVE_ERROR, LABEL_ERROR, UNLIKE = 3000, 0.41, 0.41, 2
+LEAST_WORK, MOST_WORK, LEAST_SHARE, LEAST_DEPTH, LEAST_SPREAD, SUFFICIENT_SPREAD = 0.0879, 1.549, 1 / 64, 1 / 3, 0.5, 0.2
 # The measures that are formulas of sizes, of the original and a variant.
 FORMULAS = {"expected-loss": lambda a, b: expected_loss(a, b)["points"], "params": lambda a, b: b.params / a.params, "macs": lambda a, b: b.macs / a.macs}
 
@@ -18,22 +18,19 @@ class Measured:
     """What the formula looks at in one network."""
 
     def __init__(self, network):
-        image = network.inputs[0][1]
-        self.side = image[2] if len(image) == 4 else 0
+        self.side, self.classes = image[2] if len(image := network.inputs[0][1]) == 4 else 0, network.shapes[network.outputs[0]][1:]
         self.view, self.unread = (self.view_of(network), self.unread_of(network)) if self.side else (0.0, 0.0)
-        self.macs, self.params, self.stages, before, places = 0, 0, {}, "", 0
-        for node in network.nodes.values():
-            work, self.params = network.macs(node), self.params + network.parameters(node)
-            if not work:
-                continue
-            restores, shape, dense = node.name == before + ".restore", network.shapes[node.name], work
-            if node.op == "conv2d":     # if every output read every input channel
-                dense = math.prod(shape) * network.shapes[node.inputs[0]][1] * math.prod(node.attrs["kernel"])
+        self.params, self.macs, self.stages, self.sites, before, places = sum(map(network.parameters, network.nodes.values())), 0, {}, {}, "", 0
+        for node in filter(network.macs, network.nodes.values()):
+            work, shape, read = network.macs(node), network.shapes[node.name], network.shapes[node.inputs[0]]
+            dense = math.prod(shape) * read[1] * math.prod(node.attrs["kernel"]) if node.op == "conv2d" else work   # if every output read every input channel
+            axis, restores = 1 if node.op == "conv2d" else -1, node.name == before + ".restore"
             if not restores:    # it brings the channels of the site before it back, and belongs to it
                 before, places = node.name, shape[2] * shape[3] if node.op == "conv2d" else max(1, math.prod(shape) // shape[-1])
-            s = self.stages.get(places, Stage())
+                self.sites[before] = [places, 0, read[axis], 0]     # and its work, and the channels that it reads and writes
+            site, s = self.sites[before], self.stages.get(places, Stage())
+            self.macs, site[1], site[3] = self.macs + work, site[1] + work, shape[axis]
             self.stages[places] = Stage(s.macs + work, s.dense + dense, s.weights + network.parameters(node), s.sites + (not restores))
-            self.macs += work
 
     def view_of(self, network):
         """From how far along one side an output gathers, on the widest way through the network."""
@@ -74,6 +71,10 @@ def expected_loss(original, variant):
             left = Stage(*(LEAST_SHARE * x for x in before[:3]), left.sites)
         depth, mixing = math.log(min(1.0, max(LEAST_DEPTH, left.sites / before.sites))), math.log(before.macs / before.dense) - math.log(left.macs / left.dense)
         lost += part * (WORK * max(0.0, math.log(useful(before, places) / useful(left, places))) + DEPTH * depth * depth + MIXING * max(0.0, mixing))
-    points = min(MOST_WORK, max(LEAST_WORK, original.macs / 1e9)) ** -SPARE * lost
-    half = RELATIVE_ERROR * points + (LABEL_ERROR if lost > 0 else 0)
+    for name, (places, macs, *channels) in original.sites.items():
+        narrowed = sum(max(0.0, math.log(b / v)) ** 2 for b, v in zip(channels, variant.sites.get(name, ())[2:]))
+        lost += WIDTHS * useful(original.stages[places], places) / whole * macs / original.stages[places].macs * narrowed
+    work = min(MOST_WORK, max(LEAST_WORK, original.macs / 1e9))
+    points, unlike = work ** -SPARE * lost, (original.side, original.classes, work) != (32, (10,), original.macs / 1e9)
+    half = (RELATIVE_ERROR * points + LABEL_ERROR * (lost > 0)) * UNLIKE ** unlike
     return {"points": points, "low": points - half, "high": points + half}

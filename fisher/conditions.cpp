@@ -97,7 +97,7 @@ Compared loss(std::span<const ScoredPair> seeds) {
     // A network that has no gradients at all is never admitted, however large it is.
     return {
         std::isfinite(fisher) ? expected_loss(seeds[0].original, parts).points : std::numeric_limits<double>::quiet_NaN(),
-        {{"work", parts.work}, {"depth", parts.depth}, {"mixing", parts.mixing}, {"view", parts.view}, {"unread", parts.unread}, {"fisher", std::exp(fisher)}}};
+        {{"work", parts.work}, {"depth", parts.depth}, {"widths", parts.widths}, {"mixing", parts.mixing}, {"view", parts.view}, {"unread", parts.unread}, {"fisher", std::exp(fisher)}}};
 }
 
 double loss_by_size(const MeasureInput& original, const MeasureInput& variant) { return expected_loss(original, loss_parts(original, variant)).points; }

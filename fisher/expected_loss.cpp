@@ -3,20 +3,26 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace loopegg {
 namespace {
 
 // Fitted by 'python3 experiments/accuracy/fit.py' to the short trainings of experiments/accuracy/labels.jsonl.
-constexpr double spare = 0.38, work_weight = 0.762, depth_weight = 0.198, mixing_weight = 0.660, view_weight = 5.991, unread_weight = 0.064;
+constexpr double spare = 0.36, work_weight = 0.610, depth_weight = 0.511, widths_weight = 0.222, mixing_weight = 0.759, view_weight = 5.313,
+                 unread_weight = 0.061;
 // How many parameters each pair of places of a stage can teach, with 50,000 images to train on. fit.py does not fit this number: a third as many predict
 // nearly as well (experiments/accuracy/README.md). The number of places without its square predicts a little worse.
 constexpr double taught = 3000;
 // Half of the interval in which 90% of the trained networks of a base network lie that was left out of the fit. One part is relative to the loss. The other
 // part is in every label, because a network trained twice does not reach the same accuracy twice.
-constexpr double relative_error = 0.39, label_error = 0.39;
+constexpr double relative_error = 0.41, label_error = 0.41;
 // The smallest and the largest base network of the labels. The formula is not extrapolated beyond them.
-constexpr double least_work = 0.088, most_work = 1.41;  // 10^9 multiply-accumulates
+constexpr double least_work = 0.0879, most_work = 1.549;  // 10^9 multiply-accumulates
+// What all labelled base networks have. How much worse the prediction is without it, no label tells.
+constexpr double labelled_side = 32, labelled_classes = 10, unlike_factor = 2;
 // The least share of work that counts as kept. A stage without work would lose infinitely much, though the streams through it remain.
 constexpr double least_share = 1.0 / 64;
 constexpr double least_depth = 1.0 / 3;    // the least share of a stage's sites that counts as kept: networks with empty stages lose no more than that
@@ -60,6 +66,26 @@ std::vector<StagePair> stage_pairs(const MeasureInput& original, const MeasureIn
     return pairs;
 }
 
+std::map<std::string, SiteShare> site_shares(const MeasureInput& original, const std::vector<StagePair>& stages) {
+    std::map<std::int64_t, const StagePair*> at;
+    for (const StagePair& s : stages) at[static_cast<std::int64_t>(s.places)] = &s;
+    std::map<std::string, SiteShare> shares;
+    for (const SiteWork& site : original.sites) {
+        const StagePair& stage = *at.at(site.places);
+        shares[site.name] = {stage.part * site.macs / stage.before.macs, site.reads, site.writes};
+    }
+    return shares;
+}
+
+double narrowing(double before, double left) {
+    if (left <= 0 || left >= before) return 0;
+    const double lost = std::log(before / left);
+    return lost * lost;
+}
+double widths_lost(const SiteShare& before, const SiteWork& left) {
+    return before.part * (narrowing(before.reads, left.reads) + narrowing(before.writes, left.writes));
+}
+
 LossParts parts_of(const StagePair& s) {
     LossParts lost;
     lost.work = s.part * std::max(0.0, std::log(useful(s.before, s.places) / useful(s.left, s.places)));
@@ -72,17 +98,22 @@ LossParts parts_of(const StagePair& s) {
 double scale_of(const MeasureInput& original) { return std::pow(std::clamp(original.macs / 1e9, least_work, most_work), -spare); }
 
 double weighted(const LossParts& parts) {
-    return work_weight * parts.work + depth_weight * parts.depth + mixing_weight * parts.mixing + view_weight * parts.view + unread_weight * parts.unread;
+    return work_weight * parts.work + depth_weight * parts.depth + widths_weight * parts.widths + mixing_weight * parts.mixing + view_weight * parts.view +
+           unread_weight * parts.unread;
 }
 
 }  // namespace
 
 LossParts loss_parts(const MeasureInput& original, const MeasureInput& variant) {
     LossParts lost;
-    for (const StagePair& s : stage_pairs(original, variant)) {
+    const std::vector<StagePair> stages = stage_pairs(original, variant);
+    for (const StagePair& s : stages) {
         const LossParts here = parts_of(s);
         lost.work += here.work, lost.depth += here.depth, lost.mixing += here.mixing;
     }
+    const std::map<std::string, SiteShare> shares = site_shares(original, stages);
+    for (const SiteWork& site : variant.sites)
+        if (const auto before = shares.find(site.name); before != shares.end()) lost.widths += widths_lost(before->second, site);
     lost.unread = std::max(0.0, variant.unread - original.unread);
     if (original.image_side > 0) lost.view = std::max(0.0, log_view(original.spread, original.image_side) - log_view(variant.spread, variant.image_side));
     return lost;
@@ -90,7 +121,9 @@ LossParts loss_parts(const MeasureInput& original, const MeasureInput& variant) 
 
 StagewiseLoss::StagewiseLoss(const MeasureInput& original)
     : scale_(scale_of(original)), variance_(original.spread * original.spread), image_side_(original.image_side) {
-    for (const StagePair& s : stage_pairs(original, original)) stages_.push_back({static_cast<std::int64_t>(s.places), s.part, s.before});
+    const std::vector<StagePair> stages = stage_pairs(original, original);
+    for (const StagePair& s : stages) stages_.push_back({static_cast<std::int64_t>(s.places), s.part, s.before});
+    sites_ = site_shares(original, stages);
 }
 
 std::optional<std::size_t> StagewiseLoss::stage_of(std::int64_t places) const {
@@ -102,6 +135,14 @@ std::optional<std::size_t> StagewiseLoss::stage_of(std::int64_t places) const {
 double StagewiseLoss::points(std::size_t stage, const StageWork& left) const {
     const Stage& s = stages_[stage];
     return scale_ * weighted(parts_of({static_cast<double>(s.places), s.part, s.whole, at_least(left, s.whole)}));
+}
+
+double StagewiseLoss::width_points(const SiteWork& left) const {
+    const auto before = sites_.find(left.name);
+    if (before == sites_.end()) return 0;
+    LossParts lost;
+    lost.widths = widths_lost(before->second, left);
+    return scale_ * weighted(lost);
 }
 
 double StagewiseLoss::view_points(double variance) const {
@@ -129,10 +170,23 @@ std::vector<StageLeft> stages_left(const MeasureInput& original, const MeasureIn
     return out;
 }
 
+std::string unlike_labelled(const MeasureInput& original) {
+    std::vector<std::string> what;
+    if (original.image_side <= 0) what.push_back("its input is no image");
+    if (original.image_side > 0 && original.image_side != labelled_side)
+        what.push_back(fmt::format("its images have {} pixels along a side", original.image_side));
+    if (original.classes != labelled_classes) what.push_back(original.classes > 0 ? fmt::format("it has {} classes", original.classes) : "it has no classes");
+    const double work = original.macs / 1e9;
+    if (work < least_work || work > most_work) what.push_back(fmt::format("it has {:.3g} G multiply-accumulates", work));
+    return fmt::format("{}", fmt::join(what, ", "));
+}
+
 ExpectedLoss expected_loss(const MeasureInput& original, const LossParts& parts) {
     const double lost = weighted(parts), points = scale_of(original) * lost;
-    const double half = relative_error * points + (lost > 0 ? label_error : 0);
-    return {points, points - half, points + half};
+    if (lost <= 0) return {};
+    std::string unlike = unlike_labelled(original);
+    const double half = (relative_error * points + label_error) * (unlike.empty() ? 1 : unlike_factor);
+    return {points, points - half, points + half, std::move(unlike)};
 }
 
 double kept_at_loss(double points) { return std::exp2(-points); }

@@ -1,6 +1,7 @@
 // How many points of accuracy a smaller network is expected to lose after training, predicted from what is left of the original.
 //
-//   points = (M / 10^9)^-spare * (work_weight * G + depth_weight * D + mixing_weight * X + view_weight * V + unread_weight * U)
+//   points = (M / 10^9)^-spare * (work_weight * G + depth_weight * D + widths_weight * W + mixing_weight * X
+//                                 + view_weight * V + unread_weight * U)
 //   M   the original's multiply-accumulates, within the range of the labels. A small network has less to spare than a large one.
 //   G   -log of the share of useful work that a stage keeps (a stage is all sites whose outputs have the same number of pixels), as the mean over
 //       stages, each weighted by its part of the original's useful work. The work of a stage is useful as far as its places can teach its parameters:
@@ -8,14 +9,19 @@
 //       at a small loss of accuracy.
 //   D   the square of -log of the share of its sites that a stage keeps, a third at least, as the same mean. At equal work, some depth and some width
 //       cost less than much of either.
+//   W   the squares of -log of the shares of channels that a site reads and writes, as a mean over the sites, each weighted by its part of the useful work;
+//       a site that is gone counts in D alone. The loss is convex in every width: at equal work, unequal widths cost more than equal ones, because
+//       whatever passes a narrow stream or a narrow site has to pass all of it. Without this term, an exact search goes to where narrow and wide meet.
 //   X   -log of the share of input channels that an output reads, as the same mean. Groups cost more than the work that they save.
 //   V   -log of the share of a sufficient view that is kept. An output gathers from enough of the image when its spread is a fifth of the image's side.
 //   U   -log of the share of values that some node reads. Where the branch beside a projection of stride 2 is dropped, nobody reads three quarters of the
 //       pixels.
-// experiments/accuracy/fit.py fits the six coefficients to trained networks, and tells how well the formula predicts the restricted forms of a base
+// experiments/accuracy/fit.py fits the seven coefficients to trained networks, and tells how well the formula predicts the restricted forms of a base
 // network that the fit has not seen.
 #pragma once
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "fisher/measures.hpp"
@@ -23,11 +29,12 @@
 namespace loopegg {
 
 struct ExpectedLoss {
-    double points = 0, low = 0, high = 0;  // low and high: 90% of trained networks lie between them
+    double points = 0, low = 0, high = 0;  // low and high: 90% of trained networks of a base network that no label is of lie between them
+    std::string unlike{};                  // how the original differs from every labelled one, in words. The interval is then twice as wide
 };
 
 struct LossParts {
-    double work = 0, depth = 0, mixing = 0, view = 0, unread = 0;  // G, D, X, V and U
+    double work = 0, depth = 0, widths = 0, mixing = 0, view = 0, unread = 0;  // G, D, W, X, V and U
 };
 
 LossParts loss_parts(const MeasureInput& original, const MeasureInput& variant);
@@ -38,7 +45,12 @@ struct StageWork {
     void add(const SiteWork& site) { macs += site.macs, dense_macs += site.dense_macs, weights += site.weights, sites += site.macs > 0; }
 };
 
-// The loss as a sum over the stages of the original, and what the view costs beside it. So a search can add up a network stage by stage. What strides leave
+// A site of the original.
+struct SiteShare {
+    double part = 0, reads = 0, writes = 0;  // part: of the original's useful work
+};
+
+// The loss as a sum over the stages and the sites of the original, and what the view costs beside it. So a search can add up a network stage by stage. What strides leave
 // unread (U) is not in the sum: it is told by the whole network alone.
 class StagewiseLoss {
 public:
@@ -48,10 +60,11 @@ public:
     std::optional<std::size_t> stage_of(std::int64_t places) const;  // none where the original has no such stage: work there counts for nothing
     // What it costs that only this is left of a stage. More work or more sites never cost more, and more dense work for the same work never costs less.
     double points(std::size_t stage, const StageWork& left) const;
-    double view_points(double variance) const;     // of a network whose outputs gather from so far: the square of MeasureInput::spread
-    double unread_points(double unread) const;     // of so much more that is unread (MeasureInput::unread)
-    double variance() const { return variance_; }  // of the original
-    double enough_variance() const;                // beyond this, a wider view is worth nothing; 0 where the view does not count
+    double width_points(const SiteWork& left) const;  // of a site of the original that reads and writes so many channels
+    double view_points(double variance) const;        // of a network whose outputs gather from so far: the square of MeasureInput::spread
+    double unread_points(double unread) const;        // of so much more that is unread (MeasureInput::unread)
+    double variance() const { return variance_; }     // of the original
+    double enough_variance() const;                   // beyond this, a wider view is worth nothing; 0 where the view does not count
 
 private:
     struct Stage {
@@ -60,6 +73,7 @@ private:
         StageWork whole;
     };
     std::vector<Stage> stages_;
+    std::map<std::string, SiteShare> sites_;
     double scale_, variance_, image_side_;
 };
 
@@ -70,6 +84,9 @@ struct StageLeft {
 };
 // One for each stage of the original, the stage of the fewest places first.
 std::vector<StageLeft> stages_left(const MeasureInput& original, const MeasureInput& variant);
+
+// How an original differs from every one of which networks were trained for the fit; empty: it does not.
+std::string unlike_labelled(const MeasureInput& original);
 
 ExpectedLoss expected_loss(const MeasureInput& original, const LossParts& parts);
 

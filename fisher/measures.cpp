@@ -96,23 +96,38 @@ double dense_macs(const Graph& graph, const Node& node) {
     return static_cast<double>(element_count(node.shape) * graph.shape_of(node.inputs[0])[1] * kernel[0] * kernel[1]);
 }
 
+std::int64_t channels_of(const Node& node, const Shape& shape) { return node.op == "conv2d" ? shape[1] : node.op == "linear" ? shape.back() : 0; }
+
+SiteWork work_of(const Graph& graph, const Node& node) {
+    SiteWork site{node.name, static_cast<double>(macs(node)), places_of(node), static_cast<double>(counted_parameters(node)), dense_macs(graph, node)};
+    site.reads = static_cast<double>(channels_of(node, graph.shape_of(node.inputs[0])));
+    site.writes = static_cast<double>(channels_of(node, node.shape));
+    return site;
+}
+
+// The convolution that brings back the channels which a site no longer computes.
+void add_restoring(SiteWork& site, const SiteWork& restoring) {
+    site.macs += restoring.macs, site.weights += restoring.weights, site.dense_macs += restoring.macs;
+    site.writes = restoring.writes;
+}
+
 }  // namespace
 
 MeasureInput sizes_of(const Graph& graph) {
     MeasureInput m;
     if (!graph.inputs.empty() && graph.inputs[0].shape.size() == 4)
         m.image_side = static_cast<double>(graph.inputs[0].shape[2]), m.spread = spread_of(graph), m.unread = unread_of(graph);
+    if (!graph.outputs.empty())
+        if (const Shape& out = graph.shape_of(graph.outputs[0]); out.size() == 2) m.classes = static_cast<double>(out[1]);
     for (const Node& node : graph.nodes) {
-        const double weights = static_cast<double>(counted_parameters(node));
-        m.params += weights;
-        double work = static_cast<double>(macs(node));
-        if (work == 0) continue;
-        m.macs += work;
-        bool restores = !m.sites.empty() && node.name == m.sites.back().name + ".restore";
-        if (restores)
-            m.sites.back().macs += work, m.sites.back().weights += weights, m.sites.back().dense_macs += work;
+        m.params += static_cast<double>(counted_parameters(node));
+        if (macs(node) == 0) continue;
+        const SiteWork work = work_of(graph, node);
+        m.macs += work.macs;
+        if (!m.sites.empty() && node.name == m.sites.back().name + ".restore")
+            add_restoring(m.sites.back(), work);
         else
-            m.sites.push_back({node.name, work, places_of(node), weights, dense_macs(graph, node)});
+            m.sites.push_back(work);
     }
     return m;
 }

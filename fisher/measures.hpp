@@ -28,9 +28,10 @@ namespace loopegg {
 struct SiteWork {
     std::string name;
     double macs = 0;
-    std::int64_t places = 1;  // pixels (or rows) of the output; sites with the same number make up a stage
-    double weights = 0;       // trained values
-    double dense_macs = 0;    // what macs would be if every output read every input channel
+    std::int64_t places = 1;       // pixels (or rows) of the output; sites with the same number make up a stage
+    double weights = 0;            // trained values
+    double dense_macs = 0;         // what macs would be if every output read every input channel
+    double reads = 0, writes = 0;  // channels; none of a product of activations
 };
 
 // What a measure may look at: one network on one seed.
@@ -39,6 +40,7 @@ struct MeasureInput {
     double params = 0, macs = 0;
     std::vector<SiteWork> sites{};
     double image_side = 0;  // pixels of the input along one side
+    double classes = 0;     // of the output, where it has one value for each
     double unread = 0;      // summed over values: -log of the share of a value's pixels that some node reads; a 1x1 window of stride 2 skips three quarters
     double spread = 0;      // how far an output gathers from: the standard deviation, in input pixels, of a random way through the windows
 };

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Fits the guard expected-loss to trained networks, and tells how well it predicts networks that the fit has not seen.
+"""Fits the guard expected-loss to trained networks, and tells how well it predicts networks of base networks that the fit has not seen.
 
     python3 networks.py /tmp/bases && python3 fit.py build/src/cli/loopegg /tmp/bases [--keep scores.json]
 
-Asks the program for the parts of every labelled network (fisher/expected_loss.hpp says what they are), fits the exponent of
-the size and five weights, and prints them. For each base network it prints what a fit to the other base networks says of it:
-Spearman's rank correlation, the area under the curve for a loss above one point, and the mean loss of networks predicted to lose about 0.5.
-Base networks that are held back are in no fit at all. For them the fit to all others is used, which is the guard's own fit.
-Losses are capped at 8 points, because beyond that a network is useless in any case.
+Asks the program for the parts of every labelled network (fisher/expected_loss.hpp says what they are), fits the exponent of the size and the weights of the
+parts, and prints them. Everything else that it prints is said of base networks that are left out, one at a time: Spearman's rank correlation, also of
+parameters and of multiply-accumulates, the mean absolute error, and how many losses lie within the interval. Losses are capped at 8 points, because
+beyond that a network is useless in any case.
 """
 import argparse
 import json
@@ -18,14 +17,13 @@ import tempfile
 
 import numpy as np
 
+import networks as N
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 CAP = 8.0
-# No fit sees these labels. A search over such a base network is a search over a network that no label came from. experiments/rivals reports on
-# such a network, and the guard that let it through had not seen it.
-HELD_BACK = {"wide-resnet22-4-cifar10", "wide-resnet16-8-cifar10", "resnet50-cifar10"}
-# The shipped constants were fitted to so many lines of labels.jsonl. Networks that came later judge the fit.
-FITTED_TO = 460
-REPORTED = {("resnext29_2x64d", "found-465"), ("resnet34-cifar10", "rival-blockswap")}
+PARTS = ("work", "depth", "widths", "mixing", "view", "unread")
+# Lines of labels.jsonl before networks were extracted from the e-graph. The parts were chosen by these, and extracted networks confirm the choice.
+BEFORE = 641
 
 
 def accuracies(lines=None):
@@ -36,6 +34,12 @@ def accuracies(lines=None):
     for r in lines:
         accuracy.setdefault((r["base"], r["name"]), []).append(r["accuracy"])
     return lines, accuracy
+
+
+def extracted():
+    """(base, name) of the networks that came after BEFORE, but for uniform scalings."""
+    known = {r[:2] for r in labels(BEFORE)}
+    return {r[:2] for r in labels() if r[:2] not in known and not r[1].startswith("width")}
 
 
 def seeds_of(rows, lines=None):
@@ -51,26 +55,43 @@ def labels(lines=None):
     return [(b, n, plans[b, n], np.mean(accuracy[b, "original"]) - np.mean(a)) for (b, n), a in accuracy.items() if n != "original"]
 
 
+def variant_of(program, folder, base_file, base, name, plan):
+    """How `score` is given a labelled network: by its plan, or, where today's rules have no such plan, as a network that the Python reader makes."""
+    file = os.path.join(folder, f"{name}.json")
+    with open(file, "w") as f:
+        json.dump(plan, f)
+    tried = subprocess.run([program, "apply", base_file, file, "-o", os.path.join(folder, "v.json")], capture_output=True, text=True)
+    if tried.returncode == 0:
+        return ["--plan", file]
+    graph = N.apply_plan(N.BASES[base], plan)
+    if any("restrict" in n for n in graph["nodes"]):
+        print(f"left out: {base} {name}: {tried.stderr.strip().splitlines()[0].split('error: ')[-1][:100]}")
+        return []
+    with open(file, "w") as f:
+        json.dump(graph, f)
+    return ["--variant", file]
+
+
+def scored(program, base_file, given):
+    command = [program, "score", base_file, "--json", "-q", "--no-store", "--seeds", "1", "--batch", "2", "--measure", "fisher", *given]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
 def parts_of(program, bases, rows):
-    """By base and name: the guard's parts, and the original's multiply-accumulates."""
+    """By base and name: the guard's parts, the sizes of the network, and the original's multiply-accumulates."""
     found = {}
     for base in sorted({r[0] for r in rows}):
+        file, given = os.path.join(bases, base + ".json"), {"--plan": [], "--variant": []}
         with tempfile.TemporaryDirectory() as folder:
-            command, names = [program, "score", os.path.join(bases, base + ".json"), "--json", "-q", "--no-store", "--seeds", "1", "--batch", "2", "--measure", "fisher"], []
             for b, name, plan, _ in rows:
-                if b == base:
-                    file = os.path.join(folder, f"{name}.json")
-                    json.dump(plan, open(file, "w"))
-                    tried = subprocess.run([program, "apply", command[2], file, "-o", os.path.join(folder, "v.json")], capture_output=True, text=True)
-                    if tried.returncode:
-                        print(f"left out: {base} {name}: {tried.stderr.strip().splitlines()[0][:120]}")
-                        continue
-                    command += ["--plan", file]
-                    names.append(name)
-            answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-        for name, v in zip(names, answer["variants"]):
-            evidence = v["guards"]["expected-loss"]["evidence"]
-            found[f"{base} {name}"] = {**evidence["parts"], "expected": evidence["loss"]["points"], "macs": v["macs"], "original_macs": answer["original"]["macs"]}
+                if b == base and (option := variant_of(program, folder, file, base, name, plan)):
+                    given[option[0]].append((name, option))
+            for its in filter(None, given.values()):
+                answer = scored(program, file, [word for _, option in its for word in option])
+                for (name, _), v in zip(its, answer["variants"]):
+                    evidence = v["guards"]["expected-loss"]["evidence"]
+                    found[f"{base} {name}"] = {**evidence["parts"], "expected": evidence["loss"]["points"], "macs": v["macs"],
+                                               "parameters": v["parameters"], "original_macs": answer["original"]["macs"]}
     return found
 
 
@@ -90,7 +111,19 @@ def asked_parts(doc):
 
 
 def predict(p, x, work):
-    return work ** -p[0] * (x @ p[1:])
+    """By a fit: the smallest and the largest base network, beyond which it is not extrapolated, the exponent and the weights."""
+    return np.clip(work, p[0], p[1]) ** -p[2] * (x @ p[3:])
+
+
+def least_squares(gram, right, w):
+    """One weight after another, none below zero."""
+    for _ in range(300):
+        before = w.copy()
+        for k in range(len(w)):
+            w[k] = max(0.0, (right[k] - gram[k] @ w + gram[k, k] * w[k]) / gram[k, k])
+        if np.max(np.abs(w - before)) < 1e-6:
+            break
+    return w
 
 
 def fit(x, work, y, ridge=0.5):
@@ -103,16 +136,12 @@ def fit(x, work, y, ridge=0.5):
         target, trust = y / (0.6 + 0.5 * y), np.ones(len(y))
         w = np.zeros(x.shape[1])
         for _ in range(12):
-            gram = z.T @ (z * trust[:, None]) + ridge * np.diag(spread ** 2)
-            right = z.T @ (target * trust)
-            for _ in range(200):        # one weight after another, none below zero
-                for k in range(len(w)):
-                    w[k] = max(0.0, (right[k] - gram[k] @ w + gram[k, k] * w[k]) / gram[k, k])
+            w = least_squares(z.T @ (z * trust[:, None]) + ridge * np.diag(spread ** 2), z.T @ (target * trust), w)
             off = np.abs(z @ w - target)
             trust = 1 / np.maximum(1, off / 0.5)
         cost = np.mean(np.minimum(off ** 2, off - 0.25)) + ridge * np.mean((spread * w) ** 2) / len(y)
         if best is None or cost < best[0]:
-            best = cost, np.concatenate([[spare], w])
+            best = cost, np.concatenate([[work.min(), work.max(), spare], w])
     return best[1]
 
 
@@ -127,64 +156,72 @@ def spearman(a, b):
     return float(np.corrcoef(ranks(a), ranks(b))[0, 1]) if len(a) > 2 else float("nan")
 
 
-def area(predicted, lost):
-    bad, good = predicted[lost > 1], predicted[lost <= 1]
-    return float(np.mean([[a > b for b in good] for a in bad])) if len(bad) and len(good) else float("nan")
-
-
 def table(rows, parts):
     """Arrays with a row for each network: the guard's parts, the original's work in billions, the points lost, the base network."""
     of = [parts[f"{b} {n}"] for b, n, _, _ in rows]
-    return (np.array([[p[k] for k in ("work", "depth", "mixing", "view", "unread")] for p in of]), np.array([p["original_macs"] / 1e9 for p in of]),
+    return (np.array([[p[k] for k in PARTS] for p in of]), np.array([p["original_macs"] / 1e9 for p in of]),
             np.minimum(np.array([r[3] for r in rows]), CAP), np.array([r[0] for r in rows]))
 
 
-def quality(name, predicted, lost):
-    return (f"{name:23} n {len(lost):3} Spearman {spearman(predicted, lost):5.2f}  area {area(predicted, lost):5.2f}  "
-            f"mean absolute error {np.mean(np.abs(predicted - lost)):.2f} points")
+def left_out(labelled, columns, seen):
+    """What fits to the networks that are `seen`, without the base network of each, predict of all networks."""
+    x, work, y, base = labelled
+    predicted = np.zeros(len(y))
+    for b in sorted(set(base)):
+        others = (base != b) & seen
+        predicted[base == b] = predict(fit(x[others][:, columns], work[others], y[others]), x[base == b][:, columns], work[base == b])
+    return predicted
+
+
+def by_base(values, base):
+    """The mean over base networks, however many networks each has."""
+    return np.mean([np.mean(values[base == b]) for b in sorted(set(base))])
+
+
+def half_width(off, base):
+    """The smallest share of 1 + prediction within which nine of ten errors lie, as a mean over base networks."""
+    return next(h for h in np.arange(0.1, 2, 0.01) if by_base(off <= h, base) >= 0.9)
+
+
+def choice(labelled, is_new):
+    """Prints how well older labels predict extracted networks, with the part for widths and without it."""
+    _, _, y, base = labelled
+    every = list(range(len(PARTS)))
+    for name, columns in (("without widths", [c for c in every if PARTS[c] != "widths"]), ("with widths", every)):
+        off = y - left_out(labelled, columns, ~is_new)
+        old, new = ~is_new, is_new
+        print(f"{name:14} fitted to older labels, base left out: mean error {np.mean(np.abs(off[old])):.3f} (mean over bases "
+              f"{by_base(np.abs(off[old]), base[old]):.3f}), extracted networks {np.mean(np.abs(off[new])):.3f}, of which bias {np.mean(off[new]):+.3f}")
+        p = fit(labelled[0][old][:, columns], labelled[1][old], y[old])
+        off = y[new] - predict(p, labelled[0][new][:, columns], labelled[1][new])
+        print(f"{'':14} fitted to all older labels: extracted networks {np.mean(np.abs(off)):.3f}, of which bias {np.mean(off):+.3f}")
+
+
+def report(labelled, sizes):
+    """Prints the table of base networks that are left out, and the interval."""
+    _, _, y, base = labelled
+    predicted = left_out(labelled, list(range(len(PARTS))), np.ones(len(y), bool))
+    off = np.abs(predicted - y) / (1 + predicted)
+    half = half_width(off, base)
+    print("| left out | networks | Spearman | #Params | #MACs | mean absolute error | within the interval |\n|---|---|---|---|---|---|---|")
+    for b in [*sorted(set(base)), None]:
+        its = base == b if b else np.ones(len(y), bool)
+        rank = [spearman(v[its], y[its]) for v in (predicted, -sizes[:, 0], -sizes[:, 1])]
+        print(f"| {b or 'all'} | {its.sum()} | " + " | ".join(f"{r:.2f}" for r in rank)
+              + f" | {np.mean(np.abs(predicted - y)[its]):.2f} | {100 * np.mean(off[its] <= half):.0f}% |")
+    print(f"mean over base networks: error {by_base(np.abs(predicted - y), base):.2f}, within the interval {100 * by_base(off <= half, base):.0f}%")
+    print(f"relative_error = label_error = {half:.2f}")
 
 
 def main():
     parts = asked_parts(__doc__)
-    rows = labels(FITTED_TO)
-    before = {r[:2] for r in rows}
-    later = [r for r in labels() if r[:2] not in before]
-    rows = [r for r in rows if f"{r[0]} {r[1]}" in parts]
-    held_back = table([r for r in rows if r[0] in HELD_BACK], parts)
-    rows = [r for r in rows if r[0] not in HELD_BACK and r[:2] not in REPORTED]
-    x, work, y, base = table(rows, parts)
-    print(f"{len(rows)} networks of {len(set(base))} base networks")
-    p = fit(x, work, y)
-    print("spare = {:.3f}, work_weight = {:.3f}, depth_weight = {:.3f}, mixing_weight = {:.3f}, view_weight = {:.3f}, unread_weight = {:.3f}".format(*p))
-    unseen = np.zeros(len(y))
-    for b in sorted(set(base)):
-        others = base != b
-        unseen[~others] = predict(fit(x[others], work[others], y[others]), x[~others], work[~others])
-        print(quality(b, unseen[~others], y[~others]))
-    print(quality("all, each left out", unseen, y))
-    for b in sorted(HELD_BACK & set(held_back[3])):
-        its = held_back[3] == b
-        predicted = predict(p, held_back[0][its], held_back[1][its])
-        near = np.abs(predicted - 0.5) < 0.25
-        print(quality(b, predicted, held_back[2][its]) + f", held back; predicted to lose 0.25 to 0.75: {np.sum(near)}, mean loss {np.mean(held_back[2][its][near]):.2f}")
-    near = np.abs(unseen - 0.5) < 0.25
-    if near.any():
-        print(f"predicted to lose 0.25 to 0.75 points: {np.sum(near)} networks, mean loss {np.mean(y[near]):.2f}")
-    later = [r for r in later if f"{r[0]} {r[1]}" in parts]
-    x_later, work_later, y_later, base_later = table(later, parts)
-    predicted = predict(p, x_later, work_later)
-    for b in sorted(set(base_later)):
-        print(quality(b, predicted[base_later == b], y_later[base_later == b]) + ", labels that came after the fit")
-    print(quality("all labels after the fit", predicted, y_later))
-    near = np.abs(predicted - 0.5) < 0.25
-    if near.any():
-        print(f"predicted to lose 0.25 to 0.75 points: {np.sum(near)} networks, mean loss {np.mean(y_later[near]):.2f}, labels that came after the fit")
-    print("predicted and lost: " + ", ".join(f"{b} {n} {q:.2f} {lost:.2f}" for (b, n, _, lost), q in zip(later, predicted)))
-    # |error| <= relative * predicted + label for 90%: the smallest such line, with as much of either.
-    half = float(np.quantile(np.abs(unseen - y) / (1 + unseen), 0.9))
-    print(f"relative_error = label_error = {half:.2f}  (90% of the networks left out lie within it)")
-    worst = np.argsort(-np.abs(unseen - y))[:5]
-    print("worst: " + ", ".join(f"{rows[i][0]} {rows[i][1]} {y[i]:.1f} predicted {unseen[i]:.1f}" for i in worst))
+    rows = [r for r in labels() if f"{r[0]} {r[1]}" in parts]
+    labelled, new = table(rows, parts), extracted()
+    print(f"{len(rows)} networks of {len(set(labelled[3]))} base networks")
+    choice(labelled, np.array([r[:2] in new for r in rows]))
+    p = fit(*labelled[:3])
+    print(f"least_work = {p[0]:.3f}, most_work = {p[1]:.3f}, spare = {p[2]:.3f}, " + ", ".join(f"{k}_weight = {w:.3f}" for k, w in zip(PARTS, p[3:])))
+    report(labelled, np.array([[parts[f"{b} {n}"][k] for k in ("parameters", "macs")] for b, n, _, _ in rows]))
 
 
 if __name__ == "__main__":

@@ -112,9 +112,9 @@ def mobilenet(name="mobilenet_v2-cifar10"):
     return b.finish(unit(f"features.{block}", x, 1280, 1), "classifier.1")
 
 
-def vgg(name="vgg16-cifar10"):
+def vgg(name="vgg16-cifar10", stages=((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))):
     b, x, n = Builder(name), "input", 0
-    for stage in ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512)):
+    for stage in stages:
         if n:
             x = b.node(f"features.{n}", "max_pool", [x], kernel=[2, 2], stride=[2, 2])
             n += 1
@@ -140,8 +140,28 @@ def wide_resnet(name="wide-resnet22-4-cifar10", blocks=(3, 3, 3), width=64):
     return b.finish(b.node("relu", "relu", [b.norm("bn", x)]), "fc")
 
 
-BASES = {g["name"]: g for g in (resnet(), resnext29(), densenet(), mobilenet(), vgg(), wide_resnet(),
-                              wide_resnet("wide-resnet16-8-cifar10", (2, 2, 2), 128), resnet50())}
+def regnet(name="regnet-cifar10", depths=(2, 4, 8), widths=(48, 112, 240), group_width=8):
+    """The blocks of RegNetX (Radosavovic et al. 2020): three convolutions of one width, the 3x3 one in groups of 8 channels."""
+    b = Builder(name)
+    x, channels = b.node("relu", "relu", [b.norm("bn1", b.conv("conv1", "input", 32))]), 32
+    for stage, (count, out) in enumerate(zip(depths, widths)):
+        for i in range(count):
+            at, stride = f"layer{stage + 1}.{i}", 2 if stage > 0 and i == 0 else 1
+            y = b.node(at + ".relu", "relu", [b.norm(at + ".bn1", b.conv(at + ".conv1", x, out, 1))])
+            y = b.node(at + ".relu_1", "relu", [b.norm(at + ".bn2", b.conv(at + ".conv2", y, out, 3, stride, out // group_width))])
+            y = b.norm(at + ".bn3", b.conv(at + ".conv3", y, out, 1))
+            if stride != 1 or channels != out:
+                x = b.norm(at + ".downsample.1", b.conv(at + ".downsample.0", x, out, 1, stride))
+            x, channels = b.node(at + ".relu_2", "relu", [b.node(at + ".add", "add", [y, x])]), out
+    return b.finish(x, "fc")
+
+
+# The guard was fitted to variants of these.
+LABELLED = (resnet(), resnext29(), densenet(), mobilenet(), vgg(), wide_resnet(),
+            wide_resnet("wide-resnet16-8-cifar10", (2, 2, 2), 128), resnet50())
+# And not to variants of these.
+UNSEEN = (resnet("resnet18-cifar10", (2, 2, 2, 2)), vgg("vgg11-cifar10", ((64,), (128,), (256, 256), (512, 512), (512, 512))), regnet())
+BASES = {g["name"]: g for g in LABELLED + UNSEEN}
 
 # ---- channels ----------------------------------------------------------------------------------------------------------------
 

@@ -16,13 +16,22 @@ WANTED = [("wide-resnet22-4-cifar10", 4, range(1, 6)), ("wide-resnet22-4-cifar10
           ("wide-resnet16-8-cifar10", 3, range(6))]
 
 
+def unit(base, channels, stream):
+    """A width is a multiple of this: of 8, or of the groups of a site that writes or reads it."""
+    groups = [n["attrs"].get("groups", 1) for n in N.BASES[base]["nodes"] if n["op"] == "conv2d"
+              and stream in (channels.stream(n["name"]), *map(channels.find, channels.of[n["inputs"][0]]))]
+    return next((g for g in groups if 8 % g), 8)
+
+
 def plan(base, eighths):
     channels, steps, seen = N.Channels(N.BASES[base]), [], set()
     for node in N.BASES[base]["nodes"]:
         stream = channels.stream(node["name"])
         if node["op"] == "conv2d" and stream not in seen:
             seen.add(stream)
-            rule, width = "narrow-stream" if channels.residual(stream) else "narrow-width", max(8, channels.width[stream] * eighths // 8 // 8 * 8)
+            least = unit(base, channels, stream)
+            width = max(least, channels.width[stream] * eighths // 8 // least * least)
+            rule = "narrow-stream" if channels.residual(stream) else "narrow-width"
             steps.append({"site": node["name"], "apply": [{"rule": rule, "with": {"?w": width}}]})
     return {"steps": steps}
 

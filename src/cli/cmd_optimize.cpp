@@ -34,8 +34,11 @@ std::string how_sure(const nlohmann::json& r) {
     if (!guard.contains("loss") || !guard["loss"].contains("low"))
         return fmt::format("the guard '{}' allows the network and predicts no accuracy: train it before you rely on it", guard["name"].get<std::string>());
     const nlohmann::json& loss = guard["loss"];
-    return fmt::format("after training, the network is expected to lose {:.2f} points (nine of ten such networks: {:.2f} to {:.2f}); nobody has trained it yet",
-                       loss["points"].get<double>(), loss["low"].get<double>(), loss["high"].get<double>());
+    const std::string unlike = guard.value("unlike", "");
+    return fmt::format(
+        "after training, the network is expected to lose {:.2f} points (nine of ten such networks: {:.2f} to {:.2f}); nobody has trained it yet{}",
+        loss["points"].get<double>(), loss["low"].get<double>(), loss["high"].get<double>(),
+        unlike.empty() ? "" : fmt::format(". No network like the original has been trained for the guard ({}), so the interval is wider", unlike));
 }
 
 // What a person does with the folder.

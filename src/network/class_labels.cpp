@@ -39,7 +39,7 @@ public:
     void offer_layer(const LayerWork& work, const LabelOrigin& origin) {
         Sum sum(all_, entry_.open);
         if (work.stage) sum.left[sum.slot(*work.stage)] = work.work;
-        pool(none, {}).offer(work.ms, sum.closed_points(), work.variance, sum.left.data(), origin);
+        pool(none, {}).offer(work.ms, work.points + sum.closed_points(), work.variance, sum.left.data(), origin);
     }
 
     // All sums of a label of `all_x` and a label of `all_y`, and points that the way itself costs. `rest`: the class that the sums wait for.

@@ -25,6 +25,7 @@ struct LayerWork {
     double ms = 0;
     std::optional<std::size_t> stage{};  // of the loss; none: the site counts for nothing there
     StageWork work{};
+    double points = 0;    // what its widths cost by themselves
     double unread = 0;    // -log of the share of the pixels of its input that the site reads
     double variance = 0;  // how much farther outputs gather because of the site, in squared pixels (MeasureInput::spread is the root of the sum)
 };

@@ -82,10 +82,10 @@ std::optional<LayerWork> SiteCosts::of(const std::string& site, const Term& nest
     if (fresh) {
         try {
             const Graph alone = layer_alone(*original, nest);
-            const SiteWork work = sizes_of(alone).sites.at(0);
+            known.site = sizes_of(alone).sites.at(0);
             known.node = *alone.find(site);
-            known.work = LayerWork{0, loss_.stage_of(work.places), {}, unread_of(known.node), 0};
-            known.work->work.add(work);
+            known.work = LayerWork{.stage = loss_.stage_of(known.site.places), .unread = unread_of(known.node)};
+            known.work->work.add(known.site);
         } catch (const UserError&) {  // the network refuses such a node, for example because channels would not come back
             known.work.reset();
         }
@@ -93,6 +93,8 @@ std::optional<LayerWork> SiteCosts::of(const std::string& site, const Term& nest
     if (!known.work) return {};
     if (!known.timed) known.work->ms = ms_(known.node, nest), known.timed = true;
     LayerWork work = *known.work;
+    known.site.name = site;
+    work.points = loss_.width_points(known.site);
     work.variance = variance_of(known.node, steps_.at(site));
     return work;
 }

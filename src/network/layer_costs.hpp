@@ -28,6 +28,7 @@ public:
 private:
     struct Known {
         std::optional<LayerWork> work;
+        SiteWork site;
         Node node;
         bool timed = false;
     };

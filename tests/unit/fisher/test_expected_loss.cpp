@@ -5,6 +5,7 @@
 
 #include "fisher/conditions.hpp"
 #include "fisher/expected_loss.hpp"
+#include "graph/builder.hpp"
 #include "graph/drop_branch.hpp"
 #include "graph/zoo/zoo.hpp"
 
@@ -19,6 +20,17 @@ MeasureInput with_share(MeasureInput m, std::int64_t places, double share) {
     for (SiteWork& s : m.sites)
         if (s.places == places) s.macs *= share, s.dense_macs *= share, s.weights *= share;
     return m;
+}
+
+// Two residual blocks: a stream of one width, and branches that are of another width inside.
+MeasureInput residual_of(std::int64_t stream, std::int64_t hidden) {
+    GraphBuilder b("residual");
+    std::string x = b.conv("stem", b.input("image", {1, 3, 32, 32}), {.out = stream, .kernel = 3, .padding = 1});
+    for (const std::string at : {"a", "b"}) {
+        const std::string y = b.relu("relu" + at, b.conv("in" + at, x, {.out = hidden, .kernel = 3, .padding = 1}));
+        x = b.add("sum" + at, x, b.conv("out" + at, y, {.out = stream, .kernel = 3, .padding = 1}));
+    }
+    return sizes_of(b.finish({b.linear("head", b.node("flatten", "flat", {b.node("global_avg_pool", "pool", {x})}), 10)}));
 }
 
 ExpectedLoss loss_of(const MeasureInput& original, const MeasureInput& variant) { return expected_loss(original, loss_parts(original, variant)); }
@@ -61,6 +73,52 @@ TEST_CASE("at equal work, depth that is gone costs more than width that is gone"
     std::erase_if(shallow.sites, [](const SiteWork& s) { return s.name.starts_with("layer2.1") || s.name.starts_with("layer2.2"); });
     const MeasureInput narrow = with_share(original, 256, kept / whole);
     CHECK(loss_of(original, shallow).points > loss_of(original, narrow).points);
+}
+
+TEST_CASE("at equal work, a network of unequal widths is expected to lose more than the uniform one") {
+    const MeasureInput original = residual_of(128, 128);
+    double before = 0;
+    for (std::int64_t hidden : {32, 64, 128}) {  // the branches do the same work each time
+        const double points = loss_of(original, residual_of(32 * 32 / hidden, hidden)).points;
+        CHECK(points > before);
+        before = points;
+    }
+    CHECK(loss_of(original, residual_of(128, 8)).points > loss_of(original, residual_of(32, 32)).points);
+}
+
+TEST_CASE("for any work that a site keeps, equal shares of what it reads and writes cost least") {
+    const MeasureInput original = resnet34();
+    const auto with_channels = [&](double read, double written) {
+        MeasureInput m = original;
+        for (SiteWork& s : m.sites) s.reads *= read, s.writes *= written, s.macs *= read * written, s.dense_macs *= read * written, s.weights *= read * written;
+        return loss_of(original, m).points;
+    };
+    for (double share : {0.9, 0.6, 0.3})
+        for (double apart : {1.05, 1.3, 1.8})
+            if (share * apart <= 1) {
+                CHECK(with_channels(share / apart, share * apart) > with_channels(share, share));
+                CHECK(with_channels(share / apart, share * apart) == Approx(with_channels(share * apart, share / apart)));
+            }
+}
+
+TEST_CASE("more channels than the original has cost nothing") {
+    MeasureInput wide = resnet34();
+    for (SiteWork& s : wide.sites) s.reads *= 2, s.writes *= 2;
+    CHECK(loss_of(resnet34(), wide).points == 0);
+}
+
+TEST_CASE("for an original unlike all that were labelled, the interval is twice as wide and says why") {
+    const MeasureInput original = resnet34();
+    CHECK(unlike_labelled(original).empty());
+    MeasureInput large = original;
+    large.image_side = 224, large.classes = 1000;
+    const LossParts parts = loss_parts(original, with_share(original, 256, 0.5));
+    const ExpectedLoss usual = expected_loss(original, parts), wider = expected_loss(large, parts);
+    CHECK(wider.points == usual.points);
+    CHECK(wider.high - wider.low == Approx(2 * (usual.high - usual.low)));
+    CHECK(wider.unlike == "its images have 224 pixels along a side, it has 1000 classes");
+    CHECK(unlike_labelled(sizes_of(zoo_graph("bert-tiny"))).find("its input is no image") == 0);
+    CHECK(unlike_labelled(residual_of(4, 4)).find("G multiply-accumulates") != std::string::npos);
 }
 
 TEST_CASE("groups cost more than a width that saves as much work") {
