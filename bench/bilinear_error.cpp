@@ -1,7 +1,8 @@
 // How much the float32 of bilinear algorithms errs, compared with that of direct convolution: compiled kernels against sums in float64.
 //   bench_bilinear_error random LAYERS [RULES]              over so many random layers of each kernel that the algorithms of RULES take
 //   bench_bilinear_error real LAYERS MODEL CIFAR [RULES]    over so many 3x3 layers of MODEL, whose inputs are activations of CIFAR-10's test images
-//   bench_bilinear_error network MODEL CIFAR [RULES]        the outputs of the whole MODEL with an algorithm at each site that takes it, compared with LibTorch's
+//   bench_bilinear_error network MODEL CIFAR [RULES]        the outputs of the whole MODEL with an algorithm at each site that takes it, compared with
+//                                                           LibTorch's
 // One unit is 2^-24 of the largest sum of absolute values |weight * input| among the outputs of a layer, or of the largest |output|.
 #include <algorithm>
 #include <cmath>

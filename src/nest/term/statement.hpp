@@ -22,11 +22,11 @@
 //   (stretch F D0 D1 D2 D3 MI MJ)                    x0 x1 x2 x3             the same over four dimensions, where I has dimension d only if
 //                                                                            bit d of MI is set (else 1), J likewise: broadcasting
 //   (channel_scale N C S)                            n c x                   O[n,c,x] = I[n,c,x] * A[c] + B[c] (batch-norm at inference)
-//   (winograd_input M R N C IH IW PH PW)             n c th tw u v kh kw     O[n, (u*A+v)*C+c, th, tw] += T[u,kh] * S[v,kw] *
-//                                                                            I[n, c, th*M+kh-PH, tw*M+kw-PW]: tiles of A = M+R-1 rows and columns,
-//                                                                            each transformed for F(M,R) (winograd.hpp)
-//   (winograd_output M R N C OH OW)                  n c th tw i j kh kw     O[n, c, th*M+i, tw*M+j] += T[i,kh] * S[j,kw] *
-//                                                                            I[n, (kh*A+kw)*C+c, th, tw]; what lies outside O is not computed
+//   (bilinear_input T S MH MW N C IH IW PH PW)       n c th tw u v kh kw     O[n, (u*V+v)*C+c, th, tw] += T[u,kh] * S[v,kw] *
+//                                                                            I[n, c, th*MH+kh-PH, tw*MW+kw-PW]: tiles of MH rows and MW columns of
+//                                                                            outputs, each transformed; T and S are matrices (rational_matrix.hpp)
+//   (bilinear_output T S N C OH OW)                  n c th tw i j kh kw     O[n, c, th*MH+i, tw*MW+j] += T[i,kh] * S[j,kw] *
+//                                                                            I[n, (kh*V+kw)*C+c, th, tw], within O; MH and MW are the rows of T and S
 //   (recurrence T Y)                                 t y                     O[t+1,y] = O[t,y+1] + I[t,y]: it carries a dependence that an
 //                                                                            interchange reverses; it is what the judge tries rules on
 //

@@ -7,7 +7,7 @@
 //           | (prepare HOW VALUE)    VALUE of constants that are worked out once, before anything runs
 //   HOW   ::= fold-bias              operands ... bias scale shift ... become ... scale shift+bias*scale ...
 //           | fold-scale             operands W ... scale shift ... become W*scale ... shift ...: each output channel's weights by its scale
-//           | (winograd M R)         operands W I ... become I U ...: U is W transformed for F(M,R) (winograd.hpp)
+//           | (bilinear DOWN ALONG)  operands W I ... become I U ...: U is W transformed by these algorithms (bilinear.hpp)
 //
 // A bias, a scale and a shift are constants of the output channels. Rules over values are the ones that span sites (rules/fusion.rules).
 #pragma once
