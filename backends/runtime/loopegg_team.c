@@ -65,6 +65,8 @@ struct loopegg_team {
     loopegg_more more;
     void* more_data;
     pid_t process;
+    cpu_set_t allowed;
+    int caller; /* the processor that the caller was last seen on, plus one */
     member* members;
     member* outer; /* of the team that the calling thread was in before */
 };
@@ -179,10 +181,22 @@ static void* help(void* argument) {
     }
 }
 
+/* A helper on its caller's processor waits behind its caller for a slice of time, which is longer than most networks take: helpers stay off it. */
+static void keep_apart(loopegg_team* team) {
+    const int now = sched_getcpu();
+    if (now < 0 || team->caller == now + 1) return;
+    team->caller = now + 1;
+    cpu_set_t others = team->allowed;
+    CPU_CLR(now, &others);
+    if (CPU_COUNT(&others) < team->started) return;
+    for (int i = 1; i <= team->started; ++i) pthread_setaffinity_np(team->members[i].thread, sizeof others, &others);
+}
+
 static void start_helpers(loopegg_team* team, int wanted) {
     while (team->started < wanted) {
         if (pthread_create(&team->members[team->started + 1].thread, NULL, help, &team->members[team->started + 1])) return;
         ++team->started;
+        team->caller = 0;
     }
 }
 
@@ -229,6 +243,7 @@ static int run_region(loopegg_team* team) {
     const int loops = team->waiting;
     team->waiting = 0;
     if (team->use > team->started + 1) start_helpers(team, team->use - 1);
+    keep_apart(team);
     const int use = members_for(team, loops);
     const uint32_t round = atomic_load_explicit(&team->round, memory_order_relaxed) + 1;
     if (round % refresh_every == 0) refresh(team, round - 1);
@@ -295,6 +310,7 @@ loopegg_team* loopeggrt_team_create(int threads) {
     team->members = members;
     team->size = threads;
     team->process = getpid();
+    if (sched_getaffinity(0, sizeof team->allowed, &team->allowed) != 0) CPU_ZERO(&team->allowed);
     team->use = threads;
     return team;
 }
