@@ -65,7 +65,7 @@ def page(session, rows):
     return f"""# Figure 5: how often the sequences occur
 
 **What does not hold.** A default run of `optimize` cannot choose S1 to S3, because the phase `networks` of the default rules leaves out the rules that they are
-made of ([search](../../docs/explanation/search.md)). Tried on each convolution by themselves, S1 to S3 are the fastest
+made of (docs/explanation/search.md). Tried on each convolution by themselves, S1 to S3 are the fastest
 variant of {ours} convolutions, and grouping by two alone of {total['NAS G=2']['fastest']}.
 
     ./loopegg paper fig6 fig5{' --quick' if session.quick else ''}
