@@ -152,7 +152,7 @@ private:
             return fmt::format("the network is expected to lose {:.2f} points ({:.2f} to {:.2f}){}, and may lose {:.2f}", loss.points, loss.low, loss.high,
                                taught, c.threshold);
         }
-        return fmt::format("{} is {:.3f}, and {} {:.3f} is asked", c.measure, value, c.at_least ? "at least" : "at most", c.threshold);
+        return fmt::format("{} is {:.3f}, and must be {} {:.3f}", c.measure, value, c.at_least ? "at least" : "at most", c.threshold);
     }
 
     Verdict verdict_by_size(const MeasureInput& original, const MeasureInput& variant, std::span<const MeasureCondition> conditions) const {
@@ -346,7 +346,7 @@ private:
         const Asked& a = asked_conditions_[i];
         const bool run = !c.said.empty() && !a.condition.kind().of_sizes;
         const double value = run ? c.said[i].value : c.sizes[i].value_or(std::numeric_limits<double>::quiet_NaN());
-        nlohmann::json row = row_of(a.condition, run ? "scores" : std::isfinite(value) ? "sizes" : "not asked", value, loss);
+        nlohmann::json row = row_of(a.condition, run ? "scores" : std::isfinite(value) ? "sizes" : "not evaluated", value, loss);
         if (const double half = run ? half_width(c, a) : std::numeric_limits<double>::infinity(); std::isfinite(half))
             row["low"] = value - half, row["high"] = value + half;
         return row;

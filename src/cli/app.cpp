@@ -127,13 +127,14 @@ Diagnostic misuse(const CLI::App& app, const std::vector<std::string>& words, co
         for (const CLI::App* c : below) names.push_back(c->get_name());
         return {fmt::format("'{}' has no command '{}'", full_name(*at), words[next]), {}, hint(*at, words[next], names)};
     }
-    std::vector<std::string> names;
+    std::vector<std::string> names, hidden;  // a hidden option has a message of its own
     for (const CLI::App* level = at; level; level = level->get_parent())
-        for (const CLI::Option* o : options_of(*level))
-            for (const std::string& s : spellings(*o)) names.push_back(s);
+        for (const CLI::Option* o : level->get_options())
+            for (const std::string& s : spellings(*o)) (o->get_group().empty() ? hidden : names).push_back(s);
     for (; next < words.size() && words[next] != "--"; ++next) {
         std::string word = words[next].substr(0, words[next].find('='));
-        if (word.size() > 2 && word.starts_with("--") && std::find(names.begin(), names.end(), word) == names.end())
+        const auto among = [&](const std::vector<std::string>& known) { return std::find(known.begin(), known.end(), word) != known.end(); };
+        if (word.size() > 2 && word.starts_with("--") && !among(names) && !among(hidden))
             return {fmt::format("'{}' has no option '{}'", full_name(*at), word), {}, hint(*at, word, names)};
     }
     return {fmt::format("{}: {}", full_name(*at), reason), {}, fmt::format("see '{} --help'", full_name(*at))};

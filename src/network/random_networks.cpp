@@ -13,6 +13,10 @@
 
 namespace loopegg {
 
+namespace {
+constexpr int most_refused = 1000;  // draws in a row that are no networks
+}
+
 // The walks that begin at one nest.
 class RandomNetworks::Walks {
 public:
@@ -64,6 +68,14 @@ RandomNetworks::RandomNetworks(const Graph& original, const RuleBook& book, cons
 RandomNetworks::~RandomNetworks() = default;
 
 DrawnNetwork RandomNetworks::draw() {
+    for (int refused = 0;; ++refused) try {
+            return draw_once();
+        } catch (const UserError&) {  // of all sequences, some leave what no network computes, or domains of too many parts
+            if (refused == most_refused) throw;
+        }
+}
+
+DrawnNetwork RandomNetworks::draw_once() {
     DrawnNetwork out;
     const double share = unit();  // of the sites: networks that are changed a little, and networks that are changed everywhere
     for (const std::string& site : changeable_)

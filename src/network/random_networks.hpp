@@ -34,6 +34,7 @@ public:
     DrawnNetwork draw();
 
 private:
+    DrawnNetwork draw_once();
     class Walks;
     double unit() { return static_cast<double>(random_() >> 11) * 0x1p-53; }
 

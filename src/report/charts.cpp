@@ -283,7 +283,7 @@ json intervals_chart(const FinishedRun& run) {
                           {"about", fmt::format("{:.3f} ({})", g.ratio, interval(g.low, g.high))}});
     };
     add("whole network", run.guard);
-    for (const NetworkStep& s : run.steps)
+    for (const NetworkChange& s : run.steps)
         if (s.guard) add(s.title(), *s.guard);
     all.insert(all.end(), run.guard.threshold.begin(), run.guard.threshold.end());
     auto [from, to] = bounds(all);

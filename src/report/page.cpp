@@ -106,7 +106,7 @@ std::string intervals_table(const FinishedRun& run) {
             {name, fmt::format("{:.3f}", g.ratio), fmt::format("{:.3f}", g.low), fmt::format("{:.3f}", g.high), g.allowed ? "admitted" : "rejected"});
     };
     add("whole network", run.guard);
-    for (const NetworkStep& s : run.steps)
+    for (const NetworkChange& s : run.steps)
         if (s.guard) add(s.title(), *s.guard);
     return table({"step", "#score", "#low", "#high", "verdict"}, rows);
 }

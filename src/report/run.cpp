@@ -91,8 +91,8 @@ StepTaken step_from_json(const json& j) {
     return s;
 }
 
-NetworkStep network_step_from_json(const json& j) {
-    NetworkStep s{step_from_json(j), get(j, "sites", std::vector<std::string>{}), {}};
+NetworkChange network_step_from_json(const json& j) {
+    NetworkChange s{step_from_json(j), get(j, "sites", std::vector<std::string>{}), {}};
     s.step.kind = "neural";
     for (const json& g : j.value("guards", json::array())) {
         if (!asks_measure(g.at("guard").get<std::string>())) continue;
@@ -196,7 +196,7 @@ std::string StepTaken::text() const {
     return out;
 }
 
-std::string NetworkStep::title() const {
+std::string NetworkChange::title() const {
     if (sites.empty()) return step.text();
     return step.text() + " at " + sites.front() + (sites.size() == 1 ? "" : fmt::format(" and {} more", sites.size() - 1));
 }

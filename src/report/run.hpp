@@ -40,7 +40,7 @@ struct StepTaken {
 };
 
 // A neural step over the whole network, with the guard's answer about this step alone.
-struct NetworkStep {
+struct NetworkChange {
     StepTaken step;
     std::vector<std::string> sites;  // that lose outputs, or are left out
     std::optional<GuardResult> guard;
@@ -89,7 +89,7 @@ struct FinishedRun {
     double speedup = 1, speedup_low = 1, speedup_high = 1;
     GuardResult guard;
     std::vector<SiteResult> sites;
-    std::vector<NetworkStep> steps;  // neural ones, in order
+    std::vector<NetworkChange> steps;  // neural ones, in order
     std::vector<ParetoPoint> pareto;
     std::vector<Evidence> evidence;
     std::int64_t configurations = 0, rejected = 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Section 7 of the ASPLOS 2021 paper: how long 1,000 configurations take, and how many of them Fisher Potential rejects.
 
-    experiments/paper/section7/count.py LOOPEGG OUT [--networks N] [--data FOLDER] [MODEL...]
+    experiments/paper/section7/count.py LOOPEGG OUT [--networks N] [--seeds N] [--data FOLDER] [MODEL...]
 
 Draws N configurations of each network by random sequences of rules/paper.rules, and asks the condition of that file about each. OUT gets every verdict with its
 evidence (MODEL.jsonl), and table.md, the table that is printed.
@@ -32,7 +32,7 @@ def mean_share(lines, whole, allowed):
 def count(options, model):
     name = model.removeprefix("zoo:")
     verdicts = options.out / f"{pathlib.Path(name).stem}.jsonl"
-    command = [options.loopegg, "sample", model, "--rules", "paper", "--networks", str(options.networks), "--no-store", "--json", "--out", str(verdicts),
+    command = [options.loopegg, "sample", model, "--rules", "paper", "--networks", str(options.networks), "--seeds", str(options.seeds), "--no-store", "--json", "--out", str(verdicts),
                *(("--data", options.data) if options.data else ())]
     began, used = time.monotonic(), processor_seconds()
     answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
@@ -52,6 +52,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("loopegg"), parser.add_argument("out", type=pathlib.Path), parser.add_argument("models", nargs="*")
     parser.add_argument("--networks", type=int, default=1000), parser.add_argument("--data", default="")
+    parser.add_argument("--seeds", type=int, default=1, help="draws of weights and images at most; the paper scores one minibatch")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     rows = [count(options, model) for model in options.models or ("zoo:resnet34-cifar10", "zoo:resnext29_2x64d")]

@@ -43,7 +43,7 @@ TEST_CASE("a run folder is read into values", "[unit][report]") {
     CHECK(run.pareto.size() == 15);
     CHECK(run.pareto.front().points == run.result["pareto"][0]["loss"]["points"].get<double>());
     REQUIRE_FALSE(run.steps.empty());
-    for (const NetworkStep& s : run.steps) {
+    for (const NetworkChange& s : run.steps) {
         CHECK((s.step.rule == "narrow-stream" || s.step.rule == "drop-branch"));
         REQUIRE(s.guard);
         CHECK(s.guard->points == 0.05);
@@ -59,7 +59,7 @@ TEST_CASE("steps are told in words", "[unit][report]") {
     CHECK(group.text() == "group-axes ?a=co ?b=ci ?g=4 (part 1)");
     StepTaken narrow{"narrow-stream", "neural", {{"?w", "48"}}, {}, "", "", ""};
     CHECK(narrow.words() == "keep 48 channels of a residual stream");
-    CHECK(NetworkStep{narrow, {"conv1", "conv2", "fc"}, {}}.title() == "narrow-stream ?w=48 at conv1 and 2 more");
+    CHECK(NetworkChange{narrow, {"conv1", "conv2", "fc"}, {}}.title() == "narrow-stream ?w=48 at conv1 and 2 more");
     StepTaken unknown{"my-rule", "exact", {{"?x", "3"}}, {}, "", "", ""};
     CHECK(unknown.words() == "my-rule ?x=3");
 }
