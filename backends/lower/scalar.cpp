@@ -67,15 +67,15 @@ namespace {
 
 // By shifts and masks: TVM simplifies divisions of such expressions for seconds.
 constexpr std::int64_t half_bits = 16;
-Expr high_half(const Expr& bits) { return tv::bitwise("tirx.bitwise_and", bits, Expr(-0x10000)); }
-Expr shifted_right(const Expr& bits) { return tv::bitwise("tirx.shift_right", bits, Expr(half_bits)); }
+Expr high_half(const Expr& bits) { return tv::bitwise("prim.bitwise_and", bits, Expr(-0x10000)); }
+Expr shifted_right(const Expr& bits) { return tv::bitwise("prim.right_shift", bits, Expr(half_bits)); }
 
 // Half of the last kept place is added before the low bits are cut off. A NaN of an operation has none of its bits among these, and stays.
 Expr rounded_to_tf32(const Expr& x) { return tv::with_bits(floor_div(tv::bits_of(x) + Expr(0x1000), 0x2000) * Expr(0x2000)); }
 // The bits of a number with its nearest bf16 number in their high half, and anything in the low half. Where it is a tie, the last kept bit decides.
 Expr bf16_bits(const Expr& x) {
     const Expr bits = tv::bits_of(x);
-    return tv::binary(Fn::add, bits, tv::binary(Fn::add, tv::bitwise("tirx.bitwise_and", shifted_right(bits), Expr(1)), Expr(0x7fff)));
+    return tv::binary(Fn::add, bits, tv::binary(Fn::add, tv::bitwise("prim.bitwise_and", shifted_right(bits), Expr(1)), Expr(0x7fff)));
 }
 
 }  // namespace
@@ -87,13 +87,13 @@ Expr rounded_to(const std::string& kind, const Expr& x) {
 }
 
 Expr packed_bf16(const Expr& low, const Expr& high) {
-    const Expr below = tv::bitwise("tirx.bitwise_and", shifted_right(bf16_bits(low)), Expr(0xffff));
-    return tv::with_bits(tv::bitwise("tirx.bitwise_or", high_half(bf16_bits(high)), below));
+    const Expr below = tv::bitwise("prim.bitwise_and", shifted_right(bf16_bits(low)), Expr(0xffff));
+    return tv::with_bits(tv::bitwise("prim.bitwise_or", high_half(bf16_bits(high)), below));
 }
 Expr unpacked_bf16(const Expr& word, const Expr& half) {
     const Expr bits = tv::bits_of(word);
     const auto high = [&] { return tv::with_bits(high_half(bits)); };
-    const auto low = [&] { return tv::with_bits(tv::bitwise("tirx.shift_left", bits, Expr(half_bits))); };
+    const auto low = [&] { return tv::with_bits(tv::bitwise("prim.left_shift", bits, Expr(half_bits))); };
     if (half.constant) return half.is(0) ? low() : high();
     return tv::select(less(half, 1), low(), high());
 }

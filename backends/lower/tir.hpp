@@ -38,7 +38,7 @@ Expr select(const Expr& condition, const Expr& yes, const Expr& no);   // may ev
 Expr intrinsic(const char* op, const std::vector<Expr>& args);         // "tirx.sqrt" and its kind, float32
 Expr truncate(const Expr& number);                                     // a float32 as an int32
 Expr with_bits(const Expr& whole);                                     // the float32 that has the bits of an int32
-Expr bitwise(const char* op, const Expr& a, const Expr& b);            // "tirx.bitwise_and", "tirx.shift_right" and their kind, int32
+Expr bitwise(const char* op, const Expr& a, const Expr& b);            // "prim.bitwise_and", "prim.right_shift" and their kind, int32
 Expr bits_of(const Expr& number);                                      // the int32 that has the bits of a float32
 Expr outer_function(const char* name, const std::vector<Expr>& args);  // calls a function of the text before the code: no side effects, float32
 Obj outer_call(const char* name, const std::vector<Expr>& args);       // calls a function of the same text, for its effects
