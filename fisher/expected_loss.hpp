@@ -5,7 +5,7 @@
 //   M   the original's multiply-accumulates, within the range of the labels. A small network has less to spare than a large one.
 //   G   -log of the share of useful work that a stage keeps (a stage is all sites whose outputs have the same number of pixels), as the mean over
 //       stages, each weighted by its part of the original's useful work. The work of a stage is useful as far as its places can teach its parameters:
-//       W / (1 + P / (taught * places^2)). So a stage of many parameters on few pixels, such as the last one of a ResNet, may lose most of its parameters
+//       m / (1 + w / (taught * places^2)). So a stage of many parameters on few pixels, such as the last one of a ResNet, may lose most of its parameters
 //       at a small loss of accuracy.
 //   D   the square of -log of the share of its sites that a stage keeps, a third at least, as the same mean. At equal work, some depth and some width
 //       cost less than much of either.
@@ -50,8 +50,8 @@ struct SiteShare {
     double part = 0, reads = 0, writes = 0;  // part: of the original's useful work
 };
 
-// The loss as a sum over the stages and the sites of the original, and what the view costs beside it. So a search can add up a network stage by stage. What strides leave
-// unread (U) is not in the sum: it is told by the whole network alone.
+// The loss as a sum over the stages and the sites of the original, and what the view costs beside it. So a search can add up a network. What strides
+// leave unread (U) is not in the sum: only the whole network shows it.
 class StagewiseLoss {
 public:
     explicit StagewiseLoss(const MeasureInput& original);

@@ -220,9 +220,9 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     if options.shapes:
-        lists = {b: shapes_of(b, options.shapes, options.seed) for b in N.BASES if stages_of(b)}
+        lists = {b: shapes_of(b, options.shapes, options.seed) for b in (g["name"] for g in N.LABELLED) if stages_of(b)}
     else:
-        lists = {b: [("original", {"steps": []}, 1.0)] + networks_of(b, options.random, options.seed) for b in N.BASES}
+        lists = {b: [("original", {"steps": []}, 1.0)] + networks_of(b, options.random, options.seed) for b in (g["name"] for g in N.LABELLED)}
     jobs = []
     for i in range(max(map(len, lists.values()))):
         jobs += [{"name": l[i][0], "base": b, "seed": 0, "plan": l[i][1]} for b, l in lists.items() if i < len(l)]
