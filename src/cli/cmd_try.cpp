@@ -7,7 +7,6 @@
 #include "cli/commands.hpp"
 #include "cli/store_option.hpp"
 #include "cli/unproved_option.hpp"
-#include "fisher/guards.hpp"
 #include "nest/plan/typed_application.hpp"
 #include "optimize/by_hand/try_plan.hpp"
 
@@ -62,8 +61,7 @@ void print(const json& answer) {
     fmt::print("{}: parameters {} -> {}, MACs {} -> {}\n", answer["name"].get<std::string>(), with_commas(before["parameters"]),
                with_commas(after["parameters"]), with_commas(before["macs"]), with_commas(after["macs"]));
     if (!guard.is_null())
-        fmt::print("the guard {} {} it: {}\n", guard["name"].get<std::string>(), guard["allowed"].get<bool>() ? "admits" : "refuses",
-                   guard["why"].get<std::string>());
+        fmt::print("the guard {} it: {}\n", guard["allowed"].get<bool>() ? "admits" : "refuses", guard["why"].get<std::string>());
     for (const json& layer : answer["layers"]) print_layer(layer);
     if (answer["layers"].empty()) fmt::print("no layer is changed\n");
 }
@@ -81,7 +79,7 @@ Action setup(CLI::App& app) {
     app.add_option("--plan", o->plan, "plan.json instead of --site and --apply");
     app.add_option("--rules", r.rules, "the rule file whose rules are named: a path, discover or exact")->capture_default_str();
     app.add_option("--target", r.target, "the machine to tune and time for ('loopegg targets' lists them)")->capture_default_str();
-    app.add_option("--guard", r.guard, "what judges the changed network: " + join(guard_names(), ", "))->capture_default_str();
+    app.add_option("--max-loss", r.points, "points of accuracy that the network may be expected to lose")->check(CLI::Range(0.0, 100.0));
     app.add_flag("--unjudged", o->unjudged, "do not ask the guard");
     app.add_option("--data", r.data, "images for the guard: a folder of CIFAR-10's binary files or of .npy batches; without it, loopegg draws images");
     app.add_option("--trials", r.trials, "how many schedules of a nest are timed, on average")->capture_default_str()->check(CLI::Range(1, 100'000));

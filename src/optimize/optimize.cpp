@@ -10,9 +10,9 @@
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/scratch.hpp"
-#include "fisher/evidence.hpp"
 #include "optimize/answer/answer.hpp"
 #include "optimize/answer/finalists.hpp"
+#include "optimize/run/oracle_options.hpp"
 #include "optimize/run/times.hpp"
 #include "rewrite/rule_books.hpp"
 #include "store/store_cost.hpp"
@@ -26,17 +26,6 @@ constexpr double last_tuning_share = 0.25, last_layouts_share = 0.5;
 
 // What conditions that say nothing of the expected loss allow a search to look as far as.
 constexpr double points_unasked = 10;
-
-OracleOptions oracle_options(const OptimizeRequest& request, const ReadNetwork& read, const RuleBook& book) {
-    OracleOptions options;
-    options.data = request.data, options.seed = request.seed;
-    if (const Phase* phase = book.find_phase("networks"); phase && !phase->when.empty()) options.conditions = phase->when;
-    if (request.points) options.conditions = with_points(std::move(options.conditions), *request.points);
-    options.trained = read.trained ? &read.network.weights : nullptr;
-    options.taught = read.trainings.taught;
-    options.store = default_evidence();
-    return options;
-}
 
 MeasurerOptions measurer_options(const OptimizeRequest& request, const Weights& weights, const std::filesystem::path& shelf, Progress& progress) {
     MeasurerOptions options;

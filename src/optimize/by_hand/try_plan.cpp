@@ -10,8 +10,6 @@
 #include "base/scratch.hpp"
 #include "base/suggest.hpp"
 #include "base/text.hpp"
-#include "fisher/evidence.hpp"
-#include "fisher/guards.hpp"
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
 #include "nest/domain/domain.hpp"
@@ -19,6 +17,7 @@
 #include "optimize/answer/named_sequences.hpp"
 #include "optimize/by_hand/layers.hpp"
 #include "optimize/by_hand/matching_rules.hpp"
+#include "optimize/run/oracle_options.hpp"
 #include "optimize/run/times.hpp"
 #include "optimize/search/judge_networks.hpp"
 #include "optimize/tune/time_networks.hpp"
@@ -107,21 +106,14 @@ std::string name_of(const ChangedLayer& layer, const Plan& plan, const RuleBook&
     return is.op == "conv2d" && was.op == "conv2d" && is.integer("groups") > was.integer("groups") ? "group" : "narrower";
 }
 
-json verdict_json(const NetworkVerdict& judged, const OptimizeRequest& request, double needed) {
-    json j{{"name", request.guard}, {"allowed", judged.allowed}, {"why", judged.verdict.why}, {"threshold", needed}};
-    j["loss"] = {{"points", judged.loss.points}, {"low", judged.loss.low}, {"high", judged.loss.high}};
-    return j;
-}
-
-json judge(const TryRequest& request, const ReadNetwork& read, const Graph& variant) {
-    const OptimizeRequest& r = request.run;
-    OracleOptions options;
-    options.guard = r.guard, options.data = r.data, options.seed = r.seed, options.store = default_evidence();
-    options.capacity = r.capacity ? *r.capacity : find_guard(r.guard).capacity;
-    options.trained = read.trained ? &read.network.weights : nullptr;
+json judge(const TryRequest& request, const ReadNetwork& read, const RuleBook& book, const Graph& variant) {
+    const OracleOptions options = oracle_options(request.run, read, book);
     const std::unique_ptr<Oracle> oracle = make_oracle(options);
-    NetworkJudge judge(*oracle, read.network.graph, *options.capacity);
-    return verdict_json(judge.judge(std::span(&variant, 1)).front(), r, *options.capacity);
+    const NetworkVerdict judged = NetworkJudge(*oracle, read.network.graph, options.conditions).judge(std::span(&variant, 1)).front();
+    return {{"allowed", judged.allowed},
+            {"why", judged.verdict.why},
+            {"measures", judged.verdict.evidence.at("measures")},
+            {"loss", {{"points", judged.loss.points}, {"low", judged.loss.low}, {"high", judged.loss.high}}}};
 }
 
 class LayerTrial {
@@ -211,12 +203,12 @@ json try_plan(const TryRequest& request, Progress& progress) {
     answer["guard"] = nullptr;
     if (request.judged) {
         progress.stage("guard");
-        answer["guard"] = judge(request, read, variant);
+        answer["guard"] = judge(request, read, book, variant);
         progress.finish(answer["guard"]["why"].get<std::string>());
     }
     const std::vector<ChangedLayer> layers = changed_layers(read.network.graph, variant);
     Times times(r, read.network.graph, target, measurer_options(r, scratch.path() / "kernels", progress));
-    const Run run{r, target, book, std::move(read), 0, nullptr, times.timing(), KernelShelf(scratch.path() / "kernels"), progress};
+    const Run run{r, target, book, std::move(read), {}, 0, nullptr, times.timing(), KernelShelf(scratch.path() / "kernels"), progress};
     const LayerTrial trial(run, request.plan);
     answer["layers"] = json::array();
     for (const ChangedLayer& layer : layers) {
