@@ -49,7 +49,7 @@ TEST_CASE("a mistake in a typed application is shown in its column", "[unit][nes
 }
 
 TEST_CASE("what is typed from a plan's values is that plan", "[unit][nest]") {
-    rc::check([] {
+    CHECK(rc::check([] {
         Application a;
         a.rule = "group-axes";
         const auto axes = std::vector<std::string>{"co", "(quo oh 4)", "(rem ci (/ (extent ci) 2))"};
@@ -59,5 +59,5 @@ TEST_CASE("what is typed from a plan's values is that plan", "[unit][nest]") {
         std::string text = a.rule + " a=" + to_string(a.with["?a"]) + " ?g=" + to_string(a.with["?g"]);
         if (a.part) text += " part=" + std::to_string(*a.part);
         RC_ASSERT(typed(text) == a);
-    });
+    }));
 }
