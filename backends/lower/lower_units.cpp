@@ -95,7 +95,7 @@ Obj NestUnits::configured(const std::function<Obj()>& code) {
     }
     const tv::Buffer shape = tv::buffer("unit_shape", {16}, "local");
     std::vector<Obj> all{tv::allocate(shape, true)};
-    for (std::size_t i = 0; i < words.size(); ++i) all.push_back(shape.store(tv::with_bits(Expr(static_cast<std::int64_t>(words[i]))), {static_cast<std::int64_t>(i)}));
+    for (std::size_t i = 0; i < words.size(); ++i) all.push_back(shape.store(words[i] == 0 ? tv::float_value(0) : tv::with_bits(Expr(static_cast<std::int64_t>(words[i]))), {static_cast<std::int64_t>(i)}));
     all.push_back(tv::machine_call("llvm.x86.ldtilecfg", {shape.address({0})}));
     all.push_back(code());
     all.push_back(tv::machine_call("llvm.x86.tilerelease", {}));
