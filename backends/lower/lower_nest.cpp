@@ -76,10 +76,10 @@ private:
                 if (in_tiles()) return emit_in_tiles(*n);
                 if (n->loop == LoopKind::tensor) return gpu_ ? emit_tensor(*n) : emit_rounded(*n);
                 if (const std::vector<Tree> ahead = stages_ahead(*n); !ahead.empty()) return emit_ahead(*n, ahead);
-                return n->partial ? emit_partial(n)
-                                  : around(
-                                        *n, [&] { return configures(*n) ? configured([&] { return turn(*n); }) : turn(*n); },
-                                        writes_through(n->children[0], n->var));
+                return n->partial
+                           ? emit_partial(n)
+                           : around(
+                                 *n, [&] { return configures(*n) ? configured([&] { return turn(*n); }) : turn(*n); }, writes_through(n->children[0], n->var));
             case TreeNode::Kind::cat: return tv::sequence({emit(n->children[0]), emit(n->children[1])});
             case TreeNode::Kind::complete: return emit_complete(n);
             case TreeNode::Kind::stage: return n->buffer == 0 ? emit_output_stage(n) : emit_input_stage(n);

@@ -86,8 +86,7 @@ KernelBuffer NestOperands::parameter(int b) {
     }
     if (shape.empty()) shape = {1};
     for (std::int64_t d : shape) p.elements *= d;
-    const bool multiplied =
-        from.kind == BufferKind::weight && std::any_of(s_.reads.begin(), s_.reads.end(), [&](const Access& a) { return a.buffer == b; });
+    const bool multiplied = from.kind == BufferKind::weight && std::any_of(s_.reads.begin(), s_.reads.end(), [&](const Access& a) { return a.buffer == b; });
     if (multiplied)
         any_node(t_.root, [&](const TreeNode& x) {
             if (x.kind == TreeNode::Kind::loop && x.loop == LoopKind::tensor) p.rounding = x.place;

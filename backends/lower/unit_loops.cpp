@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "backends/lower/lower_operands.hpp"
 #include "backends/lower/lower_nest.hpp"
+#include "backends/lower/lower_operands.hpp"
 
 namespace loopegg {
 namespace {
@@ -16,9 +16,9 @@ bool uses(const OperandPlace& place, int var) {
 bool counts_pairs(const Index& index, int var) {
     const LinearForm form = linear(index);
     return form.offset % 2 == 0 && std::all_of(form.terms.begin(), form.terms.end(), [&](const auto& term) {
-        const auto& [atom, k] = term;
-        return atom == Index::variable(var) ? k == 1 : k % 2 == 0 && !atom.uses(var);
-    });
+               const auto& [atom, k] = term;
+               return atom == Index::variable(var) ? k == 1 : k % 2 == 0 && !atom.uses(var);
+           });
 }
 
 // Whether the index has the variable as one dimension of its own, or as one term of a dimension: then it is the innermost step of what holds the operand.
