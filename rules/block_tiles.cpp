@@ -212,7 +212,8 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
     const auto longest = main_sum(nest);
     const bool split = kind == TileKind::split || kind == TileKind::split_tensor;
     const auto fits = [](const MatrixUnit& u) { return u.rows == warp_rows * own_rows && u.columns == warp_columns * own_columns && u.depth == sum_steps; };
-    if (is_tensor(kind) && (std::none_of(machine.units.begin(), machine.units.end(), fits) || !longest || nest.loops[*longest].extent % sum_steps != 0)) return {};
+    if (is_tensor(kind) && (std::none_of(machine.units.begin(), machine.units.end(), fits) || !longest || nest.loops[*longest].extent % sum_steps != 0))
+        return {};
     if (kind != TileKind::plain && (!longest || statement.combine != Combine::sum || statement.reads.size() < 2 || nest.loops[*longest].extent < 4)) return {};
     if (statement.keeps_an_order()) return {};
     std::vector<const NaiveLoop*> outputs;

@@ -376,7 +376,8 @@ std::vector<OperatorKind> operators() {
         {"local", "buffer", {"buffer"}},
     };
     for (const char* word : {"serial", "par", "vec", "unroll"}) all.push_back({word, "loop-kind", {}});
-    for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"}) all.push_back({word, "place", {}});
+    for (const char* word : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z", "vthread"})
+        all.push_back({word, "place", {}});
     for (const std::string& kind : rounding_names()) all.push_back({std::string(tensor_place) + kind, "place", {}});
     for (OperatorKind& op : net_operator_kinds()) all.push_back(std::move(op));
     all.push_back({"bilinear", "preparation", {"algorithm", "algorithm"}});

@@ -165,7 +165,8 @@ std::optional<NestInstance> sound_instance(const Rule& rule, const Term& pattern
 }
 
 Tried try_nest(const Rule& rule, const Term& nest) {
-    auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = false, .proven = false, .gpu = {.units = units_for_trials(true)}, .cpu = {.cores = 2, .units = units_for_trials(false)}});
+    auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{
+        .strict_fp = false, .proven = false, .gpu = {.units = units_for_trials(true)}, .cpu = {.cores = 2, .units = units_for_trials(false)}});
     const std::vector<Rewrite> rewrites = bind_rule(rule, {facts, {}});
     return rule.arrow == Arrow::neural ? try_neural(rewrites, facts, nest) : try_exact(rewrites, facts, nest);
 }

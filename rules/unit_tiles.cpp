@@ -26,9 +26,8 @@ struct UnitTile {
 
 Term to_term(const NaiveLoops& nest, const UnitTile& t) {
     std::vector<Term> all;
-    for (const std::int64_t n :
-         {static_cast<std::int64_t>(t.shared), t.block, static_cast<std::int64_t>(t.rows), t.r, static_cast<std::int64_t>(t.columns), t.c,
-          static_cast<std::int64_t>(t.depth), t.d, t.packed})
+    for (const std::int64_t n : {static_cast<std::int64_t>(t.shared), t.block, static_cast<std::int64_t>(t.rows), t.r, static_cast<std::int64_t>(t.columns),
+                                 t.c, static_cast<std::int64_t>(t.depth), t.d, t.packed})
         all.emplace_back(n);
     for (std::size_t i = 0; i < t.sizes.size(); ++i)
         if (!nest.loops[i].reduction) all.emplace_back(t.sizes[i]);

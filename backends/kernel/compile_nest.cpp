@@ -40,7 +40,8 @@ std::string code_of(const LoweredNest& lowered, const Target& target, const std:
 
 Kernel compile_nest(const Term& nest, const Target& target, const std::string& name, std::string known) {
     const LoweredNest lowered = lower_nest(nest, target, name);
-    Kernel kernel{target.gpu() ? name + "_kernel" : "__tvm_ffi_" + name, lowered.parameters, {}, lowered.launch, lowered.turns, std::move(known), lowered.units};
+    Kernel kernel{
+        target.gpu() ? name + "_kernel" : "__tvm_ffi_" + name, lowered.parameters, {}, lowered.launch, lowered.turns, std::move(known), lowered.units};
     if (kernel.code.empty()) kernel.code = code_of(lowered, target, name);
     for (std::size_t i = 0; i < lowered.parameters.size(); ++i) kernel.arguments.push_back(static_cast<int>(i));
     if (target.gpu()) kernel.arguments = argument_order(kernel.code, kernel.symbol, kernel.parameters);

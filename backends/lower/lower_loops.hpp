@@ -61,8 +61,8 @@ protected:
     // A loop that becomes vectors: one that the schedule says, or the columns of a unit's tile where these are walked one by one.
     bool is_vector(const TreeNode& n) const { return n.loop == LoopKind::vector || column_vars_.contains(n.var); }
 
-    std::vector<const TreeNode*> loop_of_;  // by variable
-    std::vector<int> depth_;                // by variable
+    std::vector<const TreeNode*> loop_of_;                 // by variable
+    std::vector<int> depth_;                               // by variable
     std::set<int> unit_vars_, packed_vars_, column_vars_;  // of loops that a unit does on packed operands, and of two of these loops
 
 private:

@@ -76,10 +76,10 @@ private:
                 if (in_tiles()) return emit_in_tiles(*n);
                 if (n->loop == LoopKind::tensor) return gpu_ ? emit_tensor(*n) : emit_rounded(*n);
                 if (const std::vector<Tree> ahead = stages_ahead(*n); !ahead.empty()) return emit_ahead(*n, ahead);
-                return n->partial ? emit_partial(n)
-                                  : around(
-                                        *n, [&] { return configures(*n) ? configured([&] { return turn(*n); }) : turn(*n); },
-                                        writes_through(n->children[0], n->var));
+                return n->partial
+                           ? emit_partial(n)
+                           : around(
+                                 *n, [&] { return configures(*n) ? configured([&] { return turn(*n); }) : turn(*n); }, writes_through(n->children[0], n->var));
             case TreeNode::Kind::cat: return tv::sequence({emit(n->children[0]), emit(n->children[1])});
             case TreeNode::Kind::complete: return emit_complete(n);
             case TreeNode::Kind::stage: return n->buffer == 0 ? emit_output_stage(n) : emit_input_stage(n);
@@ -273,7 +273,7 @@ private:
     Obj emit_input_stage(const Tree& n) {
         const bool shared = gpu_ && n->scope != "local" && !inside_threads() && !guarded_here();
         auto st = storage(n, n->tile, "tile" + std::to_string(n->stage), !shared);
-        auto copy = [&] { return tv::guarded(busy(), st->buffer.store(word_of(*st, n->tile, [&] { return staged_value(*n); }), physical(*st, steps_here(n->tile)))); };
+        auto copy = [&] { return tv::guarded(busy(), store_element(*st, n->tile, [&] { return staged_value(*n); })); };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
         if (st->packed_step >= 0)
             all.push_back(copy_packed(n, *st, copy));
@@ -285,10 +285,10 @@ private:
         return tv::sequence(all);
     }
 
-    // Words are copied, so the step over their numbers is no loop.
+    // Words are copied, so the step over packed numbers counts words.
     Obj copy_packed(const Tree& n, const Storage& st, const std::function<Obj()>& copy) {
         TreeNode of_words = *n;
-        of_words.tile.steps[static_cast<std::size_t>(st.packed_step)].extent = 1;
+        of_words.tile.steps[static_cast<std::size_t>(st.packed_step)].extent /= 2;
         const Tree stage = std::make_shared<TreeNode>(std::move(of_words));
         return is_padded(*n) ? copy_rows(stage, st, copy) : copy_tile(stage, st, copy);
     }

@@ -86,8 +86,7 @@ KernelBuffer NestOperands::parameter(int b) {
     }
     if (shape.empty()) shape = {1};
     for (std::int64_t d : shape) p.elements *= d;
-    const bool multiplied =
-        from.kind == BufferKind::weight && std::any_of(s_.reads.begin(), s_.reads.end(), [&](const Access& a) { return a.buffer == b; });
+    const bool multiplied = from.kind == BufferKind::weight && std::any_of(s_.reads.begin(), s_.reads.end(), [&](const Access& a) { return a.buffer == b; });
     if (multiplied)
         any_node(t_.root, [&](const TreeNode& x) {
             if (x.kind == TreeNode::Kind::loop && x.loop == LoopKind::tensor) p.rounding = x.place;
@@ -193,7 +192,7 @@ std::vector<Expr> NestOperands::solved_steps(const Tile& tile, const std::vector
 std::vector<Expr> NestOperands::physical(const Storage& st, const std::vector<Expr>& steps) const {
     std::vector<Expr> r = st.slices;
     if (st.lane_var >= 0 && !st.lane_last) r.push_back(env_[static_cast<std::size_t>(st.lane_var)]);
-    for (int i : st.order) r.push_back(steps[static_cast<std::size_t>(i)]);
+    for (int i : st.order) r.push_back(i == st.packed_step ? floor_div(steps[static_cast<std::size_t>(i)], 2) : steps[static_cast<std::size_t>(i)]);
     if (st.lane_var >= 0 && st.lane_last) r.push_back(env_[static_cast<std::size_t>(st.lane_var)]);
     if (r.empty()) r.push_back(0);
     return r;
@@ -284,7 +283,7 @@ Expr NestOperands::read(const TreeNode& body, std::size_t r) {
     if (place.stage >= 0) {
         const Storage& st = *storages_[static_cast<std::size_t>(place.stage)];
         const Expr value = st.buffer.load(physical(st, exprs(place.index)));
-        return st.packed_step < 0 ? value : unpacked_bf16(value, expr(place.index[static_cast<std::size_t>(st.packed_step)]));
+        return st.packed_step < 0 ? value : unpacked_bf16(value, floor_mod(expr(place.index[static_cast<std::size_t>(st.packed_step)]), 2));
     }
     const Expr value = read_buffer(access.buffer, place.index, access.padded);
     const auto readers = readers_.find(access.buffer);
@@ -294,22 +293,25 @@ Expr NestOperands::read(const TreeNode& body, std::size_t r) {
 std::optional<std::int64_t> NestOperands::word_stride(const TreeNode& body, std::size_t r, int var) const {
     const OperandPlace& place = body.reads[r];
     std::vector<std::pair<Index, std::int64_t>> dimensions;  // index, distance
+    std::optional<std::size_t> packed;                       // the dimension of which two numbers share a word
     if (place.stage >= 0) {
         const Storage& st = *storages_[static_cast<std::size_t>(place.stage)];
         std::int64_t distance = 1;
-        for (std::size_t i = st.order.size(); i-- > 0; distance *= st.buffer.shape[i])
+        for (std::size_t i = st.order.size(); i-- > 0; distance *= st.buffer.shape[i]) {
+            if (st.order[i] == st.packed_step) packed = dimensions.size();
             dimensions.emplace_back(place.index[static_cast<std::size_t>(st.order[i])], distance);
+        }
     } else {
         const std::vector<WeightReader::Atom>& atoms = readers_.at(s_.reads[r].buffer).front().atoms;
         std::int64_t distance = 1;
         for (std::size_t i = atoms.size() - 1; i-- > 0; distance *= atoms[i].extent) dimensions.emplace_back(atoms[i].index, distance);
     }
     std::int64_t stride = 0;
-    for (const auto& [index, distance] : dimensions)
-        for (const auto& [atom, k] : linear(index).terms)
+    for (std::size_t d = 0; d < dimensions.size(); ++d)
+        for (const auto& [atom, k] : linear(dimensions[d].first).terms)
             if (atom.uses(var)) {
                 if (atom.kind() != Index::Kind::variable) return {};
-                stride += k * distance;
+                stride += (packed == d ? k / 2 : k) * dimensions[d].second;
             }
     return stride;
 }

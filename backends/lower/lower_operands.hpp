@@ -20,7 +20,7 @@ struct Storage {
     int lane_var = -1;  // partial sums: the loop variable that is a dimension of its own
     bool lane_last = false;
     std::vector<tv::Expr> slices{};     // outermost dimensions that say which slice of the block the storage belongs to; the slice's threads share it
-    int packed_step = -1;               // the step that counts the numbers in one word of the storage, if there is one
+    int packed_step = -1;               // the step of which two numbers share a word of the storage, if there is one
     const TreeNode* slot_of = nullptr;  // the stage of the output that fills this storage, each element once
 };
 

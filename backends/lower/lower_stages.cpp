@@ -35,7 +35,8 @@ std::shared_ptr<Storage> NestStages::storage(const Tree& n, const Tile& tile, co
             }
             std::vector<int> vars;
             place->index[i].collect(vars);
-            for (int v : vars) depth = std::max(depth, depth_[static_cast<std::size_t>(v)]);
+            for (int v : vars)
+                if (!packed_vars_.contains(v)) depth = std::max(depth, depth_[static_cast<std::size_t>(v)]);
             const Index& at = place->index[i];
             const TreeNode* loop = at.kind() == Index::Kind::variable ? loop_of_[static_cast<std::size_t>(at.var())] : nullptr;
             by_thread = by_thread && loop && loop->loop == LoopKind::bind && is_thread(loop->place) && (!thread_var || *thread_var == at.var());
@@ -45,16 +46,13 @@ std::shared_ptr<Storage> NestStages::storage(const Tree& n, const Tile& tile, co
         keys.emplace_back(depth, static_cast<int>(i));
     }
     if (local) std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    if (const auto step = packed_step(n)) {
-        st->packed_step = *step;
-        std::erase_if(keys, [&](const auto& key) { return key.second == *step; });
-    }
+    st->packed_step = packed_step(n).value_or(-1);
     std::int64_t bytes = 4;
     if (!local)
         for (const auto& [count, which] : sums_apart()) shape.push_back(count), st->slices.push_back(which);
     for (const auto& [depth, step] : keys) {
         st->order.push_back(step);
-        shape.push_back(tile.steps[static_cast<std::size_t>(step)].extent);
+        shape.push_back(tile.steps[static_cast<std::size_t>(step)].extent / (step == st->packed_step ? 2 : 1));
         bytes *= shape.back();
     }
     if (shape.empty()) shape.push_back(1);
@@ -70,21 +68,23 @@ std::optional<int> NestStages::packed_step(const Tree& stage) const {
     each_body(stage, [&](const TreeNode& b) {
         for (const OperandPlace& place : b.reads)
             for (std::size_t i = 0; place.stage == stage->stage && i < place.index.size(); ++i)
-                if (place.index[i].kind() == Index::Kind::variable && packed_vars_.contains(place.index[i].var())) found = static_cast<int>(i);
+                for (int var : packed_vars_)
+                    if (place.index[i].uses(var)) found = static_cast<int>(i);
     });
     return found;
 }
 
-Expr NestStages::word_of(const Storage& st, const Tile& tile, const std::function<Expr()>& value) {
-    if (st.packed_step < 0) return value();
-    Expr& half = env_[static_cast<std::size_t>(tile.steps[static_cast<std::size_t>(st.packed_step)].var)];
-    const Expr before = half;
-    half = 0;
+tv::Obj NestStages::store_element(const Storage& st, const Tile& tile, const std::function<Expr()>& value) {
+    if (st.packed_step < 0) return st.buffer.store(value(), physical(st, steps_here(tile)));
+    Scope keep(env_);
+    Expr& step = env_[static_cast<std::size_t>(tile.steps[static_cast<std::size_t>(st.packed_step)].var)];
+    const Expr first = step * Expr(2);
+    step = first;
     const Expr low = value();
-    half = 1;
-    const Expr high = value();
-    half = before;
-    return packed_bf16(low, high);
+    const std::vector<Expr> at = physical(st, steps_here(tile));
+    if (low.node.same_as(padding_.node)) return st.buffer.store(low, at);  // two zeros are a word of zeros
+    step = first + Expr(1);
+    return st.buffer.store(packed_bf16(low, value()), at);
 }
 
 // Whether loops around a stage may be past the end of a sum that was split unevenly. Then nothing is loaded into the stage, and nothing may be written back.
@@ -142,7 +142,7 @@ bool NestStages::on_stack(const tv::Buffer& b) const {
 }
 
 tv::Obj NestStages::copy_tile(const Tree& n, const Storage& st, const std::function<Obj()>& leaf) {
-    if (st.order.size() + (st.packed_step >= 0) == n->tile.steps.size()) return over_tile(n->tile, spread_below(n->children[0]), leaf);
+    if (st.order.size() == n->tile.steps.size()) return over_tile(n->tile, spread_below(n->children[0]), leaf);
     throw UserError("a stage of an input outside the loops bound to threads must be (shared ...)");
 }
 
@@ -153,7 +153,7 @@ tv::Obj NestStages::copy_rows(const Tree& n, const Storage& st, const std::funct
     const Shape& shape = s_.buffers[static_cast<std::size_t>(n->buffer)].shape;
     std::size_t last = tile.steps.size();
     while (last > 0 && tile.steps[last - 1].extent == 1) --last;
-    const bool plain = gpu_ || last < 2 || st.order.size() + (st.packed_step >= 0) != tile.steps.size() || !tile.predicates.empty() || !input_stages_[n->buffer].empty();
+    const bool plain = gpu_ || last < 2 || st.order.size() != tile.steps.size() || !tile.predicates.empty() || !input_stages_[n->buffer].empty();
     if (plain) return copy_tile(n, st, leaf);
     const Tile::Step along = tile.steps[--last];
     std::size_t row = shape.size(), users = 0;
@@ -170,11 +170,11 @@ tv::Obj NestStages::copy_rows(const Tree& n, const Storage& st, const std::funct
         const tv::Variable v = tv::variable("s" + std::to_string(along.var));
         Expr& at = env_[static_cast<std::size_t>(along.var)];
         at = to - from == 1 ? Expr(from) : v.expr() + Expr(from);
-        const Obj store = st.buffer.store(word_of(st, tile, value), physical(st, steps_here(tile)));
+        const Obj store = store_element(st, tile, value);
         return to - from == 1 ? store : tv::loop(v, to - from, tv::LoopKind::serial, store);
     };
     return over_tile(rows, spread_below(n->children[0]), [&] {
-        auto beyond = [&] { return outside(); };
+        auto beyond = [&] { return padding_; };
         auto value = [&] { return read_buffer(n->buffer, tile.index, false); };
         std::vector<Obj> all;
         if (begin > 0) all.push_back(stretch(0, begin, beyond));

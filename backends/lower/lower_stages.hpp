@@ -31,13 +31,14 @@ protected:
     Obj copy_rows(const Tree& n, const Storage& st, const std::function<Obj()>& leaf);
 
     std::optional<int> packed_step(const Tree& stage) const;
-    // What one element of a storage holds: a value, or a word of packed values.
-    Expr word_of(const Storage& st, const Tile& tile, const std::function<Expr()>& value);
+    // One element of a storage is a value, or a word of packed values; then the packed step counts words here.
+    Obj store_element(const Storage& st, const Tile& tile, const std::function<Expr()>& value);
 
     // One instruction of tensor cores (lower_tensor.cpp), by which a warp does what stands under a tensor loop.
     Obj tensor_step(const TreeNode& n);
 
 private:
+    const Expr padding_ = outside();
     bool may_run_out(const TreeNode& stage, const TreeNode& body) const;
 };
 

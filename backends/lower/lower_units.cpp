@@ -89,13 +89,16 @@ Obj NestUnits::configured(const std::function<Obj()>& code) {
     std::array<std::uint32_t, 16> words{1};  // the layout of Intel's palette 1: 16-bit widths in bytes from byte 16 on, 8-bit heights from byte 48 on
     for (std::int64_t i = 0; i < t->sums + t->kept[0] + t->kept[1]; ++i) {
         const bool sum = i < t->sums, first = !sum && i < t->sums + t->kept[0];
-        const auto width = static_cast<std::uint32_t>(bytes_of_a_word * (first ? depth : columns)), height = static_cast<std::uint32_t>(sum || first ? rows : depth);
+        const auto width = static_cast<std::uint32_t>(bytes_of_a_word * (first ? depth : columns)),
+                   height = static_cast<std::uint32_t>(sum || first ? rows : depth);
         words[static_cast<std::size_t>(4 + i / 2)] |= width << (16 * (i % 2));
         words[static_cast<std::size_t>(12 + i / 4)] |= height << (8 * (i % 4));
     }
     const tv::Buffer shape = tv::buffer("unit_shape", {16}, "local");
     std::vector<Obj> all{tv::allocate(shape, true)};
-    for (std::size_t i = 0; i < words.size(); ++i) all.push_back(shape.store(tv::with_bits(Expr(static_cast<std::int64_t>(words[i]))), {static_cast<std::int64_t>(i)}));
+    for (std::size_t i = 0; i < words.size(); ++i)
+        all.push_back(
+            shape.store(words[i] == 0 ? tv::float_value(0) : tv::with_bits(Expr(static_cast<std::int64_t>(words[i]))), {static_cast<std::int64_t>(i)}));
     all.push_back(tv::machine_call("llvm.x86.ldtilecfg", {shape.address({0})}));
     all.push_back(code());
     all.push_back(tv::machine_call("llvm.x86.tilerelease", {}));

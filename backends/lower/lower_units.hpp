@@ -32,9 +32,9 @@ protected:
 private:
     struct Tiles {
         UnitLoops loops;
-        std::vector<const TreeNode*> own;                  // loops over tiles of sums, outermost first
-        std::int64_t sums = 1;                             // tiles of sums
-        std::array<std::int64_t, 2> kept{};                // registers for tiles of each operand
+        std::vector<const TreeNode*> own;                                // loops over tiles of sums, outermost first
+        std::int64_t sums = 1;                                           // tiles of sums
+        std::array<std::int64_t, 2> kept{};                              // registers for tiles of each operand
         std::array<std::vector<std::vector<std::int64_t>>, 2> loaded{};  // what is in them, by the own loops that move the operand
         std::array<std::size_t, 2> next{};
     };

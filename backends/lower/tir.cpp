@@ -83,9 +83,7 @@ Expr intrinsic(const char* op, const std::vector<Expr>& args) { return called("f
 Expr truncate(const Expr& number) { return Expr(obj(Fn::cast, type_of("int32"), number.node, no_span)); }
 Expr with_bits(const Expr& whole) { return intrinsic("tirx.reinterpret", {whole}); }
 Expr bits_of(const Expr& number) { return called("int32", "tirx.reinterpret", nodes({number})); }
-Expr bitwise(const char* op, const Expr& a, const Expr& b) {
-    return Expr(ffi::Function::GetGlobalRequired(op)(a.node, b.node, no_span).cast<Obj>());
-}
+Expr bitwise(const char* op, const Expr& a, const Expr& b) { return Expr(ffi::Function::GetGlobalRequired(op)(a.node, b.node, no_span).cast<Obj>()); }
 Expr outer_function(const char* name, const std::vector<Expr>& args) { return called("float32", "tirx.call_pure_extern", with_name(name, args)); }
 Obj outer_call(const char* name, const std::vector<Expr>& args) {
     return obj(Fn::evaluate, called("void", "tirx.call_extern", with_name(name, args)).node, no_span);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "backends/lower/lower_operands.hpp"
 #include "backends/lower/lower_nest.hpp"
+#include "backends/lower/lower_operands.hpp"
 
 namespace loopegg {
 namespace {
@@ -12,12 +12,21 @@ bool uses(const OperandPlace& place, int var) {
     return std::any_of(place.index.begin(), place.index.end(), [&](const Index& i) { return i.uses(var); });
 }
 
+// Whether the index is an even number and the variable, so that its halves count words.
+bool counts_pairs(const Index& index, int var) {
+    const LinearForm form = linear(index);
+    return form.offset % 2 == 0 && std::all_of(form.terms.begin(), form.terms.end(), [&](const auto& term) {
+               const auto& [atom, k] = term;
+               return atom == Index::variable(var) ? k == 1 : k % 2 == 0 && !atom.uses(var);
+           });
+}
+
 // Whether the index has the variable as one dimension of its own, or as one term of a dimension: then it is the innermost step of what holds the operand.
 bool ends_words(const Statement& s, const LoopTree& tree, const UnitLoops& u, std::size_t read) {
     const OperandPlace& place = u.body->reads[read];
     if (place.stage >= 0)
         return std::count_if(place.index.begin(), place.index.end(), [&](const Index& i) { return i.uses(u.packed->var); }) == 1 &&
-               std::find(place.index.begin(), place.index.end(), Index::variable(u.packed->var)) != place.index.end();
+               std::all_of(place.index.begin(), place.index.end(), [&](const Index& i) { return !i.uses(u.packed->var) || counts_pairs(i, u.packed->var); });
     const std::vector<WeightReader> readers = weight_readers(s, tree, s.reads[read].buffer);
     return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](const WeightReader& r) {
         return !r.atoms.empty() && r.atoms.back().index == Index::variable(u.packed->var) && r.atoms.back().extent == u.packed->extent;

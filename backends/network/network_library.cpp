@@ -11,8 +11,8 @@ namespace loopegg {
 namespace {
 
 // What network.h offers, each by its name behind the prefix.
-constexpr const char* offered[] = {"abi",       "lacks", "open",  "close",  "create",  "destroy",    "threads",    "run",
-                                   "run_steps", "steps", "inputs", "outputs", "input_size", "output_size"};
+constexpr const char* offered[] = {"abi", "lacks",     "open",  "close",  "create",  "destroy",    "threads",
+                                   "run", "run_steps", "steps", "inputs", "outputs", "input_size", "output_size"};
 
 template <class Row>
 std::string bytes_of(const std::vector<Row>& rows) {

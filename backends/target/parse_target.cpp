@@ -80,8 +80,8 @@ std::vector<MatrixUnit> units_of(const JsonView& view) {
         u.instruction = one.at("instruction").text();
         u.operands = one.at("operands").text();
         if (std::find(rounding_names().begin(), rounding_names().end(), u.operands) == rounding_names().end())
-            one.at("operands").fail(fmt::format("'operands' is '{}', expected {}", u.operands, join(rounding_names(), " or ")),
-                                    did_you_mean(u.operands, rounding_names()));
+            one.at("operands")
+                .fail(fmt::format("'operands' is '{}', expected {}", u.operands, join(rounding_names(), " or ")), did_you_mean(u.operands, rounding_names()));
         u.rows = one.at("rows").integer(1, 1024), u.columns = one.at("columns").integer(1, 1024), u.depth = one.at("depth").integer(1, 1024);
         if (auto packed = one.find("packed")) u.packed = packed->integer(1, 4);
         if (u.depth % u.packed != 0) one.at("depth").fail(fmt::format("'depth' must be a multiple of 'packed', {}", u.packed));

@@ -156,8 +156,7 @@ void check_uses(const TileContract& c, const PartPath& path) {
         const PartRole role = role_of(c, use.part);
         if (use.use == LoopUse::apart && role != PartRole::parallel)
             throw Wrong{"runs the iterations of the part '" + use.part + "' at once, which add into one result"};
-        if (use.use == LoopUse::partial && role != PartRole::sum)
-            throw Wrong{"takes sums in parts along '" + use.part + "', which sums up nothing"};
+        if (use.use == LoopUse::partial && role != PartRole::sum) throw Wrong{"takes sums in parts along '" + use.part + "', which sums up nothing"};
     }
 }
 

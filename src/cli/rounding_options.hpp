@@ -11,7 +11,7 @@
 namespace loopegg {
 
 inline void add_allow_option(CLI::App& app, std::vector<std::string>& allowed) {
-    app.add_option("--allow", allowed, "a rounding of operands that schedules may use on matrix units, where the target has one: " + join(rounding_names(), ", "))
+    app.add_option("--allow", allowed, "a rounding of operands that a matrix unit of the target multiplies: " + join(rounding_names(), ", "))
         ->allow_extra_args(false);
 }
 

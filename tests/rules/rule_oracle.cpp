@@ -184,7 +184,9 @@ std::string statement_with(std::int64_t a, std::int64_t b, std::mt19937_64& rand
     return fmt::format(fmt::runtime(forms[random() % std::size(forms)]), a, b);
 }
 
-NestAnalysis::Options options(bool strict_fp) { return {.strict_fp = strict_fp, .proven = false, .gpu = {.units = units_for_trials(true)}, .cpu = {.cores = 2, .units = units_for_trials(false)}}; }
+NestAnalysis::Options options(bool strict_fp) {
+    return {.strict_fp = strict_fp, .proven = false, .gpu = {.units = units_for_trials(true)}, .cpu = {.cores = 2, .units = units_for_trials(false)}};
+}
 
 // What the rule makes of a term, and of a neural rule the variants.
 std::vector<Term> made_of(const Rule& rule, const Term& term, bool strict_fp) {

@@ -8,6 +8,7 @@
 #include "nest/term/class_terms.hpp"
 #include "nest/term/facts.hpp"
 #include "rules/load.hpp"
+#include "rules/nest_trial.hpp"
 
 using namespace loopegg;
 

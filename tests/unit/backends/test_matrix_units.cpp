@@ -107,8 +107,8 @@ TEST_CASE("bf16 keeps seven bits behind the point, to the nearest, ties to even"
     CHECK(rounded_to_bf16(1.0f) == 1.0f);
     CHECK(rounded_to_bf16(255.0f) == 255.0f);
     CHECK(rounded_to_bf16(1.0f + 0x1p-9f) == 1.0f);
-    CHECK(rounded_to_bf16(1.0f + 0x1p-8f) == 1.0f);                        // a tie goes to the even neighbour: down
-    CHECK(rounded_to_bf16(1.0f + 0x1p-7f + 0x1p-8f) == 1.0f + 0x1p-6f);    // and up
+    CHECK(rounded_to_bf16(1.0f + 0x1p-8f) == 1.0f);                      // a tie goes to the even neighbour: down
+    CHECK(rounded_to_bf16(1.0f + 0x1p-7f + 0x1p-8f) == 1.0f + 0x1p-6f);  // and up
     CHECK(rounded_to_bf16(-1.0f - 0x1p-7f - 0x1p-8f) == -1.0f - 0x1p-6f);
     CHECK(std::isinf(rounded_to_bf16(INFINITY)));
     CHECK(std::isinf(rounded_to_bf16(3.4e38f)));  // the nearest number is beyond the largest
@@ -175,9 +175,7 @@ TEST_CASE("for a processor with AMX, tiles are multiplied in its registers", "[r
 }
 
 TEST_CASE("units of a target are checked with their place in its file", "[errors]") {
-    const auto with = [](const std::string& unit) {
-        return R"({"name": "t", "tvm": {"kind": "llvm"}, "machine": {"units": [)" + unit + "]}}";
-    };
+    const auto with = [](const std::string& unit) { return R"({"name": "t", "tvm": {"kind": "llvm"}, "machine": {"units": [)" + unit + "]}}"; };
     CHECK_NOTHROW(check_target("t.json", with(R"({"instruction": "x", "operands": "bf16", "rows": 1, "columns": 16, "depth": 2, "packed": 2})")));
     CHECK_THROWS_WITH(check_target("t.json", with(R"({"instruction": "x", "operands": "bf17", "rows": 1, "columns": 16, "depth": 2})")),
                       Catch::Contains("t.json:1:") && Catch::Contains("'operands' is 'bf17', expected bf16 or tf32"));
