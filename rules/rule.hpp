@@ -109,8 +109,8 @@ struct CapacityProposal {
 // What rules need from the run that they are used in.
 struct Binding {
     std::shared_ptr<Analysis> facts{};  // Language::make_facts, attached to the e-graph; may be empty
-    // Answers (capacity) and conditions on measures with one verdict for each proposal of an iteration. Where the function is empty, everything is allowed, and the evidence
-    // says so.
+    // Answers (capacity) and conditions on measures with one verdict for each proposal of an iteration. Where the function is empty, everything is allowed,
+    // and the evidence says so.
     std::function<std::vector<Verdict>(const EGraph&, std::span<const CapacityProposal>)> capacity{};
 };
 

@@ -12,7 +12,8 @@
 
 namespace loopegg {
 
-// The verdicts about an application, one of each condition on a measure that its rule names; (capacity) stands for the conditions of the run. Applications of one rule with the same values, at the same sites, are one, whatever was changed around them.
+// The verdicts about an application, one of each condition on a measure that its rule names; (capacity) represents the conditions of the run. Applications
+// of one rule with the same values, at the same sites, are one, whatever was changed around them.
 // Where sizes tell the guard enough, no network is run.
 class ApplicationGuard {
 public:
