@@ -1,4 +1,4 @@
-"""Other CPU runtimes, each behind one form: made of an ONNX file, run with ones as input, in float32 whatever its default.
+"""Other CPU runtimes, each behind one form: made of an ONNX file, run with ones as input, in float32 unless its name says otherwise.
 
 OpenVINO and ncnn use float16 or bfloat16 by themselves where the processor has it. Both are told not to, and MNN is asked for high precision.
 The constructor of a runtime that cannot read a model raises an exception.
@@ -34,10 +34,11 @@ class OnnxRuntime:
 
 class OpenVino:
     name = "OpenVINO"
+    precision = {"INFERENCE_PRECISION_HINT": "f32"}
 
     def __init__(self, file, threads):
         import openvino
-        settings = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1}
+        settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1, **self.precision}
         model = openvino.Core().compile_model(file, "CPU", settings)
         self.request = model.create_infer_request()
         self.feed = [ones([int(d) for d in i.shape]) for i in model.inputs]
@@ -49,6 +50,12 @@ class OpenVino:
     def version():
         import openvino
         return openvino.__version__.split("-")[0]
+
+
+class OpenVinoAsInstalled(OpenVino):
+    """In the precision that it chooses: bfloat16 or float16 where the processor has instructions for it."""
+    name = "OpenVINO as installed"
+    precision = {}
 
 
 class Mnn:

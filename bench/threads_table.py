@@ -9,13 +9,13 @@ other runtime's time is the first folder's.
 import argparse
 import json
 
-from runtimes import OnnxRuntime, OpenVino
+from runtimes import OnnxRuntime, OpenVino, OpenVinoAsInstalled
 from turns import Ours, in_turns, summary
 
 
 def installed():
     found = []
-    for runtime in (OnnxRuntime, OpenVino):
+    for runtime in (OnnxRuntime, OpenVino, OpenVinoAsInstalled):
         try:
             print(runtime.name, runtime.version())
             found.append(runtime)

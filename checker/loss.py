@@ -1,4 +1,4 @@
-"""The points of accuracy that a smaller network is expected to lose after training: the formula of docs/reference/certificate.md."""
+"""The measures that are formulas of sizes, among them the points that a network is expected to lose after training: docs/reference/certificate.md."""
 import collections
 import math
 
@@ -8,7 +8,6 @@ from graphs import SLIDING
 SPARE, WORK, DEPTH, WIDTHS, MIXING, VIEW, UNREAD = 0.36, 0.610, 0.511, 0.222, 0.759, 5.313, 0.061
 TAUGHT, RELATIVE_ERROR, LABEL_ERROR, UNLIKE = 3000, 0.41, 0.41, 2
 LEAST_WORK, MOST_WORK, LEAST_SHARE, LEAST_DEPTH, LEAST_SPREAD, SUFFICIENT_SPREAD = 0.0879, 1.549, 1 / 64, 1 / 3, 0.5, 0.2
-# The measures that are formulas of sizes, of the original and a variant.
 FORMULAS = {"expected-loss": lambda a, b: expected_loss(a, b)["points"], "params": lambda a, b: b.params / a.params, "macs": lambda a, b: b.macs / a.macs}
 
 Stage = collections.namedtuple("Stage", "macs dense weights sites", defaults=(0.0, 0.0, 0.0, 0))

@@ -95,9 +95,14 @@ Compared loss(std::span<const ScoredPair> seeds) {
     const LossParts parts = loss_parts(seeds[0].original, seeds[0].variant);
     double fisher = mean_over(seeds, [](const ScoredPair& p) { return std::log(fisher_total(p.variant.raw) / fisher_total(p.original.raw)); });
     // A network that has no gradients at all is never admitted, however large it is.
-    return {
-        std::isfinite(fisher) ? expected_loss(seeds[0].original, parts).points : std::numeric_limits<double>::quiet_NaN(),
-        {{"work", parts.work}, {"depth", parts.depth}, {"widths", parts.widths}, {"mixing", parts.mixing}, {"view", parts.view}, {"unread", parts.unread}, {"fisher", std::exp(fisher)}}};
+    return {std::isfinite(fisher) ? expected_loss(seeds[0].original, parts).points : std::numeric_limits<double>::quiet_NaN(),
+            {{"work", parts.work},
+             {"depth", parts.depth},
+             {"widths", parts.widths},
+             {"mixing", parts.mixing},
+             {"view", parts.view},
+             {"unread", parts.unread},
+             {"fisher", std::exp(fisher)}}};
 }
 
 double loss_by_size(const MeasureInput& original, const MeasureInput& variant) { return expected_loss(original, loss_parts(original, variant)).points; }

@@ -22,6 +22,12 @@ void share_flags(CLI::App& app) {
     }
 }
 
+// Every command takes --help-all. Where it shows what --help shows, help does not mention it.
+void accept_help_all(CLI::App& app) {
+    if (!app.get_help_all_ptr()) app.set_help_all_flag("--help-all", "print every option and stop")->group("");
+    for (CLI::App* below : commands_of(app)) accept_help_all(*below);
+}
+
 // No option means 'not a number', an infinity, or less than nothing: the library reads -1 and 1e20 written out as the largest whole number.
 void refuse_nonsense_numbers(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
@@ -68,6 +74,7 @@ CLI::App* add_command(CLI::App& app, const Command& command, Parsed& parsed) {
     Action action = command.setup(*sub);
     sub->final_callback([&parsed, action] { parsed.action = action; });
     share_flags(*sub);
+    accept_help_all(*sub);
     return sub;
 }
 
