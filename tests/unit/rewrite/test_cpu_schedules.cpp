@@ -241,7 +241,9 @@ TEST_CASE("transforms of tiles are written out whole, and the cores share blocks
         const ScheduleRules rules(shipped_file, VectorMachine{2, lanes, 32});
         for (const auto& [statement, buffer] :
              {std::pair("(layout O c 16 (bilinear_input [-1,0,1,0|0,1,1,0|0,-1,1,0|0,-1,0,1] [-1,0,1,0|0,1,1,0|0,-1,1,0|0,-1,0,1] 2 2 1 64 32 32 1 1))", "I"),
-              std::pair("(epilogue relu (layout I c 16 (bilinear_output [1,1,1,0|0,1,-1,1] [1,1,1,0|0,1,-1,1] 1 64 32 32)))", "O")}) {
+              std::pair("(epilogue relu (layout I c 16 (bilinear_output [1,1,1,1,1,0|0,1,-1,2,-2,0|0,1,1,4,4,0|0,1,-1,8,-8,1] "
+                        "[1,1,1,1,1,0|0,1,-1,2,-2,0|0,1,1,4,4,0|0,1,-1,8,-8,1] 1 64 32 32)))",
+                        "O")}) {
             const std::vector<Term> all = rules.schedules(nest_of(statement_of(parse_term(statement))), 20);
             const std::string wanted =
                 "(par (pair (quo c " + std::to_string(lanes) + ") th) (stage " + buffer + " (at tw (unroll " + (*buffer == 'I' ? "u (unroll v" : "i (unroll j");
