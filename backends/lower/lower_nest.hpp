@@ -9,7 +9,7 @@ struct LoweredNest {
     tv::Obj function;  // one PrimFunc
     std::vector<KernelBuffer> parameters;
     Launch launch;
-    std::int64_t turns = 0;  // of its parallel loops on a CPU (loopeggrt_team_turns); 0: it has none, or they are not known
+    std::int64_t turns = 0;   // of its parallel loops on a CPU (loopeggrt_team_turns); 0: it has none, or they are not known
     std::uint32_t units = 0;  // matrix units that it needs (runtime/loopegg_runtime.h)
 };
 

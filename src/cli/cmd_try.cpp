@@ -60,8 +60,7 @@ void print(const json& answer) {
     const json &before = answer["original"], &after = answer["variant"], &guard = answer["guard"];
     fmt::print("{}: parameters {} -> {}, MACs {} -> {}\n", answer["name"].get<std::string>(), with_commas(before["parameters"]),
                with_commas(after["parameters"]), with_commas(before["macs"]), with_commas(after["macs"]));
-    if (!guard.is_null())
-        fmt::print("the guard {} it: {}\n", guard["allowed"].get<bool>() ? "admits" : "refuses", guard["why"].get<std::string>());
+    if (!guard.is_null()) fmt::print("the guard {} it: {}\n", guard["allowed"].get<bool>() ? "admits" : "refuses", guard["why"].get<std::string>());
     for (const json& layer : answer["layers"]) print_layer(layer);
     if (answer["layers"].empty()) fmt::print("no layer is changed\n");
 }
