@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "backends/target/thread_count.hpp"
+#include "backends/runtime/loopegg_runtime.h"
 
 namespace loopegg {
 namespace {
@@ -26,7 +26,7 @@ MachineFacts machine_facts() {
     MachineFacts f;
     utsname system{};
     if (uname(&system) == 0) f.architecture = system.machine;
-    f.cores = thread_count();
+    f.cores = loopeggrt_default_threads();
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);) {
         const auto colon = line.find(':');

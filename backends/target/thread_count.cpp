@@ -25,8 +25,6 @@ int processors() {
 
 }  // namespace
 
-int thread_count() { return loopeggrt_default_threads(); }
-
 void use_threads(int threads, const Target& target) {
     if (threads == 0) return;
     if (target.reach != Reach::here)
