@@ -372,7 +372,7 @@ private:
                                 {"macs", c.size.macs},
                                 {"kept", kept_at_loss(loss.points)},
                                 {"loss", {{"points", loss.points}, {"low", loss.low}, {"high", loss.high}}}};
-        if (!loss.unlike.empty()) evidence["loss"]["unlike"] = loss.unlike;
+        if (!loss.unlike.empty()) evidence["unlike"] = loss.unlike;
         if (options_.taught) evidence["taught"] = {{"networks", options_.taught->networks()}, {"key", options_.taught->key().hex()}};
         for (const Compared& said : c.said) evidence["parts"].update(said.parts);
         return with_answer(std::move(evidence), c, loss);

@@ -34,7 +34,7 @@ std::string how_sure(const nlohmann::json& r) {
     if (!guard.contains("loss") || !guard["loss"].contains("low"))
         return fmt::format("the guard '{}' allows the network and predicts no accuracy: train it before you rely on it", guard["name"].get<std::string>());
     const nlohmann::json& loss = guard["loss"];
-    const std::string unlike = loss.value("unlike", "");
+    const std::string unlike = guard.value("unlike", "");
     return fmt::format(
         "after training, the network is expected to lose {:.2f} points (nine of ten such networks: {:.2f} to {:.2f}); nobody has trained it yet{}",
         loss["points"].get<double>(), loss["low"].get<double>(), loss["high"].get<double>(),

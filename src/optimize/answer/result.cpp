@@ -171,7 +171,7 @@ json result_of(const Answer& answer) {
     r["guard"] = verdict_json(verdict);
     r["guard"]["name"] = measures_named(run.conditions), r["guard"]["conditions"] = to_string(run.conditions);
     r["guard"]["loss"] = {{"points", loss.points}, {"low", loss.low}, {"high", loss.high}};
-    if (!loss.unlike.empty()) r["guard"]["loss"]["unlike"] = loss.unlike;
+    if (!loss.unlike.empty()) r["guard"]["unlike"] = loss.unlike;
     r["sites"] = sites_json(answer);
     r["pareto"] = front_json_with_choice(answer), r["front_gap"] = found.gap, r["networks"] = networks_json(found);
     r["configurations"] = found.asked, r["rejected"] = found.rejected;

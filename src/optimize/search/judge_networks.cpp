@@ -21,7 +21,7 @@ ExpectedLoss loss_of(const Verdict& v) {
     if (!v.evidence.is_object() || !v.evidence.contains("loss")) return {};
     const nlohmann::json& loss = v.evidence.at("loss");
     const double points = loss.at("points");
-    return {points, loss.value("low", points), loss.value("high", points), loss.value("unlike", "")};
+    return {points, loss.value("low", points), loss.value("high", points), v.evidence.value("unlike", "")};
 }
 
 std::vector<NetworkVerdict> NetworkJudge::judge(std::span<const Graph> networks, std::span<const MeasureCondition> conditions) {
