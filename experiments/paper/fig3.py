@@ -111,10 +111,8 @@ accuracy ({low:.2f} to {high:.2f}, the middle 90% of 200 resamples). The number 
 
 - **What the paper reports.** A scatter plot of Fisher Potential at initialisation against final CIFAR-10 error over cells of NAS-Bench-201. Cells with a low
   potential have a high error, so that the measure can reject poor cells without training; good cells that it rejects, too, are accepted as a loss.
-- **What we see.** Rejecting works in part: of the cells that pass, {100 * precision:.0f}% belong to the better half (chance: 50%). The order of the cells that
-  pass is nearly lost.
-- **Why they differ.** The paper shows the scatter and gives no rank correlation, and no baseline that knows only the size. The cells with errors above 50%, which any
-  measure finds, dominate the impression.
+- **What we see.** Of the cells that pass, {100 * precision:.0f}% belong to the better half (chance: 50%).
+- **Why they differ.** The paper shows the scatter and gives no rank correlation, and no baseline that knows only the size.
 
 | measure | rank correlation with accuracy | better half: precision as a filter | best tenth: share that passes |
 |---|---|---|---|

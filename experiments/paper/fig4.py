@@ -130,7 +130,7 @@ def verdict(rows):
 def page(session, rows):
     return f"""# Figure 4: whole networks over tuned TVM
 
-**What does not hold.** A part of what a search seems to gain over TVM is the baseline's tuner: {verdict(rows)}. The paper's four devices are not here: only this
+**What does not hold.** {verdict(rows)[0].upper() + verdict(rows)[1:]}. The paper's four devices are not here: only this
 machine is measured, and {', '.join(ELSEWHERE)} are estimates from data sheets.
 
     ./loopegg paper fig4{' --quick' if session.quick else ''}

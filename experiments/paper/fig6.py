@@ -59,7 +59,7 @@ def page(session, rows):
     best = max(mean, key=mean.get) if mean else "none"
     return f"""# Figure 6: layers of ResNet-34
 
-**What does not hold.** Less work is not proportionally less time: {len(short)} of {len(good)} variants gain less than nine tenths of what their
+**What does not hold.** {len(short)} of {len(good)} variants gain less than nine tenths of what their
 multiplications would say, and {len(slower)} are slower than the original, when both are tuned alike. By the geometric mean over layers, {best} gains most
 ({', '.join(f'{n} {v:.2f}x' for n, v in mean.items())}).
 

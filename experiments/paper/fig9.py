@@ -87,8 +87,7 @@ def page(session, rows):
     table = [f"| {s:g} | {v['macs'] / 1e6:.0f} M | {v['ms']:.3f} ({v['iqr']:.3f}) | {v['original'] / v['ms']:.2f} | {loss(verdicts.get(s))} |" for s, v in sums.items()]
     return f"""# Figure 9: between two operators
 
-**What does not hold.** {len(outside)} of {len(between)} operators between G=2 and G=4 take longer than both ends: two parts are two loop nests, and cost
-more than their work says. Whether the points between are more accurate is not answered here: nothing was trained for this page.
+**What does not hold.** {len(outside)} of {len(between)} operators between G=2 and G=4 take longer than both ends. Whether the points between are more accurate is not answered here: nothing was trained for this page.
 
     ./loopegg paper fig9{' --quick' if session.quick else ''}
 
