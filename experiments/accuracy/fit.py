@@ -220,7 +220,7 @@ def main():
     print(f"{len(rows)} networks of {len(set(labelled[3]))} base networks")
     choice(labelled, np.array([r[:2] in new for r in rows]))
     p = fit(*labelled[:3])
-    print(f"least_work = {p[0]:.3f}, most_work = {p[1]:.3f}, spare = {p[2]:.3f}, " + ", ".join(f"{k}_weight = {w:.3f}" for k, w in zip(PARTS, p[3:])))
+    print(f"min_work = {p[0]:.3f}, max_work = {p[1]:.3f}, spare = {p[2]:.3f}, " + ", ".join(f"{k}_weight = {w:.3f}" for k, w in zip(PARTS, p[3:])))
     report(labelled, np.array([[parts[f"{b} {n}"][k] for k in ("parameters", "macs")] for b, n, _, _ in rows]))
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fits what trainings teach the guard (fisher/taught_loss.hpp), and tells how much a few of them teach about a base network that no fit has seen.
+"""Fits what trainings teach the guard (fisher/calibrated_loss.hpp), and tells how much a few of them teach about a base network that no fit has seen.
 
     python3 networks.py /tmp/bases && python3 teach.py build/src/cli/loopegg /tmp/bases [--keep scores.json]
 
@@ -16,7 +16,7 @@ import networks as N
 torch.set_default_dtype(torch.float64)
 START = {"scale": 0.37, "work_slope": 0.22, "sites_slope": 0.22, "work_steepness": 1.65, "sites_steepness": 1.65, "bend": 0.22, "training_error": 0.22}
 FITTED_TO = 547     # lines of labels.jsonl: later ones are of networks that a taught guard found
-LEAST_ERROR, TAUGHT, DRAWS = 0.05, 3000.0, 30   # the first two as in fisher/taught_loss.cpp and fisher/expected_loss.cpp
+LEAST_ERROR, TAUGHT, DRAWS = 0.05, 3000.0, 30   # the first two as in fisher/calibrated_loss.cpp and fisher/expected_loss.cpp
 
 
 def stages(graph):

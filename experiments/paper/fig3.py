@@ -112,7 +112,8 @@ accuracy ({low:.2f} to {high:.2f}, the middle 90% of 200 resamples). The number 
 - **What the paper reports.** A scatter plot of Fisher Potential at initialisation against final CIFAR-10 error over cells of NAS-Bench-201. Cells with a low
   potential have a high error, so that the measure can reject poor cells without training; good cells that it rejects, too, are accepted as a loss.
 - **What we see.** Of the cells that pass, {100 * precision:.0f}% belong to the better half (chance: 50%).
-- **Why they differ.** The paper shows the scatter and gives no rank correlation, and no baseline that knows only the size.
+- **Why they differ.** The paper shows a scatter plot; this page adds rank correlations, and baselines that know only the size. The weights of `ensemble` were
+  fitted to cells among the first 400, so its row says nothing about unseen cells when only these are drawn.
 
 | measure | rank correlation with accuracy | better half: precision as a filter | best tenth: share that passes |
 |---|---|---|---|

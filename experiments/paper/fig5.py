@@ -1,5 +1,6 @@
 """Figure 5: how often the sequences S1 to S3 occur: tried on every convolution of networks, judged, timed, on the front of their layer, and chosen."""
 import layers
+import losses
 import svg
 from session import provenance
 
@@ -10,26 +11,31 @@ QUICK, MODELS = ["zoo:resnext29_2x64d"], ["zoo:resnext29_2x64d", "zoo:densenet16
 
 def measure(session):
     table = session.rows("fig5")
-    for row in session.rows("fig6").all():
-        if not table.has(f"{row['model']} {row['key']}"):
-            table.add(f"{row['model']} {row['key']}", **{k: v for k, v in row.items() if k not in table.facts and k not in ("key", "load", "date")})
     for model in QUICK if session.quick else MODELS:
-        for site, count in layers.distinct_convolutions(session, model):
+        sites = layers.distinct_convolutions(session, model)
+        losses.ask(session, model, [losses.plan_of(site["name"], rules) for site, _ in sites for rules in layers.sequences(site).values()])
+        for site, count in sites:
             for name, rules in layers.sequences(site).items():
                 layers.try_layer(session, table, f"{model} {site['name']} {name}", model, site["name"], name, rules, count=count, shape=site["shape"])
 
 
-def points(row):
-    return row["guard"]["loss"]["points"] if row.get("guard") else 0.0
+def with_figure_6(session, rows):
+    """What Figure 6 tried counts here, too."""
+    return session.rows("fig6").all() + rows
 
 
-def on_front(row, others):
+def both(session, row):
+    """Time and expected loss; without a verdict, time alone decides."""
+    return row["variant"]["median_ms"], losses.points(session, row) or 0.0
+
+
+def on_front(session, row, others):
     """No other variant of the layer is both faster and expected to lose less."""
-    mine = row["variant"]["median_ms"], points(row)
-    return not any(o["variant"]["median_ms"] <= mine[0] and points(o) <= mine[1] and (o["variant"]["median_ms"], points(o)) != mine for o in others)
+    ms, points = both(session, row)
+    return not any(m <= ms and p <= points and (m, p) != (ms, points) for m, p in (both(session, o) for o in others))
 
 
-def counts(rows):
+def counts(session, rows):
     """{(model, sequence): {stage: layers}}; a shape counts as often as the network has it."""
     found = {}
     for row in rows:
@@ -38,9 +44,10 @@ def counts(rows):
         if row["refused"]:
             continue
         others = [r for r in layers.timed(rows) if (r["model"], r["site"]) == (row["model"], row["site"])]
-        allowed = not row.get("guard") or row["guard"]["allowed"]
+        points = losses.points(session, row)
+        allowed = points is None or points <= losses.LIMIT
         faster = bool(row["speedup"]) and row["speedup"] > 1
-        reached = {"match": True, "allowed": allowed, "faster": allowed and faster, "on the front": allowed and faster and on_front(row, others),
+        reached = {"match": True, "allowed": allowed, "faster": allowed and faster, "on the front": allowed and faster and on_front(session, row, others),
                    "fastest": allowed and faster and row["speedup"] == max((r["speedup"] for r in others), default=0)}
         for stage, yes in reached.items():
             one[stage] += row["count"] if yes else 0
@@ -48,7 +55,8 @@ def counts(rows):
 
 
 def draw(session, rows):
-    found = counts(rows)
+    rows = with_figure_6(session, rows)
+    found = counts(session, rows)
     models = list(dict.fromkeys(m for m, _ in found))
     note = f"Measured. n = {len(layers.timed(rows))} layers and variants. " + provenance(rows)
     plot = svg.Plot("How often each sequence matches, is allowed, gains time, and is best", "network and sequence", "convolutions", note)
@@ -58,14 +66,15 @@ def draw(session, rows):
 
 
 def page(session, rows):
-    found = counts(rows)
+    rows = with_figure_6(session, rows)
+    found = counts(session, rows)
     table = [f"| {m} | {n} | {c['tried']} | " + " | ".join(str(c[s]) for s in STAGES) + " |" for (m, n), c in found.items()]
     total = {n: {s: sum(c[s] for (m, k), c in found.items() if k == n) for s in STAGES} for n in NAMES}
     ours = sum(total[n]["fastest"] for n in ("S1", "S2", "S3"))
     return f"""# Figure 5: how often the sequences occur
 
 **What does not hold.** A default run of `optimize` cannot choose S1 to S3, because the phase `networks` of the default rules leaves out the rules that they are
-made of (docs/explanation/search.md). Tried on each convolution by themselves, S1 to S3 are the fastest
+made of ([search](../../../docs/explanation/search.md)). Tried on each convolution by themselves, S1 to S3 are the fastest
 variant of {ours} convolutions, and grouping by two alone of {total['NAS G=2']['fastest']}.
 
     ./loopegg paper fig6 fig5{' --quick' if session.quick else ''}
@@ -78,7 +87,8 @@ variant of {ours} convolutions, and grouping by two alone of {total['NAS G=2']['
   depend on the network.
 - **What we see.** The table counts convolutions: where the sequence matches, where the guard allows the network with this one change, where the tuned layer is
   faster than the tuned original, where no other variant of the layer is both faster and expected to lose less, and where it is the fastest.
-- **Why they differ.** The paper's search proposes nothing else. Here sequences compete with each other on every layer.
+- **Why they differ.** Here sequences compete with each other on every layer. S2 and S3 run as one nest, whose second part the tuner
+  leaves as plain loops ([Figure 6](fig6.md)), so they win nowhere.
 
 | network | sequence | convolutions | {' | '.join(STAGES)} |
 |---|---|---|{'---|' * len(STAGES)}

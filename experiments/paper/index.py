@@ -8,6 +8,10 @@ def finding(page):
     return " ".join(found[1].split()) if found else ""
 
 
+def dates(session, figures):
+    return sorted({row["date"] for name in figures for row in session.rows(name).all()})
+
+
 def page(session, figures):
     lines = []
     for name, figure in figures.items():
@@ -18,9 +22,11 @@ def page(session, figures):
         lines.append(f"| [{name}]({name}.md) | {figure.__doc__.splitlines()[0]} | {finding(file.read_text())} |")
     return f"""# The paper's figures, measured
 
+Date: {', '.join(dates(session, figures))}.
+
     ./loopegg paper{' --quick' if session.quick else ''}
 
-Each page has its machine, target, date, n, spread and commit, and its lines of data are beside it.
+Each page has its machine, target, date, n, spread and commit, and its lines of data are in the same folder.
 
 | figure | what it shows | what does not hold |
 |---|---|---|

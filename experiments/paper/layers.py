@@ -1,11 +1,13 @@
 """The paper's sequences on single layers: what is tried with 'loopegg try', by Figures 5, 6 and 9."""
 from session import Refused
 
-TRIALS, SECONDS = {True: 4, False: 18}, {True: 8, False: 60}   # by --quick
+TRIALS, SECONDS = {True: 6, False: 18}, {True: 10, False: 60}   # by --quick
 
 
-def settings(session, judged=True):
-    return ["--trials", TRIALS[session.quick], "--tune-seconds", SECONDS[session.quick], *([] if judged and session.judged else ["--unjudged"])]
+def settings(session, trials=None):
+    """What is expected to be lost depends on sizes alone, and losses.py asks about it."""
+    trials, seconds = trials or (TRIALS[session.quick], SECONDS[session.quick])
+    return ["--trials", trials, "--tune-seconds", seconds, "--unjudged"]
 
 
 def distinct_convolutions(session, model):
@@ -27,21 +29,20 @@ def sequences(site):
             "S3": [cut, "group-first-part a=co b=ci g=2", "group-second-part a=co b=ci g=4"]}
 
 
-def try_layer(session, table, key, model, site, name, rules, judged=True, **more):
+def try_layer(session, table, key, model, site, name, rules, trials=None, **more):
     """A line of what 'loopegg try' says of these rules at a site, or of why it refuses them."""
     if table.has(key):
         return
     session.say(key)
     words = [w for rule in rules for w in ("--apply", rule)]
     try:
-        answer = session.ask("try", model, "--site", site, *words, *settings(session, judged))
+        answer = session.ask("try", model, "--site", site, *words, *settings(session, trials))
     except Refused as e:
         table.add(key, model=model, site=site, sequence=name, rules=rules, refused=str(e), **more)
         return
     layer = answer["layers"][0]
-    table.add(key, model=model, site=site, sequence=name, rules=rules, refused=None, guard=answer["guard"], target=answer["target"],
-              original=layer["original_latency"], variant=layer["latency"], speedup=layer["speedup"], macs=layer["macs"],
-              original_macs=layer["original_macs"], called=layer["sequence"], tried=layer.get("tried"), **more)
+    table.add(key, model=model, site=site, sequence=name, rules=rules, refused=None, target=answer["target"], original=layer["original_latency"],
+              variant=layer["latency"], speedup=layer["speedup"], macs=layer["macs"], original_macs=layer["original_macs"], called=layer["sequence"], tried=layer.get("tried"), **more)
 
 
 def interval(row):
@@ -53,7 +54,7 @@ def interval(row):
 
 
 def timed(rows):
-    return [r for r in rows if not r["refused"] and r["speedup"]]
+    return [r for r in rows if not r["refused"] and r.get("speedup")]
 
 
 def geometric_mean(values):

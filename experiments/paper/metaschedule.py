@@ -1,8 +1,10 @@
-"""Tunes an ONNX network by TVM's own tuner (MetaSchedule) for so many seconds and times it before and after: metaschedule.py MODEL.onnx FOLDER SECONDS.
+"""Tunes an ONNX network by TVM's own tuner (MetaSchedule) for so many seconds and times it before and after: metaschedule.py MODEL.onnx FOLDER SECONDS
+[LONGER].
 
-The last line of standard output is JSON: {"first": {"ms", "iqr", "n"}, "tuned": the same, "trials"}. The tuner runs in a process of its own, which is ended when
-time is up; its database holds what it found.
+The last line of standard output is JSON: {"first": {"ms", "iqr", "n", "trials"}, "tuned": the same, "longer": the same after LONGER seconds in all}. The tuner runs
+in a process of its own, which is ended when time is up; its database holds what it found.
 """
+import ctypes
 import json
 import multiprocessing
 import os
@@ -10,6 +12,7 @@ import pathlib
 import signal
 import statistics
 import sys
+import time
 
 import numpy
 import onnx
@@ -18,9 +21,11 @@ from tvm import relax
 from tvm.relax.frontend.onnx import from_onnx
 from tvm.s_tir import meta_schedule
 
+PR_SET_PDEATHSIG = 1
+
 
 def host():
-    return tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": os.cpu_count()})
+    return tvm.target.Target({"kind": "llvm", "mcpu": tvm.target.codegen.llvm_get_system_cpu(), "num-cores": len(os.sched_getaffinity(0))})
 
 
 def lowered(model):
@@ -34,7 +39,10 @@ def lowered(model):
 
 def tune(module, folder):
     os.setsid()
-    meta_schedule.relax_integration.tune_relax(module, {}, host(), str(folder), max_trials_global=10**6, num_trials_per_iter=32, cost_model="mlp", seed=1)
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)   # a tuner whose parent is killed would go on for hours
+    builder = meta_schedule.builder.LocalBuilder(max_workers=len(os.sched_getaffinity(0)), timeout_sec=90)   # its workers begin by importing TVM
+    meta_schedule.relax_integration.tune_relax(module, {}, host(), str(folder), max_trials_global=10**6, num_trials_per_iter=16, builder=builder,
+                                               cost_model="mlp", seed=1)
 
 
 def tuned_within(module, folder, seconds):
@@ -44,6 +52,8 @@ def tuned_within(module, folder, seconds):
     if process.is_alive():
         os.killpg(process.pid, signal.SIGKILL)   # its own group: the tuner and its workers
         process.join()
+    elif process.exitcode != 0:
+        sys.exit(f"metaschedule.py: TVM's tuner ended with {process.exitcode} before its time was up")
 
 
 def scheduled(module, folder):
@@ -56,14 +66,19 @@ def scheduled(module, folder):
         return module
 
 
-def milliseconds(module, rounds=40):
+def shapes_of(model):
+    """Of its inputs."""
+    return [[d.dim_value for d in i.type.tensor_type.shape.dim] for i in onnx.load(model, load_external_data=False).graph.input]
+
+
+def milliseconds(module, shapes, rounds=40, seconds=10):
     executable = tvm.compile(module, target=host())
     machine = relax.VirtualMachine(executable, tvm.cpu())
-    parameters = module["main"].params
-    inputs = [tvm.runtime.tensor(numpy.ones([int(d) for d in p.struct_info.shape], "float32"), tvm.cpu()) for p in parameters]
-    for _ in range(3):
-        machine["main"](*inputs)
-    times = [1000 * machine.time_evaluator("main", tvm.cpu(), number=1)(*inputs).mean for _ in range(rounds)]
+    inputs = [tvm.runtime.tensor(numpy.ones(shape, "float32"), tvm.cpu()) for shape in shapes]
+    machine["main"](*inputs)
+    began, times = time.monotonic(), []
+    while len(times) < 5 or len(times) < rounds and time.monotonic() - began < seconds:   # untuned programs take seconds
+        times.append(1000 * machine.time_evaluator("main", tvm.cpu(), number=1)(*inputs).mean)
     quartiles = statistics.quantiles(times, n=4)
     return {"ms": statistics.median(times), "iqr": quartiles[2] - quartiles[0], "n": len(times)}
 
@@ -73,14 +88,19 @@ def trials_in(folder):
     return len(records.read_text().splitlines()) if records.exists() else 0
 
 
-def main(model, folder, seconds):
+def main(model, folder, *seconds):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    module = lowered(model)
-    first = milliseconds(scheduled(module, None))
-    tuned_within(module, folder, float(seconds))
-    tuned = milliseconds(scheduled(module, folder)) if trials_in(folder) else first
-    print(json.dumps({"first": first, "tuned": tuned, "trials": trials_in(folder)}))
+    module, shapes = lowered(model), shapes_of(model)
+    first = answer = milliseconds(scheduled(module, None), shapes)
+    answers, spent = {"first": {**first, "trials": 0}}, 0.0
+    for name, until in zip(("tuned", "longer"), map(float, seconds)):
+        tuned_within(module, folder, until - spent)
+        spent = until
+        if trials_in(folder):
+            answer = milliseconds(scheduled(module, folder), shapes)
+        answers[name] = {**answer, "trials": trials_in(folder)}
+    print(json.dumps(answers))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class Rows:
 
     def has(self, key):
         """Whether the line is there, or is not wanted."""
-        return key in self.known or not fnmatch.fnmatchcase(key, self.only)
+        return key in self.known or not any(fnmatch.fnmatchcase(key, glob) for glob in self.only)
 
     def add(self, key, **values):
         row = {"key": key, **values, **self.facts, "load": round(os.getloadavg()[0], 2), "date": time.strftime("%Y-%m-%d", time.gmtime())}
@@ -69,10 +69,10 @@ class Session:
         self.out.mkdir(parents=True, exist_ok=True)
         if there := [f for f in figures if (self.out / f"{f}.jsonl").exists() and not options.resume]:
             raise Failed(f"'{self.out}' holds results of {', '.join(there)}: --resume keeps them and measures what is missing, another --out starts anew")
-        self.only, self.tables = options.only, {}
+        self.only, self.tables = options.only or ["*"], {}
 
     def rows(self, figure):
-        return self.tables.setdefault(figure, Rows(self.out / f"{figure}.jsonl", self.facts, self.only))
+        return self.tables.setdefault(figure, Rows(self.out / f"{figure}.jsonl", self.facts, ["*"] if figure == "losses" else self.only))
 
     def say(self, line):
         print(line, file=sys.stderr, flush=True)

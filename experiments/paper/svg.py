@@ -5,7 +5,8 @@ import textwrap
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 470, 76, 24, 34, 136
 NOTE_COLUMNS = 165   # characters of a line of the note, in its size
-COLOURS = ["#0b6e4f", "#c8553d", "#33658a", "#8a6d3b", "#6a4c93", "#555555", "#b5838d"]
+LEGEND_COLUMNS = 5
+COLOURS = ["#0b6e4f", "#c8553d", "#33658a", "#8a6d3b", "#6a4c93", "#555555", "#b5838d", "#2a9d8f", "#e9a23b", "#1d3557"]
 
 
 class Axis:
@@ -68,9 +69,10 @@ class Plot:
     def svg(self):
         legend = []
         for i, name in enumerate(self.series):
-            x = LEFT + i * (WIDTH - LEFT - RIGHT) / max(1, len(self.series))
-            legend.append(f'<rect x="{x:.1f}" y="{HEIGHT - 84}" width="11" height="11" fill="{self.colour(name)}"/>'
-                          f'<text x="{x + 16:.1f}" y="{HEIGHT - 74}">{html.escape(name)}</text>')
+            row, column = divmod(i, LEGEND_COLUMNS)
+            x, y = LEFT + column * (WIDTH - LEFT - RIGHT) / min(LEGEND_COLUMNS, len(self.series)), HEIGHT - 86 + 15 * row
+            legend.append(f'<rect x="{x:.1f}" y="{y}" width="10" height="10" fill="{self.colour(name)}"/>'
+                          f'<text x="{x + 14:.1f}" y="{y + 9}" font-size="{12 if len(self.series) < 5 else 10}">{html.escape(name)}</text>')
         head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12" fill="#333333">'
         words = [f'<title>{html.escape(self.title)}</title>', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
                  f'<text x="{LEFT}" y="20" font-size="14">{html.escape(self.title)}</text>',
