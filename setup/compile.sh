@@ -8,9 +8,10 @@ clean_environment() {
 configure() {
     [ -f "$build/build.ninja" ] && [ "$(cat "$build/.configured" 2>/dev/null)" = "$root" ] && return 0
     say "configuring $(basename "$build") ($build_type)"
-    local log=$deps/configure.log wipe=''
+    local log=$deps/configure.log wipe='' grouped=true
+    [ "$build_type" = debug ] && grouped=false   # whoever debugs edits single files
     [ -d "$build/meson-private" ] && wipe=--wipe
-    clean_environment meson setup $wipe --buildtype="$build_type" "$build" "$root" >"$log" 2>&1 ||
+    clean_environment meson setup $wipe --buildtype="$build_type" -Dgrouped=$grouped "$build" "$root" >"$log" 2>&1 ||
         { tail -n 3 "$log" | sed 's/^/  /' >&2; stop "Meson could not configure the build (see $log)"; }
     printf '%s' "$root" >"$build/.configured"
 }
