@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <random>
 
@@ -11,8 +12,6 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
-#include "fisher/dead_leaves.hpp"
-#include "fisher/splitmix.hpp"
 #include "graph/npy.hpp"
 #include "graph/weights.hpp"
 
@@ -197,6 +196,22 @@ std::unique_ptr<Collection> open_collection(const std::string& spec, const Graph
     return std::make_unique<NpyFiles>(spec, files_like(spec, "", ".npy"), graph);
 }
 
+// The folder's own division into parts: DATA/train, and DATA/val, DATA/valid, DATA/validation or DATA/test.
+std::optional<std::pair<std::string, std::string>> own_parts(const fs::path& folder) {
+    if (!fs::is_directory(folder / "train")) return {};
+    for (const char* name : {"val", "valid", "validation", "test"})
+        if (fs::is_directory(folder / name)) return std::pair{(folder / "train").string(), (folder / name).string()};
+    throw UserError(Diagnostic{fmt::format("{} has a folder 'train', and none for the images that accuracy is measured on", folder.string()),
+                               {},
+                               "name it val, valid, validation or test"});
+}
+
+// The folder of the images that may be learned from.
+std::string training_part(const std::string& spec) {
+    const auto parts = own_parts(spec);
+    return parts ? parts->first : spec;
+}
+
 }  // namespace
 
 std::int64_t classes_of(const Graph& graph) {
@@ -214,7 +229,7 @@ BatchSet load_batches(const std::string& spec, const Graph& graph, std::int64_t 
         return data;
     }
     expect_folder(spec);
-    std::unique_ptr<Collection> all = open_collection(spec, graph, false, data.source);
+    std::unique_ptr<Collection> all = open_collection(training_part(spec), graph, false, data.source);
     if (all->size() < static_cast<std::size_t>(n))
         throw UserError(Diagnostic{
             fmt::format("{} holds {} images, and a batch takes {}", spec, all->size(), n), {}, "give a smaller --batch, or a folder with more images"});
@@ -226,38 +241,96 @@ BatchSet load_some(const std::string& spec, const Graph& graph, std::int64_t n, 
     if (is_synthetic(spec)) return load_batches(spec, graph, n, 1, seed);
     expect_folder(spec);
     BatchSet data;
-    std::unique_ptr<Collection> all = open_collection(spec, graph, false, data.source);
+    std::unique_ptr<Collection> all = open_collection(training_part(spec), graph, false, data.source);
     const std::int64_t some = std::min(n, static_cast<std::int64_t>(all->size()));
     data.batches.push_back(take(*all, drawn_numbers(all->size(), some, seed, 0), graph));
     return data;
 }
 
+namespace {
+
+// All numbers below `size` in an order that depends on nothing else. So the test part is the same for every network and seed, and has all classes where the
+// files are sorted by class.
+std::vector<std::size_t> shuffled(std::size_t size) {
+    std::vector<std::pair<std::uint64_t, std::size_t>> keys;
+    for (std::size_t i = 0; i < size; ++i) keys.emplace_back(Hasher().add(static_cast<std::uint64_t>(i)).add(std::string_view("split")).finish().low, i);
+    std::sort(keys.begin(), keys.end());
+    std::vector<std::size_t> order;
+    for (const auto& [key, i] : keys) order.push_back(i);
+    return order;
+}
+
+std::vector<std::size_t> in_order(std::size_t size) {
+    std::vector<std::size_t> order(size);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    return order;
+}
+
+}  // namespace
+
 Splits load_splits(const std::string& spec, const Graph& graph, std::int64_t limit, std::uint64_t seed) {
-    Splits splits;
-    std::int64_t some = limit > 0 ? limit : 512;
-    if (is_synthetic(spec)) return {synthetic_batch(graph, some, seed, 0), synthetic_batch(graph, some, seed, 1), "synthetic"};
-    expect_folder(spec);
-    auto numbers = [&](std::size_t from, std::size_t to) {
-        std::vector<std::size_t> which;
-        for (std::size_t i = from; i < to && (limit <= 0 || which.size() < static_cast<std::size_t>(limit)); ++i) which.push_back(i);
-        return which;
-    };
-    std::unique_ptr<Collection> train = open_collection(spec, graph, false, splits.source);
-    if (splits.source.starts_with("cifar10")) {
-        std::string source;
-        if (files_like(spec, "test_batch", ".bin").empty())
-            throw UserError(Diagnostic{fmt::format("{} has no test_batch.bin to measure accuracy on", spec), {}, again});
-        std::unique_ptr<Collection> test = open_collection(spec, graph, true, source);
-        splits.train = take(*train, numbers(0, train->size()), graph);
-        splits.test = take(*test, numbers(0, test->size()), graph);
-        return splits;
+    if (is_synthetic(spec)) {
+        const std::int64_t some = limit > 0 ? limit : 512;
+        return {synthetic_batch(graph, some, seed, 0), synthetic_batch(graph, some, seed, 1), "synthetic"};
     }
-    std::size_t held = std::max<std::size_t>(1, train->size() / 10);
+    expect_folder(spec);
+    Splits splits;
+    std::string other;
+    const auto parts = own_parts(spec);
+    const std::string train_folder = parts ? parts->first : spec, test_folder = parts ? parts->second : spec;
+    const std::unique_ptr<Collection> train = open_collection(train_folder, graph, false, splits.source);
+    const auto part = [&](const Collection& all, std::vector<std::size_t> which) {
+        if (limit > 0) which.resize(std::min(which.size(), static_cast<std::size_t>(limit)));
+        return take(all, which, graph);
+    };
+    const bool cifar = splits.source.starts_with("cifar10");
+    if (cifar && files_like(test_folder, "test_batch", ".bin").empty())
+        throw UserError(Diagnostic{fmt::format("{} has no test_batch.bin to measure accuracy on", test_folder), {}, again});
+    if (parts || cifar) {
+        const std::unique_ptr<Collection> test = open_collection(test_folder, graph, cifar, other);
+        return {part(*train, in_order(train->size())), part(*test, in_order(test->size())), splits.source};
+    }
     if (train->size() < 2)
         throw UserError(fmt::format("{} holds {} image, and training takes at least two: one to learn from and one to test with", spec, train->size()));
-    splits.train = take(*train, numbers(0, train->size() - held), graph);
-    splits.test = take(*train, numbers(train->size() - held, train->size()), graph);
-    return splits;
+    const std::vector<std::size_t> order = shuffled(train->size());
+    const auto held = order.end() - static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, train->size() / 10));
+    return {part(*train, {order.begin(), held}), part(*train, {held, order.end()}), splits.source};
+}
+
+namespace {
+
+constexpr std::int64_t leaves = 400;                  // enough to cover the ground
+constexpr double smallest = 1.0 / 10, largest = 0.5;  // radii, as parts of the shorter side
+constexpr float common = 0.9f, own = 0.436f;          // brightness that channels share, and what each adds: squares sum to 1
+
+// The density of radii falls with their cube, which makes the picture look alike at every scale.
+double radius(double u) { return 1 / std::sqrt(1 / (smallest * smallest) + u * (1 / (largest * largest) - 1 / (smallest * smallest))); }
+
+}  // namespace
+
+std::vector<float> dead_leaves(const Shape& images, std::uint64_t seed) {
+    const std::int64_t n = images[0], channels = images[1], height = images[2], width = images[3];
+    const double side = static_cast<double>(std::min(height, width));
+    std::vector<float> out(static_cast<std::size_t>(n * channels * height * width));
+    for (std::int64_t i = 0; i < n; ++i) {
+        const std::vector<float> colours = normal_tensor({leaves, channels + 1}, seed, fmt::format("leaves {}", i)).values;
+        std::uint64_t state = seed + static_cast<std::uint64_t>(i) * 7919;
+        const auto uniform = [&] { return static_cast<double>(splitmix(state) >> 11) * 0x1p-53; };
+        for (std::int64_t leaf = 0; leaf < leaves; ++leaf) {
+            const double y = uniform() * static_cast<double>(height), x = uniform() * static_cast<double>(width);
+            const double r = leaf == 0 ? 2 * static_cast<double>(height + width) : radius(uniform()) * side;  // the first is the ground
+            const float* colour = &colours[static_cast<std::size_t>(leaf * (channels + 1))];
+            const auto first = [](double at) { return static_cast<std::int64_t>(std::max(0.0, std::ceil(at))); };
+            for (std::int64_t row = first(y - r); row < height && static_cast<double>(row) <= y + r; ++row)
+                for (std::int64_t column = first(x - r); column < width && static_cast<double>(column) <= x + r; ++column) {
+                    const double dy = static_cast<double>(row) - y, dx = static_cast<double>(column) - x;
+                    if (dy * dy + dx * dx > r * r) continue;
+                    for (std::int64_t c = 0; c < channels; ++c)
+                        out[static_cast<std::size_t>(((i * channels + c) * height + row) * width + column)] = common * colour[0] + own * colour[c + 1];
+                }
+        }
+    }
+    return out;
 }
 
 }  // namespace loopegg

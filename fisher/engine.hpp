@@ -39,7 +39,7 @@ enum class NormMode {
 };
 
 // Which families of measures are wanted; each costs a pass of its own where noted.
-struct Wanted {
+struct MeasureSet {
     bool fisher = true;    // one backward pass to the activations
     bool codes = true;     // ReLU codes, for naswot: no pass
     bool weights = false;  // weight gradients, for snip and grad-norm: a dearer backward pass
@@ -85,9 +85,9 @@ public:
     // Seed k draws the weights and uses batch k (modulo the number of batches). A variant's weights are the original's where
     // both overlap. A graph may be the original itself. Layers have the names of the original's sites. Answers come in the order of the
     // questions. An answer depends neither on the other questions nor on the number of threads.
-    virtual std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const Wanted& wanted) = 0;
+    virtual std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const MeasureSet& wanted) = 0;
 
-    RawScores score(const Graph& graph, std::uint64_t seed, const Wanted& wanted) {
+    RawScores score(const Graph& graph, std::uint64_t seed, const MeasureSet& wanted) {
         ScoreQuestion one{&graph, seed};
         return std::move(score({&one, 1}, wanted).at(0));
     }
@@ -109,16 +109,16 @@ struct TrainReport {
     double loss = 0, accuracy = 0, seconds = 0;  // accuracy in percent, on the test batches
 };
 
-class TorchRoom {
+class TorchRuntime {
 public:
-    virtual ~TorchRoom() = default;
+    virtual ~TorchRuntime() = default;
     virtual std::string describe() const = 0;  // "LibTorch 2.15.0, CPU, 2 threads"
 
     // The network's outputs. Weights must hold every parameter of every node.
     virtual std::vector<Tensor> forward(const Graph& graph, const Weights& weights, std::span<const Tensor> inputs, NormMode norm) = 0;
 
     // Fisher by layer for weights that are given, for tests against other implementations.
-    virtual RawScores score_weights(const Graph& graph, const Weights& weights, const Batch& batch, const Wanted& wanted, bool double_precision) = 0;
+    virtual RawScores score_weights(const Graph& graph, const Weights& weights, const Batch& batch, const MeasureSet& wanted, bool double_precision) = 0;
 
     // Batch norms use their stored statistics.
     virtual ChannelFisher channel_fisher(const Graph& graph, const Weights& weights, const Batch& batch, int threads) = 0;
@@ -129,13 +129,13 @@ public:
     // Percent of right answers.
     virtual double accuracy(const Graph& graph, const Weights& weights, const Batch& data, int threads) = 0;
 
-    // Trains `weights` in place. `teacher` may be null: then labels alone count. `told` is called after each epoch, and the training ends when `told`
+    // Trains `weights` in place. `teacher` may be null: then labels alone count. `on_epoch` is called after each epoch, and the training ends when `on_epoch`
     // returns false.
     virtual void train(const Graph& graph, Weights& weights, const Splits& data, const Model* teacher, const TrainOptions& options,
-                       const std::function<bool(const TrainReport&)>& told) = 0;
+                       const std::function<bool(const TrainReport&)>& on_epoch) = 0;
 };
 
 // Opens the module on first use. Throws UserError when it cannot be opened, and says why.
-TorchRoom& torch_room();
+TorchRuntime& torch_runtime();
 
 }  // namespace loopegg

@@ -6,7 +6,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_recent = 4096;
+constexpr std::size_t max_recent = 4096;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ void EvidenceStore::remember(const Hash128& key, const nlohmann::json& evidence)
     if (auto found = place_.find(name); found != place_.end()) recent_.erase(found->second);
     recent_.emplace_front(name, evidence);
     place_[name] = recent_.begin();
-    if (recent_.size() > most_recent && database_) {
+    if (recent_.size() > max_recent && database_) {
         place_.erase(recent_.back().first);
         recent_.pop_back();
     }

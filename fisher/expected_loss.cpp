@@ -20,12 +20,12 @@ constexpr double taught = 3000;
 // part is in every label, because a network trained twice does not reach the same accuracy twice.
 constexpr double relative_error = 0.41, label_error = 0.41;
 // The smallest and the largest base network of the labels. The formula is not extrapolated beyond them.
-constexpr double least_work = 0.0879, most_work = 1.549;  // 10^9 multiply-accumulates
+constexpr double min_work = 0.0879, max_work = 1.549;  // 10^9 multiply-accumulates
 // What all labelled base networks have. How much worse the prediction is without it, no label tells.
 constexpr double labelled_side = 32, labelled_classes = 10, unlike_factor = 2;
 // The least share of work that counts as kept. A stage without work would lose infinitely much, though the streams through it remain.
 constexpr double least_share = 1.0 / 64;
-constexpr double least_depth = 1.0 / 3;    // the least share of a stage's sites that counts as kept: networks with empty stages lose no more than that
+constexpr double min_depth = 1.0 / 3;      // the least share of a stage's sites that counts as kept: networks with empty stages lose no more than that
 constexpr double least_spread = 0.5;       // pixels: an output of a single pixel
 constexpr double sufficient_spread = 0.2;  // as a share of the image's side: the labels show no loss above this spread
 
@@ -89,17 +89,17 @@ double widths_lost(const SiteShare& before, const SiteWork& left) {
 LossParts parts_of(const StagePair& s) {
     LossParts lost;
     lost.work = s.part * std::max(0.0, std::log(useful(s.before, s.places) / useful(s.left, s.places)));
-    const double shallower = -std::log(s.share_of_sites(least_depth));
+    const double shallower = -std::log(s.share_of_sites(min_depth));
     lost.depth = s.part * shallower * shallower;
     lost.mixing = s.part * std::max(0.0, log_mixing(s.before) - log_mixing(s.left));
     return lost;
 }
 
-double scale_of(const MeasureInput& original) { return std::pow(std::clamp(original.macs / 1e9, least_work, most_work), -spare); }
+double scale_of(const MeasureInput& original) { return std::pow(std::clamp(original.macs / 1e9, min_work, max_work), -spare); }
 
-double weighted(const LossParts& parts) {
-    return work_weight * parts.work + depth_weight * parts.depth + widths_weight * parts.widths + mixing_weight * parts.mixing + view_weight * parts.view +
-           unread_weight * parts.unread;
+double weighted(const LossParts& parts, const LossParts& times = usual_parts) {
+    return work_weight * times.work * parts.work + depth_weight * times.depth * parts.depth + widths_weight * times.widths * parts.widths +
+           mixing_weight * times.mixing * parts.mixing + view_weight * times.view * parts.view + unread_weight * times.unread * parts.unread;
 }
 
 }  // namespace
@@ -134,7 +134,7 @@ std::optional<std::size_t> StagewiseLoss::stage_of(std::int64_t places) const {
 
 double StagewiseLoss::points(std::size_t stage, const StageWork& left) const {
     const Stage& s = stages_[stage];
-    return scale_ * weighted(parts_of({static_cast<double>(s.places), s.part, s.whole, at_least(left, s.whole)}));
+    return scale_ * weighted(parts_of({static_cast<double>(s.places), s.part, s.whole, at_least(left, s.whole)}), factors_);
 }
 
 double StagewiseLoss::width_points(const SiteWork& left) const {
@@ -142,20 +142,20 @@ double StagewiseLoss::width_points(const SiteWork& left) const {
     if (before == sites_.end()) return 0;
     LossParts lost;
     lost.widths = widths_lost(before->second, left);
-    return scale_ * weighted(lost);
+    return scale_ * weighted(lost, factors_);
 }
 
 double StagewiseLoss::view_points(double variance) const {
     if (image_side_ <= 0) return 0;
     LossParts lost;
     lost.view = std::max(0.0, log_view(std::sqrt(variance_), image_side_) - log_view(std::sqrt(variance), image_side_));
-    return scale_ * weighted(lost);
+    return scale_ * weighted(lost, factors_);
 }
 
 double StagewiseLoss::unread_points(double unread) const {
     LossParts lost;
     lost.unread = unread;
-    return scale_ * weighted(lost);
+    return scale_ * weighted(lost, factors_);
 }
 
 double StagewiseLoss::enough_variance() const {
@@ -177,7 +177,7 @@ std::string unlike_labelled(const MeasureInput& original) {
         what.push_back(fmt::format("its images have {} pixels along a side", original.image_side));
     if (original.classes != labelled_classes) what.push_back(original.classes > 0 ? fmt::format("it has {} classes", original.classes) : "it has no classes");
     const double work = original.macs / 1e9;
-    if (work < least_work || work > most_work) what.push_back(fmt::format("it has {:.3g} G multiply-accumulates", work));
+    if (work < min_work || work > max_work) what.push_back(fmt::format("it has {:.3g} G multiply-accumulates", work));
     return fmt::format("{}", fmt::join(what, ", "));
 }
 

@@ -37,6 +37,8 @@ struct LossParts {
     double work = 0, depth = 0, widths = 0, mixing = 0, view = 0, unread = 0;  // G, D, W, X, V and U
 };
 
+inline constexpr LossParts usual_parts{1, 1, 1, 1, 1, 1};
+
 LossParts loss_parts(const MeasureInput& original, const MeasureInput& variant);
 
 // The sites of one stage, or what is left of them.
@@ -56,6 +58,9 @@ class StagewiseLoss {
 public:
     explicit StagewiseLoss(const MeasureInput& original);
 
+    // From now on the parts of a loss count so many times as much as usual. An extraction then finds networks that are unlike those of the usual loss.
+    void stress(const LossParts& factors) { factors_ = factors; }
+
     std::size_t stages() const { return stages_.size(); }
     std::optional<std::size_t> stage_of(std::int64_t places) const;  // none where the original has no such stage: work there counts for nothing
     // What it costs that only this is left of a stage. More work or more sites never cost more, and more dense work for the same work never costs less.
@@ -74,6 +79,7 @@ private:
     };
     std::vector<Stage> stages_;
     std::map<std::string, SiteShare> sites_;
+    LossParts factors_ = usual_parts;
     double scale_, variance_, image_side_;
 };
 

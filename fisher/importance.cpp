@@ -12,13 +12,13 @@ namespace loopegg {
 namespace {
 
 // More images give steadier scores, but take longer. Large networks see fewer, so that all forward passes cost no more than this work.
-constexpr std::int64_t most_images = 1024, least_images = 64;
-constexpr double most_work = 1.2e12;  // multiply-accumulates
+constexpr std::int64_t max_images = 1024, min_images = 64;
+constexpr double max_scored_work = 1.2e12;  // multiply-accumulates
 
 std::int64_t images_for(const Graph& graph) {
     const std::int64_t own = std::max<std::int64_t>(1, graph.inputs.at(0).shape.at(0));
     const double each = static_cast<double>(macs(graph)) / static_cast<double>(own);
-    const std::int64_t images = std::clamp(static_cast<std::int64_t>(most_work / std::max(1.0, each)), least_images, most_images);
+    const std::int64_t images = std::clamp(static_cast<std::int64_t>(max_scored_work / std::max(1.0, each)), min_images, max_images);
     return (images + own - 1) / own * own;  // a batch that is written into the network divides the images
 }
 
@@ -52,7 +52,7 @@ Importance importance_of(const Graph& graph, const Weights* trained, const Impor
     if (!trained) return {Criterion::first, "the first channels stay, because the network has no trained weights", {}};
     if (options.data.empty() || options.data == "synthetic") return by_magnitude(graph, *trained, "there is no data (--data)");
     const BatchSet data = load_some(options.data, graph, images_for(graph), options.seed);
-    ChannelFisher score = torch_room().channel_fisher(graph, *trained, data.batches.at(0), options.threads);
+    ChannelFisher score = torch_runtime().channel_fisher(graph, *trained, data.batches.at(0), options.threads);
     const nlohmann::json evidence{{"data", data.source}, {"images", score.images}, {"scored", score.scored}, {"right", score.right}};
     const auto found = [&](Importance importance) {
         importance.evidence = evidence;

@@ -16,20 +16,20 @@ std::string module_path() {
     return module_library("libloopegg_fisher.so", LOOPEGG_FISHER_MODULE).string();
 }
 
-TorchRoom* open_room() {
+TorchRuntime* open_runtime() {
     std::string path = module_path();
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw UserError(fmt::format("LibTorch's part of loopegg cannot be opened: {}", dlerror()));
-    auto door = reinterpret_cast<TorchRoom* (*)()>(dlsym(library, "loopegg_torch_room"));
-    if (!door) throw UserError(fmt::format("{} is not loopegg's LibTorch part: it lacks loopegg_torch_room", path));
+    auto door = reinterpret_cast<TorchRuntime* (*)()>(dlsym(library, "loopegg_torch_runtime"));
+    if (!door) throw UserError(fmt::format("{} is not loopegg's LibTorch part: it lacks loopegg_torch_runtime", path));
     return door();
 }
 
 }  // namespace
 
-TorchRoom& torch_room() {
-    static TorchRoom* room = open_room();
-    return *room;
+TorchRuntime& torch_runtime() {
+    static TorchRuntime* runtime = open_runtime();
+    return *runtime;
 }
 
 }  // namespace loopegg

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
 
@@ -39,7 +39,7 @@ std::int64_t counted_parameters(const Node& node) {
     return place->second;
 }
 
-constexpr Wanted nothing{false, false, false, false}, fisher_only{true, false, false, false}, codes_only{false, true, false, false},
+constexpr MeasureSet nothing{false, false, false, false}, fisher_only{true, false, false, false}, codes_only{false, true, false, false},
     weights_only{false, false, true, false}, synflow_only{false, false, false, true};
 
 bool slides(const Node& node) { return node.op == "conv2d" || node.op == "max_pool" || node.op == "avg_pool"; }
@@ -156,7 +156,9 @@ const Measure& find_measure(std::string_view name) {
     throw UsageError(Diagnostic{fmt::format("there is no measure '{}'", name), {}, did_you_mean(name, names)});
 }
 
-Wanted operator|(const Wanted& a, const Wanted& b) { return {a.fisher || b.fisher, a.codes || b.codes, a.weights || b.weights, a.synflow || b.synflow}; }
+MeasureSet operator|(const MeasureSet& a, const MeasureSet& b) {
+    return {a.fisher || b.fisher, a.codes || b.codes, a.weights || b.weights, a.synflow || b.synflow};
+}
 
 double fisher_total(const RawScores& raw) {
     double sum = 0;

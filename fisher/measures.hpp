@@ -50,7 +50,7 @@ MeasureInput sizes_of(const Graph& graph);
 
 struct Measure {
     std::string_view name, summary;
-    Wanted wanted;
+    MeasureSet wanted;
     double (*value)(const MeasureInput&);
     bool logarithm;  // the value is a logarithm: a ratio to the original is exp of the difference
 };
@@ -58,7 +58,7 @@ struct Measure {
 const std::vector<Measure>& measures();
 const Measure& find_measure(std::string_view name);  // throws UsageError with 'did you mean'
 
-Wanted operator|(const Wanted& a, const Wanted& b);
+MeasureSet operator|(const MeasureSet& a, const MeasureSet& b);
 
 double fisher_total(const RawScores& raw);
 

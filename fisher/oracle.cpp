@@ -24,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
-bool same(const Wanted& a, const Wanted& b) { return a.fisher == b.fisher && a.codes == b.codes && a.weights == b.weights && a.synflow == b.synflow; }
+bool same(const MeasureSet& a, const MeasureSet& b) { return a.fisher == b.fisher && a.codes == b.codes && a.weights == b.weights && a.synflow == b.synflow; }
 
 // The sites that differ, and how.
 nlohmann::json changes(const Graph& original, const Graph& variant) {
@@ -53,8 +53,14 @@ public:
         if (options_.batch < 1) throw UserError("--batch: expected at least 1 image, because an empty batch scores nothing");
         for (const MeasureCondition& c : options_.conditions)
             if (!std::isfinite(c.threshold)) throw UsageError(fmt::format("the threshold of {} must be a finite number", c.measure));
-        if (options_.taught && !points_asked(options_.conditions))
-            throw UsageError(fmt::format("--trainings calibrates the expected loss, and no condition of {} asks about it", to_string(options_.conditions)));
+        if (options_.taught) require_taught_is_asked();
+    }
+
+    void teach(std::shared_ptr<const CalibratedLoss> taught) override {
+        options_.taught = std::move(taught);
+        if (options_.taught) require_taught_is_asked();
+        base_key_ = key_with_taught();
+        asked_.clear(), known_.clear();
     }
 
     std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants) override { return judge(original, variants, options_.conditions); }
@@ -103,6 +109,12 @@ public:
     }
 
 private:
+    void require_taught_is_asked() const {
+        if (!points_asked(options_.conditions))
+            throw UsageError(fmt::format("training runs calibrate the expected loss, and no condition of {} asks about it", to_string(options_.conditions)));
+    }
+    Hash128 key_with_taught() const { return options_.taught ? Hasher().add(untaught_key_).add(options_.taught->key()).finish() : untaught_key_; }
+
     // A condition while it is asked about.
     struct Asked {
         MeasureCondition condition;
@@ -156,8 +168,14 @@ private:
     }
 
     Verdict verdict_by_size(const MeasureInput& original, const MeasureInput& variant, std::span<const MeasureCondition> conditions) const {
-        const double points = loss_of(original, variant).points;
-        Verdict verdict{true, "", {{"by", "sizes"}, {"kept", kept_at_loss(points)}, {"loss", {{"points", points}}}, {"measures", nlohmann::json::array()}}};
+        const ExpectedLoss loss = loss_of(original, variant);
+        const double points = loss.points;
+        Verdict verdict{true,
+                        "",
+                        {{"by", "sizes"},
+                         {"kept", kept_at_loss(points)},
+                         {"loss", {{"points", points}, {"low", loss.low}, {"high", loss.high}}},
+                         {"measures", nlohmann::json::array()}}};
         for (const MeasureCondition& c : conditions) {
             if (!c.kind().of_sizes) continue;
             const double value = *by_size({c, &compared_measure(c.measure)}, original, variant);
@@ -196,14 +214,13 @@ private:
             .add(options_.seed)
             .add(static_cast<int>(options_.early_stop))
             .add(static_cast<int>(options_.double_precision));
-        if (options_.taught) base.add(options_.taught->key());
         if (options_.trained)
             for (const auto& [name, tensor] : *options_.trained)
                 base.add(name).add(std::string_view(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)));
-        base_key_ = base.finish();
+        untaught_key_ = base.finish(), base_key_ = key_with_taught();
         scorer_ = options_.scorer
                       ? options_.scorer
-                      : torch_room().scorer(original, options_.trained, std::move(data.batches), {options_.threads, options_.double_precision, false});
+                      : torch_runtime().scorer(original, options_.trained, std::move(data.batches), {options_.threads, options_.double_precision, false});
         original_key_ = key;
         originals_.clear();
         size_ = sizes_of(original);
@@ -417,13 +434,13 @@ private:
 
     OracleOptions options_;
     std::vector<Asked> asked_conditions_;
-    Wanted wanted_{false, false, false, false}, originals_wanted_ = wanted_;
+    MeasureSet wanted_{false, false, false, false}, originals_wanted_ = wanted_;
     EvidenceStore store_;
     std::vector<Hash128> asked_;             // keys, in order
     std::unordered_set<std::string> known_;  // the same keys
     std::shared_ptr<Scorer> scorer_;
     std::string source_;
-    Hash128 original_key_{}, data_key_{}, base_key_{}, conditions_key_{};
+    Hash128 original_key_{}, data_key_{}, untaught_key_{}, base_key_{}, conditions_key_{};
     std::vector<MeasureInput> originals_;  // by seed
     MeasureInput size_;
     OracleCounts counts_;

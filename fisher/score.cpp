@@ -17,7 +17,7 @@ class RememberingScorer final : public Scorer {
 public:
     explicit RememberingScorer(std::shared_ptr<Scorer> inner) : inner_(std::move(inner)) {}
 
-    std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const Wanted& wanted) override {
+    std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const MeasureSet& wanted) override {
         std::vector<Known*> places;
         std::vector<ScoreQuestion> asked;
         std::vector<Known*> open;
@@ -28,10 +28,10 @@ public:
             asked.push_back(q), open.push_back(&known);
         }
         // No pass is done twice. A part that is known for all questions is not asked for again.
-        Wanted missing{false, false, false, false};
+        MeasureSet missing{false, false, false, false};
         for (const Known* k : open)
-            missing = missing | Wanted{wanted.fisher && !k->have.fisher, wanted.codes && !k->have.codes, wanted.weights && !k->have.weights,
-                                       wanted.synflow && !k->have.synflow};
+            missing = missing | MeasureSet{wanted.fisher && !k->have.fisher, wanted.codes && !k->have.codes, wanted.weights && !k->have.weights,
+                                           wanted.synflow && !k->have.synflow};
         if (!asked.empty()) {
             std::vector<RawScores> more = inner_->score(asked, missing);
             for (std::size_t i = 0; i < more.size(); ++i) {
@@ -51,10 +51,10 @@ public:
 
 private:
     struct Known {
-        Wanted have{false, false, false, false};
+        MeasureSet have{false, false, false, false};
         RawScores raw;
     };
-    static bool covers(const Wanted& have, const Wanted& wanted) {
+    static bool covers(const MeasureSet& have, const MeasureSet& wanted) {
         return (have.fisher || !wanted.fisher) && (have.codes || !wanted.codes) && (have.weights || !wanted.weights) && (have.synflow || !wanted.synflow);
     }
 
@@ -106,8 +106,8 @@ public:
             for (const MeasureCondition& c : conditions) wanted_ = wanted_ | compared_measure(c.measure).wanted;
         BatchSet data = load_batches(options.oracle.data, original, options.oracle.batch, options.oracle.seeds, options.oracle.seed);
         source_ = data.source;
-        scorer_ =
-            remembering(torch_room().scorer(original, options.oracle.trained, data.batches, {options.oracle.threads, options.oracle.double_precision, false}));
+        scorer_ = remembering(
+            torch_runtime().scorer(original, options.oracle.trained, data.batches, {options.oracle.threads, options.oracle.double_precision, false}));
         NamedVariant self{"", original};
         pass({&self, 1});
         for (int k = 0; k < options.oracle.seeds; ++k) base_.push_back(measure(original, k));
@@ -178,7 +178,7 @@ private:
     const Graph& original_;
     const ScoreOptions& options_;
     std::vector<const Measure*> chosen_;
-    Wanted wanted_{false, false, false, false};
+    MeasureSet wanted_{false, false, false, false};
     std::string source_;
     std::shared_ptr<Scorer> scorer_;
     std::vector<MeasureInput> base_;  // by seed
@@ -216,7 +216,7 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
         {"batch", options.oracle.batch},
         {"seeds", options.oracle.seeds},
         {"precision", options.oracle.double_precision ? "double" : "single"},
-        {"engine", torch_room().describe()}};
+        {"engine", torch_runtime().describe()}};
     if (options.raw) answer["original"]["raw"] = scoring.raw_of(original);
     std::vector<std::unique_ptr<Oracle>> oracles, fresh;
     for (const auto& conditions : asked) {

@@ -1,17 +1,22 @@
 #include "fisher/libtorch/executor.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <string>
+#include <vector>
 
+#include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "fisher/libtorch/formula.hpp"
-#include "fisher/libtorch/loop_operator.hpp"
+#include "base/number.hpp"
+#include "base/term.hpp"
 #include "graph/functions.hpp"
+#include "graph/graph.hpp"
 #include "graph/loop_operators.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
@@ -19,6 +24,90 @@
 
 namespace loopegg {
 namespace {
+
+// Scalar formulas over tensors, by LibTorch's functions, which know their own derivatives.
+
+using Tensors = std::vector<at::Tensor>;
+
+struct Basic {
+    std::string_view name;
+    at::Tensor (*apply)(const Tensors& x);
+};
+
+const Basic basics[] = {
+    {"+", [](const Tensors& x) { return x[0] + x[1]; }},
+    {"-", [](const Tensors& x) { return x[0] - x[1]; }},
+    {"*", [](const Tensors& x) { return x[0] * x[1]; }},
+    {"/", [](const Tensors& x) { return x[0] / x[1]; }},
+    {"max", [](const Tensors& x) { return at::maximum(x[0], x[1]); }},
+    {"min", [](const Tensors& x) { return at::minimum(x[0], x[1]); }},
+    {"exp", [](const Tensors& x) { return at::exp(x[0]); }},
+    {"sqrt", [](const Tensors& x) { return at::sqrt(x[0]); }},
+    {"tanh", [](const Tensors& x) { return at::tanh(x[0]); }},
+    {"erf", [](const Tensors& x) { return at::erf(x[0]); }},
+    {"floor", [](const Tensors& x) { return at::floor(x[0]); }},
+};
+
+// The value of a formula of basic and element functions. `leaf` gives the operands. Leaves that are numbers take their type from `like`.
+at::Tensor formula_value(const Term& formula, const at::Tensor& like, const std::function<at::Tensor(const std::string& name)>& leaf) {
+    const std::string& text = formula.op().text();
+    if (formula.size() == 0) {
+        const auto number = number_in<double>(text);
+        return number ? at::scalar_tensor(*number, like.options()) : leaf(text);
+    }
+    const auto basic = std::find_if(std::begin(basics), std::end(basics), [&](const Basic& b) { return b.name == text; });
+    if (basic == std::end(basics)) {
+        const ElementFunction* f = find_function(text);
+        require(f != nullptr, "a formula is made of basic functions and element functions");
+        return formula_value(expanded(*f, {formula.children().begin(), formula.children().end()}), like, leaf);
+    }
+    Tensors parts;
+    for (const Term& child : formula.children()) parts.push_back(formula_value(child, like, leaf));
+    return basic->apply(parts);
+}
+
+// Operators with loops on LibTorch: every read is a strided view over all loops, and the formulas of the operator's row are applied to these views.
+
+using Ints = std::vector<std::int64_t>;
+
+// The element that each instance reads, one dimension for each axis.
+at::Tensor seen_by_instances(const LoopRead& read, const LoopNest& nest, const at::Tensor& x) {
+    const std::size_t rank = read.shape.size();
+    Ints before(rank, 0), after(rank, 0), pads;
+    for (std::size_t d = 0; d < rank; ++d) {
+        const auto [low, high] = reach(read.index[d], nest.axes);
+        before[d] = std::max<std::int64_t>(0, -low), after[d] = std::max<std::int64_t>(0, high + 1 - read.shape[d]);
+    }
+    for (std::size_t d = rank; d-- > 0;) pads.push_back(before[d]), pads.push_back(after[d]);  // LibTorch counts from the last dimension
+    const at::Tensor padded = read.padded ? at::constant_pad_nd(x, pads, nest.identity()) : x.contiguous();
+    Ints sizes, strides(nest.axes.size(), 0);
+    std::int64_t offset = padded.storage_offset();
+    for (const Axis& axis : nest.axes) sizes.push_back(axis.extent);
+    for (std::size_t d = 0; d < rank; ++d) {
+        const std::int64_t stride = padded.stride(static_cast<std::int64_t>(d));
+        offset += (read.index[d].offset + before[d]) * stride;
+        for (std::size_t a = 0; a < sizes.size(); ++a) strides[a] += read.index[d].coefficients[a] * stride;
+    }
+    return at::as_strided(padded, sizes, strides, offset);
+}
+
+at::Tensor run_loop_operator(const Node& node, const std::vector<at::Tensor>& inputs) {
+    const LoopOperator& op = *find_loop_operator(node.op);
+    const LoopNest nest = loop_nest(op, sizes_of(op, node));
+    std::vector<at::Tensor> seen;
+    for (std::size_t i = 0; i < nest.reads.size(); ++i) seen.push_back(seen_by_instances(nest.reads[i], nest, inputs[i]));
+    const at::Tensor value = formula_value(nest.value, inputs[0], [&](const std::string& name) { return seen.at(name == "I" ? 0 : 1); });
+    Ints reductions, order;
+    for (std::size_t a = 0; a < nest.axes.size(); ++a)
+        if (nest.axes[a].reduction) reductions.push_back(static_cast<std::int64_t>(a));
+    at::Tensor y = value;
+    if (!reductions.empty()) y = nest.combine == LoopCombine::max ? at::amax(value, reductions) : at::sum(value, reductions);
+    for (std::size_t axis : nest.output)  // the places of the axes after the reductions are gone
+        order.push_back(static_cast<std::int64_t>(axis) -
+                        std::count_if(reductions.begin(), reductions.end(), [&](std::int64_t r) { return r < static_cast<std::int64_t>(axis); }));
+    y = y.permute(order);
+    return formula_value(nest.finish, y, [&](const std::string&) { return y; });
+}
 
 const at::Tensor& parameter(const TensorMap& all, const std::string& name) {
     auto found = all.find(name);

@@ -6,11 +6,11 @@
 
 namespace loopegg {
 
-constexpr std::int64_t most_coded_images = 8;
+constexpr std::int64_t max_coded_images = 8;
 
 // How many units have each code; bit n of a unit's code says whether image n switches it on. values: images x units.
 struct CodeCounts {
-    std::array<std::int64_t, 1 << most_coded_images> units{};
+    std::array<std::int64_t, 1 << max_coded_images> units{};
     std::int64_t idle = 0;  // units whose value is the same for all images
 };
 CodeCounts count_codes(std::span<const float> values, std::int64_t images);

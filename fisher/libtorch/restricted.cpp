@@ -1,23 +1,176 @@
 #include "fisher/libtorch/restricted.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <optional>
+#include <vector>
 
 #include "base/error.hpp"
-#include "fisher/libtorch/restricted_output.hpp"
 #include "graph/domain_sets.hpp"
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
 
+#include <ATen/ATen.h>
+
 namespace loopegg {
 namespace {
 
+// Puts the results of a restricted operation in their places: the computed pieces and the restored values.
+
+// Which output elements a piece computes: a product of values, one list for each output axis.
+using OutputSet = std::vector<std::vector<std::int64_t>>;
+
+class OutputAssembly {
+public:
+    // `extents` are those of the output axes without any leading batch. `channels` says which of these axes a bias runs over. `sources` are as
+    // output_sources gives them for these axes. Places may overlap, and the values that several pieces give for one output are added.
+    OutputAssembly(std::vector<std::int64_t> extents, std::size_t channels, std::vector<OutputSet> places, const std::vector<std::int64_t>& sources);
+
+    // Turns one tensor for each place, each [batch, values of the axes...], into [batch, extents...]. A bias (undefined: none) is added to the
+    // computed elements, before others are restored from them.
+    at::Tensor assemble(const std::vector<at::Tensor>& pieces, const at::Tensor& bias) const;
+
+private:
+    bool try_product(const std::vector<std::int64_t>& sources);
+
+    std::vector<std::int64_t> extents_;
+    std::size_t channels_;
+    std::vector<OutputSet> places_;
+    // Where the places tile a product of lists along one axis: join there, then pick along each axis.
+    bool product_ = false;
+    std::int64_t join_axis_ = 0;
+    std::vector<at::Tensor> pick_;  // one for each axis; undefined: the axis stays as it is
+    at::Tensor bias_channels_;      // of the joined tensor; undefined: all
+    // Otherwise: add each piece at its flat places, then gather.
+    std::vector<at::Tensor> flat_;  // one for each place
+    at::Tensor computed_;           // 1 where some piece adds a value, 0 elsewhere
+    at::Tensor gather_, keep_;      // undefined: nothing is gathered, or all is kept
+};
+
 using Values = std::vector<std::int64_t>;
 
-constexpr std::size_t most_pieces = 12;  // with more pieces, launching them costs more than multiplying by zeros
-
 at::Tensor index_tensor(const Values& values) { return at::tensor(at::ArrayRef<std::int64_t>(values), at::kLong); }
+
+bool is_iota(const Values& values, std::int64_t extent) {
+    if (static_cast<std::int64_t>(values.size()) != extent) return false;
+    for (std::size_t i = 0; i < values.size(); ++i)
+        if (values[i] != static_cast<std::int64_t>(i)) return false;
+    return true;
+}
+
+std::int64_t product(const Values& values) { return std::accumulate(values.begin(), values.end(), std::int64_t{1}, std::multiplies<>()); }
+
+// Flat row-major places of a product of values.
+Values flat_places(const OutputSet& set, const Values& extents) {
+    Values flat{0};
+    for (std::size_t axis = 0; axis < set.size(); ++axis) {
+        Values wider;
+        wider.reserve(flat.size() * set[axis].size());
+        for (std::int64_t f : flat)
+            for (std::int64_t v : set[axis]) wider.push_back(f * extents[axis] + v);
+        flat = std::move(wider);
+    }
+    return flat;
+}
+
+OutputAssembly::OutputAssembly(std::vector<std::int64_t> extents, std::size_t channels, std::vector<OutputSet> places, const std::vector<std::int64_t>& sources)
+    : extents_(std::move(extents)), channels_(channels), places_(std::move(places)) {
+    require(!places_.empty(), "a restricted operation computes something");
+    product_ = try_product(sources);
+    if (product_) return;
+    std::vector<float> computed(sources.size(), 0.0f);
+    for (const OutputSet& set : places_) {
+        Values flat = flat_places(set, extents_);
+        for (std::int64_t i : flat) computed[static_cast<std::size_t>(i)] = 1.0f;
+        flat_.push_back(index_tensor(flat));
+    }
+    computed_ = at::tensor(at::ArrayRef<float>(computed));
+    bool own = true, zeros = false;
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+        own &= sources[i] < 0 || sources[i] == static_cast<std::int64_t>(i);
+        zeros |= sources[i] < 0;
+    }
+    if (own) return;  // an element to which no piece adds stays zero
+    Values from = sources;
+    std::vector<float> keep(sources.size(), 1.0f);
+    for (std::size_t i = 0; i < from.size(); ++i)
+        if (from[i] < 0) from[i] = 0, keep[i] = 0.0f;
+    gather_ = index_tensor(from);
+    if (zeros) keep_ = at::tensor(at::ArrayRef<float>(keep));
+}
+
+bool OutputAssembly::try_product(const std::vector<std::int64_t>& sources) {
+    std::size_t rank = extents_.size(), join = rank;
+    for (std::size_t axis = 0; axis < rank; ++axis)
+        for (const OutputSet& set : places_)
+            if (set[axis] != places_[0][axis]) {
+                if (join != rank && join != axis) return false;
+                join = axis;
+            }
+    OutputSet lists = places_[0];
+    if (join != rank) {
+        lists[join].clear();
+        for (const OutputSet& set : places_) lists[join].insert(lists[join].end(), set[join].begin(), set[join].end());
+        Values sorted = lists[join];
+        std::sort(sorted.begin(), sorted.end());
+        if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return false;  // places overlap
+    }
+    // The map from outputs to sources must be a product of one map for each axis, and every source must lie in the lists.
+    std::vector<Values> maps(rank);
+    std::int64_t inner = product(extents_);
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+        inner /= extents_[axis];
+        std::vector<std::int64_t> place_in_list(static_cast<std::size_t>(extents_[axis]), -1);
+        for (std::size_t i = 0; i < lists[axis].size(); ++i) place_in_list[static_cast<std::size_t>(lists[axis][i])] = static_cast<std::int64_t>(i);
+        for (std::int64_t v = 0; v < extents_[axis]; ++v) {
+            std::int64_t source = sources[static_cast<std::size_t>(v * inner)];
+            if (source < 0) return false;
+            std::int64_t digit = source / inner % extents_[axis];
+            if (place_in_list[static_cast<std::size_t>(digit)] < 0) return false;
+            maps[axis].push_back(digit);
+        }
+        Values picked;
+        for (std::int64_t digit : maps[axis]) picked.push_back(place_in_list[static_cast<std::size_t>(digit)]);
+        pick_.push_back(is_iota(picked, static_cast<std::int64_t>(lists[axis].size())) ? at::Tensor() : index_tensor(picked));
+    }
+    Values expected = flat_places(maps, extents_);
+    if (!std::equal(expected.begin(), expected.end(), sources.begin(), sources.end())) {
+        pick_.clear();
+        return false;
+    }
+    join_axis_ = static_cast<std::int64_t>(join == rank ? 0 : join);
+    if (!is_iota(lists[channels_], extents_[channels_])) bias_channels_ = index_tensor(lists[channels_]);
+    return true;
+}
+
+at::Tensor OutputAssembly::assemble(const std::vector<at::Tensor>& pieces, const at::Tensor& bias) const {
+    Values along(extents_.size() + 1, 1);
+    along[channels_ + 1] = -1;
+    if (product_) {
+        at::Tensor y = pieces.size() == 1 ? pieces[0] : at::cat(pieces, join_axis_ + 1);
+        if (bias.defined()) y = y + (bias_channels_.defined() ? bias.index_select(0, bias_channels_.to(bias.device())) : bias).view(along);
+        for (std::size_t axis = 0; axis < pick_.size(); ++axis)
+            if (pick_[axis].defined()) y = y.index_select(static_cast<std::int64_t>(axis) + 1, pick_[axis].to(y.device()));
+        return y;
+    }
+    std::int64_t batch = pieces[0].size(0);
+    at::Tensor y = at::zeros({batch, product(extents_)}, pieces[0].options());
+    for (std::size_t i = 0; i < pieces.size(); ++i) y = y.index_add(1, flat_[i].to(y.device()), pieces[i].flatten(1));
+    if (bias.defined()) {
+        Values shape = extents_;
+        y = y + bias.view(Values(along.begin() + 1, along.end())).expand(shape).reshape({1, -1}) * computed_.to(y.options());
+    }
+    if (gather_.defined()) y = y.index_select(1, gather_.to(y.device()));
+    if (keep_.defined()) y = y * keep_.to(y.options());
+    Values shape{batch};
+    shape.insert(shape.end(), extents_.begin(), extents_.end());
+    return y.view(shape);
+}
+
+using Values = std::vector<std::int64_t>;
+
+constexpr std::size_t max_pieces = 12;  // with more pieces, launching them costs more than multiplying by zeros
 
 bool contiguous(const Values& v) { return v.back() - v.front() + 1 == static_cast<std::int64_t>(v.size()) && std::is_sorted(v.begin(), v.end()); }
 
@@ -31,7 +184,7 @@ at::Tensor pick(const at::Tensor& x, std::int64_t dim, const Values& values) {
 // One convolution over a slice: channels by value (absolute), the rest as runs.
 struct ConvPiece {
     Values co, ci;  // with groups: the blocks one after another
-    Run oh, ow, kh, kw;
+    StridedRun oh, ow, kh, kw;
     std::int64_t groups = 1;
     std::size_t part = 0;
 };
@@ -94,7 +247,7 @@ public:
         Values extents{node.shape[1], node.shape[2], node.shape[3]};
         bool spatial = false;
         for (const Axis& axis : axes_named_by(node.domain, axes)) spatial |= axis.name == "oh" || axis.name == "ow";
-        if (!spatial && pieces.size() > most_pieces) {
+        if (!spatial && pieces.size() > max_pieces) {
             mask(node, extents, axes);
             return;
         }
@@ -127,7 +280,7 @@ public:
     }
 
 private:
-    static Values values_of(const Run& run) {
+    static Values values_of(const StridedRun& run) {
         Values v;
         for (std::int64_t i = 0; i < run.count; ++i) v.push_back(run.lo + i * run.stride);
         return v;
@@ -137,16 +290,16 @@ private:
     static std::vector<ConvPiece> cut(const Domain& domain, const std::vector<Axis>& axes, std::int64_t co, std::int64_t ci) {
         std::vector<ConvPiece> pieces;
         for (const ProductSet& set : product_sets(domain, axes)) {
-            std::vector<Run> oh = as_runs(set.values[3]), ow = as_runs(set.values[4]), kh = as_runs(set.values[5]), kw = as_runs(set.values[6]);
+            std::vector<StridedRun> oh = as_runs(set.values[3]), ow = as_runs(set.values[4]), kh = as_runs(set.values[5]), kw = as_runs(set.values[6]);
             for (std::int64_t g : set.values[0]) {
                 ConvPiece piece;
                 piece.part = set.part;
                 for (std::int64_t v : set.values[1]) piece.co.push_back(g * co + v);
                 for (std::int64_t v : set.values[2]) piece.ci.push_back(g * ci + v);
-                for (const Run& a : oh)
-                    for (const Run& b : ow)
-                        for (const Run& c : kh)
-                            for (const Run& d : kw) {
+                for (const StridedRun& a : oh)
+                    for (const StridedRun& b : ow)
+                        for (const StridedRun& c : kh)
+                            for (const StridedRun& d : kw) {
                                 piece.oh = a, piece.ow = b, piece.kh = c, piece.kw = d;
                                 pieces.push_back(piece);
                             }
@@ -194,7 +347,7 @@ private:
     struct Window {
         std::int64_t lo, count, before, after;
     };
-    Window window(std::size_t d, const Run& out, const Run& kernel) const {
+    Window window(std::size_t d, const StridedRun& out, const StridedRun& kernel) const {
         std::int64_t first = stride_[d] * out.lo + dilation_[d] * kernel.lo - padding_[d];
         std::int64_t last = first + (out.count - 1) * stride_[d] * out.stride + (kernel.count - 1) * dilation_[d] * kernel.stride;
         if (first >= size_[d] || last < 0) return {0, 0, last - first + 1, 0};
@@ -224,7 +377,7 @@ private:
     }
 
     // Whether the convolution's own padding gives exactly these outputs.
-    bool own_padding(std::size_t d, const Run& out, const Run& kernel) const {
+    bool own_padding(std::size_t d, const StridedRun& out, const StridedRun& kernel) const {
         if (out.lo != 0 || kernel.lo != 0 || kernel.count != kernel_[d]) return false;
         std::int64_t reach = dilation_[d] * (kernel_[d] - 1) + 1;
         return (size_[d] + 2 * padding_[d] - reach) / (stride_[d] * out.stride) + 1 == out.count;

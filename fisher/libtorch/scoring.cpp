@@ -83,7 +83,7 @@ CodeKernel kernel_of(const CodeCounts& counts, std::int64_t images) {
 // The kernel is c c' + (1-c)(1-c)', with 0/1 codes c.
 CodeKernel code_kernel(const at::Tensor& before_relu) {
     c10::NoGradGuard none;
-    if (before_relu.size(0) <= most_coded_images && plain_floats(before_relu))
+    if (before_relu.size(0) <= max_coded_images && plain_floats(before_relu))
         return kernel_of(count_codes(floats(before_relu), before_relu.size(0)), before_relu.size(0));
     at::Tensor x = before_relu.detach().flatten(1), code = (x > 0).to(at::kFloat);
     at::Tensor on = code.sum(1, false, at::kDouble), both = at::matmul(code, code.t()).to(at::kDouble);
@@ -214,7 +214,7 @@ double fisher_of(const at::Tensor& activation, const at::Tensor& gradient) {
 // images, except codes, which wait until all images were shown.
 class Pass {
 public:
-    Pass(const Executor& executor, const TensorMap& parameters, const std::vector<std::string>& layers, const Wanted& wanted, std::int64_t images)
+    Pass(const Executor& executor, const TensorMap& parameters, const std::vector<std::string>& layers, const MeasureSet& wanted, std::int64_t images)
         : executor_(executor), parameters_(parameters), layers_(layers), wanted_(wanted), images_(images), each_(executor.graph().inputs[0].shape[0]) {
         require(images % each_ == 0, "a batch is a whole number of turns");
         if (wanted.weights) leaves_.emplace(executor.graph(), parameters, [](const at::Tensor& w) { return w.alias(); });
@@ -289,7 +289,7 @@ private:
     const Executor& executor_;
     const TensorMap& parameters_;
     const std::vector<std::string>& layers_;
-    const Wanted& wanted_;
+    const MeasureSet& wanted_;
     std::int64_t images_, each_;  // of the batch, and of one turn
     std::optional<Leaves> leaves_;
     Tensors gradients_;  // of the leaves
@@ -301,7 +301,7 @@ private:
 }  // namespace
 
 RawScores score_pass(const Executor& executor, const TensorMap& parameters, const LabelledImages& batch, const std::vector<std::string>& layers,
-                     const Wanted& wanted, SharedForward shared) {
+                     const MeasureSet& wanted, SharedForward shared) {
     const auto& [images, labels] = batch;
     const double flow = wanted.synflow ? synflow(executor.graph(), parameters, images) : 0.0;
     RawScores scores;

@@ -59,6 +59,6 @@ struct SharedForward {
 // `layers` are names in the graph, in order. A layer that the graph lacks is left out of the result. `shared` is not used where weight gradients are wanted.
 // An executor for fewer images than the batch holds is run several times.
 RawScores score_pass(const Executor& executor, const TensorMap& parameters, const LabelledImages& batch, const std::vector<std::string>& layers,
-                     const Wanted& wanted, SharedForward shared = {});
+                     const MeasureSet& wanted, SharedForward shared = {});
 
 }  // namespace loopegg

@@ -18,9 +18,9 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_seeds = 4;                  // seeds whose weights are kept, because variants come in batches that ask for the same seeds
-constexpr std::int64_t most_kept_bytes = 512ll << 20;  // of forward passes
-constexpr int most_workers = 16;
+constexpr std::size_t max_seeds = 4;                  // seeds whose weights are kept, because variants come in batches that ask for the same seeds
+constexpr std::int64_t max_kept_bytes = 512ll << 20;  // of forward passes
+constexpr int max_workers = 16;
 
 // Sets the number of torch's own threads for as long as the object lives.
 class TorchThreads {
@@ -70,12 +70,12 @@ public:
           data_(std::move(data)) {
         bool cpu = data_.images.at(0).is_cpu();
         int threads = options.threads > 0 ? options.threads : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-        workers_ = cpu ? std::min(threads, most_workers) : 1;
+        workers_ = cpu ? std::min(threads, max_workers) : 1;
         at_once_ = images_at_once(original, data_.images[0].size(0));
         complete_ = Executor(original, at_once_).graph();
     }
 
-    std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const Wanted& wanted) override {
+    std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const MeasureSet& wanted) override {
         TorchThreads one(1);
         std::vector<RawScores> answers(questions.size());
         std::vector<std::size_t> order(questions.size());
@@ -98,7 +98,7 @@ private:
         KeptForward forward;  // empty where the pass would take too much memory
     };
 
-    RawScores score_one(Seed& s, const Graph& graph, const Wanted& wanted) const {
+    RawScores score_one(Seed& s, const Graph& graph, const MeasureSet& wanted) const {
         std::size_t k = static_cast<std::size_t>(s.seed) % data_.images.size();
         Executor executor(graph, at_once_);
         bool rescale = !options_.carry_raw && trained_->empty();
@@ -113,7 +113,7 @@ private:
     void keep(Seed& s, std::size_t k) const {
         std::int64_t bytes = 0, image = data_.images[k].element_size();
         for (const Node& node : complete_.nodes) bytes += element_count(node.shape) * image;
-        if (bytes * static_cast<std::int64_t>(std::min(most_seeds, data_.images.size())) > most_kept_bytes) return;
+        if (bytes * static_cast<std::int64_t>(std::min(max_seeds, data_.images.size())) > max_kept_bytes) return;
         s.forward = keep_forward(Executor(original_, at_once_), *s.weights, data_.images[k], layers_);
     }
 
@@ -123,7 +123,7 @@ private:
                 seeds_.splice(seeds_.begin(), seeds_, it);
                 return seeds_.front();
             }
-        if (seeds_.size() >= most_seeds) seeds_.pop_back();
+        if (seeds_.size() >= max_seeds) seeds_.pop_back();
         auto state = std::make_shared<Seed>();
         state->seed = seed;
         state->weights = trained_->empty() ? std::make_shared<const TensorMap>(drawn(seed)) : trained_;

@@ -132,7 +132,7 @@ double accuracy_of(const Graph& graph, const TensorMap& parameters, const at::Te
 }
 
 void train_parameters(const Graph& graph, TensorMap& parameters, const TensorSplits& data, const std::optional<Teacher>& teacher, const TrainOptions& options,
-                      const std::function<bool(const TrainReport&)>& told) {
+                      const std::function<bool(const TrainReport&)>& on_epoch) {
     const auto& [images, labels] = data.train;
     std::int64_t n = images.size(0), batch = std::min<std::int64_t>(options.batch, n), steps = n / batch, total = steps * options.epochs;
     Executor executor(graph, batch);
@@ -179,7 +179,7 @@ void train_parameters(const Graph& graph, TensorMap& parameters, const TensorSpl
                            accuracy_of(graph, parameters, data.test.images, data.test.labels), 0};
         report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
         if (!options.checkpoint.empty()) save_checkpoint(options, optimizer, parameters, epoch + 1);
-        if (!told(report)) break;
+        if (!on_epoch(report)) break;
     }
     for (auto& [name, tensor] : parameters) tensor = tensor.detach();
 }

@@ -22,6 +22,6 @@ struct Teacher {
 
 // SGD with Nesterov momentum; the rate rises over the first twentieth of the steps and then follows a cosine to zero.
 void train_parameters(const Graph& graph, TensorMap& parameters, const TensorSplits& data, const std::optional<Teacher>& teacher, const TrainOptions& options,
-                      const std::function<bool(const TrainReport&)>& told);
+                      const std::function<bool(const TrainReport&)>& on_epoch);
 
 }  // namespace loopegg

@@ -17,7 +17,7 @@ import sys
 
 from judge import area, losses, trained
 
-SHIPPED = {"fisher": 0.15, "codes": 6.0, "stages": 0.25, "sites": 0.1, "params": 0.1}   # as in fisher/guards.cpp
+SHIPPED = {"fisher": 0.15, "codes": 6.0, "stages": 0.25, "sites": 0.1, "params": 0.1}   # as in fisher/measures.cpp
 GRID = {"fisher": (0.05, 0.1, 0.15, 0.2, 0.3, 0.5), "codes": (2.0, 4.0, 6.0, 8.0, 12.0), "stages": (0.25,), "sites": (0.0, 0.05, 0.1, 0.2), "params": (0.0, 0.1, 0.2)}
 
 

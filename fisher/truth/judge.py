@@ -3,11 +3,12 @@
 
     python3 judge.py LOOPEGG SCORES.json [--data CIFAR_FOLDER] [--seeds 6] [--batch 16] [--at-a-time 16]
 
-The trained networks are those of results.jsonl and gentle.jsonl (plans, as train_variants.py wrote them) and of chosen/ (whole models). Each is scored with
+The trained networks are those of results.jsonl and gentle.jsonl (plans, as train_variants.py wrote them) and of chosen/models.jsonl (whole models). Each is scored with
 `LOOPEGG score` once: SCORES.json keeps the answers and a later run goes on where it ended. Then tables are printed: every network, and areas
 under the curve over all networks, over uniform ones and over mixtures. 0.5 is chance, 1 tells them all.
 """
 import argparse
+import functools
 import json
 import math
 import os
@@ -52,18 +53,21 @@ def losses(name):
     return {n: mean(beside.get(n.split("-")[0], "original")) - mean(n) for n in accuracies if not is_original(n)}
 
 
+@functools.cache
+def models():
+    """{name: model} of the networks that runs chose."""
+    return {row["name"]: row["model"] for row in map(json.loads, open(os.path.join(HERE, "chosen/models.jsonl")))}
+
+
 def score(options, networks):
-    """What the program says about some networks: {name: plan, or None for a model of chosen/}."""
+    """What the program says about some networks: {name: plan, or None for a model of chosen/models.jsonl}."""
     with tempfile.TemporaryDirectory() as folder:
         command = [options.loopegg, "score", "zoo:resnet34-cifar10", "--json", "--no-store", "--when", "(fisher-band >= 0.52)", "--when", "(fisher >= 1)", *(a for m in MEASURES for a in ("--measure", m)),
                    "--seeds", str(options.seeds), "--batch", str(options.batch), *(("--data", options.data) if options.data else ())]
         for name, plan in networks.items():
             path = os.path.join(folder, name + ".json")
-            if plan is None:
-                command += ["--variant", os.path.join(HERE, "chosen", name + ".json")]
-            else:
-                json.dump(plan, open(path, "w"))
-                command += ["--plan", path]
+            json.dump(models()[name] if plan is None else plan, open(path, "w"))
+            command += ["--variant" if plan is None else "--plan", path]
         answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
     return {os.path.basename(v["plan"])[:-5]: {"measures": v["measures"], "guards": v["guards"]} for v in answer["variants"]}
 

@@ -349,6 +349,14 @@ def train(name, plan, seed, data, options, device, deadline):
             "seconds": round(time.time() - began, 2), **({} if "nodes" in plan or "module" in plan else {"plan": plan})}
 
 
+def read_model(file):
+    """The model of FILE.json, or the one that FILE.jsonl#NAME names."""
+    path, _, name = file.partition("#")
+    if not name:
+        return json.load(open(path))
+    return next(row["model"] for row in map(json.loads, open(path)) if row["name"] == name)
+
+
 def finished(path):
     done = set()
     if os.path.exists(path):
@@ -403,7 +411,7 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=560)
     parser.add_argument("--only", default="*", help="names of networks, as globs with commas between them")
-    parser.add_argument("--models", nargs="*", metavar="NAME=FILE", help="train these instead of the variants: model.json (ResNet-34 as `optimize` wrote it), or network.py (any network)")
+    parser.add_argument("--models", nargs="*", metavar="NAME=FILE", help="train these instead of the variants: model.json (ResNet-34 as `optimize` wrote it), models.jsonl#NAME (one of several), or network.py (any network)")
     parser.add_argument("--seeds", type=int, default=1, help="with --models: how often each is trained")
     parser.add_argument("--seed", type=int, help="train each of them once with this seed: how much of a loss is luck?")
     parser.add_argument("--limit", type=int, help="images per split, for a trial")
@@ -419,7 +427,7 @@ def main():
         open(options.out, "a").write("\n")       # ends the torn line of a run that was killed
     done = finished(options.out)
     wanted = V.variants() if not options.models else [
-        (name, {"module": file} if file.endswith(".py") else json.load(open(file)), seed) for seed in range(options.seeds) for name, file in (m.split("=", 1) for m in options.models)]
+        (name, {"module": file} if file.endswith(".py") else read_model(file), seed) for seed in range(options.seeds) for name, file in (m.split("=", 1) for m in options.models)]
     jobs = [j for j in wanted if any(fnmatch.fnmatchcase(j[0], glob) for glob in options.only.split(","))]
     if options.seed is not None:
         jobs = list({name: (name, plan, options.seed) for name, plan, _ in jobs}.values())

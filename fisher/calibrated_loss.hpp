@@ -25,12 +25,20 @@ struct TrainedNetwork {
     int seeds = 1;    // trainings that `lost` is the mean of
 };
 
-class TaughtLoss {
+// What is believed of the loss that a network shows on average over its trainings.
+struct LossBelief {
+    double points = 0;     // expected
+    double deviation = 0;  // standard deviation: what more trainings could teach
+};
+
+class CalibratedLoss {
 public:
     // `original_seeds`: trainings of the original. Its error is in every loss.
-    TaughtLoss(MeasureInput original, std::vector<TrainedNetwork> trained, int original_seeds);
+    CalibratedLoss(MeasureInput original, std::vector<TrainedNetwork> trained, int original_seeds);
 
     ExpectedLoss loss(const MeasureInput& variant) const;
+    LossBelief belief(const MeasureInput& variant) const;
+    CalibratedLoss with(TrainedNetwork another) const;  // what would be known if that network had been trained as well
     std::size_t networks() const { return taught_.size(); }
     Hash128 key() const { return key_; }  // of what was taught
 
@@ -43,10 +51,15 @@ private:
     std::vector<double> covariances(const Described& network) const;  // with each network that was taught
 
     MeasureInput original_;
+    std::vector<TrainedNetwork> trained_;
+    int original_seeds_;
     std::vector<Described> taught_;
     std::vector<std::vector<double>> root_;  // of the covariance of what was taught: a lower triangle, by rows
     std::vector<double> solved_;             // that covariance, solved for the errors of the guard
     Hash128 key_;
 };
+
+// The standard deviation of the accuracy of one training, in points.
+extern const double training_deviation;
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-#include "fisher/taught_loss.hpp"
+#include "fisher/calibrated_loss.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +15,7 @@ constexpr double training_error = 0.249;                           // points: th
 constexpr double least_error = 0.05;                               // points: what no number of trainings removes
 // Where smaller networks train better than their original, trainings would teach that less work is better still, and a search would follow. So a network is
 // always expected to lose this share of the guard's own expectation, and networks of which nothing else is known are ordered by the guard.
-constexpr double least_share = 0.1;
+constexpr double least_of_guess = 0.1;
 constexpr double ninety_percent = 1.645;  // standard deviations on either side hold nine of ten
 
 double squared(double x) { return x * x; }
@@ -48,10 +48,13 @@ std::vector<double> solve_upper(const std::vector<std::vector<double>>& root, st
 
 }  // namespace
 
-TaughtLoss::TaughtLoss(MeasureInput original, std::vector<TrainedNetwork> trained, int original_seeds) : original_(std::move(original)) {
+const double training_deviation = training_error;
+
+CalibratedLoss::CalibratedLoss(MeasureInput original, std::vector<TrainedNetwork> trained, int original_seeds)
+    : original_(std::move(original)), trained_(std::move(trained)), original_seeds_(original_seeds) {
     Hasher key;
     std::vector<double> errors;
-    for (const TrainedNetwork& t : trained) {
+    for (const TrainedNetwork& t : trained_) {
         taught_.push_back(describe(t.size));
         errors.push_back(t.lost - taught_.back().guess);
         key.add(taught_.back().guess).add(t.lost).add(t.seeds);
@@ -63,7 +66,7 @@ TaughtLoss::TaughtLoss(MeasureInput original, std::vector<TrainedNetwork> traine
         std::vector<double> row = covariances(taught_[i]);
         row.resize(i + 1);
         for (double& c : row) c += shared;
-        row[i] += squared(training_error) / trained[i].seeds + squared(least_error);
+        row[i] += squared(training_error) / trained_[i].seeds + squared(least_error);
         for (std::size_t j = 0; j <= i; ++j) {
             for (std::size_t k = 0; k < j; ++k) row[j] -= row[k] * (j < i ? root_[j][k] : row[k]);
             row[j] = j < i ? row[j] / root_[j][j] : std::sqrt(row[j]);
@@ -73,26 +76,37 @@ TaughtLoss::TaughtLoss(MeasureInput original, std::vector<TrainedNetwork> traine
     solved_ = solve_upper(root_, solve_lower(root_, std::move(errors)));
 }
 
-TaughtLoss::Described TaughtLoss::describe(const MeasureInput& variant) const {
+CalibratedLoss CalibratedLoss::with(TrainedNetwork another) const {
+    std::vector<TrainedNetwork> all = trained_;
+    all.push_back(std::move(another));
+    return {original_, std::move(all), original_seeds_};
+}
+
+CalibratedLoss::Described CalibratedLoss::describe(const MeasureInput& variant) const {
     return {expected_loss(original_, loss_parts(original_, variant)).points, stages_left(original_, variant)};
 }
 
-std::vector<double> TaughtLoss::covariances(const Described& network) const {
+std::vector<double> CalibratedLoss::covariances(const Described& network) const {
     std::vector<double> out;
     for (const Described& t : taught_) out.push_back(covariance(network.guess, network.stages, t.guess, t.stages));
     return out;
 }
 
-ExpectedLoss TaughtLoss::loss(const MeasureInput& variant) const {
+LossBelief CalibratedLoss::belief(const MeasureInput& variant) const {
     const Described network = describe(variant);
     if (network.guess <= 0) return {};
     const std::vector<double> with = covariances(network);
     double points = network.guess, unknown = covariance(network.guess, network.stages, network.guess, network.stages);
     for (std::size_t i = 0; i < with.size(); ++i) points += with[i] * solved_[i];
     for (double known : solve_lower(root_, with)) unknown -= squared(known);
-    const double half = ninety_percent * std::sqrt(std::max(0.0, unknown) + squared(training_error));
-    points = std::max(points, least_share * network.guess);
-    return {points, points - half, points + half};
+    return {std::max(points, least_of_guess * network.guess), std::sqrt(std::max(0.0, unknown))};
+}
+
+ExpectedLoss CalibratedLoss::loss(const MeasureInput& variant) const {
+    const LossBelief belief = this->belief(variant);
+    if (belief.points <= 0) return {};
+    const double half = ninety_percent * std::sqrt(squared(belief.deviation) + squared(training_error));
+    return {belief.points, belief.points - half, belief.points + half};
 }
 
 }  // namespace loopegg
