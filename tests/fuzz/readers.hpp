@@ -6,7 +6,7 @@
 namespace loopegg {
 
 struct Reader {
-    const char* name;                      // also the folder of its corpus: tests/fuzz/corpus/NAME
+    const char* name;                      // also the key of its seeds in tests/fuzz/corpus.json
     void (*read)(std::string_view bytes);  // returns, or throws UserError; anything else is a bug
 };
 

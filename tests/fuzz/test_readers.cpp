@@ -1,9 +1,11 @@
-// The short run: every file of every corpus, and the same damage to them each time. LOOPEGG_DEEP=1 tries a hundred times as much.
+// The short run: every seed, and the same damage to them each time. LOOPEGG_DEEP=1 tries a hundred times as much.
 #include <cstdlib>
-#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
 
 #include "base/files.hpp"
-#include "fuzz/mutate.hpp"
+#include "base/json.hpp"
 #include "fuzz/readers.hpp"
 
 #include <catch2/catch.hpp>
@@ -12,12 +14,94 @@ using namespace loopegg;
 
 namespace {
 
+// Seeded damage to texts and binary files, for the short run in ./test.
+
+const char* const awkward[] = {"(",
+                               ")",
+                               "\"",
+                               "{",
+                               "}",
+                               "[",
+                               "]",
+                               ":",
+                               ",",
+                               ";",
+                               "\\",
+                               "0",
+                               "-1",
+                               "1e999",
+                               "9223372036854775807",
+                               "-9223372036854775808",
+                               "18446744073709551616",
+                               "4294967296",
+                               "null",
+                               "true",
+                               "\"\"",
+                               "NaN",
+                               "\xff",
+                               "\xc3",
+                               "\xf0\x9f\xa5\x9a",
+                               "?a",
+                               "=>",
+                               "~>",
+                               "\n",
+                               "\t",
+                               "conv2d",
+                               "done",
+                               "((((((((((((((((",
+                               "[[[[[[[[[[[[[[[["};
+
+// One to four small changes: bytes flipped, runs cut, doubled or taken from `other`, words that readers stumble over put in.
+std::string damaged(std::string text, const std::string& other, std::mt19937& random) {
+    auto below = [&](std::size_t n) { return n ? random() % n : 0; };
+    auto insert = [&](const std::string& what) { text.insert(below(text.size() + 1), what); };
+    for (std::size_t changes = 1 + below(4); changes > 0; --changes) {
+        std::size_t at = below(text.size()), length = 1 + below(16);
+        switch (below(8)) {
+            case 0:
+                if (!text.empty()) text[at] = static_cast<char>(random());
+                break;
+            case 1:
+                if (!text.empty()) text[at] = static_cast<char>(text[at] ^ (1 << below(8)));
+                break;
+            case 2:
+                if (!text.empty()) text.erase(at, length);
+                break;
+            case 3: insert(text.substr(at, length)); break;
+            case 4: insert(awkward[below(std::size(awkward))]); break;
+            case 5:
+                if (!other.empty()) insert(other.substr(below(other.size()), 1 + below(64)));
+                break;
+            case 6: text.resize(at); break;
+            default:
+                if (!text.empty()) text.replace(at, length, awkward[below(std::size(awkward))]);
+                break;
+        }
+    }
+    return text;
+}
+
+std::string from_hex(const std::string& digits) {
+    std::string bytes;
+    for (std::size_t i = 0; i < digits.size(); i += 2) bytes += static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16));
+    return bytes;
+}
+
+// corpus.py describes the forms of a seed.
+std::string content(const nlohmann::json& seed) {
+    if (seed.is_string()) return seed;
+    if (seed.is_array()) {
+        std::string text;
+        for (const nlohmann::json& line : seed) text += (&line == &seed.front() ? "" : "\n") + line.get<std::string>();
+        return text;
+    }
+    return seed.contains("hex") ? from_hex(seed.at("hex")) : read_file(LOOPEGG_SOURCE "/" + seed.at("file").get<std::string>());
+}
+
 std::vector<std::string> corpus(const Reader& reader) {
-    std::vector<std::filesystem::path> paths;
-    for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(LOOPEGG_CORPUS) / reader.name)) paths.push_back(entry.path());
-    std::sort(paths.begin(), paths.end());
+    static const nlohmann::json seeds = nlohmann::json::parse(read_file(LOOPEGG_SOURCE "/tests/fuzz/corpus.json"));
     std::vector<std::string> texts;
-    for (const auto& p : paths) texts.push_back(read_file(p));
+    for (const nlohmann::json& seed : seeds.at(reader.name)) texts.push_back(content(seed));
     return texts;
 }
 

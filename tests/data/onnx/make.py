@@ -1,15 +1,15 @@
-"""Writes the small ONNX files of this folder with PyTorch's two exporters, each with an input and PyTorch's own output.
+"""Writes the small ONNX files of this folder with PyTorch's two exporters, and runs.safetensors with an input of each (NAME.x) and PyTorch's output (NAME.y).
 
-    python make.py            the committed files (torch, onnx and onnxscript installed)
+    python make.py            the committed files (torch, onnx, onnxscript and safetensors installed)
     python make.py --zoo DIR  torchvision's real networks, too large to keep; LOOPEGG_TORCHVISION=DIR then tests them
 """
 import argparse
 import math
 import pathlib
 
-import numpy
 import onnx
 import torch
+from safetensors.numpy import save_file
 from torch import nn
 import torch.nn.functional as F
 
@@ -88,7 +88,7 @@ class Patches(nn.Module):
 
 
 def strip(path):
-    """Takes out what tells of the machine that made the file."""
+    """Removes what identifies the machine that made the file."""
     model = onnx.load(path)
     for thing in [model, model.graph, *model.graph.node, *model.graph.input, *model.graph.output, *model.graph.value_info, *model.graph.initializer]:
         del thing.metadata_props[:]
@@ -97,6 +97,7 @@ def strip(path):
 
 
 def export(model, shape, path, opset, dynamo):
+    """Writes PATH, and gives an input and the model's output."""
     model.eval()
     with torch.no_grad():
         for module in model.modules():   # statistics that matter
@@ -104,30 +105,33 @@ def export(model, shape, path, opset, dynamo):
                 module.running_mean.normal_(), module.running_var.uniform_(0.5, 2)
         x = torch.randn(shape)
         y = model(x)
-    numpy.save(path.with_suffix(".x.npy"), x.numpy())
-    numpy.save(path.with_suffix(".y.npy"), y.numpy())
     torch.onnx.export(model, (x,), str(path), opset_version=opset, dynamo=dynamo, **({"external_data": False} if dynamo else {}))
     strip(path)
     print(path.name, path.stat().st_size, "bytes")
+    return {f"{path.stem}.x": x.numpy(), f"{path.stem}.y": y.numpy()}
 
 
 def small():
     torch.manual_seed(1)
     cases = {"basic_block": (BasicBlock(), (1, 3, 16, 16)), "inverted": (Inverted(), (1, 4, 6, 6)), "dense": (Dense(), (1, 6, 9, 9)),
              "attention": (Attention(False), (1, 7, 16)), "sdpa": (Attention(True), (1, 7, 16)), "patches": (Patches(), (1, 3, 16, 16))}
+    runs = {}
     for name, (model, shape) in cases.items():
-        export(model, shape, HERE / f"{name}_script_14.onnx", 14, False)
-        export(model, shape, HERE / f"{name}_dynamo_20.onnx", 20, True)
+        runs |= export(model, shape, HERE / f"{name}_script_14.onnx", 14, False)
+        runs |= export(model, shape, HERE / f"{name}_dynamo_20.onnx", 20, True)
+    save_file(runs, HERE / "runs.safetensors")
 
 
 def zoo(folder, names):
     import torchvision
     folder.mkdir(parents=True, exist_ok=True)
+    runs = {}
     for name in names:
         torch.manual_seed(1)
         model = getattr(torchvision.models, name)()
-        export(model, (1, 3, 64, 64), folder / f"{name}_script.onnx", 17, False)
-        export(model, (1, 3, 64, 64), folder / f"{name}_dynamo.onnx", 18, True)
+        runs |= export(model, (1, 3, 64, 64), folder / f"{name}_script.onnx", 17, False)
+        runs |= export(model, (1, 3, 64, 64), folder / f"{name}_dynamo.onnx", 18, True)
+    save_file(runs, folder / "runs.safetensors")
 
 
 if __name__ == "__main__":
