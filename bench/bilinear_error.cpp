@@ -21,7 +21,7 @@
 #include "backends/kernel/kernel.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/network/network.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/places.hpp"
 #include "base/scratch.hpp"
 #include "base/sexpr.hpp"
@@ -247,7 +247,7 @@ void real_layers(const Model& model, const Batch& data, int layers, Errors& erro
     for (int i = 0; i < layers; ++i) {
         const std::size_t at = static_cast<std::size_t>(i) % sites.size();
         const std::int64_t image = i / static_cast<int>(sites.size());
-        if (at == 0) inputs = torch_room().forward(graph, model.weights, std::vector{image_of(data, image)}, NormMode::running);
+        if (at == 0) inputs = torch_runtime().forward(graph, model.weights, std::vector{image_of(data, image)}, NormMode::running);
         const Node& site = *sites[at];
         const Tensor& w = model.weights.at(site.name + ".weight");
         const std::int64_t in = w.shape[1], from = image * channels % w.shape[0] * in * 9, to = from + channels * in * 9;
@@ -277,7 +277,7 @@ int network(const Model& model, const Batch& data, const std::vector<Form>& form
         for (std::int64_t image = 0; image < images; ++image) {
             const std::vector<Tensor> input{image_of(data, image)};
             const std::vector<float> got = loaded.run(input)[0].values;
-            const std::vector<float> wanted = torch_room().forward(model.graph, model.weights, input, NormMode::running)[0].values;
+            const std::vector<float> wanted = torch_runtime().forward(model.graph, model.weights, input, NormMode::running)[0].values;
             double difference = 0, scale = 0;
             for (std::size_t i = 0; i < got.size(); ++i)
                 difference = std::max(difference, std::fabs(static_cast<double>(got[i]) - wanted[i])),

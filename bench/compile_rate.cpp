@@ -15,7 +15,7 @@
 #include "backends/lower/codegen.hpp"
 #include "backends/lower/lower_nest.hpp"
 #include "backends/network/network.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "graph/load.hpp"
 
 using namespace loopegg;

@@ -16,8 +16,8 @@
 #include "backends/measure/cold_weights.hpp"
 #include "backends/measure/tvm_measurer.hpp"
 #include "backends/network/network.hpp"
-#include "backends/target/schedule_rules.hpp"
 #include "backends/target/target.hpp"
+#include "backends/target/target_rules.hpp"
 #include "optimize/run/run.hpp"
 
 using namespace loopegg;

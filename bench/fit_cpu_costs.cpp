@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "backends/target/schedule_rules.hpp"
 #include "backends/target/target.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "nest/domain/domain.hpp"

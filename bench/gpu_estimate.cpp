@@ -9,7 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/sexpr.hpp"

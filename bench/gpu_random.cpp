@@ -9,7 +9,7 @@
 
 #include "backends/lower/random_nest.hpp"
 #include "backends/network/bundle.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "nest/term/grammar.hpp"

@@ -11,7 +11,7 @@
 
 #include "backends/measure/latency_store.hpp"
 #include "backends/network/bundle.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "graph/load.hpp"

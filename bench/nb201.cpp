@@ -50,7 +50,7 @@ std::vector<Cell> read_cells(const std::string& file) {
 // fisher and grad-norm are compared on a scale of ranks, so a cell whose gradient vanishes altogether scores zero.
 std::map<std::string, double> score_cell(const std::string& arch, const Batch& batch) {
     Graph graph = zoo_graph(arch);
-    auto scorer = torch_room().scorer(graph, nullptr, {batch}, {1, false, false});
+    auto scorer = torch_runtime().scorer(graph, nullptr, {batch}, {1, false, false});
     MeasureInput m = sizes_of(graph);
     m.raw = scorer->score(graph, 0, {true, true, true, true});
     std::map<std::string, double> scores;

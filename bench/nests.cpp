@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "backends/measure/tvm_measurer.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/files.hpp"
 #include "base/sexpr.hpp"
 #include "nest/term/grammar.hpp"

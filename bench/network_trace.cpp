@@ -37,7 +37,7 @@ extern int (*__TVMBackendParallelLaunch)(Task, void*, int);
 
 namespace {
 
-constexpr int most_threads = 256, most_steps = 512;
+constexpr int max_threads = 256, max_steps = 512;
 
 std::int64_t now() {
     timespec t{};
@@ -52,18 +52,18 @@ struct Event {
 struct alignas(64) Thread {
     std::vector<Event> events;
 };
-std::array<Thread, most_threads> threads;
+std::array<Thread, max_threads> threads;
 std::atomic<int> known{0};
 
 Thread& mine() {
-    thread_local Thread& own = threads[static_cast<std::size_t>(known++ % most_threads)];
+    thread_local Thread& own = threads[static_cast<std::size_t>(known++ % max_threads)];
     return own;
 }
 
 struct Step {
     std::int64_t begin = 0, end = 0, loop_begin = 0, loop_end = 0;
 };
-std::array<Step, most_steps> steps;
+std::array<Step, max_steps> steps;
 int step_now = 0;
 const loopegg_tables* original = nullptr;
 
@@ -209,9 +209,9 @@ void print(const std::vector<Run>& runs, int count) {
 int main(int argc, char** argv) {
     if (argc < 3) return std::fprintf(stderr, "usage: trace WEIGHTS THREADS [EVENTS.csv]\n"), 2;
     const loopegg_tables tables = loopeggrt_tables;
-    if (tables.steps > most_steps) return std::fprintf(stderr, "the network has %d steps, and at most %d can be traced\n", tables.steps, most_steps), 2;
+    if (tables.steps > max_steps) return std::fprintf(stderr, "the network has %d steps, and at most %d can be traced\n", tables.steps, max_steps), 2;
     original = &tables;
-    const auto kernels = every_step(std::make_index_sequence<most_steps>());
+    const auto kernels = every_step(std::make_index_sequence<max_steps>());
     std::vector<loopegg_step> renamed(tables.step, tables.step + tables.steps);
     for (int s = 0; s < tables.steps; ++s)
         if (renamed[static_cast<std::size_t>(s)].kernel >= 0) renamed[static_cast<std::size_t>(s)].kernel = s;

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "backends/kernel/elf.hpp"
+#include "backends/kernel/elf_object.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
 #include "backends/lower/nvrtc.hpp"

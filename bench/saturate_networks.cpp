@@ -15,19 +15,18 @@
 #include "graph/zoo/zoo.hpp"
 #include "network/front.hpp"
 #include "network/layer_costs.hpp"
-#include "network/network_graph.hpp"
 #include "rules/load.hpp"
 
 using namespace loopegg;
 
 namespace {
 
-double seconds_since(double begin) { return clock_seconds(CLOCK_MONOTONIC) - begin; }
+double seconds_since(double begin) { return monotonic_seconds() - begin; }
 
 std::string front_columns(const Graph& graph, const NetworkGraph& network, FrontOptions options) {
     const StagewiseLoss loss(sizes_of(graph));
     SiteCosts costs(graph, loss, [](const Node& node, const Term&) { return 1e-8 * static_cast<double>(macs(node)) + 1e-2; });
-    const double begin = clock_seconds(CLOCK_MONOTONIC);
+    const double begin = monotonic_seconds();
     const Front front(network, loss, costs, options);
     const double extracted = seconds_since(begin);
     options.optimistic = true;

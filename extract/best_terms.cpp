@@ -6,16 +6,20 @@
 #include <set>
 #include <tuple>
 
+#include <limits>
+#include <unordered_map>
+#include "base/error.hpp"
+
 namespace loopegg {
 namespace {
 
 // A term as a node and, for each child, the rank of the child's term among the best terms of its class.
-struct Derivation {
+struct RankedNode {
     double cost, size;
     NodeIndex node;
     std::vector<std::uint32_t> ranks;
     auto key() const { return std::tie(cost, size, node, ranks); }
-    bool operator>(const Derivation& o) const { return key() > o.key(); }
+    bool operator>(const RankedNode& o) const { return key() > o.key(); }
 };
 
 // One queue holds the derivations of all classes, cheapest first. When a derivation comes out, every cheaper one is known, so each class's list fills in
@@ -28,13 +32,13 @@ public:
     std::vector<RankedTerm> run() {
         start();
         while (!queue_.empty() && found_[root_].size() < k_) {
-            Derivation best = queue_.top();
+            RankedNode best = queue_.top();
             queue_.pop();
             accept(std::move(best));
         }
         std::vector<RankedTerm> result;
         for (std::uint32_t rank = 0; rank < found_[root_].size(); ++rank) {
-            const Derivation& d = found_[root_][rank];
+            const RankedNode& d = found_[root_][rank];
             result.push_back({d.size <= longest_term ? term(root_, rank) : Term(), d.cost, d.size});
         }
         return result;
@@ -80,7 +84,7 @@ private:
         queue_.push({cost, size, n, std::move(ranks)});
     }
 
-    void accept(Derivation best) {
+    void accept(RankedNode best) {
         const SerializedNode& node = egraph_.nodes[best.node];
         auto& list = found_[node.eclass];
         if (list.size() >= k_) return;
@@ -107,7 +111,7 @@ private:
         std::vector<std::pair<ClassIndex, std::uint32_t>> stack{{root, root_rank}};
         while (!stack.empty()) {
             const auto [c, rank] = stack.back();
-            const Derivation& d = found_[c][rank];
+            const RankedNode& d = found_[c][rank];
             const auto& children = egraph_.nodes[d.node].children;
             std::vector<Term> made;
             for (std::size_t i = 0; i < children.size(); ++i) {
@@ -127,14 +131,60 @@ private:
     const SerializedEGraph& egraph_;
     ClassIndex root_;
     std::size_t k_;
-    std::vector<std::vector<Derivation>> found_;
+    std::vector<std::vector<RankedNode>> found_;
     std::vector<std::vector<Waiting>> waiting_;
-    std::priority_queue<Derivation, std::vector<Derivation>, std::greater<>> queue_;
+    std::priority_queue<RankedNode, std::vector<RankedNode>, std::greater<>> queue_;
     std::map<std::pair<ClassIndex, std::uint32_t>, Term> terms_;
 };
 
 }  // namespace
 
 std::vector<RankedTerm> best_terms(const SerializedEGraph& egraph, ClassIndex root, std::size_t k) { return BestTerms(egraph, root, k).run(); }
+
+SmallestTerms::SmallestTerms(const EGraph& graph) : graph_(graph), size_(graph.class_bound(), std::numeric_limits<double>::infinity()) {
+    for (bool changed = true; changed;) {  // about as many rounds as the smallest terms are deep
+        changed = false;
+        for (ClassId c : graph.classes())
+            for (NodeId n : graph.nodes(c))
+                if (const double s = size_of(graph.node(n)); s < size_[c]) size_[c] = s, changed = true;
+    }
+}
+
+double SmallestTerms::size_of(const NodeView& node) const {
+    double total = 1;
+    for (ClassId child : node.children) total += size_[graph_.find(child)];
+    return total;
+}
+
+Term SmallestTerms::term(ClassId wanted) const {
+    std::unordered_map<ClassId, Term> made;
+    std::vector<ClassId> stack{graph_.find(wanted)};
+    if (size(wanted) == std::numeric_limits<double>::infinity()) throw UserError("this class has no finite term");
+    while (!stack.empty()) {
+        const ClassId c = stack.back();
+        if (made.contains(c)) {
+            stack.pop_back();
+            continue;
+        }
+        NodeId best = none;
+        for (NodeId n : graph_.nodes(c))
+            if (size_of(graph_.node(n)) == size_[c]) {
+                best = n;
+                break;
+            }
+        require(best != none, "a class has a node of its own size");
+        const NodeView node = graph_.node(best);
+        std::vector<Term> children;
+        for (ClassId child : node.children) {
+            const auto it = made.find(graph_.find(child));
+            if (it == made.end())
+                stack.push_back(graph_.find(child));
+            else
+                children.push_back(it->second);
+        }
+        if (children.size() == node.children.size()) made.emplace(c, Term(node.op, std::move(children))), stack.pop_back();
+    }
+    return made.at(graph_.find(wanted));
+}
 
 }  // namespace loopegg

@@ -6,9 +6,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
-#include "extract/founded.hpp"
+#include "extract/acyclic.hpp"
 
 namespace loopegg {
 

@@ -4,8 +4,8 @@
 #include <deque>
 #include <limits>
 
+#include "extract/acyclic.hpp"
 #include "extract/extractors.hpp"
-#include "extract/founded.hpp"
 #include "extract/reduce.hpp"
 
 namespace loopegg {
@@ -34,7 +34,7 @@ public:
         };
         for (NodeIndex n = 0; n < egraph_.nodes.size(); ++n)
             if (egraph_.nodes[n].children.empty()) push(n);
-        while (!queue.empty() && held_ < most_parts) {
+        while (!queue.empty() && held_ < max_parts) {
             const NodeIndex n = queue.front();
             queue.pop_front();
             queued[n] = 0;
@@ -89,7 +89,7 @@ private:
         into.swap(merged_);
     }
 
-    static constexpr std::size_t most_parts = 20'000'000;  // 320 MB; beyond that, cheapest trees stand in for missing choices
+    static constexpr std::size_t max_parts = 20'000'000;  // 320 MB; beyond that, cheapest trees stand in for missing choices
 
     const SerializedEGraph& egraph_;
     std::size_t held_ = 0;
@@ -104,8 +104,8 @@ Extraction extract_greedy_dag(const SerializedEGraph& egraph, const ExtractOptio
     Extraction result;
     // Chains of single nodes would make every set long in vain. The reduced problem has no such chains.
     const Reduced small = reduce(egraph, std::numeric_limits<double>::infinity());
-    // A class below may have changed its choice after a set was made. So the choices together may have cycles, which founded_choice removes.
-    result.choice = founded_choice(egraph, small.expand(Greedy(small.egraph).run()));
+    // A class below may have changed its choice after a set was made. So the choices together may have cycles, which acyclic_choice removes.
+    result.choice = acyclic_choice(egraph, small.expand(Greedy(small.egraph).run()));
     result.bound = path_bound(egraph);
     return result;
 }

@@ -12,9 +12,9 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "extract/acyclic.hpp"
 #include "extract/cycles.hpp"
 #include "extract/extractors.hpp"
-#include "extract/founded.hpp"
 #include "extract/mip.hpp"
 #include "extract/reduce.hpp"
 
@@ -54,7 +54,7 @@ private:
     // Keeps a choice over the original when it is the best so far.
     void offer(const std::vector<NodeIndex>& wanted) {
         Extraction tried;
-        tried.choice = founded_choice(original_, wanted);
+        tried.choice = acyclic_choice(original_, wanted);
         tried.check(original_);
         if (tried.cost < result_.cost) result_.choice = std::move(tried.choice), result_.cost = tried.cost;
     }
@@ -244,7 +244,7 @@ private:
     std::vector<double> start_point() const {
         const std::vector<NodeIndex> wanted = small_.restrict(result_.choice);
         Extraction known;
-        known.choice = founded_choice(small_.egraph, wanted);
+        known.choice = acyclic_choice(small_.egraph, wanted);
         known.check(small_.egraph);
         std::vector<double> values(mip_.columns(), 0);
         for (ClassIndex c = 0; c < known.choice.size(); ++c)

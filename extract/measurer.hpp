@@ -37,7 +37,7 @@ struct Measured {
 };
 
 // Whether a clock can give these times. Code that reads strangers' files or stores checks this.
-inline bool is_a_time(double ms, double spread, int repeats) { return ms > 0 && ms < 1e9 && spread >= 0 && spread < 1e9 && repeats >= 0; }
+inline bool is_valid_latency(double ms, double spread, int repeats) { return ms > 0 && ms < 1e9 && spread >= 0 && spread < 1e9 && repeats >= 0; }
 
 class Measurer {
 public:

@@ -7,9 +7,9 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_classes_for_needs = 12'000;  // the sets are bit matrices: 12,000 classes are 18 MB
+constexpr std::size_t max_classes_for_needs = 12'000;  // the sets are bit matrices: 12,000 classes are 18 MB
 
-constexpr std::size_t most_steps_for_free = 200'000'000;  // about a second
+constexpr std::size_t max_steps_for_free = 200'000'000;  // about a second
 
 struct Work {
     std::vector<ClassIndex> children;  // sorted, each once
@@ -63,7 +63,7 @@ public:
             drop_unreached();
             drop_duplicates();
             inline_single_nodes();
-            if (members_.size() <= most_classes_for_needs || alive_classes() <= most_classes_for_needs) {
+            if (members_.size() <= max_classes_for_needs || alive_classes() <= max_classes_for_needs) {
                 find_needs();
                 drop_by_needs();
             }
@@ -256,7 +256,7 @@ private:
         for (ClassIndex root : roots_) always.unite(needs_[index_[root]]);
         std::size_t needed = 0;
         always.each([&](ClassIndex) { ++needed; });
-        const bool cheap = needed * nodes_.size() <= most_steps_for_free;
+        const bool cheap = needed * nodes_.size() <= max_steps_for_free;
         const std::vector<Bits> above = cheap ? reached_from(always) : std::vector<Bits>{};
         for (ClassIndex c : dense_) {
             const ClassIndex self = index_[c];
@@ -309,7 +309,7 @@ private:
                 result.origin.push_back(nodes_[n].origin);
             }
         for (ClassIndex root : roots_) result.egraph.roots.push_back(index_[root]);
-        if (dense_.size() <= most_classes_for_needs) {
+        if (dense_.size() <= max_classes_for_needs) {
             find_needs();
             result.needs.resize(dense_.size());
             for (std::size_t i = 0; i < dense_.size(); ++i) needs_[i].each([&](ClassIndex d) { result.needs[i].push_back(d); });

@@ -9,8 +9,8 @@
 #include <unordered_set>
 
 #include "base/error.hpp"
+#include "extract/acyclic.hpp"
 #include "extract/cycles.hpp"
-#include "extract/founded.hpp"
 #include "extract/term_space.hpp"
 
 namespace loopegg {

@@ -47,4 +47,9 @@ SerializedEGraph read_serialized(const SourcePtr& source);
 // The same form, sorted by id, so that equal e-graphs give equal bytes.
 std::string to_json(const SerializedEGraph& egraph);
 
+// A picture of a small e-graph in Graphviz's language: a box per class, its nodes inside.
+
+// Throws UserError when there are more than `most` nodes: nobody can read such a picture.
+std::string to_dot(const SerializedEGraph& egraph, std::size_t most = 500);
+
 }  // namespace loopegg

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "extract/acyclic.hpp"
 #include "extract/cycles.hpp"
-#include "extract/founded.hpp"
 
 namespace loopegg {
 
@@ -39,14 +39,14 @@ public:
 
 private:
     // A term that is still to be built: its class, its size when sizes are counted, and its number among the terms of these.
-    struct Wanted {
+    struct Request {
         ClassIndex eclass;
         std::size_t size;
         mpz_class number;
     };
     struct Frame {
         NodeIndex node;
-        std::vector<Wanted> wanted;
+        std::vector<Request> wanted;
         std::vector<Term> made;
     };
 
@@ -162,7 +162,7 @@ private:
     }
 
     // Finds the node that the number belongs to, and the numbers of the children's terms.
-    Frame open(Wanted wanted) const {
+    Frame open(Request wanted) const {
         for (NodeIndex n : members_[wanted.eclass]) {
             const auto& children = egraph_.nodes[n].children;
             const mpz_class here = limits_.size ? ways(children, 0, wanted.size - 1) : below_[n];
@@ -183,7 +183,7 @@ private:
         throw InternalFault("the counts of a class's nodes must add up");
     }
 
-    void share_sizes(Frame& frame, const std::vector<ClassIndex>& children, const Wanted& wanted) const {
+    void share_sizes(Frame& frame, const std::vector<ClassIndex>& children, const Request& wanted) const {
         mpz_class number = wanted.number;
         std::size_t left = wanted.size - 1;
         for (std::size_t i = 0; i < children.size(); ++i)
@@ -202,7 +202,7 @@ private:
             }
     }
 
-    Term build(Wanted root) const {
+    Term build(Request root) const {
         std::vector<Frame> stack;
         stack.push_back(open(std::move(root)));
         for (;;) {  // no recursion: terms may be as deep as there are classes

@@ -1,6 +1,6 @@
 // Bottom-up extraction: the term of least tree cost for each class.
+#include "extract/acyclic.hpp"
 #include "extract/extractors.hpp"
-#include "extract/founded.hpp"
 
 namespace loopegg {
 

@@ -36,7 +36,7 @@ Term to_term(const BlockTile& t) {
     return Term("block-tile", std::move(all));
 }
 
-std::optional<BlockTile> read_tile(const Term& t) {
+std::optional<BlockTile> read_block_tile(const Term& t) {
     if (t.op().text() != "block-tile" || t.size() < 2 || t.size() % 2 != 0) return {};
     for (const Term& n : t.children())
         if (!n.integer() || *n.integer() < 1) return {};
@@ -208,7 +208,7 @@ std::optional<std::vector<Term>> part_for_tensor_cores(const NaiveLoops& nest, c
 }  // namespace
 
 std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest, const GpuMachine& machine, TileKind kind, std::size_t most) {
-    constexpr std::int64_t most_threads = 512, most_own = 64;
+    constexpr std::int64_t max_threads = 512, max_own = 64;
     const auto longest = main_sum(nest);
     const bool split = kind == TileKind::split || kind == TileKind::split_tensor;
     const auto fits = [](const MatrixUnit& u) { return u.rows == warp_rows * own_rows && u.columns == warp_columns * own_columns && u.depth == sum_steps; };
@@ -245,9 +245,9 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
         if (i == outputs.size()) return add();
         const std::int64_t e = outputs[i]->extent;
         for (std::int64_t t : divisors(e, 128)) {
-            if (threads * t > most_threads) break;
+            if (threads * t > max_threads) break;
             for (std::int64_t o : divisors(e / t, 8)) {
-                if (own * o > most_own) break;
+                if (own * o > max_own) break;
                 tile.shares[i] = {t, o};
                 self(self, i + 1, threads * t, own * o);
             }
@@ -261,7 +261,7 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
 }
 
 std::optional<std::vector<Term>> part_of_block(const NaiveLoops& nest, const Term& term, std::string_view part) {
-    const auto tile = read_tile(term);
+    const auto tile = read_block_tile(term);
     const auto longest = main_sum(nest);
     if (!tile) return {};
     if (std::find(block_parts.begin(), block_parts.end(), part) == block_parts.end() &&

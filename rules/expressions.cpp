@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 
 namespace loopegg {

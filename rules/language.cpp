@@ -23,7 +23,10 @@ auto find_either(const Own& own, const Common& common, std::string_view name) ->
 
 }  // namespace
 
-const GuardKind* Language::find_guard(std::string_view name) const { return find_either(guards, common_guards(), name); }
+const GuardKind* Language::find_guard(std::string_view name) const {
+    if (name == "sums-may-differ") name = "allow-reassociation";  // its name before version 0.3
+    return find_either(guards, common_guards(), name);
+}
 const ListKind* Language::find_list(std::string_view name) const { return find_either(lists, common_lists(), name); }
 const FunctionKind* Language::find_function(std::string_view name) const { return find_either(functions, common_functions(), name); }
 

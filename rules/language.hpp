@@ -99,7 +99,7 @@ struct Language {
     std::function<Term(const Term&)> prepare{};
     // Proves a rule or refutes it; `deep` tries many more instances. Loading a file asks this of every rule. Languages without a judge give terms no meaning.
     std::function<RuleVerdict(const Language&, const Rule&, bool deep)> judge{};
-    // The guards that a verdict asks for besides those that the rule's author wrote: "(sums-may-differ)".
+    // The guards that a verdict asks for besides those that the rule's author wrote: "(allow-reassociation)".
     std::function<std::vector<std::string>(const RuleVerdict&)> implied_guards{};
 
     const GuardKind* find_guard(std::string_view name) const;  // looks at the language's own guards, then at the arithmetic ones

@@ -10,12 +10,11 @@
 
 #include "base/files.hpp"
 #include "base/sexpr.hpp"
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "rules/complaints.hpp"
 #include "rules/expressions.hpp"
 #include "rules/judged.hpp"
 #include "rules/read_bilinear.hpp"
-#include "rules/read_phase.hpp"
 #include "rules/read_rule.hpp"
 #include "rules/unproved.hpp"
 

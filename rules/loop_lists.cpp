@@ -7,10 +7,10 @@
 #include "nest/term/facts.hpp"
 #include "nest/term/rounding.hpp"
 #include "rules/block_tiles.hpp"
+#include "rules/nest_facts.hpp"
 #include "rules/register_tiles.hpp"
 #include "rules/sweep_tiles.hpp"
 #include "rules/tile_contracts.hpp"
-#include "rules/transform_tiles.hpp"
 #include "rules/unit_tiles.hpp"
 
 namespace loopegg {
@@ -18,20 +18,14 @@ namespace {
 
 using Terms = std::optional<std::vector<Term>>;
 
-const NestAnalysis& facts(const Question& q) {
-    const auto* nest = dynamic_cast<const NestAnalysis*>(q.facts);
-    require(nest != nullptr, "rules over nests are bound to nest facts");
-    return *nest;
-}
-
 // The naive loops of the nest whose statement and schedule are the first two arguments.
 const NaiveLoops* loops(const Question& q) {
     if (q.arguments[0].eclass == none || q.arguments[1].eclass == none) return nullptr;
-    return facts(q).naive_loops(q.arguments[0].eclass, q.arguments[1].eclass);
+    return nest_facts(q).naive_loops(q.arguments[0].eclass, q.arguments[1].eclass);
 }
 
 const Statement* statement(const Question& q) {
-    const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+    const StatementFact* s = q.arguments[0].eclass == none ? nullptr : nest_facts(q).statement(q.arguments[0].eclass);
     return s ? s->statement.get() : nullptr;
 }
 
@@ -88,7 +82,7 @@ bool covers(const Question& q, const NaiveLoops& nest, const Term& tile, Part pa
         return all;
     };
     const Term all = loops(part_of);
-    return facts(q).visits_the_same(rest_of ? Term("cat", {all, loops(rest_of)}) : all, q.arguments[1].eclass);
+    return nest_facts(q).visits_the_same(rest_of ? Term("cat", {all, loops(rest_of)}) : all, q.arguments[1].eclass);
 }
 
 FunctionKind parts_function(const char* name, const char* tile, const char* summary, Part part_of) {
@@ -120,17 +114,17 @@ bool keeps_its_contract(const TileContract& contract, const Tiling& tiling, cons
 ListKind tiles_that_cover(const char* name, Signature signature, const char* summary, Tiling tiling) {
     const TileContract* contract = contract_of_list(name);
     require(contract != nullptr, "every list of tiles has a contract");
-    return {
-        name, std::move(signature), summary, [tiling = std::move(tiling), contract](const Question& q) {
-            const NaiveLoops* nest = loops(q);
-            const Statement* s = statement(q);
-            std::vector<Term> out;
-            if (!nest || !s || s->keeps_an_order() || (q.arguments.size() > 2 && !q.arguments[2].number)) return out;
-            for (Term& t : tiling.tiles(q, *s, *nest))
-                if (keeps_its_contract(*contract, tiling, *nest, t, facts(q).strict_fp()) && covers(q, *nest, t, tiling.part_of, tiling.parts, tiling.rest_of))
-                    out.push_back(std::move(t));
-            return out;
-        }};
+    return {name, std::move(signature), summary, [tiling = std::move(tiling), contract](const Question& q) {
+                const NaiveLoops* nest = loops(q);
+                const Statement* s = statement(q);
+                std::vector<Term> out;
+                if (!nest || !s || s->keeps_an_order() || (q.arguments.size() > 2 && !q.arguments[2].number)) return out;
+                for (Term& t : tiling.tiles(q, *s, *nest))
+                    if (keeps_its_contract(*contract, tiling, *nest, t, nest_facts(q).strict_fp()) &&
+                        covers(q, *nest, t, tiling.part_of, tiling.parts, tiling.rest_of))
+                        out.push_back(std::move(t));
+                return out;
+            }};
 }
 
 // The third argument tells how many tiles to list.
@@ -141,7 +135,7 @@ ListKind blocks_of_threads(const char* name, const char* summary, TileKind kind)
     const std::span<const std::string_view> parts = tensor ? std::span<const std::string_view>(tensor_parts) : block_parts;
     return tiles_that_cover(name, {{"statement", "schedule", "number"}}, summary,
                             {part_of_block, parts, [kind](const Question& q, const Statement& s, const NaiveLoops& nest) {
-                                 return block_tiles(s, nest, facts(q).gpu(), kind, how_many(q));
+                                 return block_tiles(s, nest, nest_facts(q).gpu(), kind, how_many(q));
                              }});
 }
 
@@ -150,38 +144,46 @@ ListKind tiles_of_registers(const char* name, const char* summary, SharedLoop sh
                             {part_of_tile, tile_parts,
                              [shared](const Question& q, const Statement& s, const NaiveLoops& nest) -> std::vector<Term> {
                                  if (s.keeps_an_order() || !s.coefficients.empty()) return {};  // transforms have lists of their own
-                                 return register_tiles(nest, facts(q).cpu(), shared, how_many(q));
+                                 return register_tiles(nest, nest_facts(q).cpu(), shared, how_many(q));
                              },
                              shared == SharedLoop::cut ? part_of_rest : nullptr});
 }
 
 ListKind tiles_of_sweeps(const char* name, const char* summary, SweepKind kind) {
     return tiles_that_cover(name, {{"statement", "schedule"}}, summary,
-                            {part_of_sweep, sweep_parts,
-                             [kind](const Question& q, const Statement& s, const NaiveLoops& nest) { return sweep_tiles(s, nest, facts(q).cpu(), kind); }});
+                            {part_of_sweep, sweep_parts, [kind](const Question& q, const Statement& s, const NaiveLoops& nest) {
+                                 return sweep_tiles(s, nest, nest_facts(q).cpu(), kind);
+                             }});
 }
 
 ListKind cuts_of_sweeps(const char* name, const char* summary, SweepKind kind) {
     return tiles_that_cover(
         name, {{"statement", "schedule"}}, summary,
         {part_of_sweep, sweep_parts,
-         [kind](const Question& q, const Statement& s, const NaiveLoops& nest) { return cut_sweeps(s, nest, facts(q).cpu(), kind); }, part_of_sweep_rest});
+         [kind](const Question& q, const Statement& s, const NaiveLoops& nest) { return cut_sweeps(s, nest, nest_facts(q).cpu(), kind); }, part_of_sweep_rest});
 }
 
 ListKind tiles_of_transforms(const char* name, const char* summary, TransformKind kind) {
     return tiles_that_cover(name, {{"statement", "schedule"}}, summary,
                             {part_of_transform, transform_parts,
-                             [kind](const Question& q, const Statement& s, const NaiveLoops&) { return transform_tiles(s, facts(q).cpu(), kind); }});
+                             [kind](const Question& q, const Statement& s, const NaiveLoops&) { return transform_tiles(s, nest_facts(q).cpu(), kind); }});
 }
 
 // Several units may multiply numbers of one kind: the tile decides which of them serves.
 std::vector<Term> units(const Question& q) {
     std::set<std::string> kinds;
-    for (const MatrixUnit& u : facts(q).gpu().units) kinds.insert(u.operands);
-    for (const MatrixUnit& u : facts(q).cpu().units) kinds.insert(u.operands);
+    for (const MatrixUnit& u : nest_facts(q).gpu().units) kinds.insert(u.operands);
+    for (const MatrixUnit& u : nest_facts(q).cpu().units) kinds.insert(u.operands);
     std::vector<Term> out;
     for (const std::string& kind : kinds) out.emplace_back(std::string(tensor_place) + kind);
     return out;
+}
+
+std::vector<Term> units_of_tile(const Question& q) {
+    std::vector<Term> all = units(q);
+    const auto tile = term(q, 2);
+    std::erase_if(all, [&](const Term& place) { return !tile || words_of_tile(*tile) != numbers_in_word(place.op().text().substr(tensor_place.size())); });
+    return all;
 }
 
 }  // namespace
@@ -219,7 +221,7 @@ std::vector<FunctionKind> loop_functions() {
                                      Term one = all[0], loops("done");
                                      for (std::size_t i = 1; i < all.size(); ++i) one = Term("pair", {one, all[i]});
                                      for (std::size_t i = all.size(); i-- > 0;) loops = Term("at", {all[i], loops});
-                                     if (all.size() > 1 && !facts(q).visits_the_same(Term("at", {one, Term("done")}), loops)) return {};
+                                     if (all.size() > 1 && !nest_facts(q).visits_the_same(Term("at", {one, Term("done")}), loops)) return {};
                                      return std::vector{one};
                                  }));
     all.push_back(terms_function("shared", "buffers", {{"buffers"}}, "the buffers, in the memory that threads share", [](const Question& q) -> Terms {
@@ -275,13 +277,18 @@ std::vector<ListKind> loop_lists() {
         tiles_that_cover("unit-tiles", {{"statement", "schedule", "number"}},
                          "of a sum of products with weights: so many tiles for units that multiply tiles, cheapest first by the estimate",
                          {part_of_unit, unit_parts,
-                          [](const Question& q, const Statement& s, const NaiveLoops& nest) { return unit_tiles(s, nest, facts(q).cpu(), how_many(q)); }}),
+                          [](const Question& q, const Statement& s, const NaiveLoops& nest) { return unit_tiles(s, nest, nest_facts(q).cpu(), how_many(q)); }}),
         {"units", {{"statement", "schedule"}}, "the places of the machine's units that multiply rounded operands, and that the user allows", units, false},
+        {"units-of",
+         {{"statement", "schedule", "unit-tile"}},
+         "those of these places whose units take words of as many numbers as the tile",
+         units_of_tile,
+         false},
         {"vector-blocks",
          {{"statement"}},
          "as many channels as a vector has lanes, and half as many",
          [](const Question& q) -> std::vector<Term> {
-             const std::int64_t lanes = facts(q).cpu().lanes;
+             const std::int64_t lanes = nest_facts(q).cpu().lanes;
              if (lanes < 4) return {};
              return {Term(lanes), Term(lanes / 2)};
          }},

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/number.hpp"
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "rules/complaints.hpp"
 
 namespace loopegg {
@@ -29,7 +29,7 @@ constexpr std::array<MeasureKind, 11> kinds{{
     {"macs", share, "multiply-accumulates", 1, true},
 }};
 
-std::vector<std::string_view> names() {
+std::vector<std::string_view> measure_names() {
     std::vector<std::string_view> all;
     for (const MeasureKind& k : kinds) all.push_back(k.name);
     return all;
@@ -116,7 +116,7 @@ std::optional<MeasureCondition> read_measure(const SExpr& form, Complaints& comp
     const SExpr& name = form.items[0];
     const MeasureKind* kind = find_measure_kind(name.atom);
     if (!kind) {
-        const std::vector<std::string_view> known = names();
+        const std::vector<std::string_view> known = measure_names();
         std::string hint = did_you_mean(name.atom, std::span<const std::string_view>(known));
         complaints.say(name.where, fmt::format("unknown measure '{}'", name.atom), hint.empty() ? fmt::format("there are {}", fmt::join(known, ", ")) : hint);
         return {};

@@ -13,6 +13,7 @@
 #include "nest/term/statement_kinds.hpp"
 #include "nest/term/wrapped_statement.hpp"
 #include "rules/loop_lists.hpp"
+#include "rules/nest_facts.hpp"
 #include "rules/nest_judge.hpp"
 #include "rules/net_language.hpp"
 #include "rules/unproved.hpp"
@@ -22,14 +23,10 @@ namespace {
 
 using Value = std::optional<std::int64_t>;
 
-const NestAnalysis& facts(const Question& q) {
-    const auto* nest = dynamic_cast<const NestAnalysis*>(q.facts);
-    require(nest != nullptr, "rules over nests are bound to nest facts");
-    return *nest;
+const AxisFact* axis(const Question& q, std::size_t i) { return q.arguments[i].eclass == none ? nullptr : nest_facts(q).axis(q.arguments[i].eclass); }
+const ScheduleFact* schedule(const Question& q, std::size_t i) {
+    return q.arguments[i].eclass == none ? nullptr : nest_facts(q).schedule(q.arguments[i].eclass);
 }
-
-const AxisFact* axis(const Question& q, std::size_t i) { return q.arguments[i].eclass == none ? nullptr : facts(q).axis(q.arguments[i].eclass); }
-const ScheduleFact* schedule(const Question& q, std::size_t i) { return q.arguments[i].eclass == none ? nullptr : facts(q).schedule(q.arguments[i].eclass); }
 
 std::string name_of(const AxisFact& a) { return to_string(bare(to_term(a.digit))); }
 
@@ -69,7 +66,7 @@ std::vector<GuardKind> guards() {
          [](const Question& q) {
              const AxisFact *a = axis(q, 0), *b = axis(q, 1);
              if (a == nullptr || b == nullptr) return no("not axes");
-             if (permutable(*a, *b, facts(q).strict_fp())) return yes(name_of(*a) + " and " + name_of(*b) + " commute");
+             if (permutable(*a, *b, nest_facts(q).strict_fp())) return yes(name_of(*a) + " and " + name_of(*b) + " commute");
              return no(name_of(*a) + " and " + name_of(*b) + " both carry an order that must be kept");
          }},
         axis_guard(
@@ -83,15 +80,15 @@ std::vector<GuardKind> guards() {
          [](const Question& q) {
              const AxisFact* a = axis(q, 0);
              if (a == nullptr || !a->ordered || a->sequential) return no("no reduction");
-             return facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(name_of(*a));
+             return nest_facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(name_of(*a));
          }},
-        {"sums-may-differ",
+        {"allow-reassociation",
          {},
          "sums may be taken another way, with other rounding: not with strict-fp",
-         [](const Question& q) { return facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(""); }},
+         [](const Question& q) { return nest_facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(""); }},
         {"may-round",
          {{"kind"}},
-         "operands of products may be rounded so (bf16, tf32): only where the user allows it, and the machine multiplies such numbers faster",
+         "operands of products may be rounded so (bf16, int8, tf32): only where the user allows it, and the machine multiplies such numbers faster",
          [](const Question& q) {
              const Argument& given = q.arguments[0];
              std::string kind = given.eclass == none ? given.word.text() : q.graph.smallest_term(given.eclass).op().text();
@@ -99,7 +96,7 @@ std::vector<GuardKind> guards() {
              const auto multiplies = [&](const std::vector<MatrixUnit>& units) {
                  return std::any_of(units.begin(), units.end(), [&](const MatrixUnit& u) { return u.operands == kind; });
              };
-             return multiplies(facts(q).gpu().units) || multiplies(facts(q).cpu().units) ? yes(kind) : no("operands keep all of their digits");
+             return multiplies(nest_facts(q).gpu().units) || multiplies(nest_facts(q).cpu().units) ? yes(kind) : no("operands keep all of their digits");
          },
          false},
         bounding(axis_guard(
@@ -139,7 +136,7 @@ std::vector<GuardKind> guards() {
          {{"statement", "buffer"}},
          "the statement says nothing yet of how the buffer is laid out, and has it",
          [](const Question& q) {
-             const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+             const StatementFact* s = q.arguments[0].eclass == none ? nullptr : nest_facts(q).statement(q.arguments[0].eclass);
              if (s == nullptr || !s->statement) return no("not a statement");
              int buffer = s->statement->buffer(q.arguments[1].word.text());
              if (buffer < 0) return no("it has no buffer " + q.arguments[1].word.text());
@@ -150,7 +147,7 @@ std::vector<GuardKind> guards() {
          {{"statement", "buffer", "axis-name", "number"}},
          "the iterator walks a dimension of the buffer step by step, in whole blocks of so many",
          [](const Question& q) {
-             const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+             const StatementFact* s = q.arguments[0].eclass == none ? nullptr : nest_facts(q).statement(q.arguments[0].eclass);
              if (s == nullptr || !s->statement || !q.arguments[3].number) return no("not a statement");
              const int at = s->statement->axis(q.arguments[2].word.text()), buffer = s->statement->buffer(q.arguments[1].word.text());
              if (at < 0 || buffer < 0) return no("no such axis or buffer");
@@ -165,7 +162,7 @@ std::vector<GuardKind> guards() {
              {"has-weights", "the statement sums products with weights, whatever comes after its sums", has_weights},
              {"beyond-map", "the statement is more than a function of each element", is_beyond_map}})
         all.push_back({name, {{"statement"}}, summary, [holds](const Question& q) {
-                           const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+                           const StatementFact* s = q.arguments[0].eclass == none ? nullptr : nest_facts(q).statement(q.arguments[0].eclass);
                            if (s == nullptr || !s->statement) return no("not a statement");
                            return holds(s->plain) ? yes(to_string(s->plain)) : no(to_string(s->plain) + " is not");
                        }});
@@ -173,7 +170,7 @@ std::vector<GuardKind> guards() {
                    {{"statement", "images", "channels", "elements"}},
                    "the output is so many images of so many channels of so many elements",
                    [](const Question& q) {
-                       const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+                       const StatementFact* s = q.arguments[0].eclass == none ? nullptr : nest_facts(q).statement(q.arguments[0].eclass);
                        if (s == nullptr || !s->statement || s->statement->buffers[0].shape.size() < 2) return no("no output with channels");
                        const Shape& shape = s->statement->buffers[0].shape;
                        const std::int64_t each = element_count(shape) / (shape[0] * shape[1]);
@@ -230,8 +227,8 @@ ListKind bilinear_list(std::string name, std::string summary, Term BilinearNests
 }
 
 // The order in which a statement has the dimensions of a buffer, where the buffer takes the place of what a move reads or writes.
-std::vector<Term> orders(const Question& q) {
-    const StatementFact* s = q.arguments[0].eclass == none ? nullptr : facts(q).statement(q.arguments[0].eclass);
+std::vector<Term> buffer_orders(const Question& q) {
+    const StatementFact* s = q.arguments[0].eclass == none ? nullptr : nest_facts(q).statement(q.arguments[0].eclass);
     if (s == nullptr || !s->statement) return {};
     const Argument& word = q.arguments[1];
     const int buffer = s->statement->buffer(word.eclass == none ? word.word.text() : q.graph.smallest_term(word.eclass).op().text());
@@ -251,7 +248,7 @@ std::vector<ListKind> lists() {
         {"orders",
          {{"statement", "buffer", "number", "number", "number", "number", "number"}},
          "the order of the buffer's dimensions with which a move of so many elements, which reads in the order of the first number, is left out",
-         orders,
+         buffer_orders,
          false},
         bilinear_list("bilinear-input", "of a convolution: its input transformed by two bilinear algorithms, down columns and along rows",
                       &BilinearNests::input),
@@ -429,7 +426,7 @@ const Language& nest_language() {
         l.prepare = prepared_term;
         l.implied_guards = [](const RuleVerdict& v) {
             std::vector<std::string> all;
-            if (v.reorders_sums) all.push_back("(sums-may-differ)");
+            if (v.reorders_sums) all.push_back("(allow-reassociation)");
             for (const std::string& kind : v.roundings) all.push_back("(may-round " + kind + ")");
             for (const auto& [variable, most] : v.most) all.push_back("(<= " + variable + " " + std::to_string(most) + ")");
             return all;

@@ -76,22 +76,15 @@ void each_part(
             });
 }
 
-Term replaced(const Term& whole, const Term& part, const Term& by) {
-    if (whole == part) return by;
-    std::vector<Term> children;
-    for (const Term& c : whole.children()) children.push_back(replaced(c, part, by));
-    return children.empty() ? whole : Term(whole.op(), std::move(children));
-}
-
 // A small network as the rule finds it: what its sites are in the whole network, and what is left of them.
 struct Tried {
     std::vector<NetLayer> layers;
     NetImage output;
 };
 
-class Judge {
+class NetTrial {
 public:
-    explicit Judge(const Term& net) : net_(net) {
+    explicit NetTrial(const Term& net) : net_(net) {
         for (const NetLayer& l : layers_of(net)) weights_.whole[l.site] = l.nest;
         weights_.of = [](const std::string& site, const Term& nest) {
             const Statement s = statement_of(nest_parts(nest).statement);
@@ -257,7 +250,7 @@ std::vector<std::pair<Term, Term>> applications(const Rule& rule, const Instance
 }
 
 // What an exact rule has to work on: narrow networks, and the same networks with their widths anywhere between the whole and the layers.
-Instances networks_with_widths(const Judge& judge, const Term& net) {
+Instances networks_with_widths(const NetTrial& judge, const Term& net) {
     constexpr std::size_t most = 100;
     std::vector<Instance> all;
     std::unordered_set<Term> seen;
@@ -286,7 +279,7 @@ Instances networks_with_widths(const Judge& judge, const Term& net) {
 struct Ground {
     explicit Ground(const Term& net) : judge(net), whole({{net, *judge.run(net)}}), with_widths(networks_with_widths(judge, net)) {}
 
-    Judge judge;
+    NetTrial judge;
     Instances whole, with_widths;
 };
 
@@ -301,7 +294,7 @@ const std::vector<std::unique_ptr<Ground>>& grounds() {
 
 // What is wrong with the network that an application gives, if anything is.
 std::optional<std::string> wrong_with(const Ground& ground, const Instance& instance, const Term& from, const Term& to, bool neural) {
-    const std::optional<Tried> after = ground.judge.run(replaced(instance.net, from, to));
+    const std::optional<Tried> after = ground.judge.run(with_replaced(instance.net, from, to));
     if (!after) return "gives what is no network";
     return neural ? ground.judge.neural(instance.tried, *after) : ground.judge.exact(instance.tried, *after);
 }

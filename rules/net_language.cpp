@@ -4,17 +4,12 @@
 #include "nest/net/net.hpp"
 #include "nest/net/resize.hpp"
 #include "nest/term/facts.hpp"
+#include "rules/nest_facts.hpp"
 
 namespace loopegg {
 namespace {
 
-const NestAnalysis& facts(const Question& q) {
-    const auto* nest = dynamic_cast<const NestAnalysis*>(q.facts);
-    require(nest != nullptr, "rules over networks are bound to nest facts");
-    return *nest;
-}
-
-const NetSizes* net(const Question& q, std::size_t i) { return q.arguments[i].eclass == none ? nullptr : facts(q).net(q.arguments[i].eclass); }
+const NetSizes* net(const Question& q, std::size_t i) { return q.arguments[i].eclass == none ? nullptr : nest_facts(q).net(q.arguments[i].eclass); }
 
 GuardKind net_guard(std::string name, std::string summary, bool (*holds)(const NetSizes&), const char* otherwise) {
     return {std::move(name), {{"net"}}, std::move(summary), [holds, otherwise](const Question& q) {
@@ -35,7 +30,7 @@ FunctionKind resizing(std::string name, std::string summary, std::optional<Term>
     function.facts_only = false;
     function.kind = "nest";
     function.terms = [resized](const Question& q) -> std::optional<std::vector<Term>> {
-        if (q.arguments[0].eclass == none || !q.arguments[1].number || !facts(q).domain(q.arguments[0].eclass)) return {};
+        if (q.arguments[0].eclass == none || !q.arguments[1].number || !nest_facts(q).domain(q.arguments[0].eclass)) return {};
         const auto nest = resized(q.graph.smallest_term(q.arguments[0].eclass), *q.arguments[1].number);
         return nest ? std::optional(std::vector{*nest}) : std::nullopt;
     };
@@ -109,7 +104,7 @@ std::vector<ListKind> net_lists() {
                  const NetSizes* sizes = net(q, 2);
                  const auto channels = sizes ? sizes->written() : std::nullopt, least = q.arguments[0].number, parts = q.arguments[1].number;
                  if (channels && least && parts)
-                     for (std::int64_t w : widths_offered(*channels, *least, *parts, facts(q).channels_step())) out.emplace_back(w);
+                     for (std::int64_t w : widths_offered(*channels, *least, *parts, nest_facts(q).channels_step())) out.emplace_back(w);
                  return out;
              }}};
 }

@@ -6,14 +6,14 @@
 
 #include <fmt/format.h>
 
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "rules/judge/bilinear_identity.hpp"
 #include "rules/read_rule.hpp"
 
 namespace loopegg {
 namespace {
 
-constexpr std::array<std::string_view, 4> keywords{":computes", ":output", ":weights", ":input"};
+constexpr std::array<std::string_view, 4> bilinear_keywords{":computes", ":output", ":weights", ":input"};
 constexpr std::array<std::string_view, 3> matrix_names{":output", ":weights", ":input"};  // in the order of BilinearRepair::Matrix
 
 std::string counted(std::int64_t n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
@@ -26,7 +26,7 @@ public:
         const std::size_t before = complaints_.count();
         const std::string name = read_name(form_, "bilinear algorithm", complaints_);
         read_settings();
-        for (const std::string_view key : keywords)
+        for (const std::string_view key : bilinear_keywords)
             if (complaints_.count() == before && !given_.contains(key))
                 complaints_.say(form_.where, fmt::format("bilinear algorithm '{}' has no '{}'", name, key));
         if (complaints_.count() == before) check_sizes();
@@ -42,10 +42,10 @@ private:
     void read_settings() {
         for (std::size_t i = 2; i < form_.items.size(); i += 2) {
             const SExpr& key = form_.items[i];
-            const auto known = std::find_if(keywords.begin(), keywords.end(), [&](std::string_view k) { return key.is_atom(k); });
-            if (known == keywords.end())
+            const auto known = std::find_if(bilinear_keywords.begin(), bilinear_keywords.end(), [&](std::string_view k) { return key.is_atom(k); });
+            if (known == bilinear_keywords.end())
                 return complaints_.say(key.where, fmt::format("a bilinear algorithm knows no '{}'", to_string(key)),
-                                       did_you_mean(key.atom, std::span<const std::string_view>(keywords)));
+                                       did_you_mean(key.atom, std::span<const std::string_view>(bilinear_keywords)));
             if (!given_.insert(*known).second) return complaints_.say(key.where, fmt::format("'{}' is given twice", key.atom));
             if (i + 1 == form_.items.size()) return complaints_.say(key.where, fmt::format("'{}' is followed by nothing", key.atom));
             if (*known == ":computes")
@@ -78,8 +78,8 @@ private:
                 return complaints_.say(row.where, fmt::format("this row has another number of entries than the first row of '{}': {}, not {}",
                                                               matrix_names[which], entries.size(), matrix.entries.front().size()));
         }
-        if (matrix.rows() > most_matrix_side || matrix.columns() > most_matrix_side)
-            return complaints_.say(e.where, fmt::format("a matrix has at most {} rows and columns", most_matrix_side));
+        if (matrix.rows() > max_matrix_side || matrix.columns() > max_matrix_side)
+            return complaints_.say(e.where, fmt::format("a matrix has at most {} rows and columns", max_matrix_side));
         matrices_[which] = std::move(matrix), places_[which] = &e;
     }
 

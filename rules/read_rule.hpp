@@ -14,4 +14,7 @@ std::optional<Rule> read_rule(const SExpr& form, const Language& language, const
 // The name of a rule, ruleset or phase: an atom that is no number, variable, keyword or arrow. Complains, and gives "" otherwise.
 std::string read_name(const SExpr& form, const char* what, Complaints& complaints);
 
+// Reads (phase NAME :rules SET... :iterations N :nodes N :seconds S :scheduler simple|backoff).
+std::optional<Phase> read_phase(const SExpr& form, Complaints& complaints);
+
 }  // namespace loopegg

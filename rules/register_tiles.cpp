@@ -36,7 +36,7 @@ Term to_term(const NaiveLoops& nest, const RegisterTile& t) {
     return Term("register-tile", std::move(all));
 }
 
-std::optional<RegisterTile> read_tile(const NaiveLoops& nest, const Term& term) {
+std::optional<RegisterTile> read_register_tile(const NaiveLoops& nest, const Term& term) {
     if (term.op().text() != "register-tile" || term.size() < 5) return {};
     const auto word = std::find(shared_words.begin(), shared_words.end(), term[0].op().text());
     if (word == shared_words.end()) return {};
@@ -315,13 +315,13 @@ std::vector<Term> register_tiles(const NaiveLoops& nest, const VectorMachine& ma
 }
 
 std::optional<std::vector<Term>> part_of_tile(const NaiveLoops& nest, const Term& term, std::string_view part) {
-    const auto tile = read_tile(nest, term);
+    const auto tile = read_register_tile(nest, term);
     if (!tile) return {};
     return loops_of(tile->shared == SharedLoop::cut ? whole_vectors(nest, *tile) : nest, *tile, part);
 }
 
 std::optional<std::vector<Term>> part_of_rest(const NaiveLoops& nest, const Term& term, std::string_view part) {
-    const auto tile = read_tile(nest, term);
+    const auto tile = read_register_tile(nest, term);
     if (!tile || tile->shared != SharedLoop::cut) return {};
     return loops_of(left_over(nest, *tile), tile_of_rest(nest, *tile), part);
 }

@@ -8,25 +8,26 @@
 namespace loopegg {
 namespace {
 
-using Parts = std::vector<TilePart>;
-constexpr PartRole parallel = PartRole::parallel, sum = PartRole::sum, mixed = PartRole::mixed;
+using RolesOfParts = std::vector<TilePart>;
+constexpr PartRole parallel = PartRole::parallel, summed = PartRole::sum, mixed = PartRole::mixed;
 
-const Parts register_parts{{"shared", parallel}, {"outer", parallel}, {"sums", sum}, {"window", sum}, {"own", parallel}, {"lanes", parallel}};
-const Parts element_parts{{"shared", parallel}, {"steps", parallel}, {"lanes", parallel}};
-const Parts row_parts{{"shared", parallel}, {"steps", sum}, {"lanes", sum}};
-const Parts transform_parts{{"blocks", parallel}, {"rows", parallel}, {"columns", parallel}, {"taps", mixed}, {"lanes", parallel}};
-const Parts block_parts{{"blocks", parallel}, {"shared-sums", sum}, {"chunks", sum}, {"channel-threads", parallel}, {"threads", parallel},
-                        {"own", parallel},    {"chunk", sum},       {"window", sum}, {"long-window", sum}};
-const Parts tensor_parts{{"blocks", parallel},   {"shared-sums", sum}, {"chunks", sum}, {"warps", parallel},   {"lanes", parallel}, {"products", parallel},
-                         {"fragment", parallel}, {"long-window", sum}, {"window", sum}, {"tensor-chunk", sum}, {"tensor-sum", sum}};
-const Parts unit_parts{{"shared", parallel}, {"outer", parallel}, {"sums", sum},         {"own", parallel},
-                       {"rows", parallel},   {"depth", sum},      {"columns", parallel}, {"packed", sum}};
+const RolesOfParts register_roles{{"shared", parallel}, {"outer", parallel}, {"sums", summed}, {"window", summed}, {"own", parallel}, {"lanes", parallel}};
+const RolesOfParts element_roles{{"shared", parallel}, {"steps", parallel}, {"lanes", parallel}};
+const RolesOfParts row_roles{{"shared", parallel}, {"steps", summed}, {"lanes", summed}};
+const RolesOfParts transform_roles{{"blocks", parallel}, {"rows", parallel}, {"columns", parallel}, {"taps", mixed}, {"lanes", parallel}};
+const RolesOfParts block_roles{{"blocks", parallel}, {"shared-sums", summed}, {"chunks", summed}, {"channel-threads", parallel}, {"threads", parallel},
+                               {"own", parallel},    {"chunk", summed},       {"window", summed}, {"long-window", summed}};
+const RolesOfParts tensor_roles{{"blocks", parallel}, {"shared-sums", summed},  {"chunks", summed},     {"warps", parallel},
+                                {"lanes", parallel},  {"products", parallel},   {"fragment", parallel}, {"long-window", summed},
+                                {"window", summed},   {"tensor-chunk", summed}, {"tensor-sum", summed}};
+const RolesOfParts unit_roles{{"shared", parallel}, {"outer", parallel}, {"sums", summed},      {"own", parallel},
+                              {"rows", parallel},   {"depth", summed},   {"columns", parallel}, {"packed", summed}};
 const std::vector<std::pair<std::string_view, std::string_view>> apart{
     {"channel-threads", "apart-channel-threads"}, {"threads", "apart-threads"}, {"own", "apart-own"}};
 
-TileContract registers(std::string_view list, std::string_view rest = {}) { return {list, "tile", rest, register_parts, {"sums", "window"}}; }
+TileContract registers(std::string_view list, std::string_view rest = {}) { return {list, "tile", rest, register_roles, {"sums", "window"}}; }
 TileContract blocks(std::string_view list, std::vector<std::string_view> empty) {
-    return {list, "block", {}, block_parts, {"shared-sums", "chunks", "chunk", "long-window", "window"}, std::move(empty), apart};
+    return {list, "block", {}, block_roles, {"shared-sums", "chunks", "chunk", "long-window", "window"}, std::move(empty), apart};
 }
 
 bool is_reduction(const Term& axis) {
@@ -78,18 +79,18 @@ std::span<const TileContract> tile_contracts() {
         registers("block-tiles"),
         registers("copied-row-tiles"),
         registers("cut-tiles", "rest"),
-        {"element-sweeps", "sweep", {}, element_parts},
-        {"row-sweeps", "sweep", {}, row_parts, {"steps", "lanes"}},
-        {"cut-element-sweeps", "sweep", "sweep-rest", element_parts},
-        {.list = "cut-row-sweeps", .parts_of = "sweep", .rest_of = "sweep-rest", .parts = row_parts, .sums = {"steps", "lanes"}, .cuts_a_sum = true},
-        {"input-transforms", "transform", {}, transform_parts, {"taps"}},
-        {"output-transforms", "transform", {}, transform_parts, {"taps"}},
+        {"element-sweeps", "sweep", {}, element_roles},
+        {"row-sweeps", "sweep", {}, row_roles, {"steps", "lanes"}},
+        {"cut-element-sweeps", "sweep", "sweep-rest", element_roles},
+        {.list = "cut-row-sweeps", .parts_of = "sweep", .rest_of = "sweep-rest", .parts = row_roles, .sums = {"steps", "lanes"}, .cuts_a_sum = true},
+        {"input-transforms", "transform", {}, transform_roles, {"taps"}},
+        {"output-transforms", "transform", {}, transform_roles, {"taps"}},
         blocks("shared-tiles", {"shared-sums"}),
         blocks("split-tiles", {}),
         blocks("plain-tiles", {"shared-sums", "chunks"}),
-        {"tensor-tiles", "block", {}, tensor_parts, {}, {"shared-sums"}},
-        {"split-tensor-tiles", "block", {}, tensor_parts},
-        {"unit-tiles", "unit", {}, unit_parts},
+        {"tensor-tiles", "block", {}, tensor_roles, {}, {"shared-sums"}},
+        {"split-tensor-tiles", "block", {}, tensor_roles},
+        {"unit-tiles", "unit", {}, unit_roles},
     };
     return all;
 }
@@ -104,7 +105,7 @@ bool keeps_contract(const TileContract& contract, const NaiveLoops& nest, const 
     for (const TilePart& part : contract.parts) {
         const std::vector<Term> axes = loops(part.name);
         if (!axes.empty() && std::find(contract.empty.begin(), contract.empty.end(), part.name) != contract.empty.end()) return false;
-        if (part.role == sum && !std::all_of(axes.begin(), axes.end(), is_reduction)) return false;
+        if (part.role == summed && !std::all_of(axes.begin(), axes.end(), is_reduction)) return false;
         if (part.role == parallel && !std::all_of(axes.begin(), axes.end(), is_parallel)) return false;
     }
     if (!strict_fp) return true;

@@ -7,7 +7,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::int64_t least_side = 4, least_depth = 8, most_blocks_of_a_core = 4;
+constexpr std::int64_t min_side = 4, min_depth = 8, max_blocks_per_core = 4;
 
 struct UnitTile {
     std::size_t shared = 0;
@@ -44,7 +44,7 @@ bool fits(const NaiveLoops& nest, const UnitTile& t) {
     return t.block % t.elements(t.shared) == 0 && nest.loops[t.shared].extent % t.block == 0;
 }
 
-std::optional<UnitTile> read_tile(const NaiveLoops& nest, const Term& term) {
+std::optional<UnitTile> read_unit_tile(const NaiveLoops& nest, const Term& term) {
     if (term.op().text() != "unit-tile" || term.size() < 9) return {};
     for (std::size_t i = 0; i < term.size(); ++i)
         if (!term[i].integer() || *term[i].integer() < (i == 0 || i == 2 || i == 4 || i == 6 ? 0 : 1)) return {};
@@ -90,9 +90,10 @@ std::int64_t largest(std::int64_t extent, std::int64_t most) { return divisors(e
 
 class Enumeration {
 public:
-    Enumeration(const NaiveLoops& nest, const VectorMachine& machine, std::size_t most) : nest_(nest), machine_(machine), most_(most) {}
+    Enumeration(const NaiveLoops& nest, const VectorMachine& machine, std::size_t most) : nest_(nest), machine_(machine), max_(most) {}
 
     void of_unit(const MatrixUnit& unit) {
+        if (unit.operands == "int8" && grouped()) return;  // each group's inputs would need a scale of their own
         unit_ = &unit;
         UnitTile t;
         t.packed = unit.packed;
@@ -101,7 +102,7 @@ public:
             if (nest_.loops[i].reduction && (!sum || nest_.loops[i].extent > nest_.loops[*sum].extent)) sum = i;
         if (!sum) return;
         t.depth = *sum, t.d = largest(nest_.loops[*sum].extent, unit.depth);
-        if (t.d < least_depth || t.d % unit.packed != 0) return;
+        if (t.d < min_depth || t.d % unit.packed != 0) return;
         for (std::size_t rows = 0; rows < nest_.loops.size(); ++rows)
             for (std::size_t columns = 0; columns < nest_.loops.size(); ++columns)
                 if (opposite(rows, columns)) of_sides(t, rows, columns);
@@ -111,7 +112,7 @@ public:
         std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
         std::vector<Term> out;
         for (const auto& [cost, tile] : found_)
-            if (out.size() < most_) out.push_back(to_term(nest_, tile));
+            if (out.size() < max_) out.push_back(to_term(nest_, tile));
         return out;
     }
 
@@ -120,6 +121,9 @@ private:
     bool opposite(std::size_t a, std::size_t b) const {
         const NaiveLoop &x = nest_.loops[a], &y = nest_.loops[b];
         return !x.reduction && !y.reduction && x.moves(0) != x.moves(1) && y.moves(0) != y.moves(1) && x.moves(0) != y.moves(0);
+    }
+    bool grouped() const {
+        return std::any_of(nest_.loops.begin(), nest_.loops.end(), [](const NaiveLoop& l) { return !l.reduction && l.moves(0) && l.moves(1); });
     }
     bool neighbours(std::size_t loop) const {  // in every operand that the loop moves, and that is no weight
         for (std::size_t r = 0; r < 2; ++r)
@@ -132,7 +136,7 @@ private:
         if (!neighbours(columns)) return;
         t.rows = rows, t.columns = columns;
         t.r = largest(nest_.loops[rows].extent, unit_->rows), t.c = largest(nest_.loops[columns].extent, unit_->columns);
-        if (t.r < std::min(least_side, unit_->rows) || t.c < std::min(least_side, unit_->columns)) return;
+        if (t.r < std::min(min_side, unit_->rows) || t.c < std::min(min_side, unit_->columns)) return;
         t.sizes.assign(nest_.loops.size(), 1);
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
             for (std::size_t k = i + 1; k < nest_.loops.size(); ++k) {
@@ -153,7 +157,7 @@ private:
             t.shared = i;
             const std::int64_t elements = t.elements(i), pieces = nest_.loops[i].extent / elements;
             if (elements * pieces != nest_.loops[i].extent || (pieces == 1 && i > 0)) continue;
-            for (const std::int64_t blocks : divisors(pieces, most_blocks_of_a_core * machine_.cores)) {
+            for (const std::int64_t blocks : divisors(pieces, max_blocks_per_core * machine_.cores)) {
                 t.block = nest_.loops[i].extent / blocks;
                 if ((blocks > 1 || pieces == 1) && fits(nest_, t)) found_.emplace_back(unit_cost(nest_, shape_of(t), *unit_, machine_), t);
             }
@@ -175,7 +179,7 @@ private:
 
     const NaiveLoops& nest_;
     const VectorMachine& machine_;
-    const std::size_t most_;
+    const std::size_t max_;
     const MatrixUnit* unit_ = nullptr;
     std::vector<std::pair<double, UnitTile>> found_;
 };
@@ -193,8 +197,10 @@ std::vector<Term> unit_tiles(const Statement& statement, const NaiveLoops& nest,
     return all.cheapest();
 }
 
+std::int64_t words_of_tile(const Term& tile) { return tile.size() > 8 ? tile[8].integer().value_or(0) : 0; }
+
 std::optional<std::vector<Term>> part_of_unit(const NaiveLoops& nest, const Term& term, std::string_view part) {
-    const auto tile = read_tile(nest, term);
+    const auto tile = read_unit_tile(nest, term);
     if (!tile || std::find(unit_parts.begin(), unit_parts.end(), part) == unit_parts.end()) return {};
     return loops_of(nest, *tile, part);
 }

@@ -18,6 +18,8 @@ namespace loopegg {
 // At most `most` tiles, cheapest first by the estimate. Empty where the statement is no sum of products, or where no unit of the machine fits it.
 std::vector<Term> unit_tiles(const Statement& statement, const NaiveLoops& nest, const VectorMachine& machine, std::size_t most);
 
+std::int64_t words_of_tile(const Term& tile);  // PACKED
+
 // The parts of a tiled nest. Every loop of the nest is in one of these parts.
 constexpr std::array<std::string_view, 8> unit_parts{"shared", "outer", "sums", "own", "rows", "depth", "columns", "packed"};
 // The loops of one part, outermost first. Gives none where there is no such part.

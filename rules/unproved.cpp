@@ -9,7 +9,7 @@ namespace {
 
 std::atomic<bool> admitted{false};
 std::mutex guarding;
-std::set<std::string>& names() {
+std::set<std::string>& noted_names() {
     static std::set<std::string> all;
     return all;
 }
@@ -21,12 +21,12 @@ bool admits_unproved() { return admitted; }
 
 void note_unproved_rule(const std::string& name) {
     const std::lock_guard lock(guarding);
-    names().insert(name);
+    noted_names().insert(name);
 }
 
 std::vector<std::string> unproved_rules_in_use() {
     const std::lock_guard lock(guarding);
-    return {names().begin(), names().end()};
+    return {noted_names().begin(), noted_names().end()};
 }
 
 bool uses_unproved_rules() { return !unproved_rules_in_use().empty(); }

@@ -52,7 +52,7 @@ Term move(Shape shape, const std::array<std::size_t, 4>& order) {
     return naive("(order I " + p + " (move " + std::to_string(written[0]) + " " + std::to_string(written[1]) + " " + std::to_string(written[2]) + " " +
                  std::to_string(written[3]) + "))");
 }
-constexpr std::array<std::array<std::size_t, 4>, 4> orders{{{1, 0, 2, 3}, {2, 0, 1, 3}, {0, 2, 1, 3}, {3, 1, 0, 2}}};
+constexpr std::array<std::array<std::size_t, 4>, 4> tried_orders{{{1, 0, 2, 3}, {2, 0, 1, 3}, {0, 2, 1, 3}, {3, 1, 0, 2}}};
 
 // Extents that make up this shape: the shape itself, its first two dimensions as one, its first dimension cut in two.
 std::vector<Shape> views(const Shape& shape) {
@@ -80,7 +80,7 @@ std::vector<Term> followers(const Shape& shape) {
     for (const char* f : {"+", "-", "*"}) all.push_back(naive("(zip " + std::string(f) + " " + size + ")"));
     for (const char* v : {"2", "-3"}) all.push_back(naive("(scale " + std::string(v) + " " + size + ")"));
     for (const Shape& view : views(shape))
-        for (const auto& order : orders) all.push_back(move(view, order));
+        for (const auto& order : tried_orders) all.push_back(move(view, order));
     const std::int64_t n = shape[0], c = shape.size() > 1 ? shape[1] : 1;
     all.push_back(naive("(channel_scale " + std::to_string(n) + " " + std::to_string(c) + " " + std::to_string(element_count(shape) / (n * c)) + ")"));
     return all;
@@ -92,7 +92,7 @@ std::vector<Term> fed_values(const Term& nest) {
     for (const Buffer& b : statement_of(nest_parts(nest).statement).buffers)
         if (b.name == "I" || b.name == "J")
             for (const Shape& view : views(b.shape))
-                for (const auto& order : orders) {
+                for (const auto& order : tried_orders) {
                     Shape source = view;
                     source.resize(4, 1);
                     Shape read(4);
@@ -153,7 +153,7 @@ bool differ(const std::vector<float>& a, const std::vector<float>& b, bool round
     return !std::equal(a.begin(), a.end(), b.begin(), [&](float x, float y) { return std::abs(x - y) <= allowed; });
 }
 
-std::optional<std::string> compare(const Term& before, const Term& after) {
+std::optional<std::string> value_difference(const Term& before, const Term& after) {
     const std::vector<Buffer> operands = operands_of(before);
     try {
         const std::vector<Buffer> others = operands_of(after);
@@ -193,7 +193,7 @@ std::optional<Refutation> judge_value_rule(const Rule& rule) {
         }
         for (const Term& after : ClassTerms(graph).all(root, 8)) {
             if (after == value) continue;
-            if (auto why = compare(value, after)) return Refutation{*why, to_string(value) + " becomes " + to_string(after)};
+            if (auto why = value_difference(value, after)) return Refutation{*why, to_string(value) + " becomes " + to_string(after)};
         }
     }
     return {};

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
 #include "base/process.hpp"
@@ -27,9 +29,7 @@ namespace loopegg {
 namespace {
 
 constexpr double greeting_seconds = 30, copying_seconds = 120;
-constexpr std::int64_t most_answer = 1 << 20;
-
-double now() { return clock_seconds(CLOCK_MONOTONIC); }
+constexpr std::int64_t max_answer = 1 << 20;
 
 // ssh asks no question (BatchMode), accepts no unknown host, and notices a dead connection after a quarter of a minute. The connection is our own, because a
 // shared one may hang with a board that is gone.
@@ -132,7 +132,7 @@ void BoardConnection::close() {
 
 void BoardConnection::lost(const std::string& why) {
     // ssh's error messages may come a moment after the end of its output.
-    for (const double until = now() + 0.5; errors_ >= 0 && now() < until;) {
+    for (const double until = monotonic_seconds() + 0.5; errors_ >= 0 && monotonic_seconds() < until;) {
         char buffer[4096];
         const ssize_t n = read(errors_, buffer, sizeof buffer);
         if (n > 0)
@@ -155,7 +155,7 @@ void BoardConnection::lost(const std::string& why) {
 bool BoardConnection::receive(double deadline) {
     for (;;) {
         pollfd both[]{{from_, POLLIN, 0}, {errors_, POLLIN, 0}};
-        const double left = deadline - now();
+        const double left = deadline - monotonic_seconds();
         if (left <= 0) lost("does not answer");
         if (over_ && *over_) lost("is not needed any more");
         if (poll(both, said_.size() > (1 << 16) || errors_ < 0 ? 1 : 2, static_cast<int>(std::min(left, 0.2) * 1000) + 1) < 0 && errno != EINTR) return false;
@@ -185,7 +185,7 @@ void BoardConnection::send(std::string_view bytes, double deadline) {
         }
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && errno == EAGAIN) {
-            if (now() > deadline) lost("does not take what it is sent");
+            if (monotonic_seconds() > deadline) lost("does not take what it is sent");
             pollfd p{to_, POLLOUT, 0};
             poll(&p, 1, 1000);
             continue;
@@ -208,7 +208,7 @@ std::string BoardConnection::line(double deadline) {
 
 std::string BoardConnection::architecture() {
     start("echo \"loopegg: $(uname -m)\"");
-    const std::string name = line(now() + greeting_seconds);
+    const std::string name = line(monotonic_seconds() + greeting_seconds);
     close();
     return terminal_text(name.substr(0, 40));
 }
@@ -231,7 +231,7 @@ BoardHello BoardConnection::open(const std::string& architecture, const std::fil
 BoardHello BoardConnection::greeted(const std::string& architecture, const std::string& name, const std::string& bytes, bool& copied) {
     start(starting_command(architecture, name, bytes.size(), copied));
     const bool again = std::exchange(copied, true);  // until the board says that it has a copy
-    const std::string word = line(now() + greeting_seconds);
+    const std::string word = line(monotonic_seconds() + greeting_seconds);
     if (word.starts_with("other "))
         close(), throw BoardAway(
                      {fmt::format("board {} has an {} processor, and its target is for {}", address_.words(), terminal_text(word.substr(6, 40)), architecture),
@@ -239,11 +239,11 @@ BoardHello BoardConnection::greeted(const std::string& architecture, const std::
                       "'loopegg targets add NAME --ssh ...' without --like asks the board what it is"},
                      true);
     if (word == "full") close(), throw BoardAway({fmt::format("board {} has no space for the worker ({} bytes)", address_.words(), bytes.size())}, false);
-    if (word == "need") send(bytes, now() + copying_seconds);
+    if (word == "need") send(bytes, monotonic_seconds() + copying_seconds);
     copied = again || word == "need";
-    MessageReader reader(most_answer);
+    MessageReader reader(max_answer);
     try {
-        for (const double deadline = now() + greeting_seconds;;) {
+        for (const double deadline = monotonic_seconds() + greeting_seconds;;) {
             reader.take(std::exchange(pending_, {}));
             if (const auto m = reader.next()) {
                 BoardHello hello;
@@ -262,16 +262,16 @@ BoardHello BoardConnection::greeted(const std::string& architecture, const std::
 }
 
 BoardMessage BoardConnection::ask(const std::string& message, const std::string& id, double seconds, const std::function<void()>& busy) {
-    double deadline = now() + seconds;
+    double deadline = monotonic_seconds() + seconds;
     send(message, deadline);
-    MessageReader reader(most_answer);
+    MessageReader reader(max_answer);
     try {
         for (;;) {
             reader.take(std::exchange(pending_, {}));
             while (auto m = reader.next()) {
                 if (m->text("id") != id) throw BadMessage("an answer to something else");
                 if (m->text("state") != "busy") return *m;
-                deadline = now() + seconds;
+                deadline = monotonic_seconds() + seconds;
                 if (busy) busy();
             }
             if (!receive(deadline)) lost("went away");
@@ -279,6 +279,64 @@ BoardMessage BoardConnection::ask(const std::string& message, const std::string&
     } catch (const BadMessage& e) {
         lost(std::string("answers what is no answer: ") + terminal_text(e.what()));
     }
+}
+
+namespace {
+
+// Arm's numbers of its own processors, by LLVM's names.
+constexpr std::array<std::pair<const char*, const char*>, 17> arm_parts{{{"0xd03", "cortex-a53"},
+                                                                         {"0xd04", "cortex-a35"},
+                                                                         {"0xd05", "cortex-a55"},
+                                                                         {"0xd07", "cortex-a57"},
+                                                                         {"0xd08", "cortex-a72"},
+                                                                         {"0xd09", "cortex-a73"},
+                                                                         {"0xd0a", "cortex-a75"},
+                                                                         {"0xd0b", "cortex-a76"},
+                                                                         {"0xd0c", "neoverse-n1"},
+                                                                         {"0xd0d", "cortex-a77"},
+                                                                         {"0xd40", "neoverse-v1"},
+                                                                         {"0xd41", "cortex-a78"},
+                                                                         {"0xd42", "cortex-a78"},
+                                                                         {"0xd44", "cortex-x1"},
+                                                                         {"0xd46", "cortex-a510"},
+                                                                         {"0xd47", "cortex-a710"},
+                                                                         {"0xd49", "neoverse-n2"}}};
+
+std::string arm_name(const std::string& part) {
+    const auto found = std::find_if(arm_parts.begin(), arm_parts.end(), [&](const auto& row) { return part == row.first; });
+    return found == arm_parts.end() ? "generic" : found->second;
+}
+
+// The levels of x86 that compilers agree on: the highest level all of whose features the processor has.
+int x86_level(const std::string& text) {
+    const std::vector<std::string> flags = split(text, ' ');
+    auto has = [&](std::initializer_list<const char*> wanted) {
+        return std::all_of(wanted.begin(), wanted.end(), [&](const char* w) { return std::find(flags.begin(), flags.end(), w) != flags.end(); });
+    };
+    if (!has({"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"})) return 1;
+    if (!has({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"})) return 2;
+    return has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) ? 4 : 3;
+}
+
+}  // namespace
+
+nlohmann::json target_of_board(const MachineFacts& f) {
+    nlohmann::json tvm{{"kind", "llvm"}, {"mtriple", f.architecture + "-linux-gnu"}, {"num-cores", f.cores}};
+    int lanes = 4, fma = 1;
+    if (f.architecture == "aarch64") {
+        tvm["mcpu"] = arm_name(f.part), tvm["mattr"] = {"+neon"};
+    } else if (f.architecture == "x86_64") {
+        const int level = x86_level(f.flags);
+        tvm["mcpu"] = level == 1 ? std::string("x86-64") : fmt::format("x86-64-v{}", level);
+        if (level == 4) tvm["vector-width"] = 512;
+        lanes = level == 4 ? 16 : level == 3 ? 8 : 4, fma = level >= 3 ? 2 : 1;
+    } else {
+        throw UserError(fmt::format("the board's processor is an '{}', and loopegg compiles for x86_64 and aarch64", f.architecture));
+    }
+    nlohmann::json machine{{"cores", f.cores}, {"lanes", lanes}, {"fma_per_cycle", fma}, {"launch_us", 5}};
+    for (const auto& [key, value] : {std::pair{"ghz", f.ghz}, {"l1_kb", f.l1_kb}, {"l2_kb", f.l2_kb}, {"l3_kb", f.l3_kb}})
+        if (value > 0) machine[key] = value;
+    return {{"tvm", tvm}, {"machine", machine}};
 }
 
 }  // namespace loopegg

@@ -13,6 +13,8 @@
 #include "backends/target/machine_facts.hpp"
 #include "base/error.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace loopegg {
 
 // A board cannot be used now. A `lasting` fault does not pass by itself: the board's key is unknown, ssh may not log in, or the architecture is another one.
@@ -66,5 +68,10 @@ private:
 
 // "governor ondemand, 51.2 °C" of a message; "" where the board's system tells neither.
 std::string conditions_of(const BoardMessage& m);
+
+// Turns what a board says about itself into the target that code for the board is compiled for.
+
+// The members "tvm" and "machine" of a target's file. Throws UserError for an architecture that loopegg does not compile for.
+nlohmann::json target_of_board(const MachineFacts& facts);
 
 }  // namespace loopegg

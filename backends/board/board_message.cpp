@@ -8,7 +8,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_head = 1 << 16;
+constexpr std::size_t max_head = 1 << 16;
 
 }  // namespace
 
@@ -61,8 +61,8 @@ std::string BoardMessage::encode() const {
 
 std::optional<BoardMessage> MessageReader::next() {
     const std::size_t end = pending_.find("\n\n");
-    if (end == pending_.npos || end > most_head) {
-        if (pending_.size() > most_head) throw BadMessage("its head does not end");
+    if (end == pending_.npos || end > max_head) {
+        if (pending_.size() > max_head) throw BadMessage("its head does not end");
         return {};
     }
     BoardMessage m;
@@ -72,7 +72,7 @@ std::optional<BoardMessage> MessageReader::next() {
         if (space >= stop) throw BadMessage("'" + pending_.substr(at, std::min<std::size_t>(stop - at, 60)) + "' is no line of a message");
         std::string key = pending_.substr(at, space - at), value = pending_.substr(space + 1, stop - space - 1);
         if (key == "bytes")
-            bytes = count_of(value, most_);
+            bytes = count_of(value, max_);
         else
             m.lines.emplace_back(std::move(key), std::move(value));
         at = stop + 1;

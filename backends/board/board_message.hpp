@@ -39,13 +39,13 @@ std::int64_t count_of(const std::string& word, std::int64_t most);  // throws Ba
 // Takes bytes as they come and gives messages when they are whole.
 class MessageReader {
 public:
-    explicit MessageReader(std::int64_t most_bytes) : most_(most_bytes) {}
+    explicit MessageReader(std::int64_t max_bytes) : max_(max_bytes) {}
     void take(std::string_view bytes) { pending_.append(bytes); }
     std::optional<BoardMessage> next();  // none: no whole message has come yet. Throws BadMessage
     bool empty() const { return pending_.empty(); }
 
 private:
-    std::int64_t most_;
+    std::int64_t max_;
     std::string pending_;
 };
 

@@ -22,12 +22,10 @@
 namespace loopegg {
 namespace {
 
-constexpr int most_losses = 3;        // a candidate with which one board after another goes away is at fault, though that cannot be proven
-constexpr int most_failures = 2;      // a board that paused for a while makes a candidate late once, and hardly twice
+constexpr int max_losses = 3;         // a candidate with which one board after another goes away is at fault, though that cannot be proven
+constexpr int max_failures = 2;       // a board that paused for a while makes a candidate late once, and hardly twice
 constexpr double slack_seconds = 30;  // for the way to the board and back
 constexpr double longest_pause = 15;  // between two tries to reach a board that is away
-
-double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
 BoardAnswer lost_answer(std::string why) {
     BoardAnswer a;
@@ -62,8 +60,8 @@ struct BoardPool::Run {
     std::size_t next = 0, open = 0;  // the next candidate to pack; how many have no answer yet
     std::size_t in_flight = 0;
     bool stopping = false;
-    std::atomic<bool> over{false};  // nobody needs to be reached any more
-    double heard = now();           // when a board last answered
+    std::atomic<bool> over{false};       // nobody needs to be reached any more
+    double heard = monotonic_seconds();  // when a board last answered
     std::exception_ptr failure{};
     std::function<void(std::size_t, const BoardAnswer&)> answer{};
 
@@ -100,7 +98,7 @@ void BoardPool::note(const std::string& line) {
 }
 
 void BoardPool::tell(Board& board, const BoardNews& news) {
-    board.told = now();
+    board.told = monotonic_seconds();
     tell_board_health(options_.store, target_.name, board.connection.address().words(), news);
 }
 
@@ -113,7 +111,7 @@ bool BoardPool::connect(Board& board, Run* run) {
         tell(board, {true, "", hello.facts.cpu, hello.conditions, 0, 0});
         if (run) {
             std::lock_guard lock(run->mutex);
-            run->heard = now();
+            run->heard = monotonic_seconds();
         }
         return true;
     } catch (const BoardAway& e) {
@@ -140,7 +138,7 @@ void BoardPool::open() {
 BoardAnswer BoardPool::ask(Board& board, const std::filesystem::path& package, const std::string& id, Run& run) {
     const BoardMessage m = board.connection.ask(read_file(package), id, options_.seconds + slack_seconds, [&] {
         std::lock_guard lock(run.mutex);
-        run.heard = now();
+        run.heard = monotonic_seconds();
     });
     try {
         BoardAnswer a;
@@ -150,7 +148,7 @@ BoardAnswer BoardPool::ask(Board& board, const std::filesystem::path& package, c
         if (state == "timed") {
             for (const std::string& word : m.all("ms")) {
                 const double ms = BoardMessage{{{"ms", word}}, {}}.number("ms", -1);
-                if (!is_a_time(ms, 0, 1)) throw BadMessage("an impossible time: " + word.substr(0, 40) + " ms");
+                if (!is_valid_latency(ms, 0, 1)) throw BadMessage("an impossible time: " + word.substr(0, 40) + " ms");
                 a.ms.push_back(ms);
             }
             if (a.ms.empty()) throw BadMessage("no times");
@@ -189,14 +187,14 @@ void BoardPool::serve(Board& board, Run& run) {
             ++run.in_flight;
             run.changed.notify_all();
         }
-        const double start = now();
+        const double start = monotonic_seconds();
         try {
             BoardAnswer a = ask(board, it.package, std::to_string(it.candidate), run);
-            a.seconds = now() - start;
-            if (now() - board.told > 5) tell(board, {true, "", "", a.conditions, std::exchange(board.measured, 0), 0});
+            a.seconds = monotonic_seconds() - start;
+            if (monotonic_seconds() - board.told > 5) tell(board, {true, "", "", a.conditions, std::exchange(board.measured, 0), 0});
             std::lock_guard lock(run.mutex);
-            --run.in_flight, run.heard = now();
-            if (a.moment && ++it.failures < most_failures)
+            --run.in_flight, run.heard = monotonic_seconds();
+            if (a.moment && ++it.failures < max_failures)
                 run.ready.push_back(std::move(it)), run.changed.notify_all();
             else
                 run.settle(it.candidate, a);
@@ -207,7 +205,7 @@ void BoardPool::serve(Board& board, Run& run) {
             tell(board, {false, why, "", "", std::exchange(board.measured, 0), 1});
             std::lock_guard lock(run.mutex);
             --run.in_flight;
-            if (++it.losses >= most_losses) {
+            if (++it.losses >= max_losses) {
                 run.settle(it.candidate, lost_answer(fmt::format("{} times a board went away while it ran this, the last time so: {}", it.losses, why)));
                 continue;
             }
@@ -226,8 +224,8 @@ void BoardPool::run(std::size_t count, int packers, const std::function<std::opt
     open();
     Run run;
     run.open = count, run.answer = answer;
-    const std::size_t most_ready = 2 * boards_.size() + 2;  // packed ahead, so that no board waits for a compiler
-    std::vector<std::jthread> team;                         // joined however this ends
+    const std::size_t max_ready = 2 * boards_.size() + 2;  // packed ahead, so that no board waits for a compiler
+    std::vector<std::jthread> team;                        // joined however this ends
     const auto start = [&](auto work) {
         try {
             team.emplace_back(work);
@@ -241,7 +239,7 @@ void BoardPool::run(std::size_t count, int packers, const std::function<std::opt
                     std::size_t mine = 0;
                     {
                         std::unique_lock lock(run.mutex);
-                        run.changed.wait(lock, [&] { return run.stopping || run.next == count || run.ready.size() < most_ready; });
+                        run.changed.wait(lock, [&] { return run.stopping || run.next == count || run.ready.size() < max_ready; });
                         if (run.stopping || run.next == count) return;
                         mine = run.next++;
                     }
@@ -261,8 +259,8 @@ void BoardPool::run(std::size_t count, int packers, const std::function<std::opt
         while (!run.stopping && run.open > 0) {
             run.changed.wait_for(lock, std::chrono::seconds(1), [&] { return run.stopping || run.open == 0; });
             // A working board is silent while a candidate runs. The time of patience runs only while no board works.
-            if (run.in_flight > 0 || run.ready.empty()) run.heard = now();
-            if (run.stopping || run.open == 0 || now() - run.heard < options_.patience) continue;
+            if (run.in_flight > 0 || run.ready.empty()) run.heard = monotonic_seconds();
+            if (run.stopping || run.open == 0 || monotonic_seconds() - run.heard < options_.patience) continue;
             run.failure = std::make_exception_ptr(UserError(
                 Diagnostic{fmt::format("no board of target '{}' has answered for {}", target_.name, human_seconds(options_.patience)),
                            {},

@@ -29,7 +29,7 @@ extern void* __TVMBackendFreeWorkspace;
 namespace loopegg {
 namespace {
 
-constexpr std::int64_t most_floats = std::int64_t{1} << 32;
+constexpr std::int64_t max_floats = std::int64_t{1} << 32;
 
 // A worker is linked statically, so no loader finds functions by name for it. These are the functions that generated code may call.
 void* function_named(const char* name) {
@@ -122,10 +122,10 @@ BoardMessage tried(const BoardMessage& request) {
     const std::vector<std::string> sizes = request.all("buffer");
     if (sizes.empty()) throw BadMessage("a request has no buffers");
     std::int64_t floats = 0;  // the sizes must fit the bytes: the operands, and an expected output as large as the output
-    for (const std::string& size : sizes) floats += count_of(size, most_floats);
+    for (const std::string& size : sizes) floats += count_of(size, max_floats);
     if (floats != static_cast<std::int64_t>((request.bytes.size() - at) / sizeof(float))) throw BadMessage("a request has other bytes than it says");
     for (std::size_t b = 0; b < sizes.size(); ++b) {
-        const std::int64_t count = count_of(sizes[b], most_floats);
+        const std::int64_t count = count_of(sizes[b], max_floats);
         if (b == 0) room.assign(static_cast<std::size_t>(count), 0.0f);
         buffers.emplace_back(b == 0 ? std::span<const float>(room) : floats_at(request.bytes, at, count, room));
     }

@@ -27,9 +27,7 @@ namespace {
 
 // The process that started us may be gone without a word when a cable is pulled. So a worker that is asked nothing for a while ends.
 constexpr int idle_ms = 120'000, busy_ms = 3000;
-constexpr std::int64_t most_bytes = std::int64_t{2} << 30;
-
-double now() { return clock_seconds(CLOCK_MONOTONIC); }
+constexpr std::int64_t max_bytes = std::int64_t{2} << 30;
 
 bool write_all(int to, const std::string& text) {
     for (std::size_t at = 0; at < text.size();) {
@@ -67,12 +65,12 @@ void greet() {
 class Turn {
 public:
     Turn(int folder, const std::string& id) : folder_(folder) {
-        double said = now();
+        double said = monotonic_seconds();
         while (flock(folder_, LOCK_EX | LOCK_NB) != 0) {
             if (errno != EWOULDBLOCK && errno != EINTR) return;
             usleep(20'000);
-            if (now() - said < busy_ms / 1000.0) continue;
-            said = now();
+            if (monotonic_seconds() - said < busy_ms / 1000.0) continue;
+            said = monotonic_seconds();
             say(about(id, "busy", "another loopegg is timing something on this board"));
         }
     }
@@ -99,8 +97,8 @@ private:
 int ended(pid_t child) {
     constexpr double closing_seconds = 5;
     int status = 0;
-    for (const double deadline = now() + closing_seconds; waitpid(child, &status, WNOHANG) == 0;) {
-        if (now() > deadline) kill(child, SIGKILL);
+    for (const double deadline = monotonic_seconds() + closing_seconds; waitpid(child, &status, WNOHANG) == 0;) {
+        if (monotonic_seconds() > deadline) kill(child, SIGKILL);
         usleep(2'000);
     }
     return status;
@@ -123,12 +121,12 @@ BoardMessage trial(const BoardMessage& request, int folder) {
     if (child < 0) return close(reply[0]), close(reply[1]), about(id, "failed", "the board starts no more processes");
     if (child == 0) be_the_candidate(request, reply[1]);
     close(reply[1]);
-    const double deadline = now() + seconds;
+    const double deadline = monotonic_seconds() + seconds;
     MessageReader reader(1 << 20);
     std::optional<BoardMessage> got;
     bool late = false, alone = false;
     for (;;) {
-        const double left = deadline - now();
+        const double left = deadline - monotonic_seconds();
         if ((late = left <= 0)) break;
         pollfd both[]{{reply[0], POLLIN, 0}, {STDIN_FILENO, 0, 0}};
         if (poll(both, 2, static_cast<int>(left * 1000) + 1) < 0 && errno != EINTR) break;
@@ -160,7 +158,7 @@ int serve() {
         if (char* slash = strrchr(self, '/')) *slash = 0;
     const int folder = open(self, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     greet();
-    MessageReader reader(most_bytes);
+    MessageReader reader(max_bytes);
     for (std::string buffer(1 << 18, 0);;) {
         while (const auto request = reader.next()) {
             const std::string fault = request->text("fault");

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "backends/kernel/elf.hpp"
+#include "backends/kernel/elf_object.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
@@ -13,7 +13,6 @@
 #include "base/process.hpp"
 #include "base/scratch.hpp"
 #include "base/text.hpp"
-#include "base/user_folders.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;

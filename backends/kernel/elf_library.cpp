@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <set>
 
+#include "backends/kernel/elf_object.hpp"
+
 namespace loopegg {
 namespace {
 
 constexpr std::size_t segment_count = 6, header_bytes = sizeof(Elf64_Ehdr) + segment_count * sizeof(Elf64_Phdr);
 
-std::uint64_t aligned(std::uint64_t n, std::uint64_t to) { return to > 1 ? (n + to - 1) / to * to : n; }
-
-std::uint32_t hash_of(const std::string& name) {  // of System V
+std::uint32_t system_v_hash(const std::string& name) {  // of System V
     std::uint32_t h = 0;
     for (unsigned char c : name) {
         h = (h << 4) + c;
@@ -161,7 +161,7 @@ void add_dynamic_tables(ElfLibrary& library, const std::vector<DynamicName>& nam
                                  final ? 0 : static_cast<Elf64_Word>(sizeof need + all.size() * sizeof(Elf64_Vernaux))};
         needs += ElfLibrary::bytes_of(need);
         for (const std::string& version : all) {
-            const Elf64_Vernaux one{hash_of(version), 0, next, string_at(library, dynstr, version),
+            const Elf64_Vernaux one{system_v_hash(version), 0, next, string_at(library, dynstr, version),
                                     version == *all.rbegin() ? 0 : static_cast<Elf64_Word>(sizeof one)};
             needs += ElfLibrary::bytes_of(one);
             index[name + version] = next++;
@@ -172,7 +172,7 @@ void add_dynamic_tables(ElfLibrary& library, const std::vector<DynamicName>& nam
     for (std::size_t i = 1; i < count; ++i) {
         const DynamicName& n = names[i - 1];
         string_at(library, dynstr, n.name);
-        std::uint32_t& bucket = buckets[hash_of(n.name) % count];
+        std::uint32_t& bucket = buckets[system_v_hash(n.name) % count];
         chains[i] = bucket, bucket = static_cast<std::uint32_t>(i);
         indices += ElfLibrary::bytes_of(n.library ? index[std::string(n.library) + n.version] : std::uint16_t{1});
     }

@@ -1,5 +1,8 @@
 #include "backends/kernel/elf_object.hpp"
 
+#include <elf.h>
+#include <cstring>
+
 namespace loopegg {
 
 template <class T>

@@ -15,6 +15,8 @@ struct Unlinkable {
     std::string why;
 };
 
+inline std::uint64_t aligned(std::uint64_t n, std::uint64_t to) { return to > 1 ? (n + to - 1) / to * to : n; }
+
 class ElfObject {
 public:
     explicit ElfObject(std::string_view bytes);  // throws Unlinkable
@@ -44,5 +46,11 @@ private:
     std::vector<Elf64_Sym> symbols_;
     std::string_view section_names_;
 };
+
+// What machine an ELF file is for.
+
+// "x86_64", "aarch64", "sm_61" (of a cubin); throws UserError when the bytes are no ELF file.
+std::string elf_architecture(std::string_view bytes);
+std::string native_architecture();
 
 }  // namespace loopegg

@@ -8,6 +8,7 @@
 
 #include "backends/target/target.hpp"
 #include "nest/run/loop_tree.hpp"
+#include "nest/term/int8_scales.hpp"
 #include "nest/term/statement.hpp"
 
 namespace loopegg {
@@ -36,8 +37,13 @@ struct KernelBuffer {
     std::int64_t elements = 0;          // floats of storage
     std::vector<WeightReader> readers;  // empty: stored as the statement says
     std::string rounding{};             // what the kernel takes weights rounded to; empty: float32
-    bool packed = false;                // neighbours in visiting order share a 32-bit word, the first in its low half
+    std::int64_t in_word = 1;           // so many neighbours in visiting order share a 32-bit word, the first in its lowest bits
 };
+
+// Behind the words of int8 weights lie, for each output channel, a factor for its sums and a whole number that its sums begin with; then 1 / the input's
+// scale, and the input's zero (nest/term/int8_scales.hpp).
+enum class Int8Tail { factors, offsets, inverse, zero };
+constexpr std::int64_t int8_tail(std::int64_t channels) { return 2 * channels + 2; }
 
 struct Launch {
     std::array<std::int64_t, 3> grid{1, 1, 1}, block{1, 1, 1};
@@ -59,7 +65,7 @@ struct Kernel {
 Kernel compile_nest(const Term& nest, const Target& target, const std::string& name, std::string known = {});
 
 // Logical row-major values to the kernel's storage and back.
-std::vector<float> to_storage(const KernelBuffer& parameter, std::span<const float> logical);
+std::vector<float> to_storage(const KernelBuffer& parameter, std::span<const float> logical, const Int8Scales& scales = {});
 std::vector<float> from_storage(const KernelBuffer& parameter, std::span<const float> stored);
 
 }  // namespace loopegg

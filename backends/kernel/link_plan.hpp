@@ -1,7 +1,9 @@
 // The names and pieces of a library that is being linked: what each object defines and needs, before anything has an address.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/kernel/elf_object.hpp"
@@ -63,5 +65,15 @@ private:
 // What a relocation asks for besides an address.
 enum class LinkNeed { nothing, entry, call, word, tls_entry };
 LinkNeed link_need(std::uint16_t machine, std::uint32_t type);
+
+// The functions of glibc that compiled networks may call: the library that has each, and the version of its interface that is asked for.
+struct GlibcFunction {
+    const char *library, *version;
+};
+
+// For code of this machine (EM_X86_64 or EM_AARCH64). `library` is null for a function that is not in the table. The versions are the oldest with which the
+// code is right, so that a network runs on machines with older libraries, too.
+GlibcFunction glibc_function(std::uint16_t machine, std::string_view name);
+std::vector<const char*> glibc_function_names();
 
 }  // namespace loopegg

@@ -4,9 +4,8 @@
 #include <span>
 
 #include "backends/kernel/elf_library.hpp"
-#include "backends/kernel/glibc_versions.hpp"
 #include "backends/kernel/link_plan.hpp"
-#include "backends/kernel/relocate.hpp"
+#include "backends/kernel/object_image.hpp"
 
 namespace loopegg {
 namespace {

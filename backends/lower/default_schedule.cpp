@@ -1,6 +1,6 @@
 #include "backends/lower/default_schedule.hpp"
 
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 
 namespace loopegg {
 

@@ -42,18 +42,18 @@ constexpr double erf_below[]{1.0, 0.5020675779953031, 0.11410498592560812, 0.014
 
 namespace {
 
-constexpr double least_power = -87.3, most_power = 88.3;  // beyond these, e^x is no normal float
+constexpr double min_power = -87.3, max_power = 88.3;  // beyond these, e^x is no normal float
 
 }  // namespace
 
 Expr exponential(const Expr& x) {
     const Expr e = bounded_exponential(x);
-    const Expr nothing = tv::select(tv::binary(Fn::lt, x, number(least_power)), number(0), e);
+    const Expr nothing = tv::select(tv::binary(Fn::lt, x, number(min_power)), number(0), e);
     return tv::select(tv::binary(Fn::lt, number(88.72283), x), times(e, e), nothing);  // the square of e is infinite
 }
 
 Expr bounded_exponential(const Expr& x) {
-    const Expr in = between(least_power, most_power, x);
+    const Expr in = between(min_power, max_power, x);
     const Expr n = tv::intrinsic("tirx.floor", {plus(times(in, number(1 / std::log(2.0))), number(0.5))});
     const Expr r = plus(plus(in, times(n, number(-ln2_high))), times(n, number(-ln2_low)));
     const Expr power = tv::with_bits((tv::truncate(n) + 127) * (1 << 23));  // 2^n: n in the exponent's bits

@@ -15,7 +15,7 @@ using tv::Obj;
 namespace {
 
 // A loop with more copies that was to be unrolled becomes an ordinary loop, because code grows with the product of the extents.
-constexpr std::int64_t most_unrolled = 2048;
+constexpr std::int64_t max_unrolled = 2048;
 
 // The axis 0..2 of "blockIdx.x" and so on.
 int place_axis(const std::string& place) { return place.empty() ? 0 : std::clamp(place.back() - 'x', 0, 2); }
@@ -43,7 +43,7 @@ NestLoops::NestLoops(const Statement& statement, const LoopTree& tree, bool gpu)
 
 void NestLoops::scan(const Tree& n, int depth) {
     if (n->kind == TreeNode::Kind::loop) {
-        if (const auto u = packed_ ? unit_loops(s_, *n) : std::nullopt) {
+        if (const auto u = packed() ? unit_loops(s_, *n) : std::nullopt) {
             for (const TreeNode* loop : {u->rows, u->depth, u->columns, u->packed}) unit_vars_.insert(loop->var);
             packed_vars_.insert(u->packed->var), column_vars_.insert(u->columns->var);
         }
@@ -109,8 +109,8 @@ Obj NestLoops::around(const TreeNode& n, const std::function<Obj()>& inner, bool
     tv::LoopKind kind = tv::LoopKind::serial;
     if (n.loop == LoopKind::parallel && !gpu_ && !in_parallel_) kind = tv::LoopKind::parallel, in_parallel_ = true, turns_.push_back(n.extent);
     const bool wants_unroll = (n.loop == LoopKind::unroll && !unit_vars_.contains(n.var)) || (gpu_ && (n.loop == LoopKind::vector || n.loop == LoopKind::bind));
-    if (wants_unroll && unrolled_ * n.extent <= most_unrolled) kind = tv::LoopKind::unrolled, unrolled_ *= n.extent;
-    if (is_vector(n) && !gpu_ && may_vectorize && n.extent <= most_lanes && plain_below(n)) kind = tv::LoopKind::vectorized;
+    if (wants_unroll && unrolled_ * n.extent <= max_unrolled) kind = tv::LoopKind::unrolled, unrolled_ *= n.extent;
+    if (is_vector(n) && !gpu_ && may_vectorize && n.extent <= max_lanes && plain_below(n)) kind = tv::LoopKind::vectorized;
     const tv::Variable v = tv::variable("v" + std::to_string(n.var));
     slot = v.expr();
     Obj body = inner();
@@ -157,11 +157,11 @@ Obj NestLoops::over_rows(const Tile& tile, std::size_t in_one_piece, const std::
 
 std::int64_t NestLoops::turns() const {
     const bool all_alike = std::adjacent_find(turns_.begin(), turns_.end(), std::not_equal_to<>()) == turns_.end();
-    if (!all_alike && (turns_.size() > loopegg_most_turn_loops || std::find(turns_.begin(), turns_.end(), 1) != turns_.end()))
+    if (!all_alike && (turns_.size() > loopegg_max_turn_loops || std::find(turns_.begin(), turns_.end(), 1) != turns_.end()))
         return 0;  // TVM removes a loop of one turn, and then the others would be counted wrong
     std::int64_t packed = 0;
     for (std::size_t i = all_alike && !turns_.empty() ? turns_.size() - 1 : 0, loop = 0; i < turns_.size(); ++i, ++loop)
-        packed |= std::min<std::int64_t>(turns_[i], loopegg_most_turns) << (loop * loopegg_turn_bits);
+        packed |= std::min<std::int64_t>(turns_[i], loopegg_max_turns) << (loop * loopegg_turn_bits);
     return packed;
 }
 
@@ -240,7 +240,7 @@ std::optional<WholeTile> NestLoops::whole_tile(const Tree& n) const {
             walked.push_back(i.var());
         }
     std::sort(walked.begin(), walked.end()), std::sort(written_out.begin(), written_out.end());
-    if (walked != written_out || (whole.lanes && whole.lanes->extent > most_lanes)) return {};
+    if (walked != written_out || (whole.lanes && whole.lanes->extent > max_lanes)) return {};
     return whole;
 }
 

@@ -8,10 +8,10 @@
 namespace loopegg {
 
 // Storage of at most this size lies on the stack.
-constexpr std::int64_t most_stack_bytes = 16384;
+constexpr std::int64_t max_stack_bytes = 16384;
 
 // A loop with more lanes that was to be a vector becomes an ordinary loop.
-constexpr std::int64_t most_lanes = 64;
+constexpr std::int64_t max_lanes = 64;
 
 // The loops of a statement with coefficients that transform one tile, all written out, with at most a vector inside them.
 struct WholeTile {

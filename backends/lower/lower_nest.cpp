@@ -125,7 +125,9 @@ private:
 
     // For machines without such a unit: computes the same numbers, one product after another. Packed operands are rounded already.
     Obj emit_rounded(const TreeNode& n) {
-        const std::string before = std::exchange(rounded_, packed_ ? "" : n.place);
+        if (n.place == "int8")
+            throw UserError("products of int8 numbers want the loops of a unit: (bind tensor.int8 ROWS (unroll DEPTH (unroll COLUMNS ...)))");
+        const std::string before = std::exchange(rounded_, packed() ? "" : n.place);
         Obj body = around(
             n, [&] { return emit(n.children[0]); }, false);
         rounded_ = before;
@@ -237,7 +239,7 @@ private:
         const bool assigns = s_.combine == Combine::assign;
         const bool by_unit = n->owns && !in_slot && begin_tiles(n);
         if (by_unit)
-            all.push_back(clear_tiles());
+            for (const Obj& step : clear_tiles()) all.push_back(step);
         else if ((n->owns || in_slot) && !assigns)
             all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) { return spot(logical, b).store(identity()); }));
         else if (!assigns && !begins_below)
@@ -288,7 +290,7 @@ private:
     // Words are copied, so the step over packed numbers counts words.
     Obj copy_packed(const Tree& n, const Storage& st, const std::function<Obj()>& copy) {
         TreeNode of_words = *n;
-        of_words.tile.steps[static_cast<std::size_t>(st.packed_step)].extent /= 2;
+        of_words.tile.steps[static_cast<std::size_t>(st.packed_step)].extent /= in_word_;
         const Tree stage = std::make_shared<TreeNode>(std::move(of_words));
         return is_padded(*n) ? copy_rows(stage, st, copy) : copy_tile(stage, st, copy);
     }
@@ -327,7 +329,7 @@ private:
             kept += s.rounds * s.lanes;
             all.push_back(*c);
         }
-        if (kept > most_kept_ahead) all.clear();
+        if (kept > max_kept_ahead) all.clear();
         return all;
     }
 
@@ -428,7 +430,7 @@ private:
             bytes *= shape.back();
         }
         shape.insert(st.lane_last ? shape.end() : shape.begin(), n->extent);
-        st.buffer = tv::buffer("partial" + std::to_string(n->var), shape, gpu_ || bytes <= most_stack_bytes ? "local" : "global");
+        st.buffer = tv::buffer("partial" + std::to_string(n->var), shape, gpu_ || bytes <= max_stack_bytes ? "local" : "global");
         TreeNode lanes;
         lanes.kind = TreeNode::Kind::loop, lanes.extent = n->extent, lanes.var = n->var;
         auto own = [&](const Tile& tile) { return Spot{st.buffer, physical(st, steps_here(tile))}; };

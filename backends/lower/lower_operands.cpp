@@ -8,6 +8,7 @@
 #include "backends/lower/scalar.hpp"
 #include "backends/lower/unit_loops.hpp"
 #include "base/error.hpp"
+#include "nest/term/rounding.hpp"
 
 namespace loopegg {
 
@@ -17,7 +18,7 @@ using tv::Obj;
 namespace {
 
 // In floats: how far ahead weights are prefetched (a page, where the processor's own prefetching ends), how many at once at most, and a cache line.
-constexpr std::int64_t far_ahead = 1024, most_asked = 1024, line = 16;
+constexpr std::int64_t far_ahead = 1024, max_asked = 1024, line = 16;
 
 // CUDA C has infinity only with a header, so kernels for GPUs write infinity by its bits.
 Expr constant(double v, bool gpu) {
@@ -71,7 +72,8 @@ NestOperands::NestOperands(const Statement& statement, const LoopTree& tree, boo
     : s_(statement),
       t_(tree),
       gpu_(gpu),
-      packed_(!gpu && packs_operands(statement, tree)),
+      packed_kind_(gpu ? "" : packed_kind(statement, tree)),
+      in_word_(packed_kind_.empty() ? 1 : numbers_in_word(packed_kind_)),
       extents_(extents_of(tree)),
       env_(static_cast<std::size_t>(tree.variables) + 1, Expr(0)),
       storages_(static_cast<std::size_t>(tree.stages)) {}
@@ -92,9 +94,11 @@ KernelBuffer NestOperands::parameter(int b) {
             if (x.kind == TreeNode::Kind::loop && x.loop == LoopKind::tensor) p.rounding = x.place;
             return !p.rounding.empty();
         });
-    if (multiplied && packed_) {
-        p.packed = !p.readers.empty();
-        if (p.packed) p.elements = (p.elements + 1) / 2, shape = {p.elements};
+    if (multiplied && packed() && !p.readers.empty()) {
+        p.in_word = in_word_;
+        p.elements = (p.elements + in_word_ - 1) / in_word_;
+        if (int8()) int8_ = {b, p.elements, from.shape[0]}, p.elements += int8_tail(from.shape[0]);
+        shape = {p.elements};
     }
     buffers_.push_back(tv::buffer(from.name, shape, "global"));
     return p;
@@ -192,7 +196,7 @@ std::vector<Expr> NestOperands::solved_steps(const Tile& tile, const std::vector
 std::vector<Expr> NestOperands::physical(const Storage& st, const std::vector<Expr>& steps) const {
     std::vector<Expr> r = st.slices;
     if (st.lane_var >= 0 && !st.lane_last) r.push_back(env_[static_cast<std::size_t>(st.lane_var)]);
-    for (int i : st.order) r.push_back(i == st.packed_step ? floor_div(steps[static_cast<std::size_t>(i)], 2) : steps[static_cast<std::size_t>(i)]);
+    for (int i : st.order) r.push_back(i == st.packed_step ? floor_div(steps[static_cast<std::size_t>(i)], in_word_) : steps[static_cast<std::size_t>(i)]);
     if (st.lane_var >= 0 && st.lane_last) r.push_back(env_[static_cast<std::size_t>(st.lane_var)]);
     if (r.empty()) r.push_back(0);
     return r;
@@ -238,8 +242,8 @@ Expr NestOperands::visited(int b, const std::vector<Index>& logical) const {
         }
         if (!same) continue;
         Expr position = 0;
-        for (std::size_t a = 0; a + (packed_ ? 1 : 0) < r.atoms.size(); ++a) position = position * Expr(r.atoms[a].extent) + expr(r.atoms[a].index);
-        return position + Expr(packed_ ? r.start / 2 : r.start);
+        for (std::size_t a = 0; a + (packed() ? 1 : 0) < r.atoms.size(); ++a) position = position * Expr(r.atoms[a].extent) + expr(r.atoms[a].index);
+        return position + Expr(r.start / in_word_);
     }
     throw InternalFault("a weight is read where no reader was noted");
 }
@@ -261,9 +265,9 @@ std::vector<Obj> NestOperands::prefetched(const Tree& below) const {
                             [&](int v) { return any_node(below, [&](const TreeNode& n) { return n.kind == TreeNode::Kind::loop && n.var == v; }); }))
                 turn *= a.extent;
         }
-        if (packed_) turn /= 2;
+        turn /= in_word_;
         const Expr position = visited(b, bodies[0]->reads[r].index);
-        for (std::int64_t at = 0; at < std::min(turn, most_asked); at += line)
+        for (std::int64_t at = 0; at < std::min(turn, max_asked); at += line)
             all.push_back(buffers_[static_cast<std::size_t>(b)].prefetch({position + Expr(far_ahead + at)}));
     }
     return all;
@@ -287,13 +291,13 @@ Expr NestOperands::read(const TreeNode& body, std::size_t r) {
     }
     const Expr value = read_buffer(access.buffer, place.index, access.padded);
     const auto readers = readers_.find(access.buffer);
-    return packed_ && readers != readers_.end() ? unpacked_bf16(value, expr(readers->second.front().atoms.back().index)) : value;
+    return packed() && readers != readers_.end() ? unpacked_bf16(value, expr(readers->second.front().atoms.back().index)) : value;
 }
 
 std::optional<std::int64_t> NestOperands::word_stride(const TreeNode& body, std::size_t r, int var) const {
     const OperandPlace& place = body.reads[r];
     std::vector<std::pair<Index, std::int64_t>> dimensions;  // index, distance
-    std::optional<std::size_t> packed;                       // the dimension of which two numbers share a word
+    std::optional<std::size_t> packed;                       // the dimension whose neighbours share words
     if (place.stage >= 0) {
         const Storage& st = *storages_[static_cast<std::size_t>(place.stage)];
         std::int64_t distance = 1;
@@ -311,16 +315,27 @@ std::optional<std::int64_t> NestOperands::word_stride(const TreeNode& body, std:
         for (const auto& [atom, k] : linear(dimensions[d].first).terms)
             if (atom.uses(var)) {
                 if (atom.kind() != Index::Kind::variable) return {};
-                stride += (packed == d ? k / 2 : k) * dimensions[d].second;
+                stride += (packed == d ? k / in_word_ : k) * dimensions[d].second;
             }
     return stride;
 }
 
-Expr NestOperands::word_address(const TreeNode& body, std::size_t r) const {
+NestOperands::Spot NestOperands::word(const TreeNode& body, std::size_t r) const {
     const OperandPlace& place = body.reads[r];
-    if (place.stage < 0) return buffers_[static_cast<std::size_t>(s_.reads[r].buffer)].address({visited(s_.reads[r].buffer, place.index)});
+    if (place.stage < 0) return {buffers_[static_cast<std::size_t>(s_.reads[r].buffer)], {visited(s_.reads[r].buffer, place.index)}};
     const Storage& st = *storages_[static_cast<std::size_t>(place.stage)];
-    return st.buffer.address(physical(st, exprs(place.index)));
+    return {st.buffer, physical(st, exprs(place.index))};
+}
+
+Expr NestOperands::word_address(const TreeNode& body, std::size_t r) const {
+    const Spot at = word(body, r);
+    return at.buffer.address(at.at);
+}
+
+Expr NestOperands::int8_scale(Int8Tail part, const Expr& channel, std::int64_t lanes) const {
+    const bool of_channel = part == Int8Tail::factors || part == Int8Tail::offsets;
+    const std::int64_t begin = int8_.begin + (part == Int8Tail::factors ? 0 : int8_.channels) + (of_channel ? 0 : int8_.channels) + (part == Int8Tail::zero);
+    return buffers_[static_cast<std::size_t>(int8_.weights)].load({tv::run_of(channel + Expr(begin), lanes)});
 }
 
 // The statement's last step, for the element at a logical index that holds `acc`.

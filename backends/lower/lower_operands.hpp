@@ -20,8 +20,14 @@ struct Storage {
     int lane_var = -1;  // partial sums: the loop variable that is a dimension of its own
     bool lane_last = false;
     std::vector<tv::Expr> slices{};     // outermost dimensions that say which slice of the block the storage belongs to; the slice's threads share it
-    int packed_step = -1;               // the step of which two numbers share a word of the storage, if there is one
+    int packed_step = -1;               // the step whose neighbours share words of the storage, if there is one
     const TreeNode* slot_of = nullptr;  // the stage of the output that fills this storage, each element once
+};
+
+// Where the scales of int8 numbers lie: in which buffer, from which of its words on, and for how many output channels.
+struct Int8Place {
+    int weights = -1;
+    std::int64_t begin = 0, channels = 0;
 };
 
 std::int64_t element_count(const Tile& tile);
@@ -85,8 +91,11 @@ protected:
     // Requests for the weights that later iterations of a loop will read, to be put where an iteration begins: `below` is the loop's body.
     std::vector<Obj> prefetched(const Tree& below) const;
     // How far apart the words of an operand lie whose index differs by 1 in a loop's variable; none where that is no fixed distance.
+    bool packed() const { return in_word_ > 1; }
+    bool int8() const { return packed_kind_ == "int8"; }
     std::optional<std::int64_t> word_stride(const TreeNode& body, std::size_t r, int var) const;
-    Expr word_address(const TreeNode& body, std::size_t r) const;  // of the word that holds a packed operand
+    Spot word(const TreeNode& body, std::size_t r) const;  // that holds a packed operand
+    Expr word_address(const TreeNode& body, std::size_t r) const;
     Expr read_buffer(int b, const std::vector<Index>& logical, bool padded);
     Expr finished(const Expr& acc, const std::vector<Index>& logical);  // the statement's last step, for the element that holds acc
     bool has_finish() const { return s_.finish && !(s_.finish.size() == 0 && s_.finish.op().text() == "acc"); }
@@ -94,19 +103,24 @@ protected:
     Expr entry(const Coefficient& c, const TreeNode& body) const;
     // The sum over columns of a coefficient times what `term` gives; `term` is not called for coefficients of zero.
     static Expr weighted(const std::vector<double>& coefficients, const std::function<Expr(std::int64_t column)>& term);
-    Expr outside() const;  // what reads beyond a padded buffer give
+    // What a network has measured for int8 numbers lies behind the weights (kernel.hpp).
+    Expr int8_scale(Int8Tail part, const Expr& channel = 0, std::int64_t lanes = 1) const;  // of neighbouring channels
+    Expr outside() const;                                                                   // what reads beyond a padded buffer give
     Expr identity() const;
 
     const Statement& s_;
     const LoopTree& t_;
     const bool gpu_;
-    const bool packed_;  // words of operands are pairs of bf16 numbers (unit_loops.hpp)
+    const std::string packed_kind_;  // what words of operands pack; "": operands are not packed (unit_loops.hpp)
+    const std::int64_t in_word_;     // so many of them
     std::vector<std::int64_t> extents_;
     Env env_;  // by variable; one more for copies of restored elements
     std::vector<tv::Buffer> buffers_;
     std::vector<std::shared_ptr<Storage>> storages_;           // by stage
     std::map<int, std::vector<const Storage*>> input_stages_;  // by buffer, innermost last
     std::vector<const Storage*> outputs_;                      // storages of the output, innermost last
+
+    Int8Place int8_{};
 
 private:
     std::vector<Expr> solved_steps(const Tile& tile, const std::vector<Expr>& logical);

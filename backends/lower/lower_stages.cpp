@@ -52,11 +52,11 @@ std::shared_ptr<Storage> NestStages::storage(const Tree& n, const Tile& tile, co
         for (const auto& [count, which] : sums_apart()) shape.push_back(count), st->slices.push_back(which);
     for (const auto& [depth, step] : keys) {
         st->order.push_back(step);
-        shape.push_back(tile.steps[static_cast<std::size_t>(step)].extent / (step == st->packed_step ? 2 : 1));
+        shape.push_back(tile.steps[static_cast<std::size_t>(step)].extent / (step == st->packed_step ? in_word_ : 1));
         bytes *= shape.back();
     }
     if (shape.empty()) shape.push_back(1);
-    const char* scope = !local ? "shared" : (gpu_ || bytes <= most_stack_bytes) ? "local" : "global";
+    const char* scope = !local ? "shared" : (gpu_ || bytes <= max_stack_bytes) ? "local" : "global";
     st->buffer = tv::buffer(name, shape, scope);
     return st;
 }
@@ -64,7 +64,7 @@ std::shared_ptr<Storage> NestStages::storage(const Tree& n, const Tile& tile, co
 // Of a stage that packs numbers into words: the step that counts the numbers in a word.
 std::optional<int> NestStages::packed_step(const Tree& stage) const {
     std::optional<int> found;
-    if (!packed_ || stage->buffer == 0) return found;
+    if (!packed() || stage->buffer == 0) return found;
     each_body(stage, [&](const TreeNode& b) {
         for (const OperandPlace& place : b.reads)
             for (std::size_t i = 0; place.stage == stage->stage && i < place.index.size(); ++i)
@@ -78,13 +78,18 @@ tv::Obj NestStages::store_element(const Storage& st, const Tile& tile, const std
     if (st.packed_step < 0) return st.buffer.store(value(), physical(st, steps_here(tile)));
     Scope keep(env_);
     Expr& step = env_[static_cast<std::size_t>(tile.steps[static_cast<std::size_t>(st.packed_step)].var)];
-    const Expr first = step * Expr(2);
+    const Expr first = step * Expr(in_word_);
     step = first;
-    const Expr low = value();
+    std::vector<Expr> numbers{value()};
     const std::vector<Expr> at = physical(st, steps_here(tile));
-    if (low.node.same_as(padding_.node)) return st.buffer.store(low, at);  // two zeros are a word of zeros
-    step = first + Expr(1);
-    return st.buffer.store(packed_bf16(low, value()), at);
+    const bool padding = numbers[0].node.same_as(padding_.node);
+    if (padding && !int8()) return st.buffer.store(padding_, at);  // two zeros are a word of zeros
+    for (std::int64_t i = 1; i < in_word_; ++i) {
+        step = first + Expr(i);
+        numbers.push_back(padding ? padding_ : value());
+    }
+    if (!int8()) return st.buffer.store(packed_bf16(numbers[0], numbers[1]), at);
+    return st.buffer.store(packed_bytes(numbers, int8_scale(Int8Tail::inverse), int8_scale(Int8Tail::zero)), at);
 }
 
 // Whether loops around a stage may be past the end of a sum that was split unevenly. Then nothing is loaded into the stage, and nothing may be written back.
@@ -128,7 +133,7 @@ std::optional<NestStages::Rows> NestStages::across_rows(const TreeNode& n) const
     Rows rows{n.tile};
     for (std::size_t i = 0; i < order.size(); ++i) rows.tile.steps[i] = n.tile.steps[order[i]];
     std::int64_t piece = 1;
-    for (std::size_t i = order.size(); i-- > 0 && strides[order[i]] == piece && piece * rows.tile.steps[i].extent <= most_lanes;
+    for (std::size_t i = order.size(); i-- > 0 && strides[order[i]] == piece && piece * rows.tile.steps[i].extent <= max_lanes;
          piece *= rows.tile.steps[i].extent)
         ++rows.in_one_piece;
     const bool whole_rows = std::any_of(order.begin(), order.end(), [&](std::size_t i) { return strides[i] == 1 && n.tile.steps[i].extent > 1; });
@@ -138,7 +143,7 @@ std::optional<NestStages::Rows> NestStages::across_rows(const TreeNode& n) const
 bool NestStages::on_stack(const tv::Buffer& b) const {
     std::int64_t bytes = 4;
     for (std::int64_t d : b.shape) bytes *= d;
-    return !gpu_ && bytes <= most_stack_bytes;
+    return !gpu_ && bytes <= max_stack_bytes;
 }
 
 tv::Obj NestStages::copy_tile(const Tree& n, const Storage& st, const std::function<Obj()>& leaf) {

@@ -21,10 +21,6 @@ constexpr std::int64_t warp = 32, members = 4, steps = 8;
                    "bound to threadIdx.x whose last 4 are columns, with both operands in shared memory"});
 }
 
-bool uses(const OperandPlace& place, int var) {
-    return std::any_of(place.index.begin(), place.index.end(), [&](const Index& i) { return i.uses(var); });
-}
-
 }  // namespace
 
 tv::Obj NestStages::tensor_step(const TreeNode& n) {
@@ -37,10 +33,10 @@ tv::Obj NestStages::tensor_step(const TreeNode& n) {
     if (own.size() != 2 || own[0]->extent != 2 || own[1]->extent != 2 || body->kind != TreeNode::Kind::body)
         refuse("a thread has other outputs than 2 times 2");
     if (holds(body->predicates).node.defined()) refuse("some instances are left out");
-    const std::size_t a = uses(body->reads[0], own[0]->var) ? 0 : 1, b = 1 - a;
+    const std::size_t a = body->reads[0].uses(own[0]->var) ? 0 : 1, b = 1 - a;
     const int row = own[0]->var, column = own[1]->var;
     for (const auto& [operand, yes, no] : {std::tuple{a, row, column}, std::tuple{b, column, row}})
-        if (!uses(body->reads[operand], yes) || uses(body->reads[operand], no) || !uses(body->reads[operand], n.var))
+        if (!body->reads[operand].uses(yes) || body->reads[operand].uses(no) || !body->reads[operand].uses(n.var))
             refuse("its operands are not rows and columns");
     for (std::size_t r : {a, b})
         if (body->reads[r].stage < 0 || storages_[static_cast<std::size_t>(body->reads[r].stage)]->buffer.scope != "shared")

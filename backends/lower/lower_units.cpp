@@ -10,34 +10,40 @@ using tv::Obj;
 
 namespace {
 
-constexpr const char* amx = "tdpbf16ps";
 constexpr std::int64_t registers = 8, bytes_of_a_word = 4;
 
-bool uses(const OperandPlace& place, int var) {
-    return std::any_of(place.index.begin(), place.index.end(), [&](const Index& i) { return i.uses(var); });
-}
+// Instructions of units that code can be made for, what they take, and whether sums lie in registers of tiles.
+struct KnownUnit {
+    const char *instruction, *operands;
+    bool tiles;
+    std::uint32_t needs;
+};
+constexpr KnownUnit known_units[]{
+    {"tdpbf16ps", "bf16", true, loopeggrt_amx_bf16}, {"tdpbusd", "int8", true, loopeggrt_amx_int8}, {"vpdpbusd", "int8", false, loopeggrt_vnni}};
 
 }  // namespace
 
 NestUnits::NestUnits(const Statement& statement, const LoopTree& tree, const Target& target)
     : NestStages(statement, tree, target.gpu()), units_(target.machine.units) {}
 
-std::uint32_t NestUnits::units_used() const { return used_ ? loopeggrt_amx_bf16 : 0; }
+std::uint32_t NestUnits::units_used() const { return used_; }
 
 bool NestUnits::has_unit(const std::string& operands) const {
     return std::any_of(units_.begin(), units_.end(), [&](const MatrixUnit& u) { return u.operands == operands; });
 }
 
 bool NestUnits::multiplies_in_tiles(const Tree& n) const {
-    if (n->kind == TreeNode::Kind::stage && n->buffer == 0) return fitting_tiles(n).has_value();
+    if (n->kind == TreeNode::Kind::stage && n->buffer == 0) {
+        const auto fits = fitting_tiles(n);
+        return fits && fits->in_registers;
+    }
     return std::any_of(n->children.begin(), n->children.end(), [&](const Tree& c) { return multiplies_in_tiles(c); });
 }
 
 bool NestUnits::configures(const TreeNode& n) const { return n.loop == LoopKind::parallel && multiplies_in_tiles(n.children[0]); }
 
 std::optional<NestUnits::Tiles> NestUnits::fitting_tiles(const Tree& output_stage) const {
-    const auto unit = std::find_if(units_.begin(), units_.end(), [](const MatrixUnit& u) { return u.instruction == amx; });
-    if (!packed_ || unit == units_.end() || !output_stage->owns) return {};
+    if (!packed() || !output_stage->owns) return {};
     Tiles t;
     Tree at = output_stage->children[0];
     for (; at->kind == TreeNode::Kind::loop && at->loop != LoopKind::tensor; at = at->children[0]) {
@@ -47,12 +53,25 @@ std::optional<NestUnits::Tiles> NestUnits::fitting_tiles(const Tree& output_stag
         if (moves) t.own.push_back(at.get()), t.sums *= at->extent;
     }
     const auto loops = at->kind == TreeNode::Kind::loop ? unit_loops(s_, *at) : std::nullopt;
-    if (!loops || loops->rows->extent > unit->rows || loops->columns->extent > unit->columns || 2 * loops->depth->extent > unit->depth) return {};
+    if (!loops) return {};
     t.loops = *loops;
+    if (const auto in_registers = fitting_registers(t)) return in_registers;
+    return fitting_vectors(t);
+}
+
+std::optional<NestUnits::Tiles> NestUnits::fitting_registers(Tiles t) const {
+    const auto fits = [&](const MatrixUnit& u) {
+        return std::any_of(std::begin(known_units), std::end(known_units), [&](const KnownUnit& k) { return k.tiles && u.instruction == k.instruction; }) &&
+               u.operands == packed_kind_ && t.loops.rows->extent <= u.rows && t.loops.columns->extent <= u.columns &&
+               in_word_ * t.loops.depth->extent <= u.depth;
+    };
+    const auto unit = std::find_if(units_.begin(), units_.end(), fits);
+    if (unit == units_.end()) return {};
+    t.instruction = unit->instruction, t.in_registers = true;
     std::array<std::int64_t, 2> wanted{1, 1};
     for (std::size_t side : {0u, 1u})
         for (const TreeNode* own : t.own)
-            if (uses(loops->body->reads[loops->operands[side]], own->var)) wanted[side] *= own->extent;
+            if (t.loops.body->reads[t.loops.operands[side]].uses(own->var)) wanted[side] *= own->extent;
     const std::int64_t left = registers - t.sums;
     if (left < 2) return {};
     t.kept[0] = std::min(wanted[0], left - 1), t.kept[1] = std::min(wanted[1], left - t.kept[0]);
@@ -61,7 +80,11 @@ std::optional<NestUnits::Tiles> NestUnits::fitting_tiles(const Tree& output_stag
 
 bool NestUnits::begin_tiles(const Tree& output_stage) {
     tiles_ = fitting_tiles(output_stage);
-    used_ = used_ || in_tiles();
+    for (const KnownUnit& k : known_units)
+        if (in_tiles() && tiles_->instruction == k.instruction) used_ |= k.needs;
+    if (in_tiles() && int8())
+        tiles_->wholes =
+            tv::buffer("wholes" + std::to_string(output_stage->stage), {tiles_->sums * tiles_->loops.rows->extent, tiles_->loops.columns->extent}, "local");
     return in_tiles();
 }
 
@@ -74,11 +97,11 @@ Obj NestUnits::configured(const std::function<Obj()>& code) {
         if (n->kind == TreeNode::Kind::stage && n->buffer == 0) {
             const auto here = fitting_tiles(n);
             const auto same = [&](const TreeNode* a, const TreeNode* b) { return a->extent == b->extent; };
-            if (here && t &&
-                (here->sums != t->sums || here->kept != t->kept || !same(here->loops.rows, t->loops.rows) || !same(here->loops.depth, t->loops.depth) ||
-                 !same(here->loops.columns, t->loops.columns)))
+            if (!here || !here->in_registers) return;
+            if (t && (here->sums != t->sums || here->kept != t->kept || !same(here->loops.rows, t->loops.rows) || !same(here->loops.depth, t->loops.depth) ||
+                      !same(here->loops.columns, t->loops.columns)))
                 throw UserError("parts of a nest want tiles of different shapes in the registers of one unit");
-            if (here) t = here;
+            t = here;
             return;
         }
         for (const Tree& c : n->children) self(self, c);
@@ -105,10 +128,15 @@ Obj NestUnits::configured(const std::function<Obj()>& code) {
     return tv::sequence(all);
 }
 
-Obj NestUnits::clear_tiles() const {
+std::vector<Obj> NestUnits::clear_tiles() {
     std::vector<Obj> all;
+    if (int8()) all.push_back(tv::allocate(tiles_->wholes, on_stack(tiles_->wholes)));
+    if (!tiles_->in_registers) {
+        for (const Obj& step : clear_vectors()) all.push_back(step);
+        return all;
+    }
     for (std::int64_t i = 0; i < tiles_->sums; ++i) all.push_back(tv::machine_call("llvm.x86.tilezero", {tv::narrow(i)}));
-    return tv::sequence(all);
+    return all;
 }
 
 std::int64_t NestUnits::stride(std::size_t read, const TreeNode* loop) const {
@@ -123,7 +151,7 @@ std::vector<Obj> NestUnits::operand_tile(std::size_t side, std::int64_t& number)
     const std::size_t read = t.loops.operands[side];
     std::vector<std::int64_t> key;
     for (const TreeNode* own : t.own)
-        if (uses(t.loops.body->reads[read], own->var)) key.push_back(env_[static_cast<std::size_t>(own->var)].value);
+        if (t.loops.body->reads[read].uses(own->var)) key.push_back(env_[static_cast<std::size_t>(own->var)].value);
     auto& loaded = t.loaded[side];
     const std::int64_t first = t.sums + (side == 0 ? 0 : t.kept[0]);
     if (const auto found = std::find(loaded.begin(), loaded.end(), key); found != loaded.end()) {
@@ -142,31 +170,51 @@ std::vector<Obj> NestUnits::operand_tile(std::size_t side, std::int64_t& number)
 }
 
 Obj NestUnits::multiply_tiles() {
-    std::int64_t sum = 0, a = 0, b = 0;
-    for (const TreeNode* own : tiles_->own) sum = sum * own->extent + env_[static_cast<std::size_t>(own->var)].value;
+    if (!tiles_->in_registers) return multiply_vectors();
+    std::int64_t a = 0, b = 0;
+    const std::int64_t sum = number_of_sum();
     std::vector<Obj> all = operand_tile(0, a);
     for (const Obj& load : operand_tile(1, b)) all.push_back(load);
-    all.push_back(tv::machine_call("llvm.x86.tdpbf16ps", {tv::narrow(sum), tv::narrow(a), tv::narrow(b)}));
+    all.push_back(tv::machine_call(tiles_->instruction == "tdpbf16ps" ? "llvm.x86.tdpbf16ps"
+                                   : input_moves_along_rows()         ? "llvm.x86.tdpbusd"
+                                                                      : "llvm.x86.tdpbsud",
+                                   {tv::narrow(sum), tv::narrow(a), tv::narrow(b)}));
     return tv::sequence(all);
 }
 
+std::int64_t NestUnits::number_of_sum() const {
+    std::int64_t sum = 0;
+    for (const TreeNode* own : tiles_->own) sum = sum * own->extent + env_[static_cast<std::size_t>(own->var)].value;
+    return sum;
+}
+
+bool NestUnits::input_moves_along_rows() const {
+    const Access& rows = s_.reads[tiles_->loops.operands[0]];
+    return s_.buffers[static_cast<std::size_t>(rows.buffer)].kind != BufferKind::weight;
+}
+
+// How far apart neighbours along a loop lie in the storage of sums.
+std::int64_t NestUnits::sum_step(const Storage& sums, const TreeNode* loop) const {
+    const OperandPlace& place = tiles_->loops.body->write;
+    std::int64_t distance = 1;
+    for (std::size_t i = sums.order.size(); i-- > 0; distance *= sums.buffer.shape[i])
+        if (place.index[static_cast<std::size_t>(sums.order[i])] == Index::variable(loop->var)) return distance;
+    throw UserError("the rows of a unit's tile of sums are no step of their storage");
+}
+
 Obj NestUnits::store_tiles(const Storage& sums) {
+    if (tiles_->loops.body->write.stage != sums.stage || sum_step(sums, tiles_->loops.columns) != 1)
+        throw UserError("a unit's tiles of sums want columns as the innermost step of their storage");
+    if (int8()) return store_wholes(sums);
     const Tiles t = *tiles_;
     const OperandPlace& place = t.loops.body->write;
-    const auto step = [&](const TreeNode* loop) {
-        std::int64_t distance = 1;
-        for (std::size_t i = sums.order.size(); i-- > 0; distance *= sums.buffer.shape[i])
-            if (place.index[static_cast<std::size_t>(sums.order[i])] == Index::variable(loop->var)) return distance;
-        throw UserError("the rows of a unit's tile of sums are no step of their storage");
-    };
-    if (place.stage != sums.stage || step(t.loops.columns) != 1) throw UserError("a unit's tiles of sums want columns as the innermost step of their storage");
     std::vector<Obj> all;
     Scope keep(env_);
     for (std::int64_t i = 0; i < t.sums; ++i) {
         std::int64_t rest = i;
         for (std::size_t o = t.own.size(); o-- > 0; rest /= t.own[o]->extent) env_[static_cast<std::size_t>(t.own[o]->var)] = rest % t.own[o]->extent;
-        all.push_back(tv::machine_call("llvm.x86.tilestored64",
-                                       {tv::narrow(i), sums.buffer.address(placed(sums, place.index)), tv::wide(bytes_of_a_word * step(t.loops.rows))}));
+        all.push_back(tv::machine_call("llvm.x86.tilestored64", {tv::narrow(i), sums.buffer.address(placed(sums, place.index)),
+                                                                 tv::wide(bytes_of_a_word * sum_step(sums, t.loops.rows))}));
     }
     tiles_.reset();
     return tv::sequence(all);

@@ -1,4 +1,5 @@
-// Tiles of sums in the registers of a matrix unit: AMX on x86. The schedule says what a tile is and which tiles are summed up at once (unit_loops.hpp).
+// Tiles of sums in the registers of a matrix unit (AMX on x86), or of whole numbers in vectors (lower_dots.cpp). The schedule says what a tile is and which
+// tiles are summed up at once (unit_loops.hpp).
 #pragma once
 #include <array>
 
@@ -25,13 +26,16 @@ protected:
     bool begin_tiles(const Tree& output_stage);
     bool in_tiles() const { return tiles_.has_value(); }
     bool is_tile_loop(const TreeNode& n) const;
-    Obj clear_tiles() const;
+    std::vector<Obj> clear_tiles();
     Obj multiply_tiles();
     Obj store_tiles(const Storage& sums);
 
 private:
     struct Tiles {
         UnitLoops loops;
+        std::string instruction;                                         // that multiplies; "": plain arithmetic
+        bool in_registers = false;                                       // of a matrix unit; otherwise in vectors
+        tv::Buffer wholes{};                                             // sums that are whole numbers, a row after the other
         std::vector<const TreeNode*> own;                                // loops over tiles of sums, outermost first
         std::int64_t sums = 1;                                           // tiles of sums
         std::array<std::int64_t, 2> kept{};                              // registers for tiles of each operand
@@ -39,12 +43,24 @@ private:
         std::array<std::size_t, 2> next{};
     };
     std::optional<Tiles> fitting_tiles(const Tree& output_stage) const;
+    std::optional<Tiles> fitting_registers(Tiles t) const;
+    std::optional<Tiles> fitting_vectors(Tiles t) const;
+    std::vector<Obj> clear_vectors() const;
+    Obj multiply_vectors();
+    Expr dot(const Expr& sums, const Expr& bytes, const Expr& wholes, std::int64_t lanes) const;
+    Obj store_wholes(const Storage& sums);
+    std::int64_t sum_step(const Storage& sums, const TreeNode* loop) const;
+    std::int64_t number_of_sum() const;  // of the tile that the own loops are at
+    Spot row_of_wholes(std::int64_t tile, std::int64_t row) const;
+    bool input_moves_along_rows() const;
+    template <class F>
+    void each_own_tile(F f);  // f(number)
     std::vector<Obj> operand_tile(std::size_t side, std::int64_t& number);
     std::int64_t stride(std::size_t read, const TreeNode* loop) const;
 
     const std::vector<MatrixUnit> units_;
     std::optional<Tiles> tiles_;
-    bool used_ = false;
+    std::uint32_t used_ = 0;
 };
 
 }  // namespace loopegg

@@ -1,5 +1,7 @@
 #include "backends/lower/scalar.hpp"
 
+#include <optional>
+
 #include "backends/lower/elementary.hpp"
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -11,17 +13,18 @@ namespace {
 using tv::Expr;
 using tv::Fn;
 
-Expr number(double v) { return tv::float_value(v); }
-Expr below(const Expr& x, double limit) { return tv::binary(Fn::lt, x, number(limit)); }
-Expr above(const Expr& x, double limit) { return tv::binary(Fn::lt, number(limit), x); }
-Expr sigmoid(const Expr& x) { return tv::binary(Fn::div, number(1), tv::binary(Fn::add, number(1), exponential(tv::binary(Fn::mul, x, number(-1))))); }
+Expr below(const Expr& x, double limit) { return tv::binary(Fn::lt, x, tv::float_value(limit)); }
+Expr above(const Expr& x, double limit) { return tv::binary(Fn::lt, tv::float_value(limit), x); }
+Expr sigmoid(const Expr& x) {
+    return tv::binary(Fn::div, tv::float_value(1), tv::binary(Fn::add, tv::float_value(1), exponential(tv::binary(Fn::mul, x, tv::float_value(-1)))));
+}
 Expr hyperbolic_tangent(const Expr& x) {
-    const Expr e = bounded_exponential(tv::binary(Fn::mul, x, number(-2)));
-    return tv::binary(Fn::div, tv::binary(Fn::sub, number(1), e), tv::binary(Fn::add, number(1), e));
+    const Expr e = bounded_exponential(tv::binary(Fn::mul, x, tv::float_value(-2)));
+    return tv::binary(Fn::div, tv::binary(Fn::sub, tv::float_value(1), e), tv::binary(Fn::add, tv::float_value(1), e));
 }
 Expr gelu(const Expr& x) {
-    const Expr erf = error_function(tv::binary(Fn::mul, x, number(0.70710678118654752440)));
-    return tv::binary(Fn::mul, tv::binary(Fn::mul, x, number(0.5)), tv::binary(Fn::add, number(1), erf));
+    const Expr erf = error_function(tv::binary(Fn::mul, x, tv::float_value(0.70710678118654752440)));
+    return tv::binary(Fn::mul, tv::binary(Fn::mul, x, tv::float_value(0.5)), tv::binary(Fn::add, tv::float_value(1), erf));
 }
 
 struct Binary {
@@ -47,8 +50,8 @@ struct Unary {
 };
 const Unary unaries[]{
     // These comparisons are false for NaN, so NaN stays. Each is one instruction of a processor.
-    {"relu", [](const Expr& x) { return tv::select(below(x, 0), number(0), x); }},
-    {"relu6", [](const Expr& x) { return tv::select(below(x, 0), number(0), tv::select(above(x, 6), number(6), x)); }},
+    {"relu", [](const Expr& x) { return tv::select(below(x, 0), tv::float_value(0), x); }},
+    {"relu6", [](const Expr& x) { return tv::select(below(x, 0), tv::float_value(0), tv::select(above(x, 6), tv::float_value(6), x)); }},
     {"sigmoid", sigmoid},
     {"silu", [](const Expr& x) { return tv::binary(Fn::mul, x, sigmoid(x)); }},
     {"gelu", gelu},
@@ -98,11 +101,24 @@ Expr unpacked_bf16(const Expr& word, const Expr& half) {
     return tv::select(less(half, 1), low(), high());
 }
 
+// A float32 from 2^23 on has no bits behind the point, so adding 1.5 * 2^23 leaves a small number, rounded to even, in the lowest bits.
+Expr packed_bytes(const std::vector<Expr>& numbers, const Expr& inverse_scale, const Expr& zero) {
+    std::optional<Expr> word;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const Expr scaled = tv::binary(Fn::add, tv::binary(Fn::mul, numbers[i], inverse_scale), zero);
+        const Expr low = tv::select(below(scaled, 0), tv::float_value(0), scaled), held = tv::select(above(low, 255), tv::float_value(255), low);
+        Expr byte = tv::bitwise("prim.bitwise_and", tv::bits_of(tv::binary(Fn::add, held, tv::float_value(12582912))), Expr(255));
+        if (i > 0) byte = tv::bitwise("prim.left_shift", byte, Expr(static_cast<std::int64_t>(8 * i)));
+        word = word ? tv::bitwise("prim.bitwise_or", *word, byte) : byte;
+    }
+    return tv::with_bits(*word);
+}
+
 Expr scalar(const Term& term, const std::function<Expr(const std::string&)>& leaf) {
     const std::string& op = term.op().text();
     if (term.size() == 0) {
         const auto value = number_in<double>(op);
-        return value ? number(*value) : leaf(op);
+        return value ? tv::float_value(*value) : leaf(op);
     }
     if (term.size() == 2)
         for (const Binary& b : binaries)

@@ -1,6 +1,7 @@
 // How the values of a buffer lie in memory: blocked layouts, and weights in the order of their visits.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "backends/kernel/kernel.hpp"
 #include "base/error.hpp"
@@ -26,7 +27,9 @@ void each_blocked(const KernelBuffer& p, F f) {
     }
 }
 
-void gather(const KernelBuffer& p, const WeightReader& r, std::span<const float> logical, std::vector<float>& out) {
+// Calls f(stored position, logical position) for every element that a reader visits within the weight, in the order of its visits.
+template <class F>
+void each_visited(const KernelBuffer& p, const WeightReader& r, F f) {
     const std::size_t n = r.atoms.size(), rank = p.logical.size();
     std::vector<std::int64_t> digit(n, 0), at(r.offsets);
     for (std::int64_t i = 0, all = r.elements(); i < all; ++i) {
@@ -36,7 +39,7 @@ void gather(const KernelBuffer& p, const WeightReader& r, std::span<const float>
             inside = inside && at[d] >= 0 && at[d] < p.logical[d];
             position = position * p.logical[d] + at[d];
         }
-        out[static_cast<std::size_t>(r.start + i)] = inside ? logical[static_cast<std::size_t>(position)] : 0.0f;
+        if (inside) f(static_cast<std::size_t>(r.start + i), static_cast<std::size_t>(position));
         for (std::size_t a = n; a-- > 0;) {  // the next digits, innermost fastest
             ++digit[a];
             for (std::size_t d = 0; d < rank; ++d) at[d] += r.coefficients[d][a];
@@ -55,6 +58,32 @@ std::vector<float> in_words(const std::vector<float>& values) {
     return words;
 }
 
+// The words of weights as whole numbers of 8 bits, and what comes behind them.
+std::vector<float> int8_words(const KernelBuffer& p, std::span<const float> logical, const Int8Scales& scales) {
+    const std::int64_t channels = p.logical[0], words = p.elements - int8_tail(channels);
+    require(scales.weights.empty() || static_cast<std::int64_t>(scales.weights.size()) == channels, "int8 weights have a scale for each output channel");
+    const std::size_t count = static_cast<std::size_t>(channels), each = logical.size() / count;
+    std::vector<std::uint8_t> bytes(static_cast<std::size_t>(4 * words));
+    std::vector<bool> seen(logical.size());
+    std::vector<std::int64_t> sums(count);
+    for (const WeightReader& r : p.readers)
+        each_visited(p, r, [&](std::size_t stored, std::size_t from) {
+            const std::int8_t whole = whole_weight(logical[from], scales.weights.empty() ? 1 : scales.weights[from / each]);
+            bytes[stored] = static_cast<std::uint8_t>(whole);
+            if (!seen[from]) sums[from / each] += whole;
+            seen[from] = true;
+        });
+    std::vector<float> out(static_cast<std::size_t>(p.elements));
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    float* tail = out.data() + words;
+    for (std::size_t c = 0; c < count; ++c) {
+        tail[c] = scales.weights.empty() ? scales.input : scales.input * scales.weights[c];
+        tail[count + c] = std::bit_cast<float>(static_cast<std::int32_t>(-static_cast<std::int64_t>(scales.zero) * sums[c]));
+    }
+    tail[2 * count] = 1 / scales.input, tail[2 * count + 1] = scales.zero;
+    return out;
+}
+
 }  // namespace
 
 std::int64_t WeightReader::elements() const {
@@ -63,21 +92,21 @@ std::int64_t WeightReader::elements() const {
     return n;
 }
 
-std::vector<float> to_storage(const KernelBuffer& p, std::span<const float> logical) {
+std::vector<float> to_storage(const KernelBuffer& p, std::span<const float> logical, const Int8Scales& scales) {
     require(static_cast<std::int64_t>(logical.size()) == element_count(p.logical), "a buffer is given as many values as its shape has elements");
+    if (p.rounding == "int8") return int8_words(p, logical, scales);
     if (!p.rounding.empty()) {
         std::vector<float> rounded(logical.size());
         std::transform(logical.begin(), logical.end(), rounded.begin(), [&](float v) { return rounded_to(p.rounding, v); });
         KernelBuffer plain = p;
-        plain.rounding.clear(), plain.packed = false;
-        if (p.packed) plain.elements = 2 * p.elements;
+        plain.rounding.clear(), plain.in_word = 1, plain.elements *= p.in_word;
         const std::vector<float> stored = to_storage(plain, rounded);
-        return p.packed ? in_words(stored) : stored;
+        return p.in_word > 1 ? in_words(stored) : stored;
     }
     if (p.readers.empty() && p.blocking.empty()) return {logical.begin(), logical.end()};
     std::vector<float> out(static_cast<std::size_t>(p.elements), 0.0f);
     if (p.readers.empty()) each_blocked(p, [&](std::int64_t s, std::int64_t l) { out[static_cast<std::size_t>(s)] = logical[static_cast<std::size_t>(l)]; });
-    for (const WeightReader& r : p.readers) gather(p, r, logical, out);
+    for (const WeightReader& r : p.readers) each_visited(p, r, [&](std::size_t s, std::size_t l) { out[s] = logical[l]; });
     return out;
 }
 

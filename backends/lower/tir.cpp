@@ -84,6 +84,17 @@ Expr truncate(const Expr& number) { return Expr(obj(Fn::cast, type_of("int32"), 
 Expr with_bits(const Expr& whole) { return intrinsic("tirx.reinterpret", {whole}); }
 Expr bits_of(const Expr& number) { return called("int32", "tirx.reinterpret", nodes({number})); }
 Expr bitwise(const char* op, const Expr& a, const Expr& b) { return Expr(ffi::Function::GetGlobalRequired(op)(a.node, b.node, no_span).cast<Obj>()); }
+std::string lanes_of(const char* type, std::int64_t lanes) { return lanes == 1 ? type : type + ("x" + std::to_string(lanes)); }
+Expr run_of(const Expr& first, std::int64_t lanes) { return lanes == 1 ? first : Expr(obj(Fn::ramp, first.node, Expr(1).node, Expr(lanes).node, no_span)); }
+Expr spread(const Expr& value, std::int64_t lanes) { return lanes == 1 ? value : Expr(obj(Fn::broadcast, value.node, Expr(lanes).node, no_span)); }
+Expr whole_lanes(const Expr& floats, std::int64_t lanes) { return called(lanes_of("int32", lanes).c_str(), "tirx.reinterpret", nodes({floats})); }
+Expr float_lanes(const Expr& wholes, std::int64_t lanes) { return called(lanes_of("float32", lanes).c_str(), "tirx.reinterpret", nodes({wholes})); }
+Expr as_numbers(const Expr& wholes, std::int64_t lanes) { return Expr(obj(Fn::cast, type_of(lanes_of("float32", lanes).c_str()), wholes.node, no_span)); }
+Expr machine_lanes(const char* intrinsic, const std::vector<Expr>& args, std::int64_t lanes) {
+    List all{obj(Fn::int_imm, type_of("uint32"), call(Fn::llvm_intrinsic, intrinsic).cast<std::int64_t>(), no_span)};
+    for (const Expr& a : args) all.push_back(all.size() == 1 ? a.node : called(lanes_of("int8", 4 * lanes).c_str(), "tirx.reinterpret", nodes({a})).node);
+    return called(lanes_of("int32", lanes).c_str(), "tirx.call_llvm_pure_intrin", all);
+}
 Expr outer_function(const char* name, const std::vector<Expr>& args) { return called("float32", "tirx.call_pure_extern", with_name(name, args)); }
 Obj outer_call(const char* name, const std::vector<Expr>& args) {
     return obj(Fn::evaluate, called("void", "tirx.call_extern", with_name(name, args)).node, no_span);

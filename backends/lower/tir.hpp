@@ -33,13 +33,22 @@ Expr both(const Expr& a, const Expr& b);
 
 Expr float_value(double v);
 Expr binary(Fn f, const Expr& a, const Expr& b);
-Expr choose(const Expr& condition, const Expr& yes, const Expr& no);   // evaluates one side alone
-Expr select(const Expr& condition, const Expr& yes, const Expr& no);   // may evaluate both
-Expr intrinsic(const char* op, const std::vector<Expr>& args);         // "tirx.sqrt" and its kind, float32
-Expr truncate(const Expr& number);                                     // a float32 as an int32
-Expr with_bits(const Expr& whole);                                     // the float32 that has the bits of an int32
-Expr bitwise(const char* op, const Expr& a, const Expr& b);            // "prim.bitwise_and", "prim.right_shift" and their kind, int32
-Expr bits_of(const Expr& number);                                      // the int32 that has the bits of a float32
+Expr choose(const Expr& condition, const Expr& yes, const Expr& no);  // evaluates one side alone
+Expr select(const Expr& condition, const Expr& yes, const Expr& no);  // may evaluate both
+Expr intrinsic(const char* op, const std::vector<Expr>& args);        // "tirx.sqrt" and its kind, float32
+Expr truncate(const Expr& number);                                    // a float32 as an int32
+Expr with_bits(const Expr& whole);                                    // the float32 that has the bits of an int32
+Expr bitwise(const char* op, const Expr& a, const Expr& b);           // "prim.bitwise_and", "prim.right_shift" and their kind, int32
+Expr bits_of(const Expr& number);                                     // the int32 that has the bits of a float32
+
+// Vectors of 32-bit whole numbers that lie as floats in buffers. The lanes are neighbours of the last dimension.
+Expr run_of(const Expr& first, std::int64_t lanes);                                            // the positions first, first + 1, ...
+Expr spread(const Expr& value, std::int64_t lanes);                                            // one value in all lanes
+Expr whole_lanes(const Expr& floats, std::int64_t lanes);                                      // the bits of float lanes as whole numbers
+Expr float_lanes(const Expr& wholes, std::int64_t lanes);                                      // whole lanes as floats with the same bits
+Expr as_numbers(const Expr& wholes, std::int64_t lanes);                                       // whole lanes as floats of the same value
+Expr machine_lanes(const char* intrinsic, const std::vector<Expr>& args, std::int64_t lanes);  // an intrinsic of LLVM without effects, on whole lanes
+
 Expr outer_function(const char* name, const std::vector<Expr>& args);  // calls a function of the text before the code: no side effects, float32
 Obj outer_call(const char* name, const std::vector<Expr>& args);       // calls a function of the same text, for its effects
 

@@ -54,6 +54,8 @@ using List = ffi::Array<Any>;
     X(if_expr, "prim._OpIfThenElse")                        \
     X(select, "prim.Select")                                \
     X(cast, "prim.Cast")                                    \
+    X(ramp, "prim.Ramp")                                    \
+    X(broadcast, "prim.Broadcast")                          \
     X(buffer_type, "tirx.BufferType")                       \
     X(buffer_var, "tirx.BufferVar")                         \
     X(buffer_load, "tirx.BufferLoad")                       \

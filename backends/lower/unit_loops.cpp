@@ -4,20 +4,17 @@
 
 #include "backends/lower/lower_nest.hpp"
 #include "backends/lower/lower_operands.hpp"
+#include "nest/term/rounding.hpp"
 
 namespace loopegg {
 namespace {
 
-bool uses(const OperandPlace& place, int var) {
-    return std::any_of(place.index.begin(), place.index.end(), [&](const Index& i) { return i.uses(var); });
-}
-
-// Whether the index is an even number and the variable, so that its halves count words.
-bool counts_pairs(const Index& index, int var) {
+// Whether the index is a multiple of `n` and the variable, so that whole parts of it count words.
+bool counts_words(const Index& index, int var, std::int64_t n) {
     const LinearForm form = linear(index);
-    return form.offset % 2 == 0 && std::all_of(form.terms.begin(), form.terms.end(), [&](const auto& term) {
+    return form.offset % n == 0 && std::all_of(form.terms.begin(), form.terms.end(), [&](const auto& term) {
                const auto& [atom, k] = term;
-               return atom == Index::variable(var) ? k == 1 : k % 2 == 0 && !atom.uses(var);
+               return atom == Index::variable(var) ? k == 1 : k % n == 0 && !atom.uses(var);
            });
 }
 
@@ -26,7 +23,8 @@ bool ends_words(const Statement& s, const LoopTree& tree, const UnitLoops& u, st
     const OperandPlace& place = u.body->reads[read];
     if (place.stage >= 0)
         return std::count_if(place.index.begin(), place.index.end(), [&](const Index& i) { return i.uses(u.packed->var); }) == 1 &&
-               std::all_of(place.index.begin(), place.index.end(), [&](const Index& i) { return !i.uses(u.packed->var) || counts_pairs(i, u.packed->var); });
+               std::all_of(place.index.begin(), place.index.end(),
+                           [&](const Index& i) { return !i.uses(u.packed->var) || counts_words(i, u.packed->var, u.packed->extent); });
     const std::vector<WeightReader> readers = weight_readers(s, tree, s.reads[read].buffer);
     return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](const WeightReader& r) {
         return !r.atoms.empty() && r.atoms.back().index == Index::variable(u.packed->var) && r.atoms.back().extent == u.packed->extent;
@@ -36,7 +34,7 @@ bool ends_words(const Statement& s, const LoopTree& tree, const UnitLoops& u, st
 }  // namespace
 
 std::optional<UnitLoops> unit_loops(const Statement& s, const TreeNode& loop) {
-    if (loop.kind != TreeNode::Kind::loop || loop.loop != LoopKind::tensor || loop.place != "bf16") return {};
+    if (loop.kind != TreeNode::Kind::loop || loop.loop != LoopKind::tensor || numbers_in_word(loop.place) == 1) return {};
     if (s.combine != Combine::sum || s.reads.size() != 2 || !s.coefficients.empty() || !s.value.is("*", 2)) return {};
     std::array<const TreeNode*, 4> loops{&loop};
     const TreeNode* at = loop.children[0].get();
@@ -44,24 +42,25 @@ std::optional<UnitLoops> unit_loops(const Statement& s, const TreeNode& loop) {
         if (at->kind != TreeNode::Kind::loop || at->loop != LoopKind::unroll || at->partial) return {};
         loops[i] = at;
     }
-    if (at->kind != TreeNode::Kind::body || !at->predicates.empty() || loops[3]->extent != 2) return {};
+    if (at->kind != TreeNode::Kind::body || !at->predicates.empty() || loops[3]->extent != numbers_in_word(loop.place)) return {};
     UnitLoops u{loops[0], loops[1], loops[2], loops[3], at, {0, 1}};
-    if (!uses(at->reads[0], u.rows->var)) std::swap(u.operands[0], u.operands[1]);
+    if (!at->reads[0].uses(u.rows->var)) std::swap(u.operands[0], u.operands[1]);
     const OperandPlace &a = at->reads[u.operands[0]], &b = at->reads[u.operands[1]];
     const auto moved = [&](const OperandPlace& place, const TreeNode* side, const TreeNode* other) {
-        return uses(place, side->var) && !uses(place, other->var) && uses(place, u.depth->var) && uses(place, u.packed->var);
+        return place.uses(side->var) && !place.uses(other->var) && place.uses(u.depth->var) && place.uses(u.packed->var);
     };
     if (!moved(a, u.rows, u.columns) || !moved(b, u.columns, u.rows)) return {};
     return u;
 }
 
-bool packs_operands(const Statement& s, const LoopTree& tree) {
-    bool any = false, all = true;
+std::string packed_kind(const Statement& s, const LoopTree& tree) {
+    std::string kind;
+    bool all = true;
     const auto walk = [&](const auto& self, const Tree& n) -> void {
         if (n->kind == TreeNode::Kind::loop && n->loop == LoopKind::tensor) {
             const auto u = unit_loops(s, *n);
-            any = true;
-            all = all && u && ends_words(s, tree, *u, 0) && ends_words(s, tree, *u, 1);
+            all = all && u && (kind.empty() || kind == n->place) && ends_words(s, tree, *u, 0) && ends_words(s, tree, *u, 1);
+            kind = n->place;
         } else if (n->kind == TreeNode::Kind::body) {
             all = false;  // a body outside of such loops reads operands that are not packed
         } else {
@@ -69,7 +68,7 @@ bool packs_operands(const Statement& s, const LoopTree& tree) {
         }
     };
     walk(walk, tree.root);
-    return any && all;
+    return all ? kind : "";
 }
 
 }  // namespace loopegg

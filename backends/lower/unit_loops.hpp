@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <optional>
+#include <string>
 
 #include "nest/run/loop_tree.hpp"
 #include "nest/term/statement.hpp"
@@ -15,11 +16,11 @@ struct UnitLoops {
     std::array<std::size_t, 2> operands{};  // of the statement's reads: of the rows, and of the columns
 };
 
-// What a tensor loop of bf16 numbers does, if it has this form. Gives none for other loops: these round their operands one by one.
+// What a tensor loop of numbers that share words does, if it has this form. Gives none for other loops: these round their operands one by one.
 std::optional<UnitLoops> unit_loops(const Statement& statement, const TreeNode& loop);
 
-// Whether all loops of a nest that round operands have this form, and find their operands packed: in stages, or as weights in visiting order. Operands are
-// packed only then.
-bool packs_operands(const Statement& statement, const LoopTree& tree);
+// What all loops of a nest round operands to, if they have this form and find their operands packed: in stages, or as weights in visiting order. Operands are
+// packed only then; "" otherwise.
+std::string packed_kind(const Statement& statement, const LoopTree& tree);
 
 }  // namespace loopegg

@@ -7,12 +7,12 @@ namespace loopegg {
 namespace {
 
 constexpr std::int64_t least = std::int64_t{1} << 20, most = std::int64_t{128} << 20;
-constexpr std::int64_t line = 16;  // floats
+constexpr std::int64_t line_floats = 16;  // floats
 
 }  // namespace
 
 float* ColdWeights::next(std::int64_t floats) {
-    const std::int64_t stretch = (floats + 2 * line - 1) / line * line;  // with a vector of slack behind the weights, as in a network
+    const std::int64_t stretch = (floats + 2 * line_floats - 1) / line_floats * line_floats;  // with a vector of slack behind the weights, as in a network
     const auto size = static_cast<std::int64_t>(memory_.size());
     if (stretch > size || size < bytes_ / static_cast<std::int64_t>(sizeof(float)))
         memory_ = AlignedFloats(static_cast<std::size_t>(std::max(stretch, bytes_ / static_cast<std::int64_t>(sizeof(float)))), 1.0f), at_ = 0;

@@ -3,13 +3,17 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <set>
 #include <system_error>
 #include <thread>
+#include <unordered_set>
 
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/owner.hpp"
+#include "nest/term/grammar.hpp"
 #include "store/database.hpp"
 #include "tvm_paths.hpp"
 
@@ -19,7 +23,7 @@ namespace {
 // Raise this number after a change of lowering, of the runtime or of how times are taken. Older figures are then not found any more.
 constexpr int lowering_version = 8;
 
-// What is_a_time (extract/measurer.hpp) says, of a stored row.
+// What is_valid_latency (extract/measurer.hpp) says, of a stored row.
 constexpr const char* row_has_a_time =
     "latency.state='measured' AND coalesce(latency.median_ms > 0 AND latency.median_ms < 1e9 AND latency.iqr_ms >= 0 AND latency.iqr_ms < 1e9 AND "
     "latency.n >= 0, false)";
@@ -92,7 +96,7 @@ std::optional<Measured> LatencyStore::find(const Hash128& key) {
         return m;
     }
     const Latency l{q.real(1), q.real(2), static_cast<int>(q.integer(3)), q.text(7), q.integer(4) != 0, q.integer(5) != 0};
-    if (q.text(0) != "measured" || !is_a_time(l.median_ms, l.iqr_ms, l.n)) return {};
+    if (q.text(0) != "measured" || !is_valid_latency(l.median_ms, l.iqr_ms, l.n)) return {};
     m.latency = l;
     if (const std::string machine = q.text(9); machine.starts_with("board ")) m.machine = machine;
     return m;
@@ -109,8 +113,8 @@ bool LatencyStore::claim(const Hash128& key, const std::string& target, const st
         if (q.bind(name).row()) {
             owner = q.text(0), state = q.text(2), at = q.integer(6);
             const bool ours = owner == impl_->owner && !impl_->held.contains(name);  // our statement claimed the key, but a restarting server lost its answer
-            if (state == "claimed" && !ours && (owner == impl_->owner || owner_lives(owner, q.real(1)))) return false;
-            if (state == "failed" || (state == "measured" && is_a_time(q.real(3), q.real(4), static_cast<int>(q.integer(5))))) return false;
+            if (state == "claimed" && !ours && (owner == impl_->owner || is_owner_alive(owner, q.real(1)))) return false;
+            if (state == "failed" || (state == "measured" && is_valid_latency(q.real(3), q.real(4), static_cast<int>(q.integer(5))))) return false;
         }
     }
     StoreQuery(impl_->db,
@@ -145,7 +149,7 @@ std::string LatencyStore::holder(const Hash128& key) {
 
 void LatencyStore::put(const Hash128& key, const std::string& target, const std::string& nest, const Measured& m, const std::string& timing) {
     if (!m.latency && !m.own) return release(key);
-    if (m.latency && !is_a_time(m.latency->median_ms, m.latency->iqr_ms, m.latency->n)) return release(key);
+    if (m.latency && !is_valid_latency(m.latency->median_ms, m.latency->iqr_ms, m.latency->n)) return release(key);
     std::lock_guard lock(impl_->mutex);
     const Latency l = m.latency.value_or(Latency{});
     StoreQuery q(impl_->db,
@@ -192,6 +196,23 @@ Hash128 latency_key(const Target& target, const Term& nest, const std::string& t
     key.add(target.fingerprint()).add(to_string(nest)).add(std::string_view(tvm_version)).add(lowering_version).add(timing);
     if (target.gpu()) key.add("several steps a graph");  // see backends/runtime/bundle_runner.cpp; graphs of one step have other times
     return key.finish();
+}
+
+KnownSchedules known_schedules(const Graph& graph, const Target& target, std::size_t of_each, const StoreAddress& address) {
+    KnownSchedules known;
+    LatencyStore store(address);
+    std::unordered_set<Term> seen;
+    const auto rules = schedule_rules(target);
+    for (const auto& [site, nest] : fused_nests(graph, {}, target)) {
+        double least = std::numeric_limits<double>::infinity();
+        for (const Term& t : rules->schedules(nest, of_each)) {
+            const auto measured = store.find(latency_key(target, complete(t)));
+            if (!measured && seen.insert(t).second) known.unmeasured.push_back(t);
+            if (measured && measured->latency && measured->latency->measured && measured->latency->median_ms < least)
+                least = measured->latency->median_ms, known.fastest[site] = t;
+        }
+    }
+    return known;
 }
 
 }  // namespace loopegg

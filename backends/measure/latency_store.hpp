@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "backends/network/network.hpp"
 #include "backends/target/target.hpp"
 #include "base/hash.hpp"
 #include "base/term.hpp"
@@ -49,5 +50,13 @@ private:
 
 // `timing` says in what state of the caches a time was taken (cold_weights.hpp). It is "warm" on boards and GPUs and for networks, which are run repeatedly.
 Hash128 latency_key(const Target& target, const Term& nest, const std::string& timing = "warm");
+
+// The fastest measured schedules of a network's nests, among the schedules that the target's rules give.
+struct KnownSchedules {
+    Schedules fastest;             // by site; a site of which nothing was measured has no entry
+    std::vector<Term> unmeasured;  // of all sites, each once
+};
+// Looks at `of_each` schedules of each nest, the cheapest by the estimate first.
+KnownSchedules known_schedules(const Graph& graph, const Target& target, std::size_t of_each, const StoreAddress& store);
 
 }  // namespace loopegg

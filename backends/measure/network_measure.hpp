@@ -1,5 +1,7 @@
 // The latency of a model on a target. The store remembers the latency, so a second question needs no measurement.
 #pragma once
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "backends/network/network.hpp"
@@ -28,5 +30,18 @@ Latency estimate_network(const Graph& graph, const Schedules& schedules, const T
 
 // `model` is as load_model takes it, or a folder that compile_network wrote. Throws UserError when there is no way to get the latency.
 NetworkLatency measure_model(const std::string& model, const std::string& target, std::uint64_t seed, int rounds, Progress& progress);
+
+// Everything that is counted about a compiled network besides its median: tail latency, throughput, memory, energy, temperature.
+struct NetworkProfile {
+    double p50_ms = 0, p99_ms = 0;
+    int calls = 0;                          // single inferences behind the percentiles
+    double throughput_per_s = 0;            // inputs of a batch count one by one; calls back to back
+    double peak_memory_mb = 0;              // of a process that does nothing but run this network
+    std::optional<double> energy_j{};       // for one inference, of the whole machine
+    std::optional<double> temperature_c{};  // at the end
+};
+
+// Runs the network in a process of its own for about `seconds`, and times every call by itself. Where the network cannot be run here, gives none and `why`.
+std::optional<NetworkProfile> profile_network(const std::filesystem::path& folder, double seconds, std::string& why);
 
 }  // namespace loopegg

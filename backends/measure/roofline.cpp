@@ -7,7 +7,7 @@
 
 #include "backends/kernel/kernel.hpp"
 #include "backends/lower/lower_nest.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 
 namespace loopegg {
 namespace {

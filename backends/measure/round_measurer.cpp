@@ -12,7 +12,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_beside = 4;  // networks of one round that no answer depends on: each is compiled here, too, to know what it computes
+constexpr std::size_t max_extra_networks = 4;  // networks of one round that no answer depends on: each is compiled here, too, to know what it computes
 
 // Names a nest without its schedule.
 std::string without_schedule(const Term& nest) {
@@ -101,18 +101,18 @@ Measured RoundMeasurer::network(const Graph& graph, const Weights& weights, cons
         const auto same = std::find_if(networks_.begin(), networks_.end(), [&](const WantedNetwork& n) { return n.key == key; });
         if (same != networks_.end())
             same->use = use == Use::last ? use : same->use;
-        else if (use == Use::last || static_cast<std::size_t>(beside) < most_beside)
+        else if (use == Use::last || static_cast<std::size_t>(beside) < max_extra_networks)
             networks_.push_back({graph, weights, schedules, use, key});
     }
     return {Latency{sum * of_networks_.mean(), 0, 0, target_.name, false, false}, ""};
 }
 
-RoundMeasurer::Wanted RoundMeasurer::wanted(std::size_t most) const {
+RoundMeasurer::Pending RoundMeasurer::wanted(std::size_t most) const {
     std::vector<const Want*> order;
     for (const Want& w : wanted_) order.push_back(&w);
     std::stable_sort(order.begin(), order.end(), [](const Want* a, const Want* b) { return a->rank < b->rank; });
     order.resize(std::min(order.size(), most));
-    Wanted all;
+    Pending all;
     for (const Want* w : order) all.nests.push_back(w->nest);
     all.networks = networks_;
     std::stable_sort(all.networks.begin(), all.networks.end(), [](const WantedNetwork& a, const WantedNetwork& b) { return a.use > b.use; });

@@ -35,13 +35,13 @@ public:
         Use use;
         Hash128 key;
     };
-    struct Wanted {
+    struct Pending {
         std::vector<Term> nests;
         std::vector<WantedNetwork> networks;
         bool empty() const { return nests.empty() && networks.empty(); }
     };
     // What was estimated and would be better measured: the first schedule of every nest that was asked about, then the second ones, and so on.
-    Wanted wanted(std::size_t most_nests) const;
+    Pending wanted(std::size_t max_nests) const;
 
     struct Counts {
         int measured = 0, estimated = 0, failed = 0;

@@ -9,7 +9,7 @@
 
 namespace loopegg {
 
-constexpr std::uintmax_t header_bytes = 1 << 16;  // of a .npy file, and more
+constexpr std::uintmax_t npy_header_bytes = 1 << 16;  // of a .npy file, and more
 
 std::vector<Tensor> run_confined(const std::filesystem::path& folder, std::span<const Tensor> inputs) {
     const NetworkPorts ports = read_ports(folder);
@@ -34,7 +34,7 @@ std::vector<Tensor> run_confined(const std::filesystem::path& folder, std::span<
     std::vector<Tensor> results;
     for (std::size_t i = 0; i < out.size(); ++i) {
         results.push_back(
-            parse_npy(out[i], read_file(out[i], header_bytes + sizeof(float) * static_cast<std::uintmax_t>(element_count(ports.outputs[i].shape)))));
+            parse_npy(out[i], read_file(out[i], npy_header_bytes + sizeof(float) * static_cast<std::uintmax_t>(element_count(ports.outputs[i].shape)))));
         if (results.back().shape != ports.outputs[i].shape)
             throw UserError("the network in '" + folder.string() + "' gives an output of another shape than its network.json says");
     }

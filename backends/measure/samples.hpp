@@ -3,6 +3,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/clock.hpp"
+
 namespace loopegg {
 
 struct Samples {
@@ -12,5 +14,18 @@ struct Samples {
 
 // Takes short samples, so that many fit between two interruptions. Samples that were interrupted count only if there is nothing better.
 Samples take_samples(const std::function<void()>& run, int samples);
+
+// The processor time of this process, thread by thread and to the microsecond.
+
+// The clocks of the threads that exist when this object is made. The clock of the whole process is of no use for short samples: for a thread on another
+// core that clock is behind by up to a tick of the scheduler, several milliseconds, and then catches up at once.
+class ThreadClocks {
+public:
+    ThreadClocks();
+    double seconds() const;  // of all these threads together
+
+private:
+    std::vector<clockid_t> clocks_;
+};
 
 }  // namespace loopegg

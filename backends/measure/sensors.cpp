@@ -1,14 +1,17 @@
 #include "backends/measure/sensors.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <set>
+#include <string>
+#include <thread>
 
 namespace loopegg {
 namespace fs = std::filesystem;
 namespace {
 
-std::optional<double> number_in(const fs::path& file) {
+std::optional<double> number_in_file(const fs::path& file) {
     std::ifstream in(file);
     double value = 0;
     return in >> value ? std::optional(value) : std::nullopt;
@@ -36,7 +39,7 @@ std::map<std::string, double> Sensors::energy() const {
         const std::string name = zone.filename().string();
         const bool part = std::count(name.begin(), name.end(), ':') > 1;
         if (part && word_in(zone / "name") != "dram") return;
-        if (auto micro = number_in(zone / "energy_uj")) joules[name] = *micro * 1e-6;
+        if (auto micro = number_in_file(zone / "energy_uj")) joules[name] = *micro * 1e-6;
     });
     return joules;
 }
@@ -48,7 +51,7 @@ std::optional<double> Sensors::joules(const std::map<std::string, double>& befor
         auto it = after.find(zone);
         if (it == after.end()) continue;
         double used = it->second - from;
-        if (used < 0) used += number_in(powercap / zone / "max_energy_range_uj").value_or(0) * 1e-6;
+        if (used < 0) used += number_in_file(powercap / zone / "max_energy_range_uj").value_or(0) * 1e-6;
         sum += used, any = true;
     }
     return any ? std::optional(sum) : std::nullopt;
@@ -64,13 +67,13 @@ std::optional<double> Sensors::temperature() const {
         if (name != "coretemp" && name != "k10temp" && name != "zenpower" && name != "cpu_thermal") return;
         each_in(chip, [&](const fs::path& file) {
             const std::string f = file.filename().string();
-            if (f.starts_with("temp") && f.ends_with("_input")) offer(number_in(file));
+            if (f.starts_with("temp") && f.ends_with("_input")) offer(number_in_file(file));
         });
     });
     if (hottest) return hottest;
     each_in(thermal, [&](const fs::path& zone) {
         const std::string type = word_in(zone / "type");
-        if (type.find("cpu") != type.npos || type.find("pkg") != type.npos || type == "acpitz") offer(number_in(zone / "temp"));
+        if (type.find("cpu") != type.npos || type.find("pkg") != type.npos || type == "acpitz") offer(number_in_file(zone / "temp"));
     });
     return hottest;
 }
@@ -85,6 +88,17 @@ std::string Sensors::governor() const {
     std::string words;
     for (const std::string& word : all) words += (words.empty() ? "" : ", ") + word;
     return words;
+}
+
+void MachineLoad::look() {
+    std::this_thread::sleep_for(std::chrono::microseconds(600));  // time for the helper threads of the last kernel to go to sleep
+    std::ifstream in("/proc/stat");
+    for (std::string line; std::getline(in, line);)
+        if (line.starts_with("procs_running ")) {
+            ++looks_;
+            if (std::stoi(line.substr(14)) > 1) ++seen_;  // the caller is one of the running processes
+            return;
+        }
 }
 
 }  // namespace loopegg

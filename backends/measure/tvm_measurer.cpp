@@ -13,9 +13,9 @@
 
 #include "backends/board/board_pool.hpp"
 #include "backends/measure/cold_weights.hpp"
-#include "backends/measure/machine_load.hpp"
 #include "backends/measure/roofline.hpp"
-#include "backends/measure/thread_clocks.hpp"
+#include "backends/measure/samples.hpp"
+#include "backends/measure/sensors.hpp"
 #include "backends/network/network.hpp"
 #include "base/error.hpp"
 #include "base/progress.hpp"
@@ -57,7 +57,7 @@ TvmMeasurer::TvmMeasurer(MeasurerOptions options) : options_(std::move(options))
     int n = options_.workers;
     if (n <= 0) n = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     const auto program = loopegg_program();
-    if (!options_.shelf.empty()) options_.limits.writes = options_.shelf;
+    if (!options_.pool.empty()) options_.limits.writes = options_.pool;
     for (int i = 0; i < n; ++i) workers_.push_back(std::make_unique<WorkerProcess>(program, options_.limits));
 }
 TvmMeasurer::~TvmMeasurer() = default;
@@ -75,8 +75,8 @@ void TvmMeasurer::fail(Job& job, const nlohmann::json& reply) {
 void TvmMeasurer::build(Job& job, int w) {
     WorkerProcess& worker = *workers_[static_cast<std::size_t>(w)];
     while (!job.answer) {
-        const double start = clock_seconds(CLOCK_MONOTONIC);
-        nlohmann::json request{{"op", "build"}, {"id", job.id}, {"nest", to_string(job.nest)}, {"target", job.target}, {"shelf", options_.shelf.string()}};
+        const double start = monotonic_seconds();
+        nlohmann::json request{{"op", "build"}, {"id", job.id}, {"nest", to_string(job.nest)}, {"target", job.target}, {"pool", options_.pool.string()}};
         if (options_.fault)
             if (const std::string fault = options_.fault(job.index); !fault.empty()) request["fault"] = fault;
         const nlohmann::json reply = worker.ask(request);
@@ -84,7 +84,7 @@ void TvmMeasurer::build(Job& job, int w) {
         ++counts_.compiled;
         if (reply.value("died", false)) ++counts_.worker_deaths;
         job.worker = w, job.generation = worker.generation();
-        job.seconds += (clock_seconds(CLOCK_MONOTONIC) - start) / static_cast<double>(workers_.size());  // other workers build other candidates meanwhile
+        job.seconds += (monotonic_seconds() - start) / static_cast<double>(workers_.size());  // other workers build other candidates meanwhile
         if (reply["ok"].get<bool>()) return;
         fail(job, reply);
     }
@@ -92,10 +92,10 @@ void TvmMeasurer::build(Job& job, int w) {
 
 bool TvmMeasurer::time(Job& job) {
     job.load.look();
-    const double start = clock_seconds(CLOCK_MONOTONIC);
+    const double start = monotonic_seconds();
     const nlohmann::json reply =
         workers_[static_cast<std::size_t>(job.worker)]->ask({{"op", "time"}, {"id", job.id}, {"samples", options_.samples}, {"cold", options_.cold_bytes}});
-    job.seconds += clock_seconds(CLOCK_MONOTONIC) - start;
+    job.seconds += monotonic_seconds() - start;
     if (reply.value("died", false)) ++counts_.worker_deaths;
     if (!reply["ok"].get<bool>()) {
         fail(job, reply);
@@ -168,10 +168,10 @@ Measured TvmMeasurer::on_board(const Term& nest, const Target& target) {
     WorkerLimits limits = options_.limits;
     limits.role = WorkerRole::board;
     if (!board_) board_ = std::make_unique<WorkerProcess>(loopegg_program(), limits);
-    const double start = clock_seconds(CLOCK_MONOTONIC);
+    const double start = monotonic_seconds();
     const nlohmann::json reply =
         board_->ask({{"op", "board"}, {"id", next_id_++}, {"nest", to_string(nest)}, {"target", target.name}, {"samples", options_.rounds * options_.samples}});
-    const double seconds = clock_seconds(CLOCK_MONOTONIC) - start;
+    const double seconds = monotonic_seconds() - start;
     if (reply["ok"].get<bool>()) return {summarize(reply["ms"].get<std::vector<double>>(), target.name, false), "", seconds};
     const std::string why = reply.value("why", "failed");
     if (reply.value("own", false)) return {{}, why, seconds, true};
@@ -198,7 +198,7 @@ void TvmMeasurer::run_on_boards(std::vector<Job>& jobs, const Target& target, co
                                {"id", 0},
                                {"nest", to_string(job.nest)},
                                {"target", job.target},
-                               {"shelf", options_.shelf.string()},
+                               {"pool", options_.pool.string()},
                                {"file", file->path().string()},
                                {"place", i},
                                {"samples", samples},
@@ -207,7 +207,7 @@ void TvmMeasurer::run_on_boards(std::vector<Job>& jobs, const Target& target, co
         if (options_.fault)
             if (const std::string fault = options_.fault(job.index); !fault.empty()) request["on_board"] = fault;
         nlohmann::json reply;
-        const double start = clock_seconds(CLOCK_MONOTONIC);
+        const double start = monotonic_seconds();
         for (int tries = 0; tries < 2; ++tries) {  // a worker may have died by accident
             reply = workers_[static_cast<std::size_t>(w)]->ask(request);
             if (reply["ok"].get<bool>() || reply.value("own", false)) break;
@@ -215,7 +215,7 @@ void TvmMeasurer::run_on_boards(std::vector<Job>& jobs, const Target& target, co
         std::lock_guard lock(mutex_);
         ++counts_.compiled;
         if (reply.value("died", false)) ++counts_.worker_deaths;
-        job.seconds += (clock_seconds(CLOCK_MONOTONIC) - start) / static_cast<double>(workers_.size());
+        job.seconds += (monotonic_seconds() - start) / static_cast<double>(workers_.size());
         if (!reply["ok"].get<bool>()) {
             const std::string why = reply.value("why", "failed");
             const bool died = reply.value("died", false);
@@ -236,12 +236,12 @@ void TvmMeasurer::run_on_boards(std::vector<Job>& jobs, const Target& target, co
 
 std::optional<Measured> known_or_claimed(LatencyStore& store, const Hash128& key, const std::string& target, const std::string& nest, double seconds,
                                          const std::function<void(const std::string&)>& note) {
-    const double start = clock_seconds(CLOCK_MONOTONIC);
+    const double start = monotonic_seconds();
     for (bool said = false;;) {
         if (auto known = store.find(key)) return known;
         if (store.claim(key, target, nest)) return std::nullopt;
         if (!std::exchange(said, true) && note) note(waiting_words(store.holder(key), 1, seconds));
-        if (clock_seconds(CLOCK_MONOTONIC) - start > seconds) {
+        if (monotonic_seconds() - start > seconds) {
             store.seize(key);
             return std::nullopt;
         }
@@ -312,11 +312,11 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
         for (auto& [name, jobs] : elsewhere_by_target) run_on_boards(jobs, targets.at(name), [&](Job& job) { give(job), tell(); });
     };
     run(todo);
-    double waited = clock_seconds(CLOCK_MONOTONIC);
+    double waited = monotonic_seconds();
     bool said = false;
     while (!elsewhere.empty()) {  // another process measures these keys: wait for it, or take over when it is gone
         std::vector<Job> waiting, mine;
-        const bool enough = clock_seconds(CLOCK_MONOTONIC) - waited > options_.wait_seconds;
+        const bool enough = monotonic_seconds() - waited > options_.wait_seconds;
         for (Job& job : elsewhere) {
             if (auto known = store_.find(job.key))
                 job.answer = *known, ++counts_.from_store, give(job);
@@ -327,7 +327,7 @@ std::vector<Measured> TvmMeasurer::measure(std::span<const Candidate> candidates
             else
                 waiting.push_back(std::move(job));
         }
-        if (waiting.size() < elsewhere.size()) waited = clock_seconds(CLOCK_MONOTONIC);  // the other process makes progress
+        if (waiting.size() < elsewhere.size()) waited = monotonic_seconds();  // the other process makes progress
         run(mine);
         elsewhere = std::move(waiting);
         if (elsewhere.empty()) break;

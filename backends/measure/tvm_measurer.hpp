@@ -15,12 +15,12 @@ class BoardPool;
 
 struct MeasurerOptions {
     StoreAddress store = default_store();
-    int workers = 0;                // 0: as many as there are cores
-    int rounds = 3;                 // candidates of a batch take turns this often
-    int samples = 5;                // per round
-    int batch = 24;                 // compiled together, then timed together
-    std::int64_t cold_bytes = 0;    // on this machine, weights come from so much memory in turns (cold_weights.hpp); 0: the same weights every time
-    std::filesystem::path shelf{};  // a folder for the compiled kernels (kernel_shelf.hpp); empty: they are not kept
+    int workers = 0;               // 0: as many as there are cores
+    int rounds = 3;                // candidates of a batch take turns this often
+    int samples = 5;               // per round
+    int batch = 24;                // compiled together, then timed together
+    std::int64_t cold_bytes = 0;   // on this machine, weights come from so much memory in turns (cold_weights.hpp); 0: the same weights every time
+    std::filesystem::path pool{};  // a folder for the compiled kernels (kernel_cache.hpp); empty: they are not kept
     WorkerLimits limits{};
     double wait_seconds = 300;  // how long to wait for a key that another process measures; then this process measures it
     std::function<void(std::size_t done, std::size_t all)> progress{};

@@ -21,7 +21,7 @@
 
 #include "backends/board/pack_candidate.hpp"
 #include "backends/kernel/aligned_floats.hpp"
-#include "backends/kernel/kernel_shelf.hpp"
+#include "backends/kernel/kernel_cache.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
 #include "backends/measure/cold_weights.hpp"
@@ -41,8 +41,6 @@ namespace loopegg {
 namespace {
 
 using Json = nlohmann::json;
-
-double wall() { return clock_seconds(CLOCK_MONOTONIC); }
 
 // Something that can be run again and again. A nest takes its weights from `cold`, where that is given. A network has its own weights.
 struct Subject {
@@ -68,10 +66,10 @@ public:
     using UserError::UserError;
 };
 
-Kernel compiled(const Term& nest, const Target& target, const KernelShelf& shelf) {
+Kernel compiled(const Term& nest, const Target& target, const KernelPool& pool) {
     if (fault_here(FaultPlace::compile)) throw std::bad_alloc();
     try {
-        return shelf.compile(nest, target).kernel;
+        return pool.compile(nest, target).kernel;
     } catch (const std::bad_alloc&) {
         throw;
     } catch (const std::system_error&) {
@@ -81,9 +79,9 @@ Kernel compiled(const Term& nest, const Target& target, const KernelShelf& shelf
     }
 }
 
-Subject build(const Term& nest, const std::string& target, const KernelShelf& shelf) {
+Subject build(const Term& nest, const std::string& target, const KernelPool& pool) {
     const Statement s = statement_of(nest_parts(nest).statement);
-    const Kernel kernel = compiled(nest, find_target(target), shelf);
+    const Kernel kernel = compiled(nest, find_target(target), pool);
     auto loaded = std::make_shared<LoadedKernel>(kernel);
     const auto operands = sample_operands(s, 1);
     auto buffers = std::make_shared<std::vector<GuardedBuffer>>();
@@ -108,9 +106,9 @@ Subject build(const Term& nest, const std::string& target, const KernelShelf& sh
 }
 
 // Writes everything that a board needs to check and time the nest, as one file.
-void pack(const Term& nest, const std::string& target, const KernelShelf& shelf, const Json& request) {
+void pack(const Term& nest, const std::string& target, const KernelPool& pool, const Json& request) {
     const Statement s = statement_of(nest_parts(nest).statement);
-    const Kernel kernel = compiled(nest, find_target(target), shelf);
+    const Kernel kernel = compiled(nest, find_target(target), pool);
     const auto operands = sample_operands(s, 1);
     BoardMessage m =
         pack_candidate(kernel, s, operands, wanted_output(nest, s, operands), {request.at("samples"), request.at("seconds"), request.at("memory")});
@@ -163,11 +161,11 @@ Json on_board(const Term& nest, const std::string& target, int samples) {
 Json profile(const Subject& subject, double seconds) {
     for (int i = 0; i < 3; ++i) subject.run(nullptr);
     std::vector<double> ms;
-    const double start = wall();
-    while (ms.size() < 20 || (wall() - start < seconds && ms.size() < 300)) {  // 300: three calls are beyond the last percentile
-        const double t = wall();
+    const double start = monotonic_seconds();
+    while (ms.size() < 20 || (monotonic_seconds() - start < seconds && ms.size() < 300)) {  // 300: three calls are beyond the last percentile
+        const double t = monotonic_seconds();
         subject.run(nullptr);
-        ms.push_back((wall() - t) * 1e3);
+        ms.push_back((monotonic_seconds() - t) * 1e3);
     }
     // getrusage would be wrong here: its maximum begins with what the parent held when it forked.
     long peak_kb = 0;
@@ -228,9 +226,9 @@ int run_worker(int reply_fd, const Confinement& confinement) {
             const std::string op = request.at("op");
             if (faults && request.contains("fault")) commit_fault(request["fault"], reply_fd);
             if (op == "build")
-                subjects[id] = build(own_term(request.at("nest")), request.at("target"), KernelShelf(request.value("shelf", "")));
+                subjects[id] = build(own_term(request.at("nest")), request.at("target"), KernelPool(request.value("pool", "")));
             else if (op == "pack")
-                pack(own_term(request.at("nest")), request.at("target"), KernelShelf(request.value("shelf", "")), request);
+                pack(own_term(request.at("nest")), request.at("target"), KernelPool(request.value("pool", "")), request);
             else if (op == "board")
                 reply.update(on_board(own_term(request.at("nest")), request.at("target"), request.at("samples")));
             else if (op == "infer")

@@ -29,8 +29,6 @@ extern char** environ;
 namespace loopegg {
 namespace {
 
-double now() { return clock_seconds(CLOCK_MONOTONIC); }
-
 // Whether a worker ended in a way in which no kernel ends it: with an exit code, or by a signal of the system when memory is short, of a person, or of a
 // batch system.
 bool from_outside(int status) {
@@ -65,10 +63,10 @@ constexpr double closing_seconds = 5;  // that a worker may take to end after it
 
 // Whether the process ends in time. It is left to be waited for, so that its number stays its own.
 bool ends_within(pid_t pid, double seconds) {
-    for (const double deadline = now() + seconds;;) {
+    for (const double deadline = monotonic_seconds() + seconds;;) {
         siginfo_t info{};
         if (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT | WNOHANG) != 0 || info.si_pid == pid) return true;
-        if (now() > deadline) return false;
+        if (monotonic_seconds() > deadline) return false;
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
 }
@@ -165,7 +163,7 @@ bool WorkerProcess::send(const std::string& line, double deadline) {
             at += static_cast<std::size_t>(n);
             continue;
         }
-        if (n < 0 && errno == EAGAIN && now() < deadline) {
+        if (n < 0 && errno == EAGAIN && monotonic_seconds() < deadline) {
             pollfd p{to_, POLLOUT, 0};
             poll(&p, 1, 1000);
             continue;
@@ -182,7 +180,7 @@ nlohmann::json WorkerProcess::ask(const nlohmann::json& request) {
     } catch (const UserError& e) {
         return died(e.what(), true);
     }
-    const double deadline = now() + limits_.seconds;
+    const double deadline = monotonic_seconds() + limits_.seconds;
     if (fault_here(FaultPlace::measure)) kill(pid_, SIGKILL);  // while it works
     if (!send(request.dump() + "\n", deadline)) return died("the worker ended before the request", true);
     for (;;) {
@@ -196,7 +194,7 @@ nlohmann::json WorkerProcess::ask(const nlohmann::json& request) {
             }
             return died("the worker answered garbage");
         }
-        const double left = deadline - now();
+        const double left = deadline - monotonic_seconds();
         if (left <= 0) return died(fmt::format("ran past its limit of {:.0f} s", limits_.seconds));
         pollfd p{from_, POLLIN, 0};
         const int ready = poll(&p, 1, static_cast<int>(std::min(left, 1.0) * 1000) + 1);

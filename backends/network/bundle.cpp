@@ -18,6 +18,7 @@
 #include "backends/network/network_plan.hpp"
 #include "backends/network/network_source.hpp"
 #include "backends/network/rounding_error.hpp"
+#include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
@@ -368,7 +369,7 @@ BundleResult read_result(const Position& where, std::string_view line, const std
     if (!median_ms || !iqr_ms || !repeats)
         throw UserError(
             Diagnostic{"expected a median and a spread in milliseconds and a number of repeats, but found '" + terminal_text(words[2]) + "'", where});
-    if (!is_a_time(*median_ms, *iqr_ms, *repeats) || *repeats < 1)
+    if (!is_valid_latency(*median_ms, *iqr_ms, *repeats) || *repeats < 1)
         throw UserError(Diagnostic{"these are impossible times: '" + terminal_text(words[2]) + "'", where});
     r.measured.latency = Latency{*median_ms, *iqr_ms, *repeats, target, true, false};
     return r;
@@ -414,9 +415,7 @@ void check_runner(const std::string& command) {
 
 void run_bundle(const std::string& runner, const fs::path& folder) {
     check_runner(runner);
-    std::string command = runner;
-    const std::string word = shell_word(fs::absolute(folder).string());
-    for (std::size_t at = command.find("{}"); at != command.npos; at = command.find("{}", at + word.size())) command.replace(at, 2, word);
+    const std::string command = with_folder(runner, folder);
     const int status = std::system(("(" + command + ") 1>&2").c_str());  // ignored: programs that failed make the command fail, but the other results count
     if (!fs::exists(folder / "results.txt"))
         throw UserError(Diagnostic{fmt::format("--runner: '{}' ended with status {} and left no results.txt in {}", command, status, folder.string()),

@@ -1,30 +1,85 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
 #include <map>
 #include <mutex>
+#include <string>
 
 #include <fmt/format.h>
 
-#include "backends/kernel/elf.hpp"
+#include "backends/kernel/elf_object.hpp"
 #include "backends/kernel/kernel_cache.hpp"
+#include "backends/kernel/shared_library.hpp"
 #include "backends/lower/nvrtc.hpp"
 #include "backends/network/network.hpp"
-#include "backends/network/network_library.hpp"
 #include "backends/network/network_memory.hpp"
 #include "backends/network/network_source.hpp"
 #include "base/error.hpp"
 #include "base/fault.hpp"
 #include "base/files.hpp"
+#include "base/json.hpp"
 #include "base/places.hpp"
 #include "base/process.hpp"
 #include "base/scratch.hpp"
+#include "base/sexpr.hpp"
 #include "base/team.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 
 namespace loopegg {
 namespace {
+
+// network.so of a network on CPUs: the runtime, the kernels and the tables, linked without a compiler.
+
+// What network.h offers, each by its name behind the prefix.
+constexpr const char* offered[] = {"abi", "lacks",     "open",  "close",  "create",  "destroy",    "threads",
+                                   "run", "run_steps", "steps", "inputs", "outputs", "input_size", "output_size"};
+
+template <class Row>
+std::string bytes_of(const std::vector<Row>& rows) {
+    return {reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(Row)};
+}
+
+// The tables that loopegg_tables points to: the field, and what it points to.
+struct PointedTable {
+    std::size_t field;
+    std::string name, bytes;
+};
+
+// The runtime is an object for the network's processor. Throws UserError where the objects need what only a system's linker does. The network has no operators
+// that run as they stand: their code is C++.
+std::string network_library(const PlacedNetwork& n, const std::string& runtime) {
+    const NetworkTables t = network_tables(n);
+    require(t.operators.empty(), "a network that is linked here has no opaque operators");
+    LinkRequest request;
+    request.objects.push_back(runtime);
+    for (const Kernel& k : n.kernels) request.objects.push_back(k.code);
+    LinkedData kernels{"tables.kernels", std::string(sizeof(loopegg_kernel) * n.kernels.size(), '\0')};
+    for (std::size_t k = 0; k < n.kernels.size(); ++k) kernels.pointers.push_back({k * sizeof(loopegg_kernel), n.kernels[k].symbol});
+    LinkedData tables{"loopeggrt_tables", {reinterpret_cast<const char*>(&t.counts), sizeof t.counts}};
+    tables.pointers.push_back({offsetof(loopegg_tables, kernels), kernels.name});
+    request.data.push_back(std::move(kernels));
+    for (PointedTable& table : std::vector<PointedTable>{{offsetof(loopegg_tables, step), "tables.steps", bytes_of(t.steps)},
+                                                         {offsetof(loopegg_tables, operands), "tables.operands", bytes_of(t.operands)},
+                                                         {offsetof(loopegg_tables, dimensions), "tables.dimensions", bytes_of(t.dimensions)},
+                                                         {offsetof(loopegg_tables, input_sizes), "tables.input_sizes", bytes_of(t.input_sizes)},
+                                                         {offsetof(loopegg_tables, output_sizes), "tables.output_sizes", bytes_of(t.output_sizes)},
+                                                         {offsetof(loopegg_tables, input_offsets), "tables.input_offsets", bytes_of(t.input_offsets)},
+                                                         {offsetof(loopegg_tables, output_offsets), "tables.output_offsets", bytes_of(t.output_offsets)},
+                                                         {offsetof(loopegg_tables, output_places), "tables.output_places", bytes_of(t.output_places)}}) {
+        tables.pointers.push_back({table.field, table.name});
+        request.data.push_back({table.name, std::move(table.bytes)});
+    }
+    request.data.push_back(std::move(tables));
+    for (const char* name : offered) request.exported[network_prefix(n.name) + name] = std::string("loopeggrt_") + name;
+    try {
+        return link_shared_library(request);
+    } catch (const Unlinkable& u) {
+        throw UserError("network.so cannot be linked: " + u.why);
+    }
+}
 
 namespace fs = std::filesystem;
 
@@ -77,6 +132,23 @@ std::map<std::string, int> ports_of(const Graph& graph, const NetworkPlan& plan)
     return ports;
 }
 
+// Constants as the kernel takes them. int8 weights need the scales of their site.
+std::vector<float> stored_constants(const KernelBuffer& p, const Operand& o, const std::string& site) {
+    if (p.rounding != "int8") return to_storage(p, o.constants);
+    if (o.int8.empty())
+        throw UserError(Diagnostic{fmt::format("site '{}' multiplies int8 numbers, and nothing says how large its inputs are", site),
+                                   {},
+                                   "scales are measured on data: 'loopegg compile --allow int8 --data FOLDER'"});
+    Int8Scales scales = scales_from(o.int8);
+    if (!std::isnormal(scales.input) || scales.input < 0 || !(scales.zero >= 0 && scales.zero <= 255) || std::nearbyint(scales.zero) != scales.zero)
+        throw UserError(fmt::format("site '{}': the scale of int8 inputs is {} with zero {}, expected a scale above 0 and a zero from 0 to 255", site,
+                                    scales.input, scales.zero));
+    if (!std::all_of(o.constants.begin(), o.constants.end(), [](float w) { return std::isfinite(w); }))
+        throw UserError(fmt::format("site '{}' has weights that are not finite, so they have no int8 scale", site));
+    if (scales.weights.empty()) scales.weights = weight_scales(o.constants, p.logical[0]);
+    return to_storage(p, o.constants, scales);
+}
+
 PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const std::vector<StepRegion>& regions, const MemoryPlan& memory, KernelSet& set) {
     PlacedNetwork n;
     n.name = graph.name;
@@ -109,7 +181,7 @@ PlacedNetwork place(const Graph& graph, const NetworkPlan& plan, const std::vect
             for (std::size_t i = 0; i < step.nest->operands.size(); ++i) {
                 const Operand& o = step.nest->operands[i];
                 if (o.value.empty())
-                    placed.operands.push_back({true, store(to_storage(kernel.parameters[i], o.constants))});
+                    placed.operands.push_back({true, store(stored_constants(kernel.parameters[i], o, step.nest->site))});
                 else
                     placed.operands.push_back(locate(o.value));
             }
@@ -350,6 +422,33 @@ std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& sch
     for (auto& [site, nest] : all)
         if (!nest.is("nest", 2) && !nest.is("restore", 2)) nest = Term("prepare", {schedules.at(site)[0], nest});
     return all;
+}
+
+CompiledNetwork recompile(const fs::path& from, const Graph& graph, const Weights& weights, const fs::path& to, Progress* progress) {
+    const JsonView manifest = read_json(read_source(from / "network.json", 1 << 30));
+    const auto said = manifest.find("schedules");
+    if (!said)
+        throw UserError(Diagnostic{from.string() + " does not hold the schedules of its network", {}, "run 'loopegg optimize' or 'loopegg compile' anew"});
+    Schedules schedules;
+    for (const auto& [site, schedule] : said->members()) schedules[site] = parse_term(schedule.text());
+    const Target target = find_target(manifest.at("target").text());
+
+    ScratchFile name(".kernels");
+    const ScratchFolder pool(name.path());
+    fs::create_directories(pool.path());
+    const KernelPool kernels(pool.path());
+    std::size_t index = 0;
+    for (const JsonView& kernel : manifest.at("kernels").items()) {
+        const fs::path code = from / kernel_file(index++, target);
+        if (fs::exists(code)) kernels.put(parse_term(kernel.at("nest").text()), target, read_file(code));
+    }
+    KernelCache cache{kernels};
+    CompiledNetwork made = compile_network({graph, weights, schedules}, target, to, progress, &cache);
+    const JsonView fresh = read_json(read_source(to / "network.json", 1 << 30));
+    if (fresh.at("steps").value() != manifest.at("steps").value() || fresh.at("kernels").value() != manifest.at("kernels").value())
+        throw UserError(Diagnostic{
+            from.string() + " was compiled by another version of loopegg, which makes other steps of this network", {}, "run 'loopegg optimize' anew"});
+    return made;
 }
 
 }  // namespace loopegg

@@ -44,11 +44,6 @@ std::string bytes(const std::string& image) {
 
 std::string three(const std::array<std::int64_t, 3>& a) { return fmt::format("{{{}, {}, {}}}", a[0], a[1], a[2]); }
 
-std::string table(const char* type, const char* name, std::vector<std::string> rows, const char* none) {
-    if (rows.empty()) rows.emplace_back(none);
-    return fmt::format("static const {} {}[] = {{\n    {}}};\n", type, name, join(rows, ",\n    "));
-}
-
 }  // namespace
 
 std::string gpu_network_source(const PlacedNetwork& n, const std::vector<std::string>& cubins) {
@@ -79,9 +74,10 @@ std::string gpu_network_source(const PlacedNetwork& n, const std::vector<std::st
                      n.steps.size(), operands.size(), n.inputs.size(), n.outputs.size());
     s += fmt::format("static const long arena_floats = {}, weight_floats = {};\nstatic const uint64_t weight_fingerprint = {}ull;\n", n.arena, n.weights.size(),
                      weights_fingerprint(n.weights));
-    s += table("kernel", "kernels", kernels, "{0}") + table("operand", "operands", operands, "{0, 0}") + table("long", "dims", dims, "0");
-    s += table("step", "steps", steps, "{0, 0, 0, 0}") + table("long", "input_offsets", offsets, "0") + table("operand", "output_places", places, "{0, 0}");
-    s += table("long", "input_sizes", input_sizes, "0") + table("long", "output_sizes", output_sizes, "0");
+    s += c_table("kernel", "kernels", kernels, "{0}") + c_table("operand", "operands", operands, "{0, 0}") + c_table("long", "dims", dims, "0");
+    s += c_table("step", "steps", steps, "{0, 0, 0, 0}") + c_table("long", "input_offsets", offsets, "0") +
+         c_table("operand", "output_places", places, "{0, 0}");
+    s += c_table("long", "input_sizes", input_sizes, "0") + c_table("long", "output_sizes", output_sizes, "0");
     return s + "\n#include \"gpu_network.h\"\n";
 }
 

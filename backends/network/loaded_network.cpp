@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "backends/kernel/elf.hpp"
+#include "backends/kernel/elf_object.hpp"
 #include "backends/network/network.hpp"
 #include "backends/network/network_source.hpp"
 #include "base/error.hpp"

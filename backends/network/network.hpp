@@ -56,6 +56,12 @@ struct NetworkPorts {
 };
 NetworkPorts read_ports(const std::filesystem::path& folder);
 
+// A network that was compiled before, with other weights: the same steps and, byte for byte, the same kernels.
+// Compiles into `to`, which has no network in it yet, what was compiled into `from`. `graph` is the network of `from`. Throws UserError where `from` does not
+// hold all that is needed.
+CompiledNetwork recompile(const std::filesystem::path& from, const Graph& graph, const Weights& weights, const std::filesystem::path& to,
+                          Progress* progress = nullptr);
+
 // A network loaded into this process, with a context of its own. Inputs and outputs are in the order of the graph.
 class LoadedNetwork {
 public:

@@ -7,7 +7,7 @@
 namespace loopegg {
 namespace {
 
-constexpr const char* text = R"(/* {name}: a network compiled by loopegg. Link or dlopen network.so; it needs nothing but {needs}. */
+constexpr const char* header_text = R"(/* {name}: a network compiled by loopegg. Link or dlopen network.so; it needs nothing but {needs}. */
 #pragma once
 #ifdef __cplusplus
 extern "C" {{
@@ -78,8 +78,9 @@ constexpr const char* in_place =
 std::string network_header(const PlacedNetwork& n, const Target& target) {
     const bool gpu = target.gpu();
     std::string filled = fmt::format(
-        text, fmt::arg("name", comment_text(n.name)), fmt::arg("needs", gpu ? "libc and the driver of the GPU (libcuda.so.1)" : "libc, libm and pthreads"),
-        fmt::arg("abi", network_abi), fmt::arg("context", gpu ? ": memory and a stream of the device" : ": memory for values, and threads"),
+        header_text, fmt::arg("name", comment_text(n.name)),
+        fmt::arg("needs", gpu ? "libc and the driver of the GPU (libcuda.so.1)" : "libc, libm and pthreads"), fmt::arg("abi", network_abi),
+        fmt::arg("context", gpu ? ": memory and a stream of the device" : ": memory for values, and threads"),
         fmt::arg("no_device", gpu ? "no device, or " : "or "),
         fmt::arg("threads",
                  gpu ? "`threads` is of no use on a GPU."

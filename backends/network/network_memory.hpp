@@ -6,9 +6,16 @@
 #include <vector>
 
 #include "backends/network/network_plan.hpp"
-#include "backends/network/step_regions.hpp"
 
 namespace loopegg {
+
+// Which consecutive steps of a network need nothing of each other: their parallel loops run in one region, with one barrier behind all of them.
+
+// For every step the region that it is in: the first of its steps, and the one behind its last.
+struct StepRegion {
+    int first = 0, end = 0;
+};
+std::vector<StepRegion> step_regions(const NetworkPlan& plan);
 
 struct MemoryPlan {
     std::map<std::string, std::int64_t> offsets;  // floats, multiples of 16, by value (constants are not in the arena)

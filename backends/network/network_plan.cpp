@@ -5,8 +5,9 @@
 #include <set>
 
 #include "backends/lower/default_schedule.hpp"
+#include "backends/network/int8_calibration.hpp"
 #include "backends/network/value_orders.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "graph/operators.hpp"
 #include "nest/term/grammar.hpp"
@@ -279,9 +280,14 @@ private:
     Operand own_operand(const Node& node, const Buffer& b) const {
         if (b.name == "I") return {actual(node.inputs[0]), {}};
         if (b.name == "J") return {actual(node.inputs[1]), {}};
-        if (b.name == "W") return {"", tensor(weights_, node.name + ".weight")};
+        if (b.name == "W") return {"", tensor(weights_, node.name + ".weight"), scales_of(node)};
         if (b.name == "E0bias") return {"", tensor(weights_, node.name + ".bias")};
         return {"", channel_constants(node, b)};
+    }
+
+    std::vector<float> scales_of(const Node& node) const {
+        const auto found = weights_ ? weights_->find(int8_scales_name(node.name)) : Weights::const_iterator{};
+        return weights_ && found != weights_->end() ? found->second.values : std::vector<float>{};
     }
 
     // The nest of a node that reads `last`, and its other operands; none if these do not exist yet when `site` runs.

@@ -14,6 +14,7 @@ namespace loopegg {
 struct Operand {
     std::string value;  // "" for constants; "site#1" for a scratch
     std::vector<float> constants;
+    std::vector<float> int8{};  // of weights: the scales that their site has, if any (int8_calibration.hpp)
 };
 
 // A rule that spans sites (rules/fusion.rules), and the node that it took in; "" for a rule that only prepares constants.

@@ -43,6 +43,9 @@ struct PlacedNetwork {
     std::map<std::string, std::int64_t> constants;  // where values that are weights lie, by name
 };
 
+// A table of C. C has no empty arrays: `none` stands for one.
+std::string c_table(const char* type, const char* name, std::vector<std::string> rows, const char* none, const char* between = ",\n    ");
+
 // Compiles the steps of a plan and gives everything its place. `nests` gets the distinct nests, in the order of the kernels.
 struct NetworkPlan;
 PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& target, Progress* progress, std::vector<Term>& nests, KernelCache& cache);
@@ -67,5 +70,21 @@ std::string exported_names(const PlacedNetwork& network);  // the linker's scrip
 
 // Different weights have different fingerprints, also where there are equally many. So the library refuses a file of other weights.
 std::uint64_t weights_fingerprint(const std::vector<float>& values);
+
+// The tables that the runtime of a CPU network reads (backends/runtime/loopegg_network.h), made from a network whose values have their places.
+
+// Pointers between tables are left null: whoever writes the tables down writes them.
+struct NetworkTables {
+    std::vector<loopegg_step> steps;
+    std::vector<loopegg_operand> operands, output_places;
+    std::vector<loopegg_dimension> dimensions;
+    std::vector<loopegg_operator> operators;
+    std::vector<std::string> nodes;  // one for each of `operators`
+    std::vector<long> operator_dims;
+    std::vector<std::int64_t> input_sizes, output_sizes, input_offsets, output_offsets;
+    loopegg_tables counts{};  // the numbers alone
+};
+
+NetworkTables network_tables(const PlacedNetwork& network);
 
 }  // namespace loopegg

@@ -20,7 +20,7 @@ std::int64_t moved_piece(const CopyStep& c) {
 
 }  // namespace
 
-bool LyingAlike::takes(const MemoryOrder& order) const {
+bool SameOrder::takes(const MemoryOrder& order) const {
     return std::all_of(order.begin(), order.end(), [&](const Interleaved& i) { return i.ragged == 0 && piece % (i.rows * i.length) == 0; });
 }
 
@@ -64,7 +64,7 @@ void require_one_order(const NetworkPlan& plan, const Graph& graph) {
     }
     for (bool changed = true; changed;) {
         changed = false;
-        for (const LyingAlike& pair : orders.alike)
+        for (const SameOrder& pair : orders.alike)
             for (const auto& [from, to] : {std::pair(pair.a, pair.b), std::pair(pair.b, pair.a)}) {
                 const auto found = known.find(from);
                 if (found == known.end()) continue;

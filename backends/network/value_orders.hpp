@@ -9,7 +9,7 @@
 namespace loopegg {
 
 // Two values that lie alike: both are operands of a step that works in any order, or one is a piece of the other.
-struct LyingAlike {
+struct SameOrder {
     std::string a, b;
     std::int64_t piece = 0;  // elements: no interleaved rows reach beyond a piece. 0: rows may reach anywhere
 
@@ -17,7 +17,7 @@ struct LyingAlike {
 };
 
 struct ValueOrders {
-    std::vector<LyingAlike> alike;
+    std::vector<SameOrder> alike;
     std::set<std::string> logical;  // values that someone knows in their logical order: the caller, copies that break pieces, code of a node's own
 };
 

@@ -135,7 +135,7 @@ std::vector<double> times(const Program& p, CUstream stream, int repeats) {
     return all;
 }
 
-constexpr unsigned most_seconds = 30;          // for one program
+constexpr unsigned max_seconds = 30;           // for one program
 constexpr int start_again = 3, no_device = 4;  // exit codes of a process that runs programs and ends early
 
 // Reads the bundle line by line and answers its programs, one line each, without the first `answered` programs.
@@ -178,7 +178,7 @@ private:
         program_.release();
         broken_.clear();
         words >> program_.key;
-        alarm(most_seconds);
+        alarm(max_seconds);
     }
 
     void prepare(const std::string& word, std::istream& words) {
@@ -227,7 +227,7 @@ private:
         } else if (word == "launch") {
             gpu_step s{};
             words >> s.kernel >> s.count;
-            if (!words || s.kernel < 0 || s.kernel >= static_cast<int>(p.kernels.size()) || s.count < 0 || s.count > gpu_most_arguments)
+            if (!words || s.kernel < 0 || s.kernel >= static_cast<int>(p.kernels.size()) || s.count < 0 || s.count > gpu_max_arguments)
                 throw Failure{"a line of the bundle cannot be read"};
             p.arguments.emplace_back();
             for (const long o : numbers(words, s.count)) p.arguments.back().push_back(p.at(o));
@@ -362,7 +362,7 @@ std::string run_apart(const std::string& bundle, const std::string& results, int
     int status = 0;
     waitpid(child, &status, 0);
     if (WIFSIGNALED(status))
-        return WTERMSIG(status) == SIGALRM ? "it takes more than " + std::to_string(most_seconds) + " s"
+        return WTERMSIG(status) == SIGALRM ? "it takes more than " + std::to_string(max_seconds) + " s"
                                            : "it crashed by signal " + std::to_string(WTERMSIG(status));
     if (WEXITSTATUS(status) == no_device) throw Failure{"the programs cannot be run here"};
     return "";

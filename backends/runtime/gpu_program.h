@@ -14,7 +14,7 @@ typedef struct {
     const long* dims; /* of a copy, outermost first: how many, and the distance between two there and here, in floats */
 } gpu_step;
 
-enum { gpu_most_arguments = 64 };
+enum { gpu_max_arguments = 64 };
 
 static inline CUresult gpu_copy(const loopegg_cuda* cuda, CUdeviceptr to, CUdeviceptr from, const long* d, int rank, CUstream stream) {
     const CUdeviceptr size = sizeof(float);
@@ -41,7 +41,7 @@ static inline CUresult gpu_copy(const loopegg_cuda* cuda, CUdeviceptr to, CUdevi
 
 static inline CUresult gpu_enqueue(const loopegg_cuda* cuda, const gpu_kernel* kernels, const gpu_step* step, CUstream stream) {
     if (step->kernel < 0) return gpu_copy(cuda, step->arguments[0], step->arguments[1], step->dims, step->count, stream);
-    void* arguments[gpu_most_arguments];
+    void* arguments[gpu_max_arguments];
     for (int i = 0; i < step->count; ++i) arguments[i] = (void*)(size_t)(const void*)&step->arguments[i];
     const gpu_kernel* k = &kernels[step->kernel];
     return cuda->launch(k->function, k->grid[0], k->grid[1], k->grid[2], k->block[0], k->block[1], k->block[2], 0, stream, arguments, NULL);

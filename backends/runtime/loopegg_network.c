@@ -11,7 +11,7 @@
 #include "loopegg_pace.h"
 #include "loopegg_weights.h"
 
-enum { most_operator_inputs = 64 };
+enum { max_operator_inputs = 64 };
 
 struct loopegg_network {
     const loopegg_tables* tables;
@@ -136,8 +136,8 @@ static float* at(const loopegg_context* c, loopegg_operand o) { return c->spaces
 static int run_operator(const loopegg_context* c, const loopegg_step* s) {
     const loopegg_operand* o = &c->tables->operands[s->first];
     const loopegg_operator* p = &c->tables->operators[s->count];
-    const float* values[most_operator_inputs];
-    if (p->inputs > most_operator_inputs) return -1;
+    const float* values[max_operator_inputs];
+    if (p->inputs > max_operator_inputs) return -1;
     for (int i = 0; i < p->inputs; ++i) values[i] = at(c, o[1 + i]);
     return c->tables->run_operator(p->node, p->output, p->inputs, values, &c->tables->operator_dims[p->first_dim], at(c, o[0]), (long)p->count) ? -1 : 0;
 }
@@ -149,8 +149,8 @@ static int run_step(const loopegg_context* c, const loopegg_step* s) {
         copy(at(c, o[0]), at(c, o[1]), &c->tables->dimensions[s->first_dim], s->count);
         return 0;
     }
-    loopegg_tensor tensors[c->tables->most_operands];
-    loopegg_argument arguments[c->tables->most_operands];
+    loopegg_tensor tensors[c->tables->max_operands];
+    loopegg_argument arguments[c->tables->max_operands];
     for (int i = 0; i < s->count; ++i) {
         tensors[i].data = at(c, o[i]);
         arguments[i].type = 7;

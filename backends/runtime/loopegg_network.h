@@ -32,7 +32,7 @@ typedef struct {
 extern int loopegg_run_opaque(const char* node, int output, int inputs, const float* const* values, const long* dims, float* out, long count);
 
 typedef struct {
-    int32_t steps, inputs, outputs, most_operands;
+    int32_t steps, inputs, outputs, max_operands;
     int64_t arena_floats, weight_floats;
     uint64_t fingerprint; /* of the weights */
     const loopegg_kernel* kernels;

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Half as many threads are tried, and half of these, until `most_misses` in a row were slower than the best, or one was slower by far. */
-enum { tries_each = 4, most_misses = 2 };
+/* Half as many threads are tried, and half of these, until `max_misses` in a row were slower than the best, or one was slower by far. */
+enum { tries_each = 4, max_misses = 2 };
 static const double by_far = 1.5;
 /* One run of `look_every` is compared with the processor time of its caller, who never sleeps in a run: what is missing, others had. */
 enum { look_every = 8, first_hold_ns = 2000000, longest_hold_ns = 256000000 };
@@ -37,7 +37,7 @@ static void took(loopegg_threads_search* s, int32_t most, int64_t ns) {
     else
         ++s->misses;
     s->tries = 0;
-    s->trial = lost || s->misses == most_misses ? 0 : s->trial / 2;
+    s->trial = lost || s->misses == max_misses ? 0 : s->trial / 2;
 }
 
 int loopeggrt_pace_start(loopegg_pace* pace, int threads, int parts) {

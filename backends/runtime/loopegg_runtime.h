@@ -29,7 +29,7 @@ int loopeggrt_quota(const char* groups, const char* root);
 
 /* Matrix units, one bit each, that kernels may need. Answers those that this process cannot use. Ask before the first kernel that needs one is called: on
    Linux a process asks the system once for the registers of such a unit. */
-enum { loopeggrt_amx_bf16 = 1 };
+enum { loopeggrt_amx_bf16 = 1, loopeggrt_amx_int8 = 2, loopeggrt_vnni = 4 };
 uint32_t loopeggrt_missing_units(uint32_t units);
 const char* loopeggrt_units_in_words(uint32_t units);
 
@@ -47,7 +47,7 @@ void loopeggrt_team_leave(loopegg_team* team);
 /* For the one who is inside. From the next loop on: how many threads take part, and how many turns each loop has, so that no part is empty and every thread
    gets as many. `turns` packs those of up to three loops in their order, the first into the lowest bits; after the last loop the first comes again. 0: not
    known. */
-enum { loopegg_turn_bits = 20, loopegg_most_turns = (1 << loopegg_turn_bits) - 1, loopegg_most_turn_loops = 3 };
+enum { loopegg_turn_bits = 20, loopegg_max_turns = (1 << loopegg_turn_bits) - 1, loopegg_max_turn_loops = 3 };
 void loopeggrt_team_use(loopegg_team* team, int threads);
 void loopeggrt_team_turns(loopegg_team* team, int64_t turns);
 

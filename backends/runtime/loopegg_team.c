@@ -20,7 +20,7 @@ typedef struct {
 } group;
 typedef int (*task)(int index, group* env, void* data);
 
-enum { most_threads = 256, most_loops = 8, shares = 4, kept_blocks = 8, line = 64 };
+enum { max_threads = 256, max_loops = 8, shares = 4, kept_blocks = 8, line = 64 };
 /* How long a helper looks for the next loop before it sleeps, in a call and between calls, since it last had a part. Waking a team of 16 takes longer than most
    steps of a network, so a helper stays awake over the steps of a call that do without it. It never yields: one who yields on a busy machine comes back
    milliseconds later, and one who sleeps comes when it is called. */
@@ -33,7 +33,7 @@ typedef struct member member;
 struct member {
     /* The parts of each loop that are this member's by right and still free: round << 32 | end << 16 | next. Others may take them from the end. In a word of
        an earlier round nobody has taken a part yet. So the caller writes to no member's memory to begin a region. */
-    _Alignas(line) _Atomic uint64_t free_parts[most_loops];
+    _Alignas(line) _Atomic uint64_t free_parts[max_loops];
     _Alignas(line) _Atomic uint64_t done; /* round << 32 | parts that this member finished in that round */
     _Alignas(line) _Atomic uint32_t asleep;
     int index, inside; /* inside: runs a part of a loop */
@@ -56,12 +56,12 @@ struct loopegg_team {
     _Alignas(line) _Atomic uint32_t round; /* counts regions; a change calls the helpers */
     _Atomic int active, quit;              /* whether a call is inside; whether helpers end */
     /* The loops of the region: round << 32 | members << 16 | parts. One word says it all, so whoever is late never mixes two regions. */
-    _Alignas(line) _Atomic uint64_t offers[most_loops];
+    _Alignas(line) _Atomic uint64_t offers[max_loops];
     _Alignas(line) _Atomic int failed;
     _Atomic int busy;
     int size, started, waiting, use; /* use: members of the next region */
     int64_t turns, turns_left;       /* of the kernel's loops; of those that it has not come to yet */
-    loop region[most_loops];
+    loop region[max_loops];
     loopegg_more more;
     void* more_data;
     pid_t process;
@@ -125,7 +125,7 @@ static void work(member* me, uint32_t round, int use) {
     uint32_t finished = 0, told = 0;
     for (int step = 0; step < use; ++step) {
         const int whose = me->index + step < use ? me->index + step : me->index + step - use;
-        for (int which = 0; which < most_loops; ++which) {
+        for (int which = 0; which < max_loops; ++which) {
             const uint64_t offer = atomic_load_explicit(&team->offers[which], memory_order_relaxed);
             if ((uint32_t)(offer >> 32) != round) break;
             for (int part = 0; (part = take(&team->members[whose], which, offer, step == 0)) >= 0; ++finished) run_part(me, which, part);
@@ -203,11 +203,10 @@ static void start_helpers(loopegg_team* team, int wanted) {
 /* Before rounds are counted from 0 again, words of old rounds are brought up to date: one that was left alone for 2^31 rounds would look newer than it is. */
 static void refresh(loopegg_team* team, uint32_t round) {
     for (int m = 0; m < team->size; ++m) {
-        for (int which = 0; which < most_loops; ++which)
-            atomic_store_explicit(&team->members[m].free_parts[which], (uint64_t)round << 32, memory_order_relaxed);
+        for (int which = 0; which < max_loops; ++which) atomic_store_explicit(&team->members[m].free_parts[which], (uint64_t)round << 32, memory_order_relaxed);
         atomic_store_explicit(&team->members[m].done, (uint64_t)round << 32, memory_order_relaxed);
     }
-    for (int which = 0; which < most_loops; ++which) atomic_store_explicit(&team->offers[which], (uint64_t)round << 32 | 1u << 16, memory_order_relaxed);
+    for (int which = 0; which < max_loops; ++which) atomic_store_explicit(&team->offers[which], (uint64_t)round << 32 | 1u << 16, memory_order_relaxed);
 }
 
 /* Waits for the parts that others have taken. */
@@ -263,7 +262,7 @@ static int run_region(loopegg_team* team) {
 
 static int64_t next_turns(loopegg_team* team) {
     if (!team->turns_left) team->turns_left = team->turns;
-    const int64_t turns = team->turns_left & loopegg_most_turns;
+    const int64_t turns = team->turns_left & loopegg_max_turns;
     team->turns_left >>= loopegg_turn_bits;
     return turns;
 }
@@ -287,7 +286,7 @@ static int launch(task run, void* data, int count) {
     }
     int failed = 0;
     team->region[team->waiting++] = (loop){run, data, parts_of(team, next_turns(team))};
-    if (team->more && team->waiting < most_loops) {
+    if (team->more && team->waiting < max_loops) {
         const loopegg_more more = team->more;
         const int64_t turns = team->turns, turns_left = team->turns_left;
         team->more = NULL;
@@ -300,7 +299,7 @@ static int launch(task run, void* data, int count) {
 
 loopegg_team* loopeggrt_team_create(int threads) {
     if (threads <= 0) threads = loopeggrt_default_threads();
-    if (threads > most_threads) threads = most_threads;
+    if (threads > max_threads) threads = max_threads;
     loopegg_team* team = aligned_alloc(line, (sizeof *team + line - 1) / line * line);
     member* members = aligned_alloc(line, (size_t)threads * sizeof *members);
     if (!team || !members) return free(team), free(members), NULL;

@@ -13,18 +13,33 @@ static long ask_for_tiles(void) {
     return result;
 }
 
-static int has_tiles_of_bf16(void) {
+static int has_unit(uint32_t unit) {
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 1u) && (d >> 24 & 1u) && ask_for_tiles() == 0;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    if (unit == loopeggrt_vnni) return (int)(c >> 11 & 1u);
+    return (d >> (unit == loopeggrt_amx_bf16 ? 22 : 25) & 1u) && (d >> 24 & 1u) && ask_for_tiles() == 0;
 }
 #else
-static int has_tiles_of_bf16(void) { return 0; }
+static int has_unit(uint32_t unit) { return (void)unit, 0; }
 #endif
+
+static const struct {
+    uint32_t unit;
+    const char* words;
+} units_in_words[] = {{loopeggrt_amx_bf16, "AMX with bf16 (amx_bf16)"},
+                      {loopeggrt_amx_int8, "AMX with int8 (amx_int8)"},
+                      {loopeggrt_vnni, "AVX-512 with dot products of int8 (avx512_vnni)"}};
+enum { known = sizeof units_in_words / sizeof units_in_words[0] };
 
 uint32_t loopeggrt_missing_units(uint32_t units) {
     uint32_t missing = units;
-    if ((units & loopeggrt_amx_bf16) && has_tiles_of_bf16()) missing &= ~(uint32_t)loopeggrt_amx_bf16;
+    for (int i = 0; i < known; ++i)
+        if ((units & units_in_words[i].unit) && has_unit(units_in_words[i].unit)) missing &= ~units_in_words[i].unit;
     return missing;
 }
 
-const char* loopeggrt_units_in_words(uint32_t units) { return units == 0 ? "" : units == loopeggrt_amx_bf16 ? "AMX with bf16 (amx_bf16)" : "an unknown unit"; }
+const char* loopeggrt_units_in_words(uint32_t units) {
+    for (int i = 0; i < known; ++i)
+        if (units & units_in_words[i].unit) return units_in_words[i].words;
+    return units == 0 ? "" : "an unknown unit";
+}

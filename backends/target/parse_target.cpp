@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/quote.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "nest/term/rounding.hpp"
 
@@ -75,7 +74,7 @@ nlohmann::json tvm_of(const JsonView& view, const std::function<HostFacts()>& ho
 std::vector<MatrixUnit> units_of(const JsonView& view) {
     std::vector<MatrixUnit> all;
     for (const JsonView& one : view.items()) {
-        one.only({"instruction", "operands", "rows", "columns", "depth", "packed", "tiles", "cycles", "features"});
+        one.only({"instruction", "operands", "rows", "columns", "depth", "packed", "tiles", "cycles", "latency", "load", "features"});
         MatrixUnit u;
         u.instruction = one.at("instruction").text();
         u.operands = one.at("operands").text();
@@ -87,6 +86,8 @@ std::vector<MatrixUnit> units_of(const JsonView& view) {
         if (u.depth % u.packed != 0) one.at("depth").fail(fmt::format("'depth' must be a multiple of 'packed', {}", u.packed));
         if (auto tiles = one.find("tiles")) u.tiles = tiles->integer(1, 1024);
         if (auto cycles = one.find("cycles")) u.cycles = static_cast<double>(cycles->integer(1, 10'000));
+        if (auto latency = one.find("latency")) u.latency = static_cast<double>(latency->integer(0, 10'000));
+        if (auto load = one.find("load")) u.load = static_cast<double>(load->integer(0, 10'000));
         if (auto features = one.find("features"))
             for (const JsonView& f : features->items()) u.features.push_back(f.text());
         all.push_back(std::move(u));

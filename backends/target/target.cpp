@@ -11,9 +11,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
-#include "base/user_folders.hpp"
 #include "nest/term/rounding.hpp"
 
 namespace loopegg {
@@ -40,7 +38,9 @@ bool has_feature(const nlohmann::json& features, const char* name) {
 
 // The units of processors that this machine may have: one that has the features has the unit.
 const std::vector<MatrixUnit>& known_units() {
-    static const std::vector<MatrixUnit> all{{"tdpbf16ps", "bf16", 16, 16, 32, 2, 8, 16, {"amx-tile", "amx-bf16"}}};
+    static const std::vector<MatrixUnit> all{{"tdpbf16ps", "bf16", 16, 16, 32, 2, 8, 16, 52, 8, {"amx-tile", "amx-bf16"}},
+                                             {"tdpbusd", "int8", 16, 16, 64, 4, 8, 16, 52, 8, {"amx-tile", "amx-int8"}},
+                                             {"vpdpbusd", "int8", 8, 16, 16, 4, 6, 16, 5, 2, {"avx512vnni", "avx512vl"}}};
     return all;
 }
 

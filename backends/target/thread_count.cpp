@@ -16,7 +16,7 @@ namespace loopegg {
 namespace {
 
 // What this process may use, whatever LOOPEGG_THREADS says.
-int processors() {
+int allowed_processors() {
     cpu_set_t set;
     const int allowed = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
     const int quota = loopeggrt_quota("/proc/self/cgroup", "/sys/fs/cgroup");
@@ -31,7 +31,7 @@ void use_threads(int threads, const Target& target) {
         throw UsageError(Diagnostic{fmt::format("--threads: kernels for the target '{}' do not run on this machine", target.name),
                                     {},
                                     fmt::format("its schedules are made for {} cores, as its file or its board states", target.machine.cores)});
-    if (const int here = processors(); threads > here)
+    if (const int here = allowed_processors(); threads > here)
         throw UsageError(Diagnostic{
             fmt::format("--threads {}: this process may use {} of the processors here, and schedules are timed on as many threads as they are made for",
                         threads, here),

@@ -41,9 +41,9 @@ const Expression* computed_schedule(const Rule& rule) {
 bool is_word(const Expression& e, const char* word) { return e.form == Expression::Form::word && e.name.text() == word; }
 bool is_call(const Expression& e) { return e.form == Expression::Form::call; }
 
-class Reader {
+class ArrangementReader {
 public:
-    explicit Reader(const Rule& rule) : rule_(rule) {
+    explicit ArrangementReader(const Rule& rule) : rule_(rule) {
         const Term& left = rule.left[0].term;
         const bool whole = left.is("nest", 2) && is_variable(left[0].op()) && left[0].size() == 0 && left[1].size() == 0 && is_variable(left[1].op());
         if (!whole || rule.right[0].term[0] != left[0]) throw Wrong{"a computed schedule takes the place of a whole schedule: (nest ?n ?s) => (nest ?n ...)"};
@@ -99,7 +99,7 @@ private:
     // A place from the list of the machine's units.
     bool is_unit(const Expression& place) const {
         const ChoiceCall* from = place.form == Expression::Form::variable ? choice_of(rule_, place.name) : nullptr;
-        return from && from->list && from->list->name == "units";
+        return from && from->list && (from->list->name == "units" || from->list->name == "units-of");
     }
 
     // All parts are of one tile of this nest.
@@ -125,7 +125,7 @@ std::string base_part(const TileContract& c, const std::string& part) {
     return part;
 }
 
-PartRole role_of(const TileContract& c, const std::string& part) {
+PartRole part_role(const TileContract& c, const std::string& part) {
     const std::string base = base_part(c, part);
     for (const TilePart& p : c.parts)
         if (p.name == base) return p.role;
@@ -139,7 +139,7 @@ void check_parts(const TileContract& c, const PartPath& path, bool rest) {
     std::set<std::string> seen;
     int other = 0, plain = 0;
     for (const PartUse& use : path) {
-        role_of(c, use.part);
+        part_role(c, use.part);
         if (use.rest != rest && use.part != "shared") throw Wrong{"loops of a tile are mixed with loops of its rest"};
         const std::string base = base_part(c, use.part);
         if (!is_empty(c, base) && !seen.insert(base).second) throw Wrong{"walks the loops of the part '" + use.part + "' twice"};
@@ -153,7 +153,7 @@ void check_parts(const TileContract& c, const PartPath& path, bool rest) {
 
 void check_uses(const TileContract& c, const PartPath& path) {
     for (const PartUse& use : path) {
-        const PartRole role = role_of(c, use.part);
+        const PartRole role = part_role(c, use.part);
         if (use.use == LoopUse::apart && role != PartRole::parallel)
             throw Wrong{"runs the iterations of the part '" + use.part + "' at once, which add into one result"};
         if (use.use == LoopUse::partial && role != PartRole::sum) throw Wrong{"takes sums in parts along '" + use.part + "', which sums up nothing"};
@@ -163,7 +163,7 @@ void check_uses(const TileContract& c, const PartPath& path) {
 bool reorders(const TileContract& c, const PartPath& path) {
     std::size_t next = 0;
     for (const PartUse& use : path) {
-        if (role_of(c, use.part) == PartRole::parallel || is_empty(c, use.part)) continue;
+        if (part_role(c, use.part) == PartRole::parallel || is_empty(c, use.part)) continue;
         if (use.use == LoopUse::partial || use.use == LoopUse::tensor) return true;
         const auto at = static_cast<std::size_t>(std::find(c.sums.begin(), c.sums.end(), use.part) - c.sums.begin());
         if (at == c.sums.size() || at < next) return true;
@@ -200,7 +200,7 @@ std::set<std::string> arrangement_roundings(const Rule& rule) {
 ArrangementFinding prove_arrangement(const Rule& rule) {
     try {
         if (rule.arrow != Arrow::forward) throw Wrong{"a computed schedule is exact, and goes one way"};
-        Reader reader(rule);
+        ArrangementReader reader(rule);
         reader.read(*computed_schedule(rule), {});
         if (!reader.contract) throw Wrong{"its schedule has no loops"};
         const TileContract& contract = *reader.contract;
@@ -213,7 +213,7 @@ ArrangementFinding prove_arrangement(const Rule& rule) {
             check_uses(contract, reader.paths[i]);
             found.reorders_sums = found.reorders_sums || reorders(contract, reader.paths[i]);
         }
-        const bool asked = std::any_of(rule.guards.begin(), rule.guards.end(), [](const GuardCall& g) { return g.guard->name == "sums-may-differ"; });
+        const bool asked = std::any_of(rule.guards.begin(), rule.guards.end(), [](const GuardCall& g) { return g.guard->name == "allow-reassociation"; });
         if (asked) found.reorders_sums = false;
         return found;
     } catch (const Wrong& wrong) {

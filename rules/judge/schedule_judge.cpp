@@ -16,9 +16,9 @@ namespace {
 
 using Fixed = std::map<std::string, std::int64_t>;
 
-constexpr std::int64_t most_listed = 32, most_of_second = 8;  // factors are tried one by one up to here where they have no digits
-constexpr std::size_t most_cases = 256;
-constexpr int most_splits = 12, most_factors = 2;
+constexpr std::int64_t max_listed = 32, max_second = 8;  // factors are tried one by one up to here where they have no digits
+constexpr std::size_t max_cases = 256;
+constexpr int max_splits = 12, max_factors = 2;
 
 // What one case of a rule came to.
 struct Case {
@@ -75,9 +75,9 @@ void check_parts(const Rule& rule) {
     if (left.statement && !(without_layouts(rule, left.statement) == without_layouts(rule, right.statement))) throw NoForm("the statement is another one");
 }
 
-class Judge {
+class ScheduleJudge {
 public:
-    explicit Judge(const Rule& rule) : rule_(rule) {}
+    explicit ScheduleJudge(const Rule& rule) : rule_(rule) {}
 
     RuleVerdict judge(std::vector<std::int64_t>* sizes) {
         RuleVerdict verdict;
@@ -120,7 +120,7 @@ private:
                     more.push_back(fixed);
                     more.back()[c.variable.text()] = *value.integer();
                 }
-            if (more.size() > most_cases) throw NoForm("its lists have too many values together");
+            if (more.size() > max_cases) throw NoForm("its lists have too many values together");
             all = std::move(more);
         }
         return all;
@@ -133,8 +133,8 @@ private:
         } catch (const NoForm& none) {
             const auto variable =
                 std::find_if(none.symbols.begin(), none.symbols.end(), [&](const std::string& s) { return s[0] == '?' && !fixed.contains(s); });
-            if (depth == most_factors || variable == none.symbols.end()) throw;
-            const std::int64_t most = depth == 0 ? most_listed : most_of_second;
+            if (depth == max_factors || variable == none.symbols.end()) throw;
+            const std::int64_t most = depth == 0 ? max_listed : max_second;
             verdict.most[*variable] = most;
             Case all;
             for (std::int64_t v = 1; v <= most && !all.wrong; ++v) {
@@ -149,7 +149,7 @@ private:
     Case prove(const Fixed& fixed) {
         Sizes sizes(rule_, fixed);
         AxisSpace axes(sizes);
-        for (int round = 0; round < most_splits; ++round) {
+        for (int round = 0; round < max_splits; ++round) {
             try {
                 return is_axis_rule(rule_) ? prove_axes(sizes, axes) : prove_schedules(sizes, axes);
             } catch (const AxisSpace::Split& split) {
@@ -262,9 +262,9 @@ std::set<std::string> roundings(const Rule& rule) {
 
 RuleVerdict prove_schedule_rule(const Rule& rule, std::vector<std::int64_t>* sizes) {
     const Rule forwards = one_way(rule, false), backwards = one_way(rule, true);
-    RuleVerdict verdict = Judge(forwards).judge(sizes);
+    RuleVerdict verdict = ScheduleJudge(forwards).judge(sizes);
     if (rule.arrow == Arrow::both && verdict.accepted()) {
-        RuleVerdict other = Judge(backwards).judge(nullptr);
+        RuleVerdict other = ScheduleJudge(backwards).judge(nullptr);
         other.reorders_sums = other.reorders_sums || verdict.reorders_sums;
         other.most.insert(verdict.most.begin(), verdict.most.end());
         if (other.accepted() && !other.most.empty()) other.proof = RuleVerdict::Proof::listed;

@@ -3,7 +3,6 @@
 #pragma once
 #include <optional>
 
-#include "rules/judge/roles.hpp"
 #include "rules/judge/schedule_side.hpp"
 
 namespace loopegg {

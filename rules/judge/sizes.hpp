@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "nest/judge/parametric_sets.hpp"
+#include "nest/judge/isl_questions.hpp"
 #include "rules/judge/polynomial.hpp"
 #include "rules/rule.hpp"
 

@@ -14,13 +14,6 @@ bool is_plain_variable(const Term& t) { return t.size() == 0 && is_variable(t.op
 
 Term leaf(const std::string& name, const std::string& where) { return Term("leaf", {Term(name), Term(where)}); }
 
-Term replaced(const Term& t, const Term& from, const Term& to) {
-    if (t == from) return to;
-    std::vector<Term> children;
-    for (const Term& child : t.children()) children.push_back(replaced(child, from, to));
-    return children.empty() ? t : Term(t.op(), std::move(children));
-}
-
 template <class T>
 void append(std::vector<T>& into, const std::vector<T>& more) {
     into.insert(into.end(), more.begin(), more.end());
@@ -266,7 +259,7 @@ void ValueReader::fold_bias(Read& of) {
     const ValueOperand bias{scale.kind, "#" + std::to_string(operands_++), "bias"};
     operands.insert(operands.begin() + static_cast<std::ptrdiff_t>(at), bias);
     const Term b = leaf(shift.name, shift.kind);
-    of.form.element = replaced(of.form.element, b, Term("+", {b, Term("*", {leaf(bias.name, bias.kind), leaf(scale.name, scale.kind)})}));
+    of.form.element = with_replaced(of.form.element, b, Term("+", {b, Term("*", {leaf(bias.name, bias.kind), leaf(scale.name, scale.kind)})}));
 }
 
 // Weights times the scale of their output channel make sums times that scale.
@@ -279,7 +272,7 @@ void ValueReader::fold_scale(Read& of) {
     const ValueOperand scale{shift.kind, "#" + std::to_string(operands_++), "scale"};
     operands[at].suffix = "shift";
     operands.insert(operands.begin() + static_cast<std::ptrdiff_t>(at), scale);
-    of.form.element = replaced(of.form.element, sums->second, Term("*", {sums->second, leaf(scale.name, scale.kind)}));
+    of.form.element = with_replaced(of.form.element, sums->second, Term("*", {sums->second, leaf(scale.name, scale.kind)}));
 }
 
 ValueReader::Read ValueReader::prepared(const Term& how, const Term& inner) {
@@ -298,7 +291,7 @@ ValueReader::Read ValueReader::prepared(const Term& how, const Term& inner) {
         if (group.kind != "operands of " + to_string(first)) throw NoValueForm("what '" + to_string(how) + "' prepares is not known");
         const Term before = leaf(group.name, group.kind);
         group.kind += " before " + to_string(how);
-        made.form.element = replaced(made.form.element, before, Term("leaf", {Term("prepared by " + to_string(how)), leaf(group.name, group.kind)}));
+        made.form.element = with_replaced(made.form.element, before, Term("leaf", {Term("prepared by " + to_string(how)), leaf(group.name, group.kind)}));
     }
     return made;
 }

@@ -10,7 +10,6 @@
 
 #include "base/error.hpp"
 #include "base/fault.hpp"
-#include "base/open_file.hpp"
 #include "base/regular_file.hpp"
 #include "base/system_words.hpp"
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -34,5 +35,9 @@ private:
 
 Hash128 hash_of(std::string_view bytes);
 bool is_hex_of_hash(std::string_view text);  // as Hash128::hex writes it
+
+// SHA-256 (FIPS 180-4): the hash by which others recognise a file, with any program of theirs.
+std::string sha256_of(std::string_view bytes);  // 64 lower-case digits
+std::string sha256_of_file(const std::filesystem::path& file);
 
 }  // namespace loopegg

@@ -60,7 +60,7 @@ const std::string& own_name() {
     return name;
 }
 
-bool owner_lives(const std::string& text, double silent_seconds) {
+bool is_owner_alive(const std::string& text, double silent_seconds) {
     const Name it(text), me(own_name());
     if (!it.whole()) return false;
     if (it.boot == me.boot && it.space == me.space) return start_of(it.pid) == it.start;

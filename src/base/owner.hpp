@@ -14,7 +14,7 @@ constexpr double lease_seconds = 45, beat_seconds = 5;
 const std::string& own_name();
 
 // Whether the owner of that name lives, if the owner last said so `silent_seconds` ago. A name in another form belongs to nobody.
-bool owner_lives(const std::string& name, double silent_seconds);
+bool is_owner_alive(const std::string& name, double silent_seconds);
 
 // "process 4711 on myhost", for people.
 std::string owner_words(const std::string& name);

@@ -17,4 +17,13 @@ std::filesystem::path module_library(std::string_view file, const std::filesyste
 // loopegg itself was installed as such a package, else below `built`, the folder that the build used.
 std::filesystem::path package_file(std::string_view relative, const std::filesystem::path& built);
 
+// Where a user's cache and settings are. A variable of the environment that is no absolute path counts as not set, because it would lead
+// to wherever a command happens to be started; then the system is asked for the user's home.
+
+// XDG_CACHE_HOME/loopegg/NAME, or ~/.cache/loopegg/NAME. Throws UserError where there is no home.
+std::filesystem::path in_cache_folder(std::string_view name);
+
+// XDG_CONFIG_HOME/loopegg/NAME, or ~/.config/loopegg/NAME. Throws UserError where there is no home.
+std::filesystem::path in_config_folder(std::string_view name);
+
 }  // namespace loopegg

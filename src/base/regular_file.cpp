@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/open_file.hpp"
 #include "base/system_words.hpp"
 
 namespace loopegg {
@@ -70,6 +69,19 @@ std::string read_part(const fs::path& path, std::uintmax_t offset, std::uintmax_
 void refuse_special_file(const char* doing, const fs::path& path) {
     struct stat about {};
     if (::stat(path.c_str(), &about) == 0) expect_regular(doing, path, about);
+}
+
+std::string read_standard_input() {
+    std::string bytes, buffer(1 << 16, '\0');
+    struct stat about {};
+    if (::fstat(STDIN_FILENO, &about) == 0 && S_ISREG(about.st_mode)) bytes.reserve(static_cast<std::size_t>(about.st_size));
+    while (true) {
+        const ssize_t n = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) fail_system("read", "standard input", errno);
+        if (n == 0) return bytes;
+        bytes.append(buffer, 0, static_cast<std::size_t>(n));
+    }
 }
 
 }  // namespace loopegg

@@ -25,9 +25,9 @@ namespace fs = std::filesystem;
 constexpr const char* private_prefix = "loopegg-private-";
 
 // The lock on a private folder. It is had as long as its process lives, so whoever can have it later knows that the folder is nobody's any more.
-class FolderLock {
+class ScratchLock {
 public:
-    explicit FolderLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
+    explicit ScratchLock(const fs::path& folder) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) {
         struct stat ours {
         }, there{};
         locked_ = fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
@@ -37,11 +37,11 @@ public:
         else if (fd_ >= 0 && ::fstat(fd_, &ours) == 0)
             gone_ = ours.st_ino != there.st_ino || ours.st_dev != there.st_dev, mine_ = ours.st_uid == ::getuid();
     }
-    ~FolderLock() {
+    ~ScratchLock() {
         if (fd_ >= 0) ::close(fd_);
     }
-    FolderLock(const FolderLock&) = delete;
-    FolderLock& operator=(const FolderLock&) = delete;
+    ScratchLock(const ScratchLock&) = delete;
+    ScratchLock& operator=(const ScratchLock&) = delete;
     bool left_behind() const { return locked_ && mine_ && !gone_; }
     bool taken_away() const { return elsewhere_ || gone_; }
 
@@ -57,7 +57,7 @@ void clear_left_behind(const fs::path& parent) {
     for (fs::directory_iterator it(parent, ignored), end; !ignored && it != end; it.increment(ignored))
         if (it->path().filename().string().starts_with(private_prefix)) found.push_back(it->path());
     for (const fs::path& folder : found)
-        if (const FolderLock lock(folder); lock.left_behind()) fs::remove_all(folder, ignored);
+        if (const ScratchLock lock(folder); lock.left_behind()) fs::remove_all(folder, ignored);
 }
 
 // Nobody else may write there, so no name in it is ever somebody's link to somewhere else.
@@ -86,7 +86,7 @@ public:
 
 private:
     fs::path path_;
-    std::optional<FolderLock> lock_;
+    std::optional<ScratchLock> lock_;
     pid_t owner_ = getpid();
 };
 

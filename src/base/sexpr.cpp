@@ -6,7 +6,7 @@
 namespace loopegg {
 namespace {
 
-constexpr int max_depth = 2000;
+constexpr int max_parentheses = 2000;
 
 class Reader {
 public:
@@ -20,7 +20,7 @@ public:
             std::size_t start = at_;
             if (text_[at_] == '(') {
                 ++at_;
-                if (open.size() > max_depth) fail("nested deeper than 2000 parentheses", start);
+                if (open.size() > max_parentheses) fail("nested deeper than 2000 parentheses", start);
                 open.push_back(SExpr{{source_, start}, true, false, {}, {}});
             } else if (text_[at_] == ')') {
                 ++at_;

@@ -67,6 +67,13 @@ std::string to_string(const Term& term) {
     return out;
 }
 
+Term with_replaced(const Term& whole, const Term& part, const Term& by) {
+    if (whole == part) return by;
+    std::vector<Term> children;
+    for (const Term& c : whole.children()) children.push_back(with_replaced(c, part, by));
+    return children.empty() ? whole : Term(whole.op(), std::move(children));
+}
+
 std::optional<std::int64_t> integer_of(Symbol op) { return number_in<std::int64_t>(op.text()); }
 
 }  // namespace loopegg

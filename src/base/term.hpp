@@ -37,6 +37,9 @@ private:
 // "(at co (at ci done))". Never a newline.
 std::string to_string(const Term& term);
 
+// The term with `by` wherever `part` was.
+Term with_replaced(const Term& whole, const Term& part, const Term& by);
+
 // The whole number that an operator's name spells, if it spells one.
 std::optional<std::int64_t> integer_of(Symbol op);
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,5 +20,11 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 
 // 1234567 -> "1,234,567"
 std::string with_commas(long long value);
+
+// 'did you mean': the known name nearest to what was typed.
+
+// "did you mean 'conv2d'?" when some name is near enough to be meant, otherwise "".
+std::string did_you_mean(std::string_view typed, std::span<const std::string> known);
+std::string did_you_mean(std::string_view typed, std::span<const std::string_view> known);
 
 }  // namespace loopegg

@@ -68,7 +68,7 @@ bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner,
     for (const Job& job : jobs) by_id[job.id] = &job, ids.push_back(job.id);
     queue.add(jobs);
     std::map<std::string, Slot> running;
-    std::map<std::string, int> told_to_end;
+    std::map<std::string, int> is_cancelled;
     Clock::time_point look_again = Clock::now();
     while (true) {
         for (auto it = running.begin(); it != running.end();) {
@@ -83,7 +83,7 @@ bool run_batch(const std::vector<Job>& jobs, JobQueue& queue, JobRunner& runner,
                 continue;
             }
             // A cluster that ends a task sends its signal to everything in it, in any order: the job waits again. A job that always ends so is a failed one.
-            if (it->second.process->told_to_end() && ++told_to_end[it->first] <= 3) {
+            if (it->second.process->is_cancelled() && ++is_cancelled[it->first] <= 3) {
                 queue.put_back(it->first);
                 it = running.erase(it);
                 continue;

@@ -2,14 +2,35 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "batch/jobs.hpp"
 #include "batch/queue.hpp"
-#include "batch/runner.hpp"
 
 namespace loopegg {
+
+// How a job is started, asked whether it has ended, and stopped. A batch knows this interface alone; the program starts a child process.
+class RunningJob {
+public:
+    virtual ~RunningJob() = default;
+    virtual std::optional<std::string> ended() = 0;      // none while the job runs; empty when it ended well; otherwise its last words
+    virtual bool is_cancelled() const { return false; }  // somebody else (a cluster, a person) ended the job by a signal, so the job did not fail
+    virtual void stop() = 0;                             // asks the job to end and waits until it has
+};
+
+class JobRunner {
+public:
+    virtual ~JobRunner() = default;
+    virtual std::unique_ptr<RunningJob> start(const Job& job, const std::filesystem::path& folder) = 0;
+};
+
+// Runs `program` with the job's arguments. The output of the child goes to folder/log.txt. The child dies with this process, however this process dies.
+std::unique_ptr<JobRunner> process_runner(std::filesystem::path program);
 
 struct BatchOptions {
     std::filesystem::path out;  // OUT/queue.sqlite unless a server keeps the queue, OUT/runs/NAME, OUT/result.csv, OUT/result.json

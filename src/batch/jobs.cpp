@@ -13,7 +13,7 @@ namespace loopegg {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::size_t most_jobs = 100'000;
+constexpr std::size_t max_jobs = 100'000;
 
 std::vector<std::string> list(const JsonView& file, const char* key, std::vector<std::string> otherwise) {
     auto member = file.find(key);
@@ -99,7 +99,7 @@ std::vector<Job> read_jobs(const SourcePtr& source) {
             file.at("models").fail(fmt::format("'{}' is no model's name: it would be read as an option", model), "write './-NAME' for a file of such a name");
     const auto seeds = seeds_of(file);
     const auto options = options_of(file);
-    if (models.size() * targets.size() * rules.size() * seeds.size() > most_jobs) file.fail(fmt::format("these lists make more than {} jobs", most_jobs));
+    if (models.size() * targets.size() * rules.size() * seeds.size() > max_jobs) file.fail(fmt::format("these lists make more than {} jobs", max_jobs));
     std::vector<Job> jobs;
     std::set<std::string> ids, names;
     for (const std::string& model : models)

@@ -14,8 +14,6 @@
 namespace loopegg {
 namespace {
 
-double now() { return clock_seconds(CLOCK_MONOTONIC); }
-
 std::string new_owner() {
     static std::atomic<int> queues{0};
     return own_name() + " " + std::to_string(queues++);
@@ -24,7 +22,7 @@ std::string new_owner() {
 JobState state_of(const std::string& word, const std::string& owner, double silent_seconds) {
     if (word == "done") return JobState::done;
     if (word == "failed") return JobState::failed;
-    return word == "running" && owner_lives(owner, silent_seconds) ? JobState::running : JobState::waiting;
+    return word == "running" && is_owner_alive(owner, silent_seconds) ? JobState::running : JobState::waiting;
 }
 
 constexpr const char* record_columns = "id, name, state, error, seconds, unixepoch() - began, owner, unixepoch() - beat";
@@ -98,7 +96,7 @@ std::optional<std::string> JobQueue::take() {
     for (StoreQuery q =
              std::move(StoreQuery(*db_, "SELECT id, owner, unixepoch() - beat FROM jobs WHERE batch = ? AND state = 'running' ORDER BY place").bind(batch_));
          q.row();)
-        if (ids_.contains(q.text(0)) && (q.text(1) == owner_ ? !held_.contains(q.text(0)) : !owner_lives(q.text(1), q.real(2))))
+        if (ids_.contains(q.text(0)) && (q.text(1) == owner_ ? !held_.contains(q.text(0)) : !is_owner_alive(q.text(1), q.real(2))))
             left.emplace_back(q.text(0), q.text(1));
     for (const auto& [key, owner] : left)
         if (claim(key, "state = 'running'", owner)) return held_.insert(key), ids_.at(key);
@@ -159,9 +157,9 @@ std::map<std::string, std::string> JobQueue::results() {
 }
 
 void JobQueue::say_that_we_live() {
-    if (now() - said_ < beat_seconds) return;
+    if (monotonic_seconds() - said_ < beat_seconds) return;
     StoreQuery(*db_, "UPDATE jobs SET beat = unixepoch() WHERE owner = ? AND state = 'running'").bind(owner_).done();
-    said_ = now();
+    said_ = monotonic_seconds();
 }
 
 const char* to_string(JobState state) {

@@ -1,11 +1,14 @@
 // The whole command line as one tree, built from the table of commands. Help, completion and the manual are made from this tree.
 #pragma once
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "cli/command.hpp"
+
+#include <CLI/CLI.hpp>
 
 namespace loopegg {
 
@@ -25,5 +28,19 @@ std::vector<std::string> spellings(const CLI::Option& option);  // "-q", "--quie
 
 // What is wrong with words that parse() refused for `reason`. The diagnostic names an unknown command or option, and the known name that is nearest.
 Diagnostic misuse(const CLI::App& app, const std::vector<std::string>& words, const std::string& reason);
+
+// How help is laid out: --help shows what most people need, --help-all every option and every command.
+
+// Moves every option of `app` that is not named here under a heading that only --help-all shows. Flags that all commands share stay.
+void keep_in_short_help(CLI::App& app, std::initializer_list<const char*> names);
+
+class HelpFormat : public CLI::Formatter {
+public:
+    std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
+
+private:
+    std::string options(const CLI::App* app, CLI::AppFormatMode mode) const;
+    std::string commands(const CLI::App* app, CLI::AppFormatMode mode) const;
+};
 
 }  // namespace loopegg

@@ -1,9 +1,9 @@
 // 'loopegg adopt': trained weights into the network that a run returned, in every form of it.
 #include <fmt/format.h>
 
+#include "base/atomic_directory.hpp"
 #include "base/files.hpp"
 #include "base/quote.hpp"
-#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
 #include "optimize/answer/adopt.hpp"
 #include "report/page.hpp"
@@ -11,7 +11,7 @@
 
 namespace loopegg {
 namespace fs = std::filesystem;
-namespace {
+namespace cmd_adopt {
 
 Action setup(CLI::App& app) {
     struct Asked {
@@ -35,8 +35,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_adopt
 
-const Command adopt_command{"adopt", "put trained weights into the network that a run returned", "loopegg adopt out out/trained.safetensors", setup};
+const Command adopt_command{"adopt", "put trained weights into the network that a run returned", "loopegg adopt out out/trained.safetensors", cmd_adopt::setup};
 
 }  // namespace loopegg

@@ -6,7 +6,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
-#include "cli/unproved_option.hpp"
+#include "cli/options.hpp"
 #include "fisher/importance.hpp"
 #include "graph/carry_weights.hpp"
 #include "graph/flops.hpp"
@@ -16,7 +16,7 @@
 #include "rewrite/plan_rules.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_apply {
 
 struct Options {
     std::string model, plan, out, rules = "discover", data;
@@ -70,8 +70,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_apply
 
-const Command apply_command{"apply", "apply a plan to a model", "loopegg apply model.json plan.json -o smaller.json", setup};
+const Command apply_command{"apply", "apply a plan to a model", "loopegg apply model.json plan.json -o smaller.json", cmd_apply::setup};
 
 }  // namespace loopegg

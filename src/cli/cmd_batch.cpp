@@ -12,12 +12,12 @@
 #include "batch/batch.hpp"
 #include "batch/slurm.hpp"
 #include "cli/commands.hpp"
-#include "cli/store_option.hpp"
+#include "cli/options.hpp"
 #include "report/words.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
-namespace {
+namespace cmd_batch {
 
 std::atomic<bool> interrupted{false};
 
@@ -80,11 +80,11 @@ private:
     }
 
     void draw(const std::vector<JobRecord>& records) {
-        constexpr std::size_t most_lines = 20;
+        constexpr std::size_t max_lines = 20;
         std::vector<std::string> lines{fmt::format("{}; time left {}", Counts(records).text(), expected(records, at_once_))};
         auto add = [&](JobState state, auto&& words) {
             for (const JobRecord& r : records)
-                if (r.state == state && lines.size() < most_lines) lines.push_back(fmt::format("  {:<8} {:<52.52} {}", to_string(state), r.name, words(r)));
+                if (r.state == state && lines.size() < max_lines) lines.push_back(fmt::format("  {:<8} {:<52.52} {}", to_string(state), r.name, words(r)));
         };
         add(JobState::running, [](const JobRecord& r) { return human_seconds(r.running_for) + (r.ours ? "" : ", another process"); });
         add(JobState::failed, [](const JobRecord& r) { return r.error.substr(0, std::min<std::size_t>(r.error.find('\n'), 50)); });
@@ -264,8 +264,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_batch
 
-const Command batch_command{"batch", "optimize many networks: models x targets x rule files x seeds", "loopegg batch examples/batch.json --out batch/", setup};
+const Command batch_command{"batch", "optimize many networks: models x targets x rule files x seeds", "loopegg batch examples/batch.json --out batch/",
+                            cmd_batch::setup};
 
 }  // namespace loopegg

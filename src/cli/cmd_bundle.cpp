@@ -1,19 +1,17 @@
 // 'loopegg bundle': code, operands and a runner for a machine that has neither TVM nor a network; 'bundle import' takes its times back.
 #include <fmt/format.h>
 
-#include "backends/measure/known_schedules.hpp"
 #include "backends/measure/latency_store.hpp"
 #include "backends/network/bundle.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/sexpr.hpp"
 #include "cli/commands.hpp"
-#include "cli/rounding_options.hpp"
-#include "cli/store_option.hpp"
+#include "cli/options.hpp"
 #include "graph/load.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_bundle {
 
 struct Arguments {
     std::string what, folder, target = "h200", out, nests;
@@ -116,9 +114,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_bundle
 
 const Command bundle_command{"bundle", "carry code to a machine without TVM, and its times back",
-                             "loopegg bundle zoo:resnet34-cifar10 --target h200 --out bundle", setup};
+                             "loopegg bundle zoo:resnet34-cifar10 --target h200 --out bundle", cmd_bundle::setup};
 
 }  // namespace loopegg

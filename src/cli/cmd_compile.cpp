@@ -1,40 +1,83 @@
 // 'loopegg compile': a network as machine code for a target, with good schedules and no search.
 #include <fmt/format.h>
 
+#include "backends/network/int8_calibration.hpp"
 #include "backends/network/network.hpp"
 #include "backends/network/rounding_error.hpp"
+#include "base/atomic_directory.hpp"
 #include "base/error.hpp"
-#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
-#include "cli/reading_options.hpp"
-#include "cli/rounding_options.hpp"
+#include "cli/options.hpp"
+#include "fisher/data.hpp"
 #include "graph/load.hpp"
 #include "graph/weights.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_compile {
 
 struct Arguments {
-    std::string model, target = "host", out;
+    std::string model, target = "host", out, data;
     std::uint64_t seed = 0;
     std::vector<std::string> allowed;
     double max_rounding_error = 0.01;
 };
 
-// What the allowed roundings do to the outputs on drawn inputs. Throws UserError where that is too much.
-nlohmann::json check_rounding(const Arguments& a, const Model& model, const Target& target) {
-    std::vector<std::vector<Tensor>> inputs;
-    for (std::uint64_t seed = 0; seed < 8; ++seed) {
-        inputs.emplace_back();
-        for (const GraphInput& in : model.graph.inputs) inputs.back().push_back(normal_tensor(in.shape, seed, in.name));
+constexpr std::int64_t images = 64;
+
+struct Inputs {
+    std::vector<std::vector<Tensor>> all;
+    std::string source = "normal noise";
+};
+
+Inputs inputs_for(const Arguments& a, const Model& model) {
+    Inputs in;
+    if (!a.data.empty()) {
+        if (model.graph.inputs.size() != 1) throw UserError("--data has images for networks of one input; this one has several");
+        const std::int64_t batch = std::max<std::int64_t>(1, model.graph.inputs[0].shape[0]);
+        const BatchSet set = load_batches(a.data, model.graph, batch, (images + batch - 1) / batch, a.seed);
+        in.source = set.source;
+        for (const Batch& b : set.batches) in.all.push_back({Tensor{b.shape, b.images}});
+        return in;
     }
-    const RoundingError e = rounding_error(model.graph, model.weights, {}, target, inputs);
-    if (!(e.largest <= a.max_rounding_error))
-        throw UserError(Diagnostic{fmt::format("--allow: outputs would be up to {:.2g} of the largest one away from float32's, and {:.2g} is allowed",
-                                               e.largest, a.max_rounding_error),
-                                   {},
-                                   "leave --allow out, or give a larger --max-rounding-error"});
-    return {{"sites", e.sites}, {"largest", e.largest}, {"mean", e.mean}, {"limit", a.max_rounding_error}, {"data", "normal noise"}};
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+        in.all.emplace_back();
+        for (const GraphInput& g : model.graph.inputs) in.all.back().push_back(normal_tensor(g.shape, seed, g.name));
+    }
+    return in;
+}
+
+struct Rounded {
+    Schedules schedules;
+    nlohmann::json json;
+};
+
+// Rounds as many sites as the limit allows, by what that does to the outputs. int8 numbers get their scales from the first half of the data, and the error is
+// that on the other half.
+Rounded round_sites(const Arguments& a, Model& model, const Target& target) {
+    if (target.allowed.empty()) return {};
+    const Inputs in = inputs_for(a, model);
+    std::span<const std::vector<Tensor>> judged = in.all;
+    if (target.allowed.contains("int8")) {
+        if (a.data.empty())
+            throw UserError(Diagnostic{"--allow int8: the scales of int8 numbers are measured on data, and there is none",
+                                       {},
+                                       "give --data FOLDER: CIFAR-10, or .npy batches of images like those that the network will see"});
+        const std::size_t half = (in.all.size() + 1) / 2;
+        for (auto& [name, scale] : int8_scales(model.graph, model.weights, judged.first(half))) model.weights[name] = std::move(scale);
+        if (half < in.all.size()) judged = judged.subspan(half);
+    }
+    RoundedSites made = round_within(a.max_rounding_error, model.graph, model.weights, target, judged);
+    const std::size_t kept = made.kept.size();
+    return {std::move(made.kept),
+            {{"sites", made.error.sites},
+             {"kept_in_float32", kept},
+             {"largest", made.error.largest},
+             {"mean", made.error.mean},
+             {"limit", a.max_rounding_error},
+             {"outputs", made.error.outputs},
+             {"same_answer", made.error.same_answer},
+             {"data", in.source},
+             {"of_site", made.kinds}}};
 }
 
 Action setup(CLI::App& app) {
@@ -44,15 +87,16 @@ Action setup(CLI::App& app) {
     app.add_option("--out", a->out, "the folder to write")->required();
     app.add_option("--seed", a->seed, "draws the weights of a model that has none");
     add_rounding_options(app, a->allowed, a->max_rounding_error);
+    app.add_option("--data", a->data, "a folder of CIFAR-10 or of .npy batches, by which --allow measures its errors, and int8 its scales");
     auto reading = add_reading_options(app);
     return [a, reading](Session& session) {
-        const Model model = load_model(a->model, a->seed, reading->read());
+        Model model = load_model(a->model, a->seed, reading->read());
         say_notes(model.notes);
         const Target target = allowing(find_target(a->target), a->allowed);
         require_linkable(model.graph, target);
-        const nlohmann::json rounding = a->allowed.empty() ? nlohmann::json() : check_rounding(*a, model, target);
+        const auto [schedules, rounding] = round_sites(*a, model, target);
         FolderUpdate update(a->out);
-        CompiledNetwork n = compile_network({model.graph, model.weights, {}}, target, update.path(), &session.progress);
+        CompiledNetwork n = compile_network({model.graph, model.weights, schedules}, target, update.path(), &session.progress);
         update.commit();
         n.folder = a->out;
         if (!n.linked)
@@ -72,14 +116,16 @@ Action setup(CLI::App& app) {
             fmt::print("{}: {} kernels, {} steps, {:.1f} MB of activations, {:.1f} MB of weights\n", n.folder.string(), n.kernels, n.steps, n.arena_bytes / 1e6,
                        n.weight_bytes / 1e6);
         if (!session.json && !rounding.is_null())
-            fmt::print("operands of {} sites are rounded; outputs are at most {:.2g} of the largest one away from float32's on normal noise\n",
-                       rounding["sites"].get<int>(), rounding["largest"].get<double>());
+            fmt::print("operands of {} sites are rounded, {} more stay in float32; {:.2g} of the largest output at most on {}, {} of {} answers the same\n",
+                       rounding["sites"].get<int>(), rounding["kept_in_float32"].get<int>(), rounding["largest"].get<double>(),
+                       rounding["data"].get<std::string>(), rounding["same_answer"].get<int>(), rounding["outputs"].get<int>());
         return 0;
     };
 }
 
-}  // namespace
+}  // namespace cmd_compile
 
-const Command compile_command{"compile", "compile a network for a target", "loopegg compile zoo:resnet34-cifar10 --target host --out compiled", setup};
+const Command compile_command{"compile", "compile a network for a target", "loopegg compile zoo:resnet34-cifar10 --target host --out compiled",
+                              cmd_compile::setup};
 
 }  // namespace loopegg

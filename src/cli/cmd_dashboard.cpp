@@ -10,12 +10,12 @@
 #include "batch/queue.hpp"
 #include "batch/slurm.hpp"
 #include "cli/commands.hpp"
-#include "cli/store_option.hpp"
+#include "cli/options.hpp"
 #include "report/dashboard.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
-namespace {
+namespace cmd_dashboard {
 
 struct Arguments {
     std::string folder, page;
@@ -98,8 +98,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_dashboard
 
-const Command dashboard_command{"dashboard", "write one self-contained HTML page about a batch and the boards", "loopegg dashboard batch/ --every 10", setup};
+const Command dashboard_command{"dashboard", "write one self-contained HTML page about a batch and the boards", "loopegg dashboard batch/ --every 10",
+                                cmd_dashboard::setup};
 
 }  // namespace loopegg

@@ -3,19 +3,18 @@
 
 #include <fmt/format.h>
 
+#include "base/atomic_directory.hpp"
 #include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/sexpr.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
-#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
-#include "cli/unproved_option.hpp"
+#include "cli/options.hpp"
 #include "nest/term/grammar.hpp"
 #include "optimize/audit/check_run.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_explain {
 
 using nlohmann::json;
 
@@ -140,8 +139,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_explain
 
-const Command explain_command{"explain", "show how each site came to be what it is, and check it", "loopegg explain out --site 'layer3.*' --check", setup};
+const Command explain_command{"explain", "show how each site came to be what it is, and check it", "loopegg explain out --site 'layer3.*' --check",
+                              cmd_explain::setup};
 
 }  // namespace loopegg

@@ -3,13 +3,13 @@
 
 #include "base/files.hpp"
 #include "cli/commands.hpp"
-#include "cli/reading_options.hpp"
+#include "cli/options.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/pytorch/network_py.hpp"
 #include "graph/safetensors.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_export {
 
 Action setup(CLI::App& app) {
     struct Options {
@@ -39,8 +39,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_export
 
-const Command export_command{"export", "write a model as an ONNX file or as a PyTorch module", "loopegg export m.json -o m.onnx", setup};
+const Command export_command{"export", "write a model as an ONNX file or as a PyTorch module", "loopegg export m.json -o m.onnx", cmd_export::setup};
 
 }  // namespace loopegg

@@ -13,7 +13,7 @@
 #include "extract/term_space.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_extract {
 
 struct Arguments {
     std::string file, method = "ilp";
@@ -103,8 +103,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_extract
 
-const Command extract_command{"extract", "pick the cheapest term of a serialized e-graph", "loopegg extract egraph.json --method ilp --seconds 10", setup};
+const Command extract_command{"extract", "pick the cheapest term of a serialized e-graph", "loopegg extract egraph.json --method ilp --seconds 10",
+                              cmd_extract::setup};
 
 }  // namespace loopegg

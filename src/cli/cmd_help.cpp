@@ -7,7 +7,7 @@
 #include "cli/commands.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_help {
 
 Action setup(CLI::App& app) {
     auto words = std::make_shared<std::vector<std::string>>();
@@ -30,8 +30,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_help
 
-const Command help_command{"help", "describe the program or one command", "loopegg help show", setup};
+const Command help_command{"help", "describe the program or one command", "loopegg help show", cmd_help::setup};
 
 }  // namespace loopegg

@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
-#include "cli/reading_options.hpp"
+#include "cli/options.hpp"
 #include "graph/flops.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/opaque.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_import {
 
 Action setup(CLI::App& app) {
     struct Options {
@@ -40,8 +40,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_import
 
-const Command import_command{"import", "read an ONNX file and write it as a model.json", "loopegg import resnet18.onnx -o resnet18.json", setup};
+const Command import_command{"import", "read an ONNX file and write it as a model.json", "loopegg import resnet18.onnx -o resnet18.json", cmd_import::setup};
 
 }  // namespace loopegg

@@ -7,7 +7,7 @@
 #include "version.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_manual {
 
 // Roff reads a leading '.' or ''' as a request, '\' as an escape, and a bare '-' as a hyphen that cannot be copied.
 std::string roff(std::string_view text) {
@@ -77,8 +77,8 @@ Action setup(CLI::App&) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_manual
 
-const Command manual_command{"manual", "print the manual page", "loopegg manual | man -l -", setup};
+const Command manual_command{"manual", "print the manual page", "loopegg manual | man -l -", cmd_manual::setup};
 
 }  // namespace loopegg

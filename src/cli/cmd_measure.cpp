@@ -7,15 +7,15 @@
 
 #include "backends/measure/network_measure.hpp"
 #include "backends/network/network.hpp"
+#include "base/atomic_directory.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
-#include "cli/store_option.hpp"
+#include "cli/options.hpp"
 #include "graph/load.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_measure {
 
 struct Arguments {
     std::string model, target = "host";
@@ -78,8 +78,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_measure
 
-const Command measure_command{"measure", "time a network on a target", "loopegg measure zoo:resnet34-cifar10 --target host", setup};
+const Command measure_command{"measure", "time a network on a target", "loopegg measure zoo:resnet34-cifar10 --target host", cmd_measure::setup};
 
 }  // namespace loopegg

@@ -4,32 +4,40 @@
 #include "backends/network/bundle.hpp"
 #include "backends/target/target.hpp"
 #include "backends/target/thread_count.hpp"
+#include "base/atomic_directory.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/quote.hpp"
 #include "base/scratch.hpp"
 #include "base/text.hpp"
-#include "base/whole_folder.hpp"
+#include "cli/app.hpp"
 #include "cli/commands.hpp"
-#include "cli/help_format.hpp"
-#include "cli/old_guard_options.hpp"
-#include "cli/reading_options.hpp"
-#include "cli/rounding_options.hpp"
-#include "cli/store_option.hpp"
-#include "cli/unproved_option.hpp"
+#include "cli/options.hpp"
 #include "graph/architecture.hpp"
 #include "optimize/optimize.hpp"
 #include "optimize/run/objective.hpp"
 #include "optimize/run/preflight.hpp"
 #include "optimize/run/rounds.hpp"
+#include "optimize/train/trainer.hpp"
 #include "report/page.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_optimize {
+
+std::string how_it_trained(const nlohmann::json& training) {
+    const nlohmann::json &returned = training["returned"], &original = training["original"];
+    return fmt::format(
+        "{} trained to {:.2f}% (nine of ten training runs: {:.2f} to {:.2f}), the original by the same recipe to {:.2f}%: {:.2f} points lost, {:.2f} had been "
+        "predicted; {} training runs of {}, {} failed",
+        returned["name"].get<std::string>(), returned["accuracy"].get<double>(), returned["low"].get<double>(), returned["high"].get<double>(),
+        original["accuracy"].get<double>(), returned["lost"].get<double>(), returned["predicted"]["points"].get<double>(), training["runs"].get<int>(),
+        training["budget"].get<int>(), training["failures"].size());
+}
 
 // How sure the accuracy is, in words that promise no more than the guard knows.
 std::string how_sure(const nlohmann::json& r) {
     if (r["returned"] == "original") return "the network is the original, so its accuracy is what it was; only its schedules are new";
+    if (r.contains("training") && !r["training"]["returned"].is_null()) return how_it_trained(r["training"]);
     const nlohmann::json& guard = r["guard"];
     if (!guard.contains("loss") || !guard["loss"].contains("low"))
         return fmt::format("the guard '{}' allows the network and predicts no accuracy: train it before you rely on it", guard["name"].get<std::string>());
@@ -129,6 +137,21 @@ void read_as_asked(OptimizeRequest& r, const ReadingOptions& options, const Scra
     r.model = copy.path();
 }
 
+// The command that trains, by default this program's own, and where its runs are kept.
+void take_trainer(OptimizeRequest& r, const std::filesystem::path& out) {
+    if (!r.trainings.empty()) throw UsageError("--trainings: the recipe of its accuracies need not be that of --train, so give only one of them");
+    if (r.train.command.empty()) {
+        if (r.data.empty()) throw UsageError("--train-budget: expected a command that trains (--train 'COMMAND {}'), or images for 'loopegg train' (--data)");
+        r.train.command =
+            fmt::format("{} train {{}} --data {} --seed \"$LOOPEGG_SEED\" --json", shell_word(std::filesystem::read_symlink("/proc/self/exe").string()),
+                        shell_word(std::filesystem::absolute(r.data).string()));
+    }
+    check_trainer(r.train.command);
+    if (find_target(r.target == "all" ? "host" : r.target).reach == Reach::bundle)
+        throw UsageError("--train: the times of '" + r.target + "' come in rounds; when they are there, train its finalists ('loopegg choose --trainings')");
+    r.train.folder = out / "trainings";
+}
+
 Action setup(CLI::App& app) {
     auto r = std::make_shared<OptimizeRequest>();
     auto model = std::make_shared<std::string>(), out = std::make_shared<std::string>("out"), runner = std::make_shared<std::string>();
@@ -151,6 +174,16 @@ Action setup(CLI::App& app) {
     app.add_option("--data", r->data, "images for the guard: a folder of CIFAR-10's binary files or of .npy batches; without it, loopegg draws images");
     app.add_option("--trainings", r->trainings,
                    R"(a file of what networks made from MODEL reached in training, from which the guard learns: {"plan": ..., "accuracy": 91.4} on each line)");
+    app.add_option("--train", r->train.command,
+                   "a command that trains a network, {} standing for its folder, and prints {\"accuracy\": PERCENT} as its last line: the most informative "
+                   "networks are trained, and the one that trained best is returned; with --data, unless given, 'loopegg train'");
+    auto budget = app.add_option("--train-budget", r->train.budget, "how many training runs there may be, that of MODEL included")
+                      ->capture_default_str()
+                      ->check(CLI::Range(2, 100'000));
+    app.add_option("--train-jobs", r->train.jobs, "how many training runs there may be at once")->capture_default_str()->check(CLI::Range(1, 1000));
+    app.add_option("--train-seconds", r->train.seconds, "seconds that a training run may take; 0: ten times as many as that of MODEL, and at least 3600")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
     app.add_option("--finalists", r->finalists,
                    "how many networks of its own the search times and writes to out/finalists, unlike each other, for users who train them ('loopegg choose')")
         ->check(CLI::Range(1, 1000));
@@ -162,7 +195,7 @@ Action setup(CLI::App& app) {
     app.add_option("--seed", r->seed, "what data, weights and candidates are drawn from")->capture_default_str();
     app.add_option("--trials", r->trials, "how many schedules of a nest are timed, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
     app.add_option("--tune-seconds", r->tune_seconds, "seconds for trying schedules; a whole run takes about twice as long")->capture_default_str();
-    app.add_option("--rounds", r->most_rounds, "for a target that is reached by bundles: how often programs go there; 0: all is estimated")
+    app.add_option("--rounds", r->max_rounds, "for a target that is reached by bundles: how often programs go there; 0: all is estimated")
         ->capture_default_str()
         ->check(CLI::Range(0, 1000));
     app.add_option("--round-programs", r->round_programs, "how many schedules go to such a target in one round")
@@ -192,6 +225,7 @@ Action setup(CLI::App& app) {
         r->model = *model, r->out = *out;
         if (!runner->empty()) check_runner(*runner);
         use_threads(*threads, find_target(r->target == "all" ? "host" : r->target));
+        if (budget->count() > 0 || !r->train.command.empty()) take_trainer(*r, *out);
         preflight(*r, session.progress);
         const ScratchFile copy(".json");  // its weights lie beside it, in this process's own folder
         read_as_asked(*r, *reading, copy);
@@ -223,8 +257,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_optimize
 
-const Command optimize_command{"optimize", "make a network faster: the whole pipeline", "loopegg optimize examples/resnet34-cifar10.json --out out", setup};
+const Command optimize_command{"optimize", "make a network faster: the whole pipeline", "loopegg optimize examples/resnet34-cifar10.json --out out",
+                               cmd_optimize::setup};
 
 }  // namespace loopegg

@@ -10,7 +10,7 @@
 #include "cli/commands.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_paper {
 
 struct Options {
     std::vector<std::string> figures;
@@ -47,9 +47,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_paper
 
 const Command paper_command{"paper", "make the figures of the paper: measure, draw, and write a page for each", "loopegg paper fig6 --quick --out paper/",
-                            setup};
+                            cmd_paper::setup};
 
 }  // namespace loopegg

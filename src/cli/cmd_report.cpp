@@ -1,14 +1,14 @@
 // 'loopegg report': one HTML page about one run.
 #include <fmt/format.h>
 
+#include "base/atomic_directory.hpp"
 #include "base/files.hpp"
 #include "base/quote.hpp"
-#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
 #include "report/page.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_report {
 
 Action setup(CLI::App& app) {
     auto folder = std::make_shared<std::string>();
@@ -36,8 +36,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_report
 
-const Command report_command{"report", "write one self-contained HTML page about a run", "loopegg report out/", setup};
+const Command report_command{"report", "write one self-contained HTML page about a run", "loopegg report out/", cmd_report::setup};
 
 }  // namespace loopegg

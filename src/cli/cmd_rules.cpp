@@ -8,12 +8,12 @@
 #include "base/places.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
-#include "cli/unproved_option.hpp"
+#include "cli/options.hpp"
 #include "rules/expressions.hpp"
 #include "rules/load.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_rules {
 
 struct Arguments {
     std::vector<std::string> files;
@@ -280,8 +280,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_rules
 
-const Command rules_command{"rules", "check rule files, list rules and what rules can use", "loopegg rules check rules/math.rules", setup};
+const Command rules_command{"rules", "check rule files, list rules and what rules can use", "loopegg rules check rules/math.rules", cmd_rules::setup};
 
 }  // namespace loopegg

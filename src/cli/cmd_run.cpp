@@ -3,18 +3,18 @@
 
 #include "backends/measure/run_confined.hpp"
 #include "backends/network/network.hpp"
+#include "base/atomic_directory.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/quote.hpp"
-#include "base/whole_folder.hpp"
 #include "cli/commands.hpp"
-#include "cli/reading_options.hpp"
+#include "cli/options.hpp"
 #include "graph/interpreter.hpp"
 #include "graph/npy.hpp"
 #include "graph/weights.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_run {
 
 struct Arguments {
     std::string folder, out;
@@ -105,8 +105,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_run
 
-const Command run_command{"run", "run a network once: compiled, or by the interpreter", "loopegg run compiled --input x.npy --output y.npy", setup};
+const Command run_command{"run", "run a network once: compiled, or by the interpreter", "loopegg run compiled --input x.npy --output y.npy", cmd_run::setup};
 
 }  // namespace loopegg

@@ -7,8 +7,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "cli/commands.hpp"
-#include "cli/store_option.hpp"
-#include "cli/unproved_option.hpp"
+#include "cli/options.hpp"
 #include "fisher/evidence.hpp"
 #include "fisher/oracle.hpp"
 #include "graph/flops.hpp"
@@ -18,7 +17,7 @@
 #include "rules/load.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_sample {
 
 struct Arguments {
     std::string model, rules = "paper", phase = "sites", data, out;
@@ -158,9 +157,9 @@ Action setup(CLI::App& app) {
     return [a](Session& session) { return Sampling(*a, session).run(); };
 }
 
-}  // namespace
+}  // namespace cmd_sample
 
 const Command sample_command{"sample", "draw random networks by rules, and count which of them the rules' conditions reject",
-                             "loopegg sample zoo:resnet34-cifar10 --rules paper --networks 1000 --out verdicts.jsonl", setup};
+                             "loopegg sample zoo:resnet34-cifar10 --rules paper --networks 1000 --out verdicts.jsonl", cmd_sample::setup};
 
 }  // namespace loopegg

@@ -6,21 +6,20 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/sexpr.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
-#include "cli/unproved_option.hpp"
+#include "cli/options.hpp"
 #include "egraph/explain.hpp"
 #include "egraph/runner.hpp"
 #include "egraph/serialize.hpp"
-#include "extract/dot.hpp"
+#include "extract/best_terms.hpp"
 #include "extract/from_egraph.hpp"
-#include "extract/smallest.hpp"
+#include "extract/serialized.hpp"
 #include "rules/limits.hpp"
 #include "rules/load.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_saturate {
 
 struct Arguments {
     std::string terms, rules, phase, scheduler = "simple", dot, out;
@@ -170,9 +169,9 @@ Action setup(CLI::App& app) {
     return [a](Session& session) { return saturate(*a, session); };
 }
 
-}  // namespace
+}  // namespace cmd_saturate
 
 const Command saturate_command{"saturate", "grow an e-graph from terms and rules, and give the smallest terms",
-                               "loopegg saturate examples/math.terms --rules rules/math.rules --iterations 6", setup};
+                               "loopegg saturate examples/math.terms --rules rules/math.rules --iterations 6", cmd_saturate::setup};
 
 }  // namespace loopegg

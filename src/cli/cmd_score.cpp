@@ -5,9 +5,7 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
-#include "cli/old_guard_options.hpp"
-#include "cli/store_option.hpp"
-#include "cli/unproved_option.hpp"
+#include "cli/options.hpp"
 #include "fisher/conditions.hpp"
 #include "fisher/evidence.hpp"
 #include "fisher/score.hpp"
@@ -17,7 +15,7 @@
 #include "rewrite/plan_rules.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_score {
 
 struct Arguments {
     std::string model, data, trainings, precision, rules = "discover";
@@ -128,9 +126,9 @@ Action setup(CLI::App& app) {
     return [a](Session& session) { return run(*a, session); };
 }
 
-}  // namespace
+}  // namespace cmd_score
 
 const Command score_command{"score", "measure the capacity of a network and its variants, and ask conditions on measures",
-                            "loopegg score zoo:resnet34-cifar10 --plan plan.json --data cifar10 --json", setup};
+                            "loopegg score zoo:resnet34-cifar10 --plan plan.json --data cifar10 --json", cmd_score::setup};
 
 }  // namespace loopegg

@@ -5,7 +5,7 @@
 
 #include "base/text.hpp"
 #include "cli/commands.hpp"
-#include "cli/reading_options.hpp"
+#include "cli/options.hpp"
 #include "graph/architecture.hpp"
 #include "graph/dot.hpp"
 #include "graph/flops.hpp"
@@ -14,7 +14,7 @@
 #include "graph/operators.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_show {
 
 nlohmann::json as_json(const Graph& graph) {
     nlohmann::json sites = nlohmann::json::array();
@@ -76,8 +76,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_show
 
-const Command show_command{"show", "print a network: nodes, shapes, parameters, MACs, sites", "loopegg show m.json", setup};
+const Command show_command{"show", "print a network: nodes, shapes, parameters, MACs, sites", "loopegg show m.json", cmd_show::setup};
 
 }  // namespace loopegg

@@ -9,7 +9,7 @@
 #include "optimize/audit/store_care.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_store {
 
 std::vector<StoreAddress> stores(const std::vector<std::string>& named) {
     std::vector<StoreAddress> all;
@@ -119,8 +119,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_store
 
-const Command store_command{"store", "look after what was measured: check, repair, forget, copy", "loopegg store forget --failures", setup};
+const Command store_command{"store", "look after what was measured: check, repair, forget, copy", "loopegg store forget --failures", cmd_store::setup};
 
 }  // namespace loopegg

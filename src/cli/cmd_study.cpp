@@ -5,12 +5,11 @@
 #include "base/text.hpp"
 #include "cli/commands.hpp"
 #include "report/study.hpp"
-#include "report/variants.hpp"
 #include "report/words.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
-namespace {
+namespace cmd_study {
 
 // A folder is a run when it has a result.json of a run; a folder of runs (as 'batch' makes) stands for all runs inside it.
 void find_runs(const fs::path& folder, std::vector<fs::path>& found) {
@@ -71,9 +70,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_study
 
 const Command study_command{"study", "count the sequences of many runs: how often they were chosen, where, what they gain and cost",
-                            "loopegg study out/ other-out/ --out study/", setup};
+                            "loopegg study out/ other-out/ --out study/", cmd_study::setup};
 
 }  // namespace loopegg

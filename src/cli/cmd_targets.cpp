@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "backends/board/board_connection.hpp"
-#include "backends/board/board_target.hpp"
 #include "backends/board/build_worker.hpp"
 #include "backends/target/target.hpp"
 #include "base/error.hpp"
@@ -13,11 +12,11 @@
 #include "base/quote.hpp"
 #include "base/team.hpp"
 #include "cli/commands.hpp"
-#include "cli/store_option.hpp"
+#include "cli/options.hpp"
 #include "store/board_health.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_targets {
 
 std::string how(const Target& t) {
     switch (t.reach) {
@@ -268,9 +267,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_targets
 
 const Command targets_command{"targets", "list the machines that nests are compiled for, add one, or ask its boards",
-                              "loopegg targets add pi4 --ssh pi@192.168.1.20 --ssh pi@192.168.1.21", setup};
+                              "loopegg targets add pi4 --ssh pi@192.168.1.20 --ssh pi@192.168.1.21", cmd_targets::setup};
 
 }  // namespace loopegg

@@ -6,7 +6,7 @@
 #include "cli/commands.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_term {
 
 Action setup(CLI::App& app) {
     auto file = std::make_shared<std::string>();
@@ -22,8 +22,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_term
 
-const Command term_command{"term", "read terms and print them back in their one form", "loopegg term terms.txt", setup};
+const Command term_command{"term", "read terms and print them back in their one form", "loopegg term terms.txt", cmd_term::setup};
 
 }  // namespace loopegg

@@ -11,7 +11,7 @@
 #include "graph/load.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_train {
 
 namespace fs = std::filesystem;
 
@@ -30,7 +30,7 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
     if (a.options.epochs < 1) throw UsageError("--epochs must be at least 1");
     Model model = load_model(a.model.starts_with("zoo:") ? a.model : file.string(), a.options.seed);
     Splits data = load_splits(a.data, model.graph, a.limit, a.options.seed);
-    TorchRoom& torch = torch_room();
+    TorchRuntime& torch = torch_runtime();
     TrainOptions options = a.options;
     options.augment = !a.no_augment && data.train.shape.size() == 4;
     options.distill = a.distill_weight.value_or(0);
@@ -61,7 +61,7 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
         return true;
     });
     session.progress.finish();
-    answer["after"] = torch.accuracy(model.graph, model.weights, data.test, options.threads);
+    answer["after"] = answer["accuracy"] = torch.accuracy(model.graph, model.weights, data.test, options.threads);
     save_model(model.graph, model.weights, out / "trained.json");
     fs::remove(options.checkpoint);  // the run is over; another one begins anew
     answer["file"] = (out / "trained.json").string();
@@ -97,8 +97,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_train
 
-const Command train_command{"train", "fine-tune a network and report its accuracy before and after", "loopegg train out --data cifar10 --epochs 5", setup};
+const Command train_command{"train", "fine-tune a network and report its accuracy before and after", "loopegg train out --data cifar10 --epochs 5",
+                            cmd_train::setup};
 
 }  // namespace loopegg

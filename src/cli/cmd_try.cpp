@@ -5,13 +5,12 @@
 #include "base/files.hpp"
 #include "base/text.hpp"
 #include "cli/commands.hpp"
-#include "cli/store_option.hpp"
-#include "cli/unproved_option.hpp"
-#include "nest/plan/typed_application.hpp"
+#include "cli/options.hpp"
+#include "nest/plan/plan.hpp"
 #include "optimize/by_hand/try_plan.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_try {
 
 using nlohmann::json;
 
@@ -98,9 +97,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_try
 
 const Command try_command{"try", "apply rules to a layer, judge the result, tune it, and time it interleaved with the original",
-                          "loopegg try zoo:resnet34-cifar10 --site layer2.1.conv1 --apply 'group-axes a=co b=ci g=4'", setup};
+                          "loopegg try zoo:resnet34-cifar10 --site layer2.1.conv1 --apply 'group-axes a=co b=ci g=4'", cmd_try::setup};
 
 }  // namespace loopegg

@@ -4,7 +4,7 @@
 #include "cli/commands.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_worker {
 
 Action setup(CLI::App& app) {
     struct Options {
@@ -26,9 +26,9 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_worker
 
 const Command worker_command{"worker", "compile and time candidates for another loopegg (started by it)", "loopegg worker --memory 4096 3>answers < requests",
-                             setup};
+                             cmd_worker::setup};
 
 }  // namespace loopegg

@@ -8,7 +8,7 @@
 #include "graph/zoo/zoo.hpp"
 
 namespace loopegg {
-namespace {
+namespace cmd_zoo {
 
 int list(Session& session) {
     nlohmann::json all = nlohmann::json::array();
@@ -45,8 +45,8 @@ Action setup(CLI::App& app) {
     };
 }
 
-}  // namespace
+}  // namespace cmd_zoo
 
-const Command zoo_command{"zoo", "write a well-known network, or list them", "loopegg zoo resnet34-cifar10 -o m.json", setup};
+const Command zoo_command{"zoo", "write a well-known network, or list them", "loopegg zoo resnet34-cifar10 -o m.json", cmd_zoo::setup};
 
 }  // namespace loopegg

@@ -1,7 +1,6 @@
 #include "egraph/analysis.hpp"
 
 #include "egraph/egraph.hpp"
-#include "egraph/missed_by.hpp"
 
 namespace loopegg {
 namespace {

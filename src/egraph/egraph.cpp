@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "egraph/analysis.hpp"
 #include "egraph/explain.hpp"
-#include "egraph/missed_by.hpp"
 
 namespace loopegg {
 

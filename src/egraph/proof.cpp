@@ -6,13 +6,19 @@
 
 namespace loopegg {
 
-const Term& at(const Term& term, const TreePath& path) {
+const Term* part_at(const Term& term, const TreePath& path) {
     const Term* t = &term;
     for (std::uint32_t i : path) {
-        require(i < t->size(), "a place outside of the term");
+        if (i >= t->size()) return nullptr;
         t = &(*t)[i];
     }
-    return *t;
+    return t;
+}
+
+const Term& at(const Term& term, const TreePath& path) {
+    const Term* part = part_at(term, path);
+    require(part != nullptr, "a place outside of the term");
+    return *part;
 }
 
 Term with(const Term& term, std::span<const std::uint32_t> path, const Term& part) {

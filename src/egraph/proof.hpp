@@ -46,6 +46,7 @@ nlohmann::json to_json(const Proof& proof);
 
 // The part of a term at a place, and the term with that part replaced.
 const Term& at(const Term& term, const TreePath& path);
+const Term* part_at(const Term& term, const TreePath& path);  // null: the term has no such place
 Term with(const Term& term, std::span<const std::uint32_t> path, const Term& part);
 // A pattern with its variables replaced.
 Term instance(const Term& pattern, const std::vector<std::pair<Symbol, Term>>& substitution);

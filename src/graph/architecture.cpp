@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "graph/operators.hpp"
+
 namespace loopegg {
 namespace {
 
@@ -18,7 +20,7 @@ struct Signs {
     std::set<Shape> scales;  // spatial extents of the outputs that are feature maps
 };
 
-std::int64_t whole(const Node& node, const char* attr, std::int64_t otherwise) {
+std::int64_t integer_attr(const Node& node, const char* attr, std::int64_t otherwise) {
     auto it = node.attrs.find(attr);
     if (it == node.attrs.end()) return otherwise;
     const auto* value = std::get_if<std::int64_t>(&it->second);
@@ -27,7 +29,7 @@ std::int64_t whole(const Node& node, const char* attr, std::int64_t otherwise) {
 
 bool is_depthwise(const Graph& graph, const Node& node) {
     const Shape& in = graph.shape_of(node.inputs[0]);
-    std::int64_t groups = whole(node, "groups", 1);
+    std::int64_t groups = integer_attr(node, "groups", 1);
     return in.size() == 4 && groups > 1 && groups == in[1];
 }
 
@@ -101,7 +103,7 @@ Signs look(const Graph& graph) {
             softmax_of_products.insert(node.name);
         else if (node.op == "matmul" && (softmax_of_products.contains(node.inputs[0]) || softmax_of_products.contains(node.inputs[1])))
             ++signs.attentions;
-        else if (node.op == "concat" && whole(node, "axis", 1) == 1 && node.shape.size() == 4) {
+        else if (node.op == "concat" && integer_attr(node, "axis", 1) == 1 && node.shape.size() == 4) {
             for (const std::string& piece : held[node.name] = pieces(held, node)) signs.carried += ++holders[piece] == 2;
         } else if (node.op == "add") {
             signs.shortcuts += meet(sources[node.inputs[0]], sources[node.inputs[1]]);
@@ -139,6 +141,44 @@ Architecture classify_architecture(const Graph& graph) {
     if (s.shortcuts > 0) return {residual, fmt::format("{} additions join a tensor with one that it was made from", s.shortcuts)};
     return {plain,
             fmt::format("no attention, no depthwise convolution, no shortcut: {} convolutions and {} linear layers in a chain", s.convolutions, s.linears)};
+}
+
+namespace {
+
+void add(Hasher& hasher, const std::vector<std::int64_t>& values) {
+    hasher.add(static_cast<std::uint64_t>(values.size()));
+    for (std::int64_t v : values) hasher.add(v);
+}
+
+void add(Hasher& hasher, const Attr& attr) {
+    hasher.add(static_cast<std::uint64_t>(attr.index()));
+    if (const auto* integer = std::get_if<std::int64_t>(&attr)) hasher.add(*integer);
+    if (const auto* real = std::get_if<double>(&attr)) hasher.add(*real);
+    if (const auto* flag = std::get_if<bool>(&attr)) hasher.add(static_cast<int>(*flag));
+    if (const auto* text = std::get_if<std::string>(&attr)) hasher.add(std::string_view(*text));
+    if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&attr)) add(hasher, *integers);
+}
+
+Hash128 site_hash(const Node& site) {
+    Hasher hasher;
+    hasher.add(std::string_view(site.op)).add(std::string_view(to_string(site.domain)));
+    for (const auto& [name, value] : site.attrs)
+        if (name != "bias") hasher.add(std::string_view(name)), add(hasher, value);
+    for (const Parameter& p : parameters_of(site))
+        if (p.shape.size() > 1) add(hasher, p.shape);
+    return hasher.finish();
+}
+
+}  // namespace
+
+Hash128 architecture_hash(const Graph& graph) {
+    std::vector<Hash128> sites;
+    for (const Node& node : graph.nodes)
+        if (is_site(node)) sites.push_back(site_hash(node));
+    std::sort(sites.begin(), sites.end());
+    Hasher hasher;
+    for (const Hash128& site : sites) hasher.add(site);
+    return hasher.finish();
 }
 
 }  // namespace loopegg

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "graph/graph.hpp"
 
 namespace loopegg {
@@ -24,5 +25,11 @@ const std::vector<std::string>& architecture_class_names();                  // 
 // concatenation, and additions of an earlier tensor, in this order. The first of these that shapes the network decides the class. Where none does, the
 // network is plain.
 Architecture classify_architecture(const Graph& graph);
+
+// Recognises a network again, whatever its file, its exporter and its nodes are called.
+
+// Looks at the sites alone: their operators, their attributes and the shapes of their weights. Two networks with equal sites have one hash, also where their
+// images, their batches, the order of their nodes or what lies between the sites differ. Biases do not count, because exporters fold batch norms into them.
+Hash128 architecture_hash(const Graph& graph);
 
 }  // namespace loopegg

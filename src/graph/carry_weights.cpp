@@ -4,18 +4,17 @@
 
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"
+#include "graph/place.hpp"
 #include "graph/weights.hpp"
 
 namespace loopegg {
 namespace {
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 // Where a new index along a dimension was; -1 where there was none.
-using Places = std::vector<std::int64_t>;
+using ChannelPlaces = std::vector<std::int64_t>;
 
-Places places(const Places& map, std::int64_t old_extent, std::int64_t extent) {
-    Places out(at(extent), -1);
+ChannelPlaces places(const ChannelPlaces& map, std::int64_t old_extent, std::int64_t extent) {
+    ChannelPlaces out(at(extent), -1);
     const bool known = static_cast<std::int64_t>(map.size()) == extent;
     for (std::int64_t i = 0; i < extent; ++i)
         if (const std::int64_t was = known ? map[at(i)] : i; was < old_extent) out[at(i)] = was;
@@ -23,7 +22,7 @@ Places places(const Places& map, std::int64_t old_extent, std::int64_t extent) {
 }
 
 // Every value from its place along every dimension; zero where it has none.
-Tensor picked(const Tensor& old, const Shape& shape, const std::vector<Places>& by_dimension) {
+Tensor picked(const Tensor& old, const Shape& shape, const std::vector<ChannelPlaces>& by_dimension) {
     Tensor out{shape, std::vector<float>(at(element_count(shape)), 0.0f)};
     std::vector<std::int64_t> index(shape.size(), 0);
     for (float& value : out.values) {
@@ -45,10 +44,10 @@ Tensor picked(const Tensor& old, const Shape& shape, const std::vector<Places>& 
 // A linear's weight is outputs by inputs; every other tensor but a convolution's weight has at most one dimension of channels: `axis`.
 Tensor plain(const Node& node, const Tensor& old, const Shape& shape, const ChannelMap& map, std::size_t axis) {
     if (old.shape.size() != shape.size()) return {shape, std::vector<float>(at(element_count(shape)), 0.0f)};
-    std::vector<Places> by_dimension;
+    std::vector<ChannelPlaces> by_dimension;
     for (std::size_t d = 0; d < shape.size(); ++d) {
         const bool inputs = node.op == "linear" && d == 1;
-        by_dimension.push_back(places(inputs ? map.inputs : d == axis ? map.outputs : Places{}, old.shape[d], shape[d]));
+        by_dimension.push_back(places(inputs ? map.inputs : d == axis ? map.outputs : ChannelPlaces{}, old.shape[d], shape[d]));
     }
     return picked(old, shape, by_dimension);
 }
@@ -56,8 +55,8 @@ Tensor plain(const Node& node, const Tensor& old, const Shape& shape, const Chan
 Tensor conv_weight(const Node& from, const Tensor& old, const Node& to, const Shape& shape, const ChannelMap& map) {
     Tensor out{shape, std::vector<float>(at(element_count(shape)), 0.0f)};
     const std::int64_t old_per_group = old.shape[1], old_group = old.shape[0] / from.integer("groups"), group = shape[0] / to.integer("groups");
-    const Places rows = places(map.outputs, old.shape[0], shape[0]),
-                 columns = places(map.inputs, old_per_group * from.integer("groups"), shape[1] * to.integer("groups"));
+    const ChannelPlaces rows = places(map.outputs, old.shape[0], shape[0]),
+                        columns = places(map.inputs, old_per_group * from.integer("groups"), shape[1] * to.integer("groups"));
     std::int64_t first[2], step[2];  // kernel place k of the new is place first + k * step of the old
     for (std::size_t d = 0; d < 2; ++d) {
         std::int64_t dilation = from.integers("dilation")[d];

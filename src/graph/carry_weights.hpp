@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "graph/channel_maps.hpp"
+#include "graph/channel_worth.hpp"
 #include "graph/graph.hpp"
 
 namespace loopegg {

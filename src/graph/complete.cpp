@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "base/quote.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/graph.hpp"
 #include "graph/operators.hpp"

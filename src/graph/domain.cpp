@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> restore_names{"none", "repeat", "zero", "pointwise"};  // in the order of Restore
 
-std::string to_string(const Digit& d) { return d.stride == 1 ? fmt::format("{}%{}", d.axis, d.radix) : fmt::format("{}/{}%{}", d.axis, d.stride, d.radix); }
+std::string digit_text(const Digit& d) { return d.stride == 1 ? fmt::format("{}%{}", d.axis, d.radix) : fmt::format("{}/{}%{}", d.axis, d.stride, d.radix); }
 
 // Takes tokens off the front of a condition.
 class Scanner {
@@ -64,7 +64,7 @@ void check_digit(const Digit& d, const std::vector<Axis>& axes) {
         throw NodeProblem{fmt::format("the domain speaks of an axis '{}', the node has {}", d.axis, join(names, " ")), "domain"};
     }
     if (d.stride < 1 || d.radix < 1 || d.stride > axis->extent || d.radix > axis->extent)
-        throw NodeProblem{fmt::format("{} is no digit of an axis of extent {}", to_string(d), axis->extent), "domain"};
+        throw NodeProblem{fmt::format("{} is no digit of an axis of extent {}", digit_text(d), axis->extent), "domain"};
 }
 
 // A hostile file must not make the set arithmetic run for hours.
@@ -140,8 +140,8 @@ void check_domain(const Domain& domain, const std::vector<Axis>& all_axes) {
     }
 }
 
-std::string to_string(const DigitRange& r) { return fmt::format("{} <= {} < {}", r.lo, to_string(r.digit), r.hi); }
-std::string to_string(const DigitPair& p) { return fmt::format("{} == {}", to_string(p.first), to_string(p.second)); }
+std::string to_string(const DigitRange& r) { return fmt::format("{} <= {} < {}", r.lo, digit_text(r.digit), r.hi); }
+std::string to_string(const DigitPair& p) { return fmt::format("{} == {}", digit_text(p.first), digit_text(p.second)); }
 std::string to_string(Restore restore) { return std::string(restore_names[static_cast<std::size_t>(restore)]); }
 
 std::string restore_word(Restore restore) { return restore == Restore::none ? "" : to_string(restore); }

@@ -84,10 +84,10 @@ std::vector<ProductSet> product_sets(const Domain& domain, const std::vector<Axi
     return all;
 }
 
-std::vector<Run> as_runs(const std::vector<std::int64_t>& sorted) {
-    std::vector<Run> runs;
+std::vector<StridedRun> as_runs(const std::vector<std::int64_t>& sorted) {
+    std::vector<StridedRun> runs;
     for (std::size_t i = 0; i < sorted.size();) {
-        Run run{sorted[i], 1, 1};
+        StridedRun run{sorted[i], 1, 1};
         if (i + 1 < sorted.size()) {
             run.stride = sorted[i + 1] - sorted[i];
             while (i + static_cast<std::size_t>(run.count) < sorted.size() &&
@@ -107,7 +107,7 @@ std::vector<Box> boxes(const Domain& domain, const std::vector<Axis>& axes) {
         for (const Values& values : set.values) {
             std::vector<Box> wider;
             for (const Box& box : made)
-                for (const Run& run : as_runs(values)) {
+                for (const StridedRun& run : as_runs(values)) {
                     wider.push_back(box);
                     wider.back().runs.push_back(run);
                 }

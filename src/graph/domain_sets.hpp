@@ -19,20 +19,20 @@ struct ProductSet {
 std::vector<ProductSet> product_sets(const Domain& domain, const std::vector<Axis>& axes);
 
 // lo, lo + stride, ... (count of them)
-struct Run {
+struct StridedRun {
     std::int64_t lo = 0, count = 0, stride = 1;
-    friend bool operator==(const Run&, const Run&) = default;
+    friend bool operator==(const StridedRun&, const StridedRun&) = default;
 };
 
 // A strided box, one run for each axis.
 struct Box {
-    std::vector<Run> runs;
+    std::vector<StridedRun> runs;
     std::size_t part = 0;
 };
 
 // Disjoint boxes whose union is the domain.
 std::vector<Box> boxes(const Domain& domain, const std::vector<Axis>& axes);
-std::vector<Run> as_runs(const std::vector<std::int64_t>& sorted);  // few runs, by taking the longest from the front
+std::vector<StridedRun> as_runs(const std::vector<std::int64_t>& sorted);  // few runs, by taking the longest from the front
 
 std::int64_t instance_count(const Domain& domain, const std::vector<Axis>& axes);
 

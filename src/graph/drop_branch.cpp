@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "graph/flops.hpp"
 #include "graph/hidden_widths.hpp"
-#include "graph/narrow_stream.hpp"
 #include "graph/operators.hpp"
 #include "graph/streams.hpp"
 

@@ -147,7 +147,7 @@ void ReadyFunction::add(const Term& formula, std::span<const std::string_view> o
 
 ReadyFunction::ReadyFunction(const Term& formula, std::span<const std::string_view> operands) {
     add(formula, operands);
-    require(steps_.size() <= most_steps, "a formula is longer than its stack");
+    require(steps_.size() <= max_steps, "a formula is longer than its stack");
 }
 
 ReadyFunction::ReadyFunction(const ElementFunction& function) {
@@ -159,7 +159,7 @@ ReadyFunction::ReadyFunction(const ElementFunction& function) {
 }
 
 double ReadyFunction::operator()(const double* operands) const {
-    double stack[most_steps];
+    double stack[max_steps];
     double* top = stack;  // behind the last value
     for (const Step& step : steps_) {
         top -= step.takes;

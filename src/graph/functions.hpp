@@ -44,7 +44,7 @@ public:
 private:
     void add(const Term& formula, std::span<const std::string_view> operands);
 
-    static constexpr std::size_t most_steps = 32;
+    static constexpr std::size_t max_steps = 32;
     struct Step {
         double (*apply)(const double*) = nullptr;  // is called on `takes` values; null: the step puts a value on the stack
         std::size_t takes = 0;

@@ -1,11 +1,14 @@
 // Outputs that nobody reads. A site whose only reader is restricted to some channels need not compute the other channels, and the network still
 // computes the same.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "graph/graph.hpp"
 #include "graph/operators.hpp"
+#include "graph/streams.hpp"
 
 namespace loopegg {
 
@@ -28,5 +31,17 @@ bool reads_only_computed(const Domain& writer, const std::vector<Axis>& writer_a
 // The same function of the network's inputs, without the output channels that nobody reads. A writer that is restricted in other ways stays as it is, and
 // so does a writer whose read channels are no ranges of digits. Networks that differ only in what they compute in vain become one.
 Graph without_unread_outputs(Graph graph);
+
+// Fewer channels of a stream: every writer leaves the same ones out, and no reader reads them.
+
+// The network in which the named streams have these widths. A stream of width 0 is left out: concatenations go on without it, and nothing else may
+// need it. Throws UserError with the reason where a channel must stay, or where groups cannot keep equally many channels.
+Graph with_widths(Graph graph, const Streams& streams, const std::map<std::size_t, std::int64_t>& widths);
+
+// Why a stream cannot have this width; empty where it can.
+std::string width_refusal(const Stream& stream, std::int64_t width);
+
+// The network with only the nodes that some output needs.
+Graph without_unread_nodes(Graph graph);
 
 }  // namespace loopegg

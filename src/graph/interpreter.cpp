@@ -7,11 +7,11 @@
 
 #include "base/error.hpp"
 #include "graph/functions.hpp"
-#include "graph/interpret_loops.hpp"
 #include "graph/interpret_site.hpp"
 #include "graph/loop_operators.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
+#include "graph/place.hpp"
 
 namespace loopegg {
 namespace {
@@ -19,8 +19,6 @@ namespace {
 using Inputs = std::vector<const Tensor*>;
 
 Tensor zeros(const Shape& shape) { return {shape, std::vector<float>(static_cast<std::size_t>(element_count(shape)))}; }
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 // Row-major strides, with 0 where a dimension of 1 stretches over the result's.
 std::vector<std::int64_t> broadcast_strides(const Shape& shape, const Shape& result) {
     std::vector<std::int64_t> strides(result.size(), 0);

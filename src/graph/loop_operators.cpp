@@ -13,8 +13,6 @@
 namespace loopegg {
 namespace {
 
-constexpr auto list = AttrKind::integers;
-
 std::vector<Term> terms_of(std::string_view text, std::string_view row) {
     const Term all = parse_term(fmt::format("(all {})", text), std::string(row));
     return {all.children().begin(), all.children().end()};
@@ -137,9 +135,9 @@ const std::vector<LoopOperator>& loop_operators() {
         // clang-format off
         {.name = "max_pool1d",
          .inputs = {"N C L"},
-         .attributes = {{{"kernel", list, {}, 1, 1}, "K", "kernel_shape"},
-                        {{"stride", list, {}, 1, 1, "kernel"}, "S", "strides", 1},
-                        {{"padding", list, std::vector<std::int64_t>{0}, 1, 0}, "P", "pads", 0}},
+         .attributes = {{{"kernel", AttrKind::integers, {}, 1, 1}, "K", "kernel_shape"},
+                        {{"stride", AttrKind::integers, {}, 1, 1, "kernel"}, "S", "strides", 1},
+                        {{"padding", AttrKind::integers, std::vector<std::int64_t>{0}, 1, 0}, "P", "pads", 0}},
          .loops = "(n N) (c C) (x (windows L K S P)) (k K)",
          .output = "n c x",
          .reads = {"n c (- (+ (* x S) k) P)"},
@@ -148,9 +146,9 @@ const std::vector<LoopOperator>& loop_operators() {
          .python = "F.max_pool1d({x}, {kernel}, {stride}, {padding})"},
         {.name = "max_pool3d",
          .inputs = {"N C ID IH IW"},
-         .attributes = {{{"kernel", list, {}, 3, 1}, "KD KH KW", "kernel_shape"},
-                        {{"stride", list, {}, 3, 1, "kernel"}, "SD SH SW", "strides", 1},
-                        {{"padding", list, std::vector<std::int64_t>{0, 0, 0}, 3, 0}, "PD PH PW", "pads", 0}},
+         .attributes = {{{"kernel", AttrKind::integers, {}, 3, 1}, "KD KH KW", "kernel_shape"},
+                        {{"stride", AttrKind::integers, {}, 3, 1, "kernel"}, "SD SH SW", "strides", 1},
+                        {{"padding", AttrKind::integers, std::vector<std::int64_t>{0, 0, 0}, 3, 0}, "PD PH PW", "pads", 0}},
          .loops = "(n N) (c C) (od (windows ID KD SD PD)) (oh (windows IH KH SH PH)) (ow (windows IW KW SW PW)) (kd KD) (kh KH) (kw KW)",
          .output = "n c od oh ow",
          .reads = {"n c (- (+ (* od SD) kd) PD) (- (+ (* oh SH) kh) PH) (- (+ (* ow SW) kw) PW)"},

@@ -35,7 +35,7 @@ Attr attribute(const JsonView& view) {
     view.fail(fmt::format("an attribute is a number, a string, a truth value or an array of whole numbers, found {}", view.kind()));
 }
 
-Domain domain(const JsonView& view) {
+Domain read_domain(const JsonView& view) {
     view.only({"parts", "restore"});
     Domain out;
     for (const JsonView& part : view.at("parts").items()) {
@@ -101,13 +101,13 @@ Node node_of(const JsonView& view) {
     node.where = view.where();
     if (auto attrs = view.find("attrs"))
         for (const auto& [key, value] : attrs->members()) node.attrs[key] = attribute(value);
-    if (auto d = view.find("domain")) node.domain = domain(*d);
+    if (auto d = view.find("domain")) node.domain = read_domain(*d);
     return node;
 }
 
 std::string quoted(const std::string& text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
 
-std::string list(const auto& items, auto print) {
+std::string json_list(const auto& items, auto print) {
     std::string out = "[";
     for (const auto& item : items) out += (out.size() > 1 ? ", " : "") + print(item);
     return out + "]";
@@ -120,7 +120,7 @@ std::string written(const Attr& attr) {
             if constexpr (std::is_same_v<T, std::string>)
                 return quoted(v);
             else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>)
-                return list(v, [](std::int64_t i) { return std::to_string(i); });
+                return json_list(v, [](std::int64_t i) { return std::to_string(i); });
             else
                 return nlohmann::json(v).dump();  // the shortest text that reads back as the same number
         },
@@ -133,17 +133,17 @@ bool is_default(const Node& node, const AttrSpec& spec) {
 }
 
 std::string node_line(const Node& node) {
-    std::string line = fmt::format("{{\"name\": {}, \"op\": {}, \"inputs\": {}", quoted(node.name), quoted(node.op), list(node.inputs, quoted));
+    std::string line = fmt::format("{{\"name\": {}, \"op\": {}, \"inputs\": {}", quoted(node.name), quoted(node.op), json_list(node.inputs, quoted));
     std::string attrs;
     for (const AttrSpec& spec : operator_of(node).attrs)
         if (!is_default(node, spec)) attrs += fmt::format("{}\"{}\": {}", attrs.empty() ? "" : ", ", spec.name, written(node.attrs.at(std::string(spec.name))));
     if (!attrs.empty()) line += ", \"attrs\": {" + attrs + "}";
     if (!node.domain.whole()) {
-        line += ", \"domain\": {\"parts\": " + list(node.domain.parts, [](const DomainPart& part) {
+        line += ", \"domain\": {\"parts\": " + json_list(node.domain.parts, [](const DomainPart& part) {
                     std::vector<std::string> conditions;
                     for (const DigitRange& r : part.ranges) conditions.push_back(to_string(r));
                     for (const DigitPair& p : part.diagonals) conditions.push_back(to_string(p));
-                    return list(conditions, quoted);
+                    return json_list(conditions, quoted);
                 });
         if (node.domain.restore != Restore::none) line += fmt::format(", \"restore\": \"{}\"", to_string(node.domain.restore));
         line += "}";
@@ -205,12 +205,12 @@ std::string write_model(const Graph& graph) {
     for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
         const GraphInput& input = graph.inputs[i];
         const std::string batch = input.batch.empty() ? "" : ", \"batch\": " + quoted(input.batch);
-        out += fmt::format("{}{{\"name\": {}, \"shape\": {}, \"dtype\": {}{}}}", i ? ", " : "", quoted(input.name), list(input.shape, number),
+        out += fmt::format("{}{{\"name\": {}, \"shape\": {}, \"dtype\": {}{}}}", i ? ", " : "", quoted(input.name), json_list(input.shape, number),
                            quoted(input.dtype), batch);
     }
     out += "],\n \"nodes\": [";
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) out += (i ? ",\n  " : "\n  ") + node_line(graph.nodes[i]);
-    out += fmt::format("],\n \"outputs\": {}", list(graph.outputs, quoted));
+    out += fmt::format("],\n \"outputs\": {}", json_list(graph.outputs, quoted));
     if (!graph.weights_file.empty()) out += fmt::format(",\n \"weights\": {}", quoted(graph.weights_file));
     return out + "}\n";
 }

@@ -15,7 +15,7 @@ bool names_only(const Domain& domain, const std::vector<Axis>& axes, const std::
 }
 
 // Splits a domain of one part into the conditions on channels and those on the kernel; false when some condition mixes them.
-bool split(const Domain& domain, Domain& channels, Domain& kernel) {
+bool split_domain(const Domain& domain, Domain& channels, Domain& kernel) {
     if (domain.parts.size() != 1) return false;
     auto of_kernel = [](const Digit& d) { return d.axis == "kh" || d.axis == "kw"; };
     DomainPart c, k;
@@ -48,7 +48,7 @@ Node normal_form(Node node) {
     }
     Node made = node;
     Domain channels, kernel;
-    if (!split(node.domain, channels, kernel)) return node;
+    if (!split_domain(node.domain, channels, kernel)) return node;
     made.domain = kernel;
     auto part = as_kernel(made);
     if (!part) return node;
@@ -81,7 +81,7 @@ std::optional<KernelPart> as_kernel(const Node& node) {
     if (all.size() != 1) return std::nullopt;
     KernelPart part;
     for (std::size_t d = 0; d < 2; ++d) {
-        const Run& run = all[0].runs[d];
+        const StridedRun& run = all[0].runs[d];
         std::int64_t dilation = node.integers("dilation")[d], padding = node.integers("padding")[d] - run.lo * dilation;
         if (padding < 0) return std::nullopt;
         part.kernel.push_back(run.count);

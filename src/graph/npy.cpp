@@ -11,13 +11,13 @@
 namespace loopegg {
 namespace {
 
-struct DType {
+struct NpyType {
     std::string_view name;
     std::size_t bytes;
     float (*load)(const char*);
 };
 
-constexpr DType dtypes[] = {
+constexpr NpyType npy_types[] = {
     {"<f4", 4, [](const char* p) { return load<float>(p); }},
     {"<f8", 8, [](const char* p) { return static_cast<float>(load<double>(p)); }},
     {"<f2", 2, [](const char* p) { return from_half(load<std::uint16_t>(p)); }},
@@ -68,7 +68,7 @@ Tensor parse_npy(const std::string& file, std::string_view bytes) {
     if (entry(header, "fortran_order", file).starts_with("True"))
         throw UserError(fmt::format("'{}' is in Fortran order; save it with numpy.ascontiguousarray", file));
     Tensor tensor{shape_of(entry(header, "shape", file), file), {}};
-    for (const DType& dtype : dtypes) {
+    for (const NpyType& dtype : npy_types) {
         if (!descr.starts_with(fmt::format("'{}'", dtype.name))) continue;
         std::int64_t count = 1;
         for (std::int64_t d : tensor.shape)

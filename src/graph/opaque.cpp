@@ -18,7 +18,7 @@ namespace loopegg {
 namespace {
 
 // What goes into an opaque node, and what its evaluation for a shape may make.
-constexpr std::int64_t most_elements = std::int64_t{1} << 26;
+constexpr std::int64_t max_elements = std::int64_t{1} << 26;
 
 // Reading and evaluating for shapes are asked for again and again, from several threads.
 struct Known {
@@ -35,7 +35,7 @@ std::shared_ptr<const Known> known(const Node& node) {
     std::lock_guard lock(mutex);
     if (auto found = all.find(key); found != all.end()) return found->second;
     OpaqueNode opaque = read_opaque(node.text("node"));
-    const ElementBudget budget(most_elements);
+    const ElementBudget budget(max_elements);
     std::vector<std::vector<float>> zeros;
     std::vector<FloatView> inputs;
     for (const Shape& shape : node.input_shapes) {
@@ -52,7 +52,7 @@ std::shared_ptr<const Known> known(const Node& node) {
 Shape infer_opaque(const Node& node) {
     std::int64_t elements = 0;
     for (const Shape& shape : node.input_shapes)
-        if (__builtin_add_overflow(elements, element_count(shape), &elements) || elements > most_elements)
+        if (__builtin_add_overflow(elements, element_count(shape), &elements) || elements > max_elements)
             throw NodeProblem{"more than 2^26 elements go into an opaque node", "inputs"};
     try {
         return known(node)->shape;

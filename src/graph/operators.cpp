@@ -298,8 +298,8 @@ Shape infer_reduce(const Node& node) {
 Shape infer_parameter(const Node& node) { return node.integers("shape"); }
 std::vector<Parameter> own_parameter(const Node& node) { return {{node.name, node.integers("shape")}}; }
 
-constexpr auto whole = AttrKind::integer;
-constexpr auto list = AttrKind::integers;
+constexpr auto integer = AttrKind::integer;
+constexpr auto integers = AttrKind::integers;
 
 // Every element function is an operator.
 void add_functions(std::vector<Operator>& all) {
@@ -328,40 +328,47 @@ void add_loop_operators(std::vector<Operator>& all) {
 }  // namespace
 
 const std::vector<Operator>& operators() {
-    static const AttrSpec kernel{"kernel", list, {}, 2, 1}, stride{"stride", list, Ints{1, 1}, 2, 1}, padding{"padding", list, Ints{0, 0}, 2, 0};
-    static const AttrSpec pool_stride{"stride", list, {}, 2, 1, "kernel"}, bias{"bias", AttrKind::boolean, true}, eps{"eps", AttrKind::real, 1e-5};
-    static const AttrSpec padding_end{"padding_end", list, {}, 2, 0, "padding"}, axes{"axes", list, {}, 0, 0}, keepdims{"keepdims", AttrKind::boolean, true};
+    static const AttrSpec kernel{"kernel", integers, {}, 2, 1}, stride{"stride", integers, Ints{1, 1}, 2, 1}, padding{"padding", integers, Ints{0, 0}, 2, 0};
+    static const AttrSpec pool_stride{"stride", integers, {}, 2, 1, "kernel"}, bias{"bias", AttrKind::boolean, true}, eps{"eps", AttrKind::real, 1e-5};
+    static const AttrSpec padding_end{"padding_end", integers, {}, 2, 0, "padding"}, axes{"axes", integers, {}, 0, 0},
+        keepdims{"keepdims", AttrKind::boolean, true};
     static const std::vector<Operator> all = [] {
         std::vector<Operator> table{
             {"conv2d",
              1,
              1,
-             {{"out_channels", whole, {}, 0, 1}, kernel, stride, padding, {"dilation", list, Ints{1, 1}, 2, 1}, {"groups", whole, std::int64_t{1}, 0, 1}, bias},
+             {{"out_channels", integer, {}, 0, 1},
+              kernel,
+              stride,
+              padding,
+              {"dilation", integers, Ints{1, 1}, 2, 1},
+              {"groups", integer, std::int64_t{1}, 0, 1},
+              bias},
              infer_conv2d,
              conv2d_parameters,
              conv2d_axes},
-            {"linear", 1, 1, {{"out_features", whole, {}, 0, 1}, bias}, infer_linear, linear_parameters, linear_axes},
+            {"linear", 1, 1, {{"out_features", integer, {}, 0, 1}, bias}, infer_linear, linear_parameters, linear_axes},
             {"matmul", 2, 2, {}, infer_matmul, nullptr, matmul_axes},
             {"batch_norm", 1, 1, {eps}, infer_batch_norm, batch_norm_parameters},
             {"layer_norm", 1, 1, {eps}, infer_layer_norm, layer_norm_parameters},
-            {"softmax", 1, 1, {{"axis", whole, std::int64_t{-1}, 0, -8}}, infer_softmax},
+            {"softmax", 1, 1, {{"axis", integer, std::int64_t{-1}, 0, -8}}, infer_softmax},
             {"scale", 1, 1, {{"value", AttrKind::real}}, same},
-            {"concat", 1, 4096, {{"axis", whole, std::int64_t{1}, 0, -8}}, infer_concat},
+            {"concat", 1, 4096, {{"axis", integer, std::int64_t{1}, 0, -8}}, infer_concat},
             {"max_pool", 1, 1, {kernel, pool_stride, padding, padding_end}, infer_pool},
             {"avg_pool", 1, 1, {kernel, pool_stride, padding, padding_end, {"count_padding", AttrKind::boolean, true}}, infer_pool},
             {"global_avg_pool", 1, 1, {}, infer_global_pool},
-            {"flatten", 1, 1, {{"axis", whole, std::int64_t{1}, 0, -8}}, infer_flatten},
-            {"reshape", 1, 1, {{"shape", list, {}, 0, -1}}, infer_reshape},
-            {"transpose", 1, 1, {{"order", list, {}, 0, 0}}, infer_transpose},
+            {"flatten", 1, 1, {{"axis", integer, std::int64_t{1}, 0, -8}}, infer_flatten},
+            {"reshape", 1, 1, {{"shape", integers, {}, 0, -1}}, infer_reshape},
+            {"transpose", 1, 1, {{"order", integers, {}, 0, 0}}, infer_transpose},
             {"identity", 1, 1, {}, same},
-            {"slice", 1, 1, {{"starts", list, {}, 0, 0}, {"ends", list, {}, 0, 1}, {"steps", list, {}, 0, 1}}, infer_slice},
-            {"pad", 1, 1, {{"before", list, {}, 0, 0}, {"after", list, {}, 0, 0}, {"value", AttrKind::real, 0.0}}, infer_pad},
-            {"expand", 1, 1, {{"shape", list, {}, 0, 0}}, infer_expand},
+            {"slice", 1, 1, {{"starts", integers, {}, 0, 0}, {"ends", integers, {}, 0, 1}, {"steps", integers, {}, 0, 1}}, infer_slice},
+            {"pad", 1, 1, {{"before", integers, {}, 0, 0}, {"after", integers, {}, 0, 0}, {"value", AttrKind::real, 0.0}}, infer_pad},
+            {"expand", 1, 1, {{"shape", integers, {}, 0, 0}}, infer_expand},
             {"reduce_mean", 1, 1, {axes, keepdims}, infer_reduce},
             {"reduce_sum", 1, 1, {axes, keepdims}, infer_reduce},
             {"reduce_max", 1, 1, {axes, keepdims}, infer_reduce},
-            {"parameter", 0, 0, {{"shape", list, {}, 0, 1}}, infer_parameter, own_parameter},
-            {"onnx", 0, 64, {{"node", AttrKind::text}, {"output", whole, std::int64_t{0}, 0, 0}}, infer_opaque},
+            {"parameter", 0, 0, {{"shape", integers, {}, 0, 1}}, infer_parameter, own_parameter},
+            {"onnx", 0, 64, {{"node", AttrKind::text}, {"output", integer, std::int64_t{0}, 0, 0}}, infer_opaque},
         };
         add_functions(table);
         add_loop_operators(table);

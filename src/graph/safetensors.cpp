@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::uint64_t max_header = 100u << 20;  // what the format's own reader allows
 
-struct DType {
+struct SafetensorsType {
     std::string_view name;
     std::uint64_t bytes;
     float (*load)(const char*);  // null: no float, not read
 };
 
-constexpr DType dtypes[] = {
+constexpr SafetensorsType safetensors_types[] = {
     {"F32", 4, [](const char* p) { return load<float>(p); }},
     {"F64", 8, [](const char* p) { return static_cast<float>(load<double>(p)); }},
     {"F16", 2, [](const char* p) { return from_half(load<std::uint16_t>(p)); }},
@@ -40,7 +40,7 @@ constexpr DType dtypes[] = {
 
 struct Entry {
     std::string name;
-    const DType* dtype;
+    const SafetensorsType* dtype;
     Shape shape;
     std::uint64_t begin, end;
     JsonView view;
@@ -49,8 +49,9 @@ struct Entry {
 Entry read_entry(const std::string& name, const JsonView& view, std::uint64_t data_size) {
     view.only({"dtype", "shape", "data_offsets"});
     JsonView dtype_view = view.at("dtype"), shape_view = view.at("shape"), offsets = view.at("data_offsets");
-    auto dtype = std::find_if(std::begin(dtypes), std::end(dtypes), [&](const DType& d) { return d.name == dtype_view.text(); });
-    if (dtype == std::end(dtypes)) dtype_view.fail(fmt::format("unknown dtype '{}'", dtype_view.text()));
+    auto dtype =
+        std::find_if(std::begin(safetensors_types), std::end(safetensors_types), [&](const SafetensorsType& d) { return d.name == dtype_view.text(); });
+    if (dtype == std::end(safetensors_types)) dtype_view.fail(fmt::format("unknown dtype '{}'", dtype_view.text()));
     std::vector<JsonView> range = offsets.items();
     if (range.size() != 2) offsets.fail(fmt::format("data_offsets needs 2 numbers, found {}", range.size()));
     std::int64_t begin = range[0].integer(), end = range[1].integer(), size = static_cast<std::int64_t>(dtype->bytes);

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/hash.hpp"
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "graph/domain_sets.hpp"
 #include "graph/operators.hpp"
 

@@ -15,15 +15,6 @@ using nlohmann::json;
 
 bool is_width(const Term& net) { return net.is("write", 2) || net.is("read", 2) || net.is("lack", 2) || net.is("within", 2); }
 
-const Term* part_at(const Term& term, const TreePath& path) {
-    const Term* t = &term;
-    for (std::uint32_t i : path) {
-        if (i >= t->size()) return nullptr;
-        t = &(*t)[i];
-    }
-    return t;
-}
-
 // Follows an extraction through the term of the original: rules move widths, and leave rows, joins and streams where they are.
 class Follower {
 public:

@@ -4,7 +4,6 @@
 
 #include "base/error.hpp"
 #include "egraph/runner.hpp"
-#include "nest/net/graph_of_net.hpp"
 #include "nest/net/net.hpp"
 #include "nest/term/facts.hpp"
 #include "network/derivation.hpp"
@@ -14,7 +13,7 @@
 namespace loopegg {
 
 namespace {
-constexpr int most_refused = 1000;  // draws in a row that are no networks
+constexpr int max_refused = 1000;  // draws in a row that are no networks
 }
 
 // The walks that begin at one nest.
@@ -71,7 +70,7 @@ DrawnNetwork RandomNetworks::draw() {
     for (int refused = 0;; ++refused) try {
             return draw_once();
         } catch (const UserError&) {  // of all sequences, some leave what no network computes, or domains of too many parts
-            if (refused == most_refused) throw;
+            if (refused == max_refused) throw;
         }
 }
 

@@ -8,14 +8,17 @@
 #include "backends/network/network.hpp"
 #include "backends/target/target.hpp"
 #include "base/clock.hpp"
+#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/scratch.hpp"
 #include "optimize/answer/answer.hpp"
 #include "optimize/answer/finalists.hpp"
+#include "optimize/answer/training_json.hpp"
 #include "optimize/run/oracle_options.hpp"
 #include "optimize/run/times.hpp"
+#include "optimize/train/train_networks.hpp"
 #include "rewrite/rule_books.hpp"
-#include "store/store_cost.hpp"
+#include "store/database.hpp"
 
 namespace loopegg {
 namespace {
@@ -27,9 +30,9 @@ constexpr double last_tuning_share = 0.25, last_layouts_share = 0.5;
 // What conditions that say nothing of the expected loss allow a search to look as far as.
 constexpr double points_unasked = 10;
 
-MeasurerOptions measurer_options(const OptimizeRequest& request, const Weights& weights, const std::filesystem::path& shelf, Progress& progress) {
+MeasurerOptions measurer_options(const OptimizeRequest& request, const Weights& weights, const std::filesystem::path& pool, Progress& progress) {
     MeasurerOptions options;
-    options.shelf = shelf;
+    options.pool = pool;
     options.wait_seconds = std::min(options.wait_seconds, request.tune_seconds);
     options.note = [&progress](const std::string& line) { progress.note(line); };
     options.cold_bytes = cold_bytes_for(weights);
@@ -55,9 +58,9 @@ public:
     template <class F>
     auto run(const char* name, F&& f) {
         progress_.stage(name, 0);
-        const double begin = clock_seconds(CLOCK_MONOTONIC);
+        const double begin = monotonic_seconds();
         auto value = f();
-        seconds_[name] = clock_seconds(CLOCK_MONOTONIC) - begin;
+        seconds_[name] = monotonic_seconds() - begin;
         return value;
     }
     void done(const std::string& what) { progress_.finish(what); }
@@ -88,6 +91,11 @@ LastTuning tune_again(const Run& run, const FoundNetworks& found, const FoundNet
     last.original = tune_network(run, run.read.network, effort, for_original);
     if (chosen) last.chosen = tune_network(run, chosen->network, effort, for_chosen);
     return last;
+}
+
+void require_loss_is_asked(const std::vector<MeasureCondition>& conditions) {
+    if (!points_asked(conditions))
+        throw UsageError(fmt::format("--train calibrates the expected loss, and no condition of {} asks about it", to_string(conditions)));
 }
 
 // Says so where the last times do not meet the limit that led the search.
@@ -121,10 +129,19 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
 
     const ScratchFolder kernels(request.out / ".loopegg-kernels");  // the kernels that tuning compiles, until the networks are made from them
     Times times(request, read.network.graph, target, measurer_options(request, read.network.weights, kernels.path(), progress));
-    Run run{request, target, std::move(book), std::move(read), {}, 0, nullptr, times.timing(), KernelShelf(kernels.path()), progress};
+    Run run{request, target, std::move(book), std::move(read), {}, 0, nullptr, times.timing(), KernelPool(kernels.path()), progress};
     const OracleOptions guard = oracle_options(request, run.read, run.book);
     const std::unique_ptr<Oracle> oracle = make_oracle(guard);
     run.oracle = oracle.get(), run.conditions = guard.conditions, run.points = points_asked(guard.conditions).value_or(points_unasked);
+
+    std::optional<NetworkTraining> training;
+    if (!request.train.command.empty()) {
+        require_loss_is_asked(run.conditions);
+        training.emplace(request.train, run.read.network.graph, run.read.trained ? &run.read.network.weights : nullptr, target.rules, progress);
+        run.training = &*training;
+        log.run("train original", [&] { return training->train_original(), 0; });
+        log.done("");
+    }
 
     const FoundNetworks found = log.run("networks", [&] { return find_networks(run); });
     const FoundNetwork* chosen = found.best ? &found.timed[*found.best] : nullptr;
@@ -144,6 +161,7 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     nlohmann::json result = result_of(answer);
     if (const Importance& importance = run.read.importance; !importance.why.empty())
         result["importance"] = importance_json(importance, run.read.network.graph, answer.returned().graph);
+    if (training) result["training"] = training_json(answer, *training);
     if (request.all_targets) {
         result["targets"] = log.run("targets", [&] { return compile_for_others(answer); });
         log.done(fmt::format("compiled for {} more", result["targets"].size()));

@@ -14,16 +14,14 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_rows = 200;
-
-std::string times(double factor) { return fmt::format("{:.2f}×", factor); }
+constexpr std::size_t max_rows = 200;
 
 std::string card(const char* id, const char* title, const std::string& figure, const std::string& small, const std::string& more) {
     return fmt::format("<article class=\"card\" id=\"{}\"><h2>{}</h2><p class=\"figure\">{} <small>{}</small></p>{}</article>\n", id, title, figure, small,
                        more);
 }
 
-std::string section(const char* id, const char* title, const std::string& lead, const std::string& body) {
+std::string panel_section(const char* id, const char* title, const std::string& lead, const std::string& body) {
     return fmt::format("<section id=\"{}\"><h2>{}</h2><p>{}</p>\n<div class=\"panel\">{}</div></section>\n", id, title, lead, body);
 }
 
@@ -33,7 +31,7 @@ std::string rows_of(const Dashboard& d, const std::string& state, const std::vec
     std::vector<std::vector<std::string>> rows;
     int left = 0;
     for (const DashboardJob& j : d.jobs)
-        if (j.state == state) rows.size() < most_rows ? rows.push_back(cells(j)) : void(++left);
+        if (j.state == state) rows.size() < max_rows ? rows.push_back(cells(j)) : void(++left);
     return table(head, rows) + (left ? fmt::format("<p>And {} more; <code>loopegg batch JOBS --out DIR --status</code> lists all.</p>", left) : "");
 }
 
@@ -66,8 +64,8 @@ std::string boards_section(const Dashboard& d) {
     for (const BoardHealth& b : d.boards)
         rows.push_back({b.target, b.address, b.up ? "up" : "away", b.up ? b.conditions : b.why, human_seconds(b.up ? b.seen_seconds : b.since_seconds) + " ago",
                         std::to_string(b.measured), std::to_string(b.lost), b.cpu});
-    return section("boards", "Boards", "A board that is away is tried again now and then. Its candidate is measured on another board, so none is lost.",
-                   table({"target", "board", "state", "conditions, or why it is away", "since", "#timed", "#lost with it", "processor"}, rows));
+    return panel_section("boards", "Boards", "A board that is away is tried again now and then. Its candidate is measured on another board, so none is lost.",
+                         table({"target", "board", "state", "conditions, or why it is away", "since", "#timed", "#lost with it", "processor"}, rows));
 }
 
 }  // namespace
@@ -100,29 +98,30 @@ std::string dashboard_page(const Dashboard& d) {
     if (!d.boards.empty()) out += boards_card(d);
     out += "</div>\n";
     if (d.count("failed"))
-        out += section("failed", "Failed", "Each with its last words. <code>loopegg batch JOBS --out DIR --retry</code> runs them again.",
-                       rows_of(d, "failed", {"job", "why"}, [](const DashboardJob& j) {
-                           return std::vector{j.name, j.error};
-                       }));
+        out += panel_section("failed", "Failed", "Each with its last words. <code>loopegg batch JOBS --out DIR --retry</code> runs them again.",
+                             rows_of(d, "failed", {"job", "why"}, [](const DashboardJob& j) {
+                                 return std::vector{j.name, j.error};
+                             }));
     if (d.count("running"))
-        out += section("running", "Running", "Who works on what, and for how long.", rows_of(d, "running", {"job", "where", "#for"}, [](const DashboardJob& j) {
-                           return std::vector{j.name, j.where, human_seconds(j.seconds)};
-                       }));
+        out += panel_section("running", "Running", "Who works on what, and for how long.",
+                             rows_of(d, "running", {"job", "where", "#for"}, [](const DashboardJob& j) {
+                                 return std::vector{j.name, j.where, human_seconds(j.seconds)};
+                             }));
     if (!d.boards.empty()) out += boards_section(d);
     if (d.count("done"))
-        out += section("done", "Done", "What each job came to.",
-                       rows_of(d, "done", {"job", "#speed-up", "#before", "#after", "#capacity", "", "#took"}, [](const DashboardJob& j) {
-                           auto ms = [](const std::optional<double>& v) { return v ? human_ms(*v) : std::string(); };
-                           return std::vector{j.name,
-                                              j.speedup ? times(*j.speedup) : "",
-                                              ms(j.before_ms),
-                                              ms(j.after_ms),
-                                              j.capacity ? fmt::format("{:.3f}", *j.capacity) : "",
-                                              std::string(!j.speedup   ? ""
-                                                          : j.measured ? "measured"
-                                                                       : "estimated"),
-                                              human_seconds(j.seconds)};
-                       }));
+        out += panel_section("done", "Done", "What each job came to.",
+                             rows_of(d, "done", {"job", "#speed-up", "#before", "#after", "#capacity", "", "#took"}, [](const DashboardJob& j) {
+                                 auto ms = [](const std::optional<double>& v) { return v ? human_ms(*v) : std::string(); };
+                                 return std::vector{j.name,
+                                                    j.speedup ? times(*j.speedup) : "",
+                                                    ms(j.before_ms),
+                                                    ms(j.after_ms),
+                                                    j.capacity ? fmt::format("{:.3f}", *j.capacity) : "",
+                                                    std::string(!j.speedup   ? ""
+                                                                : j.measured ? "measured"
+                                                                             : "estimated"),
+                                                    human_seconds(j.seconds)};
+                             }));
     out += "<footer><p>Made by loopegg. This page asks nothing of a network.</p></footer>\n";
     return whole_page(dashboard_headline(d), d.batch.empty() ? "boards" : "batch " + d.batch, false, out, nlohmann::json::object(), d.refresh_seconds);
 }

@@ -71,18 +71,30 @@ std::string section(const char* id, const char* title, const std::string& lead, 
 
 bool has_networks(const FinishedRun& run) { return run.result.contains("networks") && !run.result["networks"].empty(); }
 
-// Those that have a time.
+// "0.42 (0.10 to 0.74)"
+std::string loss_words(const nlohmann::json& loss) {
+    const double points = loss.at("points"), low = loss.value("low", points), high = loss.value("high", points);
+    return fmt::format("{:.2f}{}", points, low < high ? fmt::format(" ({:.2f} to {:.2f})", low, high) : "");
+}
+
+// Those that have a time. What training runs reached stands next to what had been predicted.
 std::string networks_table(const FinishedRun& run) {
-    std::string rows;
-    for (const auto& n : run.result["networks"])
-        if (n.at("latency_ms").is_number())
-            rows +=
-                fmt::format("<tr><td>{}{}</td><td>{}{}</td><td>{:.2f}</td><td>{}</td><td>{}</td><td>{}</td></tr>", escape_html(n.value("finalist", "network")),
-                            n.value("chosen", false) ? " (chosen)" : "", human_ms(n.at("latency_ms").get<double>()),
-                            n.value("measured", false) ? "" : " (estimated)", n.at("loss").at("points").get<double>(), n.value("allowed", false) ? "yes" : "no",
-                            human_count(n.at("macs").get<double>()), human_count(n.at("parameters").get<double>()));
-    return "<table><thead><tr><th>Network</th><th>Latency</th><th>Points lost</th><th>Allowed</th><th>MACs</th><th>Parameters</th></tr></thead><tbody>" + rows +
-           "</tbody></table>";
+    const bool trained = run.result.contains("training");
+    std::vector<std::string> head{"network", "#latency", "#points lost", "allowed", "#MACs", "#parameters"};
+    if (trained) head.insert(head.end(), {"#accuracy", "#training runs", "#points lost in training", "#predicted"});
+    std::vector<std::vector<std::string>> rows;
+    for (const auto& n : run.result["networks"]) {
+        if (!n.at("latency_ms").is_number()) continue;
+        rows.push_back({n.value("finalist", "network") + (n.value("chosen", false) ? " (chosen)" : ""),
+                        human_ms(n.at("latency_ms").get<double>()) + (n.value("measured", false) ? "" : " (estimated)"), loss_words(n.at("loss")),
+                        n.value("allowed", false) ? "yes" : "no", human_count(n.at("macs").get<double>()), human_count(n.at("parameters").get<double>())});
+        if (trained && n.contains("accuracies"))
+            rows.back().insert(rows.back().end(), {fmt::format("{:.2f}%", n.at("accuracy").get<double>()), std::to_string(n.at("accuracies").size()),
+                                                   fmt::format("{:.2f}", n.at("lost").get<double>()), loss_words(n.at("predicted"))});
+        else if (trained)
+            rows.back().insert(rows.back().end(), {"", "0", "", ""});
+    }
+    return table(head, rows);
 }
 
 // Extraction keeps one of several networks that are nearly alike.

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "base/atomic_directory.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
-#include "base/whole_folder.hpp"
 #include "rules/measure.hpp"
 
 namespace loopegg {

@@ -1,16 +1,77 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "base/text.hpp"
 #include "report/page_parts.hpp"
 #include "report/study.hpp"
-#include "report/svg_bars.hpp"
 #include "report/words.hpp"
 
 namespace loopegg {
+namespace {
+
+// Stacked horizontal bars as a small static SVG, for texts that cannot run a script (docs/, a README).
+
+struct Bar {
+    std::string label;
+    std::vector<double> parts;  // one per series
+    std::string note;           // stands after the bar
+};
+
+// Told apart by lightness too, so that they survive a grey print and most colour blindness.
+const char* const colours[] = {"#0b7a6f", "#e0a040", "#3566b8", "#b3261e", "#7d8794", "#6a3d9a"};
+constexpr int width = 860, left = 290, right = 130, row = 24, top = 62;
+
+const char* colour(std::size_t i) { return colours[i % std::size(colours)]; }
+
+std::string svg_bars(const std::string& title, const std::vector<std::string>& series, const std::vector<Bar>& bars) {
+    double longest = 0;
+    for (const Bar& b : bars) {
+        double sum = 0;
+        for (double p : b.parts) sum += p;
+        longest = std::max(longest, sum);
+    }
+    const double scale = longest > 0 ? (width - left - right) / longest : 0;
+    const int height = top + static_cast<int>(bars.size()) * row + 14;
+    std::string out = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\" aria-labelledby=\"t\" "
+        "font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"13\">\n"
+        "<title id=\"t\">{2}</title>\n<rect width=\"{0}\" height=\"{1}\" fill=\"#fff\"/>\n<text x=\"16\" y=\"24\" font-size=\"15\" font-weight=\"600\" "
+        "fill=\"#16202c\">{2}</text>\n",
+        width, height, escape_html(title));
+    double x = 16;
+    for (std::size_t i = 0; i < series.size(); ++i) {
+        out +=
+            fmt::format("<rect x=\"{:.0f}\" y=\"36\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{}\"/><text x=\"{:.0f}\" y=\"47\" fill=\"#16202c\">{}</text>\n",
+                        x, colour(i), x + 17, escape_html(series[i]));
+        x += 34 + 7.6 * static_cast<double>(series[i].size());
+    }
+    for (std::size_t b = 0; b < bars.size(); ++b) {
+        const double y = top + static_cast<double>(b) * row;
+        std::string label = bars[b].label.size() > 44 ? bars[b].label.substr(0, 43) + "…" : bars[b].label;
+        out +=
+            fmt::format("<text x=\"{}\" y=\"{:.0f}\" text-anchor=\"end\" fill=\"#16202c\" font-size=\"12\">{}</text>\n", left - 8, y + 14, escape_html(label));
+        double at = left;
+        for (std::size_t i = 0; i < bars[b].parts.size(); ++i) {
+            const double part = bars[b].parts[i] * scale;
+            if (part <= 0) continue;
+            out += fmt::format("<rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"16\" fill=\"{}\"><title>{}: {} {}</title></rect>\n", at, y + 2, part,
+                               colour(i), escape_html(bars[b].label), escape_html(i < series.size() ? series[i] : ""), bars[b].parts[i]);
+            at += part;
+        }
+        out += fmt::format("<text x=\"{:.1f}\" y=\"{:.0f}\" fill=\"#4d5a69\" font-size=\"12\">{}</text>\n", at + 6, y + 14, escape_html(bars[b].note));
+    }
+    return out + "</svg>\n";
+}
+
+}  // namespace
+
 using nlohmann::json;
 namespace {
 
-constexpr std::size_t most_bars = 24;  // what a reader can take in at once; the CSV has all
+constexpr std::size_t max_bars = 24;  // what a reader can take in at once; the CSV has all
 const char* const depth_names[] = {"early third", "middle third", "late third"};
 
 std::string bought(const SequenceCount& c) {
@@ -32,7 +93,7 @@ json frequency_chart(const Study& study) {
     json values = json::array();
     std::size_t bars = 0;
     for (const SequenceCount& c : study.sequences) {
-        if (c.fame == Fame::dense || bars == most_bars) continue;
+        if (c.fame == Fame::dense || bars == max_bars) continue;
         ++bars;
         for (const auto& [target, sites] : c.by_target) values.push_back({{"sequence", c.label}, {"target", target}, {"sites", sites}, {"bought", bought(c)}});
     }
@@ -54,11 +115,11 @@ json depth_chart(const Study& study) {
     json values = json::array();
     std::size_t bars = 0;
     for (const SequenceCount& c : study.sequences) {
-        if (bars++ == most_bars) break;
+        if (bars++ == max_bars) break;
         for (std::size_t d = 0; d < 3; ++d) values.push_back({{"sequence", c.label}, {"depth", depth_names[d]}, {"third", d}, {"sites", c.by_depth[d]}});
     }
     return spec(
-        "Where in the network each sequence was chosen", values, static_cast<int>(std::max<std::size_t>(1, std::min(bars, most_bars))) * 24,
+        "Where in the network each sequence was chosen", values, static_cast<int>(std::max<std::size_t>(1, std::min(bars, max_bars))) * 24,
         {{"y", {{"field", "sequence"}, {"type", "nominal"}, {"sort", nullptr}, {"title", nullptr}, {"axis", {{"labelLimit", 220}}}}},
          {"x", {{"field", "sites"}, {"type", "quantitative"}, {"title", "sites"}}},
          {"order", {{"field", "third"}, {"type", "quantitative"}}},
@@ -102,7 +163,7 @@ std::string share(int part, int whole) { return whole ? human_percent(static_cas
 std::string frequency_svg(const Study& study) {
     std::vector<Bar> bars;
     for (const SequenceCount& c : study.sequences) {
-        if (c.fame == Fame::dense || bars.size() == most_bars) continue;
+        if (c.fame == Fame::dense || bars.size() == max_bars) continue;
         Bar bar{c.label, {}, fmt::format("{} ({})", c.sites, bought(c))};
         for (const std::string& target : study.targets) bar.parts.push_back(c.by_target.contains(target) ? c.by_target.at(target) : 0);
         bars.push_back(std::move(bar));
@@ -115,7 +176,7 @@ std::string frequency_svg(const Study& study) {
 std::string depth_svg(const Study& study) {
     std::vector<Bar> bars;
     for (const SequenceCount& c : study.sequences) {
-        if (bars.size() == most_bars) break;
+        if (bars.size() == max_bars) break;
         bars.push_back(
             {c.label, {static_cast<double>(c.by_depth[0]), static_cast<double>(c.by_depth[1]), static_cast<double>(c.by_depth[2])}, std::to_string(c.sites)});
     }

@@ -58,6 +58,8 @@ std::string human_percent(double share) {
     return fmt::format("{:.0f}%", percent);
 }
 
+std::string times(double ratio) { return fmt::format("{:.2f}×", ratio); }
+
 std::string human_change(double after, double before) {
     if (before <= 0 || after == before) return "the same";
     if (after < before) return human_percent(1 - after / before) + " fewer";

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "nest/net/graph_of_net.hpp"
 #include "nest/net/net.hpp"
 #include "nest/net/resize.hpp"
 #include "nest/term/grammar.hpp"
@@ -185,7 +184,7 @@ std::vector<std::string> narrowed_sites(const Term& before, const Term& after) {
 namespace {
 
 // One place where a rule takes something from a site.
-struct Place {
+struct RulePlace {
     TreePath at;
     Term made;
     std::size_t sites;  // that it takes something from
@@ -210,7 +209,7 @@ public:
         return inside;
     }
 
-    std::vector<Place> places;
+    std::vector<RulePlace> places;
     std::string refusal;  // of the last place whose guards refuse
 
 private:
@@ -242,8 +241,8 @@ std::optional<Graph> apply_at_site(NetRewriter& rewriter, const std::string& rul
     PlaceFinder finder(rewriter, rule, values, site);
     TreePath at;
     finder.visit(net, at);
-    std::stable_sort(finder.places.begin(), finder.places.end(), [](const Place& a, const Place& b) { return a.sites < b.sites; });
-    for (const Place& place : finder.places) try {
+    std::stable_sort(finder.places.begin(), finder.places.end(), [](const RulePlace& a, const RulePlace& b) { return a.sites < b.sites; });
+    for (const RulePlace& place : finder.places) try {
             return graph_of(with(net, place.at, place.made), graph);
         } catch (const UserError& e) {
             finder.refusal = e.diagnostics()[0].message;

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/user_folders.hpp"
+#include "base/places.hpp"
 
 namespace loopegg {
 namespace {

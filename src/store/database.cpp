@@ -1,8 +1,12 @@
 #include "store/database.hpp"
 
+#include <atomic>
+#include <ctime>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "base/fault.hpp"
 
@@ -61,6 +65,27 @@ StoreValue StoreQuery::value(int column, ColumnType type) const {
     if (type == ColumnType::text) return text(column);
     if (type == ColumnType::real) return real(column);
     return integer(column);
+}
+
+namespace {
+
+std::atomic<std::int64_t> calls{0}, nanoseconds{0};
+thread_local int depth = 0;
+
+}  // namespace
+
+StoreCost operator-(const StoreCost& now, const StoreCost& before) { return {now.calls - before.calls, now.seconds - before.seconds}; }
+
+StoreCost store_cost() { return {calls.load(), static_cast<double>(nanoseconds.load()) * 1e-9}; }
+
+StoreCall::StoreCall() {
+    if (depth++ == 0) start_ = monotonic_seconds();
+}
+
+StoreCall::~StoreCall() {
+    if (--depth > 0) return;
+    ++calls;
+    nanoseconds += static_cast<std::int64_t>((monotonic_seconds() - start_) * 1e9);
 }
 
 }  // namespace loopegg

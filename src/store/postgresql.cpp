@@ -19,10 +19,8 @@
 namespace loopegg {
 namespace {
 
-double now() { return clock_seconds(CLOCK_MONOTONIC); }
-
 // Seconds that a server which does not answer is waited for.
-double patience() {
+double server_patience() {
     const char* named = std::getenv("LOOPEGG_STORE_PATIENCE");
     if (!named) return 120;
     char* end = nullptr;
@@ -71,7 +69,7 @@ std::string storable(const std::string& text) {
     return out;
 }
 
-const char* type_name(ColumnType type) {
+const char* postgresql_type(ColumnType type) {
     switch (type) {
         case ColumnType::text: return "TEXT";
         case ColumnType::integer: return "BIGINT";
@@ -174,11 +172,11 @@ public:
     }
     void create(const Table& table) override {
         std::string text;
-        for (const Column& c : table.columns) text += fmt::format("{} {} {}, ", c.name, type_name(c.type), c.rest);
+        for (const Column& c : table.columns) text += fmt::format("{} {} {}, ", c.name, postgresql_type(c.type), c.rest);
         execute(fmt::format("CREATE TABLE {}({}PRIMARY KEY({}))", table.name, text, fmt::join(table.key, ", ")), {});
     }
     void add_column(const Table& table, const Column& column) override {
-        execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {} {}", table.name, column.name, type_name(column.type), column.rest), {});
+        execute(fmt::format("ALTER TABLE {} ADD COLUMN {} {} {}", table.name, column.name, postgresql_type(column.type), column.rest), {});
     }
     void protect(const Table& table) override {
         execute(fmt::format("CREATE OR REPLACE FUNCTION {0}_stays() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''{0} is append-only''; END'",
@@ -213,7 +211,7 @@ private:
 
     // Waits for a server that is starting, stopping or away. One that answers and says no is not asked twice.
     void connect() {
-        const double until = now() + patience();
+        const double until = monotonic_seconds() + server_patience();
         bool told = false;
         std::string refused;
         for (double pause = 0.05;; pause = std::min(1.0, pause * 1.5)) {
@@ -233,10 +231,10 @@ private:
                 why = e.what();
             }
             const PGPing state = PQping(conninfo_.c_str());
-            if (state == PQPING_NO_ATTEMPT || (state == PQPING_OK && refused == why) || now() >= until) complain(why);
+            if (state == PQPING_NO_ATTEMPT || (state == PQPING_OK && refused == why) || monotonic_seconds() >= until) complain(why);
             refused = state == PQPING_OK ? why : "";  // it may have come up between the two questions
             if (!told && state != PQPING_OK && pause > 0.5)
-                told = true, fmt::print(stderr, "{} '{}' does not answer: waiting for it, {:.0f} s at most\n", name_, address_.words(), patience());
+                told = true, fmt::print(stderr, "{} '{}' does not answer: waiting for it, {:.0f} s at most\n", name_, address_.words(), server_patience());
             std::this_thread::sleep_for(std::chrono::duration<double>(pause));
         }
     }

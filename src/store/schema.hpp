@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+struct sqlite3;
+
 namespace loopegg {
 
 // Versions 1 and 2 are those of earlier files, which held one table each. A file of an earlier version gets the tables and columns that it lacks.
@@ -28,5 +30,13 @@ const std::vector<Table>& store_tables();
 
 // "name, state, owner": the columns of a table, with something before each.
 std::string column_list(const std::vector<Column>& columns, const std::string& before = "");
+
+// An SQLite file may be a stranger's, and SQLite runs what its schema says: triggers, views and virtual tables that no loopegg wrote are not used.
+
+// Turns views off, lets a schema call only functions that compute and do nothing else, and limits the size of a value to what our stores need.
+void distrust_schema(sqlite3* db);
+
+// The first part of the schema that can run something and that loopegg did not write, in words ("the trigger 'x'"); "" for none.
+std::string foreign_part(sqlite3* db);
 
 }  // namespace loopegg

@@ -9,14 +9,12 @@
 #include "base/fault.hpp"
 #include "base/regular_file.hpp"
 #include "store/backend.hpp"
-#include "store/foreign_parts.hpp"
+#include "store/schema.hpp"
 
 namespace loopegg {
 namespace {
 
 constexpr double patience = 60;  // seconds that a file held by others is waited for
-
-double now() { return clock_seconds(CLOCK_MONOTONIC); }
 
 // What a person can do about SQLite's answer.
 std::string remedy(int code, const std::filesystem::path& file) {
@@ -33,7 +31,7 @@ std::string remedy(int code, const std::filesystem::path& file) {
     }
 }
 
-const char* type_name(ColumnType type) {
+const char* sqlite_type(ColumnType type) {
     switch (type) {
         case ColumnType::text: return "TEXT";
         case ColumnType::integer: return "INTEGER";
@@ -100,13 +98,13 @@ public:
         std::string text;
         bool counted = false;
         for (const Column& c : table.columns)
-            text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", c.name, type_name(c.type), c.rest), counted = counted || c.type == ColumnType::number;
+            text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", c.name, sqlite_type(c.type), c.rest), counted = counted || c.type == ColumnType::number;
         run((counted ? fmt::format("CREATE TABLE {}({})", table.name, text)
                      : fmt::format("CREATE TABLE {}({}, PRIMARY KEY({})) WITHOUT ROWID", table.name, text, fmt::join(table.key, ", ")))
                 .c_str());
     }
     void add_column(const Table& table, const Column& column) override {
-        run(fmt::format("ALTER TABLE {} ADD COLUMN {} {} {}", table.name, column.name, type_name(column.type), column.rest).c_str());
+        run(fmt::format("ALTER TABLE {} ADD COLUMN {} {} {}", table.name, column.name, sqlite_type(column.type), column.rest).c_str());
     }
     void protect(const Table& table) override {
         for (const char* deed : {"UPDATE", "DELETE"})
@@ -118,9 +116,9 @@ public:
     void run(const char* sql) {
         if (fault_here(FaultPlace::store)) fail(SQLITE_FULL);
         // Switching to WAL and beginning to write do not always wait by themselves (sqlite3_busy_timeout), as everything else does.
-        const double until = now() + patience;
+        const double until = monotonic_seconds() + patience;
         int code = SQLITE_BUSY;
-        while ((code = sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr)) == SQLITE_BUSY && now() < until) sqlite3_sleep(50);
+        while ((code = sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr)) == SQLITE_BUSY && monotonic_seconds() < until) sqlite3_sleep(50);
         if (code != SQLITE_OK) fail(code);
     }
     sqlite3* handle() const { return handle_; }
@@ -134,9 +132,9 @@ private:
 class SqliteRows : public StoreRows {
 public:
     SqliteRows(const Sqlite& db, const std::string& sql) : db_(db) {
-        const double until = now() + patience;
+        const double until = monotonic_seconds() + patience;
         int code = SQLITE_BUSY;
-        while ((code = sqlite3_prepare_v2(db.handle(), sql.c_str(), -1, &statement_, nullptr)) == SQLITE_BUSY && now() < until) sqlite3_sleep(50);
+        while ((code = sqlite3_prepare_v2(db.handle(), sql.c_str(), -1, &statement_, nullptr)) == SQLITE_BUSY && monotonic_seconds() < until) sqlite3_sleep(50);
         if (code != SQLITE_OK) db.fail(code);
     }
     ~SqliteRows() override { sqlite3_finalize(statement_); }
@@ -154,9 +152,10 @@ public:
             sqlite3_bind_null(statement_, place);
     }
     bool next() override {
-        const double until = now() + patience;
+        const double until = monotonic_seconds() + patience;
         int code = SQLITE_BUSY;
-        while (((code = sqlite3_step(statement_)) == SQLITE_BUSY || code == SQLITE_LOCKED) && now() < until) sqlite3_reset(statement_), sqlite3_sleep(50);
+        while (((code = sqlite3_step(statement_)) == SQLITE_BUSY || code == SQLITE_LOCKED) && monotonic_seconds() < until)
+            sqlite3_reset(statement_), sqlite3_sleep(50);
         if (code != SQLITE_ROW && code != SQLITE_DONE) db_.fail(code);
         return code == SQLITE_ROW;
     }

@@ -17,14 +17,14 @@
 #include "nest/term/rounding.hpp"
 #include "nest/term/value.hpp"
 #include "rules/nest_instance.hpp"
-#include "rules/nest_trial.hpp"
+#include "rules/nest_judge.hpp"
 #include "rules/value_judge.hpp"
 
 namespace loopegg {
 namespace {
 
 using Point = std::vector<std::int64_t>;
-constexpr std::int64_t most_instances = 1500;
+constexpr std::int64_t max_instances = 1500;
 
 struct Path {
     std::vector<Term> axes;           // a number for the side of a cat
@@ -127,7 +127,7 @@ std::string pair_fault(const Runs& runs, const Run& first, const Run& second, bo
     return {};
 }
 
-bool small_enough(const Statement& s) { return s.instances() <= most_instances; }
+bool small_enough(const Statement& s) { return s.instances() <= max_instances; }
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 #include "graph/onnx/constants.hpp"
 
-#include "graph/onnx/short_float.hpp"
+#include "base/number.hpp"
 
 namespace loopegg {
 

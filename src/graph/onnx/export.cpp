@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "graph/functions.hpp"
 #include "graph/loop_operators.hpp"
 #include "graph/onnx/export.hpp"
 #include "graph/onnx/export_domain.hpp"
-#include "graph/onnx/short_float.hpp"
-#include "graph/onnx/slice_ends.hpp"
+#include "graph/onnx/onnx_model.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 

@@ -45,10 +45,10 @@ private:
         return name;
     }
     // x[run] along some axes; the whole axis needs no slice.
-    std::string slice(const std::string& at, std::string x, const Shape& shape, const std::vector<std::pair<std::int64_t, Run>>& cuts) {
+    std::string slice(const std::string& at, std::string x, const Shape& shape, const std::vector<std::pair<std::int64_t, StridedRun>>& cuts) {
         Ints starts, ends, places, steps;
         for (const auto& [axis, run] : cuts) {
-            if (run == Run{0, shape[static_cast<std::size_t>(axis)], 1}) continue;
+            if (run == StridedRun{0, shape[static_cast<std::size_t>(axis)], 1}) continue;
             starts.push_back(run.lo), ends.push_back(run.lo + (run.count - 1) * run.stride + 1), places.push_back(axis), steps.push_back(run.stride);
         }
         if (starts.empty()) return x;
@@ -58,8 +58,8 @@ private:
 
     // Some channels of some groups.
     struct GroupedChannels {
-        std::int64_t groups;    // of the node
-        const Run &g, &within;  // the groups, and the channels within each of them
+        std::int64_t groups;           // of the node
+        const StridedRun &g, &within;  // the groups, and the channels within each of them
     };
     // These channels, as one axis of groups and one of channels.
     std::string channels(const std::string& at, const std::string& x, const Shape& shape, std::size_t axis, const GroupedChannels& chosen) {
@@ -75,18 +75,18 @@ private:
     }
 
     std::string conv(const std::string& at, const Box& box) {
-        const Run &n = box.runs[0], &g = box.runs[1], &co = box.runs[2], &ci = box.runs[3];
+        const StridedRun &n = box.runs[0], &g = box.runs[1], &co = box.runs[2], &ci = box.runs[3];
         Shape in = node_.input_shapes[0], weight = parameters_of(node_)[0].shape;
         Ints strides, dilations, before, after;
-        std::vector<std::pair<std::int64_t, Run>> window{{0, n}};
+        std::vector<std::pair<std::int64_t, StridedRun>> window{{0, n}};
         for (std::size_t d = 0; d < 2; ++d) {
-            const Run &o = box.runs[4 + d], &k = box.runs[6 + d];
+            const StridedRun &o = box.runs[4 + d], &k = box.runs[6 + d];
             std::int64_t stride = node_.integers("stride")[d], dilation = node_.integers("dilation")[d], size = in[2 + d];
             std::int64_t first = o.lo * stride + k.lo * dilation - node_.integers("padding")[d];
             std::int64_t last = first + (o.count - 1) * o.stride * stride + (k.count - 1) * k.stride * dilation;
             std::int64_t from = std::max<std::int64_t>(first, 0), to = std::min(last, size - 1);
             if (from > to) return "";
-            window.push_back({static_cast<std::int64_t>(2 + d), Run{from, to - from + 1, 1}});
+            window.push_back({static_cast<std::int64_t>(2 + d), StridedRun{from, to - from + 1, 1}});
             strides.push_back(o.count > 1 ? o.stride * stride : 1), dilations.push_back(k.count > 1 ? k.stride * dilation : 1);
             before.push_back(from - first), after.push_back(last - to);
         }
@@ -106,7 +106,7 @@ private:
     }
 
     std::string linear(const std::string& at, const Box& box) {
-        const Run &n = box.runs[0], &co = box.runs[1], &ci = box.runs[2];
+        const StridedRun &n = box.runs[0], &co = box.runs[1], &ci = box.runs[2];
         Shape flat{axes_[0].extent, axes_[2].extent}, weight{axes_[1].extent, axes_[2].extent};
         std::string x = emit("Reshape", at + "/rows", {node_.inputs[0], integers(at + "/rows_shape", flat)});
         x = slice(at + "/input", x, flat, {{0, n}, {1, ci}});
@@ -161,7 +161,7 @@ private:
 
     // Adds, for each output of the box, where its value stands in the concatenation; returns where the next box begins.
     std::int64_t note_places(const Box& box, std::int64_t base, std::vector<Ints>& places) const {
-        std::vector<std::pair<Run, std::int64_t>> outputs;  // run and extent
+        std::vector<std::pair<StridedRun, std::int64_t>> outputs;  // run and extent
         for (std::size_t a = 0; a < axes_.size(); ++a)
             if (!axes_[a].reduction) outputs.emplace_back(box.runs[a], axes_[a].extent);
         std::int64_t count = 1;

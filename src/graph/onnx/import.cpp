@@ -7,6 +7,7 @@
 #include "base/number.hpp"
 #include "graph/functions.hpp"
 #include "graph/model_json.hpp"
+#include "graph/onnx/element_types.hpp"
 #include "graph/onnx/evaluate/budget.hpp"
 #include "graph/onnx/evaluate/evaluate.hpp"
 #include "graph/onnx/fuse.hpp"
@@ -22,7 +23,6 @@ namespace {
 constexpr std::int64_t folded_at_least = std::int64_t{1} << 24, folded_for_each = 4;
 // The same for weights, of which every node has its own, although several may name one tensor of the file.
 constexpr std::int64_t weights_at_least = std::int64_t{1} << 27, weights_for_each = 16;
-constexpr int float32 = 1, float16 = 10, float64 = 11, bfloat16 = 16;
 
 // Names of element types, as ONNX numbers them.
 std::string type_name(int type) {
@@ -31,7 +31,7 @@ std::string type_name(int type) {
     return type >= 0 && type < 17 ? names[type] : fmt::format("of type {}", type);
 }
 
-bool is_narrow(int type) { return type == float16 || type == bfloat16; }
+bool is_narrow(int type) { return type == onnx_type::float16 || type == onnx_type::bfloat16; }
 
 std::int64_t elements_held(const OnnxTensor& t) { return static_cast<std::int64_t>(t.floats.size() + t.doubles.size() + t.integers.size()); }
 
@@ -119,7 +119,7 @@ void OnnxImporter::add_inputs() {
         const bool carried = in.type == 6 || in.type == 7 || in.type == 9;
         if (is_narrow(in.type) && !how_.as_float32)
             fail(fmt::format("the input '{}' is {}: the model computes in it", in.name, type_name(in.type)), "--as-float32 computes in float32 instead");
-        if (in.type != float32 && !carried && !is_narrow(in.type))
+        if (in.type != onnx_type::float32 && !carried && !is_narrow(in.type))
             fail(fmt::format("the input '{}' is {}; float32, int64, int32 and bool are read", in.name, type_name(in.type)));
         Shape shape = given == how_.shapes.end() ? in.shape : given->second;
         if (in.has_shape && shape.size() != in.shape.size())
@@ -312,7 +312,7 @@ std::string OnnxImporter::value(const std::string& name) {
     if (auto found = values_.find(name); found != values_.end()) return found->second;
     auto constant = constants_.find(name);
     if (constant == constants_.end()) fail(fmt::format("the value '{}' is used, but nothing makes it", name));
-    if (int type = element_type(constant->second); type != float32 && !is_narrow(type)) types_[name] = type;
+    if (int type = element_type(constant->second); type != onnx_type::float32 && !is_narrow(type)) types_[name] = type;
     return parameter(name, unique(name), constant->second);
 }
 
@@ -340,14 +340,14 @@ int OnnxImporter::type_of(const std::string& name) const {
     if (auto found = types_.find(name); found != types_.end()) return found->second;
     if (auto found = constants_.find(name); found != constants_.end() && !values_.contains(name)) {
         const int type = element_type(found->second);
-        if (ours_ && type == float64) return float32;  // a number with all its digits, rounded when it is used
-        return is_narrow(type) && how_.as_float32 ? float32 : type;
+        if (ours_ && type == onnx_type::float64) return onnx_type::float32;  // a number with all its digits, rounded when it is used
+        return is_narrow(type) && how_.as_float32 ? onnx_type::float32 : type;
     }
-    return float32;
+    return onnx_type::float32;
 }
 
 bool OnnxImporter::computes_floats(const OnnxNode& node) const {
-    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const std::string& name) { return name.empty() || type_of(name) == float32; });
+    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const std::string& name) { return name.empty() || type_of(name) == onnx_type::float32; });
 }
 
 const std::string& OnnxImporter::input(const OnnxNode& node, std::size_t i) const {

@@ -5,14 +5,13 @@
 
 #include "base/error.hpp"
 #include "graph/functions.hpp"
+#include "graph/onnx/element_types.hpp"
 #include "graph/onnx/export_domain.hpp"
 #include "graph/onnx/importer.hpp"
 #include "graph/operators.hpp"
 
 namespace loopegg {
 namespace {
-
-constexpr int float32 = 1, float16 = 10, bfloat16 = 16;
 
 // Runs of dimensions that an operand has or lacks together; our nests know four.
 std::size_t runs_of(const Shape& a, const Shape& b) {
@@ -128,7 +127,7 @@ bool OnnxImporter::several(const OnnxNode& node) {
 bool OnnxImporter::power(const OnnxNode& node) {
     const OnnxTensor* t = constant(node, 1);
     const std::optional<double> e = t ? scalar_of(*t) : std::nullopt;
-    if (!e || type_of(input(node, 0)) != float32 || (type_of(node.inputs[1]) != float32 && type_of(node.inputs[1]) != 7)) return false;
+    if (!e || type_of(input(node, 0)) != onnx_type::float32 || (type_of(node.inputs[1]) != onnx_type::float32 && type_of(node.inputs[1]) != 7)) return false;
     std::string x = value(input(node, 0));
     if (static_cast<std::int64_t>(t->dims.size()) > rank(x)) return false;
     const double size = std::abs(*e);
@@ -164,7 +163,7 @@ bool OnnxImporter::identity(const OnnxNode& node) {
         put(node, "identity", {value(input(node, 0))});
     else {
         values_[node.outputs[0]] = value(input(node, 0));
-        if (const int type = type_of(node.inputs[0]); type != float32) types_[node.outputs[0]] = type;
+        if (const int type = type_of(node.inputs[0]); type != onnx_type::float32) types_[node.outputs[0]] = type;
     }
     return true;
 }
@@ -173,15 +172,15 @@ bool OnnxImporter::identity(const OnnxNode& node) {
 bool OnnxImporter::cast(const OnnxNode& node) {
     const int from = type_of(input(node, 0));
     int to = node.op == "CastLike" ? type_of(input(node, 1)) : static_cast<int>(attr_int(node, "to", 0));
-    if (to == float16 || to == bfloat16) {
+    if (to == onnx_type::float16 || to == onnx_type::bfloat16) {
         if (!how_.as_float32) fail(node, "the model computes in float16", "--as-float32 computes in float32 instead");
-        to = float32;
+        to = onnx_type::float32;
     }
     auto wider = [](int a, int b) { return a == b || (a == 9 && (b == 6 || b == 7)) || (a == 6 && b == 7); };
-    if (to != float32 && !wider(from, to)) return false;
+    if (to != onnx_type::float32 && !wider(from, to)) return false;
     const std::string x = value(input(node, 0));
     values_[node.outputs[0]] = x;
-    if (to != float32) types_[node.outputs[0]] = to;
+    if (to != onnx_type::float32) types_[node.outputs[0]] = to;
     return true;
 }
 

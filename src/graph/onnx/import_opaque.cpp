@@ -1,14 +1,14 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "graph/onnx/element_types.hpp"
 #include "graph/onnx/importer.hpp"
 #include "graph/opaque.hpp"
 
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_embedded = 65536, most_small = 64;  // elements of constants inside a node's text
-constexpr int float32 = 1;
+constexpr std::size_t max_embedded = 65536, max_small = 64;  // elements of constants inside a node's text
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void OnnxImporter::opaque(const OnnxNode& node) {
         }
         const std::size_t size = t ? t->floats.size() + t->doubles.size() + t->integers.size() : 0;
         if (t && t->kind == OnnxTensor::Kind::other) fail(node, fmt::format("its input {} does not hold numbers", i));
-        if (t && !values_.contains(node.inputs[i]) && (size <= most_small || type_of(node.inputs[i]) != float32)) {
+        if (t && !values_.contains(node.inputs[i]) && (size <= max_small || type_of(node.inputs[i]) != onnx_type::float32)) {
             in.constant = *t;
             embedded += size;
             continue;
@@ -38,7 +38,7 @@ void OnnxImporter::opaque(const OnnxNode& node) {
         in.from = static_cast<int>(inputs.size());
         inputs.push_back(value(node.inputs[i]));
     }
-    if (embedded > most_embedded) fail(node, fmt::format("its constants have {} elements, more than {}", embedded, most_embedded));
+    if (embedded > max_embedded) fail(node, fmt::format("its constants have {} elements, more than {}", embedded, max_embedded));
     if (std::string open = shape_from_data(node, known); !open.empty())
         fail(node, fmt::format("the shape of its result depends on {}, which is known only when it runs", open));
     if (inputs.size() > 64) fail(node, "it has more than 64 inputs");
@@ -49,7 +49,7 @@ void OnnxImporter::opaque(const OnnxNode& node) {
         const std::string value =
             put(Node{i == 0 ? name : unique(fmt::format("{}.{}", name, i)), "onnx", inputs, {{"node", text}, {"output", static_cast<std::int64_t>(i)}}});
         values_[node.outputs[i]] = value;
-        if (const int type = opaque_type(graph_.nodes.back()); type != float32) {
+        if (const int type = opaque_type(graph_.nodes.back()); type != onnx_type::float32) {
             types_[node.outputs[i]] = type;
             if (type == 11) fail(node, "its result is float64");
         }

@@ -9,15 +9,10 @@
 #include "graph/onnx/evaluate/budget.hpp"
 #include "graph/onnx/evaluate/evaluate.hpp"
 #include "graph/onnx/importer.hpp"
-#include "graph/onnx/slice_ends.hpp"
+#include "graph/onnx/onnx_model.hpp"
+#include "graph/place.hpp"
 
 namespace loopegg {
-namespace {
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 // A batch that stands as a number would forbid other batch sizes.
 OnnxImporter::Ints OnnxImporter::batch_free(const std::string& x, Ints wanted) const {
     if (ours_ || wanted.empty() || shape(x).empty()) return wanted;

@@ -5,16 +5,12 @@
 
 #include <fmt/format.h>
 
+#include "graph/onnx/element_types.hpp"
 #include "graph/onnx/importer.hpp"
+#include "graph/place.hpp"
 
 namespace loopegg {
-namespace {
-
-constexpr int float32 = 1;
-
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
+namespace {}  // namespace
 
 OnnxImporter::Pads OnnxImporter::pads_of(const OnnxNode& node, const Shape& in, const Ints& kernel) const {
     const std::size_t n = kernel.size();
@@ -368,7 +364,7 @@ bool OnnxImporter::softmax(const OnnxNode& node) {
 
 bool OnnxImporter::reduce(const OnnxNode& node) {
     if (has(node, 1) && !constant(node, 1)) return false;
-    if (type_of(input(node, 0)) != float32) return false;
+    if (type_of(input(node, 0)) != onnx_type::float32) return false;
     std::string x = value(input(node, 0));
     Ints axes = attr_ints(node, "axes").value_or(Ints{});
     if (has(node, 1)) axes = integers_of(needed(node, 1, "axes")).value_or(Ints{});

@@ -16,8 +16,8 @@ Model read_onnx(const std::filesystem::path& path, const OnnxReading& how = {});
 Model import_onnx(const std::string& file, std::string_view bytes, const OnnxReading& how = {}, bool confined = true);
 
 struct OnnxWriting {
-    std::map<std::string, std::string> about{};          // goes into metadata_props, which viewers show
-    std::uint64_t most_inside = std::uint64_t{1} << 30;  // bytes of weights; more than that stand in FILE.data beside the file
+    std::map<std::string, std::string> about{};         // goes into metadata_props, which viewers show
+    std::uint64_t max_inside = std::uint64_t{1} << 30;  // bytes of weights; more than that stand in FILE.data beside the file
 };
 struct OnnxFiles {
     std::string model, data{};         // data: for FILE.data; empty where the weights are inside

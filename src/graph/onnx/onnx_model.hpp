@@ -72,4 +72,7 @@ struct OnnxCodec {
     std::string (*serialize)(const OnnxModel& model, std::string& out);
 };
 
+// How a slice of ours says that it goes on to the end of a dimension, whatever its size.
+constexpr std::int64_t to_the_end = std::int64_t{1} << 31;
+
 }  // namespace loopegg

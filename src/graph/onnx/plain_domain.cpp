@@ -8,25 +8,24 @@
 
 #include "graph/domain_sets.hpp"
 #include "graph/operators.hpp"
+#include "graph/place.hpp"
 
 namespace loopegg {
 namespace {
 
 using Ints = std::vector<std::int64_t>;
 
-std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
 // An even run of numbers, if they are one.
-std::optional<Run> as_run(const Ints& values) {
+std::optional<StridedRun> as_run(const Ints& values) {
     if (values.empty()) return std::nullopt;
     const std::int64_t step = values.size() > 1 ? values[1] - values[0] : 1;
     for (std::size_t i = 1; i < values.size(); ++i)
         if (values[i] - values[i - 1] != step) return std::nullopt;
     if (step < 1) return std::nullopt;
-    return Run{values[0], static_cast<std::int64_t>(values.size()), step};
+    return StridedRun{values[0], static_cast<std::int64_t>(values.size()), step};
 }
 
-Ints listed(const Run& run) {
+Ints listed(const StridedRun& run) {
     Ints out;
     for (std::int64_t i = 0; i < run.count; ++i) out.push_back(run.lo + i * run.stride);
     return out;
@@ -69,14 +68,15 @@ private:
         else
             place_ = {all[0].runs[0]};
         for (const Box& box : all) {
-            if (conv_ && (std::vector<Run>{box.runs[0], box.runs[4], box.runs[5]} != place_ || std::vector<Run>{box.runs[6], box.runs[7]} != kernel_))
+            if (conv_ &&
+                (std::vector<StridedRun>{box.runs[0], box.runs[4], box.runs[5]} != place_ || std::vector<StridedRun>{box.runs[6], box.runs[7]} != kernel_))
                 return false;
             if (!conv_ && box.runs[0] != place_[0]) return false;
             for (std::int64_t g : conv_ ? listed(box.runs[1]) : Ints{0})
                 for (std::int64_t o : listed(box.runs[co]))
                     for (std::int64_t i : listed(box.runs[ci])) reads[g * CO + o].push_back(g * CI + i);
         }
-        if (!(place_[0] == Run{0, axes_[0].extent, 1})) return false;  // every image, every row
+        if (!(place_[0] == StridedRun{0, axes_[0].extent, 1})) return false;  // every image, every row
         for (auto& [o, inputs] : reads) {
             std::sort(inputs.begin(), inputs.end());
             computed_.push_back({o, inputs});
@@ -122,7 +122,7 @@ private:
     std::string integers(const std::string& what, Ints values) {
         return constant(what, {OnnxTensor::Kind::int64, {static_cast<std::int64_t>(values.size())}, {}, {}, values});
     }
-    std::string sliced(const std::string& x, const std::vector<std::pair<std::int64_t, Run>>& cuts) {
+    std::string sliced(const std::string& x, const std::vector<std::pair<std::int64_t, StridedRun>>& cuts) {
         Ints starts, ends, axes, steps;
         for (const auto& [axis, run] : cuts)
             starts.push_back(run.lo), ends.push_back(run.lo + (run.count - 1) * run.stride + 1), axes.push_back(axis), steps.push_back(run.stride);
@@ -131,7 +131,7 @@ private:
     // Elements of one axis: all, an even run, or any.
     std::string taken(const std::string& x, std::int64_t axis, const Ints& places, std::int64_t extent) {
         const auto run = as_run(places);
-        if (run && *run == Run{0, extent, 1}) return x;
+        if (run && *run == StridedRun{0, extent, 1}) return x;
         if (run) return sliced(x, {{axis, *run}});
         return emit("Gather", "take", {x, integers("places", places)}, {{"axis", axis}});
     }
@@ -140,9 +140,9 @@ private:
     std::string window() {
         if (!conv_) return node_.inputs[0];
         const Shape& in = node_.input_shapes[0];
-        std::vector<std::pair<std::int64_t, Run>> cuts;
+        std::vector<std::pair<std::int64_t, StridedRun>> cuts;
         for (std::size_t d = 0; d < 2; ++d) {
-            const Run &o = place_[1 + d], &k = kernel_[d];
+            const StridedRun &o = place_[1 + d], &k = kernel_[d];
             const std::int64_t stride = node_.integers("stride")[d], dilation = node_.integers("dilation")[d], size = in[2 + d];
             const std::int64_t first = o.lo * stride + k.lo * dilation - node_.integers("padding")[d];
             const std::int64_t last = first + (o.count - 1) * o.stride * stride + (k.count - 1) * k.stride * dilation;
@@ -151,7 +151,7 @@ private:
             // Beyond the last window nothing need be cut off: a stride does not reach it.
             const std::int64_t step = o.count > 1 ? o.stride * stride : 1;
             const bool cut_end = o.count > 1 ? size - 1 - last >= step : to != size - 1;
-            if (from > 0 || cut_end) cuts.push_back({static_cast<std::int64_t>(2 + d), Run{from, (cut_end ? to : size - 1) - from + 1, 1}});
+            if (from > 0 || cut_end) cuts.push_back({static_cast<std::int64_t>(2 + d), StridedRun{from, (cut_end ? to : size - 1) - from + 1, 1}});
             if (d == 0) height_ = cuts.empty() ? size : cuts[0].second.count;
             strides_.push_back(step), dilations_.push_back(k.count > 1 ? k.stride * dilation : 1);
             before_.push_back(from - first), after_.push_back(last > size - 1 ? last - (size - 1) : 0);
@@ -173,9 +173,9 @@ private:
         const Shape whole = parameters_of(node_)[0].shape;
         std::string w = taken(node_.name + ".weight", 0, outputs, whole[0]);
         w = taken(w, 1, inputs, whole[1]);
-        std::vector<std::pair<std::int64_t, Run>> cuts;
+        std::vector<std::pair<std::int64_t, StridedRun>> cuts;
         for (std::size_t d = 0; conv_ && d < 2; ++d)
-            if (kernel_[d] != Run{0, whole[2 + d], 1}) cuts.push_back({static_cast<std::int64_t>(2 + d), kernel_[d]});
+            if (kernel_[d] != StridedRun{0, whole[2 + d], 1}) cuts.push_back({static_cast<std::int64_t>(2 + d), kernel_[d]});
         return cuts.empty() ? w : sliced(w, cuts);
     }
     std::string operation(const std::string& x, const std::string& w, const Ints& outputs, std::int64_t groups) {
@@ -323,10 +323,10 @@ private:
         for (std::size_t d = 0; d < 2; ++d) scales.floats[2 + d] = static_cast<float>(std::max<std::int64_t>(times[d], 1));
         y = emit("Resize", "larger", {y, "", constant("scales", scales)},
                  {{"mode", std::string("nearest")}, {"coordinate_transformation_mode", std::string("asymmetric")}, {"nearest_mode", std::string("floor")}});
-        std::vector<std::pair<std::int64_t, Run>> cuts;
+        std::vector<std::pair<std::int64_t, StridedRun>> cuts;
         for (std::size_t d = 0; d < 2; ++d)
             if (times[d] > 0 && place_[1 + d].count * times[d] != node_.shape[2 + d])
-                cuts.push_back({static_cast<std::int64_t>(2 + d), Run{0, node_.shape[2 + d], 1}});
+                cuts.push_back({static_cast<std::int64_t>(2 + d), StridedRun{0, node_.shape[2 + d], 1}});
         return cuts.empty() ? y : sliced(y, cuts);
     }
     std::string spread(const std::string& y, std::int64_t axis, const Ints& places, std::int64_t have) {
@@ -365,7 +365,7 @@ private:
     std::vector<Axis> axes_;
     bool conv_;
     DomainExpansion out_;
-    std::vector<Run> place_, kernel_;  // n oh ow, or n; kh kw
+    std::vector<StridedRun> place_, kernel_;  // n oh ow, or n; kh kw
     std::vector<Channel> computed_;
     std::vector<Ints> maps_;  // of the output's dimensions: where each place comes from, -1 for zero
     Ints strides_, dilations_, before_, after_, order_;

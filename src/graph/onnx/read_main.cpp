@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/confine.hpp"
-#include "base/standard_input.hpp"
+#include "base/regular_file.hpp"
 #include "graph/onnx/model_bytes.hpp"
 
 extern "C" loopegg::OnnxCodec loopegg_onnx_codec();

@@ -7,12 +7,10 @@
 #include <fstream>
 
 #include "graph/floats.hpp"
+#include "graph/onnx/element_types.hpp"
 
 namespace loopegg {
 namespace {
-
-// By ONNX's numbers.
-enum Type { float32 = 1, uint8, int8, uint16, int16, int32, int64, text, boolean, float16, float64, uint32, uint64, complex64, complex128, bfloat16 };
 
 template <class T, class Out>
 void raw_values(std::string_view raw, std::vector<Out>& out, Out (*convert)(T)) {
@@ -36,40 +34,40 @@ std::int64_t elements_of(const std::vector<std::int64_t>& dims) {
 
 std::size_t element_width(int type) {
     switch (type) {
-        case boolean:
-        case int8:
-        case uint8: return 1;
-        case float16:
-        case bfloat16:
-        case int16:
-        case uint16: return 2;
-        case float32:
-        case int32:
-        case uint32: return 4;
-        case float64:
-        case int64:
-        case uint64: return 8;
+        case onnx_type::boolean:
+        case onnx_type::int8:
+        case onnx_type::uint8: return 1;
+        case onnx_type::float16:
+        case onnx_type::bfloat16:
+        case onnx_type::int16:
+        case onnx_type::uint16: return 2;
+        case onnx_type::float32:
+        case onnx_type::int32:
+        case onnx_type::uint32: return 4;
+        case onnx_type::float64:
+        case onnx_type::int64:
+        case onnx_type::uint64: return 8;
         default: return 0;
     }
 }
 
 void take_bytes(std::string_view raw, int type, OnnxTensor& out) {
     switch (type) {
-        case float32:
+        case onnx_type::float32:
             out.floats.resize(raw.size() / 4);
             if (!out.floats.empty()) std::memcpy(out.floats.data(), raw.data(), out.floats.size() * 4);
             break;
-        case float16: raw_values<std::uint16_t>(raw, out.floats, from_half); break;
-        case bfloat16: raw_values<std::uint16_t>(raw, out.floats, from_bfloat16); break;
-        case float64: raw_values<double, double>(raw, out.doubles, [](double v) { return v; }); break;
-        case int64:
-        case uint64: raw_values<std::int64_t>(raw, out.integers, to_int); break;
-        case int32: raw_values<std::int32_t>(raw, out.integers, to_int); break;
-        case uint32: raw_values<std::uint32_t>(raw, out.integers, to_int); break;
-        case int16: raw_values<std::int16_t>(raw, out.integers, to_int); break;
-        case uint16: raw_values<std::uint16_t>(raw, out.integers, to_int); break;
-        case int8: raw_values<std::int8_t>(raw, out.integers, to_int); break;
-        case uint8: raw_values<std::uint8_t>(raw, out.integers, to_int); break;
+        case onnx_type::float16: raw_values<std::uint16_t>(raw, out.floats, from_half); break;
+        case onnx_type::bfloat16: raw_values<std::uint16_t>(raw, out.floats, from_bfloat16); break;
+        case onnx_type::float64: raw_values<double, double>(raw, out.doubles, [](double v) { return v; }); break;
+        case onnx_type::int64:
+        case onnx_type::uint64: raw_values<std::int64_t>(raw, out.integers, to_int); break;
+        case onnx_type::int32: raw_values<std::int32_t>(raw, out.integers, to_int); break;
+        case onnx_type::uint32: raw_values<std::uint32_t>(raw, out.integers, to_int); break;
+        case onnx_type::int16: raw_values<std::int16_t>(raw, out.integers, to_int); break;
+        case onnx_type::uint16: raw_values<std::uint16_t>(raw, out.integers, to_int); break;
+        case onnx_type::int8: raw_values<std::int8_t>(raw, out.integers, to_int); break;
+        case onnx_type::uint8: raw_values<std::uint8_t>(raw, out.integers, to_int); break;
         default: raw_values<std::uint8_t, std::int64_t>(raw, out.integers, [](std::uint8_t v) { return std::int64_t{v != 0}; });
     }
 }

@@ -13,7 +13,7 @@
 namespace loopegg {
 namespace {
 
-constexpr std::size_t most_sent = 64;  // elements: scales, axes and bounds that the converter looks at; larger ones are weights
+constexpr std::size_t max_sent = 64;  // elements: scales, axes and bounds that the converter looks at; larger ones are weights
 
 std::size_t elements(const OnnxTensor& t) { return t.floats.size() + t.doubles.size() + t.integers.size(); }
 
@@ -32,7 +32,7 @@ std::string upgrade_opset(OnnxModel& model) {
     for (const auto& [name, tensor] : model.initializers) {
         const bool listed = std::any_of(sent.inputs.begin(), sent.inputs.end(), [&, &who = name](const OnnxValue& v) { return v.name == who; });
         if (tensor.kind == OnnxTensor::Kind::other) return "";
-        if (elements(tensor) <= most_sent) {
+        if (elements(tensor) <= max_sent) {
             sent.initializers.emplace_back(name, tensor);
             continue;
         }

@@ -14,7 +14,7 @@
 #include <onnx/version_converter/convert.h>
 
 #include "base/confine.hpp"
-#include "base/standard_input.hpp"
+#include "base/regular_file.hpp"
 
 int main(int count, char** words) {
     const int opset = count == 2 ? std::atoi(words[1]) : 0;

@@ -72,14 +72,14 @@ OnnxFiles onnx_files(const Graph& graph, const Weights& weights, const std::stri
     for (const auto& [key, words] : how.about) model.metadata[key] = words;
     std::uint64_t bytes = 0;
     for (const auto& [name, tensor] : model.initializers) bytes += tensor.floats.size() * sizeof(float);
-    if (bytes > how.most_inside) model.data_file = file_name + ".data", files.data = move_outside(model);
+    if (bytes > how.max_inside) model.data_file = file_name + ".data", files.data = move_outside(model);
     files.model = serialize_onnx(model);
     return files;
 }
 
 std::string export_onnx(const Graph& graph, const Weights& weights) {
     OnnxWriting inside;
-    inside.most_inside = ~std::uint64_t{0};
+    inside.max_inside = ~std::uint64_t{0};
     return onnx_files(graph, weights, "", inside).model;
 }
 

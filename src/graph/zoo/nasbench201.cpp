@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "graph/builder.hpp"
-#include "graph/narrow_stream.hpp"
+#include "graph/hidden_widths.hpp"
 #include "graph/zoo/zoo.hpp"
 
 namespace loopegg {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 
 namespace loopegg {
 

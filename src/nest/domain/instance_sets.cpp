@@ -9,7 +9,7 @@
 namespace loopegg {
 namespace {
 
-constexpr double most_points = 1 << 20;
+constexpr double max_points = 1 << 20;
 
 std::vector<Term> leaves_of(std::initializer_list<const std::vector<Restrictions>*> unions, std::initializer_list<Term> axes = {}) {
     std::vector<Term> leaves;
@@ -71,14 +71,14 @@ bool parts_disjoint(const std::vector<Restrictions>& a, const std::vector<Restri
     });
     if (plain) return true;
     auto leaves = leaves_of({&a, &b});
-    if (points(leaves) > most_points) return isl_disjoint(leaves, a, b);
+    if (points(leaves) > max_points) return isl_disjoint(leaves, a, b);
     return for_all(leaves, [&](auto& value_of) { return !(holds_any(a, value_of) && holds_any(b, value_of)); });
 }
 
 bool same_parts(const std::vector<Restrictions>& a, const std::vector<Restrictions>& b) {
     if (a == b) return true;
     auto leaves = leaves_of({&a, &b});
-    if (points(leaves) > most_points) return isl_equal(leaves, a, b);
+    if (points(leaves) > max_points) return isl_equal(leaves, a, b);
     return for_all(leaves, [&](auto& value_of) { return holds_any(a, value_of) == holds_any(b, value_of); });
 }
 
@@ -86,7 +86,7 @@ bool same_axis(const Term& a, const Restrictions& where_a, const Term& b, const 
     if (axis_extent(a) != axis_extent(b)) return false;
     std::vector<Restrictions> parts_a{where_a}, parts_b{where_b};
     auto leaves = leaves_of({&parts_a, &parts_b}, {a, b});
-    if (points(leaves) > most_points) return false;
+    if (points(leaves) > max_points) return false;
     return for_all(leaves, [&](auto& value_of) {
         bool here = holds(where_a, value_of), there = holds(where_b, value_of);
         return here == there && (!here || axis_value(a, value_of) == axis_value(b, value_of));

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "graph/narrow_stream.hpp"
+#include "graph/hidden_widths.hpp"
 #include "graph/operators.hpp"
 #include "graph/streams.hpp"
 #include "nest/plan/apply_plan.hpp"

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "base/error.hpp"
-#include "nest/judge/isl_axis.hpp"
+#include "nest/judge/isl_questions.hpp"
 #include "nest/term/axis.hpp"
 #include "nest/term/rounding.hpp"
 
@@ -39,7 +39,7 @@ void collect(const Term& sched, Path path, std::vector<Path>& out) {
 
 // Simpler axes that have equal values at two instances exactly when `axes` have: a number is known by its quotient and remainder, a pair by its two
 // axes, and a diagonal is the block of both of its axes. isl would find the same, slowly.
-std::vector<Term> told_by(std::span<const Term> axes) {
+std::vector<Term> decompose_axes(std::span<const Term> axes) {
     std::vector<Term> all(axes.begin(), axes.end());
     for (std::size_t i = 0; i < all.size();) {
         const Term axis = all[i];
@@ -200,7 +200,7 @@ private:
     bool add_equal(const Place& a, const Place& b, std::size_t upto, Conjunction& conditions) const {
         if (a.path == b.path) {
             Conjunction known;  // where the axes are defined; the places have these conditions already
-            for (const Term& axis : told_by(std::span(a.path->axes).subspan(0, std::min(upto, a.path->axes.size())))) {
+            for (const Term& axis : decompose_axes(std::span(a.path->axes).subspan(0, std::min(upto, a.path->axes.size())))) {
                 IslText first = text_at(a, axis, known), second = text_at(b, axis, known);
                 if (!(first == second)) conditions.push_back(related(first, " = ", second));
             }

@@ -29,11 +29,9 @@ std::vector<std::int64_t> first(std::int64_t count) {
     return all;
 }
 
-Statement statement_in(const Term& nest) { return statement_of(nest_parts(nest).statement); }
-
-class Run final : public NetVisitor {
+class NetRun final : public NetVisitor {
 public:
-    Run(const NetImage& input, const NetWeights& weights, NetMemory& memory) : weights_(weights), memory_(memory) {
+    NetRun(const NetImage& input, const NetWeights& weights, NetMemory& memory) : weights_(weights), memory_(memory) {
         values_[""] = {first(input.channels), input.channels, input.values};
     }
 
@@ -114,7 +112,7 @@ private:
 }  // namespace
 
 NetImage interpret_net(const Term& net, const NetImage& input, const NetWeights& weights, NetMemory& memory) {
-    Run run(input, weights, memory);
+    NetRun run(input, weights, memory);
     const Present& out = run.value(walk_net(net, {"", input.channels}, run).name);
     return {static_cast<std::int64_t>(out.numbers.size()), out.values};
 }

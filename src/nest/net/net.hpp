@@ -70,4 +70,10 @@ std::vector<NetLayer> layers_of(const Term& net);
 // channels to slow kernels.
 std::vector<std::int64_t> widths_offered(std::int64_t channels, std::int64_t least, std::int64_t parts, std::int64_t step = 1);
 
+// The graph of a network term.
+
+// The graph whose nodes are the nodes of `original` that the term names, as wide as the term says, with what is left of each nest as its domain. Throws
+// UserError with the reason where no graph computes what the term says, for example where channels of different numbers are added.
+Graph graph_of(const Term& net, const Graph& original);
+
 }  // namespace loopegg

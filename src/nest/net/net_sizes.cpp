@@ -43,7 +43,7 @@ NetSizes row(const NetSizes& x, const NetSizes& y) {
     return sizes;
 }
 
-NetSizes join(bool sum, const NetSizes& x, const NetSizes& y) {
+NetSizes joined(bool sum, const NetSizes& x, const NetSizes& y) {
     NetSizes sizes;
     sizes.in = x.in ? x.in : y.in;
     if (x.in && y.in && *x.in != *y.in) sizes.broken = fmt::format("of one value, {} and {} channels are read", *x.in, *y.in);
@@ -121,7 +121,7 @@ NetSizes sizes_of_net(std::string_view op, std::string_view joining, std::int64_
     else if (op == "row" || op == "stream")
         sizes = row(parts[0], parts[1]), sizes.narrowable &= op == "row";  // all joins of a stream write its channels
     else if (op == "join")
-        sizes = join(joining == "add", parts[0], parts[1]);
+        sizes = joined(joining == "add", parts[0], parts[1]);
     else if (is_wrapper(op))
         sizes = wrapped(op, number, parts[0]);
     if (is_wrapper(op)) return sizes;

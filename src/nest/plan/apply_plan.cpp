@@ -4,7 +4,6 @@
 #include <span>
 
 #include "base/error.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/domain_sets.hpp"
 #include "graph/normalise.hpp"

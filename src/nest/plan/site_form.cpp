@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "nest/domain/domain.hpp"
 
 namespace loopegg {

@@ -67,6 +67,7 @@ using Tree = std::shared_ptr<const TreeNode>;
 struct OperandPlace {
     int stage = -1;            // -1: the buffer
     std::vector<Index> index;  // logical index into the buffer, or index into the stage's storage
+    bool uses(int var) const;
 };
 
 struct TreeNode {

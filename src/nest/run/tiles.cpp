@@ -6,6 +6,10 @@
 
 namespace loopegg {
 
+bool OperandPlace::uses(int var) const {
+    return std::any_of(index.begin(), index.end(), [&](const Index& i) { return i.uses(var); });
+}
+
 std::int64_t Tile::elements() const {
     std::int64_t n = 1;
     for (const Step& s : steps) n *= s.extent;

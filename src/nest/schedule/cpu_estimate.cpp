@@ -241,11 +241,11 @@ private:
 };
 
 // The naive loops that an axis walks, and how far each.
-struct Digit {
+struct LoopDigit {
     std::optional<std::size_t> loop;
     std::int64_t extent;
 };
-void digits_of(const NaiveLoops& nest, const Term& axis, std::vector<Digit>& out) {
+void digits_of(const NaiveLoops& nest, const Term& axis, std::vector<LoopDigit>& out) {
     for (Term t = axis;; t = Term(t[0])) {
         const auto found = std::find_if(nest.loops.begin(), nest.loops.end(), [&](const NaiveLoop& l) { return l.axis == t; });
         if (found != nest.loops.end()) return out.push_back({static_cast<std::size_t>(found - nest.loops.begin()), axis_extent(axis)});
@@ -257,9 +257,9 @@ void digits_of(const NaiveLoops& nest, const Term& axis, std::vector<Digit>& out
     }
 }
 
-class Reading {
+class CpuReading {
 public:
-    Reading(const NaiveLoops& nest, const Term& schedule) : nest_(nest), left_(nest.loops.size()) {
+    CpuReading(const NaiveLoops& nest, const Term& schedule) : nest_(nest), left_(nest.loops.size()) {
         shape.body.assign(nest.loops.size(), 1);
         for (std::size_t i = 0; i < nest.loops.size(); ++i) left_[i] = nest.loops[i].extent;
         for (Term t = schedule; t.size() > 0; t = Term(t[t.size() - 1])) {
@@ -268,7 +268,7 @@ public:
             else
                 loop(t);
         }
-        for (const Digit& d : shared_)  // another loop would be shared if the weights did not decide
+        for (const LoopDigit& d : shared_)  // another loop would be shared if the weights did not decide
             for (std::size_t i = 0; d.loop && d.loop == shape.along && i < *d.loop; ++i)
                 shape.weights_stay = shape.weights_stay || (!nest.loops[i].reduction && nest.loops[i].extent > shape.body[i]);
     }
@@ -278,13 +278,13 @@ public:
 private:
     void loop(const Term& t) {
         const std::string& kind = t.op().text();
-        std::vector<Digit> digits;
+        std::vector<LoopDigit> digits;
         digits_of(nest_, t[t.size() - 2], digits);
         const std::string how = kind == "partial" ? t[0].op().text() : "";
         const bool parallel = kind == "par" || how == "par", vectors = kind == "vec" || how == "vec";
         if (kind == "at" || kind == "partial" || parallel) shape.body.assign(shape.body.size(), 1), shape.along_by_compiler.reset();
         if (kind == "partial") shape.staged_output = true;  // partial sums stay in registers until all are done
-        for (const Digit& d : digits) {
+        for (const LoopDigit& d : digits) {
             if (parallel) shape.tasks *= static_cast<double>(d.extent), shape.shared = true, shared_.push_back(d);
             if (!d.loop) continue;
             left_[*d.loop] = std::max<std::int64_t>(1, left_[*d.loop] / d.extent);
@@ -300,7 +300,7 @@ private:
         if (text != "I" && text != "(local I)") return;
         shape.gathers = !nest_.padded && !shared_.empty();
         shape.copy = shared_.empty() ? Copy::once : Copy::own;
-        for (const Digit& d : shared_) {
+        for (const LoopDigit& d : shared_) {
             if (!d.loop || nest_.loops[*d.loop].weights_only)
                 shape.copy = Copy::whole;
             else if (shape.copy != Copy::whole && d.loop == nest_.row_loop())
@@ -310,7 +310,7 @@ private:
 
     const NaiveLoops& nest_;
     std::vector<std::int64_t> left_;  // by naive loop: iterations that no loop so far walks
-    std::vector<Digit> shared_;
+    std::vector<LoopDigit> shared_;
 };
 
 // The lists of loops of a schedule: one for each way from its outermost loop to a `done`.
@@ -343,7 +343,8 @@ double cpu_cost(const NaiveLoops& nest, std::span<const CpuPart> parts, const Ve
 }
 
 double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) {
-    if (const auto shape = machine.units.empty() ? std::nullopt : unit_shape(nest, schedule)) return unit_cost(nest, *shape, machine.units.front(), machine);
+    if (const auto shape = machine.units.empty() ? std::nullopt : unit_shape(nest, schedule))
+        return unit_cost(nest, *shape, unit_for(*shape, machine.units), machine);
     return cpu_cost(nest, cpu_parts(nest, schedule), machine);
 }
 
@@ -353,7 +354,7 @@ std::vector<CpuPart> cpu_parts(const NaiveLoops& nest, const Term& schedule) {
         double instances = 1;
         for (Term t = list; t.size() > 0; t = Term(t[t.size() - 1]))
             if (!t.is("stage", 2)) instances *= static_cast<double>(axis_extent(t[t.size() - 2]));
-        parts.push_back({Reading(nest, list).shape, instances});
+        parts.push_back({CpuReading(nest, list).shape, instances});
     }
     return parts;
 }

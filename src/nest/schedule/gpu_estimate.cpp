@@ -52,9 +52,9 @@ Range range(const Index& i, const std::vector<std::int64_t>& extents) {
     return {0, 0};
 }
 
-class Reading {
+class GpuReading {
 public:
-    Reading(const Statement& s, const LoopTree& tree) : s_(s), open_(static_cast<std::size_t>(tree.variables), 1), extents_(extents(tree)) {
+    GpuReading(const Statement& s, const LoopTree& tree) : s_(s), open_(static_cast<std::size_t>(tree.variables), 1), extents_(extents(tree)) {
         walk(*tree.root, {});
     }
 
@@ -198,7 +198,7 @@ double operand_bytes(const Statement& statement) {
 
 double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     const double warps = std::ceil(s.threads / 32);
-    const bool ahead = s.ahead > 0 && s.ahead <= static_cast<double>(most_kept_ahead) && s.chunks > 1;
+    const bool ahead = s.ahead > 0 && s.ahead <= static_cast<double>(max_kept_ahead) && s.chunks > 1;
     const double registers = std::min(255.0, 24 + 1.3 * s.outputs + 2 * std::sqrt(s.outputs) + (s.loads > 0 ? 8 : 0) + (ahead ? s.ahead : 0));
     if (s.threads > static_cast<double>(m.block_threads) || s.shared_bytes > m.block_shared_bytes || s.outputs > 160) return impossible;
     const double at_once =
@@ -238,7 +238,7 @@ double gpu_cost(const Term& nest, const GpuMachine& machine) {
         const Term whole = complete(nest);
         const Statement s = statement_of(nest_parts(whole).statement);
         const LoopTree tree = resolve(whole);
-        Reading reading(s, tree);
+        GpuReading reading(s, tree);
         if (reading.shape.threads * reading.shape.blocks < 2 && s.instances() > 64) return impossible;
         reading.shape.least_bytes = operand_bytes(s);
         return gpu_cost(reading.shape, machine);

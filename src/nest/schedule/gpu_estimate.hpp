@@ -34,7 +34,7 @@ double lines_of_warp(std::span<const std::int64_t> addresses);
 constexpr std::int64_t warp_threads = 32;
 
 // Floats that a thread keeps at most of tiles that are staged ahead. Where a thread would keep more, tiles are copied when they are needed.
-constexpr std::int64_t most_kept_ahead = 48;
+constexpr std::int64_t max_kept_ahead = 48;
 
 double operand_bytes(const Statement& statement);  // of every buffer, once
 

@@ -9,8 +9,8 @@
 namespace loopegg {
 namespace {
 
-// In cycles: an instruction until its sums can be used again, a tile that is loaded, and an element that is copied, or stored, as one of a vector or alone.
-constexpr double latency = 52, load = 8, in_vectors = 0.4, alone = 1.5, start_of_cores = 5000;
+// In cycles: an element that is copied, or stored, as one of a vector or alone.
+constexpr double in_vectors = 0.4, one_by_one = 1.5, start_of_cores = 5000;
 
 std::optional<std::size_t> loop_of(const NaiveLoops& nest, Term axis) {
     for (;; axis = Term(axis[0])) {
@@ -45,13 +45,13 @@ double unit_cost(const NaiveLoops& nest, const UnitShape& s, const MatrixUnit& u
         if (l.reduction) sum *= static_cast<double>(l.extent);
     }
     const double busy = unit.cycles * s.rows / static_cast<double>(unit.rows);
-    const double cycles = std::max({busy, latency / s.own, load * (s.loaded[0] + s.loaded[1]) / s.own});
+    const double cycles = std::max({busy, unit.latency / s.own, unit.load * (s.loaded[0] + s.loaded[1]) / s.own});
     const double rounds = std::ceil(s.tasks / m.cores);
     double each = cycles / (s.rows * s.columns * s.depth) * rounds * m.cores / s.tasks;
     const bool rows_of_output = s.columns_loop && nest.loops[*s.columns_loop].contiguous;
     const bool rows_of_input = s.columns_loop && !nest.loops[*s.columns_loop].weights_only;
-    each += input_elements(nest) * s.copies * (rows_of_input ? in_vectors : alone) / instances;
-    each += (rows_of_output ? in_vectors : alone) / sum;
+    each += input_elements(nest) * s.copies * (rows_of_input ? in_vectors : one_by_one) / instances;
+    each += (rows_of_output ? in_vectors : one_by_one) / sum;
     if (s.tasks > 1) each += start_of_cores * (s.copied_together ? 2 : 1) / instances;
     return each * 2 * m.lanes;  // two vectors of multiply-adds in a cycle are the unit of costs
 }
@@ -76,6 +76,7 @@ std::optional<UnitShape> unit_shape(const NaiveLoops& nest, const Term& schedule
         if (t.is("unroll", 2)) own.push_back(axis);
         if (!t.is("bind", 3)) continue;
         if (!is_tensor_place(t[0]) || !t[2].is("unroll", 2) || !t[2][1].is("unroll", 2)) return {};
+        s.kind = t[0].op().text().substr(tensor_place.size());
         s.rows = static_cast<double>(axis_extent(axis)), s.columns = static_cast<double>(axis_extent(t[2][1][0])), s.columns_loop = loop_of(nest, t[2][1][0]);
         s.depth = static_cast<double>(axis_extent(t[2][0]));
         if (t[2][1][1].is("unroll", 2)) s.depth *= static_cast<double>(axis_extent(t[2][1][1][0]));
@@ -89,6 +90,15 @@ std::optional<UnitShape> unit_shape(const NaiveLoops& nest, const Term& schedule
         return s;
     }
     return {};
+}
+
+const MatrixUnit& unit_for(const UnitShape& s, const std::vector<MatrixUnit>& units) {
+    const auto fits = [&](const MatrixUnit& u) {
+        return u.operands == s.kind && s.rows <= static_cast<double>(u.rows) && s.columns <= static_cast<double>(u.columns) &&
+               s.depth <= static_cast<double>(u.depth);
+    };
+    const auto found = std::find_if(units.begin(), units.end(), fits);
+    return found == units.end() ? units.front() : *found;
 }
 
 }  // namespace loopegg

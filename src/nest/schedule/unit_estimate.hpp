@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <optional>
+#include <string>
 
 #include "base/term.hpp"
 #include "nest/schedule/naive_loops.hpp"
@@ -11,6 +12,7 @@ namespace loopegg {
 
 // The numbers of such a schedule that decide its cost.
 struct UnitShape {
+    std::string kind;                         // of numbers
     double rows = 1, columns = 1, depth = 1;  // of one instruction
     std::optional<std::size_t> columns_loop;  // the naive loop of the columns
     double own = 1;                           // tiles that are summed up at once
@@ -21,6 +23,9 @@ struct UnitShape {
 };
 
 double unit_cost(const NaiveLoops& nest, const UnitShape& shape, const MatrixUnit& unit, const VectorMachine& machine);
+
+// The first unit that such a tile fits.
+const MatrixUnit& unit_for(const UnitShape& shape, const std::vector<MatrixUnit>& units);
 
 // The shape of a schedule, if it is one with a unit: (bind tensor.KIND ROWS (unroll DEPTH (unroll COLUMNS ...))).
 std::optional<UnitShape> unit_shape(const NaiveLoops& nest, const Term& schedule);

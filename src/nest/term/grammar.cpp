@@ -6,14 +6,14 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "nest/term/statement.hpp"
 
 namespace loopegg {
 namespace {
 
 constexpr std::array<std::string_view, 5> axis_operators{"quo", "rem", "pair", "span", "diag"};
-constexpr std::array<std::string_view, 6> loop_operators{"at", "par", "vec", "unroll", "bind", "partial"};
+constexpr std::array<std::string_view, 6> loop_operator_names{"at", "par", "vec", "unroll", "bind", "partial"};
 
 bool one_of(std::span<const std::string_view> names, std::string_view op) { return std::find(names.begin(), names.end(), op) != names.end(); }
 
@@ -54,7 +54,7 @@ std::optional<AxisName> axis_name(const Term& leaf) {
 Term axis_leaf(std::string_view name, std::int64_t extent) { return Term(std::string(name) + ":" + std::to_string(extent)); }
 
 bool is_axis_operator(std::string_view op) { return one_of(axis_operators, op); }
-bool is_loop_operator(std::string_view op) { return one_of(loop_operators, op); }
+bool is_loop_operator(std::string_view op) { return one_of(loop_operator_names, op); }
 
 const Term& loop_axis(const Term& sched) { return sched[sched.size() - 2]; }
 const Term& loop_rest(const Term& sched) { return sched[sched.size() - 1]; }

@@ -30,8 +30,9 @@ bool bind_first_serial(Term& t, const Term& place) {
 struct Rounding {
     const char* name;
     float (*round)(float);
+    std::int64_t in_word;
 };
-constexpr Rounding roundings[]{{"bf16", rounded_to_bf16}, {"tf32", rounded_to_tf32}};
+constexpr Rounding roundings[]{{"bf16", rounded_to_bf16, 2}, {"int8", rounded_to_int8, 4}, {"tf32", rounded_to_tf32, 1}};
 
 }  // namespace
 
@@ -55,6 +56,14 @@ float rounded_to_bf16(float value) {
     if (std::isnan(value)) return value;
     const auto bits = std::bit_cast<std::uint32_t>(value);
     return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
+}
+
+float rounded_to_int8(float value) { return std::isnan(value) ? value : std::clamp(std::nearbyint(value), -127.0f, 127.0f); }
+
+std::int64_t numbers_in_word(const std::string& kind) {
+    for (const Rounding& r : roundings)
+        if (kind == r.name) return r.in_word;
+    return 1;
 }
 
 float rounded_to(const std::string& kind, float value) {

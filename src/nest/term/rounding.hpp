@@ -3,6 +3,8 @@
 // (bind tensor.KIND AXIS SCHED) rounds both operands of each product to the nearest number of that kind. Sums stay float32. Small whole numbers are numbers of
 // every kind, so such a schedule is exact on them.
 //   tf32  10 bits behind the point instead of 23; ties go away from zero
+//   int8  whole numbers from -127 to 127 times a scale that a network measures for the operand (term/int8_scales.hpp); ties go to the even neighbour. Four fit
+//         into one word, and their sums are 32-bit whole numbers.
 //   bf16  7 bits behind the point; ties go to the even neighbour. Two such numbers fit into one 32-bit word.
 #pragma once
 #include <set>
@@ -23,6 +25,8 @@ const std::vector<std::string>& rounding_names();  // what --allow takes, sorted
 // To the nearest number of that kind; infinities and NaN stay.
 float rounded_to_tf32(float value);
 float rounded_to_bf16(float value);
+float rounded_to_int8(float value);
+std::int64_t numbers_in_word(const std::string& kind);   // how many of them share 32 bits
 float rounded_to(const std::string& kind, float value);  // of rounding_names()
 
 // The kinds of numbers that loops of a SCHED or NEST round operands to.

@@ -84,7 +84,7 @@ std::vector<Term> box_schedules(const Statement& s, const DomainPart& part) {
         std::vector<Term> loops;
         for (std::size_t i = 0; i < s.axes.size(); ++i) {
             const Iterator& it = s.axes[i];
-            const Run& run = box.runs[i];
+            const StridedRun& run = box.runs[i];
             Term leaf = axis_leaf(it.name, it.extent);
             if (it.extent == 1) continue;
             std::int64_t hi = run.lo + (run.count - 1) * run.stride + 1;

@@ -140,6 +140,7 @@ struct Statement {
 
 // The statement of a STMT. Throws UserError (unknown operator with a hint, wrong number of shapes, impossible shapes).
 Statement statement_of(const Term& stmt);
+Statement statement_in(const Term& nest);  // of the nest's STMT
 
 // The operators of statements, and for each child whether it is a word (a function's name, a real number) or a whole number.
 struct StatementForm {

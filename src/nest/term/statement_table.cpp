@@ -6,10 +6,9 @@
 
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/loop_operators.hpp"
-#include "nest/term/rational_matrix.hpp"
+#include "nest/term/bilinear.hpp"
 #include "nest/term/statement.hpp"
 #include "nest/term/wrapped_statement.hpp"
 
@@ -434,5 +433,7 @@ Statement statement_of(const Term& stmt) {
     for (const NamedRow& row : rows()) known.emplace_back(row.op);
     throw UserError(Diagnostic{"unknown statement '" + op + "'", {}, did_you_mean(op, known)});
 }
+
+Statement statement_in(const Term& nest) { return statement_of(nest_parts(nest).statement); }
 
 }  // namespace loopegg

@@ -36,8 +36,6 @@ std::size_t weights_of(const std::vector<Buffer>& operands, const Term& value) {
 
 const std::string& how_of(const Term& value) { return value[0].op().text(); }
 
-Statement statement_in(const Term& nest) { return statement_of(nest_parts(nest).statement); }
-
 }  // namespace
 
 std::vector<Buffer> operands_of(const Term& value) {

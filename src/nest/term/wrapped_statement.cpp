@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/suggest.hpp"
+#include "base/text.hpp"
 #include "graph/functions.hpp"
 
 namespace loopegg {

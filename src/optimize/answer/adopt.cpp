@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include "backends/network/recompile.hpp"
+#include "backends/network/network.hpp"
+#include "base/atomic_directory.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hash.hpp"
 #include "base/json.hpp"
-#include "base/whole_folder.hpp"
 #include "graph/load.hpp"
 #include "graph/safetensors.hpp"
 #include "graph/weights.hpp"

@@ -16,6 +16,7 @@ struct Answer {
 
     const Network& returned() const { return confirmed.keep_original ? run.read.network : chosen->network; }
     const Tuning& returned_tuning() const { return confirmed.keep_original ? original_tuning : tuning; }
+    const Trainings& trainings() const { return found.trainings.lines.empty() ? run.read.trainings : found.trainings; }
     const Derivation* derivation() const { return confirmed.keep_original ? nullptr : &chosen->derivation; }
 };
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "base/sha256.hpp"
+#include "base/hash.hpp"
 #include "graph/model_json.hpp"
 #include "nest/net/net.hpp"
 #include "rules/measure.hpp"

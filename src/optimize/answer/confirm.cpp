@@ -6,8 +6,8 @@
 
 #include "backends/kernel/kernel_cache.hpp"
 #include "backends/measure/network_measure.hpp"
+#include "base/atomic_directory.hpp"
 #include "base/error.hpp"
-#include "base/whole_folder.hpp"
 #include "nest/term/rounding.hpp"
 #include "optimize/answer/rounding_guard.hpp"
 #include "optimize/tune/layouts.hpp"
@@ -41,12 +41,13 @@ Schedules unrounded(const Graph& graph, Schedules schedules, Target target) {
 
 class Confirmation {
 public:
-    Confirmation(const Run& run, const Effort& layouts) : run_(run), layouts_(layouts), kernels_{run.shelf} {}
+    Confirmation(const Run& run, const Effort& layouts) : run_(run), layouts_(layouts), kernels_{run.pool} {}
 
     Entrant enter(const TunedNetwork& tuned, const char* folder) {
         const Graph& graph = tuned.network.graph;
         run_.progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
         Entrant e{graph, tuned.network.weights, fastest_in_network(run_, tuned.network, tuned.tuning, trying_folder(run_), kernels_), {}};
+        const Schedules before_layouts = e.schedules;
         if (!run_.timing.network) {
             const Layouts layouts = with_layouts(run_, graph, e.schedules, layouts_);
             if (!layouts.note.empty()) run_.progress.note(layouts.note);
@@ -55,7 +56,7 @@ public:
         e.record.rounding = rounding_evidence(run_, graph, e.weights, e.schedules);
         if (refused(e.record.rounding)) {
             run_.progress.note(fmt::format("the {} network keeps float32: {}", folder, e.record.rounding["why"].get<std::string>()));
-            e.schedules = unrounded(graph, e.schedules, run_.target);
+            e.schedules = unrounded(graph, before_layouts, run_.target);  // layouts belong to the schedules that they were chosen with
         }
         e.record.files = compile_network({graph, e.weights, e.schedules}, run_.target, run_.request.out / folder, &run_.progress, &kernels_);
         e.record.nests = fused_nests(graph, e.schedules, run_.target);

@@ -9,12 +9,10 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "fisher/conditions.hpp"
 #include "graph/model_json.hpp"
-#include "graph/pytorch/network_py.hpp"
-#include "graph/safetensors.hpp"
+#include "optimize/run/trainable.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
@@ -37,16 +35,7 @@ Trained read_trained(const JsonView& value) {
 }  // namespace
 
 void write_finalists(const fs::path& out, const FoundNetworks& found, bool trained) {
-    for (const FoundNetwork& t : found.timed) {
-        const fs::path folder = out / "finalists" / t.name;
-        fs::create_directories(folder);
-        Graph graph = t.network.graph;
-        graph.weights_file = trained ? "weights.safetensors" : "";
-        if (trained) write_file(folder / graph.weights_file, write_safetensors(t.network.weights));
-        write_file(folder / "plan.json", write_plan(t.plan));
-        write_file(folder / "model.json", write_model(graph));
-        write_file(folder / "network.py", network_py(graph));
-    }
+    for (const FoundNetwork& t : found.timed) write_trainable(out / "finalists" / t.name, t.network.graph, trained ? &t.network.weights : nullptr, t.plan);
 }
 
 std::map<std::string, Trained> read_accuracies(const fs::path& file) {
@@ -56,6 +45,31 @@ std::map<std::string, Trained> read_accuracies(const fs::path& file) {
     for (const auto& [name, value] : all.members()) out[name] = read_trained(value);
     return out;
 }
+
+std::map<std::string, Trained> accuracies_of_run(const fs::path& out) {
+    const json result = parse_json_file(out / "result.json");
+    if (!result.contains("training"))
+        throw UserError(Diagnostic{
+            fmt::format("the run in '{}' trained no network", out.string()), {}, "give --accuracies, what the networks reached in your training runs"});
+    std::map<std::string, Trained> all;
+    all["original"].accuracies = result["training"].at("original").at("accuracies").get<std::vector<double>>();
+    for (const json& n : result.at("networks"))
+        if (n.contains("accuracies")) all[n.at("finalist")].accuracies = n.at("accuracies").get<std::vector<double>>();
+    return all;
+}
+
+namespace {
+
+constexpr double ninety_percent = 1.645;  // standard deviations on either side hold nine of ten
+
+void set_trained(FinalistRow& row, const Trained& trained, const Trained& original) {
+    const double lost = original.mean() - trained.mean();
+    const double runs = 1 / static_cast<double>(trained.accuracies.size()) + 1 / static_cast<double>(original.accuracies.size());
+    const double half = row.name == "original" ? 0 : ninety_percent * training_deviation * std::sqrt(runs);
+    row.trained = trained, row.lost = lost, row.loss = {lost, lost - half, lost + half, {}};
+}
+
+}  // namespace
 
 // What the run allowed to be lost.
 double points_allowed(const json& guard) {
@@ -70,12 +84,15 @@ FinalistChoice choose_by_accuracy(const fs::path& out, const std::map<std::strin
     try {
         choice.max_loss = max_loss ? *max_loss : points_allowed(result.at("guard"));
         const double original_ms = result.at("original").at("median_ms");
-        choice.rows.push_back({"original", original_ms, 1, 0, {}, {}});
+        choice.rows.push_back({"original", original_ms, 1, 0, {}, {}, {}});
         double baseline = original_ms;  // the original, interleaved with the finalists
         for (const json& n : result.at("networks")) {
             if (!n.contains("finalist") || !n.at("measured").get<bool>()) continue;
             baseline = n.contains("baseline_ms") ? n.at("baseline_ms") : n.at("beside_ms");  // the name before version 0.3
-            choice.rows.push_back({n.at("finalist"), n.at("latency_ms"), 1, n.at("loss").at("points"), {}, {}});
+            const json& loss = n.contains("predicted") ? n.at("predicted") : n.at("loss");
+            const double points = loss.at("points");
+            choice.rows.push_back(
+                {n.at("finalist"), n.at("latency_ms"), 1, points, {}, {}, {points, loss.value("low", points), loss.value("high", points), {}}});
         }
         choice.rows.front().ms = baseline;
     } catch (const json::exception& e) {
@@ -94,7 +111,7 @@ FinalistChoice choose_by_accuracy(const fs::path& out, const std::map<std::strin
 
     for (FinalistRow& row : choice.rows) {
         row.speedup = choice.rows.front().ms / row.ms;
-        if (const auto it = accuracies.find(row.name); it != accuracies.end()) row.trained = it->second, row.lost = original->second.mean() - it->second.mean();
+        if (const auto it = accuracies.find(row.name); it != accuracies.end()) set_trained(row, it->second, original->second);
     }
     std::stable_sort(choice.rows.begin() + 1, choice.rows.end(), [](const FinalistRow& a, const FinalistRow& b) { return a.ms < b.ms; });
     for (std::size_t i = 1; i < choice.rows.size() && !choice.chosen; ++i)

@@ -14,15 +14,19 @@ namespace loopegg {
 // Writes out/finalists/NAME with plan.json, model.json and network.py (a PyTorch module), and the weights where the run read trained ones.
 void write_finalists(const std::filesystem::path& out, const FoundNetworks& found, bool trained);
 
+// The accuracies that the run itself had networks trained to (--train). Throws UserError where it trained none.
+std::map<std::string, Trained> accuracies_of_run(const std::filesystem::path& out);
+
 // {"original": 95.7, "front-1": [95.1, 95.3], ...}: one accuracy or several, in percent. Throws UserError that says what was expected.
 std::map<std::string, Trained> read_accuracies(const std::filesystem::path& file);
 
 struct FinalistRow {
     std::string name;
     double ms = 0, speedup = 1;
-    double expected = 0;  // points that the guard expects to be lost
+    double expected = 0;  // points that the guard expected to be lost
     std::optional<Trained> trained;
     std::optional<double> lost;  // points, beside the original
+    ExpectedLoss loss;           // what was measured, where the network was trained, with the interval of the mean; otherwise what is expected
 };
 
 struct FinalistChoice {

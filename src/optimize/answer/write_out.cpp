@@ -118,7 +118,7 @@ void write_out(const Answer& answer, const json& result) {
         if (!n->rounding.is_null())
             lines += json{{"oracle", "rounding"}, {"network", n->files.folder.filename().string()}, {"evidence", n->rounding}}.dump() + "\n";
     write_file(out / "evidence.jsonl", lines);
-    if (!run.read.trainings.lines.empty()) write_file(out / "trainings.jsonl", run.read.trainings.lines);
+    if (!answer.trainings().lines.empty()) write_file(out / "trainings.jsonl", answer.trainings().lines);
     write_file(out / "certificate.json", certificate_of(out, result, sequences, run.book).dump() + "\n");
 }
 

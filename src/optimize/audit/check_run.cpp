@@ -7,14 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "backends/kernel/elf.hpp"
+#include "backends/kernel/elf_object.hpp"
 #include "backends/measure/run_confined.hpp"
 #include "backends/network/network.hpp"
+#include "base/atomic_directory.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/sexpr.hpp"
 #include "base/text.hpp"
-#include "base/whole_folder.hpp"
 #include "fisher/oracle.hpp"
 #include "graph/architecture.hpp"
 #include "graph/flops.hpp"
@@ -35,12 +35,10 @@
 #include "optimize/answer/named_sequences.hpp"
 #include "optimize/answer/pseudo.hpp"
 #include "optimize/answer/site_row.hpp"
-#include "optimize/audit/compare.hpp"
 #include "optimize/audit/compiled_files.hpp"
 #include "optimize/audit/found_networks.hpp"
 #include "optimize/audit/network_replay.hpp"
-#include "optimize/audit/site_plan.hpp"
-#include "optimize/run/exact_glob.hpp"
+#include "optimize/audit/replay.hpp"
 #include "optimize/run/request.hpp"
 #include "optimize/run/sites.hpp"
 #include "optimize/run/trainings.hpp"
@@ -355,7 +353,8 @@ private:
         options.conditions = conditions_in(row), options.batch = row.at("batch"), options.seed = row.at("seed");
         const std::string data = row.at("data");
         if (const auto space = data.find(' '); space != data.npos) options.data = data.substr(space + 1);
-        if (row.contains("taught")) options.taught = read_trainings(folder_ / "trainings.jsonl", original_, rules_file(result_.at("rules"))).taught;
+        if (row.contains("taught"))
+            options.taught = read_trainings(read_source(folder_ / "trainings.jsonl"), original_, rules_file(result_.at("rules"))).taught;
         return options;
     }
 

@@ -11,7 +11,6 @@
 #include "graph/model_json.hpp"
 #include "graph/pytorch/network_py.hpp"
 #include "nest/plan/plan.hpp"
-#include "optimize/audit/compare.hpp"
 
 namespace loopegg {
 namespace {

@@ -1,5 +1,7 @@
 // Recomputes what a run says of the networks that it found: their sizes, the files of the finalists, and what the guard said of them.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 
 #include "fisher/oracle.hpp"
 #include "graph/graph.hpp"
+#include "graph/model_json.hpp"
 #include "nest/plan/apply_plan.hpp"
 
 namespace loopegg {
@@ -33,5 +36,16 @@ bool answers_by_its_figures(const nlohmann::json& row);
 
 // The conditions that a row answers.
 std::vector<MeasureCondition> conditions_in(const nlohmann::json& row);
+
+// How an audit compares figures and networks.
+
+// Figures that differ by rounding alone: by `part` of the larger one.
+inline bool near(double a, double b, double part = 1e-6) { return std::abs(a - b) <= part * std::max({std::abs(a), std::abs(b), 1e-12}); }
+
+// A network as a file says it, wherever its weights are.
+inline std::string text_of(Graph graph) {
+    graph.weights_file.clear();
+    return write_model(graph);
+}
 
 }  // namespace loopegg

@@ -5,7 +5,6 @@
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "fisher/conditions.hpp"
-#include "nest/net/graph_of_net.hpp"
 #include "nest/net/net.hpp"
 #include "network/derivation.hpp"
 #include "rewrite/net_rewriter.hpp"
@@ -24,15 +23,6 @@ Term without_kept(const Term& net) {
 }
 
 bool is_width(const Term& net) { return net.is("write", 2) || net.is("read", 2) || net.is("lack", 2) || net.is("within", 2); }
-
-const Term* part_at(const Term& term, const TreePath& path) {
-    const Term* t = &term;
-    for (std::uint32_t i : path) {
-        if (i >= t->size()) return nullptr;
-        t = &(*t)[i];
-    }
-    return t;
-}
 
 ChosenValues values_of(const json& step) {
     ChosenValues values;

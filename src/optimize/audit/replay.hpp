@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "graph/graph.hpp"
+#include "nest/plan/apply_plan.hpp"
 #include "rules/rule.hpp"
 
 namespace loopegg {
@@ -20,5 +22,10 @@ struct SiteCheck {
 // site that a convolution restores is the second nest.
 // Gives one answer for each site, in order.
 std::vector<SiteCheck> replay(const nlohmann::json& sites, const RuleBook& book);
+
+// A site's part of plan.json, read from its entry in sequences.json.
+
+// The applications that make the chosen nest of the entry from the node. The steps of the entry are typed as they stand, where these rules apply them.
+std::vector<Application> site_applications(const Node& node, const nlohmann::json& sequence, const NamedRules& rules);
 
 }  // namespace loopegg

@@ -15,13 +15,13 @@
 #include "base/regular_file.hpp"
 #include "base/text.hpp"
 #include "store/database.hpp"
-#include "store/foreign_parts.hpp"
+#include "store/schema.hpp"
 
 namespace loopegg {
 namespace {
 
 namespace fs = std::filesystem;
-using Row = std::vector<StoreValue>;  // in the order of the table's columns
+using StoredRow = std::vector<StoreValue>;  // in the order of the table's columns
 
 // Reads a store as it is: nothing is made, changed or upgraded.
 class StoreReader {
@@ -29,7 +29,7 @@ public:
     virtual ~StoreReader() = default;
     virtual bool has(const Table& table) = 0;
     // Calls `row` for every row that can be read. Returns the error that ended the reading, or "". A column that the table lacks is empty.
-    virtual std::string each(const Table& table, const std::function<void(const Row&)>& row) = 0;
+    virtual std::string each(const Table& table, const std::function<void(const StoredRow&)>& row) = 0;
 };
 
 class FileReader : public StoreReader {
@@ -59,13 +59,13 @@ public:
         each_of("SELECT name FROM sqlite_master WHERE type='table'", [&](sqlite3_stmt* s) { found = found || text(s, 0) == table.name; });
         return found;
     }
-    std::string each(const Table& table, const std::function<void(const Row&)>& row) override {
+    std::string each(const Table& table, const std::function<void(const StoredRow&)>& row) override {
         std::set<std::string> there;
         each_of(fmt::format("PRAGMA table_info({})", table.name), [&](sqlite3_stmt* s) { there.insert(text(s, 1)); });
         std::string columns;
         for (const Column& c : table.columns) columns += (columns.empty() ? "" : ", ") + (there.contains(c.name) ? std::string(c.name) : "NULL");
         return each_of(fmt::format("SELECT {} FROM {}", columns, table.name), [&](sqlite3_stmt* s) {
-            Row values;
+            StoredRow values;
             for (int i = 0; i < sqlite3_column_count(s); ++i) values.push_back(value(s, i));
             row(values);
         });
@@ -92,7 +92,7 @@ class ServerReader : public StoreReader {
 public:
     explicit ServerReader(const StoreAddress& address) : db_(address, "the store") {}
     bool has(const Table&) override { return true; }
-    std::string each(const Table& table, const std::function<void(const Row&)>& row) override {
+    std::string each(const Table& table, const std::function<void(const StoredRow&)>& row) override {
         constexpr int at_once = 2000;
         std::string key, marks;
         for (const char* k : table.key) key += (key.empty() ? "" : ", ") + std::string(k), marks += marks.empty() ? "?" : ", ?";
@@ -103,7 +103,7 @@ public:
                                           last.empty() ? "" : fmt::format(" WHERE ({}) > ({})", key, marks), key, at_once));
             for (const StoreValue& v : last) q.bind(v);
             for (; q.row(); ++found) {
-                Row values;
+                StoredRow values;
                 last.clear();
                 for (std::size_t i = 0; i < table.columns.size(); ++i) values.push_back(q.value(static_cast<int>(i), table.columns[i].type));
                 for (const char* k : table.key)
@@ -127,7 +127,7 @@ std::unique_ptr<StoreReader> open_reader(const StoreAddress& address) {
 // One row by the names of its columns.
 class Named {
 public:
-    Named(const Table& table, const Row& row) : table_(table), row_(row) {}
+    Named(const Table& table, const StoredRow& row) : table_(table), row_(row) {}
     const StoreValue& at(const std::string& name) const {
         for (std::size_t i = 0; i < table_.columns.size(); ++i)
             if (name == table_.columns[i].name) return row_[i];
@@ -145,21 +145,22 @@ public:
 
 private:
     const Table& table_;
-    const Row& row_;
+    const StoredRow& row_;
 };
 
 enum class Worth { sound, stale, impossible };
 
 // Whether a row is valid.
-Worth worth_of(const Table& table, const Row& row) {
+Worth worth_of(const Table& table, const StoredRow& row) {
     const Named it(table, row);
     for (std::size_t i = 0; i < row.size(); ++i)
         for (const char* key : table.key)
             if (key == std::string(table.columns[i].name) && std::holds_alternative<std::monostate>(row[i])) return Worth::impossible;
     if (table.name == std::string("latency")) {
         const std::string state = it.text("state");
-        if (state == "claimed") return owner_lives(it.text("owner"), static_cast<double>(std::time(nullptr)) - it.number("at")) ? Worth::sound : Worth::stale;
-        return state == "failed" || (state == "measured" && is_a_time(it.number("median_ms"), it.number("iqr_ms"), static_cast<int>(it.number("n"))))
+        if (state == "claimed")
+            return is_owner_alive(it.text("owner"), static_cast<double>(std::time(nullptr)) - it.number("at")) ? Worth::sound : Worth::stale;
+        return state == "failed" || (state == "measured" && is_valid_latency(it.number("median_ms"), it.number("iqr_ms"), static_cast<int>(it.number("n"))))
                    ? Worth::sound
                    : Worth::impossible;
     }
@@ -194,7 +195,7 @@ public:
             sql_ = fmt::format("INSERT INTO {}({}) VALUES({}) ON CONFLICT DO NOTHING", table.name, names, values);
     }
 
-    void put(Row row) {
+    void put(StoredRow row) {
         for (std::size_t i = 0; i < row.size(); ++i)
             if (std::holds_alternative<std::monostate>(row[i]) && std::string(table_.columns[i].rest).starts_with("NOT NULL"))
                 row[i] = table_.columns[i].type == ColumnType::text ? StoreValue(std::string()) : StoreValue(std::int64_t{0});
@@ -204,7 +205,7 @@ public:
     std::int64_t flush() {
         written_ += to_.atomically([&] {
             std::int64_t written = 0;
-            for (const Row& row : waiting_) {
+            for (const StoredRow& row : waiting_) {
                 StoreQuery q(to_, sql_);
                 for (int turn = 0; turn <= (twice_ ? 1 : 0); ++turn)
                     for (std::size_t i : columns_) q.bind(row[i]);
@@ -223,7 +224,7 @@ private:
     std::string sql_;
     std::vector<std::size_t> columns_;
     bool twice_ = false;
-    std::vector<Row> waiting_;
+    std::vector<StoredRow> waiting_;
     std::int64_t written_ = 0;
 };
 
@@ -258,7 +259,7 @@ StoreReport check_store(const StoreAddress& address) {
         if (!reader->has(table)) continue;
         known = true;
         std::int64_t rows = 0;
-        const std::string ended = reader->each(table, [&](const Row& row) {
+        const std::string ended = reader->each(table, [&](const StoredRow& row) {
             ++rows;
             const Worth worth = worth_of(table, row);
             impossible += worth == Worth::impossible, r.stale += worth == Worth::stale;
@@ -284,7 +285,7 @@ StoreReport repair_store(const StoreAddress& address) {
         std::vector<std::string> bad;
         const Table& latency = store_tables()[0];
         ServerReader(address).each(
-            latency, [&](const Row& row) { worth_of(latency, row) == Worth::sound ? void(++r.saved) : bad.push_back(Named(latency, row).text("key")); });
+            latency, [&](const StoredRow& row) { worth_of(latency, row) == Worth::sound ? void(++r.saved) : bad.push_back(Named(latency, row).text("key")); });
         Database db(address, "the latency store");
         db.atomically([&] {
             for (const std::string& key : bad) StoreQuery(db, "DELETE FROM latency WHERE key=?").bind(key).done();
@@ -300,7 +301,7 @@ StoreReport repair_store(const StoreAddress& address) {
         for (const Table& table : store_tables()) {
             if (!from.has(table)) continue;
             Writer writer(to, table);
-            from.each(table, [&](const Row& row) {
+            from.each(table, [&](const StoredRow& row) {
                 if (worth_of(table, row) == Worth::sound) writer.put(row);
             });
             r.saved += writer.flush();
@@ -340,7 +341,7 @@ std::map<std::string, std::int64_t> copy_store(const StoreAddress& from, const S
     for (const Table& table : store_tables()) {
         if (!reader->has(table)) continue;
         Writer writer(target, table);
-        const std::string broken = reader->each(table, [&](Row row) {
+        const std::string broken = reader->each(table, [&](StoredRow row) {
             if (worth_of(table, row) != Worth::sound) return;
             for (std::size_t i = 0; i < row.size(); ++i) {
                 const std::string column = table.columns[i].name;

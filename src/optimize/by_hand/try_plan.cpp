@@ -2,30 +2,173 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "backends/network/network.hpp"
 #include "base/error.hpp"
 #include "base/scratch.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/flops.hpp"
+#include "graph/graph.hpp"
 #include "graph/operators.hpp"
 #include "nest/domain/domain.hpp"
+#include "nest/plan/plan.hpp"
 #include "nest/plan/site_form.hpp"
+#include "nest/term/statement.hpp"
 #include "optimize/answer/named_sequences.hpp"
-#include "optimize/by_hand/layers.hpp"
-#include "optimize/by_hand/matching_rules.hpp"
 #include "optimize/run/oracle_options.hpp"
+#include "optimize/run/sites.hpp"
 #include "optimize/run/times.hpp"
 #include "optimize/search/judge_networks.hpp"
 #include "optimize/tune/time_networks.hpp"
 #include "optimize/tune/tuning.hpp"
+#include "rewrite/plan_rules.hpp"
 #include "rewrite/rule_books.hpp"
+#include "rules/rule.hpp"
 
 namespace loopegg {
 namespace {
+
+// Which rules match a site, for a person whose rule did not.
+
+bool has_form(const Term& term, std::string_view op) {
+    return term.op().text() == op || std::any_of(term.children().begin(), term.children().end(), [&](const Term& t) { return has_form(t, op); });
+}
+
+// An exact rule changes a plan only where it cuts the domain.
+bool changes_plans(const Rule& rule) {
+    return rule.left.size() == 1 && has_form(rule.left.front().term, "nest") && (rule.arrow == Arrow::neural || has_form(rule.right.front().term, "cat"));
+}
+
+std::vector<Term> values_of(const Rule& rule, const std::string& variable, const std::vector<Term>& axes) {
+    for (const ChoiceCall& c : rule.choices)
+        if (c.variable.text() == variable) return c.list ? std::vector<Term>{Term(2), Term(4), Term(8)} : c.values;
+    return axes;
+}
+
+std::string words_of(const Application& a, const std::vector<std::string>& arguments, std::size_t count) {
+    std::string text = a.rule;
+    for (std::size_t i = 0; i < count; ++i) text += " " + arguments[i].substr(1) + "=" + to_string(a.with.at(arguments[i]));
+    return text;
+}
+
+class Matcher {
+public:
+    Matcher(const Graph& layer, const SiteStep& before, const PlanRules& rules) : layer_(layer), before_(before), rules_(rules) {}
+
+    // One line for each choice of all values but the last, which are listed together.
+    std::vector<std::string> lines(const Rule& rule, const std::vector<Term>& axes) {
+        rule_ = &rule, axes_ = &axes, arguments_ = rules_.arguments(rule.name, false), lines_.clear();
+        Application a;
+        a.rule = rule.name;
+        choose(a, 0);
+        return lines_;
+    }
+
+private:
+    void choose(Application& a, std::size_t at) {
+        if (at == arguments_.size()) {
+            if (matches(a)) lines_.push_back(words_of(a, arguments_, at));
+            return;
+        }
+        const std::vector<Term> values = values_of(*rule_, arguments_[at], *axes_);
+        if (at + 1 < arguments_.size()) {
+            for (const Term& v : values) a.with[arguments_[at]] = v, choose(a, at + 1);
+            return;
+        }
+        std::vector<std::string> taken;
+        for (const Term& v : values)
+            if (a.with[arguments_[at]] = v; matches(a)) taken.push_back(to_string(v));
+        if (!taken.empty()) lines_.push_back(words_of(a, arguments_, at) + " " + arguments_[at].substr(1) + "=" + join(taken, "|"));
+    }
+
+    bool matches(const Application& a) const {
+        Plan plan{{before_}};
+        plan.steps.front().apply.push_back(a);
+        try {
+            apply_plan(layer_, plan, rules_);
+            return true;
+        } catch (const UserError&) {  // a refusal is an answer here
+            return false;
+        }
+    }
+
+    const Graph& layer_;
+    const SiteStep& before_;
+    const PlanRules& rules_;
+    const Rule* rule_ = nullptr;
+    const std::vector<Term>* axes_ = nullptr;
+    std::vector<std::string> arguments_, lines_;
+};
+
+// The rules of a book over single nests that restrict or cut the site after some applications, each with values of its lists that it takes there:
+// "group-axes a=co b=ci g=2|4|8". `layer`: a network that has the site, the smaller the faster.
+std::vector<std::string> matching_rules(const Graph& layer, const SiteStep& before, const RuleBook& book, const PlanRules& rules) {
+    const Node* node = layer.find(before.site);
+    require(node != nullptr, "the layer has the site");
+    std::vector<Term> axes;
+    for (const Iterator& i : statement_of(nest_parts(nest_of(*node)).statement).axes)
+        if (i.extent > 1) axes.emplace_back(i.name);
+    std::vector<std::string> all;
+    Matcher matcher(layer, before, rules);
+    for (const Rule* rule : book.rules())
+        if (changes_plans(*rule))
+            for (std::string& line : matcher.lines(*rule, axes)) all.push_back(std::move(line));
+    return all;
+}
+
+// The layers of a network that a plan changes, each as a network of its own.
+
+// Sites with equal nests before and after.
+struct ChangedLayer {
+    std::vector<std::string> sites;
+    Graph before;
+    std::optional<Graph> after;  // none where the plan drops the layer
+};
+
+std::string restoring(const std::string& site) { return site + ".restore"; }
+
+// Layers with equal terms are the same layer.
+Term term_of(const Graph& graph, const std::string& site) {
+    const Node *node = graph.find(site), *back = graph.find(restoring(site));
+    if (!node) return Term("dropped");
+    return back ? Term("restored", {nest_of(*node), nest_of(*back)}) : nest_of(*node);
+}
+
+// The site alone, with the convolution that restores its channels where it has one. What the site reads are inputs.
+Graph layer_of(const Graph& graph, const std::string& site) {
+    Graph layer;
+    layer.name = graph.name + "/" + site;
+    for (const std::string& name : {site, restoring(site)})
+        if (const Node* node = graph.find(name)) layer.nodes.push_back(*node);
+    require(!layer.nodes.empty(), "the network has the site");
+    for (const Node& node : layer.nodes)
+        for (const std::string& input : node.inputs) {
+            const bool known = layer.find(input) || std::any_of(layer.inputs.begin(), layer.inputs.end(), [&](const GraphInput& i) { return i.name == input; });
+            if (!known) layer.inputs.push_back({input, graph.shape_of(input)});
+        }
+    layer.outputs = {layer.nodes.back().name};
+    complete(layer);
+    return layer;
+}
+
+std::vector<ChangedLayer> changed_layers(const Graph& before, const Graph& after) {
+    std::vector<ChangedLayer> layers;
+    std::map<std::string, std::size_t> place;  // by the layer before and after
+    for (const Site& site : sites_of(before).all) {
+        const Term was = term_of(before, site.name), is = term_of(after, site.name);
+        if (was == is) continue;
+        const auto [at, fresh] = place.try_emplace(to_string(was) + to_string(is), layers.size());
+        if (fresh) layers.push_back({{}, layer_of(before, site.name), after.find(site.name) ? std::optional(layer_of(after, site.name)) : std::nullopt});
+        layers[at->second].sites.push_back(site.name);
+    }
+    return layers;
+}
 
 using nlohmann::json;
 
@@ -178,9 +321,9 @@ private:
 
 json sizes_json(const Graph& graph) { return {{"macs", macs(graph)}, {"parameters", parameters(graph)}}; }
 
-MeasurerOptions measurer_options(const OptimizeRequest& request, const std::filesystem::path& shelf, Progress& progress) {
+MeasurerOptions measurer_options(const OptimizeRequest& request, const std::filesystem::path& pool, Progress& progress) {
     MeasurerOptions options;
-    options.shelf = shelf, options.wait_seconds = std::min(options.wait_seconds, request.tune_seconds);
+    options.pool = pool, options.wait_seconds = std::min(options.wait_seconds, request.tune_seconds);
     options.note = [&progress](const std::string& line) { progress.note(line); };
     return options;
 }
@@ -208,7 +351,7 @@ json try_plan(const TryRequest& request, Progress& progress) {
     }
     const std::vector<ChangedLayer> layers = changed_layers(read.network.graph, variant);
     Times times(r, read.network.graph, target, measurer_options(r, scratch.path() / "kernels", progress));
-    const Run run{r, target, book, std::move(read), {}, 0, nullptr, times.timing(), KernelShelf(scratch.path() / "kernels"), progress};
+    const Run run{r, target, book, std::move(read), {}, 0, nullptr, times.timing(), KernelPool(scratch.path() / "kernels"), progress};
     const LayerTrial trial(run, request.plan);
     answer["layers"] = json::array();
     for (const ChangedLayer& layer : layers) {

@@ -6,7 +6,6 @@
 
 #include "backends/measure/sensors.hpp"
 #include "base/error.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 
 namespace loopegg {

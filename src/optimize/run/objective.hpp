@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/measure/network_profile.hpp"
+#include "backends/measure/network_measure.hpp"
 #include "backends/network/network.hpp"
 
 namespace loopegg {

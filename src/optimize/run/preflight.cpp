@@ -26,6 +26,10 @@ void ask_board(const Target& target, Progress& progress) {
 
 void preflight(const OptimizeRequest& request, Progress& progress) {
     const Target target = allowing(find_target(request.target), request.allowed);
+    if (target.allowed.contains("int8"))
+        throw UserError(Diagnostic{"--allow int8: a run measures no scales for the networks that it tries",
+                                   {},
+                                   "'loopegg compile --allow int8 --data FOLDER' measures them for the network that a run returned"});
     write_scratch(ScratchFile(".try").path(), "space for temporary files");
     LatencyStore(default_store()).counts();
     EvidenceStore(default_evidence()).find({});

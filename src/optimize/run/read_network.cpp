@@ -5,7 +5,6 @@
 
 #include "base/error.hpp"
 #include "base/places.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/architecture.hpp"
 #include "graph/load.hpp"

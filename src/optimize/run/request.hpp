@@ -11,6 +11,15 @@
 
 namespace loopegg {
 
+// How a run has networks trained (optimize/train).
+struct TrainRequest {
+    std::string command{};  // {} stands for the folder of a network; empty: nothing is trained
+    int budget = 8;         // training runs, that of the original included
+    int jobs = 1;           // at once
+    double seconds = 0;     // that one run may take; 0: as training_seconds() says
+    std::filesystem::path folder{};
+};
+
 struct OptimizeRequest {
     std::filesystem::path model;
     std::filesystem::path out = "out";
@@ -25,13 +34,14 @@ struct OptimizeRequest {
     std::optional<double> points{};      // of accuracy that may be expected to be lost; none: as the rules say
     std::string data{};                  // for the guard; empty: seeded synthetic images
     std::filesystem::path trainings{};   // what the guard learns from (trainings.hpp); empty: nothing
+    TrainRequest train{};
     std::int64_t batch = 1;
     std::uint64_t seed = 1;
     std::optional<int> finalists{};  // networks to time, unlike each other; without it as many as the search needs (find_networks.cpp)
     int trials = 18;                 // schedules measured per nest, on average
     double tune_seconds = 240;
-    std::filesystem::path rounds{};             // the folder of the rounds that another machine measures; empty: unknown times are estimated
-    int most_rounds = 6, round_programs = 300;  // rounds.hpp
+    std::filesystem::path rounds{};            // the folder of the rounds that another machine measures; empty: unknown times are estimated
+    int max_rounds = 6, round_programs = 300;  // rounds.hpp
     std::vector<std::string> keep{};
     int channels_multiple = 1;
     double max_latency_ms = std::numeric_limits<double>::infinity();

@@ -77,7 +77,7 @@ nlohmann::json Rounds::next(const RoundMeasurer& measurer, Progress& progress) {
     if (written_ > done_) return waiting(written_);
     if (written_ >= limits_.rounds) return told;
     const bool last = written_ + 1 == limits_.rounds;
-    RoundMeasurer::Wanted wanted = measurer.wanted(last ? 0 : static_cast<std::size_t>(limits_.programs));
+    RoundMeasurer::Pending wanted = measurer.wanted(last ? 0 : static_cast<std::size_t>(limits_.programs));
     if (last) std::erase_if(wanted.networks, [](const RoundMeasurer::WantedNetwork& n) { return n.use != RoundMeasurer::Use::last; });
     if (wanted.empty()) return told;
     std::vector<ScheduledNetwork> networks;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "backends/kernel/kernel_shelf.hpp"
+#include "backends/kernel/kernel_cache.hpp"
 #include "backends/network/network.hpp"
 #include "base/progress.hpp"
 #include "extract/measurer.hpp"
@@ -44,6 +44,8 @@ struct Timing {
     std::function<Measured(const Graph& graph, const Weights& weights, const Schedules& schedules, bool last)> network{};
 };
 
+class NetworkTraining;
+
 struct Run {
     OptimizeRequest request;
     Target target;  // with the rules of the run
@@ -53,8 +55,9 @@ struct Run {
     double points;                             // of accuracy that a search looks as far as: those that the conditions allow
     Oracle* oracle;
     Timing timing;
-    KernelShelf shelf;  // the kernels that tuning compiled
+    KernelPool pool;  // the kernels that tuning compiled
     Progress& progress;
+    NetworkTraining* training = nullptr;  // of networks that the search finds; null: none is trained (train/train_networks.hpp)
 };
 
 // How much work goes into the schedules of a network.

@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
-#include "base/suggest.hpp"
 #include "base/text.hpp"
 #include "graph/flops.hpp"
 #include "graph/operators.hpp"

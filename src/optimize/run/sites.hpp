@@ -35,4 +35,13 @@ struct Sites {
 // `keep`: globs over names. A glob that matches no site is a UserError that suggests near names.
 Sites sites_of(const Graph& graph, const std::vector<std::string>& keep = {});
 
+// Names as plan.json writes them: sites are globs there.
+
+// A glob that matches this name alone.
+inline std::string exact_glob(const std::string& name) {
+    std::string out;
+    for (char c : name) out += c == '*' || c == '?' || c == '[' ? std::string{'[', c, ']'} : std::string(1, c);
+    return out;
+}
+
 }  // namespace loopegg

@@ -16,7 +16,7 @@ Times::Times(const OptimizeRequest& request, const Graph& graph, Target target, 
     }
     if (!request.rounds.empty()) {
         rounds_.emplace(request.rounds, fmt::format("{} ({:.8})", graph.name, hash_of(write_model(graph)).hex()), target_,
-                        RoundLimits{request.most_rounds, request.round_programs});
+                        RoundLimits{request.max_rounds, request.round_programs});
         rounds_->take_in(options.store);
     }
     elsewhere_ = std::make_unique<RoundMeasurer>(target_, options.store, rounds_ ? rounds_->failed() : std::map<Hash128, std::string>{});

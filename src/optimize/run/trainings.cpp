@@ -29,12 +29,15 @@ double accuracy_of(const JsonView& line) {
 
 MeasureInput size_of(const Graph& graph) { return sizes_of(without_unread_outputs(graph)); }
 
+UserError missing_training(const std::string& file, const std::string& what) {
+    return UserError(Diagnostic{fmt::format("'{}' has no training of {}", file, what), {}, R"(each line is {"plan": {"steps": [...]}, "accuracy": 91.4})"});
+}
+
 }  // namespace
 
 double Trained::mean() const { return std::accumulate(accuracies.begin(), accuracies.end(), 0.0) / static_cast<double>(accuracies.size()); }
 
-Trainings read_trainings(const fs::path& file, const Graph& original, const fs::path& rules) {
-    const SourcePtr source = read_source(file);
+Trainings read_trainings(const SourcePtr& source, const Graph& original, const fs::path& rules) {
     std::map<std::string, PlanTrainings> by_plan;
     Trained whole;
     Trainings out;
@@ -57,20 +60,22 @@ Trainings read_trainings(const fs::path& file, const Graph& original, const fs::
         else
             by_plan.try_emplace(plan.value().dump(), PlanTrainings{plan, {}}).first->second.trained.accuracies.push_back(accuracy);
     }
-    const auto missing = [&](const std::string& what) {
-        return UserError(
-            Diagnostic{fmt::format("'{}' has no training of {}", file.string(), what), {}, R"(each line is {"plan": {"steps": [...]}, "accuracy": 91.4})"});
-    };
-    if (whole.accuracies.empty()) throw missing(fmt::format("'{}' itself (a plan without steps), which a loss is relative to", original.name));
-    if (by_plan.empty()) throw missing(fmt::format("a network that was made from '{}'", original.name));
+    if (whole.accuracies.empty())
+        throw missing_training(source->name, fmt::format("'{}' itself (a plan without steps), which a loss is relative to", original.name));
 
     const PlanRules named = plan_rules(rules);
     std::vector<TrainedNetwork> trained;
     for (const auto& [text, t] : by_plan)
         trained.push_back(
             {size_of(apply_plan(original, read_plan(t.plan), named)), whole.mean() - t.trained.mean(), static_cast<int>(t.trained.accuracies.size())});
-    out.taught = std::make_shared<TaughtLoss>(size_of(original), std::move(trained), static_cast<int>(whole.accuracies.size()));
+    out.taught = std::make_shared<CalibratedLoss>(size_of(original), std::move(trained), static_cast<int>(whole.accuracies.size()));
     return out;
+}
+
+Trainings read_trainings(const fs::path& file, const Graph& original, const fs::path& rules) {
+    Trainings all = read_trainings(read_source(file), original, rules);
+    if (all.taught->networks() == 0) throw missing_training(file.string(), fmt::format("a network that was made from '{}'", original.name));
+    return all;
 }
 
 }  // namespace loopegg

@@ -4,7 +4,6 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "nest/net/graph_of_net.hpp"
 #include "nest/net/net.hpp"
 
 namespace loopegg {
@@ -14,15 +13,6 @@ std::string key_of(const std::string& rule, const ChosenValues& values, const st
     std::string key = rule;
     for (const auto& [variable, value] : values) key += " " + variable + "=" + to_string(value);
     return key + " at " + join(sites, " ");
-}
-
-const Term* part_at(const Term& term, const TreePath& path) {
-    const Term* t = &term;
-    for (std::uint32_t i : path) {
-        if (i >= t->size()) return nullptr;
-        t = &(*t)[i];
-    }
-    return t;
 }
 
 // What a guard of a rule asked, of all that was asked about the application.

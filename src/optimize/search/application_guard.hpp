@@ -31,6 +31,9 @@ public:
     // Whether an application was refused, so that an extraction leaves its edge out.
     bool refused(const Edge& edge, const std::vector<std::string>& sites) const;
 
+    // Asks anew, because predictions have changed.
+    void forget() { known_.clear(), refused_.clear(); }
+
     std::int64_t asked() const { return asked_; }
     std::int64_t rejected() const { return rejected_; }
 

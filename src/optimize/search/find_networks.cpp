@@ -6,26 +6,71 @@
 
 #include <fmt/format.h>
 
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/hash.hpp"
 #include "fisher/measures.hpp"
 #include "graph/flops.hpp"
+#include "graph/graph.hpp"
 #include "graph/hidden_widths.hpp"
-#include "nest/net/graph_of_net.hpp"
+#include "nest/domain/domain.hpp"
 #include "nest/net/net.hpp"
+#include "nest/plan/apply_plan.hpp"
+#include "nest/plan/derive_plan.hpp"
+#include "network/derivation.hpp"
 #include "network/front.hpp"
 #include "network/layer_costs.hpp"
-#include "network/network_graph.hpp"
 #include "optimize/run/objective.hpp"
+#include "optimize/run/sites.hpp"
 #include "optimize/search/application_guard.hpp"
+#include "optimize/search/extraction.hpp"
 #include "optimize/search/latency_model.hpp"
-#include "optimize/search/plan_of.hpp"
+#include "optimize/train/train_networks.hpp"
 #include "optimize/tune/time_networks.hpp"
 #include "rewrite/plan_rules.hpp"
 
 namespace loopegg {
 namespace {
+
+// The plan of a derivation: what 'loopegg apply' takes to make the same network.
+
+enum class Anchor { first, last };
+
+// A step of a plan names one of the sites that the rule takes something from.
+Plan plan_by(Anchor anchor, const Derivation& derivation) {
+    Plan plan;
+    for (const NetStep& step : derivation.steps) {
+        if (!step.neural || step.sites.empty()) continue;
+        Application a;
+        a.rule = step.rule;
+        for (const auto& [variable, value] : step.with) a.with.emplace(variable, value);
+        plan.steps.push_back({exact_glob(anchor == Anchor::first ? step.sites.front() : step.sites.back()), {std::move(a)}});
+    }
+    return plan;
+}
+
+// The part of the plan that is about the nests of single sites. `before`: the network that rules over networks made.
+std::vector<SiteStep> site_steps(const Derivation& derivation, const Graph& before, const NamedRules& rules) {
+    std::vector<SiteStep> steps;
+    for (const auto& [site, nest] : derivation.nests) {
+        auto apply = applications_for(*before.find(site), nest.steps, domain_of(nest.to), rules);
+        if (!apply.empty()) steps.push_back({exact_glob(site), std::move(apply)});
+    }
+    return steps;
+}
+
+// Throws InternalFault where no plan makes the network.
+Plan plan_of(const Derivation& derivation, const Graph& original, const Graph& network, const NamedRules& rules) {
+    const Graph before = graph_of(derivation.to, original);
+    for (Anchor anchor : {Anchor::first, Anchor::last}) try {
+            Plan plan = plan_by(anchor, derivation);
+            if (apply_plan(original, plan, rules) != before) continue;
+            for (SiteStep& step : site_steps(derivation, before, rules)) plan.steps.push_back(std::move(step));
+            if (apply_plan(original, plan, rules) == network) return plan;
+        } catch (const UserError&) {  // the site stands for another place, too
+        }
+    throw InternalFault("no plan makes the network that was extracted");
+}
 
 using nlohmann::json;
 
@@ -39,7 +84,7 @@ constexpr int fewer_trials = 3;
 constexpr std::size_t looked_at = 12;       // networks of the front near the limit that the guard ranks again
 constexpr std::size_t shown_of_front = 24;  // in result.json
 constexpr double unlike = 0.05;             // how far the times of sites are varied to extract finalists that are unlike each other
-constexpr int most_refusals = 40;           // extractions that the guard refuses before the search gives up
+constexpr int max_refusals = 40;            // extractions that the guard refuses before the search gives up
 
 // A network of the front, made.
 struct Made {
@@ -49,7 +94,17 @@ struct Made {
     NetworkVerdict judged;
 };
 
-class NetworkSearch {
+// What an extraction may weigh more than usual. Networks that trainings may prefer are then found, whatever the usual weights say of them.
+constexpr double more = 2, less = 0.5;
+const std::vector<LossParts> stresses{usual_parts,
+                                      {more, less, less, less, less, 1},
+                                      {less, more, less, less, less, 1},
+                                      {less, less, more, less, less, 1},
+                                      {less, less, less, more, less, 1},
+                                      {less, less, less, less, more, 1}};
+constexpr std::size_t candidates_of_each = 6;  // networks of each front that may be trained
+
+class NetworkSearch final : public CandidateSource {
 public:
     NetworkSearch(const Run& run, const Phase& phase)
         : run_(run),
@@ -61,14 +116,17 @@ public:
           model_(run.target.gpu() ? 1 : vector_machine(run.target).lanes),
           costs_(original_, loss_, [this](const Node& node, const Term& nest) { return model_.site_ms(node) * variation(nest); }),
           network_(original_, run.book, graph_options()),
-          applications_(run, judge_, rewriter_, network_.graph()) {
+          applications_(run, judge_, rewriter_, network_.graph()),
+          rules_(plan_rules(rules_file(run.request.rules))) {
         out_.growth = grow(phase);
+        out_.trainings = run.read.trainings;
     }
 
     FoundNetworks search() {
         const int wanted = run_.request.finalists.value_or(usual_rounds);
-        const Effort effort{run_.request.tune_seconds * networks_share / (original_parts + wanted), std::max(1, run_.request.trials / fewer_trials)};
-        tune_original(effort.share(original_parts));
+        effort_ = {run_.request.tune_seconds * networks_share / (original_parts + wanted), std::max(1, run_.request.trials / fewer_trials)};
+        tune_original(effort_.share(original_parts));
+        if (run_.training) take_up_trained();
         for (int round = 0; round < wanted; ++round) {
             std::optional<FoundNetwork> next = extract();
             for (std::uint64_t seed = 1; next && known(*next) && run_.request.finalists && seed < 8; ++seed) {
@@ -76,18 +134,69 @@ public:
                 next = extract();
             }
             if (!next || known(*next)) break;
-            next->name = fmt::format("front-{}", out_.timed.size() + 1);
-            tune(std::move(*next), effort);
+            tune_and_time(std::move(*next));
             vary(0);
         }
+        if (run_.training) run_.training->train_candidates(*this);
         if (!out_.timed.empty()) time_from(0);
         out_.best = best();
-        const PlanRules rules = plan_rules(rules_file(run_.request.rules));
-        for (FoundNetwork& t : out_.timed) t.plan = plan_of(t.derivation, original_, t.network.graph, rules);
         draw_front();
         out_.asked = judge_.asked() + applications_.asked(), out_.rejected = applications_.rejected() + rejected_;
         return std::move(out_);
     }
+
+    // --- training ---------------------------------------------------------------------------------------------------------
+
+    void learn(const Trainings& trainings) override {
+        run_.oracle->teach(trainings.taught);
+        applications_.forget();
+        for (FoundNetwork& t : out_.timed) {
+            t.judged = judge_.judge({&t.network.graph, 1}).front();
+            if (!allowed_by_themselves(t.derivation, t.point)) t.judged.allowed = false;
+            t.trained = trained_loss(t.name);
+        }
+        out_.trainings = trainings;
+    }
+
+    std::vector<TrainingCandidate> candidates() override {
+        std::vector<TrainingCandidate> all;
+        for (const FoundNetwork& t : out_.timed)
+            if (t.time.latency) all.push_back(candidate_of(t));
+        first_new_ = all.size(), new_.clear();
+        for (const LossParts& factors : stresses) {
+            loss_.stress(factors);
+            const Front front = front_now();
+            for (Made& m : made(front, places_to_train(front))) {
+                const auto same = [&](const Graph& g) { return g == m.graph; };
+                if (same(original_) || std::any_of(out_.timed.begin(), out_.timed.end(), [&](const FoundNetwork& t) { return same(t.network.graph); }) ||
+                    std::any_of(new_.begin(), new_.end(), [&](const auto& n) { return same(n.first.graph); }))
+                    continue;
+                all.push_back({"", sizes_of(without_unread_outputs(m.graph)), m.ms});
+                FrontPoint point = front.network(m.at);
+                new_.emplace_back(std::move(m), std::move(point));
+            }
+        }
+        loss_.stress(usual_parts);
+        return all;
+    }
+
+    std::optional<TrainingCandidate> tune(std::size_t candidate) override {
+        auto& [made, point] = new_.at(candidate - first_new_);
+        Derivation derivation = derive(network_, run_.book, rewriter_, point);
+        if (!allowed_by_themselves(derivation, point)) return {};
+        made.judged = judge_.judge({&made.graph, 1}).front();
+        tune_and_time(found(std::move(made), std::move(derivation), point));
+        if (!out_.timed.back().time.latency) return {};
+        return candidate_of(out_.timed.back());
+    }
+
+    TrainableNetwork trainable(const std::string& name) override {
+        const auto at = std::find_if(out_.timed.begin(), out_.timed.end(), [&](const FoundNetwork& t) { return t.name == name; });
+        require(at != out_.timed.end(), "what is trained was tuned");
+        return {at->network.graph, run_.read.trained ? &at->network.weights : nullptr, at->plan, at->judged.loss, extraction_json(network_, at->point)};
+    }
+
+    TrainingGoal goal() const override { return {limit_ms(), run_.points, out_.original.latency ? out_.original.latency->median_ms : model_.ms(original_)}; }
 
 private:
     NetworkGraphOptions graph_options() const {
@@ -121,11 +230,13 @@ private:
         time_from(0);
     }
 
-    void tune(FoundNetwork found, const Effort& effort) {
+    void tune_and_time(FoundNetwork found) {
+        if (found.name.empty()) found.name = new_name();
+        found.plan = plan_of(found.derivation, original_, found.network.graph, rules_);
         run_.progress.advance(static_cast<std::int64_t>(out_.timed.size()),
                               fmt::format("tuning {}: {:.2f} ms predicted, {:.2f} points", found.name, found.predicted_ms, found.judged.loss.points));
-        found.tuning = tune_network(run_, found.network, effort, rows_);
-        found.schedules = best_schedules(run_, found.network, found.tuning, effort);
+        found.tuning = tune_network(run_, found.network, effort_, rows_);
+        found.schedules = best_schedules(run_, found.network, found.tuning, effort_);
         model_.learn(found.network.graph, site_times(found.network.sites, found.tuning));
         out_.timed.push_back(std::move(found));
         time_from(out_.timed.size() - 1);
@@ -148,6 +259,54 @@ private:
 
     double limit_ms() const { return run_.request.allowed_ms(out_.original.latency ? out_.original.latency->median_ms : model_.ms(original_)); }
 
+    // A name that no network has, here or in the ledger of an earlier process.
+    std::string new_name() const {
+        for (std::size_t number = 1;; ++number) {
+            std::string name = fmt::format("front-{}", number);
+            const bool taken = std::any_of(out_.timed.begin(), out_.timed.end(), [&](const FoundNetwork& t) { return t.name == name; });
+            if (!taken && !(run_.training && run_.training->ledger().find(name))) return name;
+        }
+    }
+
+    // Networks that an earlier process of this run had trained are tuned first. Their schedules are in the store.
+    void take_up_trained() {
+        for (const LedgerNetwork& n : run_.training->ledger().networks()) {
+            if (n.name == original_name) continue;
+            const std::optional<FrontPoint> point = extraction_from(network_, n.extraction);
+            if (!point) {
+                run_.progress.note(fmt::format("{} was found with other rules: its training run calibrates the guard, but it cannot be the answer", n.name));
+                continue;
+            }
+            Graph graph = graph_of(point->term, original_);
+            std::vector<NetworkVerdict> verdicts = judge_.judge({&graph, 1});
+            const double ms = model_.ms(graph);
+            FoundNetwork network = found({0, std::move(graph), ms, std::move(verdicts.front())}, derive(network_, run_.book, rewriter_, *point), *point);
+            network.name = n.name;
+            tune_and_time(std::move(network));
+        }
+    }
+
+    std::optional<TrainedLoss> trained_loss(const std::string& name) const {
+        const LedgerNetwork *network = run_.training->ledger().find(name), *original = run_.training->ledger().find(original_name);
+        if (!network || network->trained().accuracies.empty()) return {};
+        return TrainedLoss{network->trained(), original->trained().mean() - network->trained().mean(), network->predicted};
+    }
+
+    static TrainingCandidate candidate_of(const FoundNetwork& t) {
+        return {t.name, sizes_of(without_unread_outputs(t.network.graph)), t.time.latency->median_ms};
+    }
+
+    // Below the limit, the networks next to it; without a limit, networks all over the front.
+    std::vector<std::size_t> places_to_train(const Front& front) const {
+        const auto curve = front.curve();
+        std::size_t end = 0;
+        while (end < curve.size() && curve[end].first <= limit_ms()) ++end;
+        const bool limited = std::isfinite(limit_ms());
+        std::vector<std::size_t> places;
+        for (std::size_t k = 0; k < candidates_of_each && k < end; ++k) places.push_back(limited ? end - 1 - k : k * end / std::min(candidates_of_each, end));
+        return places;
+    }
+
     // --- extraction -------------------------------------------------------------------------------------------------------
 
     void vary(std::uint64_t seed) { variation_ = seed, costs_.forget_times(); }
@@ -167,7 +326,7 @@ private:
 
     // The next network to time: by the limits of the user, of those that the guard allows.
     std::optional<FoundNetwork> extract() {
-        for (int refusals = 0; refusals < most_refusals; ++refusals) {
+        for (int refusals = 0; refusals < max_refusals; ++refusals) {
             const Front front = front_now();
             std::optional<Made> picked = pick(front);
             if (!picked) return {};
@@ -178,10 +337,10 @@ private:
             if (!picked->judged.allowed && !run_.request.limits_time()) {
                 if (limits_size() && point.points > run_.points) refuse_limits(front);
                 ++rejected_;
-                most_points_ = std::min(most_points_, point.points) * 0.95;  // sizes do not tell all that this guard looks at
+                max_points_ = std::min(max_points_, point.points) * 0.95;  // sizes do not tell all that this guard looks at
                 continue;
             }
-            return found(std::move(*picked), std::move(derivation));
+            return found(std::move(*picked), std::move(derivation), point);
         }
         return {};
     }
@@ -194,12 +353,13 @@ private:
         return allowed;
     }
 
-    FoundNetwork found(Made made, Derivation derivation) {
+    FoundNetwork found(Made made, Derivation derivation, const FrontPoint& point) {
         FoundNetwork out;
         out.network.graph = std::move(made.graph);
         out.network.weights = run_.read.carried_to(out.network.graph, run_.request.seed);
         out.network.sites = sites_of(out.network.graph);
         out.derivation = std::move(derivation), out.judged = std::move(made.judged), out.predicted_ms = made.ms;
+        out.point = point;
         return out;
     }
 
@@ -248,7 +408,7 @@ private:
     // What the front adds up is what sizes say stage by stage. Of the networks near the limit, the guard ranks: it may have learned from training runs.
     std::optional<Made> pick(const Front& front) {
         const auto curve = front.curve();
-        const double ms = limit_ms(), points = std::min(most_points_, run_.points);
+        const double ms = limit_ms(), points = std::min(max_points_, run_.points);
         const bool limited = std::isfinite(ms);
         // The first place that is slower than the limit, or that loses no more than is allowed.
         std::size_t edge = 0;
@@ -288,18 +448,20 @@ private:
     // --- the answer -------------------------------------------------------------------------------------------------------
 
     // The fastest network that is allowed; where a limit is set, the one that loses least within it. Where no network is within the limit, the run goes on
-    // with the one that exceeds it least: it is tuned further, and compared with the limit at the end.
+    // with the one that exceeds it least: it is tuned further, and compared with the limit at the end. Where networks were trained, the answer is one of them,
+    // and what they lost in training decides: neither that nor what the guard believes may exceed what is allowed.
     std::optional<std::size_t> best() const {
         const double ms = limit_ms();
         const bool limited = std::isfinite(ms);
         std::optional<std::size_t> best;
+        const bool any_trained = std::any_of(out_.timed.begin(), out_.timed.end(), [](const FoundNetwork& t) { return t.trained.has_value(); });
         const auto rank = [&](const FoundNetwork& t) {
-            const double took = t.time.latency->median_ms, over = std::max(0.0, took - ms);
-            return limited ? std::tuple(over, t.judged.loss.points, took) : std::tuple(0.0, took, t.judged.loss.points);
+            const double took = t.time.latency->median_ms, over = std::max(0.0, took - ms), lost = t.trained ? t.trained->lost : t.judged.loss.points;
+            return limited ? std::tuple(over, lost, took) : std::tuple(0.0, took, lost);
         };
         for (std::size_t i = 0; i < out_.timed.size(); ++i) {
             const FoundNetwork& t = out_.timed[i];
-            if (!t.time.latency || !t.judged.allowed) continue;
+            if (!t.time.latency || !t.judged.allowed || (any_trained && !t.trained) || (t.trained && t.trained->lost > run_.points)) continue;
             if (!limited && within_limits(original_) && out_.original.latency && t.time.latency->median_ms >= out_.original.latency->median_ms) continue;
             if (!best || rank(t) < rank(out_.timed[*best])) best = i;
         }
@@ -330,9 +492,13 @@ private:
     SiteCosts costs_;
     NetworkGraph network_;
     ApplicationGuard applications_;
+    const PlanRules rules_;
+    Effort effort_{};                               // for each network
+    std::vector<std::pair<Made, FrontPoint>> new_;  // the candidates that were not tuned, after `first_new_` others
+    std::size_t first_new_ = 0;
     RowChoices rows_;  // the networks are alike but for their channels, so they share what their sites are computed by
     std::uint64_t variation_ = 0;
-    double most_points_ = 1e9;  // by the front's own sums; less where the guard refused networks
+    double max_points_ = 1e9;  // by the front's own sums; less where the guard refused networks
     std::int64_t rejected_ = 0;
     FoundNetworks out_;
 };
@@ -350,7 +516,7 @@ json front_json(const FoundNetworks& found) {
     for (const FrontRow& row : found.front)
         all.push_back({{"latency_ms", row.ms},
                        {"measured", false},
-                       {"loss", {{"points", row.judged.loss.points}}},
+                       {"loss", {{"points", row.judged.loss.points}, {"low", row.judged.loss.low}, {"high", row.judged.loss.high}}},
                        {"capacity", kept_at_loss(row.judged.loss.points)},
                        {"allowed", row.judged.allowed},
                        {"parameters", row.parameters},
@@ -375,6 +541,10 @@ json networks_json(const FoundNetworks& found) {
                {"macs", macs(t.network.graph)},
                {"parameters", parameters(t.network.graph)},
                {"plan", json::parse(write_plan(t.plan))}};
+        if (t.trained) {
+            j["accuracies"] = t.trained->runs.accuracies, j["accuracy"] = t.trained->runs.mean(), j["lost"] = t.trained->lost;
+            j["predicted"] = {{"points", t.trained->predicted.points}, {"low", t.trained->predicted.low}, {"high", t.trained->predicted.high}};
+        }
         if (found.original.latency) j["baseline_ms"] = found.original.latency->median_ms;
         all.push_back(std::move(j));
     }

@@ -12,6 +12,13 @@
 
 namespace loopegg {
 
+// What a network reached in training.
+struct TrainedLoss {
+    Trained runs;
+    double lost = 0;           // points, compared with the original by the same recipe
+    ExpectedLoss predicted{};  // before its first training
+};
+
 // A network that was extracted.
 struct FoundNetwork {
     std::string name;  // "front-1"
@@ -23,6 +30,8 @@ struct FoundNetwork {
     Tuning tuning{};
     Schedules schedules{};
     Measured time{};  // of the whole network, interleaved with the original
+    FrontPoint point{};
+    std::optional<TrainedLoss> trained{};
 };
 
 // One network of the front, by the latency model and by the guard.
@@ -50,6 +59,7 @@ struct FoundNetworks {
     double gap = 0;                   // by how many points the front may lie above the best one (network/front.hpp)
     Growth growth;
     std::int64_t asked = 0, rejected = 0;  // questions to the guard
+    Trainings trainings{};                 // what the guard had learned from when it gave the verdicts above
 };
 
 // `best` of a rule file without a phase 'networks' is none: the network stays as it is.

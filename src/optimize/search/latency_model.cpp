@@ -16,8 +16,8 @@ constexpr double work_part = 0.9;  // the part of a site's time that is proporti
 // How fast the weight of a timed site falls with its distance in the logarithm of channels: a site whose width differs by an eighth counts about half. The
 // time of one site is noisy, and a search that trusted the nearest site alone would look for sites whose neighbour was timed at a lucky moment.
 constexpr double fades = 0.2;
-constexpr double other_restriction = 1;        // how far a restricted site is from a whole one
-constexpr double most_for_broken_vectors = 1;  // a site whose channels are no whole vectors takes at most twice as long
+constexpr double other_restriction = 1;       // how far a restricted site is from a whole one
+constexpr double max_for_broken_vectors = 1;  // a site whose channels are no whole vectors takes at most twice as long
 
 bool is_convolution(const Node& node) { return node.op == "conv2d"; }
 
@@ -88,7 +88,7 @@ void LatencyModel::learn_networks(std::span<const std::pair<const Graph*, double
     }
     if (sums.empty()) return;
     double least = 1e300;
-    for (double price = 0; price <= most_for_broken_vectors; price += 0.02) {
+    for (double price = 0; price <= max_for_broken_vectors; price += 0.02) {
         double mean = 0, squares = 0;
         for (const Sum& s : sums) mean += std::log(s.ms / (s.whole + (1 + price) * s.broken)) / static_cast<double>(sums.size());
         for (const Sum& s : sums) squares += std::pow(std::log(s.ms / (s.whole + (1 + price) * s.broken)) - mean, 2);

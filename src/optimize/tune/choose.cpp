@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "extract/within.hpp"
+#include "extract/constrained.hpp"
 
 namespace loopegg {
 namespace {
 
-constexpr double most_seconds = 60;  // a program of a large network is solved in a few
+constexpr double max_seconds = 60;  // a program of a large network is solved in a few
 
 // An option that needs one of several others is picked at most as often as these are.
 std::vector<SideConstraint> company(const std::vector<std::vector<NodeOption>>& nodes, const std::vector<std::vector<NodeIndex>>& places) {
@@ -40,7 +40,7 @@ std::optional<NodeChoice> choose(const std::vector<std::vector<NodeOption>>& nod
     egraph.add_node(root, "network", needed, 0);
     egraph.roots = {root};
 
-    const auto found = extract_within(egraph, company(nodes, places), {.seconds = most_seconds, .gap = 0});
+    const auto found = constrained_extract(egraph, company(nodes, places), {.seconds = max_seconds, .gap = 0});
     if (!found) return std::nullopt;
     NodeChoice choice;
     for (std::size_t n = 0; n < nodes.size(); ++n) {

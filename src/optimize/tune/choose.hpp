@@ -1,6 +1,6 @@
 // Picks one option of each node of a network: the smallest total time, exactly, where an option may need options of
 // other nodes. The network is an e-graph with a
-// class for each node, and the choice is an extraction under side constraints (extract/within.hpp).
+// class for each node, and the choice is an extraction under side constraints (extract/constrained.hpp).
 #pragma once
 #include <cstddef>
 #include <optional>

@@ -11,7 +11,7 @@
 
 #include "backends/network/network_plan.hpp"
 #include "backends/network/value_orders.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/places.hpp"
 #include "graph/operators.hpp"
 #include "nest/domain/domain.hpp"
@@ -26,8 +26,8 @@
 namespace loopegg {
 namespace {
 
-constexpr double least_gain = 0.02;       // of the network's time, by the nests alone: less is not worth another network
-constexpr std::size_t most_layouts = 64;  // of one nest
+constexpr double least_gain = 0.02;      // of the network's time, by the nests alone: less is not worth another network
+constexpr std::size_t max_layouts = 64;  // of one nest
 
 // How the values of a node lie, in the order of Movable::values.
 using Orders = std::vector<MemoryOrder>;
@@ -57,7 +57,7 @@ public:
     const std::vector<Term>& of(const Term& nest) {
         const Term naive = nest_of(statement_of(nest_parts(nest).statement));
         const auto [at, fresh] = known_.try_emplace(naive);
-        if (fresh) at->second = equal_terms(naive, *book_, *phase_, {.strict_fp = true, .proven = true, .gpu = {}, .cpu = machine_}, most_layouts);
+        if (fresh) at->second = equal_terms(naive, *book_, *phase_, {.strict_fp = true, .proven = true, .gpu = {}, .cpu = machine_}, max_layouts);
         return at->second;
     }
 
@@ -127,7 +127,7 @@ public:
         for (const NetworkPlan::Step& step : plan.steps)
             for (const std::string& value : step.values()) find(value);
         ValueOrders orders = value_orders(plan, graph);
-        for (const LyingAlike& pair : orders.alike) group_[find(pair.a)] = find(pair.b);
+        for (const SameOrder& pair : orders.alike) group_[find(pair.a)] = find(pair.b);
         std::set<std::string> movable;
         for (const Movable& m : nodes_) movable.insert(m.node);
         for (const NetworkPlan::Step& step : plan.steps)
@@ -136,7 +136,7 @@ public:
         for (const Movable& m : nodes_)
             for (std::size_t v = 0; v < m.values.size(); ++v) meet(find(m.values[v]), orders_of(m, v));
         for (const std::string& value : orders.logical) meet(find(value), {MemoryOrder{}});
-        for (const LyingAlike& pair : orders.alike) std::erase_if(offered_[find(pair.a)], [&](const MemoryOrder& order) { return !pair.takes(order); });
+        for (const SameOrder& pair : orders.alike) std::erase_if(offered_[find(pair.a)], [&](const MemoryOrder& order) { return !pair.takes(order); });
         drop_impossible();
         for (auto& [group, some] : offered_) {  // the widest blocks alone
             const auto widest = std::max_element(some.begin(), some.end(), [](const MemoryOrder& a, const MemoryOrder& b) { return width(a) < width(b); });

@@ -50,7 +50,7 @@ std::vector<Measured> measure_in_scratch(const Run& run, std::span<Entrant> entr
 
 std::vector<Measured> time_interleaved(const Run& run, std::span<const std::pair<const Network*, const Schedules*>> networks) {
     run.progress.advance(0, fmt::format("timing {} networks, interleaved", networks.size()));
-    KernelCache kernels{run.shelf};
+    KernelCache kernels{run.pool};
     std::vector<Entrant> entrants;
     for (const auto& [network, schedules] : networks) entrants.push_back({network->graph, network->weights, *schedules, {}});
     std::vector<Measured> times;

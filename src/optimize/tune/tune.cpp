@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "extract/cost_model.hpp"
-#include "extract/features.hpp"
 
 namespace loopegg {
 namespace {
@@ -96,8 +95,8 @@ private:
 
     // Without a time of each nest that it needs, there is no network: such a nest has further trials, also when its trials or the time are used up.
     void try_until_one_works(std::vector<Search>& searches) {
-        constexpr int most_tries = 8;
-        for (int tries = 0; tries < most_tries; ++tries) {
+        constexpr int max_tries = 8;
+        for (int tries = 0; tries < max_tries; ++tries) {
             std::vector<int> trials;
             for (const Search& s : searches) trials.push_back(s.needed && !s.best.latency && !s.waiting.empty() ? 1 : 0);
             if (std::count(trials.begin(), trials.end(), 1) == 0) return;

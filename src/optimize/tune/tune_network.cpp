@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "nest/term/value.hpp"
-#include "optimize/run/charged_once.hpp"
+#include "optimize/run/times.hpp"
 #include "optimize/tune/algorithms.hpp"
 #include "optimize/tune/layouts.hpp"
 #include "optimize/tune/statement_kind.hpp"
@@ -15,9 +15,9 @@
 namespace loopegg {
 namespace {
 
-constexpr double share_for_rows = 0.4;       // of the time of a tuning, to find which row of nests is fastest for a kind
-constexpr std::size_t most_starts = 64;      // schedules of one nest, by the estimate
-constexpr std::size_t most_neighbours = 48;  // of one schedule and round; the model picks the few that are measured
+constexpr double share_for_rows = 0.4;      // of the time of a tuning, to find which row of nests is fastest for a kind
+constexpr std::size_t max_starts = 64;      // schedules of one nest, by the estimate
+constexpr std::size_t max_neighbours = 48;  // of one schedule and round; the model picks the few that are measured
 
 bool transforms_tiles(const Term& nest) { return !statement_of(nest_parts(nest).statement).coefficients.empty(); }
 
@@ -51,13 +51,13 @@ Measured together(const Measured& a, const Measured& b) {
 }
 
 // A row of nests that computes a kind, and the places of these nests in the list of nests to tune.
-struct Row {
+struct NestRow {
     std::size_t kind;
     Term value;
     std::vector<std::size_t> at;  // places among the nests
 };
 
-Measured time_of(const Row& row, const std::vector<TunedNest>& tuned) {
+Measured time_of(const NestRow& row, const std::vector<TunedNest>& tuned) {
     Measured sum = tuned[row.at[0]].best;
     for (std::size_t i = 1; i < row.at.size(); ++i) sum = together(sum, tuned[row.at[i]].best);
     return sum;
@@ -71,7 +71,7 @@ struct RowMenu {
 
 // For each kind, the row that is fastest after a few trials. `menu.known` gets what this tuning chooses.
 std::map<std::size_t, Term> row_of_kind(const std::vector<Running>& running, const RowMenu& menu, Measurer& measurer, TuneOptions options, Progress& progress) {
-    std::vector<Row> rows;
+    std::vector<NestRow> rows;
     std::vector<Term> nests;
     std::map<std::size_t, Term> how;
     std::map<std::size_t, std::string> statements;  // by kind that is measured
@@ -92,7 +92,7 @@ std::map<std::size_t, Term> row_of_kind(const std::vector<Running>& running, con
     options.role = {};
     const std::vector<TunedNest> tuned = tune(nests, measurer, options, progress);
     std::map<std::size_t, double> best;
-    for (const Row& row : rows) {
+    for (const NestRow& row : rows) {
         const Measured time = time_of(row, tuned);
         if (!time.latency) continue;
         const auto [at, fresh] = best.try_emplace(row.kind, time.latency->median_ms);
@@ -106,7 +106,7 @@ std::map<std::size_t, Term> row_of_kind(const std::vector<Running>& running, con
 
 // Takes the row in place of the one nest where the row is faster, and keeps the slower of the two as the next best, because schedules_in_network.cpp decides
 // inside the network.
-void offer_row(TunedNest& t, const Row& row, const std::vector<TunedNest>& tuned) {
+void offer_row(TunedNest& t, const NestRow& row, const std::vector<TunedNest>& tuned) {
     constexpr double close = 1.15;
     const Measured time = time_of(row, tuned);
     if (!time.latency || (t.best.latency && time.latency->median_ms > close * t.best.latency->median_ms)) return;
@@ -125,7 +125,7 @@ void offer_row(TunedNest& t, const Row& row, const std::vector<TunedNest>& tuned
 struct ToTune {
     std::vector<Term> nests;
     std::vector<std::size_t> kinds;  // of each nest
-    std::vector<Row> rows;
+    std::vector<NestRow> rows;
 };
 
 ToTune nests_to_tune(const Run& run, const std::vector<Running>& running, const Effort& effort, RowChoices& known, Measurer& measurer) {
@@ -158,14 +158,14 @@ TuneOptions tune_options(const Run& run, const Effort& effort) {
     const auto rules = schedule_rules(target);
     // Schedules come cheapest first by the estimate. The first is the default schedule, so nothing slower than the default is chosen. A GPU gets as many
     // schedules as a nest may try when other nests need no trials.
-    const std::size_t most = target.gpu() ? 2 * static_cast<std::size_t>(options.trials) : most_starts;
+    const std::size_t most = target.gpu() ? 2 * static_cast<std::size_t>(options.trials) : max_starts;
     options.starts = [rules, most](const Term& nest) { return rules->schedules(nest, most); };
     options.prepare = [rules, most](std::span<const Term> nests) { rules->prepare(nests, most); };
     options.wait_for_times = target.gpu() && target.reach == Reach::bundle;
     if (!target.gpu() && rules->varies())
         options.neighbours = [rules](const Term& nest, std::uint64_t seed) {
             // Transforms are fast only when they are written out whole.
-            return transforms_tiles(nest) ? std::vector<Term>{} : rules->near(nest, seed, most_neighbours);
+            return transforms_tiles(nest) ? std::vector<Term>{} : rules->near(nest, seed, max_neighbours);
         };
     return options;
 }
@@ -192,7 +192,7 @@ Tuning tune_network(const Run& run, const Network& network, const Effort& effort
                                                    run.request.target, t.best.why),
                                        {},
                                        "what was measured so far is kept; the same command resumes from there"});
-    for (const Row& row : all.rows) offer_row(tuning.best[row.kind], row, tuned);
+    for (const NestRow& row : all.rows) offer_row(tuning.best[row.kind], row, tuned);
     return tuning;
 }
 

@@ -53,7 +53,7 @@ std::string complaint(Do what) {
 class FixedScorer final : public Scorer {
 public:
     explicit FixedScorer(std::vector<double> answers) : answers_(std::move(answers)) {}
-    std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const Wanted&) override {
+    std::vector<RawScores> score(std::span<const ScoreQuestion> questions, const MeasureSet&) override {
         std::vector<RawScores> all(questions.size());
         for (RawScores& raw : all) raw.fisher = {{"conv", answers_[std::min(next_++, answers_.size() - 1)]}};
         return all;

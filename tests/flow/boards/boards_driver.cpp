@@ -33,15 +33,14 @@ int main(int argc, char** argv) {
     try {
         TvmMeasurer measurer(options);
         measurer.measure(std::span(candidates).first(1));  // every board is reached, and every worker started, before the clock is
-        const double start = clock_seconds(CLOCK_MONOTONIC);
+        const double start = monotonic_seconds();
         for (const Measured& m : measurer.measure(candidates))
             answers.push_back({{"timed", m.latency.has_value()}, {"n", m.latency ? m.latency->n : 0}, {"why", m.why}, {"own", m.own}, {"machine", m.machine}});
         const TvmMeasurer::Counts& c = measurer.counts();
-        std::printf(
-            "%s\n",
-            nlohmann::json{{"answers", answers}, {"seconds", clock_seconds(CLOCK_MONOTONIC) - start}, {"compiled", c.compiled}, {"from_store", c.from_store}}
-                .dump()
-                .c_str());
+        std::printf("%s\n",
+                    nlohmann::json{{"answers", answers}, {"seconds", monotonic_seconds() - start}, {"compiled", c.compiled}, {"from_store", c.from_store}}
+                        .dump()
+                        .c_str());
         return 0;
     } catch (const UserError& e) {
         std::fprintf(stderr, "%s\n", e.what());

@@ -18,15 +18,17 @@ import shutil
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent), str(pathlib.Path(__file__).resolve().parents[2] / "fuzz")]
+import corpus
 import tiny_onnx
 from place import DEEP, LOOPEGG, TINY, Place, run_cases
 
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
-CORPUS = SOURCE / "tests/fuzz/corpus"
 FILES = int(os.environ.get("LOOPEGG_HOSTILE", "0")) or (1000 if DEEP else 90)
 MEMORY = 1024   # MB that any process of ours may take
 P = Place()
+CORPUS = P.path / "corpus"
+corpus.unpack(CORPUS)
 
 NUMBERS = [b"-1", b"0", b"1e308", b"-1e308", b"9223372036854775807", b"18446744073709551616", b"1e-400", b"99999999999999999999999", b"2147483648", b"nan"]
 
@@ -96,7 +98,7 @@ def folder_of(name, source, file, sealed=True):
 
 def readers():
     rules, math = SOURCE / "rules/math.rules", SOURCE / "examples/math.terms"
-    good = {k: [f for f in sorted((CORPUS / k).iterdir())] for k in ("model", "onnx", "rules", "egraph", "engine", "plan", "target", "jobs", "npy", "nest")}
+    good = {k: sorted((CORPUS / k).iterdir()) for k in ("model", "onnx", "rules", "egraph", "engine", "plan", "target", "jobs", "npy", "nest")}
     good["rules"] += [rules, SOURCE / "rules/neural.rules"]
     subprocess.run([sys.executable, "-I", SOURCE / "tests/errors/graph/make.py", P.path / "broken"], check=True)
     good["onnx"] += sorted(f for f in (P.path / "broken").glob("*.onnx") if f.is_file())

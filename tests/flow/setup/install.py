@@ -7,6 +7,12 @@ import sys
 import tempfile
 
 build = pathlib.Path(sys.argv[1])
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+# Programs on the engine, and what each prints among other lines.
+EXAMPLES = {
+    "egraph_use": "(/ (* x 2) 2) is x",
+    "own_extractor": "(+ (shift x 8) (* x 3)) costs 15",
+}
 
 
 def run(*words, **more):
@@ -40,3 +46,14 @@ with tempfile.TemporaryDirectory() as scratch:
     r = run(loopegg, "targets", "--json", env=bare)
     assert r.returncode == 0 and "a57" in r.stdout, r
     print("ok - reads its own targets")
+
+    # As a program outside the tree is built: with the flags of pkg-config alone.
+    here = {**bare, "PKG_CONFIG_PATH": str(next(prefix.glob("lib/**/pkgconfig")))}
+    flags = run("pkg-config", f"--define-variable=prefix={prefix}", "--cflags", "--libs", "--static", "loopegg", env=here)
+    assert flags.returncode == 0, flags.stderr
+    for name, expected in EXAMPLES.items():
+        built = run("c++", "-std=c++20", ROOT / f"examples/{name}.cpp", "-o", f"{scratch}/{name}", *flags.stdout.split(), env=here)
+        assert built.returncode == 0, built.stderr
+        r = run(f"{scratch}/{name}", env=bare)
+        assert r.returncode == 0 and expected in r.stdout, r
+    print("ok - programs outside the tree are built on the engine")

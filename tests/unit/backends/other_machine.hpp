@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/kernel/elf.hpp"
+#include "backends/kernel/elf_object.hpp"
 #include "backends/target/target.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"

@@ -10,7 +10,7 @@
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
 #include "backends/network/network.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/places.hpp"
 #include "base/scratch.hpp"
 #include "base/sexpr.hpp"

@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "backends/board/board_target.hpp"
+#include "backends/board/board_connection.hpp"
 #include "backends/board/board_trial.hpp"
 #include "backends/board/pack_candidate.hpp"
 #include "backends/kernel/reference.hpp"

@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "backends/network/network.hpp"
+#include "backends/network/network_memory.hpp"
 #include "backends/network/network_plan.hpp"
-#include "backends/network/step_regions.hpp"
 #include "base/files.hpp"
 #include "base/process.hpp"
 #include "base/scratch.hpp"

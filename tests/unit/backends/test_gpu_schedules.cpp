@@ -7,7 +7,7 @@
 #include "backends/kernel/kernel.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
 #include "nest/term/grammar.hpp"

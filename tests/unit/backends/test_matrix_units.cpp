@@ -10,24 +10,28 @@
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
 #include "backends/runtime/loopegg_runtime.h"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/places.hpp"
 #include "base/sexpr.hpp"
 #include "graph/weights.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/rounding.hpp"
+#include "tests/unit/backends/rounded_operands.hpp"
 
 using namespace loopegg;
 
 namespace {
 
-const MatrixUnit amx{"tdpbf16ps", "bf16", 16, 16, 32, 2, 8, 16, {"amx-tile", "amx-bf16"}};
+const MatrixUnit amx{"tdpbf16ps", "bf16", 16, 16, 32, 2, 8, 16, 52, 8, {"amx-tile", "amx-bf16"}};
+
+const MatrixUnit amx_int8{"tdpbusd", "int8", 16, 16, 64, 4, 8, 16, 52, 8, {"amx-tile", "amx-int8"}};
+const MatrixUnit vnni{"vpdpbusd", "int8", 8, 16, 16, 4, 6, 16, 5, 2, {"avx512vnni", "avx512vl"}};
 
 // This machine with a unit that schedules may use, whether it has one or not.
-Target with_unit(Target target) {
-    target.machine.units = {amx};
-    target.allowed = {"bf16"};
+Target with_unit(Target target, const MatrixUnit& unit = amx) {
+    target.machine.units = {unit};
+    target.allowed = {unit.operands};
     return target;
 }
 // This machine, for which products with a unit become plain code that rounds in the same way.
@@ -36,10 +40,11 @@ Target without_unit() {
     target.machine.units.clear();
     return target;
 }
-Target sapphire_rapids() {
-    Target target = with_unit(find_target("host"));
+Target sapphire_rapids(const MatrixUnit& unit = amx) {
+    Target target = with_unit(find_target("host"), unit);
     target.name = "sapphirerapids";
-    target.tvm = {{"kind", "llvm"}, {"mtriple", "x86_64-linux-gnu"}, {"mcpu", "sapphirerapids"}, {"mattr", {"+amx-tile", "+amx-bf16"}}};
+    target.tvm = {
+        {"kind", "llvm"}, {"mtriple", "x86_64-linux-gnu"}, {"mcpu", "sapphirerapids"}, {"mattr", {"+amx-tile", "+amx-bf16", "+amx-int8", "+avx512vnni"}}};
     return target;
 }
 
@@ -51,9 +56,9 @@ constexpr const char* nests[]{
     "(nest (epilogue bias (linear 16 64 48)) (at n (at co (at ci done))))",
 };
 
-std::vector<Term> on_units(const Term& nest, std::size_t most) {
+std::vector<Term> on_units(const Term& nest, std::size_t most, const MatrixUnit& unit = amx) {
     std::vector<Term> all;
-    for (const Term& t : schedule_rules(with_unit(find_target("host")))->schedules(nest, 96))
+    for (const Term& t : schedule_rules(with_unit(find_target("host"), unit))->schedules(nest, 96))
         if (rounds_operands(t) && all.size() < most) all.push_back(t);
     return all;
 }
@@ -62,23 +67,19 @@ std::vector<float> run(const Kernel& kernel, const std::vector<std::vector<float
     return kernel_output(kernel, operands, [&](std::span<float* const> buffers) { LoadedKernel{kernel}(buffers); });
 }
 
-double largest_difference(std::span<const float> a, std::span<const float> b) {
-    double most = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::fabs(static_cast<double>(a[i]) - b[i]));
-    return most;
-}
-
-// Numbers that have more digits than bf16, and the same with the operands of products rounded.
-std::vector<std::vector<float>> long_numbers(const Statement& s) {
-    std::vector<std::vector<float>> all = sample_operands(s, 3);
-    std::uint64_t seed = 0;
-    for (std::size_t b = 1; b < all.size(); ++b) all[b] = normal_tensor(s.buffers[b].shape, ++seed, "x").values;
-    return all;
-}
-std::vector<std::vector<float>> rounded_products(const Statement& s, std::vector<std::vector<float>> operands) {
-    for (const Access& r : s.reads)
-        for (float& v : operands[static_cast<std::size_t>(r.buffer)]) v = rounded_to_bf16(v);
-    return operands;
+// int8 numbers of scale 1 are whole numbers, whose sums are exact: the output is the reference's to the last bit.
+void check_int8(const Term& schedule, const Kernel& kernel) {
+    const Statement s = statement_of(nest_parts(schedule).statement);
+    const auto whole = sample_operands(s, 7);
+    CHECK(difference(s, run(kernel, whole), reference_output(schedule, whole)) == "");
+    auto numbers = long_numbers(s), rounded = numbers;
+    for (const Access& r : s.reads) {
+        const auto b = static_cast<std::size_t>(r.buffer);
+        for (std::size_t i = 0; i < numbers[b].size(); ++i) numbers[b][i] *= 30, rounded[b][i] = rounded_to_int8(numbers[b][i]);
+    }
+    const std::vector<float> wanted = reference_output(schedule, rounded);
+    const double largest = largest_difference(wanted, std::vector<float>(wanted.size(), 0.0f));
+    CHECK(largest_difference(run(kernel, numbers), wanted) <= 3e-7 * largest);  // additions after the sums may be taken another way
 }
 
 void check_numbers(const Term& schedule, const Kernel& kernel) {
@@ -87,7 +88,7 @@ void check_numbers(const Term& schedule, const Kernel& kernel) {
     CHECK(difference(s, run(kernel, whole), reference_output(schedule, whole)) == "");
     const auto numbers = long_numbers(s);
     const std::vector<float> got = run(kernel, numbers);
-    CHECK(largest_difference(got, reference_output(schedule, rounded_products(s, numbers))) < 1e-4);
+    CHECK(largest_difference(got, reference_output(schedule, rounded_products(s, numbers, rounded_to_bf16))) < 1e-4);
     CHECK(largest_difference(got, reference_output(schedule, numbers)) > 1e-4);
 }
 
@@ -140,6 +141,29 @@ TEST_CASE("schedules for a unit give the reference's output on a machine without
     }
 }
 
+TEST_CASE("int8 schedules give the reference's output by plain arithmetic, and by dot products where the processor has them", "[rules]") {
+    for (const char* text : nests) {
+        const Term nest = complete(parse_term(text));
+        CAPTURE(text);
+        for (const MatrixUnit& unit : {vnni, amx_int8}) {
+            const std::vector<Term> all = on_units(nest, 1, unit);
+            CHECK(all.empty() == (std::string(text).find("conv2d 2 2") != std::string::npos));  // each group would need a scale of its own
+            for (const Term& schedule : all) {
+                CAPTURE(to_string(bare(schedule)));
+                const Kernel plain = compile_nest(schedule, without_unit(), "k");
+                CHECK(plain.units == 0);
+                check_int8(schedule, plain);
+                const Kernel unit_code = compile_nest(schedule, sapphire_rapids(unit), "k");
+                CHECK(unit_code.units == (unit.instruction == vnni.instruction ? loopeggrt_vnni : loopeggrt_amx_int8));
+                if (loopeggrt_missing_units(unit_code.units))
+                    CHECK_THROWS_WITH(LoadedKernel{unit_code}, Catch::Contains("which this machine does not offer"));
+                else
+                    check_int8(schedule, unit.instruction == vnni.instruction ? compile_nest(schedule, with_unit(find_target("host"), unit), "k") : unit_code);
+            }
+        }
+    }
+}
+
 TEST_CASE("convolutions of random sizes give the reference's output with packed operands", "[rules]") {
     std::mt19937_64 random(11);
     const auto one_of = [&](std::initializer_list<int> all) { return *(all.begin() + static_cast<std::ptrdiff_t>(random() % all.size())); };
@@ -178,7 +202,7 @@ TEST_CASE("units of a target are checked with their place in its file", "[errors
     const auto with = [](const std::string& unit) { return R"({"name": "t", "tvm": {"kind": "llvm"}, "machine": {"units": [)" + unit + "]}}"; };
     CHECK_NOTHROW(check_target("t.json", with(R"({"instruction": "x", "operands": "bf16", "rows": 1, "columns": 16, "depth": 2, "packed": 2})")));
     CHECK_THROWS_WITH(check_target("t.json", with(R"({"instruction": "x", "operands": "bf17", "rows": 1, "columns": 16, "depth": 2})")),
-                      Catch::Contains("t.json:1:") && Catch::Contains("'operands' is 'bf17', expected bf16 or tf32"));
+                      Catch::Contains("t.json:1:") && Catch::Contains("'operands' is 'bf17', expected bf16 or int8 or tf32"));
     CHECK_THROWS_WITH(check_target("t.json", with(R"({"instruction": "x", "operands": "bf16", "rows": 0, "columns": 16, "depth": 2})")),
                       Catch::Contains("t.json:1:"));
     CHECK_THROWS_WITH(check_target("t.json", with(R"({"instruction": "x", "operands": "bf16", "rows": 1, "columns": 16, "depth": 3, "packed": 2})")),

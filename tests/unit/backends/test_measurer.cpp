@@ -1,13 +1,20 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <thread>
 
 #include "backends/measure/cold_weights.hpp"
 #include "backends/measure/latency_store.hpp"
+#include "backends/measure/rpc.hpp"
+#include "backends/measure/samples.hpp"
 #include "backends/measure/tvm_measurer.hpp"
+#include "base/error.hpp"
 #include "base/scratch.hpp"
 #include "base/sexpr.hpp"
 
@@ -146,4 +153,54 @@ TEST_CASE("a worker that crashes, hangs, eats memory or talks nonsense costs one
     }
     CHECK(m.counts().failed == count / 2);
     unsetenv("LOOPEGG_FAULTS");
+}
+
+TEST_CASE("a nest is checked and timed on a TVM RPC server", "[flow]") {
+    ScratchFile folder(".rpc");
+    std::filesystem::create_directories(folder.path());
+    const auto helper = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "rpc_server_helper";
+    FILE* server = popen((helper.string() + " " + folder.path().string() + " 2>/dev/null").c_str(), "r");
+    REQUIRE(server);
+    int port = 0;
+    REQUIRE(std::fscanf(server, "%d", &port) == 1);
+    Target board = find_target("host");
+    board.name = "board", board.reach = Reach::rpc, board.address = "127.0.0.1:" + std::to_string(port);
+    const BoardTimes m = measure_over_rpc(parse_term("(nest (epilogue relu (conv2d 1 1 8 4 6 6 3 3 1 1 1 1 1 1)) (par (quo co 4) (at oh (stage O (at ci (at kh "
+                                                     "(at kw (unroll (rem co 4) (vec ow done)))))))))"),
+                                          board, 5);
+    CHECK(m.wrong == "");
+    CHECK(m.ms.size() == 5);
+    pclose(server);
+    std::filesystem::remove_all(folder.path());
+}
+
+TEST_CASE("a board that does not answer is named", "[errors]") {
+    Target board = find_target("host");
+    board.name = "board", board.reach = Reach::rpc, board.address = "127.0.0.1:1";
+    CHECK_THROWS_WITH(measure_over_rpc(parse_term("(nest (zip + 8) (at x done))"), board, 3), Catch::Contains("no TVM RPC server answers at 127.0.0.1:1"));
+}
+
+TEST_CASE("threads never seem to have worked for longer than the time that passed", "[unit]") {
+    std::atomic<bool> spins{false}, stop{false};
+    std::thread helper([&] {
+        for (spins = true; !stop;) {
+        }
+    });
+    while (!spins) std::this_thread::yield();
+    const ThreadClocks clocks;
+    using Clock = std::chrono::steady_clock;
+    auto since = [](Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); };
+    double most = 0, sum = 0;
+    for (int sample = 0; sample < 100; ++sample) {  // shorter than a tick of the scheduler
+        const Clock::time_point outer = Clock::now();
+        const double before = clocks.seconds();
+        for (const Clock::time_point t = Clock::now(); since(t) < 0.0005;) {
+        }
+        const double worked = clocks.seconds() - before;
+        most = std::max(most, worked / since(outer)), sum += worked;
+    }
+    stop = true;
+    helper.join();
+    CHECK(most < 2.02);  // this thread and the helper
+    CHECK(sum > 0);
 }

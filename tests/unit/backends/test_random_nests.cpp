@@ -5,7 +5,7 @@
 #include <map>
 
 #include "backends/kernel/cuda_emulator.hpp"
-#include "backends/kernel/elf.hpp"
+#include "backends/kernel/elf_object.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
 #include "backends/lower/nvrtc.hpp"

@@ -328,17 +328,17 @@ TEST_CASE("a part of a network uses as many threads as are fastest for it") {
     const auto ns = [](int part, int threads) -> std::int64_t {
         return part == 0 ? 1000 + 500 * std::abs(threads - 2) : part == 1 ? 90000 / threads : 9000000;
     };
-    int most_tried[3] = {0, 0, 0}, least_tried[3] = {8, 8, 8}, last[3] = {0, 0, 0};
+    int max_tried[3] = {0, 0, 0}, min_tried[3] = {8, 8, 8}, last[3] = {0, 0, 0};
     for (int run = 0; run < 100; ++run)
         for (int part = 0; part < 3; ++part) {
             int timed = 0;
             const int threads = last[part] = loopeggrt_pace_threads(&pace, part, &timed);
-            most_tried[part] = std::max(most_tried[part], threads), least_tried[part] = std::min(least_tried[part], threads);
+            max_tried[part] = std::max(max_tried[part], threads), min_tried[part] = std::min(min_tried[part], threads);
             if (timed) loopeggrt_pace_took(&pace, part, ns(part, threads));
         }
     CHECK((last[0] == 2 && last[1] == 8 && last[2] == 1));
-    CHECK((least_tried[0] == 1 && least_tried[1] == 4 && least_tried[2] == 1));  // half of the threads took twice as long: fewer are not tried
-    CHECK((most_tried[0] == 8 && most_tried[1] == 8));
+    CHECK((min_tried[0] == 1 && min_tried[1] == 4 && min_tried[2] == 1));  // half of the threads took twice as long: fewer are not tried
+    CHECK((max_tried[0] == 8 && max_tried[1] == 8));
     loopeggrt_pace_end(&pace);
 }
 

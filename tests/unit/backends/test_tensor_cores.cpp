@@ -12,7 +12,7 @@
 #include "backends/lower/default_schedule.hpp"
 #include "backends/lower/nvrtc.hpp"
 #include "backends/network/rounding_error.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/places.hpp"
@@ -22,6 +22,7 @@
 #include "graph/weights.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/rounding.hpp"
+#include "tests/unit/backends/rounded_operands.hpp"
 
 using namespace loopegg;
 
@@ -67,27 +68,6 @@ std::vector<float> emulated(const Kernel& kernel, const std::vector<std::vector<
     return kernel_output(kernel, operands, [&](std::span<float* const> buffers) { emulate_cuda(kernel, buffers); });
 }
 
-double largest_difference(std::span<const float> a, std::span<const float> b) {
-    double most = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::fabs(static_cast<double>(a[i]) - b[i]));
-    return most;
-}
-
-// Numbers that have more digits than TF32.
-std::vector<std::vector<float>> long_numbers(const Statement& s) {
-    std::vector<std::vector<float>> all = sample_operands(s, 3);
-    std::uint64_t seed = 0;
-    for (std::size_t b = 1; b < all.size(); ++b) all[b] = normal_tensor(s.buffers[b].shape, ++seed, "x").values;
-    return all;
-}
-
-// The operands of products, rounded; biases stay.
-std::vector<std::vector<float>> rounded_products(const Statement& s, std::vector<std::vector<float>> operands) {
-    for (const Access& r : s.reads)
-        for (float& v : operands[static_cast<std::size_t>(r.buffer)]) v = rounded_to_tf32(v);
-    return operands;
-}
-
 }  // namespace
 
 TEST_CASE("TF32 keeps ten bits behind the point, to the nearest", "[unit]") {
@@ -128,7 +108,7 @@ TEST_CASE("schedules for tensor cores give the reference's output, emulated", "[
             CHECK(difference(s, emulated(kernel, whole), reference_output(schedule, whole)) == "");
             const auto numbers = long_numbers(s);
             const std::vector<float> got = emulated(kernel, numbers);
-            CHECK(largest_difference(got, reference_output(schedule, rounded_products(s, numbers))) < 1e-4);
+            CHECK(largest_difference(got, reference_output(schedule, rounded_products(s, numbers, rounded_to_tf32))) < 1e-4);
             CHECK(largest_difference(got, reference_output(schedule, numbers)) > 1e-4);
         }
         CHECK_FALSE(make_cubin(all.front().second.code, "sm_90").empty());
@@ -144,7 +124,7 @@ TEST_CASE("a CPU rounds what tensor cores would round", "[flow]") {
     const auto numbers = long_numbers(s);
     const Kernel kernel = compile_nest(nest, host, "k");
     const std::vector<float> got = kernel_output(kernel, numbers, [&](std::span<float* const> buffers) { LoadedKernel{kernel}(buffers); });
-    CHECK(largest_difference(got, reference_output(nest, rounded_products(s, numbers))) < 1e-4);
+    CHECK(largest_difference(got, reference_output(nest, rounded_products(s, numbers, rounded_to_tf32))) < 1e-4);
     CHECK(largest_difference(got, reference_output(nest, numbers)) > 1e-4);
 }
 

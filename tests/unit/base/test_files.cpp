@@ -8,8 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/places.hpp"
 #include "base/regular_file.hpp"
-#include "base/user_folders.hpp"
 
 using namespace loopegg;
 namespace fs = std::filesystem;

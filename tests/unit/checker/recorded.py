@@ -1,4 +1,4 @@
-"""Certificates of small networks as the engine wrote them, in tests/data/certificates: one file for each network, from which a folder of a run is made.
+"""Certificates of small networks as the engine wrote them, in tests/data/certificates.json: for each network, the files from which a folder of a run is made.
 
 LOOPEGG_REGENERATE=1 runs the engine and writes them anew.
 """
@@ -14,7 +14,7 @@ import tempfile
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-DATA = ROOT / "tests/data/certificates"
+DATA = ROOT / "tests/data/certificates.json"
 CHECKER = ROOT / "checker"
 RULES = [ROOT / "rules/discover.rules"]
 sys.path[:0] = [str(CHECKER), str(HERE), str(ROOT / "tests/flow")]
@@ -55,8 +55,9 @@ def record(name):
         files = {file: json.loads((out / file).read_text()) for file in JSON_FILES}
     result = files["result.json"]
     files["result.json"] = {key: {k: result[key][k] for k in keys} if keys else result[key] for key, keys in RESULT.items()}
-    DATA.mkdir(exist_ok=True)
-    (DATA / f"{name}.json").write_text("{\n" + ",\n".join(f"{json.dumps(file)}: {json.dumps(j)}" for file, j in files.items()) + "}\n")
+    runs = json.loads(DATA.read_text()) | {name: files}
+    lines = {run: ",\n".join(f" {json.dumps(file)}: {json.dumps(j)}" for file, j in files.items()) for run, files in runs.items()}
+    DATA.write_text("{\n" + ",\n".join(f"{json.dumps(run)}: {{\n{text}}}" for run, text in lines.items()) + "\n}\n")
 
 
 def recorded(name):
@@ -64,7 +65,7 @@ def recorded(name):
     if os.environ.get("LOOPEGG_REGENERATE") and name not in ANEW:
         ANEW.add(name)
         record(name)
-    return json.loads((DATA / f"{name}.json").read_text())
+    return json.loads(DATA.read_text())[name]
 
 
 def write_run(folder, files, hashes=True):

@@ -3,10 +3,12 @@
 #include <array>
 
 #include "base/sexpr.hpp"
+#include "bench/math_rules.hpp"
 #include "compare.hpp"
 #include "egraph/explain.hpp"
 #include "egraph/proof_check.hpp"
 #include "egraph/runner.hpp"
+#include "egraph/serialize.hpp"
 
 using namespace loopegg;
 
@@ -300,4 +302,54 @@ TEST_CASE("a rule that binds too little is refused by name", "[errors]") {
     Rewrite guarded = rewrite("bad-guard", "(f ?a)", "(g ?a)");
     guarded.guards = {{"(p ?c)", {Symbol("?c")}, [](const EGraph&, std::span<const ClassId>) { return Verdict{true, "", {}}; }}};
     CHECK_THROWS_WITH(CompiledRewrite(guarded), Catch::Contains("(p ?c)"));
+}
+
+TEST_CASE("the math set grows to the known sizes", "[unit]") {
+    const SearchMode mode = GENERATE(SearchMode::incremental, SearchMode::plain, SearchMode::checked);
+    EGraph graph;
+    for (const Term& t : math_terms()) graph.add(t);
+    Runner runner(graph, math_rules());
+    RunOptions options;
+    options.search = mode;
+    options.limits.iterations = 10;
+    const RunReport report = runner.run(options);
+    REQUIRE(report.stop == StopReason::iterations);
+    for (std::size_t i = 0; i < report.iterations.size(); ++i) {
+        CHECK(report.iterations[i].nodes == math_counts[i].first);
+        CHECK(report.iterations[i].classes == math_counts[i].second);
+    }
+}
+
+TEST_CASE("an e-graph is written and read back", "[unit]") {
+    EGraph graph;
+    std::vector<ClassId> roots;
+    for (const Term& t : math_terms()) roots.push_back(graph.add(t));
+    RunOptions options;
+    options.limits.iterations = 5;
+    Runner(graph, math_rules()).run(options);
+    const std::string text = write_egraph_json(graph, roots);
+    const ReadEGraph back = read_egraph_json(make_source("math.json", text));
+    CHECK(difference(graph, back.graph) == "");
+    REQUIRE(back.roots.size() == roots.size());
+    CHECK(back.graph.smallest_term(back.roots[0]) == graph.smallest_term(roots[0]));
+    CHECK(write_egraph_json(graph, roots) == text);
+    CHECK_THROWS_WITH(write_egraph_dot(graph), Catch::Contains("too large to draw"));
+}
+
+TEST_CASE("a small e-graph is drawn", "[unit]") {
+    EGraph graph;
+    graph.merge(graph.add(parse_term("(f a)")), graph.add(parse_term("a")));
+    graph.rebuild();
+    const std::string dot = write_egraph_dot(graph);
+    CHECK(dot.find("digraph") == 0);
+    CHECK(dot.find("cluster_") != std::string::npos);
+}
+
+TEST_CASE("an e-graph file that cannot be one is answered with the place", "[errors]") {
+    auto read = [](const char* text) { return read_egraph_json(make_source("bad.json", text)); };
+    CHECK_THROWS_WITH(read(R"({"nodes": {"a": {"op": "f", "children": ["b"], "eclass": "1"}}, "root_eclasses": ["1"]})"),
+                      Catch::Contains("'b' is no node") && Catch::Contains("bad.json:1:"));
+    CHECK_THROWS_WITH(read(R"({"nodes": {"a": {"op": "f", "children": ["a"], "eclass": "1"}}, "root_eclasses": ["1"]})"), Catch::Contains("no finite term"));
+    CHECK_THROWS_WITH(read(R"({"nodes": {"a": {"op": "x", "children": [], "eclass": "1"}}, "root_eclasses": ["2"]})"), Catch::Contains("'2' is no class"));
+    CHECK_THROWS_AS(read("[1, 2]"), UserError);
 }

@@ -5,7 +5,6 @@
 
 #include "base/sexpr.hpp"
 #include "extract/cost_model.hpp"
-#include "extract/features.hpp"
 
 using namespace loopegg;
 

@@ -2,9 +2,9 @@
 
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
-#include "extract/dot.hpp"
+#include "extract/best_terms.hpp"
 #include "extract/from_egraph.hpp"
-#include "extract/smallest.hpp"
+#include "extract/serialized.hpp"
 #include "unit/extract/small_egraphs.hpp"
 
 using namespace loopegg;

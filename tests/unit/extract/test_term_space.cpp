@@ -6,8 +6,8 @@
 #include <catch2/catch.hpp>
 
 #include "base/error.hpp"
+#include "extract/acyclic.hpp"
 #include "extract/best_terms.hpp"
-#include "extract/founded.hpp"
 #include "extract/term_space.hpp"
 #include "unit/extract/small_egraphs.hpp"
 

@@ -71,7 +71,7 @@ TEST_CASE("every layer's Fisher is what autograd gives in Python", "[unit][fishe
         Weights own = carry_weights(original, weights, graph);
         for (bool exact : {true, false}) {
             INFO((exact ? "64-bit floats" : "32-bit floats"));
-            RawScores got = torch_room().score_weights(graph, own, batch, {true, false, false, false}, exact);
+            RawScores got = torch_runtime().score_weights(graph, own, batch, {true, false, false, false}, exact);
             CHECK(got.loss == Approx(expected["loss"].get<double>()).epsilon(exact ? 1e-9 : 1e-4));
             REQUIRE(got.fisher.size() == expected["layers"].size());
             double worst = 0;

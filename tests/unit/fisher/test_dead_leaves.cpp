@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "fisher/dead_leaves.hpp"
+#include "fisher/data.hpp"
 
 using namespace loopegg;
 

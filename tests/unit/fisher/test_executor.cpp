@@ -49,7 +49,7 @@ double apart(const Graph& graph, std::uint64_t seed = 1) {
         inputs[input.name] = in.back();
     }
     Tensors expected = interpret(graph, weights, inputs);
-    std::vector<Tensor> got = torch_room().forward(graph, weights, in, NormMode::running);
+    std::vector<Tensor> got = torch_runtime().forward(graph, weights, in, NormMode::running);
     REQUIRE(got.size() == graph.outputs.size());
     double worst = 0;
     for (std::size_t i = 0; i < got.size(); ++i)

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "fisher/calibrated_loss.hpp"
 #include "fisher/conditions.hpp"
 #include "fisher/expected_loss.hpp"
 #include "graph/builder.hpp"
@@ -167,4 +168,131 @@ TEST_CASE("the spread is that of the widest way through a network") {
 TEST_CASE("a share of capacity stands for a loss, and back") {
     for (double points : {0.0, 0.25, 1.0, 3.0}) CHECK(loss_at_kept(kept_at_loss(points)) == Approx(points).margin(1e-12));
     CHECK(kept_at_loss(1) == 0.5);
+}
+
+TEST_CASE("what is stressed counts so many times as much, and nothing else changes", "[unit][fisher]") {
+    const MeasureInput original = sizes_of(zoo_graph("resnet34-cifar10"));
+    StagewiseLoss loss(original);
+    StageWork left;
+    for (const SiteWork& s : original.sites)
+        if (s.places == 1024) left.add(s);
+    left.macs *= 0.4, left.dense_macs *= 0.5, left.weights *= 0.5, left.sites -= 1;
+    const std::size_t stage = *loss.stage_of(1024);
+    const double usual = loss.points(stage, left);
+    double parts = 0;
+    for (const LossParts& only : {LossParts{1, 0, 0, 0, 0, 0}, LossParts{0, 1, 0, 0, 0, 0}, LossParts{0, 0, 0, 1, 0, 0}}) {
+        loss.stress(only);
+        CHECK(loss.points(stage, left) > 0);
+        parts += loss.points(stage, left);
+    }
+    CHECK(parts == Approx(usual));
+    loss.stress({2, 2, 2, 2, 2, 2});
+    CHECK(loss.points(stage, left) == Approx(2 * usual));
+    loss.stress(usual_parts);
+    CHECK(loss.points(stage, left) == usual);
+}
+
+namespace {
+
+// Every site keeps a share of its work, and the sites of the stage with so many places keep another share.
+MeasureInput with_shares(double share, std::int64_t places = 0, double other = 1) {
+    MeasureInput m = resnet34();
+    for (SiteWork& s : m.sites) {
+        const double kept = s.places == places ? other : share;
+        s.macs *= kept, s.dense_macs *= kept, s.weights *= kept;
+    }
+    return m;
+}
+
+ExpectedLoss guess(const MeasureInput& variant) { return expected_loss(resnet34(), loss_parts(resnet34(), variant)); }
+
+// Networks that lose `times` as much as the guard expects, with so many seeds each.
+CalibratedLoss teach(double times, std::vector<double> shares, int seeds = 4) {
+    std::vector<TrainedNetwork> trained;
+    for (double share : shares) trained.push_back({with_shares(share), times * guess(with_shares(share)).points, seeds});
+    return CalibratedLoss(resnet34(), trained, 1000);
+}
+
+}  // namespace
+
+TEST_CASE("without trainings the guard expects what it expected") {
+    const CalibratedLoss taught(resnet34(), {}, 1);
+    for (double share : {0.8, 0.4, 0.1}) CHECK(taught.loss(with_shares(share)).points == Approx(guess(with_shares(share)).points));
+}
+
+TEST_CASE("the original loses nothing, whatever was taught") {
+    const ExpectedLoss loss = teach(3, {0.5, 0.2}).loss(resnet34());
+    CHECK(loss.points == 0);
+    CHECK(loss.high == 0);
+}
+
+TEST_CASE("trainings that agree with the guard change nothing") {
+    const CalibratedLoss taught = teach(1, {0.7, 0.5, 0.2});
+    for (double share : {0.6, 0.3}) CHECK(taught.loss(with_shares(share)).points == Approx(guess(with_shares(share)).points).margin(1e-9));
+}
+
+TEST_CASE("a network that was trained often is expected to lose what it lost") {
+    for (double times : {0.4, 2.0}) {
+        const MeasureInput network = with_shares(0.3);
+        const double lost = times * guess(network).points;
+        CHECK(teach(times, {0.3}, 1000).loss(network).points == Approx(lost).margin(0.05));
+    }
+}
+
+TEST_CASE("few trainings teach that all losses are twice what the guard expects") {
+    const CalibratedLoss taught = teach(2, {0.5, 0.35, 0.2});
+    for (double share : {0.6, 0.3, 0.15}) {
+        const double before = guess(with_shares(share)).points, lost = 2 * before;
+        CHECK(std::abs(taught.loss(with_shares(share)).points - lost) < 0.35 * std::abs(before - lost));
+    }
+}
+
+TEST_CASE("trainings teach which stage counts for more") {
+    // These networks lose much where the first stage is small, and nothing where the third stage is small.
+    std::vector<TrainedNetwork> trained;
+    for (double share : {0.7, 0.5, 0.3}) {
+        trained.push_back({with_shares(1, 1024, share), 2 * guess(with_shares(1, 1024, share)).points, 6});
+        trained.push_back({with_shares(1, 64, share), 0.2 * guess(with_shares(1, 64, share)).points, 6});
+    }
+    const CalibratedLoss taught(resnet34(), trained, 1000);
+    const MeasureInput first = with_shares(1, 1024, 0.4), third = with_shares(1, 64, 0.4);
+    CHECK(taught.loss(first).points > 1.5 * guess(first).points);
+    CHECK(taught.loss(third).points < 0.6 * guess(third).points);
+}
+
+TEST_CASE("networks that train better than their original do not teach that less work is better") {
+    const CalibratedLoss taught = teach(-1, {0.5, 0.35, 0.2});
+    double before = 0;
+    for (double share : {0.9, 0.6, 0.4, 0.25, 0.1}) {
+        const ExpectedLoss loss = taught.loss(with_shares(share));
+        CHECK(loss.points > before);
+        before = loss.points;
+    }
+}
+
+TEST_CASE("more trainings make the interval narrower, and one training's error stays in it") {
+    const MeasureInput network = with_shares(0.3);
+    const auto width = [&](const CalibratedLoss& taught) { return taught.loss(network).high - taught.loss(network).low; };
+    const double none = width(CalibratedLoss(resnet34(), {}, 1)), one = width(teach(1, {0.35})), many = width(teach(1, {0.5, 0.35, 0.3, 0.25, 0.2}, 50));
+    CHECK(one < none);
+    CHECK(many < one);
+    CHECK(many > 0.7);
+}
+
+TEST_CASE("what was taught has a key of its own") {
+    CHECK(teach(2, {0.5}).key() == teach(2, {0.5}).key());
+    CHECK(teach(2, {0.5}).key() != teach(2, {0.4}).key());
+    CHECK(teach(2, {0.5}).key() != teach(2.1, {0.5}).key());
+    CHECK(teach(2, {0.5}).key() != teach(2, {0.5}, 5).key());
+}
+
+TEST_CASE("what would be known after another training is what is known once it is there") {
+    const MeasureInput network = with_shares(0.3);
+    const CalibratedLoss before = teach(2, {0.5, 0.2}), after = teach(2, {0.5, 0.2, 0.3});
+    const CalibratedLoss with = before.with({network, 2 * guess(network).points, 4});
+    for (double share : {0.6, 0.3, 0.1}) CHECK(with.belief(with_shares(share)).points == Approx(after.belief(with_shares(share)).points));
+    CHECK(with.key() == after.key());
+    CHECK(with.belief(network).deviation < before.belief(network).deviation);
+    CHECK(before.with({network, before.belief(network).points, 1}).belief(with_shares(0.32)).points ==
+          Approx(before.belief(with_shares(0.32)).points).epsilon(0.01));
 }

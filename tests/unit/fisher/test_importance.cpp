@@ -34,7 +34,7 @@ TEST_CASE("the Fisher Potential of a channel follows its formula, image by image
     const Tensor drawn = normal_tensor({images, 2, 1, 2}, 5, "images");
     Batch batch{drawn.shape, drawn.values, {}};
     for (std::int64_t i = 0; i < images; ++i) batch.labels.push_back(i % 3);
-    const ChannelFisher score = torch_room().channel_fisher(graph, weights, batch, 1);
+    const ChannelFisher score = torch_runtime().channel_fisher(graph, weights, batch, 1);
     CHECK(score.images == images);
 
     const float* w = weights.at("c.weight").values.data();
@@ -86,7 +86,7 @@ TEST_CASE("every site that writes channels is scored, of convolutions and of tok
     x = b.conv("depth", x, {.out = 4, .kernel = 3, .padding = 1, .groups = 4});                                   // writes no channels of its own
     Graph graph = b.finish({b.linear("fc", b.node("flatten", "flat", {b.conv("b", x, {.out = 2, .kernel = 1})}), 5)});
     const Tensor images = normal_tensor({6, 3, 4, 4}, 1, "images");
-    const ChannelFisher score = torch_room().channel_fisher(graph, initial_weights(graph, 2), {images.shape, images.values, {0, 1, 2, 3, 4, 0}}, 1);
+    const ChannelFisher score = torch_runtime().channel_fisher(graph, initial_weights(graph, 2), {images.shape, images.values, {0, 1, 2, 3, 4, 0}}, 1);
     std::vector<std::string> sites;
     for (const auto& [site, values] : score.by_site) {
         sites.push_back(site);

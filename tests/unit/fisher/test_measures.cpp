@@ -48,7 +48,7 @@ const std::vector<float> w{0.5f, -1.0f, 0.25f, 0.75f, -0.5f, 1.5f};
 
 TEST_CASE("fisher, snip and grad-norm follow their formulas", "[unit][fisher]") {
     Graph graph = one_conv(3, 2, 3);
-    RawScores raw = torch_room().score_weights(graph, {{"c.weight", {{3, 2, 1, 1}, w}}}, batch, {true, false, true, false}, true);
+    RawScores raw = torch_runtime().score_weights(graph, {{"c.weight", {{3, 2, 1, 1}, w}}}, batch, {true, false, true, false}, true);
     ByHand h = softmax_network(w, batch, 2, 3);
     double fisher = 0, snip = 0, square = 0;
     for (std::size_t i = 0; i < 3; ++i)
@@ -73,12 +73,12 @@ TEST_CASE("naswot is the log determinant of agreeing codes", "[unit][fisher]") {
     Graph graph = b.finish({b.linear("fc", b.relu("r", x), 2)});
     Weights weights{{"fc.weight", {{2, 4}, std::vector<float>(8, 0.1f)}}, {"fc.bias", {{2}, {0, 0}}}};
     // Codes 1010 and 1100 agree in two places of four: K = [[4, 2], [2, 4]].
-    RawScores raw = torch_room().score_weights(graph, weights, {{2, 4}, {1, -1, 1, -1, 1, 1, -1, -1}, {0, 1}}, {false, true, false, false}, false);
+    RawScores raw = torch_runtime().score_weights(graph, weights, {{2, 4}, {1, -1, 1, -1, 1, 1, -1, -1}, {0, 1}}, {false, true, false, false}, false);
     CHECK(raw.naswot == Approx(std::log(12.0)));
     // Units that are the same for both images tell nothing apart: of the four, the first and the last.
     CHECK(raw.code_spread == Approx(0).margin(1e-9));
     // Here the first alone: three units, of which the codes 010 and 100 share one.
-    raw = torch_room().score_weights(graph, weights, {{2, 4}, {0, -1, 1, -1, 0, 1, -1, -1.5f}, {0, 1}}, {false, true, false, false}, false);
+    raw = torch_runtime().score_weights(graph, weights, {{2, 4}, {0, -1, 1, -1, 0, 1, -1, -1.5f}, {0, 1}}, {false, true, false, false}, false);
     CHECK(raw.code_spread == Approx(std::log((9.0 - 1.0) / 9) / 2));
 }
 
@@ -89,7 +89,7 @@ TEST_CASE("synflow of a chain is the logarithm of layers times flow", "[unit][fi
     Graph graph = b.finish({b.node("linear", "b", {hidden}, {{"out_features", std::int64_t{1}}, {"bias", false}})});
     Weights weights{{"a.weight", {{2, 2}, {1, -2, 3, 4}}}, {"b.weight", {{1, 2}, {-1, 2}}}};
     // |W| applied to ones: (3, 7), then 3 + 14 = 17; sum |w dR/dw| of each layer is R itself.
-    RawScores raw = torch_room().score_weights(graph, weights, {{1, 2}, {0, 0}, {0}}, {false, false, false, true}, false);
+    RawScores raw = torch_runtime().score_weights(graph, weights, {{1, 2}, {0, 0}, {0}}, {false, false, false, true}, false);
     CHECK(raw.synflow == Approx(std::log(2 * 17.0)));
 }
 
@@ -187,9 +187,9 @@ Batch drawn_batch(std::int64_t n) {
 TEST_CASE("a network that takes fewer images than a batch holds is shown them in turns, and scores the same", "[unit][fisher]") {
     const Weights weights = initial_weights(classifier(0, 1), 1);
     const Batch batch = drawn_batch(8);
-    const RawScores all = torch_room().score_weights(classifier(0, 1), weights, batch, {true, true, true, true}, true);
+    const RawScores all = torch_runtime().score_weights(classifier(0, 1), weights, batch, {true, true, true, true}, true);
     for (std::int64_t own : {1, 2, 4}) {
-        const RawScores turns = torch_room().score_weights(classifier(own, own), weights, batch, {true, true, true, true}, true);
+        const RawScores turns = torch_runtime().score_weights(classifier(own, own), weights, batch, {true, true, true, true}, true);
         CHECK(turns.images == 8);
         CHECK(turns.loss == Approx(all.loss));
         CHECK(turns.naswot == Approx(all.naswot));
@@ -205,7 +205,7 @@ TEST_CASE("a network that takes fewer images than a batch holds is shown them in
         REQUIRE(turns.codes.size() == all.codes.size());
         for (std::size_t i = 0; i < all.codes.size(); ++i) CHECK(turns.codes[i].second == Approx(all.codes[i].second));
     }
-    CHECK_THROWS_WITH(torch_room().score_weights(classifier(3, 3), weights, batch, {}, true), Catch::Contains("takes 3 images at a time, and 8 are"));
+    CHECK_THROWS_WITH(torch_runtime().score_weights(classifier(3, 3), weights, batch, {}, true), Catch::Contains("takes 3 images at a time, and 8 are"));
 }
 
 namespace {
@@ -233,8 +233,8 @@ TEST_CASE("a derivative passes operators that only move values", "[unit][fisher]
     Weights weights = initial_weights(plain, 1), other = weights;
     for (std::size_t row = 0; row < 5; ++row)
         for (std::size_t c = 0; c < 4; ++c) other["fc.weight"].values[row * 4 + c] = weights["fc.weight"].values[row * 4 + static_cast<std::size_t>(order[c])];
-    const RawScores wanted = torch_room().score_weights(plain, weights, drawn_batch(8), {}, true);
-    const RawScores got = torch_room().score_weights(moved, other, drawn_batch(8), {}, true);
+    const RawScores wanted = torch_runtime().score_weights(plain, weights, drawn_batch(8), {}, true);
+    const RawScores got = torch_runtime().score_weights(moved, other, drawn_batch(8), {}, true);
     REQUIRE(got.fisher.size() == 1);
     CHECK(got.fisher[0].second > 0);
     CHECK(got.fisher[0].second == Approx(wanted.fisher[0].second));
@@ -242,7 +242,7 @@ TEST_CASE("a derivative passes operators that only move values", "[unit][fisher]
 
 TEST_CASE("where no derivative reaches the layers, the guard says so and names the operator", "[errors][fisher]") {
     const Graph graph = with_operator({"Cosh", "c", {"x"}, {"y"}});
-    CHECK_THROWS_WITH(torch_room().score_weights(graph, initial_weights(graph, 1), drawn_batch(8), {}, true),
+    CHECK_THROWS_WITH(torch_runtime().score_weights(graph, initial_weights(graph, 1), drawn_batch(8), {}, true),
                       Catch::Contains("no derivative reaches its layers") && Catch::Contains("Cosh") && Catch::Contains("--rules exact"));
 }
 

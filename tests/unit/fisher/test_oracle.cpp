@@ -5,13 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <sstream>
 
+#include "base/files.hpp"
 #include "base/source.hpp"
 #include "fisher/evidence.hpp"
 #include "fisher/oracle.hpp"
 #include "fisher/score.hpp"
 #include "graph/builder.hpp"
 #include "graph/load.hpp"
+#include "graph/model_json.hpp"
 #include "rewrite/plan_rules.hpp"
 
 using namespace loopegg;
@@ -32,6 +36,17 @@ Graph small_network() {
 Graph planned(const Graph& graph, const std::string& site, const std::string& application) {
     return apply_plan(graph, read_plan(make_source("plan", R"({"steps": [{"site": ")" + site + R"(", "apply": [)" + application + "]}]}")),
                       shipped_plan_rules());
+}
+
+// The networks that runs chose and that were trained later, by name.
+std::map<std::string, Graph> chosen_networks() {
+    std::map<std::string, Graph> networks;
+    std::istringstream lines(read_file(LOOPEGG_SOURCE "/fisher/truth/chosen/models.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+        const nlohmann::json row = nlohmann::json::parse(line);
+        networks.emplace(row.at("name"), read_model(make_source("models.jsonl", row.at("model").dump())));
+    }
+    return networks;
 }
 
 std::vector<Graph> variants(const Graph& g) {
@@ -146,6 +161,28 @@ TEST_CASE("formulas of sizes are answered without a network that runs", "[unit]"
     for (std::size_t i = 0; i < all.size(); ++i) CHECK(says_the_same(judged[i], by_size[i], 1e-12));
 }
 
+TEST_CASE("an oracle that is taught later answers as one that was taught before", "[unit][fisher]") {
+    const Graph g = small_network();
+    const std::vector<Graph> all = variants(g);
+    OracleOptions plain;
+    plain.batch = 2, plain.seeds = 1;
+    OracleOptions taught = plain;
+    const MeasureInput original = sizes_of(g);
+    taught.taught = std::make_shared<CalibratedLoss>(original, std::vector<TrainedNetwork>{{sizes_of(all[0]), 3, 2}}, 1);
+    const auto later = make_oracle(plain), before = make_oracle(taught);
+    const std::vector<Verdict> untaught = later->judge(g, all);
+    later->teach(taught.taught);
+    CHECK(later->evidence().empty());
+    const std::vector<Verdict> a = later->judge(g, all), b = before->judge(g, all);
+    bool changed = false;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        CHECK(says_the_same(a[i], b[i], 1e-9));
+        changed = changed || !says_the_same(a[i], untaught[i], 1e-3);
+    }
+    CHECK(changed);
+    CHECK(later->evidence().size() == before->evidence().size());
+}
+
 TEST_CASE("same seed, same bits; threads agree; another seed differs", "[unit][fisher]") {
     Graph g = small_network();
     std::vector<Graph> all = variants(g);
@@ -163,7 +200,7 @@ TEST_CASE("an answer does not depend on what is asked with it, nor on passes tha
     std::vector<Graph> all = variants(g);
     std::vector<Batch> batches = load_batches("", g, 8, 2, 0).batches;
     for (bool exact : {false, true}) {
-        auto scorer = [&](int threads) { return torch_room().scorer(g, nullptr, batches, {threads, exact, false}); };
+        auto scorer = [&](int threads) { return torch_runtime().scorer(g, nullptr, batches, {threads, exact, false}); };
         auto together = scorer(2);
         std::vector<ScoreQuestion> questions;
         for (const Graph& v : all)
@@ -205,9 +242,9 @@ TEST_CASE("evidence says what the verdict rests on", "[unit][fisher]") {
 
 // What they lost when they were trained (three seeds each): 1.28 and 2.12 points, 0.73 and 0.77. On images of the program's own, as `optimize` asks.
 TEST_CASE("networks that lost more than a point are refused, those that did not are admitted", "[unit][fisher]") {
-    const std::string folder = std::string(LOOPEGG_SOURCE) + "/fisher/truth/chosen/";
+    const std::map<std::string, Graph> networks = chosen_networks();
     std::vector<Graph> chosen;
-    for (const char* name : {"a-257M", "d-434M", "b-306M", "c-456M"}) chosen.push_back(load_graph(folder + name + ".json"));
+    for (const char* name : {"a-257M", "d-434M", "b-306M", "c-456M"}) chosen.push_back(networks.at(name));
     std::vector<Verdict> verdicts = make_oracle({.conditions = band})->judge(load_graph("zoo:resnet34-cifar10"), chosen);
     for (std::size_t i = 0; i < chosen.size(); ++i) {
         INFO(chosen[i].name << ": " << verdicts[i].why);

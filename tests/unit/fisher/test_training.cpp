@@ -56,7 +56,7 @@ struct Interrupted {};
 Weights trained(const Graph& graph, const TrainOptions& o, int interrupt_after = 0, std::vector<TrainReport>* reports = nullptr,
                 const Model* teacher = nullptr) {
     Weights weights = initial_weights(graph, 5);
-    torch_room().train(graph, weights, {images(96, 1), images(48, 2), "drawn"}, teacher, o, [&](const TrainReport& r) {
+    torch_runtime().train(graph, weights, {images(96, 1), images(48, 2), "drawn"}, teacher, o, [&](const TrainReport& r) {
         if (reports) reports->push_back(r);
         if (r.epoch == interrupt_after) throw Interrupted{};
         return true;
@@ -69,13 +69,13 @@ Weights trained(const Graph& graph, const TrainOptions& o, int interrupt_after =
 TEST_CASE("training learns what can be learned", "[unit][fisher]") {
     Graph g = classifier();
     std::vector<TrainReport> reports;
-    double before = torch_room().accuracy(g, initial_weights(g, 5), images(48, 2), 1);
+    double before = torch_runtime().accuracy(g, initial_weights(g, 5), images(48, 2), 1);
     Weights after = trained(g, options(), 0, &reports);
     REQUIRE(reports.size() == 4);
     CHECK(reports.back().loss < reports.front().loss);
     CHECK(reports.back().accuracy > 95);
     CHECK(reports.back().accuracy > before);
-    CHECK(torch_room().accuracy(g, after, images(48, 2), 1) == reports.back().accuracy);
+    CHECK(torch_runtime().accuracy(g, after, images(48, 2), 1) == reports.back().accuracy);
 }
 
 TEST_CASE("a training that was interrupted goes on to the same weights, bit for bit", "[unit][fisher]") {

@@ -5,7 +5,6 @@
 
 #include "base/places.hpp"
 #include "graph/architecture.hpp"
-#include "graph/architecture_hash.hpp"
 #include "graph/builder.hpp"
 #include "graph/load.hpp"
 #include "graph/onnx/onnx.hpp"

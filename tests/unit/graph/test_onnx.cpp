@@ -14,6 +14,7 @@
 #include "graph/npy.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/onnx/onnx_model.hpp"
+#include "graph/safetensors.hpp"
 #include "graph/weights.hpp"
 #include "graph/zoo/zoo.hpp"
 
@@ -225,11 +226,33 @@ TEST_CASE("ONNX Runtime computes what the interpreter computes", "[flow][graph]"
     for (const Graph& g : all) {
         INFO(g.name << " " << to_string(g.nodes[0].domain));
         Weights w = lively(g, 6);
-        how.most_inside = how.most_inside == 0 ? 1u << 30 : 0;  // every second one has its weights beside it
+        how.max_inside = how.max_inside == 0 ? 1u << 30 : 0;  // every second one has its weights beside it
         Tensor x = normal_tensor(g.inputs[0].shape, 7, "x");
         Tensor ours = interpret(g, w, {{g.inputs[0].name, x}}).at(g.outputs[0]);
         CHECK(difference(runtime_output(folder.path, onnx_files(g, w, "m.onnx", how), x), ours) < 1e-4);
     }
+}
+
+// A network as a PyTorch exporter wrote it, with an input and PyTorch's output (tests/data/onnx/make.py).
+struct Exported {
+    std::string name;
+    Model model;
+    Tensor x, y;
+};
+
+std::vector<Exported> exported_by_pytorch(const fs::path& folder) {
+    const Weights runs = read_safetensors(folder / "runs.safetensors");
+    std::vector<Exported> all;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+        if (entry.path().extension() != ".onnx") continue;
+        const std::string name = entry.path().stem();
+        all.push_back({name, read_onnx(entry.path()), runs.at(name + ".x"), runs.at(name + ".y")});
+    }
+    return all;
+}
+
+double error_of(const Exported& e) {
+    return difference(interpret(e.model.graph, e.model.weights, {{e.model.graph.inputs[0].name, e.x}}).at(e.model.graph.outputs[0]), e.y);
 }
 
 TEST_CASE("torchvision's networks as PyTorch exports them are the zoo's", "[flow][graph]") {
@@ -240,32 +263,20 @@ TEST_CASE("torchvision's networks as PyTorch exports them are the zoo's", "[flow
             "writes it)");
         return;
     }
-    for (const auto& entry : fs::directory_iterator(folder)) {
-        if (entry.path().extension() != ".onnx") continue;
-        std::string stem = entry.path().stem().string();
-        INFO(stem);
-        fs::path x = entry.path(), y = entry.path();
-        Model model = read_onnx(entry.path());
-        CHECK(macs(model.graph) == macs(shrunk(stem.substr(0, stem.rfind('_')))));
-        Tensor given = read_npy(x.replace_extension(".x.npy")), wanted = read_npy(y.replace_extension(".y.npy"));
-        CHECK(difference(interpret(model.graph, model.weights, {{model.graph.inputs[0].name, given}}).at(model.graph.outputs[0]), wanted) < 1e-4);
+    for (const Exported& e : exported_by_pytorch(folder)) {
+        INFO(e.name);
+        CHECK(macs(e.model.graph) == macs(shrunk(e.name.substr(0, e.name.rfind('_')))));
+        CHECK(error_of(e) < 1e-4);
     }
 }
 
 TEST_CASE("files of PyTorch's exporters are imported and compute what PyTorch computed", "[unit][graph]") {
-    fs::path folder = fs::path(LOOPEGG_SOURCE) / "tests/data/onnx";
-    int seen = 0;
-    for (const auto& entry : fs::directory_iterator(folder)) {
-        if (entry.path().extension() != ".onnx") continue;
-        INFO(entry.path().filename().string());
-        ++seen;
-        fs::path x = entry.path(), y = entry.path();
-        Model model = read_onnx(entry.path());
-        Tensor given = read_npy(x.replace_extension(".x.npy")), wanted = read_npy(y.replace_extension(".y.npy"));
-        Tensor got = interpret(model.graph, model.weights, {{model.graph.inputs[0].name, given}}).at(model.graph.outputs[0]);
-        CHECK(difference(got, wanted) < 1e-4);
+    const std::vector<Exported> all = exported_by_pytorch(fs::path(LOOPEGG_SOURCE) / "tests/data/onnx");
+    CHECK(all.size() >= 8);
+    for (const Exported& e : all) {
+        INFO(e.name);
+        CHECK(error_of(e) < 1e-4);
         // Another batch works where the exporter fixed the first one.
-        CHECK(with_batch(model.graph, 3).shape_of(model.graph.outputs[0])[0] == 3);
+        CHECK(with_batch(e.model.graph, 3).shape_of(e.model.graph.outputs[0])[0] == 3);
     }
-    CHECK(seen >= 8);
 }

@@ -220,7 +220,7 @@ TEST_CASE("large weights stand beside the file, and are read from there", "[unit
     const Folder folder;
     const Model m = imported(classifier(18));
     OnnxWriting how;
-    how.most_inside = 100, how.about = {{"loopegg.plan", "{\"steps\": []}"}};
+    how.max_inside = 100, how.about = {{"loopegg.plan", "{\"steps\": []}"}};
     const OnnxFiles files = onnx_files(m.graph, m.weights, "big.onnx", how);
     CHECK(files.data.size() == 8 * 4 * 3 * 3 * 4);  // small tensors stay inside
     write_onnx(folder.path / "big.onnx", files);

@@ -7,7 +7,6 @@
 #include "graph/normalise.hpp"
 #include "graph/operators.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "nest/net/graph_of_net.hpp"
 #include "nest/net/net.hpp"
 #include "nest/net/net_sizes.hpp"
 #include "nest/net/resize.hpp"

@@ -3,7 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
-#include "nest/plan/typed_application.hpp"
+#include "nest/plan/plan.hpp"
 
 using namespace loopegg;
 

@@ -11,12 +11,14 @@
 #include "base/sexpr.hpp"
 #include "graph/builder.hpp"
 #include "graph/interpreter.hpp"
+#include "graph/load.hpp"
 #include "graph/weights.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/term/bilinear.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/answer/named_sequences.hpp"
 #include "optimize/audit/replay.hpp"
+#include "optimize/run/run.hpp"
 #include "optimize/tune/algorithms.hpp"
 #include "optimize/tune/tuning.hpp"
 #include "rules/load.hpp"
@@ -163,4 +165,28 @@ TEST_CASE("the checker of proofs knows a row of the chosen nest from any other",
     CHECK(verdict(Term("prepare", {parse_term(wrong), row[1]})).find("is not the correlation") != std::string::npos);
     nests.pop_back();
     CHECK(verdict(with_nests(row, nests)).find("has not the nests") != std::string::npos);
+}
+
+namespace {
+
+bool has_set(const std::string& architecture, const char* model, const std::string& set) {
+    OptimizeRequest request;
+    request.architecture = architecture;
+    const RuleBook book = rules_for(request, load_graph(model));
+    return std::any_of(book.sets.begin(), book.sets.end(), [&](const RuleSet& s) { return s.name == set; });
+}
+
+}  // namespace
+
+TEST_CASE("a set serves the classes of its tags", "[unit][optimize]") {
+    CHECK(has_set("residual", "zoo:resnet34-cifar10", "neural-restored"));
+    CHECK_FALSE(has_set("transformer", "zoo:resnet34-cifar10", "neural-restored"));
+    CHECK(has_set("transformer", "zoo:resnet34-cifar10", "networks"));
+    CHECK(has_set("all", "zoo:bert-tiny", "neural-restored"));
+}
+
+TEST_CASE("the class is the detector's unless the user says another", "[unit][optimize]") {
+    CHECK_FALSE(has_set("auto", "zoo:bert-tiny", "neural-restored"));
+    CHECK(has_set("residual", "zoo:bert-tiny", "neural-restored"));
+    CHECK_THROWS_WITH(has_set("residul", "zoo:bert-tiny", "networks"), Catch::Contains("did you mean 'residual'"));
 }

@@ -95,3 +95,22 @@ TEST_CASE("a finalist is written as its plan, its network and a module", "[unit]
     CHECK_THAT(read_file(second / "network.py"), Contains("class Network"));
     CHECK(!std::filesystem::exists(second / "weights.safetensors"));  // nothing was trained
 }
+
+TEST_CASE("what the run itself trained replaces what was predicted, and its interval", "[unit][optimize]") {
+    const ScratchFolder folder(std::filesystem::temp_directory_path() / "loopegg-finalists");
+    write_run(folder.path());
+    CHECK_THROWS_WITH(accuracies_of_run(folder.path()), Contains("trained no network") && Contains("--accuracies"));
+    nlohmann::json result = nlohmann::json::parse(read_file(folder.path() / "result.json"));
+    result["training"] = {{"original", {{"accuracies", {92.0, 92.2}}}}};
+    result["networks"][1]["accuracies"] = {91.9, 91.7};
+    result["networks"][1]["predicted"] = {{"points", 0.6}, {"low", 0.1}, {"high", 1.1}};
+    write_file(folder.path() / "result.json", result.dump());
+    const FinalistChoice choice = choose_by_accuracy(folder.path(), accuracies_of_run(folder.path()), {});
+    REQUIRE(choice.chosen);
+    const FinalistRow& chosen = choice.rows[*choice.chosen];
+    CHECK(chosen.name == "front-2");
+    CHECK(chosen.expected == Approx(0.6));
+    CHECK(chosen.loss.points == Approx(0.3));
+    CHECK((chosen.loss.low < 0.3 && chosen.loss.high > 0.3 && chosen.loss.high - chosen.loss.low < 1));
+    for (const FinalistRow& row : choice.rows) CHECK((row.name == "original" || row.trained.has_value() == (row.name == "front-2")));
+}

@@ -7,7 +7,7 @@
 
 #include "backends/lower/default_schedule.hpp"
 #include "backends/network/network.hpp"
-#include "backends/target/schedule_rules.hpp"
+#include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/places.hpp"
 #include "base/scratch.hpp"

@@ -6,7 +6,7 @@ namespace loopegg {
 
 struct TestRun {
     TestRun(OptimizeRequest request, ReadNetwork read, Measurer& machine)
-        : run{request, find_target(request.target), rules_for(request, read.network.graph), std::move(read), {}, 0, nullptr, {machine}, KernelShelf(),
+        : run{request, find_target(request.target), rules_for(request, read.network.graph), std::move(read), {}, 0, nullptr, {machine}, KernelPool(),
               progress} {}
 
     Progress progress{Progress::Mode::quiet};

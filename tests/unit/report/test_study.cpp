@@ -3,7 +3,6 @@
 #include "../../flow/shell.hpp"
 #include "base/text.hpp"
 #include "report/study.hpp"
-#include "report/variants.hpp"
 
 using namespace loopegg;
 

@@ -159,7 +159,7 @@ TEST_CASE("a rule with other nests than those of its algorithms is not proved", 
     const auto rule = [&](const std::string& how, const std::string& input) {
         return "(language nest)\n" + algorithms + "\n(rule mine (site ?n) => (prepare (bilinear " + how +
                ") (then (then (site ?i) ?p) ?o)) :for ?d (direct-1) :for ?f (winograd-2-3) :for ?i (bilinear-input ?n " + input +
-               ") :for ?p (bilinear-products ?n ?f ?d) :for ?o (bilinear-output ?n ?f ?d) :when (sums-may-differ))";
+               ") :for ?p (bilinear-products ?n ?f ?d) :for ?o (bilinear-output ?n ?f ?d) :when (allow-reassociation))";
     };
     CHECK(load(rule("?f ?d", "?f ?d")).mistakes.empty());
     for (const auto& [how, input] : {std::pair("?d ?f", "?f ?d"), {"?f ?d", "?d ?f"}, {"?f ?f", "?f ?d"}}) {

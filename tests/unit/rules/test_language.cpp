@@ -56,6 +56,16 @@ TEST_CASE("rules, sets, tags and phases are read", "[unit]") {
     CHECK(book.find_rule("alone")->text == "(rule alone (f ?a) => (g ?a))");
 }
 
+TEST_CASE("the guard allow-reassociation is also read by its old name", "[unit]") {
+    const auto guard_named = [](const std::string& name) {
+        const RuleBook book = load_rules(make_source("test.rules", "(language nest) (rule swap (at ?a (at ?b ?s)) => (at ?b (at ?a ?s)) :when (" + name + "))"),
+                                         {.judge = false});
+        return book.find_rule("swap")->guards.at(0).guard->name;
+    };
+    CHECK(guard_named("sums-may-differ") == "allow-reassociation");
+    CHECK(guard_named("allow-reassociation") == "allow-reassociation");
+}
+
 TEST_CASE("a rule of the free language runs, both ways where it says so", "[unit]") {
     const Run run(book_of("(rule double (+ ?a ?a) <=> (* 2 ?a))"), {"(+ x x)", "(* 2 y)"});
     CHECK(run.equal("(+ x x)", "(* 2 x)"));

@@ -238,7 +238,7 @@ Outputs pad(const OnnxNode& node, Inputs in, std::int64_t) {
     Ints before(x.dims.size(), 0), dims = x.dims;
     for (std::size_t i = 0; i < axes.size(); ++i) {
         const std::size_t d = at(placed_axis(axes[i], rank_of(x)));
-        if (std::abs(pads[i]) > most_elements || std::abs(pads[i + axes.size()]) > most_elements) problem("pads that are too large");
+        if (std::abs(pads[i]) > max_elements || std::abs(pads[i + axes.size()]) > max_elements) problem("pads that are too large");
         before[d] = pads[i], dims[d] += pads[i] + pads[i + axes.size()];
         if (dims[d] < 0) problem("pads that cut more than there is");
         if (mode != "constant" && x.dims[d] == 0 && dims[d] > 0) problem("no element to repeat");

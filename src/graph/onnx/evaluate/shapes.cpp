@@ -45,7 +45,7 @@ Outputs range(const OnnxNode&, Inputs in, std::int64_t) {
     const OnnxTensor &from = need(in, 0), &to = need(in, 1), &by = need(in, 2);
     if (size_of(from) != 1 || size_of(to) != 1 || size_of(by) != 1 || number(by, 0) == 0) problem("three numbers and a step are expected");
     const double count = std::max(0.0, std::ceil((number(to, 0) - number(from, 0)) / number(by, 0)));
-    if (!(count <= static_cast<double>(most_elements))) problem("a range of too many numbers");
+    if (!(count <= static_cast<double>(max_elements))) problem("a range of too many numbers");
     OnnxTensor y = make(element_type(from), {static_cast<std::int64_t>(count)});
     for (std::size_t i = 0, n = size_of(y); i < n; ++i) {
         if (y.kind == Kind::int64)
@@ -116,7 +116,7 @@ Outputs eye_like(const OnnxNode& node, Inputs in, std::int64_t) {
     OnnxTensor y = make(static_cast<int>(attr_int(node, "dtype", element_type(x))), x.dims);
     const std::int64_t k = attr_int(node, "k", 0);
     for (std::int64_t r = 0; r < x.dims[0]; ++r)
-        if (k > -most_elements && k < most_elements && r + k >= 0 && r + k < x.dims[1]) set(y, at(r * x.dims[1] + r + k), 1);
+        if (k > -max_elements && k < max_elements && r + k >= 0 && r + k < x.dims[1]) set(y, at(r * x.dims[1] + r + k), 1);
     return {y};
 }
 

@@ -38,7 +38,7 @@ namespace loopegg::onnx_eval {
 std::int64_t count_of(const Ints& dims) {
     std::int64_t count = 1;
     for (std::int64_t d : dims)
-        if (d < 0 || __builtin_mul_overflow(count, d, &count) || count > most_elements) problem("a tensor of more than 2^28 elements, or of a negative size");
+        if (d < 0 || __builtin_mul_overflow(count, d, &count) || count > max_elements) problem("a tensor of more than 2^28 elements, or of a negative size");
     return count;
 }
 

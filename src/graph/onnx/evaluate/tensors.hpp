@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/onnx/element_types.hpp"
 #include "graph/onnx/evaluate/evaluate.hpp"
 #include "graph/onnx/onnx_attrs.hpp"
 
@@ -16,25 +17,9 @@ using Kind = OnnxTensor::Kind;
 using Inputs = std::span<const OnnxTensor* const>;
 using Outputs = std::vector<OnnxTensor>;
 
-// ONNX's numbers of element types.
-enum Type : int {
-    float32 = 1,
-    uint8 = 2,
-    int8 = 3,
-    uint16 = 4,
-    int16 = 5,
-    int32 = 6,
-    int64 = 7,
-    text = 8,
-    boolean = 9,
-    float16 = 10,
-    float64 = 11,
-    uint32 = 12,
-    uint64 = 13,
-    bfloat16 = 16
-};
+using namespace onnx_type;
 
-constexpr std::int64_t most_elements = std::int64_t{1} << 28;
+constexpr std::int64_t max_elements = std::int64_t{1} << 28;
 
 inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 [[noreturn]] inline void problem(const std::string& words) { throw EvaluationProblem(words); }

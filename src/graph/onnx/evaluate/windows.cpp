@@ -323,7 +323,7 @@ Outputs resize(const OnnxNode& node, Inputs in, std::int64_t opset) {
         const double size = wanted.empty()        ? std::floor(static_cast<double>(n) * scale + 1e-9)
                             : policy != "stretch" ? std::nearbyint(scale * static_cast<double>(n))
                                                   : static_cast<double>(wanted[i]);
-        if (!(scale > 0) || !(size >= 1) || size > static_cast<double>(most_elements) || n < 1) problem("a size that is not possible");
+        if (!(scale > 0) || !(size >= 1) || size > static_cast<double>(max_elements) || n < 1) problem("a size that is not possible");
         const auto m = static_cast<std::int64_t>(size);
         const double from = roi && size_of(*roi) == 2 * axes.size() ? number(*roi, i) : 0,
                      to = roi && size_of(*roi) == 2 * axes.size() ? number(*roi, i + axes.size()) : 1;

@@ -1,0 +1,22 @@
+// The scales of int8 numbers that a network's inputs need, measured on data.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.hpp"
+
+namespace loopegg {
+
+// The name among a network's weights of what scales_from (nest/term/int8_scales.hpp) reads, for the input of a site.
+std::string int8_scales_name(const std::string& site);
+
+// Runs the network in float32 on this machine, on inputs that look like those it will have, and gives each site with weights the scale of its own input that
+// makes the mean square of its rounding smallest, among scales that cut off up to half of the range. Throws UserError where no inputs are given, and where a
+// value of the network is not finite.
+Weights int8_scales(const Graph& graph, const Weights& weights, std::span<const std::vector<Tensor>> inputs);
+
+// The scale and zero of one site's input, from samples of it. Without a value below zero the zero is 0, and otherwise 128.
+Tensor int8_input_scale(std::span<const float> samples);
+
+}  // namespace loopegg
