@@ -82,8 +82,6 @@ RuleVerdict prove_bilinear(const Rule& rule) {
     return verdict;
 }
 
-using Proof = RuleVerdict::Proof;
-
 // A computed number of a side, written out where it is a sum or a product.
 Term written_out(const Expression& e) {
     if (e.form == Expression::Form::number) return Term(e.number);
