@@ -66,7 +66,8 @@ def paper(name, *words):
 
 
 def rows(name, figure):
-    return [json.loads(line) for line in (FOLDER / f"{name}.out/{figure}.jsonl").read_text().splitlines()]
+    every = map(json.loads, (FOLDER / f"{name}.out/measurements.jsonl").read_text().splitlines())
+    return [row for row in every if row["figure"] == figure]
 
 
 def what_was_measured_before_a_stop_is_not_measured_again():
@@ -74,8 +75,8 @@ def what_was_measured_before_a_stop_is_not_measured_again():
     pathlib.Path(f"{fake}.stop").write_text("7")
     assert paper("stopped", "fig6", "--quick").returncode == 1
     assert len(rows("stopped", "fig6")) == 6
-    with open(FOLDER / "stopped.out/fig6.jsonl", "a") as f:
-        f.write('{"key": "conv2 S1", "spee')   # a kill in the middle of a line
+    with open(FOLDER / "stopped.out/measurements.jsonl", "a") as f:
+        f.write('{"figure": "fig6", "key": "conv2 S1", "spee')   # a kill in the middle of a line
     refused = paper("stopped", "fig6", "--quick")
     assert refused.returncode == 1 and "--resume" in refused.stderr, refused
     pathlib.Path(f"{fake}.stop").unlink()
