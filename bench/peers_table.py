@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 from runtimes import RUNTIMES, PyTorch
-from turns import Ours, in_turns, summary
+from interleaved import Ours, interleave, summary
 
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.environ.get("LOOPEGG_PROGRAM", os.path.join(root, "loopegg"))
@@ -98,7 +98,7 @@ def entrants_of(model, folder, scratch, options):
 def time_model(name, model, folder, options):
     with tempfile.TemporaryDirectory() as scratch:
         entrants, missing = entrants_of(model, folder, scratch, options)
-        times = in_turns([(make, arguments) for _, make, arguments in entrants], options.rounds)
+        times = interleave([(make, arguments) for _, make, arguments in entrants], options.rounds)
     return {"model": name, "times": {n: summary(t) for (n, _, _), t in zip(entrants, times)}, "missing": missing}
 
 

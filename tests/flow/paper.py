@@ -115,15 +115,15 @@ def a_choice_is_the_best_of_all():
     """The integer program against every combination, on random tables."""
     import itertools, random
     sys.path.insert(0, str(PAPER.parent))
-    import choice
+    import fig7
     for seed in range(60):
         r = random.Random(seed)
         parts = [[(r.uniform(1, 9), r.choice([0, r.uniform(0, 2)]), f"{i}{j}") for j in range(r.randint(1, 4))] for i in range(r.randint(1, 5))]
         every = [(sum(o[0] for o in c), sum(o[1] for o in c)) for c in itertools.product(*parts)]
         ms, points = r.uniform(2, 30), r.uniform(0, 5)
-        slack = choice.STEP * len(parts)
+        slack = fig7.STEP * len(parts)
         allowed = [p for m, p in every if m <= ms]
-        safest, fastest = choice.safest(parts, ms), choice.fastest(parts, points)
+        safest, fastest = fig7.safest(parts, ms), fig7.fastest(parts, points)
         assert (safest is None) == (not allowed) and (safest is None or safest[0] <= ms and safest[1] <= min(allowed) + slack), seed
         times = [m for m, p in every if p <= points - slack]
         assert not times or fastest[1] <= points and fastest[0] <= min(times) + 1e-9, seed

@@ -16,7 +16,6 @@
 #include "nest/run/loop_tree.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/answer/answer.hpp"
-#include "optimize/answer/pseudo.hpp"
 #include "optimize/answer/site_row.hpp"
 #include "rules/unproved.hpp"
 #include "version.hpp"

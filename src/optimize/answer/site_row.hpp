@@ -16,4 +16,7 @@ std::string effect_of(const Site& was, const Site* is, const Domain& domain);
 // The row of result.json's "sites".
 nlohmann::json site_json(const Answer& answer, const Site& was);
 
+// A nest's loops, as people read them.
+std::string pseudo(const Term& nest);
+
 }  // namespace loopegg

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "backends/lower/default_schedule.hpp"
+#include "backends/target/target_rules.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
-#include "optimize/tune/statement_kind.hpp"
+#include "nest/term/statement_kinds.hpp"
 #include "optimize/tune/tune.hpp"
 #include "optimize/tune/tuning.hpp"
 

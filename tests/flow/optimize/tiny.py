@@ -8,8 +8,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cases import run_cases
-from certified import certified, expect_certified
+from cases import certified, expect_certified, run_cases
 
 LOOPEGG = sys.argv[1]
 RULES_DISCOVER = pathlib.Path(__file__).resolve().parents[3] / "rules/discover.rules"
