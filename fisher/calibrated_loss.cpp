@@ -7,7 +7,7 @@
 namespace loopegg {
 namespace {
 
-// Fitted by 'python3 experiments/accuracy/teach.py' to the short trainings among the first 547 lines of
+// Fitted by 'python3 experiments/accuracy/calibrate.py' to the 16-epoch training runs among the first 547 lines of
 // experiments/accuracy/labels.jsonl.
 constexpr double scale = 0.374, work_slope = 0.677, sites_slope = 2.743, bend = 0.317;
 constexpr double work_steepness = 2.771, sites_steepness = 7.530;  // how fast likeness falls with the squared difference of the logarithms

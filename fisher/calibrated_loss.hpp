@@ -9,7 +9,7 @@
 //
 // w and s hold, for each stage, the logarithms of the shares of work and of sites that are left, times the stage's part of the useful work
 // (expected_loss.hpp). d is the distance of two networks in these logarithms. All three terms are zero for the original, which loses nothing.
-// experiments/accuracy/teach.py fits the constants, and tells how much a few trainings teach about a base network that no fit has seen.
+// experiments/accuracy/calibrate.py fits the constants, and reports how much a few training runs improve predictions for a base network that was held out.
 #pragma once
 #include <cstddef>
 #include <vector>

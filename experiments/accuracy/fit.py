@@ -95,8 +95,8 @@ def parts_of(program, bases, rows):
     return found
 
 
-def asked_parts(doc):
-    """Reads the command line that fit.py and teach.py share, and gives the parts of every labelled network."""
+def parts_of_labels(doc):
+    """Reads the command line that fit.py and calibrate.py share, and gives the parts of every labelled network."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("bases", help="the folder that networks.py wrote")
@@ -214,7 +214,7 @@ def report(labelled, sizes):
 
 
 def main():
-    parts = asked_parts(__doc__)
+    parts = parts_of_labels(__doc__)
     rows = [r for r in labels() if f"{r[0]} {r[1]}" in parts]
     labelled, new = table(rows, parts), extracted()
     print(f"{len(rows)} networks of {len(set(labelled[3]))} base networks")

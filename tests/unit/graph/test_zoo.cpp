@@ -16,6 +16,7 @@
 #include "graph/onnx/onnx.hpp"
 #include "graph/operators.hpp"
 #include "graph/zoo/zoo.hpp"
+#include "tests/made_onnx.hpp"
 
 using namespace loopegg;
 
@@ -164,10 +165,11 @@ TEST_CASE("a network is recognised by its layers, whatever it is called and howe
 }
 
 TEST_CASE("a network that two exporters wrote is one network", "[unit][graph]") {
+    const std::map<std::string, std::string> files = test::exported_onnx();
     for (const char* model : {"attention", "basic_block", "dense", "inverted", "patches", "sdpa"}) {
         INFO(model);
         const auto exported = [&](const char* exporter) {
-            return architecture_hash(load_graph(fmt::format("{}/tests/data/onnx/{}_{}.onnx", LOOPEGG_SOURCE, model, exporter)));
+            return architecture_hash(import_onnx("m.onnx", files.at(fmt::format("{}_{}", model, exporter))).graph);
         };
         CHECK(exported("dynamo_20") == exported("script_14"));
     }
