@@ -145,7 +145,7 @@ private:
     Compared by_scores(const Asked& a, std::span<const ScoredPair> seeds) const {
         Compared compared = a.measure->compare(seeds);
         if (!options_.taught || !a.condition.kind().is_loss) return compared;
-        compared.parts["untaught"] = compared.value;
+        compared.parts["uncalibrated"] = compared.value;
         if (std::isfinite(compared.value)) compared.value = options_.taught->loss(seeds[0].variant).points;
         return compared;
     }
@@ -390,7 +390,7 @@ private:
                                 {"kept", kept_at_loss(loss.points)},
                                 {"loss", {{"points", loss.points}, {"low", loss.low}, {"high", loss.high}}}};
         if (!loss.unlike.empty()) evidence["unlike"] = loss.unlike;
-        if (options_.taught) evidence["taught"] = {{"networks", options_.taught->networks()}, {"key", options_.taught->key().hex()}};
+        if (options_.taught) evidence["calibrated"] = {{"networks", options_.taught->networks()}, {"key", options_.taught->key().hex()}};
         for (const Compared& said : c.said) evidence["parts"].update(said.parts);
         return with_answer(std::move(evidence), c, loss);
     }

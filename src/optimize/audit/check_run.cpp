@@ -352,7 +352,7 @@ private:
         options.conditions = conditions_in(row), options.batch = row.at("batch"), options.seed = row.at("seed");
         const std::string data = row.at("data");
         if (const auto space = data.find(' '); space != data.npos) options.data = data.substr(space + 1);
-        if (row.contains("taught"))
+        if (row.contains("calibrated") || row.contains("taught"))  // 0.1 wrote "taught"
             options.taught = read_trainings(read_source(folder_ / "trainings.jsonl"), original_, rules_file(result_.at("rules"))).taught;
         return options;
     }
