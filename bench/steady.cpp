@@ -15,8 +15,8 @@
 
 #include <fmt/format.h>
 
+#include "backends/lower/default_schedule.hpp"
 #include "backends/measure/tvm_measurer.hpp"
-#include "backends/target/target_rules.hpp"
 #include "base/sexpr.hpp"
 
 using namespace loopegg;

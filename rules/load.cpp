@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <mutex>
 #include <set>
 
 #include <fmt/format.h>
@@ -370,20 +369,5 @@ RuleBook load_rules(const SourcePtr& source, const LoadOptions& options) {
     return std::move(loaded.book);
 }
 RuleBook load_rules(const fs::path& file, const LoadOptions& options) { return load_rules(read_source(file, std::uintmax_t{1} << 26), options); }
-
-std::shared_ptr<const RuleBook> read_book(const std::filesystem::path& file) {
-    static std::mutex mutex;
-    static std::map<std::filesystem::path, std::shared_ptr<const RuleBook>> all;
-    const std::lock_guard lock(mutex);
-    auto& found = all[file];
-    if (!found) found = std::make_shared<const RuleBook>(load_rules(file));
-    return found;
-}
-
-std::shared_ptr<const RuleBook> book_with_phase(const std::string& phase, const std::filesystem::path& own, const std::filesystem::path& shipped) {
-    if (!own.empty())
-        if (auto book = read_book(own); book->find_phase(phase)) return book;
-    return read_book(shipped);
-}
 
 }  // namespace loopegg

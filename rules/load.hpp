@@ -1,7 +1,6 @@
 // Reads .rules files and checks all that can be checked without running a rule. The reader reports every mistake, not only the first.
 #pragma once
 #include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,11 +47,5 @@ Loaded check_rules(const SourcePtr& source, const LoadOptions& options = {});  /
 // The same, but throws a UserError with all mistakes where there are any.
 RuleBook load_rules(const std::filesystem::path& file, const LoadOptions& options = {});
 RuleBook load_rules(const SourcePtr& source, const LoadOptions& options = {});
-
-// A rule file, read once in a process. Rules are judged when they are loaded.
-std::shared_ptr<const RuleBook> read_book(const std::filesystem::path& file);
-
-// The user's file where it has the phase, else the shipped file.
-std::shared_ptr<const RuleBook> book_with_phase(const std::string& phase, const std::filesystem::path& own, const std::filesystem::path& shipped);
 
 }  // namespace loopegg

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "nest/schedule/machines.hpp"
+#include "nest/schedule/matrix_unit.hpp"
 #include "rules/rule.hpp"
 #include "rules/verdict.hpp"
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "nest/schedule/machines.hpp"
 #include "nest/schedule/naive_loops.hpp"
+#include "nest/schedule/vector_machine.hpp"
 #include "nest/term/statement.hpp"
 
 namespace loopegg {

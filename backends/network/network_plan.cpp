@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "backends/lower/default_schedule.hpp"
 #include "backends/network/int8_calibration.hpp"
 #include "backends/network/value_orders.hpp"
 #include "backends/target/target_rules.hpp"

@@ -9,7 +9,7 @@
 
 #include "backends/target/board_address.hpp"
 #include "base/hash.hpp"
-#include "nest/schedule/machines.hpp"
+#include "nest/schedule/matrix_unit.hpp"
 
 namespace loopegg {
 

@@ -30,9 +30,4 @@ std::shared_ptr<const ScheduleRules> schedule_rules(const Target& target) {
 
 std::shared_ptr<const FusionRules> fusion_rules(const Target& target) { return FusionRules::of(target.rules, shipped("rules/fusion.rules")); }
 
-Term arrange(const Term& nest, const Target& target) { return schedule_rules(target)->schedules(complete(nest), 1).front(); }
-
-Term default_nest(const Statement& s, const Target& target) { return arrange(nest_of(s), target); }
-Term default_nest(const Node& node, const Target& target) { return arrange(nest_of(node), target); }
-
 }  // namespace loopegg

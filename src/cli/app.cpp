@@ -68,7 +68,7 @@ std::string hint(const CLI::App& at, const std::string& typed, const std::vector
 
 CLI::App* add_command(CLI::App& app, const Command& command, Parsed& parsed) {
     CLI::App* sub = app.add_subcommand(command.name, command.summary);
-    sub->add_flag("--json", parsed.json, "answer with one JSON object on standard output");
+    sub->add_flag("--json", parsed.json, "print one JSON object on standard output");
     sub->add_flag("-q,--quiet", parsed.quiet, "show no progress");
     sub->footer(std::string("Example:\n  ") + command.example);
     Action action = command.setup(*sub);

@@ -17,7 +17,7 @@
 #include "optimize/run/oracle_options.hpp"
 #include "optimize/run/times.hpp"
 #include "optimize/train/train_networks.hpp"
-#include "rules/load.hpp"
+#include "rewrite/rule_books.hpp"
 #include "store/database.hpp"
 
 namespace loopegg {

@@ -9,6 +9,7 @@
 #include "nest/term/facts.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
+#include "rewrite/rule_books.hpp"
 #include "rules/limits.hpp"
 #include "rules/load.hpp"
 #include "rules/unproved.hpp"

@@ -11,7 +11,7 @@
 #include "nest/plan/site_form.hpp"
 #include "nest/term/facts.hpp"
 #include "nest/term/grammar.hpp"
-#include "rules/load.hpp"
+#include "rewrite/rule_books.hpp"
 
 namespace loopegg {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "nest/schedule/gpu_estimate.hpp"
-#include "nest/schedule/machines.hpp"
+#include "nest/schedule/vector_machine.hpp"
 #include "rules/rule.hpp"
 
 namespace loopegg {

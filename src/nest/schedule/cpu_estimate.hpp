@@ -8,8 +8,8 @@
 
 #include "base/term.hpp"
 #include "nest/schedule/cpu_costs.hpp"
-#include "nest/schedule/machines.hpp"
 #include "nest/schedule/naive_loops.hpp"
+#include "nest/schedule/vector_machine.hpp"
 
 namespace loopegg {
 

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "base/term.hpp"
-#include "nest/schedule/machines.hpp"
+#include "nest/schedule/gpu_machine.hpp"
 #include "nest/term/statement.hpp"
 
 namespace loopegg {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/term.hpp"
-#include "nest/schedule/machines.hpp"
 #include "nest/schedule/naive_loops.hpp"
+#include "nest/schedule/vector_machine.hpp"
 
 namespace loopegg {
 

@@ -1,11 +1,7 @@
 #include "nest/term/statement_kinds.hpp"
 
-#include <fmt/format.h>
-
 #include "graph/functions.hpp"
-#include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
-#include "nest/term/wrapped_statement.hpp"
 
 namespace loopegg {
 namespace {
@@ -29,18 +25,5 @@ bool has_weights(const Term& stmt) { return is_weighted_sum(plain_statement(stmt
 bool is_beyond_map(const Term& stmt) { return plain_statement(stmt).op().text() != "map"; }
 
 bool is_epilogue_function(const std::string& word) { return is_plain_function(word); }
-
-std::string statement_kind(const Term& stmt) {
-    if (is_wrapper(stmt)) {
-        std::string wrapper = stmt.op().text();
-        for (std::size_t i = 0; i + 1 < stmt.size(); ++i) wrapper += " " + to_string(stmt[i]);
-        return fmt::format("({} {})", wrapper, statement_kind(stmt[stmt.size() - 1]));
-    }
-    Term kind = stmt;
-    for (const Iterator& axis : statement_of(stmt).axes)
-        for (const char* channels : {"g", "co", "ci", "c", "r"})
-            if (axis.name == channels && axis.extent > 1) kind = with_size(kind, axis.name, Term("several"));
-    return to_string(kind);
-}
 
 }  // namespace loopegg

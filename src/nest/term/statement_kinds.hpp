@@ -1,4 +1,4 @@
-// Kinds of statements: what rules that span sites distinguish, and which statements differ only in their channels.
+// What rules that span sites ask of a statement.
 #pragma once
 #include <string>
 
@@ -11,8 +11,5 @@ bool is_weighted_sum(const Term& stmt);              // the statement sums produ
 bool has_weights(const Term& stmt);                  // the statement sums products with weights, whatever comes after
 bool is_beyond_map(const Term& stmt);                // the statement does more than a function of each element
 bool is_epilogue_function(const std::string& word);  // may stand in (map F ...) and in (epilogue F ...) alike
-
-// The statement without its numbers of channels: what is measured of one is a good guess for the others of its kind.
-std::string statement_kind(const Term& stmt);
 
 }  // namespace loopegg

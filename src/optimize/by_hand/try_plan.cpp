@@ -28,7 +28,7 @@
 #include "optimize/tune/time_networks.hpp"
 #include "optimize/tune/tuning.hpp"
 #include "rewrite/plan_rules.hpp"
-#include "rules/load.hpp"
+#include "rewrite/rule_books.hpp"
 #include "rules/rule.hpp"
 
 namespace loopegg {

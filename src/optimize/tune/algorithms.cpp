@@ -3,8 +3,8 @@
 #include "base/places.hpp"
 #include "egraph/runner.hpp"
 #include "nest/term/class_terms.hpp"
+#include "rewrite/rule_books.hpp"
 #include "rules/limits.hpp"
-#include "rules/load.hpp"
 #include "rules/unproved.hpp"
 
 namespace loopegg {

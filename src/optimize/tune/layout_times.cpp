@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "backends/target/target_rules.hpp"
+#include "backends/lower/default_schedule.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
-#include "nest/term/statement_kinds.hpp"
+#include "optimize/tune/statement_kind.hpp"
 #include "optimize/tune/tune.hpp"
 #include "optimize/tune/tuning.hpp"
 

@@ -20,6 +20,7 @@
 #include "optimize/tune/choose.hpp"
 #include "optimize/tune/layout_times.hpp"
 #include "optimize/tune/tuning.hpp"
+#include "rewrite/rule_books.hpp"
 #include "rules/load.hpp"
 
 namespace loopegg {

@@ -5,11 +5,11 @@
 
 #include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
-#include "nest/term/statement_kinds.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/run/times.hpp"
 #include "optimize/tune/algorithms.hpp"
 #include "optimize/tune/layouts.hpp"
+#include "optimize/tune/statement_kind.hpp"
 #include "optimize/tune/tuning.hpp"
 
 namespace loopegg {

@@ -8,6 +8,7 @@
 #include "backends/kernel/kernel.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
+#include "backends/lower/default_schedule.hpp"
 #include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/sexpr.hpp"

@@ -9,6 +9,7 @@
 #include "backends/kernel/kernel.hpp"
 #include "backends/kernel/loaded_kernel.hpp"
 #include "backends/kernel/reference.hpp"
+#include "backends/lower/default_schedule.hpp"
 #include "backends/lower/nvrtc.hpp"
 #include "backends/network/rounding_error.hpp"
 #include "backends/target/target_rules.hpp"

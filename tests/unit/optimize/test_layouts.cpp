@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "backends/lower/default_schedule.hpp"
 #include "backends/network/network.hpp"
 #include "backends/target/target_rules.hpp"
 #include "base/error.hpp"

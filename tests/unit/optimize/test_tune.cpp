@@ -8,8 +8,8 @@
 #include "base/sexpr.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/run/loop_tree.hpp"
-#include "nest/term/statement_kinds.hpp"
 #include "optimize/run/times.hpp"
+#include "optimize/tune/statement_kind.hpp"
 #include "optimize/tune/tune.hpp"
 #include "rewrite/schedule_rules.hpp"
 
