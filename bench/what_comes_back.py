@@ -5,7 +5,7 @@
 MODELS is the folder that 'bench/anyones_models.py export' wrote. For each model this script runs `loopegg optimize`. It compares the outputs of network.so and
 of model.onnx in ONNX Runtime on x.npy (within 1e-4 of the largest value). It compares the processor times of model.onnx and of the original in ONNX Runtime,
 with one thread each, in turns. A ratio is that of the fastest runs of one turn each. The table has the median of all turns and their quartiles. --again keeps
-the runs that OUT holds, writes their networks as ONNX anew, and times these. Ends with 1 when a run failed, an output differs, or a ratio is above --most (1.1).
+the runs that OUT holds, writes their networks as ONNX again, and times these. Ends with 1 when a run failed, an output differs, or a ratio is above --most (1.1).
 """
 import argparse
 import collections

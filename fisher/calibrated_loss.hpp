@@ -1,4 +1,4 @@
-// What trainings of some networks teach about the loss of others that were made from the same original.
+// What training runs of some networks teach about the loss of others that were made from the same original.
 //
 // The loss of a network is what the guard expects, g, and a correction. The correction is learned from networks that were trained. It is a Gaussian
 // process, and its covariance for two networks is
@@ -21,19 +21,19 @@ namespace loopegg {
 
 struct TrainedNetwork {
     MeasureInput size;
-    double lost = 0;  // points, beside the original's mean accuracy
-    int seeds = 1;    // trainings that `lost` is the mean of
+    double lost = 0;  // points, compared with the original's mean accuracy
+    int seeds = 1;    // training runs that `lost` is the mean of
 };
 
-// What is believed of the loss that a network shows on average over its trainings.
+// What is believed of the loss that a network shows on average over its training runs.
 struct LossBelief {
     double points = 0;     // expected
-    double deviation = 0;  // standard deviation: what more trainings could teach
+    double deviation = 0;  // standard deviation: what more training runs could teach
 };
 
 class CalibratedLoss {
 public:
-    // `original_seeds`: trainings of the original. Its error is in every loss.
+    // `original_seeds`: training runs of the original. Its error is in every loss.
     CalibratedLoss(MeasureInput original, std::vector<TrainedNetwork> trained, int original_seeds);
 
     ExpectedLoss loss(const MeasureInput& variant) const;

@@ -134,7 +134,7 @@ private:
     }
     bool runs_networks() const { return wanted_.fisher || wanted_.codes || wanted_.weights || wanted_.synflow; }
 
-    // What the fit expects, as trainings have taught it.
+    // What the fit expects, as training runs have taught it.
     ExpectedLoss loss_of(const MeasureInput& original, const MeasureInput& variant) const {
         return options_.taught ? options_.taught->loss(variant) : expected_loss(original, loss_parts(original, variant));
     }

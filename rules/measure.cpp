@@ -35,7 +35,7 @@ std::vector<std::string_view> measure_names() {
     return all;
 }
 
-// The comparison that was meant by another sign; none where nobody can tell.
+// The comparison that was meant by another sign; none where it is unclear.
 std::string_view meant_comparison(std::string_view sign) {
     if (sign == "=>" || sign == ">" || sign == "≥") return ">=";
     if (sign == "=<" || sign == "<" || sign == "≤") return "<=";

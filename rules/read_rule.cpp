@@ -358,7 +358,7 @@ private:
         check_measures(phase_.when, where, complaints_);
     }
 
-    // The share of capacity that earlier rule files asked for. Half of it stood for one point.
+    // The share of capacity that earlier rule files asked for. Half of it represented one point.
     void complain_of_capacity(const SExpr& key, std::span<const SExpr> values) {
         const auto share = values.size() == 1 && !values[0].is_list ? number_in<double>(values[0].atom) : std::nullopt;
         const double points = share && *share > 0 && *share <= 1 ? std::round(-100 * std::log2(*share)) / 100 : 1;

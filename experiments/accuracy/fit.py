@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Fits the guard expected-loss to trained networks, and tells how well it predicts networks of base networks that the fit has not seen.
+"""Fits the guard expected-loss to trained networks, and shows how well it predicts networks of base networks that the fit has not seen.
 
     python3 networks.py /tmp/bases && python3 fit.py build/src/cli/loopegg /tmp/bases [--keep scores.json]
 
 Asks the program for the parts of every labelled network (fisher/expected_loss.hpp says what they are), fits the exponent of the size and the weights of the
 parts, and prints them. Everything else that it prints is said of base networks that are left out, one at a time: Spearman's rank correlation, also of
-parameters and of multiply-accumulates, the mean absolute error, and how many losses lie within the interval. Losses are capped at 8 points, because
+parameters and of multiply-accumulates, the mean absolute error, and how many losses are within the interval. Losses are capped at 8 points, because
 beyond that a network is useless in any case.
 """
 import argparse
@@ -27,7 +27,7 @@ BEFORE = 641
 
 
 def accuracies(lines=None):
-    """The short trainings of labels.jsonl, and by base and name what each seed reached."""
+    """The 16-epoch training runs of labels.jsonl, and by base and name what each seed reached."""
     lines = [json.loads(line) for line in open(os.path.join(HERE, "labels.jsonl"))][:lines]
     lines = [r for r in lines if r["recipe"] == "short"]
     accuracy = {}
@@ -43,7 +43,7 @@ def extracted():
 
 
 def seeds_of(rows, lines=None):
-    """How many trainings the loss of each row is the mean of."""
+    """How many training runs the loss of each row is the mean of."""
     _, accuracy = accuracies(lines)
     return [len(accuracy[r[:2]]) for r in rows]
 
@@ -179,7 +179,7 @@ def by_base(values, base):
 
 
 def half_width(off, base):
-    """The smallest share of 1 + prediction within which nine of ten errors lie, as a mean over base networks."""
+    """The smallest share of 1 + prediction within which nine of ten errors are, as a mean over base networks."""
     return next(h for h in np.arange(0.1, 2, 0.01) if by_base(off <= h, base) >= 0.9)
 
 

@@ -7,7 +7,7 @@ Choices: for each cell (base network, sizes, seed, epochs), the accuracy of one 
 A gain is the mean over cells, with Student's 95% interval; cells of two seeds count once. "bases" is the interval over the means of base networks.
 Sizes: Spearman's correlation of each number with the points lost, for each base network, and the partial one where the expected loss, the
 parameters and the multiply-accumulates are held fixed. Then each number is added to a fit over sizes, and base networks left out are predicted.
---program asks it for the expected loss (fit.py), else only parameters and multiply-accumulates stand for sizes.
+--program asks it for the expected loss (fit.py), else only parameters and multiply-accumulates represent sizes.
 Corrections: the predictor to which a power of one number is added, predicted = k * predictor^(1 - c) * number^c. k and c are fitted to the other base
 networks, by least absolute error. The level k belongs to the recipe, so it is fitted for the predictor alone as well.
 """
@@ -118,7 +118,7 @@ def tell_noise(students):
 
 
 def tell_lengths(students):
-    """Whether short trainings rank as long ones do."""
+    """Whether 16-epoch training runs rank as long ones do."""
     lengths = sorted({k[3] for k in students})
     for long in lengths[1:]:
         both = [(k, students[k[:3] + (lengths[0],) + k[4:]], r) for k, r in students.items() if k[3] == long and k[:3] + (lengths[0],) + k[4:] in students]

@@ -108,7 +108,7 @@ def judged(answers, labels, prefix=""):
 
 @torch.no_grad()
 def settle_norms(model, x):
-    """The statistics of all norms, taken anew from plain images."""
+    """The statistics of all norms, taken again from plain images."""
     norms = [m for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d)]
     for m in norms:
         m.reset_running_stats()
@@ -275,7 +275,7 @@ class Schedule:
         # The dearest original first: its students wait longest.
         self.originals = sorted(bases, key=lambda b: -C.N.sizes(C.BASES[b])[1])
         self.hurry = time.time() + 0.4 * (options.until - time.time())
-        self.an_epoch = {}          # seconds, by base network: the most of the last trainings
+        self.an_epoch = {}          # seconds, by base network: the most of the last training runs
 
     def next(self, busy):
         if self.originals:

@@ -85,7 +85,7 @@ void save_checkpoint(const TrainOptions& options, const Optimizer& optimizer, co
     write_file(options.checkpoint, write_safetensors(all));
 }
 
-// The epoch to go on with; 0 when there is no checkpoint.
+// The epoch to continue with; 0 when there is no checkpoint.
 int load_checkpoint(const TrainOptions& options, Optimizer& optimizer, TensorMap& parameters) {
     if (options.checkpoint.empty() || !std::filesystem::exists(options.checkpoint)) return 0;
     const auto misfit = [&] {

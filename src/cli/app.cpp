@@ -121,7 +121,7 @@ std::vector<std::string> spellings(const CLI::Option& option) {
 Diagnostic misuse(const CLI::App& app, const std::vector<std::string>& words, const std::string& reason) {
     const CLI::App* at = &app;
     size_t next = 0;
-    // Down to the command that was meant; a word that is none, where only commands can stand, is the mistake.
+    // Down to the command that was meant; a word that is none, where only commands can be, is the mistake.
     for (; next < words.size() && !words[next].starts_with('-'); ++next) {
         std::vector<CLI::App*> below = commands_of(*at);
         auto named = std::find_if(below.begin(), below.end(), [&](const CLI::App* c) { return c->get_name() == words[next]; });

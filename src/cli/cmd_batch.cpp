@@ -214,9 +214,10 @@ Action setup(CLI::App& app) {
         ->capture_default_str();
     app.add_option("--job-seconds", o->batch.job_seconds, "time limit of a job in seconds (0: none)")->check(CLI::NonNegativeNumber);
     add_store_option(app);
-    CLI::Option* slurm =
-        app.add_flag("--slurm", o->slurm, "submit an array job to Slurm, whose tasks run the jobs; requires a store on a server");
-    app.add_option("--tasks", o->cluster.tasks, "number of tasks of the array (default: one per open job, at most 16)")->check(CLI::Range(1, 100000))->needs(slurm);
+    CLI::Option* slurm = app.add_flag("--slurm", o->slurm, "submit an array job to Slurm, whose tasks run the jobs; requires a store on a server");
+    app.add_option("--tasks", o->cluster.tasks, "number of tasks of the array (default: one per open job, at most 16)")
+        ->check(CLI::Range(1, 100000))
+        ->needs(slurm);
     app.add_option("--sbatch", o->cluster.words, "an option for sbatch, such as --sbatch=--time=2:00:00 (repeatable)")->needs(slurm);
     app.add_flag("--status", o->status, "show the progress of the batch without running anything")->excludes(slurm);
     app.add_flag("--leave", o->batch.leave, "end when no job is left to take")->group("");  // for the tasks of an array

@@ -98,8 +98,7 @@ Action setup(CLI::App& app) {
     add_store_option(app);
     app.add_option("--nests", a->nests, "a file of NEST terms, each of which becomes a program");
     app.add_option("--schedules", a->schedules, "with a MODEL: the number of schedules of each nest, each of which becomes a program");
-    app.add_option("--runner", a->runner,
-                   "a command that runs the bundle in the folder {} on the GPU and writes results.txt there: 'sh {}/run_bundle.sh'");
+    app.add_option("--runner", a->runner, "a command that runs the bundle in the folder {} on the GPU and writes results.txt there: 'sh {}/run_bundle.sh'");
     app.add_option("--target", a->target, "a GPU target")->capture_default_str();
     app.add_option("-o,--out", a->out, "the folder to write");
     app.add_option("--seed", a->seed, "random seed of the weights if the model has none");

@@ -76,7 +76,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_choose
 
-const Command choose_command{"choose", "pick a finalist of a run by trained accuracies",
-                             "loopegg choose out --accuracies accuracies.json --max-loss 0.5", cmd_choose::setup};
+const Command choose_command{"choose", "pick a finalist of a run by trained accuracies", "loopegg choose out --accuracies accuracies.json --max-loss 0.5",
+                             cmd_choose::setup};
 
 }  // namespace loopegg

@@ -64,7 +64,8 @@ Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("DIR", a->folder, "the folder of a batch (default: show only the boards)");
     app.add_option("-o,--out", a->page, "the page to write (default: DIR/dashboard.html)");
-    app.add_option("--every", a->every, "rewrite the page at this interval in seconds until all jobs have ended (0: write it once)")->check(CLI::Range(0.0, 86400.0));
+    app.add_option("--every", a->every, "rewrite the page at this interval in seconds until all jobs have ended (0: write it once)")
+        ->check(CLI::Range(0.0, 86400.0));
     add_store_option(app);
     return [a](Session& session) {
         if (a->folder.empty() && a->page.empty()) throw UsageError("expected the folder of a batch, or -o PAGE for a page about boards alone");

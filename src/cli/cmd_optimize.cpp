@@ -159,11 +159,7 @@ Action setup(CLI::App& app) {
     auto max_loss = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     add_store_option(app);
-    app.add_option(
-           "--rules", r->rules,
-           "discover, exact (the function stays), paper, or a file")
-        ->type_name("RULES")
-        ->capture_default_str();
+    app.add_option("--rules", r->rules, "discover, exact (the function stays), paper, or a file")->type_name("RULES")->capture_default_str();
     app.add_option("--target", r->target, "the machine ('loopegg targets' lists them), or all")->type_name("TARGET")->capture_default_str();
     add_old_guard_options(app);
     app.add_option("--objective", r->objective, "what to minimise: " + join(objective_names(), ", "))->capture_default_str();
@@ -189,8 +185,7 @@ Action setup(CLI::App& app) {
                    "number of different networks that the search times and writes to out/finalists, for you to train ('loopegg choose')")
         ->check(CLI::Range(1, 1000));
     app.add_option("--batch", r->batch, "batch size of the network")->capture_default_str()->check(CLI::Range(1, 65536));
-    app.add_option("--threads", *threads,
-                   "number of threads for which schedules are created and timed; 0: all processors that this process may use")
+    app.add_option("--threads", *threads, "number of threads for which schedules are created and timed; 0: all processors that this process may use")
         ->capture_default_str()
         ->check(CLI::Range(0, 256));
     app.add_option("--seed", r->seed, "random seed of data, weights and candidates")->capture_default_str();
@@ -199,11 +194,8 @@ Action setup(CLI::App& app) {
     app.add_option("--rounds", r->max_rounds, "number of rounds for a target that is reached by bundles; 0: all times are estimates")
         ->capture_default_str()
         ->check(CLI::Range(0, 1000));
-    app.add_option("--round-programs", r->round_programs, "number of schedules in a round")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 100'000));
-    app.add_option("--runner", *runner,
-                   "a command that runs the round in the folder {} on the GPU and writes results.txt there: 'sh {}/run_bundle.sh'");
+    app.add_option("--round-programs", r->round_programs, "number of schedules in a round")->capture_default_str()->check(CLI::Range(1, 100'000));
+    app.add_option("--runner", *runner, "a command that runs the round in the folder {} on the GPU and writes results.txt there: 'sh {}/run_bundle.sh'");
     app.add_option("-o,--out", *out, "the folder to write")->type_name("DIR")->capture_default_str();
     app.add_option("--keep", r->keep, "a glob for sites that must stay unchanged (repeatable)");
     app.add_flag("--strict-fp", r->strict_fp, "keep the order of every sum; disables Winograd's transforms");
@@ -226,7 +218,7 @@ Action setup(CLI::App& app) {
         use_threads(*threads, find_target(r->target == "all" ? "host" : r->target));
         if (budget->count() > 0 || !r->train.command.empty()) take_trainer(*r, *out);
         preflight(*r, session.progress);
-        const ScratchFile copy(".json");  // its weights lie beside it, in this process's own folder
+        const ScratchFile copy(".json");  // its weights are next to it, in this process's own folder
         read_as_asked(*r, *reading, copy);
         if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*max_loss >= 0) r->points = *max_loss;
@@ -258,7 +250,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_optimize
 
-const Command optimize_command{"optimize", "make a network faster", "loopegg optimize examples/resnet34-cifar10.json --out out",
-                               cmd_optimize::setup};
+const Command optimize_command{"optimize", "make a network faster", "loopegg optimize examples/resnet34-cifar10.json --out out", cmd_optimize::setup};
 
 }  // namespace loopegg

@@ -49,7 +49,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_paper
 
-const Command paper_command{"paper", "reproduce the figures of the ASPLOS 2021 paper", "loopegg paper fig6 --quick --out paper/",
-                            cmd_paper::setup};
+const Command paper_command{"paper", "reproduce the figures of the ASPLOS 2021 paper", "loopegg paper fig6 --quick --out paper/", cmd_paper::setup};
 
 }  // namespace loopegg

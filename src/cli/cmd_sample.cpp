@@ -146,9 +146,7 @@ Action setup(CLI::App& app) {
     app.add_option("-o,--out", a->out, "write each network, its verdict and its evidence to this file, one per line");
     app.add_option("--data", a->data, "images: a folder of CIFAR-10 or .npy files (default: synthetic images)");
     app.add_option("--images,--batch", a->batch, "number of images for each seed")->capture_default_str();
-    app.add_option("--seeds", a->seeds, "maximum number of seeds; fewer are used if the first ones decide")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 1000));
+    app.add_option("--seeds", a->seeds, "maximum number of seeds; fewer are used if the first ones decide")->capture_default_str()->check(CLI::Range(1, 1000));
     app.add_option("--seed", a->seed, "random seed of networks, weights and images")->capture_default_str();
     app.add_option("--threads", a->threads, "number of networks to score in parallel; 0: one per core")->capture_default_str();
     add_unproved_option(app);

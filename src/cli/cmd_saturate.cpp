@@ -140,7 +140,7 @@ int saturate(const Arguments& a, bool proofs, Session& session) {
     return 0;
 }
 
-// Rules that contradict each other are told with the proof that led there; when no proofs were kept, the run is made again with them.
+// Rules that contradict each other are reported with the proof that led there; when no proofs were kept, the run is made again with them.
 int saturate(const Arguments& a, Session& session) {
     const bool proofs = a.proofs || !a.explain.empty();
     try {
@@ -160,7 +160,8 @@ Action setup(CLI::App& app) {
     a->iterations_given = app.add_option("--iterations", a->iterations, "maximum number of iterations")->capture_default_str();
     a->nodes_given = app.add_option("--nodes", a->nodes, "maximum number of e-nodes")->capture_default_str();
     a->seconds_given = app.add_option("--seconds", a->seconds, "time limit in seconds");
-    a->scheduler_given = app.add_option("--scheduler", a->scheduler, "simple (every rule in every iteration) or backoff (ban rules with too many matches)")->capture_default_str();
+    a->scheduler_given = app.add_option("--scheduler", a->scheduler, "simple (every rule in every iteration) or backoff (ban rules with too many matches)")
+                             ->capture_default_str();
     app.add_flag("--proofs", a->proofs, "record the reason for every merge");
     add_unproved_option(app);
     app.add_option("--explain", a->explain, "show why two terms are equal")->expected(2);

@@ -103,8 +103,7 @@ Action setup(CLI::App& app) {
     add_unproved_option(app);
     app.add_option("--variant", a->models, "a model whose network is scored along with the original (repeatable)");
     app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, ensemble, or all (repeatable)");
-    app.add_option("--when", a->when,
-                   "conditions on measures to evaluate in addition to the expected loss: '(fisher >= 0.9) (params <= 0.5)' (repeatable)");
+    app.add_option("--when", a->when, "conditions on measures to evaluate in addition to the expected loss: '(fisher >= 0.9) (params <= 0.5)' (repeatable)");
     add_old_guard_options(app);
     app.add_option("--max-loss", a->max_loss, "points of accuracy that a network may be expected to lose")
         ->capture_default_str()

@@ -93,8 +93,7 @@ Action setup(CLI::App& app) {
                    "check: report contents and faults; repair: keep everything readable; forget: delete latencies; copy FROM... TO: add the rows that TO lacks")
         ->required()
         ->check(CLI::IsMember({"check", "repair", "forget", "copy"}));
-    app.add_option("STORE", o->files,
-                   "files or postgresql:// addresses (default: LOOPEGG_STORE and LOOPEGG_EVIDENCE, or the cache folder)");
+    app.add_option("STORE", o->files, "files or postgresql:// addresses (default: LOOPEGG_STORE and LOOPEGG_EVIDENCE, or the cache folder)");
     app.add_flag("--failures", o->what.failures, "forget failures");
     app.add_flag("--claims", o->what.claims, "forget claims");
     app.add_flag("--times", o->what.times, "forget measured times");

@@ -11,7 +11,7 @@ namespace loopegg {
 namespace fs = std::filesystem;
 namespace cmd_study {
 
-// A folder is a run when it has a result.json of a run; a folder of runs (as 'batch' makes) stands for all runs inside it.
+// A folder is a run when it has a result.json of a run; a folder of runs (as 'batch' makes) represents all runs inside it.
 void find_runs(const fs::path& folder, std::vector<fs::path>& found) {
     std::vector<fs::path> inside;
     if (fs::is_directory(folder))
@@ -72,7 +72,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_study
 
-const Command study_command{"study", "count which rule sequences many runs chose, where, and what they gain",
-                            "loopegg study out/ other-out/ --out study/", cmd_study::setup};
+const Command study_command{"study", "count which rule sequences many runs chose, where, and what they gain", "loopegg study out/ other-out/ --out study/",
+                            cmd_study::setup};
 
 }  // namespace loopegg

@@ -1,4 +1,4 @@
-// 'loopegg train': fine-tunes the network that 'optimize' chose, or any model, and tells its accuracy before and after.
+// 'loopegg train': fine-tunes the network that 'optimize' chose, or any model, and reports its accuracy before and after.
 #include <filesystem>
 #include <optional>
 
@@ -63,7 +63,7 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
     session.progress.finish();
     answer["after"] = answer["accuracy"] = torch.accuracy(model.graph, model.weights, data.test, options.threads);
     save_model(model.graph, model.weights, out / "trained.json");
-    fs::remove(options.checkpoint);  // the run is over; another one begins anew
+    fs::remove(options.checkpoint);  // the run is over; another one begins again
     answer["file"] = (out / "trained.json").string();
     return answer;
 }
@@ -75,7 +75,9 @@ Action setup(CLI::App& app) {
     app.add_option("--epochs", a->options.epochs, "number of epochs")->capture_default_str();
     app.add_option("--distill", a->distill, "a teacher model for distillation");
     app.add_option("--distill-weight", a->distill_weight, "the weight of the teacher in the loss (default: 0.5)")->check(CLI::Range(0.0, 1.0));
-    app.add_option("--mix", a->options.mixed, "the share of images that are mixed with another image (mixup)")->capture_default_str()->check(CLI::Range(0.0, 1.0));
+    app.add_option("--mix", a->options.mixed, "the share of images that are mixed with another image (mixup)")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 1.0));
     app.add_option("--original", a->original, "a model whose accuracy is reported for comparison (default: the teacher)");
     app.add_option("--batch", a->options.batch, "batch size of a training step")->capture_default_str()->check(CLI::Range(1, 65536));
     app.add_option("--rate", a->options.rate, "the maximum learning rate")->capture_default_str();

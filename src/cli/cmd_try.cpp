@@ -71,8 +71,7 @@ Action setup(CLI::App& app) {
     app.add_option("MODEL", o->model, "the network: model.json, .onnx, or zoo:NAME")->required();
     add_store_option(app);
     app.add_option("--site", o->site, "a glob for the layers to change ('loopegg show MODEL' lists them)");
-    app.add_option("--apply", o->applications,
-                   "a rule with values of its variables: 'group-axes a=co b=ci g=4' (repeatable, applied in order)")
+    app.add_option("--apply", o->applications, "a rule with values of its variables: 'group-axes a=co b=ci g=4' (repeatable, applied in order)")
         ->allow_extra_args(false);
     app.add_option("--plan", o->plan, "plan.json instead of --site and --apply");
     app.add_option("--rules", r.rules, "the rule file whose rules are named: a path, discover or exact")->capture_default_str();

@@ -77,7 +77,7 @@ std::string loss_words(const nlohmann::json& loss) {
     return fmt::format("{:.2f}{}", points, low < high ? fmt::format(" ({:.2f} to {:.2f})", low, high) : "");
 }
 
-// Those that have a time. What training runs reached stands next to what had been predicted.
+// Those that have a time. What training runs reached is next to what had been predicted.
 std::string networks_table(const FinishedRun& run) {
     const bool trained = run.result.contains("training");
     std::vector<std::string> head{"network", "#latency", "#points lost", "allowed", "#MACs", "#parameters"};

@@ -168,7 +168,7 @@ private:
         return values;
     }
 
-    // What a node reads beside the values of the term (parameters) is copied with it.
+    // What a node reads in addition to the values of the term (parameters) is copied with it.
     std::string copy(const std::string& name, const std::vector<std::string>& values) {
         if (copied_.contains(name)) throw UserError("'" + name + "' is computed twice");
         Node node = known(name);

@@ -1,4 +1,4 @@
-// Makes result.json: what a run tells about itself.
+// Makes result.json: what a run reports about itself.
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>

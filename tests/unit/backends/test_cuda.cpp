@@ -1,6 +1,6 @@
 // CUDA kernels and GPU schedules, run by the emulator.
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
+#include <catch2/catch.hpp>
 
 #include <cstdlib>
 

@@ -1,11 +1,11 @@
 // Files that are read: regular ones, and nothing that keeps a reader waiting. Folders that are replaced as a whole.
 #include <catch2/catch.hpp>
 
+#include <sys/stat.h>
+#include <unistd.h>
 #include <atomic>
 #include <cstdlib>
-#include <sys/stat.h>
 #include <thread>
-#include <unistd.h>
 
 #include "base/atomic_directory.hpp"
 #include "base/error.hpp"

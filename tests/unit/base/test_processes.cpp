@@ -1,18 +1,18 @@
 // Child processes and how they end, work that several threads share, and the progress that a waiting person sees.
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
+#include <catch2/catch.hpp>
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <signal.h>
 #include <stdexcept>
 #include <string>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 #include "base/child_process.hpp"
 #include "base/error.hpp"

@@ -1,12 +1,12 @@
 // Texts, terms, JSON and hashes: what is written is read back, and bad input is answered with its place.
-#include <catch2/catch.hpp>
 #include <rapidcheck.h>
+#include <catch2/catch.hpp>
 
+#include <unistd.h>
 #include <filesystem>
 #include <set>
 #include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 #include "base/error.hpp"

@@ -1,6 +1,6 @@
 // The zoo: sizes of its networks, and their classes of architecture.
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
+#include <catch2/catch.hpp>
 
 #include <cmath>
 #include <set>

@@ -1,6 +1,6 @@
 // Axes, typed rule applications, legality according to isl, and loop trees.
-#include <catch2/catch.hpp>
 #include <rapidcheck.h>
+#include <catch2/catch.hpp>
 
 #include "base/error.hpp"
 #include "base/sexpr.hpp"

@@ -1,6 +1,6 @@
 // What a run may be asked to improve, what the latency model learns, how accuracies choose a network, and how sequences are named.
-#include <catch2/catch.hpp>
 #include <rapidcheck.h>
+#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,11 @@
 // Bilinear algorithms: their matrices are proved, and their nests compute the convolution.
-#include <catch2/catch.hpp>
 #include <rapidcheck.h>
+#include <catch2/catch.hpp>
 
+#include <gmpxx.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <gmpxx.h>
 #include <numeric>
 #include <random>
 #include <set>
