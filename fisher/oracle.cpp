@@ -111,7 +111,7 @@ public:
 private:
     void require_taught_is_asked() const {
         if (!points_asked(options_.conditions))
-            throw UsageError(fmt::format("training runs calibrate the expected loss, and no condition of {} asks about it", to_string(options_.conditions)));
+            throw UsageError(fmt::format("training runs calibrate the expected loss, and no condition in {} uses it", to_string(options_.conditions)));
     }
     Hash128 key_with_taught() const { return options_.taught ? Hasher().add(untaught_key_).add(options_.taught->key()).finish() : untaught_key_; }
 

@@ -240,10 +240,10 @@ private:
                 complaints_.say(form_.items[*arrow_].where, fmt::format("language {} has no networks to measure, so it has no neural rules", language_.name),
                                 "an exact rule is written with '=>'");
             else if (capacity == rule_.guards.end())
-                complaints_.say(form_.items[*arrow_].where, "a neural rule changes the network and must ask whether its capacity is kept",
+                complaints_.say(form_.items[*arrow_].where, "a neural rule changes the network and needs a condition on its capacity",
                                 "add '(capacity)' after ':when', or a measure such as '(fisher >= 0.9)'");
         } else if (capacity != rule_.guards.end()) {
-            complaints_.say(capacity->where, "an exact rule keeps the meaning, so there is no capacity to ask about", "a neural rule is written with '~>'");
+            complaints_.say(capacity->where, "an exact rule keeps the meaning, so it needs no condition on capacity", "a neural rule is written with '~>'");
         }
         std::set<std::string> seen;
         std::vector<MeasureCondition> measures;

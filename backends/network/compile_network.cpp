@@ -428,7 +428,7 @@ CompiledNetwork recompile(const fs::path& from, const Graph& graph, const Weight
     const JsonView manifest = read_json(read_source(from / "network.json", 1 << 30));
     const auto said = manifest.find("schedules");
     if (!said)
-        throw UserError(Diagnostic{from.string() + " does not hold the schedules of its network", {}, "run 'loopegg optimize' or 'loopegg compile' anew"});
+        throw UserError(Diagnostic{from.string() + " does not hold the schedules of its network", {}, "run 'loopegg optimize' or 'loopegg compile' again"});
     Schedules schedules;
     for (const auto& [site, schedule] : said->members()) schedules[site] = parse_term(schedule.text());
     const Target target = find_target(manifest.at("target").text());
@@ -447,7 +447,7 @@ CompiledNetwork recompile(const fs::path& from, const Graph& graph, const Weight
     const JsonView fresh = read_json(read_source(to / "network.json", 1 << 30));
     if (fresh.at("steps").value() != manifest.at("steps").value() || fresh.at("kernels").value() != manifest.at("kernels").value())
         throw UserError(Diagnostic{
-            from.string() + " was compiled by another version of loopegg, which makes other steps of this network", {}, "run 'loopegg optimize' anew"});
+            from.string() + " was compiled by another version of loopegg, which makes other steps of this network", {}, "run 'loopegg optimize' again"});
     return made;
 }
 

@@ -48,7 +48,7 @@ void check_option(const std::string& name, const JsonView& value) {
         value.fail("'runner' may not be in 'options': a batch file runs no commands", "type 'loopegg optimize --runner COMMAND' for each model");
     const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
     if (!plain || name.size() < 2 || name[0] == '-')
-        value.fail(fmt::format("'{}' is no name of an option", name), "options are those of 'loopegg optimize --help', without '--'");
+        value.fail(fmt::format("'{}' is not the name of an option", name), "options are those of 'loopegg optimize --help', without '--'");
 }
 
 std::vector<std::string> options_of(const JsonView& file) {

@@ -44,7 +44,7 @@ std::string how_sure(const nlohmann::json& r) {
     const nlohmann::json& loss = guard["loss"];
     const std::string unlike = guard.value("unlike", "");
     return fmt::format(
-        "after training, the network is expected to lose {:.2f} points (nine of ten such networks: {:.2f} to {:.2f}); nobody has trained it yet{}",
+        "after training, the network is expected to lose {:.2f} points (nine of ten such networks: {:.2f} to {:.2f}); it has not been trained yet{}",
         loss["points"].get<double>(), loss["low"].get<double>(), loss["high"].get<double>(),
         unlike.empty() ? "" : fmt::format(". No network like the original has been trained for the guard ({}), so the interval is wider", unlike));
 }

@@ -160,7 +160,7 @@ int add_ssh(const Arguments& a, Session& session) {
 int add(const Arguments& a, Session& session) {
     if (a.name.empty() || a.rpc.empty() == a.ssh.empty())
         throw UsageError("expected: loopegg targets add NAME --ssh [USER@]HOST[:PORT]... [--like TARGET], or NAME --rpc HOST:PORT [--key KEY] [--like TARGET]");
-    if (!is_file_name(a.name)) throw UsageError("'" + a.name + "' is no name of a target: expected letters, digits, '_', '-', '.'");
+    if (!is_file_name(a.name)) throw UsageError("'" + a.name + "' is not a valid target name: expected letters, digits, '_', '-', '.'");
     return a.ssh.empty() ? add_rpc(a, session) : add_ssh(a, session);
 }
 

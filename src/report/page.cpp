@@ -250,7 +250,7 @@ std::string report_page(const FinishedRun& run) {
                 front_gap(run) + ".",
             figure("pareto", "Latency against the loss that is expected", pareto_table(run)));
     out += guard_section(run) + run_section(run) + estimated_section(run);
-    out += fmt::format("<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page asks nothing of a network.</p></footer>\n",
+    out += fmt::format("<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page loads nothing over the network.</p></footer>\n",
                        escape_html(run.version), escape_html(run.folder.filename().string()), run.seed, escape_html(run.rules));
     return whole_page(headline(run), join(facts, " · "), run.sample, out, charts);
 }

@@ -205,7 +205,7 @@ private:
             if (std::find(outer.begin(), outer.end() - 1, outer.back()) != outer.end() - 1) throw Refusal("two loops both walk '" + to_string(named) + "'");
             bind(rest[0], outer.back());
         }
-        if (!is_variable(rest)) throw Refusal("the rule's left side asks for more than loops in a row: it cannot be typed in a plan");
+        if (!is_variable(rest)) throw Refusal("the rule's left side matches more than loops in a row, so a plan cannot apply it");
         const Term made = form_.list(first, outer);
         Term inner = made;
         for (std::size_t i = 0; i < outer.size(); ++i) inner = inner[1];

@@ -54,7 +54,7 @@ Term net_name(std::string_view node) {
 
 std::string node_named(const Term& name) {
     const std::string& text = name.op().text();
-    if (name.size() > 0 || !text.starts_with('@')) throw UserError("'" + to_string(name) + "' is no name of a node: expected @NAME");
+    if (name.size() > 0 || !text.starts_with('@')) throw UserError("'" + to_string(name) + "' is not the name of a node: expected @NAME");
     std::string node;
     for (std::size_t i = 1; i < text.size(); ++i) {
         if (text[i] != '%' || i + 2 >= text.size() || hexadecimal(text[i + 1]) < 0 || hexadecimal(text[i + 2]) < 0) {

@@ -403,7 +403,7 @@ private:
         model.graph = with_batch(std::move(model.graph), result_.at("batch"));
         if (text_of(model.graph) != text_of(original_)) return fault("original.json", "it is not the network of '" + file + "'");
         if (result_.at("returned") == "original") return;
-        if (verdict_.is_null()) return fault("evidence.jsonl", "there is nothing to ask again");
+        if (verdict_.is_null()) return fault("evidence.jsonl", "there is no verdict to repeat");
         OracleOptions options = options_of(verdict_);
         options.trained = brings_weights(file, model.graph) ? &model.weights : nullptr;
         const Graph returned[]{returned_};
