@@ -125,9 +125,9 @@ def table(rows, options):
             text = f"{s['median_ms']:.2f} ({s['iqr_ms']:.2f})" if s else "-"
             cells.append(f"**{text}**" if s and s["median_ms"] == best else text)
         lines.append(f"| {row['model']} | " + " | ".join(cells) + f" | {speed(row):.2f} |" if peers(row) else f"| {row['model']} | " + " | ".join(cells) + " | - |")
-    told = [speed(r) for r in rows if peers(r)]
-    if told:
-        lines.append(f"\ngeometric mean of best other runtime / ours: {math.exp(sum(map(math.log, told)) / len(told)):.2f}; least {min(told):.2f}")
+    ratios = [speed(r) for r in rows if peers(r)]
+    if ratios:
+        lines.append(f"\ngeometric mean of best other runtime / ours: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}; least {min(ratios):.2f}")
     for row in rows:
         for peer, why in row["missing"].items():
             lines.append(f"{peer} does not run {row['model']}: {why[:160]}")

@@ -100,7 +100,7 @@ def parts_of_labels(doc):
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("bases", help="the folder that networks.py wrote")
-    parser.add_argument("--keep", help="write the parts that the program told here, and read them from here if they are there")
+    parser.add_argument("--keep", help="write the parts that the program computed here, and read them from here if they are there")
     options = parser.parse_args()
     if options.keep and os.path.exists(options.keep):
         return json.load(open(options.keep))

@@ -208,9 +208,9 @@ def tell_sizes(rows):
         names = sizes + ([n] if n else [])
         if not all(np.isfinite(value[m]).all() for m in names):
             continue
-        told = predicted_left_out(rows, names, bases)
-        print(f"  {'+ ' + n if n else 'sizes':26} mean absolute error {np.mean(np.abs(told - lost)):.2f}; Spearman "
-              + " ".join(f"{fit.spearman(told[bases == b], lost[bases == b]):.2f}" for b in sorted(set(bases))))
+        predicted = predicted_left_out(rows, names, bases)
+        print(f"  {'+ ' + n if n else 'sizes':26} mean absolute error {np.mean(np.abs(predicted - lost)):.2f}; Spearman "
+              + " ".join(f"{fit.spearman(predicted[bases == b], lost[bases == b]):.2f}" for b in sorted(set(bases))))
 
 
 def report_within_cells(rows):
@@ -251,17 +251,17 @@ def report_corrections(rows):
         print(f"\nCorrections, base networks left out, {what}, n {len(chosen)}: mean absolute error, by base network, Spearman")
         for p in predictors:
             for n in numbers:
-                told = corrected_left_out(np.array([r[p] for r in chosen]), n and np.maximum([r[n] for r in chosen], 1e-3), lost, bases)
-                print(f"  {p + (f' with {n}' if n else ''):38} {np.mean(np.abs(told - lost)):.2f}   "
-                      + " ".join(f"{np.mean(np.abs(told - lost)[bases == b]):.2f}" for b in names) + "   "
-                      + " ".join(f"{fit.spearman(told[bases == b], lost[bases == b]):.2f}" for b in names))
+                predicted = corrected_left_out(np.array([r[p] for r in chosen]), n and np.maximum([r[n] for r in chosen], 1e-3), lost, bases)
+                print(f"  {p + (f' with {n}' if n else ''):38} {np.mean(np.abs(predicted - lost)):.2f}   "
+                      + " ".join(f"{np.mean(np.abs(predicted - lost)[bases == b]):.2f}" for b in names) + "   "
+                      + " ".join(f"{fit.spearman(predicted[bases == b], lost[bases == b]):.2f}" for b in names))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results")
     parser.add_argument("--program")
-    parser.add_argument("--keep", help="write what the program told here, and read it from here if it is there")
+    parser.add_argument("--keep", help="cache the program's answers in this file")
     options = parser.parse_args()
     originals, students = read(options.results)
     own = {id(r) for r in students.values()}

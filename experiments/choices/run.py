@@ -212,7 +212,7 @@ def prepare(base, data, options):
 # ---- processes ---------------------------------------------------------------------------------------------------------------
 
 def work(rank, options, tell, ask):
-    """Asks for one job after another. What fails is told; a device that has failed ends the process, because it would fail again."""
+    """Asks for one job after another. Failures are reported; a device that has failed ends the process, because it would fail again."""
     torch.set_num_threads(options.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.zeros(1, device=device)

@@ -45,7 +45,8 @@ void print_site(const json& site) {
         for (const auto& [name, value] : step["with"].items())
             if (value.get<std::string>().size() <= 24) with += fmt::format(" {}={}", name, value.get<std::string>());
         fmt::print("  {} {:<28} {}\n", step["kind"] == "neural" ? "~>" : "= ", step["rule"].get<std::string>() + with, short_nest(step["after"]));
-        if (step.contains("asked")) fmt::print("       {}\n", step["asked"]["why"].get<std::string>());
+        for (const char* judged : {"judged", "asked"})  // "asked" until 0.2
+            if (step.contains(judged)) fmt::print("       {}\n", step[judged]["why"].get<std::string>());
     }
 }
 

@@ -49,7 +49,7 @@ json sequence_json(const Answer& answer, const Site& site) {
     for (const DerivationStep& step : nest.steps) key += (key.empty() ? "" : " ") + step.rule;
     json steps = steps_json(nest.steps);
     for (const auto& [step, verdict] : nest.asked)
-        steps.at(step)["asked"] = {{"allowed", verdict.allowed}, {"why", verdict.why}, {"evidence", verdict.evidence}};
+        steps.at(step)["judged"] = {{"allowed", verdict.allowed}, {"why", verdict.why}, {"evidence", verdict.evidence}};
     return {{"name", site.name},
             {"sequence", was == read.all.end() ? "restore" : sequence_of(answer, *was)},
             {"key", key},
