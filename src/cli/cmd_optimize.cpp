@@ -36,7 +36,7 @@ std::string how_it_trained(const nlohmann::json& training) {
 
 // How sure the accuracy is, in words that promise no more than the guard knows.
 std::string how_sure(const nlohmann::json& r) {
-    if (r["returned"] == "original") return "the network is the original, so its accuracy is what it was; only its schedules are new";
+    if (r["returned"] == "original") return "the network computes the same function, so its accuracy is unchanged; only its schedules differ";
     if (r.contains("training") && !r["training"]["returned"].is_null()) return how_it_trained(r["training"]);
     const nlohmann::json& guard = r["guard"];
     if (!guard.contains("loss") || !guard["loss"].contains("low"))
