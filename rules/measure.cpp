@@ -137,7 +137,8 @@ void check_measures(std::span<const MeasureCondition> conditions, std::span<cons
             const MeasureCondition &a = conditions[j], &b = conditions[i];
             if (a.measure != b.measure) continue;
             if (a.at_least == b.at_least)
-                complaints.say(where[i], fmt::format("{} and {} bound the same measure in the same direction: one of them is enough", to_string(a), to_string(b)));
+                complaints.say(where[i],
+                               fmt::format("{} and {} bound the same measure in the same direction: one of them is enough", to_string(a), to_string(b)));
             else if ((a.at_least ? a : b).threshold > (a.at_least ? b : a).threshold)
                 complaints.say(where[i], fmt::format("no network meets both {} and {}", to_string(a), to_string(b)));
         }

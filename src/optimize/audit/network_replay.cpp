@@ -104,7 +104,8 @@ std::vector<StepAlone> steps_alone(const json& sequences, const Graph& graph, co
             const char* judged = step.contains("judged") ? "judged" : "asked";  // the key until 0.2
             if (!step.contains(judged) || !names_measures(step.at(judged).at("evidence"))) continue;
             const Term nest = parse_term(step.at("after").get<std::string>());
-            all.push_back(step_alone(step, step.at(judged).at("evidence"), graph_of(with_nests(original, {{site.at("name").get<std::string>(), nest}}), graph)));
+            all.push_back(
+                step_alone(step, step.at(judged).at("evidence"), graph_of(with_nests(original, {{site.at("name").get<std::string>(), nest}}), graph)));
         }
     return all;
 }
