@@ -6,6 +6,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -43,8 +44,16 @@ def the_first_help_lists_what_most_people_need():
 
 def the_first_help_of_optimize_fits_a_screen():
     short, whole = run("optimize", "--help").stdout, run("optimize", "--help-all").stdout
-    assert len(short.splitlines()) <= 40 and "--max-loss" in short and "--channels-multiple-of" not in short, short
+    assert len(short.splitlines()) <= 24 and all(len(line) <= 80 for line in short.splitlines()), short
+    assert "--max-loss" in short and "--channels-multiple-of" not in short, short
     assert "--channels-multiple-of" in whole and all(line in whole for line in short.splitlines() if line.startswith("  --")), whole
+
+
+def what_a_command_writes_is_named_by_o():
+    for c in commands():
+        named = [line.split()[0] for line in run(c, "--help-all").stdout.splitlines() if re.match(r"  \S*--out\b", line)]
+        assert all(name.startswith("-o,--out") for name in named), (c, named)
+
 
 
 def help_and_its_option_say_the_same():
@@ -128,7 +137,8 @@ def the_manual_names_every_command():
         assert f".SS {c}\n" in page, c
 
 
-CASES = [alone_it_prints_its_help, the_first_help_lists_what_most_people_need, the_first_help_of_optimize_fits_a_screen,
+CASES = [alone_it_prints_its_help, the_first_help_lists_what_most_people_need, the_first_help_of_optimize_fits_a_screen, what_a_command_writes_is_named_by_o,
+
          help_and_its_option_say_the_same, a_mistyped_command_is_answered_with_the_one_meant,
          a_mistyped_option_is_answered_with_the_one_meant, a_missing_argument_is_named, mistakes_are_json_when_json_was_asked_for,
          more_threads_than_processors_are_refused, a_command_s_name_may_be_an_argument, every_command_answers_a_wrong_option_alike, bash_completes_commands_and_options,
